@@ -1,0 +1,2 @@
+//! `shepherd`: the command line.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The vocabulary of Shepherd: clocks, ids, durations, paths, rate limits

@@ -1,0 +1,1 @@
+//! One tamper-evident, hash-chained log for every product

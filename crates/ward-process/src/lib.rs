@@ -1,0 +1,1 @@
+//! Supervised process trees that cannot escape, and a sandbox for them

@@ -1,0 +1,2 @@
+//! All automation of the workspace.
+fn main() {}
