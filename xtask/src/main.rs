@@ -1,2 +1,65 @@
-//! All automation of the workspace.
-fn main() {}
+//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy` and `bench`.
+//!
+//! Start at [`test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
+//! and no product crate may depend on it.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports to a person")]
+
+mod bench;
+mod documented;
+mod fault;
+mod screen;
+mod setup;
+mod test;
+mod tidy;
+mod unprivileged;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// All automation of the workspace.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what the tests need and this machine lacks.
+    Setup,
+    /// Run every check there is; exit 0 means that all of them passed.
+    Test(test::Selection),
+    /// Check what the compiler can't: the arrows between crates, inheritance, orphans, links.
+    Tidy,
+    /// Run the benchmarks and compare each figure with its bar.
+    Bench {
+        /// Only benchmarks whose `package/name` contains this.
+        filter: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{} {error:#}", screen::bad("error:"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<()> {
+    let workspace = Workspace::load()?;
+    match &arguments.task {
+        Task::Setup => setup::run(),
+        Task::Test(selection) => test::run(&workspace, selection),
+        Task::Tidy => tidy::run(&workspace),
+        Task::Bench { filter } => bench::run(&workspace, filter.as_deref()),
+    }
+}

@@ -1,0 +1,147 @@
+//! `cargo xtask bench`: every benchmark of the workspace in one table.
+//!
+//! A benchmark reports its rows as JSON lines on standard output and its progress on standard error.
+
+mod machine;
+mod table;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use ward_bench::Row;
+
+use crate::screen;
+use crate::workspace::Workspace;
+
+use self::machine::Machine;
+
+/// Results are kept outside the sources; `.gitignore` knows the folder.
+const RESULTS: &str = "bench-results/bench.json";
+
+#[derive(Serialize)]
+struct Report<'rows> {
+    machine: Machine,
+    rows: Vec<Judged<'rows>>,
+}
+
+/// A row as it is written down: with what follows from it.
+#[derive(Serialize)]
+struct Judged<'row> {
+    #[serde(flatten)]
+    row: &'row Row,
+    ratio: Option<f64>,
+    met: bool,
+}
+
+/// Runs the benchmarks whose name contains `filter`; fails when one of them fails or misses its bar.
+pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<()> {
+    let benchmarks = select(workspace, filter);
+    if benchmarks.is_empty() {
+        bail!("no benchmark matches\nhelp: they are the files `benches/*.rs` of the workspace's crates");
+    }
+    let mut rows = Vec::new();
+    let mut broken = Vec::new();
+    for (package, name) in benchmarks {
+        eprintln!("{}", screen::strong(&format!("{package}/{name}")));
+        match run_one(workspace, package, name) {
+            Ok(found) => rows.extend(found),
+            Err(error) => broken.push(format!("{package}/{name}: {error:#}")),
+        }
+    }
+    if !rows.is_empty() {
+        println!("\n{}", table::draw(&rows));
+    }
+    write_down(workspace, &rows)?;
+    println!("written to {RESULTS}");
+    let missed: Vec<_> = rows.iter().filter(|row| !row.is_met()).map(|row| row.bench.as_str()).collect();
+    if !broken.is_empty() {
+        bail!("{}", broken.join("\n"));
+    }
+    if !missed.is_empty() {
+        bail!("{} of {} bars missed: {}", missed.len(), rows.len(), missed.join(", "));
+    }
+    Ok(())
+}
+
+fn select<'workspace>(
+    workspace: &'workspace Workspace,
+    filter: Option<&str>,
+) -> Vec<(&'workspace str, &'workspace str)> {
+    let mut benchmarks: Vec<_> = workspace
+        .packages
+        .iter()
+        .flat_map(|package| package.targets.iter().map(move |target| (package, target)))
+        .filter(|(_, target)| target.is("bench"))
+        .map(|(package, target)| (package.name.as_str(), target.name.as_str()))
+        .filter(|(package, name)| filter.is_none_or(|filter| format!("{package}/{name}").contains(filter)))
+        .collect();
+    benchmarks.sort_unstable();
+    benchmarks
+}
+
+fn run_one(workspace: &Workspace, package: &str, name: &str) -> Result<Vec<Row>> {
+    let mut child = workspace
+        .cargo()
+        .args(["bench", "--locked", "--quiet", "--package", package, "--bench", name])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cargo bench could not be started")?;
+    let stdout = child.stdout.take().context("the benchmark has no standard output")?;
+    let rows = read_rows(BufReader::new(stdout));
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("the benchmark failed ({status})");
+    }
+    let rows = rows?;
+    if rows.is_empty() {
+        bail!("the benchmark reported nothing");
+    }
+    Ok(rows)
+}
+
+/// The rows among the lines; other lines are talk, and are passed on as such.
+fn read_rows(lines: impl BufRead) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for line in lines.lines() {
+        let line = line?;
+        if line.starts_with('{') {
+            rows.push(serde_json::from_str(&line).with_context(|| format!("not a row: {line}"))?);
+        } else if !line.trim().is_empty() {
+            eprintln!("{line}");
+        }
+    }
+    Ok(rows)
+}
+
+fn write_down(workspace: &Workspace, rows: &[Row]) -> Result<()> {
+    let rows = rows.iter().map(|row| Judged { row, ratio: row.ratio(), met: row.is_met() }).collect();
+    let path = workspace.root.join(RESULTS);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    let report = Report { machine: Machine::look(&workspace.root), rows };
+    fs::write(&path, serde_json::to_string_pretty(&report)? + "\n")
+        .with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_among_talk() {
+        let row = r#"{"bench":"b","unit":"ms","figure":2.0,"baseline":null,"bar":{"at_most":3.0}}"#;
+        let rows = read_rows(format!("warming up\n\n{row}\ndone\n").as_bytes()).unwrap();
+        assert_eq!(rows.iter().map(|row| row.bench.as_str()).collect::<Vec<_>>(), ["b"]);
+    }
+
+    #[test]
+    fn a_broken_row_is_an_error_and_not_talk() {
+        let error = read_rows("{\"bench\":\n".as_bytes()).unwrap_err();
+        assert!(error.to_string().starts_with("not a row"), "{error:#}");
+    }
+}

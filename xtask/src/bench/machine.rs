@@ -1,0 +1,60 @@
+//! What one must know of a machine to read its figures.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Serialize;
+
+/// The facts that go with a result.
+#[derive(Debug, Serialize)]
+pub(super) struct Machine {
+    date: String,
+    /// The commit that was measured; `-dirty` when there were changes on top of it.
+    revision: Option<String>,
+    cores: usize,
+    processor: Option<String>,
+    kernel: String,
+    /// Other work during the run spoils figures: the load of the last 1, 5 and 15 minutes.
+    load: String,
+}
+
+impl Machine {
+    /// Looks at the machine we run on.
+    pub(super) fn look(root: &Path) -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        Self {
+            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            revision: revision(root),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            processor: processor(&read("/proc/cpuinfo")),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            load: read("/proc/loadavg").split(' ').take(3).collect::<Vec<_>>().join(" "),
+        }
+    }
+}
+
+fn revision(root: &Path) -> Option<String> {
+    let output = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--exclude=*"])
+        .current_dir(root)
+        .output();
+    let output = output.ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn processor(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(": ")?.1.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_named_when_the_kernel_names_it() {
+        assert_eq!(processor("processor\t: 0\nmodel name\t: Example 9\n").as_deref(), Some("Example 9"));
+        assert_eq!(processor("processor\t: 0\nBogoMIPS\t: 50\n"), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! The table of figures, at most [`WIDTH`] columns wide.
+
+use ward_bench::{Bar, Row};
+
+use crate::screen;
+
+/// What fits a terminal beside an editor, and a page.
+const WIDTH: usize = 100;
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+const TITLES: [&str; 6] = ["benchmark", "figure", "baseline", "ratio", "bar", "met"];
+
+/// The columns that hold prose: they are wrapped when the table is too wide; the others hold numbers and
+/// are right-aligned, except for the last.
+const PROSE: [usize; 2] = [0, 2];
+
+/// The least that a wrapped column keeps, so that a word still fits.
+const NARROWEST: usize = 16;
+
+/// Draws the rows under their titles.
+pub(super) fn draw(rows: &[Row]) -> String {
+    let cells: Vec<_> = rows.iter().map(cells).collect();
+    let widths = widths(&cells);
+    let mut lines = vec![screen::strong(&line(&TITLES.map(str::to_owned), &widths))];
+    for (row, cells) in rows.iter().zip(&cells) {
+        let text = wrapped(cells, &widths).iter().map(|cells| line(cells, &widths)).collect::<Vec<_>>();
+        let paint = if row.is_met() { str::to_owned } else { screen::bad };
+        lines.extend(text.iter().map(|line| paint(line)));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn cells(row: &Row) -> [String; 6] {
+    let with_unit = |figure| format!("{} {}", number(figure), row.unit);
+    let baseline =
+        row.baseline.as_ref().map(|baseline| format!("{}: {}", baseline.name, with_unit(baseline.figure)));
+    let bar = match row.bar {
+        Bar::RatioAtMost(limit) => format!("≤ {}×", number(limit)),
+        Bar::RatioAtLeast(limit) => format!("≥ {}×", number(limit)),
+        Bar::AtMost(limit) => format!("≤ {}", with_unit(limit)),
+        Bar::AtLeast(limit) => format!("≥ {}", with_unit(limit)),
+    };
+    [
+        row.bench.clone(),
+        with_unit(row.figure),
+        baseline.unwrap_or_else(|| "-".to_owned()),
+        row.ratio().map_or_else(|| "-".to_owned(), |ratio| format!("{}×", number(ratio))),
+        bar,
+        if row.is_met() { "yes" } else { "NO" }.to_owned(),
+    ]
+}
+
+/// Three digits that matter; thousands apart.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 {
+        "0".to_owned()
+    } else if size >= 99.95 {
+        thousands(&format!("{value:.0}"))
+    } else if size >= 9.995 {
+        shortened(&format!("{value:.1}"))
+    } else if size >= 0.1 {
+        shortened(&format!("{value:.2}"))
+    } else {
+        shortened(&format!("{value:.4}"))
+    }
+}
+
+fn shortened(decimal: &str) -> String {
+    decimal.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn thousands(digits: &str) -> String {
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// As wide as the content; the prose gives way where that is too wide.
+fn widths(rows: &[[String; 6]]) -> [usize; 6] {
+    let mut widths = TITLES.map(str::len);
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(length(cell));
+        }
+    }
+    while widths.iter().sum::<usize>() + GAP * (TITLES.len() - 1) > WIDTH {
+        let prose = widths.iter_mut().enumerate().filter(|(column, _)| PROSE.contains(column));
+        match prose.map(|(_, width)| width).max_by_key(|width| **width) {
+            Some(widest) if *widest > NARROWEST => *widest -= 1,
+            _ => break,
+        }
+    }
+    widths
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// A row as lines: prose goes on below itself, everything else stands in the first.
+fn wrapped(cells: &[String; 6], widths: &[usize; 6]) -> Vec<[String; 6]> {
+    let mut lines: Vec<[String; 6]> = Vec::new();
+    for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        for (index, part) in wrap(cell, *width).into_iter().enumerate() {
+            if lines.len() <= index {
+                lines.push(Default::default());
+            }
+            if let Some(place) = lines.get_mut(index).and_then(|line| line.get_mut(column)) {
+                *place = part;
+            }
+        }
+    }
+    lines
+}
+
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if length(line) + 1 + length(word) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
+    let last = TITLES.len() - 1;
+    let padded: Vec<_> = cells
+        .iter()
+        .zip(widths)
+        .enumerate()
+        .map(|(column, (cell, width))| {
+            if PROSE.contains(&column) || column == last {
+                format!("{cell:<width$}")
+            } else {
+                format!("{cell:>width$}")
+            }
+        })
+        .collect();
+    padded.join(&" ".repeat(GAP)).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use ward_bench::Baseline;
+
+    use super::*;
+
+    fn row(bench: &str, figure: f64, baseline: Option<(&str, f64)>, bar: Bar) -> Row {
+        let baseline = baseline.map(|(name, figure)| Baseline { name: name.to_owned(), figure });
+        Row { bench: bench.to_owned(), unit: "ms".to_owned(), figure, baseline, bar }
+    }
+
+    #[test]
+    fn a_small_table_is_as_wide_as_its_content() {
+        let rows = [
+            row("spawn", 1.25, Some(("posix_spawn", 1.0)), Bar::RatioAtMost(2.0)),
+            row("memory", 40.0, None, Bar::AtMost(32.0)),
+        ];
+        let expected = "\
+benchmark   figure  baseline           ratio      bar  met
+spawn      1.25 ms  posix_spawn: 1 ms  1.25×     ≤ 2×  yes
+memory       40 ms  -                      -  ≤ 32 ms  NO
+";
+        assert_eq!(draw(&rows), expected);
+    }
+
+    #[test]
+    fn a_wide_table_is_wrapped_and_loses_no_word() {
+        let bench = "ledger: verify a chain of 1,000,000 records across twelve segments with a key";
+        let yardstick = "sha256sum of the same file in the same run, from a warm cache";
+        let table = draw(&[row(bench, 1234.5, Some((yardstick, 1000.0)), Bar::RatioAtLeast(0.333))]);
+        assert!(table.lines().all(|line| line.chars().count() <= WIDTH), "{table}");
+        for word in bench.split(' ').chain(yardstick.split(' ')) {
+            assert!(table.contains(word), "{word} is not in\n{table}");
+        }
+    }
+
+    #[test]
+    fn numbers_keep_three_digits_that_matter() {
+        let shown: Vec<_> =
+            [0.0, 0.01234, 0.333, 1.0, 9.876, 99.9, 1_234_567.8, -1234.0].map(number).to_vec();
+        assert_eq!(shown, ["0", "0.0123", "0.33", "1", "9.88", "99.9", "1,234,568", "-1,234"]);
+    }
+}

@@ -1,0 +1,266 @@
+//! `cargo xtask setup`: what the tests need and this machine lacks.
+//!
+//! Each list below is data; a new need is a new line.
+
+use std::ffi::OsString;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::fault::Fault;
+use crate::workspace::{describe, run_to_end};
+
+/// Where an ordinary user finds programs. The unprivileged test run gets exactly this `PATH`, so what only
+/// root's own `PATH` can see doesn't count as installed when root asks.
+pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
+/// What comes from the system's package manager.
+const SYSTEM: &[Component] = &[
+    program("jq", "jq"),
+    program("python3", "python3"),
+    program("setpriv", "util-linux"),
+    program("sha256sum", "coreutils"),
+    program("socat", "socat"),
+    program("strace", "strace"),
+    program("tmux", "tmux"),
+    program("unshare", "util-linux"),
+    file("/usr/share/zoneinfo/Europe/London", "tzdata"),
+];
+
+/// What comes from the Rust registry, with the version that is installed when there is none.
+const TOOLS: &[Tool] = &[
+    Tool { program: "cargo-nextest", package: "cargo-nextest", version: "0.9.143" },
+    Tool { program: "cargo-deny", package: "cargo-deny", version: "0.20.2" },
+];
+
+/// What comes with the toolchain, except in its minimal profile.
+const TOOLCHAIN: &[(&str, &str)] = &[("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")];
+
+/// A need, how to see that it is met, and the Debian package that meets it.
+#[derive(Debug, PartialEq, Eq)]
+struct Component {
+    found_by: FoundBy,
+    package: &'static str,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum FoundBy {
+    Program(&'static str),
+    File(&'static str),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    version: &'static str,
+}
+
+const fn program(name: &'static str, package: &'static str) -> Component {
+    Component { found_by: FoundBy::Program(name), package }
+}
+
+const fn file(path: &'static str, package: &'static str) -> Component {
+    Component { found_by: FoundBy::File(path), package }
+}
+
+/// What this machine lacks, by where it comes from.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missing {
+    packages: Vec<&'static str>,
+    tools: Vec<&'static Tool>,
+    toolchain: Vec<&'static str>,
+}
+
+impl Missing {
+    /// Looks at the machine; reads a few directories, starts nothing.
+    pub(crate) fn look() -> Self {
+        let directories = search_path();
+        let mut packages: Vec<_> = SYSTEM
+            .iter()
+            .filter(|component| match component.found_by {
+                FoundBy::Program(name) => find_program(name, &directories).is_none(),
+                FoundBy::File(path) => !Path::new(path).exists(),
+            })
+            .map(|component| component.package)
+            .collect();
+        packages.sort_unstable();
+        packages.dedup();
+        let tools = TOOLS.iter().filter(|tool| cargo_tool(tool.program).is_none()).collect();
+        let cargo = std::env::var_os("CARGO").map(PathBuf::from);
+        let beside_cargo = cargo.as_deref().and_then(Path::parent).map(|directory| [directory.to_owned()]);
+        let toolchain = TOOLCHAIN
+            .iter()
+            .filter(|(program, _)| {
+                beside_cargo.as_ref().is_some_and(|directory| find_program(program, directory).is_none())
+            })
+            .map(|(_, component)| *component)
+            .collect();
+        Self { packages, tools, toolchain }
+    }
+
+    /// Whether the tests have all they need.
+    pub(crate) fn is_empty(&self) -> bool {
+        self == &Self::default()
+    }
+
+    /// Names of everything that is missing, for a message.
+    pub(crate) fn names(&self) -> String {
+        let tools = self.tools.iter().map(|tool| tool.package);
+        self.packages.iter().chain(&self.toolchain).copied().chain(tools).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Installs what is missing; says what it does, and does nothing when nothing is.
+pub(crate) fn run() -> Result<()> {
+    let missing = Missing::look();
+    if missing.is_empty() {
+        println!("nothing is missing");
+        return Ok(());
+    }
+    println!("missing: {}", missing.names());
+    if !missing.packages.is_empty() {
+        install_packages(&missing.packages)?;
+    }
+    if !missing.toolchain.is_empty() {
+        install(
+            Command::new("rustup").args(["component", "add"]).args(&missing.toolchain),
+            "install these components of the toolchain the way the toolchain was installed",
+        )?;
+    }
+    for tool in &missing.tools {
+        install(
+            Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+                .args(["install", "--locked"])
+                .arg(format!("{}@{}", tool.package, tool.version)),
+            "the Rust registry must be reachable; the output above says what went wrong",
+        )?;
+    }
+    let left = Missing::look();
+    if !left.is_empty() {
+        let fault = format!("still missing after the installation: {}", left.names());
+        return Err(Fault::new("setup", fault, "see what the package manager said above").into());
+    }
+    println!("installed: {}", missing.names());
+    Ok(())
+}
+
+fn install_packages(packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
+    if !is_debian() {
+        return Err(Fault::new(
+            "setup",
+            format!("this system is not Debian or Ubuntu, so its package manager is not known here; missing: {list}"),
+            "install what provides these (names as in Debian) by hand, then try again",
+        )
+        .into());
+    }
+    let by_hand = format!("run `sudo apt-get install {list}` yourself, then try again");
+    if !is_root() {
+        println!("installing packages needs root: trying sudo without a password");
+        let permitted =
+            Command::new("sudo").args(["-n", "true"]).output().is_ok_and(|output| output.status.success());
+        if !permitted {
+            let fault = format!("not root, and `sudo -n` is not permitted; missing: {list}");
+            return Err(Fault::new("setup", fault, by_hand).into());
+        }
+    }
+    install(apt_get().arg("update"), &by_hand)?;
+    install(apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages), &by_hand)
+}
+
+/// apt-get that asks nothing and waits for another one to finish.
+fn apt_get() -> Command {
+    let mut command = if is_root() {
+        Command::new("env")
+    } else {
+        let mut sudo = Command::new("sudo");
+        sudo.args(["-n", "env"]);
+        sudo
+    };
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300", "-qq"]);
+    command
+}
+
+fn install(command: &mut Command, cure: &str) -> Result<()> {
+    println!("$ {}", describe(command));
+    run_to_end(command)
+        .map_err(|error| Fault::new("setup", format!("{error:#}"), cure))
+        .context("nothing was tested")
+}
+
+/// Whether we run with root's rights.
+pub(crate) fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+fn is_debian() -> bool {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    release
+        .lines()
+        .filter_map(|line| line.strip_prefix("ID=").or_else(|| line.strip_prefix("ID_LIKE=")))
+        .flat_map(|value| value.trim_matches('"').split(' '))
+        .any(|id| id == "debian" || id == "ubuntu")
+}
+
+/// A cargo subcommand's executable, found the way cargo finds it.
+pub(crate) fn cargo_tool(program: &str) -> Option<PathBuf> {
+    let mut directories: Vec<_> = cargo_home().map(|home| home.join("bin")).into_iter().collect();
+    directories.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    find_program(program, &directories)
+}
+
+/// Whether cargo-deny has fetched the advisories to this machine before.
+pub(crate) fn has_advisory_database() -> bool {
+    cargo_home().is_some_and(|home| {
+        std::fs::read_dir(home.join("advisory-dbs")).is_ok_and(|mut entries| entries.next().is_some())
+    })
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    let stated = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    stated.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")))
+}
+
+fn search_path() -> Vec<PathBuf> {
+    let own = std::env::var_os("PATH").filter(|_| !is_root());
+    std::env::split_paths(&own.unwrap_or_else(|| OsString::from(ORDINARY_PATH))).collect()
+}
+
+fn find_program(name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
+    directories.iter().map(|directory| directory.join(name)).find(|path| {
+        path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_executable_file_counts_as_a_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let here = [directory.path().to_owned()];
+        let path = directory.path().join("tool");
+        assert_eq!(find_program("tool", &here), None);
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
+        assert_eq!(find_program("tool", &here), None);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(find_program("tool", &here), Some(path));
+    }
+
+    #[test]
+    fn everything_missing_is_named() {
+        let missing = Missing {
+            packages: vec!["jq", "tmux"],
+            tools: TOOLS.iter().collect(),
+            toolchain: vec!["clippy"],
+        };
+        assert!(!missing.is_empty());
+        assert_eq!(missing.names(), "jq, tmux, clippy, cargo-nextest, cargo-deny");
+        assert!(Missing::default().is_empty());
+    }
+}

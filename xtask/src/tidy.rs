@@ -1,0 +1,171 @@
+//! `cargo xtask tidy`: what the compiler can't check.
+//!
+//! Every check is a pure function from a [`Model`] of the workspace to the faults it finds, so each is
+//! tested on a small model that breaks its rule.
+
+mod arrows;
+mod lexer;
+mod manifests;
+mod markdown;
+mod modules;
+mod sources;
+mod texts;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::fault::Fault;
+use crate::workspace::{Package, Workspace};
+
+/// Folders at the root that hold results, not sources.
+const NOT_SOURCES: &[&str] = &[".git", "bench-results"];
+
+/// All that the checks look at.
+#[derive(Debug, Default)]
+struct Model {
+    /// The members, with paths relative to the root.
+    packages: Vec<Package>,
+    /// Every text file by its path from the root.
+    texts: BTreeMap<PathBuf, String>,
+    /// Every file, text or not.
+    files: Vec<PathBuf>,
+    /// Folders of this machine that no source may name.
+    private_folders: Vec<String>,
+}
+
+const CHECKS: &[fn(&Model) -> Vec<Fault>] = &[
+    arrows::between_products,
+    arrows::of_pure_crates,
+    manifests::inheritance,
+    modules::orphans,
+    modules::integration_binaries,
+    sources::headers,
+    sources::banned_words,
+    texts::sizes,
+    texts::private_paths,
+    markdown::expected_documents,
+    markdown::links,
+    markdown::architecture,
+];
+
+/// Runs every check and reports all faults at once.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let model = Model::read(workspace)?;
+    let mut faults: Vec<_> = CHECKS.iter().flat_map(|check| check(&model)).collect();
+    faults.sort();
+    for fault in &faults {
+        println!("{fault}\n");
+    }
+    match faults.len() {
+        0 => println!("{} files, {} checks, no fault", model.files.len(), CHECKS.len()),
+        1 => bail!("tidy found 1 fault"),
+        many => bail!("tidy found {many} faults"),
+    }
+    Ok(())
+}
+
+impl Model {
+    fn read(workspace: &Workspace) -> Result<Self> {
+        let mut model =
+            Self { private_folders: vec![workspace.root.display().to_string()], ..Self::default() };
+        let mut skipped: Vec<_> = NOT_SOURCES.iter().map(|name| workspace.root.join(name)).collect();
+        skipped.push(workspace.target.clone());
+        model.read_folder(workspace, &workspace.root, &skipped)?;
+        model.files.sort();
+        model.packages = workspace.packages.clone();
+        for package in &mut model.packages {
+            package.manifest_path = workspace.relative(&package.manifest_path).to_owned();
+            for target in &mut package.targets {
+                target.src_path = workspace.relative(&target.src_path).to_owned();
+            }
+        }
+        Ok(model)
+    }
+
+    fn read_folder(&mut self, workspace: &Workspace, folder: &Path, skipped: &[PathBuf]) -> Result<()> {
+        for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+            let entry = entry?;
+            let path = entry.path();
+            let kind = entry.file_type()?;
+            if kind.is_dir() && !skipped.contains(&path) {
+                self.read_folder(workspace, &path, skipped)?;
+            } else if kind.is_file() {
+                let relative = workspace.relative(&path).to_owned();
+                if let Ok(text) = String::from_utf8(fs::read(&path)?) {
+                    self.texts.insert(relative.clone(), text);
+                }
+                self.files.push(relative);
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&self, path: &Path) -> Option<&str> {
+        self.texts.get(path).map(String::as_str)
+    }
+
+    fn texts_ending_with<'model>(
+        &'model self,
+        extension: &'model str,
+    ) -> impl Iterator<Item = (&'model Path, &'model str)> {
+        self.texts
+            .iter()
+            .filter(move |(path, _)| path.extension().is_some_and(|own| own == extension))
+            .map(|(path, text)| (path.as_path(), text.as_str()))
+    }
+}
+
+/// `path:line`, as editors and compilers write it.
+fn at_line(path: &Path, line: usize) -> String {
+    format!("{}:{line}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::{Dependency, Target};
+
+    impl Model {
+        /// A model of these files alone.
+        pub(super) fn of_texts(texts: &[(&str, &str)]) -> Self {
+            let texts: BTreeMap<_, _> =
+                texts.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
+            Self { files: texts.keys().cloned().collect(), texts, ..Self::default() }
+        }
+
+        /// The same with one more member, whose dependencies are `name` or `kind name`.
+        pub(super) fn with_package(mut self, name: &str, dependencies: &[&str]) -> Self {
+            self.packages.push(package(name, dependencies));
+            self
+        }
+
+        /// The same with one more target in the last member.
+        pub(super) fn with_target(mut self, kind: &str, path: &str) -> Self {
+            let target = Target { name: "t".to_owned(), kind: vec![kind.to_owned()], src_path: path.into() };
+            self.packages.last_mut().unwrap().targets.push(target);
+            self
+        }
+    }
+
+    fn package(name: &str, dependencies: &[&str]) -> Package {
+        let dependencies = dependencies.iter().map(|line| match line.split_once(' ') {
+            Some((kind, name)) => Dependency { name: name.to_owned(), kind: Some(kind.to_owned()) },
+            None => Dependency { name: (*line).to_owned(), kind: None },
+        });
+        Package {
+            name: name.to_owned(),
+            manifest_path: format!("crates/{name}/Cargo.toml").into(),
+            dependencies: dependencies.collect(),
+            targets: Vec::new(),
+        }
+    }
+
+    /// What a check says about a model, one fault a line, without the cures.
+    pub(super) fn said(check: fn(&Model) -> Vec<Fault>, model: &Model) -> Vec<String> {
+        let first_line = |fault: &Fault| fault.to_string().lines().next().unwrap_or_default().to_owned();
+        check(model).iter().map(first_line).collect()
+    }
+}

@@ -1,0 +1,174 @@
+//! Which crate may know which.
+
+use std::collections::BTreeMap;
+
+use super::Model;
+use crate::fault::Fault;
+use crate::workspace::Package;
+
+/// Crates that may see both products. There is none yet.
+const BRIDGES: &[&str] = &[];
+
+/// Crates that decide, or that carry the words for it: they are told everything and reach for nothing.
+const PURE: &[&str] = &["shepherd-core", "shepherd-api", "collieclaw-gate"];
+
+/// What does I/O on its own account; a pure crate may not even reach it through another member.
+const RUNTIMES: &[&str] =
+    &["async-io", "axum", "hyper", "mio", "reqwest", "rusqlite", "smol", "tokio", "tokio-postgres", "ureq"];
+
+/// Doors to the system that a member beneath may need for a part the pure crate doesn't call.
+const DOORS: &[&str] = &["cap-std", "getrandom", "libc", "nix", "rand", "rustix", "tempfile", "tracing"];
+
+/// Whose code a crate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Shared,
+    Shepherd,
+    CollieClaw,
+    Automation,
+    Bridge,
+}
+
+fn side(name: &str) -> Option<Side> {
+    if BRIDGES.contains(&name) {
+        Some(Side::Bridge)
+    } else if name == "xtask" {
+        Some(Side::Automation)
+    } else if name.starts_with("ward-") {
+        Some(Side::Shared)
+    } else if name == "shepherdd" || name.starts_with("shepherd-") {
+        Some(Side::Shepherd)
+    } else if name == "collieclaw" || name.starts_with("collieclaw-") {
+        Some(Side::CollieClaw)
+    } else {
+        None
+    }
+}
+
+fn may_know(user: Side, used: Side) -> bool {
+    match user {
+        Side::Bridge => used != Side::Automation,
+        Side::Shared | Side::Automation => used == Side::Shared,
+        Side::Shepherd | Side::CollieClaw => used == Side::Shared || used == user,
+    }
+}
+
+/// The products may use what is shared, never each other; what is shared knows neither.
+pub(super) fn between_products(model: &Model) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for package in &model.packages {
+        let place = package.manifest_path.display().to_string();
+        let Some(user) = side(&package.name) else {
+            let fault = format!("crate `{}` belongs to nobody", package.name);
+            faults.push(Fault::new(
+                place,
+                fault,
+                "begin its name with `ward-`, `shepherd-` or `collieclaw-`",
+            ));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let is_member = model.packages.iter().any(|member| member.name == dependency.name);
+            if is_member && side(&dependency.name).is_some_and(|used| !may_know(user, used)) {
+                let fault = format!("`{}` may not know `{}`", package.name, dependency.name);
+                let cure = "move what both need into a `ward-` crate, or turn the dependency round";
+                faults.push(Fault::new(place.as_str(), fault, cure));
+            }
+        }
+    }
+    faults
+}
+
+/// The pure crates use no door to the system, and reach no runtime on any way through the workspace.
+pub(super) fn of_pure_crates(model: &Model) -> Vec<Fault> {
+    let members: BTreeMap<_, _> =
+        model.packages.iter().map(|member| (member.name.as_str(), member)).collect();
+    let mut faults = Vec::new();
+    for package in model.packages.iter().filter(|package| PURE.contains(&package.name.as_str())) {
+        for way in ways(package, &members) {
+            let Some(end) = way.last() else { continue };
+            if RUNTIMES.contains(end) || (way.len() == 2 && DOORS.contains(end)) {
+                let place = package.manifest_path.display().to_string();
+                let fault = format!("the pure crate `{}` reaches `{end}`: {}", package.name, way.join(" → "));
+                let cure = "hand the value in as an argument, and do the I/O in the crate that calls";
+                faults.push(Fault::new(place, fault, cure));
+            }
+        }
+    }
+    faults
+}
+
+/// A shortest way to everything that a crate links, through the members of the workspace.
+fn ways<'model>(
+    package: &'model Package,
+    members: &BTreeMap<&str, &'model Package>,
+) -> Vec<Vec<&'model str>> {
+    let mut ways: Vec<Vec<&str>> = vec![vec![package.name.as_str()]];
+    let mut next = 0;
+    while let Some(way) = ways.get(next).cloned() {
+        next += 1;
+        let Some(member) = way.last().and_then(|name| members.get(name)) else { continue };
+        let linked = member.dependencies.iter().filter(|dependency| dependency.kind.is_none());
+        for dependency in linked.map(|dependency| dependency.name.as_str()) {
+            if ways.iter().all(|known| known.last() != Some(&dependency)) {
+                ways.push(way.iter().copied().chain([dependency]).collect());
+            }
+        }
+    }
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+
+    #[test]
+    fn the_allowed_arrows_are_allowed() {
+        let model = Model::default()
+            .with_package("ward-ledger", &["serde"])
+            .with_package("ward-process", &["dev ward-ledger"])
+            .with_package("shepherd-core", &["serde", "jiff"])
+            .with_package("shepherdd", &["shepherd-core", "ward-process", "tokio"])
+            .with_package("collieclaw", &["ward-ledger"])
+            .with_package("xtask", &["ward-ledger"]);
+        assert_eq!(said(between_products, &model), [""; 0]);
+        assert_eq!(said(of_pure_crates, &model), [""; 0]);
+    }
+
+    #[test]
+    fn products_that_know_each_other_are_found_even_in_tests() {
+        let model = Model::default()
+            .with_package("shepherd-core", &[])
+            .with_package("collieclaw", &["dev shepherd-core"])
+            .with_package("ward-ledger", &["shepherd-core"])
+            .with_package("shepherd-cli", &["xtask"])
+            .with_package("xtask", &[])
+            .with_package("helper", &[]);
+        assert_eq!(
+            said(between_products, &model),
+            [
+                "crates/collieclaw/Cargo.toml: `collieclaw` may not know `shepherd-core`",
+                "crates/ward-ledger/Cargo.toml: `ward-ledger` may not know `shepherd-core`",
+                "crates/shepherd-cli/Cargo.toml: `shepherd-cli` may not know `xtask`",
+                "crates/helper/Cargo.toml: crate `helper` belongs to nobody",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pure_crate_that_reaches_a_runtime_is_found_with_the_way() {
+        let model = Model::default()
+            .with_package("shepherd-core", &["shepherd-util", "libc", "dev tokio"])
+            .with_package("shepherd-util", &["rustix", "tokio"]);
+        assert_eq!(
+            said(of_pure_crates, &model),
+            [
+                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` reaches `libc`: \
+                 shepherd-core → libc",
+                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` reaches `tokio`: \
+                 shepherd-core → shepherd-util → tokio",
+            ]
+        );
+    }
+}

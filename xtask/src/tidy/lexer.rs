@@ -1,0 +1,216 @@
+//! Rust source as words, marks and string literals; comments and the insides of literals can't be
+//! mistaken for code.
+
+/// One piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'source> {
+    /// An identifier, keyword or number.
+    Word(&'source str),
+    /// The text between the quotes of a string literal, escapes not resolved.
+    Text(&'source str),
+    /// Any other character.
+    Mark(char),
+}
+
+/// A piece and the line it begins on, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token<'source> {
+    pub(super) piece: Piece<'source>,
+    pub(super) line: usize,
+}
+
+/// Takes a source apart. A source that does not end properly simply ends; the compiler will say so.
+pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
+    let mut lexer = Lexer { rest: source, line: 1 };
+    std::iter::from_fn(|| lexer.next_token()).collect()
+}
+
+struct Lexer<'source> {
+    rest: &'source str,
+    line: usize,
+}
+
+impl<'source> Lexer<'source> {
+    fn next_token(&mut self) -> Option<Token<'source>> {
+        self.skip_blank();
+        let line = self.line;
+        let first = self.rest.chars().next()?;
+        let piece = if first == '"' {
+            self.string()
+        } else if first == '\'' {
+            self.quote()
+        } else if is_word(first) {
+            self.word()
+        } else {
+            self.take(first.len_utf8());
+            Piece::Mark(first)
+        };
+        Some(Token { piece, line })
+    }
+
+    fn take(&mut self, length: usize) -> &'source str {
+        let (taken, rest) = self.rest.split_at_checked(length).unwrap_or((self.rest, ""));
+        self.line += taken.matches('\n').count();
+        self.rest = rest;
+        taken
+    }
+
+    /// Takes up to and including `end`, and gives what was before it.
+    fn take_through(&mut self, end: &str) -> &'source str {
+        let length = self.rest.find(end).unwrap_or(self.rest.len());
+        let taken = self.take(length);
+        self.take(end.len().min(self.rest.len()));
+        taken
+    }
+
+    fn skip_blank(&mut self) {
+        loop {
+            let blank = self.rest.len() - self.rest.trim_start().len();
+            self.take(blank);
+            if self.rest.starts_with("//") {
+                self.take_through("\n");
+            } else if self.rest.starts_with("/*") {
+                self.skip_block_comment();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Block comments nest.
+    fn skip_block_comment(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(next) = self.rest.chars().next() {
+            if self.rest.starts_with("/*") {
+                depth += 1;
+                self.take(2);
+            } else if self.rest.starts_with("*/") {
+                depth -= 1;
+                self.take(2);
+                if depth == 0 {
+                    return;
+                }
+            } else {
+                self.take(next.len_utf8());
+            }
+        }
+    }
+
+    fn string(&mut self) -> Piece<'source> {
+        self.take(1);
+        let inside = quoted_length(self.rest, '"');
+        let text = self.take(inside);
+        self.take(1);
+        Piece::Text(text)
+    }
+
+    /// A character literal, or the quote of a lifetime.
+    fn quote(&mut self) -> Piece<'source> {
+        self.take(1);
+        let mut after = self.rest.chars();
+        let (first, second) = (after.next(), after.next());
+        if first == Some('\\') || second == Some('\'') {
+            let inside = quoted_length(self.rest, '\'');
+            let text = self.take(inside);
+            self.take(1);
+            return Piece::Text(text);
+        }
+        Piece::Mark('\'')
+    }
+
+    fn word(&mut self) -> Piece<'source> {
+        let length = self.rest.find(|character| !is_word(character)).unwrap_or(self.rest.len());
+        let word = self.take(length);
+        match word {
+            "b" | "c" if self.rest.starts_with('"') => self.string(),
+            "b" if self.rest.starts_with('\'') => self.quote(),
+            "r" | "br" | "cr" => self.raw(word),
+            _ => Piece::Word(word),
+        }
+    }
+
+    /// What follows `r`: a raw string, a raw identifier, or nothing special.
+    fn raw(&mut self, word: &'source str) -> Piece<'source> {
+        let hashes = self.rest.chars().take_while(|character| *character == '#').count();
+        let after = self.rest.get(hashes..).and_then(|rest| rest.chars().next());
+        match after {
+            Some('"') => {
+                self.take(hashes + 1);
+                Piece::Text(self.take_through(&format!("\"{}", "#".repeat(hashes))))
+            }
+            Some(character) if hashes == 1 && is_word(character) => {
+                self.take(1);
+                self.word()
+            }
+            _ => Piece::Word(word),
+        }
+    }
+}
+
+fn is_word(character: char) -> bool {
+    character == '_' || character.is_alphanumeric()
+}
+
+/// The length of a literal's inside, up to the first `quote` that no backslash escapes.
+fn quoted_length(inside: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (index, character) in inside.char_indices() {
+        if escaped {
+            escaped = false;
+        } else if character == '\\' {
+            escaped = true;
+        } else if character == quote {
+            return index;
+        }
+    }
+    inside.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The code words of a source, joined by blanks; texts in angle brackets.
+    fn check(source: &str, expected: &str) {
+        let pieces: Vec<_> = tokens(source)
+            .iter()
+            .map(|token| match token.piece {
+                Piece::Word(word) => word.to_owned(),
+                Piece::Text(text) => format!("<{text}>"),
+                Piece::Mark(mark) => mark.to_string(),
+            })
+            .collect();
+        assert_eq!(pieces.join(" "), expected, "{source}");
+    }
+
+    #[test]
+    fn comments_and_literals_hide_code() {
+        check("a // mod b;\nc", "a c");
+        check("a /* x /* mod y; */ z */ b", "a b");
+        check(r#"f("mod x; \" // \\") g"#, r#"f ( <mod x; \" // \\> ) g"#);
+        check(r###"r#"a "quoted" // mod"# b br"\" c"###, r#"<a "quoted" // mod> b <\> c"#);
+        check(
+            "b\"x\" c\"y\" b'\\'' '\"' '\\\\' '\\u{1F600}' end",
+            "<x> <y> <\\'> <\"> <\\\\> <\\u{1F600}> end",
+        );
+    }
+
+    #[test]
+    fn lifetimes_and_raw_identifiers_are_words() {
+        check("fn f<'a>(x: &'a str) {}", "fn f < ' a > ( x : & ' a str ) { }");
+        check("'outer: loop {} r#mod r", "' outer : loop { } mod r");
+    }
+
+    #[test]
+    fn lines_are_counted_through_everything() {
+        let source = "/* 1\n2 */ \"3\n\" // x\nfound";
+        assert_eq!(tokens(source).last(), Some(&Token { piece: Piece::Word("found"), line: 4 }));
+    }
+
+    #[test]
+    fn an_unfinished_source_ends() {
+        for source in ["\"abc", "/* abc", "r#\"abc", "'", "'\\", "r#", "b'"] {
+            tokens(source);
+        }
+    }
+}

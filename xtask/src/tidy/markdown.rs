@@ -1,0 +1,244 @@
+//! Documents that must be there, and links that must lead somewhere.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::{Model, at_line};
+use crate::fault::Fault;
+
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
+
+/// A newcomer reads it in ten minutes.
+const MOST_ARCHITECTURE_LINES: usize = 199;
+
+/// What every visitor looks for.
+const EXPECTED: &[&str] = &[
+    ARCHITECTURE,
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "SECURITY.md",
+];
+
+const CRATE_PREFIXES: &[&str] = &["ward-", "shepherd-", "collieclaw-"];
+
+/// The documents at the root exist and say something.
+pub(super) fn expected_documents(model: &Model) -> Vec<Fault> {
+    EXPECTED
+        .iter()
+        .filter(|name| model.text(Path::new(name)).is_none_or(|text| text.trim().is_empty()))
+        .map(|name| Fault::new(*name, "the document is missing or empty", "write it"))
+        .collect()
+}
+
+/// Every link to a file of the repository leads to one.
+pub(super) fn links(model: &Model) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (path, text) in model.texts_ending_with("md") {
+        for (line, target) in prose(text)
+            .flat_map(|(line, prose)| targets(&prose).into_iter().map(move |target| (line, target)))
+        {
+            let Some(file) = local_file(&target) else { continue };
+            let resolved = resolve(path.parent().unwrap_or(Path::new("")), file);
+            if resolved.as_ref().is_none_or(|resolved| !exists(model, resolved)) {
+                let fault = format!("the link to `{file}` leads nowhere");
+                faults.push(Fault::new(
+                    at_line(path, line),
+                    fault,
+                    "correct the path, seen from this file's folder",
+                ));
+            }
+        }
+    }
+    faults
+}
+
+/// The map names every member, and no crate that isn't there; and it is short.
+pub(super) fn architecture(model: &Model) -> Vec<Fault> {
+    let path = Path::new(ARCHITECTURE);
+    let Some(text) = model.text(path) else { return Vec::new() };
+    let mut faults = Vec::new();
+    let lines = text.lines().count();
+    if lines > MOST_ARCHITECTURE_LINES {
+        let fault = format!("{lines} lines, where {MOST_ARCHITECTURE_LINES} are the most");
+        faults.push(Fault::new(ARCHITECTURE, fault, "move detail into the crates' own documentation"));
+    }
+    let mut named = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        for name in crate_names(line) {
+            if !is_crate_or_program(model, name) {
+                let fault = format!("there is no crate `{name}`");
+                faults.push(Fault::new(at_line(path, index + 1), fault, "name only what exists"));
+            }
+            named.push(name);
+        }
+    }
+    for package in &model.packages {
+        let is_named =
+            named.contains(&package.name.as_str()) || text.contains(&format!("`{}`", package.name));
+        if !is_named {
+            let fault = format!("the map leaves out the crate `{}`", package.name);
+            faults.push(Fault::new(ARCHITECTURE, fault, "say in one line what it is for"));
+        }
+    }
+    faults
+}
+
+fn is_crate_or_program(model: &Model, name: &str) -> bool {
+    model.packages.iter().any(|package| {
+        package.name == name || package.targets.iter().any(|target| target.is("bin") && target.name == name)
+    })
+}
+
+/// Words of a line that have the form of one of our crates' names and are not part of a path or a pattern.
+fn crate_names(line: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(|character: char| character.is_ascii_lowercase()) {
+        let word = rest.get(start..).unwrap_or_default();
+        let before = line.get(..line.len() - word.len()).unwrap_or_default();
+        let length = word.find(|character: char| !is_name_character(character)).unwrap_or(word.len());
+        let (name, after) = word.split_at_checked(length).unwrap_or((word, ""));
+        let joined = |character: char| "/~.$_".contains(character) || character.is_alphanumeric();
+        let stands_alone = before.ends_with("crates/") || !before.ends_with(joined);
+        let is_named =
+            CRATE_PREFIXES.iter().any(|prefix| name.len() > prefix.len() && name.starts_with(prefix));
+        if is_named && stands_alone {
+            names.push(name);
+        }
+        rest = after;
+    }
+    names
+}
+
+fn is_name_character(character: char) -> bool {
+    character.is_ascii_lowercase() || character.is_ascii_digit() || character == '-'
+}
+
+/// The lines outside fenced blocks, with their numbers, and with code spans blanked out.
+fn prose(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let mut fence: Option<&str> = None;
+    text.lines().enumerate().filter_map(move |(index, line)| {
+        let ticks = line.trim_start();
+        let length = ticks.len() - ticks.trim_start_matches('`').len();
+        match fence {
+            Some(open) => {
+                if ticks.trim_end() == open {
+                    fence = None;
+                }
+                None
+            }
+            None if length >= 3 => {
+                fence = ticks.get(..length);
+                None
+            }
+            None => Some((index + 1, without_code(line))),
+        }
+    })
+}
+
+fn without_code(line: &str) -> String {
+    line.split('`').step_by(2).collect::<Vec<_>>().join("code")
+}
+
+/// What the links and images of a line point at: `[text](target)` and `[name]: target`.
+fn targets(line: &str) -> Vec<String> {
+    let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    let reference =
+        line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target.trim());
+    inline.chain(reference).map(|target| target.trim_matches(['<', '>']).to_owned()).collect()
+}
+
+/// The file part of a link, unless it leads out of the repository or stays on the page.
+fn local_file(target: &str) -> Option<&str> {
+    let is_outside = target.contains("://") || target.starts_with("mailto:");
+    let file = target.split('#').next().unwrap_or_default();
+    (!is_outside && !file.is_empty()).then_some(file)
+}
+
+fn resolve(folder: &Path, file: &str) -> Option<PathBuf> {
+    let mut resolved = PathBuf::new();
+    for component in folder.join(file.trim_end_matches('/')).components() {
+        match component {
+            Component::Normal(name) => resolved.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !resolved.pop() {
+                    return None;
+                }
+            }
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(resolved)
+}
+
+fn exists(model: &Model, path: &Path) -> bool {
+    model.files.iter().any(|file| file.starts_with(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+
+    #[test]
+    fn a_missing_or_empty_document_is_found() {
+        let texts: Vec<_> = EXPECTED
+            .iter()
+            .map(|name| (*name, if *name == "LICENSE-MIT" { " \n" } else { "text" }))
+            .collect();
+        let model = Model::of_texts(texts.get(1..).unwrap());
+        assert_eq!(
+            said(expected_documents, &model),
+            [
+                "ARCHITECTURE.md: the document is missing or empty",
+                "LICENSE-MIT: the document is missing or empty"
+            ]
+        );
+    }
+
+    #[test]
+    fn links_are_followed_from_the_folder_of_their_file() {
+        let text = "[a](decisions/0001.md#why) [b](../README.md) [c](https://example.org) [d](#here)\n\
+                    `[not](a-link.md)`\n```md\n[nor](this.md)\n```\n[gone](missing.md) ![picture](../x.png)\n[r]: nowhere.md\n[up](../../x)";
+        let model = Model::of_texts(&[
+            ("docs/a.md", text),
+            ("docs/decisions/0001.md", ""),
+            ("README.md", "[docs](docs/)"),
+        ]);
+        assert_eq!(
+            said(links, &model),
+            [
+                "docs/a.md:6: the link to `missing.md` leads nowhere",
+                "docs/a.md:6: the link to `../x.png` leads nowhere",
+                "docs/a.md:7: the link to `nowhere.md` leads nowhere",
+                "docs/a.md:8: the link to `../../x` leads nowhere",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_map_and_the_members_agree() {
+        let map = "`ward-ledger` and ward-* and crates/ward-gone/ and ~/collieclaw-workspace\n├ shepherd-cli bin\n`xtask`\n";
+        let model = Model::of_texts(&[("ARCHITECTURE.md", map)])
+            .with_package("ward-ledger", &[])
+            .with_package("shepherd-cli", &[])
+            .with_package("xtask", &[])
+            .with_package("ward-process", &[]);
+        assert_eq!(
+            said(architecture, &model),
+            [
+                "ARCHITECTURE.md:1: there is no crate `ward-gone`",
+                "ARCHITECTURE.md: the map leaves out the crate `ward-process`",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_map_is_found() {
+        let model = Model::of_texts(&[("ARCHITECTURE.md", &"line\n".repeat(200))]);
+        assert_eq!(said(architecture, &model), ["ARCHITECTURE.md: 200 lines, where 199 are the most"]);
+    }
+}

@@ -1,0 +1,242 @@
+//! Every source file is compiled, and every module has one place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+use super::Model;
+use super::lexer::{Piece, Token, tokens};
+use crate::fault::Fault;
+
+/// Folders of a member in which every Rust file must be part of a crate.
+const SOURCE_FOLDERS: &[&str] = &["src", "tests", "benches", "examples"];
+
+/// The only integration test of a member, so that it links once.
+const INTEGRATION_TEST: &str = "tests/it/main.rs";
+
+/// No Rust file is left that no `mod` declaration and no target leads to; none is called `mod.rs`.
+pub(super) fn orphans(model: &Model) -> Vec<Fault> {
+    let roots =
+        model.packages.iter().flat_map(|package| &package.targets).map(|target| target.src_path.clone());
+    let reached = reached(&model.texts, roots.collect());
+    let mut faults = Vec::new();
+    for (path, _) in model.texts_ending_with("rs").filter(|(path, _)| is_source(model, path)) {
+        if path.file_name().is_some_and(|name| name == "mod.rs") {
+            let folder = path.parent().unwrap_or(path);
+            let cure = format!("move it to `{}.rs`", folder.display());
+            faults.push(Fault::new(path.display().to_string(), "a module file is called `mod.rs`", cure));
+        } else if !reached.contains(path) {
+            let cure = "declare it with `mod` where it belongs, or remove it";
+            faults.push(Fault::new(path.display().to_string(), "no crate contains this file", cure));
+        }
+    }
+    faults
+}
+
+/// A member has at most one integration test binary, in the place where everybody looks for it.
+pub(super) fn integration_binaries(model: &Model) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for package in &model.packages {
+        let Some(folder) = package.manifest_path.parent() else { continue };
+        let tests = package.targets.iter().filter(|target| target.is("test"));
+        for test in tests.filter(|test| test.src_path != folder.join(INTEGRATION_TEST)) {
+            let place = test.src_path.display().to_string();
+            let cure = format!("make it a module of `{INTEGRATION_TEST}`");
+            faults.push(Fault::new(place, "an integration test has a binary of its own", cure));
+        }
+    }
+    faults
+}
+
+fn is_source(model: &Model, path: &Path) -> bool {
+    model
+        .packages
+        .iter()
+        .filter_map(|package| package.manifest_path.parent())
+        .any(|folder| SOURCE_FOLDERS.iter().any(|name| path.starts_with(folder.join(name))))
+}
+
+/// A file to follow, and the folder in which its child modules lie.
+struct Visit {
+    file: PathBuf,
+    children: PathBuf,
+}
+
+impl Visit {
+    /// A crate root, or a file named by `#[path]`: its children lie beside it.
+    fn owner(file: PathBuf) -> Self {
+        let children = file.parent().unwrap_or(Path::new("")).to_owned();
+        Self { file, children }
+    }
+}
+
+/// The files that the compiler reads, starting at the crate roots.
+fn reached(texts: &BTreeMap<PathBuf, String>, roots: Vec<PathBuf>) -> BTreeSet<PathBuf> {
+    let mut reached = BTreeSet::new();
+    let mut open: Vec<_> = roots.into_iter().map(Visit::owner).collect();
+    while let Some(visit) = open.pop() {
+        let Some(text) = texts.get(&visit.file) else { continue };
+        if !reached.insert(visit.file.clone()) {
+            continue;
+        }
+        let beside = visit.file.parent().unwrap_or(Path::new(""));
+        for link in links(&tokens(text)) {
+            match link {
+                Link::Include(path) => open.push(Visit::owner(normal(&beside.join(path)))),
+                Link::Module { inside, path: Some(path), .. } => {
+                    let from =
+                        if inside == Path::new("") { beside.to_owned() } else { visit.children.join(inside) };
+                    open.push(Visit::owner(normal(&from.join(path))));
+                }
+                Link::Module { inside, name, path: None } => {
+                    let folder = visit.children.join(inside);
+                    let children = folder.join(name);
+                    open.push(Visit { file: folder.join(format!("{name}.rs")), children: children.clone() });
+                    open.push(Visit { file: children.join("mod.rs"), children });
+                }
+            }
+        }
+    }
+    reached
+}
+
+/// What leads from one source file to another.
+#[derive(Debug, PartialEq, Eq)]
+enum Link<'source> {
+    /// `mod name;`, inside the inline modules `inside`, with the path of its `#[path]` attribute.
+    Module { inside: PathBuf, name: &'source str, path: Option<&'source str> },
+    /// `include!("path")`.
+    Include(&'source str),
+}
+
+fn links<'source>(tokens: &[Token<'source>]) -> Vec<Link<'source>> {
+    let mut links = Vec::new();
+    // One entry for each open brace: the name of the inline module it opens, if it opens one.
+    let mut braces: Vec<Option<&str>> = Vec::new();
+    let mut path = None;
+    let pieces: Vec<_> = tokens.iter().map(|token| token.piece).collect();
+    for (index, piece) in pieces.iter().enumerate() {
+        match pieces.get(index..).unwrap_or_default() {
+            [Piece::Word("mod"), Piece::Word(name), Piece::Mark(';'), ..] => {
+                let inside = braces.iter().flatten().collect();
+                links.push(Link::Module { inside, name, path: path.take() });
+            }
+            [Piece::Word("include"), Piece::Mark('!'), Piece::Mark('('), Piece::Text(file), ..] => {
+                links.push(Link::Include(file));
+            }
+            [Piece::Word("path"), Piece::Mark('='), Piece::Text(file), ..] => path = Some(*file),
+            _ => {}
+        }
+        match piece {
+            Piece::Mark('{') => {
+                let before = pieces.get(index.saturating_sub(2)..index).unwrap_or_default();
+                braces.push(if let [Piece::Word("mod"), Piece::Word(name)] = before {
+                    Some(name)
+                } else {
+                    None
+                });
+                path = None;
+            }
+            Piece::Mark('}') => {
+                braces.pop();
+                path = None;
+            }
+            Piece::Mark(';') => path = None,
+            _ => {}
+        }
+    }
+    links
+}
+
+/// The path without `.` and `..`, by its text alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+
+    fn member(texts: &[(&str, &str)]) -> Model {
+        Model::of_texts(texts).with_package("ward-a", &[]).with_target("lib", "crates/ward-a/src/lib.rs")
+    }
+
+    #[test]
+    fn files_are_reached_in_every_way_the_compiler_knows() {
+        let model = member(&[
+            (
+                "crates/ward-a/src/lib.rs",
+                "mod one;\nmod inline { mod deep; }\n#[path = \"../odd/two.rs\"] mod two;",
+            ),
+            ("crates/ward-a/src/one.rs", "#[cfg(test)] pub(crate) mod r#type; include!(\"table.rs\");"),
+            ("crates/ward-a/src/one/type.rs", ""),
+            ("crates/ward-a/src/table.rs", ""),
+            ("crates/ward-a/src/inline/deep.rs", ""),
+            ("crates/ward-a/odd/two.rs", "mod beside;"),
+            ("crates/ward-a/odd/beside.rs", ""),
+            ("docs/example.rs", "not ours"),
+        ]);
+        assert_eq!(said(orphans, &model), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_that_only_a_comment_or_a_string_names_is_an_orphan() {
+        let model = member(&[
+            ("crates/ward-a/src/lib.rs", "// mod lost;\nconst S: &str = \"mod gone;\"; mod kept { }"),
+            ("crates/ward-a/src/lost.rs", ""),
+            ("crates/ward-a/src/gone.rs", ""),
+            ("crates/ward-a/src/kept/inner.rs", ""),
+            ("crates/ward-a/tests/it/helper.rs", ""),
+        ]);
+        assert_eq!(
+            said(orphans, &model),
+            [
+                "crates/ward-a/src/gone.rs: no crate contains this file",
+                "crates/ward-a/src/kept/inner.rs: no crate contains this file",
+                "crates/ward-a/src/lost.rs: no crate contains this file",
+                "crates/ward-a/tests/it/helper.rs: no crate contains this file",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_path_attribute_belongs_to_the_next_item_only() {
+        let model = member(&[
+            ("crates/ward-a/src/lib.rs", "#[path = \"x.rs\"] mod named; mod plain;"),
+            ("crates/ward-a/src/x.rs", ""),
+            ("crates/ward-a/src/plain.rs", ""),
+        ]);
+        assert_eq!(said(orphans, &model), [""; 0]);
+    }
+
+    #[test]
+    fn a_mod_rs_is_found() {
+        let model =
+            member(&[("crates/ward-a/src/lib.rs", "mod engine;"), ("crates/ward-a/src/engine/mod.rs", "")]);
+        assert_eq!(
+            said(orphans, &model),
+            ["crates/ward-a/src/engine/mod.rs: a module file is called `mod.rs`"]
+        );
+    }
+
+    #[test]
+    fn a_second_integration_binary_is_found() {
+        let model = member(&[])
+            .with_target("test", "crates/ward-a/tests/it/main.rs")
+            .with_target("test", "crates/ward-a/tests/second.rs");
+        assert_eq!(
+            said(integration_binaries, &model),
+            ["crates/ward-a/tests/second.rs: an integration test has a binary of its own"]
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! What Rust sources say, and what they must not say.
+
+use super::lexer::{Piece, Token, tokens};
+use super::{Model, at_line};
+use crate::fault::Fault;
+
+/// Every library and program says what it is before its first line of code.
+pub(super) fn headers(model: &Model) -> Vec<Fault> {
+    let targets = model.packages.iter().flat_map(|package| &package.targets);
+    targets
+        .filter(|target| target.is("lib") || target.is("bin"))
+        .filter(|target| {
+            model.text(&target.src_path).is_some_and(|text| !text.trim_start().starts_with("//!"))
+        })
+        .map(|target| {
+            let place = at_line(&target.src_path, 1);
+            Fault::new(place, "the crate does not say what it is", "begin the file with a `//!` comment")
+        })
+        .collect()
+}
+
+/// Nothing unfinished, no test switched off, no lint switched off for good.
+pub(super) fn banned_words(model: &Model) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (path, text) in model.texts_ending_with("rs") {
+        for (line, fault, cure) in banned(&tokens(text)) {
+            faults.push(Fault::new(at_line(path, line), fault, cure));
+        }
+    }
+    faults
+}
+
+type Banned = (usize, &'static str, &'static str);
+
+fn banned(tokens: &[Token<'_>]) -> Vec<Banned> {
+    let mut found = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let ahead = tokens.get(index..).unwrap_or_default();
+        let piece = |offset: usize| ahead.get(offset).map(|token| token.piece);
+        match (token.piece, piece(1), piece(2)) {
+            (Piece::Word("todo" | "unimplemented"), Some(Piece::Mark('!')), _) => {
+                found.push((
+                    token.line,
+                    "the code is unfinished here",
+                    "finish it, or leave the feature out",
+                ));
+            }
+            (Piece::Mark('#'), Some(Piece::Mark('[')), _) => {
+                found.extend(attribute(ahead.get(2..).unwrap_or_default()));
+            }
+            (Piece::Mark('#'), Some(Piece::Mark('!')), Some(Piece::Mark('['))) => {
+                found.extend(attribute(ahead.get(3..).unwrap_or_default()));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What is wrong with an attribute, given from its first word on; `cfg_attr` may hide another.
+fn attribute(tokens: &[Token<'_>]) -> Option<Banned> {
+    let first = tokens.first()?;
+    let conditional = first.piece == Piece::Word("cfg_attr");
+    let inside = tokens.iter().take_while(|token| token.piece != Piece::Mark(']'));
+    for token in inside.take(if conditional { usize::MAX } else { 1 }) {
+        match token.piece {
+            Piece::Word("ignore") => {
+                return Some((token.line, "a test is switched off", "repair it, or remove it"));
+            }
+            Piece::Word("allow") => {
+                let cure = "write `#[expect(lint, reason = \"…\")]` on the smallest item";
+                return Some((
+                    token.line,
+                    "a lint is switched off without notice when it no longer fires",
+                    cure,
+                ));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+
+    #[test]
+    fn a_crate_without_a_header_is_found() {
+        let model = Model::of_texts(&[
+            ("crates/ward-a/src/lib.rs", "mod a;"),
+            ("crates/ward-a/src/main.rs", "//! A.\n"),
+        ])
+        .with_package("ward-a", &[])
+        .with_target("lib", "crates/ward-a/src/lib.rs")
+        .with_target("bin", "crates/ward-a/src/main.rs");
+        assert_eq!(said(headers, &model), ["crates/ward-a/src/lib.rs:1: the crate does not say what it is"]);
+    }
+
+    #[test]
+    fn unfinished_code_and_switched_off_checks_are_found() {
+        let source = "#![allow(dead_code)]\nfn a() { todo!() }\n#[test]\n#[ignore = \"slow\"]\nfn b() {\n\
+                      unimplemented!(\"x\") }\n#[cfg_attr(test, allow(unused))]\nfn c() {}";
+        assert_eq!(
+            said(banned_words, &Model::of_texts(&[("a.rs", source)])),
+            [
+                "a.rs:1: a lint is switched off without notice when it no longer fires",
+                "a.rs:2: the code is unfinished here",
+                "a.rs:4: a test is switched off",
+                "a.rs:6: the code is unfinished here",
+                "a.rs:7: a lint is switched off without notice when it no longer fires",
+            ]
+        );
+    }
+
+    #[test]
+    fn words_that_only_look_alike_are_left_alone() {
+        let source = "// todo!()\n#[expect(unused, reason = \"allow\")]\n#[serde(skip, allow)]\nfn todo() {}\n\
+                      const S: &str = \"#[ignore] todo!()\"; fn allow() { ignore(todo) }";
+        assert_eq!(said(banned_words, &Model::of_texts(&[("a.rs", source)])), [""; 0]);
+    }
+}

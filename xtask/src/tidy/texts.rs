@@ -1,0 +1,128 @@
+//! What holds for every text file.
+
+use super::{Model, at_line};
+use crate::fault::Fault;
+
+/// Beyond this a file has more than one subject.
+const MOST_LINES: usize = 800;
+
+/// Files that people write and read; data, logs and lock files may be as long as they need.
+const WRITTEN: &[&str] = &["css", "html", "js", "md", "py", "rs", "sh", "toml"];
+
+/// A changelog grows with every release.
+const GROWS: &str = "CHANGELOG.md";
+
+/// Home folders that stand for somebody's in examples.
+const EXAMPLE_HOMES: &[&str] =
+    &["alex", "alice", "anna", "ben", "bob", "child", "kid", "me", "mia", "parent", "user", "you"];
+
+/// No file has grown absurd.
+pub(super) fn sizes(model: &Model) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (path, text) in WRITTEN.iter().flat_map(|extension| model.texts_ending_with(extension)) {
+        let lines = text.lines().count();
+        if lines > MOST_LINES && !path.ends_with(GROWS) {
+            let fault = format!("{lines} lines, where {MOST_LINES} are the most");
+            faults.push(Fault::new(path.display().to_string(), fault, "split it by subject"));
+        }
+    }
+    faults
+}
+
+/// No path of a developer's own machine is in the sources.
+pub(super) fn private_paths(model: &Model) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (path, text) in &model.texts {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(found) = private_path(line, &model.private_folders) {
+                let fault = format!("`{found}` is a place on one developer's machine");
+                let cure = "make the path relative, take it from the environment, or use an example name such as `kid`";
+                faults.push(Fault::new(at_line(path, index + 1), fault, cure));
+            }
+        }
+    }
+    faults
+}
+
+/// The first path in the line that belongs to one machine only.
+fn private_path<'line>(line: &'line str, private_folders: &[String]) -> Option<&'line str> {
+    let starts = line.match_indices('/').map(|(start, _)| start);
+    for start in starts.filter(|start| begins_path(line, *start)) {
+        let rest = line.get(start..).unwrap_or_default();
+        let path = rest.split(|character: char| !is_path_character(character)).next().unwrap_or(rest);
+        let mut parts = path.split('/').skip(1);
+        let own = match (parts.next(), parts.next()) {
+            (Some("home"), Some(name)) => {
+                parts.next().is_some() && !name.is_empty() && !EXAMPLE_HOMES.contains(&name)
+            }
+            // A closed folder of root's is a good example of what nobody may read; a checkout there is not.
+            (Some("root"), Some(name)) => {
+                let tools = [".cargo", ".rustup"].contains(&name);
+                tools || (!name.is_empty() && !name.starts_with('.'))
+            }
+            _ => false,
+        };
+        let is_within = |folder: &String| {
+            path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if own || private_folders.iter().any(is_within) {
+            return Some(path);
+        }
+    }
+    None
+}
+
+/// Whether the slash begins an absolute path and is not in the middle of a relative one or a URL.
+fn begins_path(line: &str, slash: usize) -> bool {
+    let before = line.get(..slash).and_then(|before| before.chars().next_back());
+    before.is_none_or(|character| !is_path_character(character) && !"~>}/*".contains(character))
+}
+
+fn is_path_character(character: char) -> bool {
+    character.is_alphanumeric() || "/._-+@".contains(character)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::said;
+    use super::*;
+
+    #[test]
+    fn a_file_that_grew_absurd_is_found() {
+        let long = "line\n".repeat(801);
+        let model = Model::of_texts(&[
+            ("crates/ward-a/src/long.rs", &long),
+            ("crates/ward-a/src/fits.rs", &"line\n".repeat(800)),
+            ("CHANGELOG.md", &long),
+            ("Cargo.lock", &long),
+        ]);
+        assert_eq!(said(sizes, &model), ["crates/ward-a/src/long.rs: 801 lines, where 800 are the most"]);
+    }
+
+    /// Whether the line names a private path; written in two parts, or this file would be at fault itself.
+    fn check(first: &str, second: &str, expected: Option<&str>) {
+        let line = format!("{first}{second}");
+        let folders = ["/srv/checkout".to_owned()];
+        assert_eq!(private_path(&line, &folders), expected, "{line}");
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found() {
+        check("open(\"/home/", "maria/notes.txt\")", Some(&["/home/", "maria/notes.txt"].concat()));
+        check("built in /root/", "build/x.log today", Some(&["/root/", "build/x.log"].concat()));
+        check("see /root/", ".cargo/registry", Some(&["/root/", ".cargo/registry"].concat()));
+        check("at /srv/", "checkout/src/lib.rs:3", Some("/srv/checkout/src/lib.rs"));
+    }
+
+    #[test]
+    fn examples_and_relative_paths_are_left_alone() {
+        check("/home/", "kid/.config", None);
+        check("/home/", "<name>/x", None);
+        check("cat /root/", ".ssh/id_ed25519", None);
+        check("crates/root/", "src", None);
+        check("https://example.org/home/", "page/x", None);
+        check("$T/root/", "etc", None);
+        check("/srv/", "checkouts", None);
+        check("everything under /root", "", None);
+    }
+}
