@@ -57,11 +57,11 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<()> {
     write_down(workspace, &rows)?;
     println!("written to {RESULTS}");
     let missed: Vec<_> = rows.iter().filter(|row| !row.is_met()).map(|row| row.bench.as_str()).collect();
+    if !missed.is_empty() {
+        broken.push(format!("{} of {} bars missed: {}", missed.len(), rows.len(), missed.join(", ")));
+    }
     if !broken.is_empty() {
         bail!("{}", broken.join("\n"));
-    }
-    if !missed.is_empty() {
-        bail!("{} of {} bars missed: {}", missed.len(), rows.len(), missed.join(", "));
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::fault::Fault;
 use crate::workspace::{describe, run_to_end};
@@ -37,6 +37,9 @@ const TOOLS: &[Tool] = &[
 
 /// What comes with the toolchain, except in its minimal profile.
 const TOOLCHAIN: &[(&str, &str)] = &[("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")];
+
+/// The place of every fault found here.
+const PLACE: &str = "this machine";
 
 /// A need, how to see that it is met, and the Debian package that meets it.
 #[derive(Debug, PartialEq, Eq)]
@@ -141,21 +144,22 @@ pub(crate) fn run() -> Result<()> {
     let left = Missing::look();
     if !left.is_empty() {
         let fault = format!("still missing after the installation: {}", left.names());
-        return Err(Fault::new("setup", fault, "see what the package manager said above").into());
+        return Err(Fault::new(PLACE, fault, "see what the package manager said above").into());
     }
     println!("installed: {}", missing.names());
     Ok(())
 }
 
-fn install_packages(packages: &[&str]) -> Result<()> {
+fn install_packages(packages: &[&str]) -> Result<(), Fault> {
     let list = packages.join(" ");
     if !is_debian() {
         return Err(Fault::new(
-            "setup",
-            format!("this system is not Debian or Ubuntu, so its package manager is not known here; missing: {list}"),
+            PLACE,
+            format!(
+                "this system is not Debian or Ubuntu, so its package manager is not known here; missing: {list}"
+            ),
             "install what provides these (names as in Debian) by hand, then try again",
-        )
-        .into());
+        ));
     }
     let by_hand = format!("run `sudo apt-get install {list}` yourself, then try again");
     if !is_root() {
@@ -164,7 +168,7 @@ fn install_packages(packages: &[&str]) -> Result<()> {
             Command::new("sudo").args(["-n", "true"]).output().is_ok_and(|output| output.status.success());
         if !permitted {
             let fault = format!("not root, and `sudo -n` is not permitted; missing: {list}");
-            return Err(Fault::new("setup", fault, by_hand).into());
+            return Err(Fault::new(PLACE, fault, by_hand));
         }
     }
     install(apt_get().arg("update"), &by_hand)?;
@@ -184,11 +188,9 @@ fn apt_get() -> Command {
     command
 }
 
-fn install(command: &mut Command, cure: &str) -> Result<()> {
+fn install(command: &mut Command, cure: &str) -> Result<(), Fault> {
     println!("$ {}", describe(command));
-    run_to_end(command)
-        .map_err(|error| Fault::new("setup", format!("{error:#}"), cure))
-        .context("nothing was tested")
+    run_to_end(command).map_err(|error| Fault::new(PLACE, format!("{error:#}"), cure))
 }
 
 /// Whether we run with root's rights.

@@ -6,9 +6,11 @@
 //! visible.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::ops::Range;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
@@ -18,8 +20,11 @@ use crate::setup::{self, ORDINARY_PATH};
 use crate::test::Outcome;
 use crate::workspace::{Workspace, run_to_end};
 
-/// Above ordinary users and below those that systemd hands out, so most likely free.
-const FIRST_UID: u32 = 60_600;
+/// User ids above those of people and below those that systemd hands out.
+const UIDS: Range<u32> = 60_578..61_184;
+
+/// What a test has killed but not awaited may take a moment to be gone.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs the tests as an ordinary user; there is nothing to add when we are one already.
 pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
@@ -31,15 +36,19 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
     let stage = Stage::prepare(workspace, uid)?;
     println!("running as uid {uid}, without groups, in {}", stage.folder.path().display());
     let result = run_to_end(&mut stage.runner(uid));
-    let left = leftovers(uid)?;
+    let left = leftovers_after_grace(uid)?;
     if !left.is_empty() {
         // Only processes of a user that had none before are reached by this.
         let _ = as_user(uid, Path::new("kill")).args(["-9", "-1"]).status();
-        let fault = format!("the tests left processes behind: {}", left.join(", "));
-        let cure = "end what a test starts before the test ends";
-        return Err(result.err().unwrap_or_else(|| Fault::new("unprivileged", fault, cure).into()));
     }
-    result.map(|()| Outcome::Passed)
+    result?;
+    if !left.is_empty() {
+        let fault = format!("the tests left processes behind: {}", left.join(", "));
+        return Err(
+            Fault::new(format!("uid {uid}"), fault, "end what a test starts before the test ends").into()
+        );
+    }
+    Ok(Outcome::Passed)
 }
 
 /// The folder that the ordinary user can read, with three folders inside that it owns.
@@ -122,16 +131,28 @@ fn open_to_all() -> PathBuf {
     if stated.is_absolute() && stated.ancestors().all(is_open) { stated } else { PathBuf::from("/tmp") }
 }
 
-/// A user id that no account and no process has.
+/// A user id that no account and no process has; two runs at once begin their search at different places.
 fn unused_uid() -> Result<u32> {
     let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let taken: Vec<u32> = accounts.lines().filter_map(|line| line.split(':').nth(2)?.parse().ok()).collect();
-    for uid in (FIRST_UID..FIRST_UID + 400).filter(|uid| !taken.contains(uid)) {
+    let first = UIDS.start + std::process::id() % (UIDS.end - UIDS.start);
+    for uid in (first..UIDS.end).chain(UIDS.start..first).filter(|uid| !taken.contains(uid)) {
         if leftovers(uid)?.is_empty() {
             return Ok(uid);
         }
     }
-    bail!("every user id from {FIRST_UID} on is in use")
+    bail!("every user id from {} to {} is in use", UIDS.start, UIDS.end - 1)
+}
+
+fn leftovers_after_grace(uid: u32) -> Result<Vec<String>> {
+    let deadline = Instant::now() + GRACE;
+    loop {
+        let left = leftovers(uid)?;
+        if left.is_empty() || Instant::now() >= deadline {
+            return Ok(left);
+        }
+        std::thread::sleep(GRACE / 20);
+    }
 }
 
 /// The living processes of a user, as `pid (name)`; one that waits to be reaped is not living.
@@ -170,6 +191,8 @@ fn copy_tree(from: &Path, to: &Path, without: &[&Path]) -> Result<()> {
             if !without.contains(&source.as_path()) {
                 copy_tree(&source, &copy, without)?;
             }
+        } else if kind.is_symlink() {
+            symlink(fs::read_link(&source)?, &copy)?;
         } else if kind.is_file() {
             fs::copy(&source, &copy).with_context(|| source.display().to_string())?;
             let runs = entry.metadata()?.mode() & 0o100 != 0;

@@ -35,7 +35,7 @@ pub(super) fn draw(rows: &[Row]) -> String {
 fn cells(row: &Row) -> [String; 6] {
     let with_unit = |figure| format!("{} {}", number(figure), row.unit);
     let baseline =
-        row.baseline.as_ref().map(|baseline| format!("{}: {}", baseline.name, with_unit(baseline.figure)));
+        row.baseline.as_ref().map(|baseline| format!("{}: {}", with_unit(baseline.figure), baseline.name));
     let bar = match row.bar {
         Bar::RatioAtMost(limit) => format!("≤ {}×", number(limit)),
         Bar::RatioAtLeast(limit) => format!("≥ {}×", number(limit)),
@@ -171,7 +171,7 @@ mod tests {
         ];
         let expected = "\
 benchmark   figure  baseline           ratio      bar  met
-spawn      1.25 ms  posix_spawn: 1 ms  1.25×     ≤ 2×  yes
+spawn      1.25 ms  1 ms: posix_spawn  1.25×     ≤ 2×  yes
 memory       40 ms  -                      -  ≤ 32 ms  NO
 ";
         assert_eq!(draw(&rows), expected);
