@@ -1,6 +1,6 @@
 //! All automation of the workspace: `cargo xtask setup`, `test`, `tidy` and `bench`.
 //!
-//! Start at [`test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
+//! Start at [`mod@test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
 //! and no product crate may depend on it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports to a person")]
 

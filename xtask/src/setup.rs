@@ -184,7 +184,15 @@ fn apt_get() -> Command {
         sudo.args(["-n", "env"]);
         sudo
     };
-    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300", "-qq"]);
+    command.args([
+        "DEBIAN_FRONTEND=noninteractive",
+        "apt-get",
+        "-o",
+        "DPkg::Lock::Timeout=300",
+        "-o",
+        "Dpkg::Use-Pty=0",
+        "-qq",
+    ]);
     command
 }
 

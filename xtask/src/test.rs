@@ -204,7 +204,7 @@ fn set_up(_: &Workspace) -> Result<Outcome> {
 
 fn rustdoc(workspace: &Workspace) -> Result<Outcome> {
     let mut command = workspace.cargo();
-    command.args(["doc", "--no-deps", "--workspace", "--locked", "--document-private-items"]);
+    command.args(["doc", "--no-deps", "--workspace", "--locked"]);
     run_to_end(command.env("RUSTDOCFLAGS", "--deny warnings")).map(|()| Outcome::Passed)
 }
 

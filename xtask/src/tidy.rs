@@ -163,6 +163,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_model_has_every_file_but_those_that_are_results() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in [
+            "crates/ward-a/src/lib.rs",
+            "README.md",
+            "target/debug/x.rs",
+            ".git/HEAD",
+            "bench-results/b.json",
+        ] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), "text").unwrap();
+        }
+        fs::write(root.join("picture.png"), [0xff, 0xfe]).unwrap();
+        let mut member = package("ward-a", &[]);
+        member.manifest_path = root.join("crates/ward-a/Cargo.toml");
+        let workspace =
+            Workspace { root: root.to_owned(), target: root.join("target"), packages: vec![member] };
+
+        let model = Model::read(&workspace).unwrap();
+
+        let expected = ["README.md", "crates/ward-a/src/lib.rs", "picture.png"].map(PathBuf::from);
+        assert_eq!(model.files, expected);
+        assert_eq!(model.texts.keys().collect::<Vec<_>>(), expected.iter().take(2).collect::<Vec<_>>());
+        assert_eq!(model.packages[0].manifest_path, Path::new("crates/ward-a/Cargo.toml"));
+    }
+
     /// What a check says about a model, one fault a line, without the cures.
     pub(super) fn said(check: fn(&Model) -> Vec<Fault>, model: &Model) -> Vec<String> {
         let first_line = |fault: &Fault| fault.to_string().lines().next().unwrap_or_default().to_owned();

@@ -6,9 +6,6 @@ use super::Model;
 use crate::fault::Fault;
 use crate::workspace::Package;
 
-/// Crates that may see both products. There is none yet.
-const BRIDGES: &[&str] = &[];
-
 /// Crates that decide, or that carry the words for it: they are told everything and reach for nothing.
 const PURE: &[&str] = &["shepherd-core", "shepherd-api", "collieclaw-gate"];
 
@@ -26,13 +23,10 @@ enum Side {
     Shepherd,
     CollieClaw,
     Automation,
-    Bridge,
 }
 
 fn side(name: &str) -> Option<Side> {
-    if BRIDGES.contains(&name) {
-        Some(Side::Bridge)
-    } else if name == "xtask" {
+    if name == "xtask" {
         Some(Side::Automation)
     } else if name.starts_with("ward-") {
         Some(Side::Shared)
@@ -47,7 +41,6 @@ fn side(name: &str) -> Option<Side> {
 
 fn may_know(user: Side, used: Side) -> bool {
     match user {
-        Side::Bridge => used != Side::Automation,
         Side::Shared | Side::Automation => used == Side::Shared,
         Side::Shepherd | Side::CollieClaw => used == Side::Shared || used == user,
     }
