@@ -1,0 +1,179 @@
+//! Bars of the ledger: verifying against `sha256sum` of the same file, in little memory, and the
+//! price of an append against a bare durable write.
+
+use std::error::Error;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_ledger::{Format, Hash, Key, Ledger, Options, seal, verify};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const RECORDS: u64 = 1_000_000;
+const VERIFY_ROUNDS: usize = 7;
+const APPEND_ROUNDS: usize = 300;
+const WRITERS: usize = 8;
+const APPENDS_EACH: u64 = 50;
+/// What the child that measures its own memory is called with.
+const CHILD: &str = "verify-and-tell-memory";
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, command, log] = arguments.as_slice()
+        && command == CHILD
+    {
+        return tell_memory(Path::new(log));
+    }
+    let folder = tempfile::tempdir()?;
+    for (name, key) in [("", None), (" signed", Some(Key::from_bytes([7; 32])))] {
+        let log = folder.path().join(format!("receipts{}.jsonl", name.trim()));
+        write_log(&log, key.as_ref())?;
+        bench_verify(&log, name, key.as_ref())?;
+        if key.is_none() {
+            bench_memory(&log)?;
+        }
+        fs::remove_file(&log)?;
+    }
+    bench_append(folder.path())?;
+    bench_writers(folder.path())
+}
+
+fn format() -> Format {
+    Format::new("receipt_hash").expect("a good name")
+}
+
+/// A receipt of the usual size.
+fn receipt(number: u64) -> Map<String, Value> {
+    let digest = Hash::of(&[&number.to_le_bytes()]).to_string();
+    let Value::Object(receipt) = json!({
+        "id": format!("receipt-{number:012}"),
+        "timestamp": "2026-11-15T21:40:18.123Z",
+        "conversation_id": "conversation-7f3a",
+        "tool": "file_read",
+        "args_hash": digest,
+        "result_hash": digest,
+        "status": "allowed",
+        "risk": "low",
+    }) else {
+        unreachable!("an object was written")
+    };
+    receipt
+}
+
+fn write_log(log: &Path, key: Option<&Key>) -> Outcome<()> {
+    let mut file = std::io::BufWriter::new(File::create(log)?);
+    let mut previous = Hash::GENESIS;
+    for sequence in 1..=RECORDS {
+        let sealed = seal(&format(), key, (sequence, previous), receipt(sequence))?;
+        file.write_all(&sealed.line)?;
+        previous = sealed.hash;
+    }
+    file.into_inner()?.sync_all()?;
+    Ok(())
+}
+
+fn bench_verify(log: &Path, name: &str, key: Option<&Key>) -> Outcome<()> {
+    let megabytes = fs::metadata(log)?.len() as f64 / 1e6;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..VERIFY_ROUNDS {
+        let (found, took) = timed(|| verify(log, &format(), key));
+        assert_eq!(found?.records, RECORDS);
+        ours.push(megabytes / took.as_secs_f64());
+        let (status, took) = timed(|| Command::new("sha256sum").arg(log).stdout(Stdio::null()).status());
+        assert!(status?.success());
+        theirs.push(megabytes / took.as_secs_f64());
+    }
+    report(&Row {
+        bench: format!("ledger: verify 1,000,000{name} records"),
+        unit: "MB/s".into(),
+        figure: median(&mut ours),
+        baseline: Some(Baseline { name: "sha256sum of the same file".into(), figure: median(&mut theirs) }),
+        bar: Bar::RatioAtLeast(1.0 / 3.0),
+    })?;
+    Ok(())
+}
+
+fn bench_memory(log: &Path) -> Outcome<()> {
+    let output = Command::new(std::env::current_exe()?).arg(CHILD).arg(log).output()?;
+    assert!(output.status.success());
+    let kilobytes: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
+    report(&Row {
+        bench: "ledger: memory of verifying 1,000,000 records".into(),
+        unit: "MB".into(),
+        figure: kilobytes / 1e3,
+        baseline: None,
+        bar: Bar::AtMost(32.0),
+    })?;
+    Ok(())
+}
+
+fn tell_memory(log: &Path) -> Outcome<()> {
+    assert_eq!(verify(log, &format(), None)?.records, RECORDS);
+    let status = fs::read_to_string("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    writeln!(std::io::stdout(), "{}", peak.trim().trim_end_matches(" kB"))?;
+    Ok(())
+}
+
+/// A ledger waits for the disk twice, for the log and for its head.
+fn bench_append(folder: &Path) -> Outcome<()> {
+    let (mut ledger, _) = Ledger::open(&folder.join("append.jsonl"), Options::new(format()))?;
+    let mut bare = OpenOptions::new().append(true).create(true).open(folder.join("bare.jsonl"))?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for number in 0..APPEND_ROUNDS {
+        let record = receipt(number as u64);
+        let line = seal(&format(), None, (1, Hash::GENESIS), record.clone())?.line;
+        let (appended, took) = timed(|| ledger.append(record));
+        appended?;
+        ours.push(millis(took));
+        let (written, took) = timed(|| bare.write_all(&line).and_then(|()| bare.sync_data()));
+        written?;
+        theirs.push(millis(took));
+    }
+    report(&Row {
+        bench: "ledger: append one durable record".into(),
+        unit: "ms".into(),
+        figure: median(&mut ours),
+        baseline: Some(Baseline {
+            name: "write + fdatasync of the same bytes".into(),
+            figure: median(&mut theirs),
+        }),
+        bar: Bar::RatioAtMost(3.0),
+    })?;
+    Ok(())
+}
+
+fn bench_writers(folder: &Path) -> Outcome<()> {
+    let alone = folder.join("alone.jsonl");
+    let (status, one) = timed(|| writer(&alone, APPENDS_EACH * WRITERS as u64)?.wait());
+    assert!(status?.success());
+    let shared = folder.join("shared.jsonl");
+    let (children, eight): (Outcome<()>, Duration) = timed(|| {
+        let children: Result<Vec<Child>, _> = (0..WRITERS).map(|_| writer(&shared, APPENDS_EACH)).collect();
+        for mut child in children? {
+            assert!(child.wait()?.success());
+        }
+        Ok(())
+    });
+    children?;
+    let found = verify(&shared, &format(), None)?;
+    assert!(found.is_sound() && found.records == APPENDS_EACH * WRITERS as u64, "{found}");
+    report(&Row {
+        bench: "ledger: 400 appends by 8 processes at once".into(),
+        unit: "ms".into(),
+        figure: millis(eight),
+        baseline: Some(Baseline { name: "the same by one process".into(), figure: millis(one) }),
+        bar: Bar::RatioAtMost(2.0),
+    })?;
+    Ok(())
+}
+
+fn writer(log: &Path, count: u64) -> std::io::Result<Child> {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_ledger-writer"));
+    Command::new(program).arg(log).args(["bench", &count.to_string()]).stdout(Stdio::null()).spawn()
+}

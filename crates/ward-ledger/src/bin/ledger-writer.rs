@@ -1,0 +1,64 @@
+//! A process that appends to a log, for tests: `ledger-writer LOG TAG COUNT [key=FILE]
+//! [segment=BYTES] [batch=COUNT]`. After each append that was acknowledged it prints a line with
+//! the sequence number and hash of each record.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+use ward_ledger::{Format, Key, Ledger, Options};
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let mut text = error.to_string();
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                text.push_str(": ");
+                text.push_str(&error.to_string());
+                cause = error.source();
+            }
+            // Nothing is left to do when even standard error is gone.
+            drop(writeln!(std::io::stderr(), "{text}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+    let usage = "usage: ledger-writer LOG TAG COUNT [key=FILE] [segment=BYTES] [batch=COUNT]";
+    let (log, tag, count) = (arguments.next(), arguments.next(), arguments.next());
+    let (Some(log), Some(tag), Some(count)) = (log, tag, count) else { return Err(usage.into()) };
+    let mut options = Options::new(Format::new("receipt_hash")?);
+    let mut batch = 1;
+    for argument in arguments {
+        match argument.split_once('=') {
+            Some(("key", file)) => options = options.with_key(Key::load_or_create(Path::new(file))?),
+            Some(("segment", bytes)) => options = options.with_segment_bytes(bytes.parse()?),
+            Some(("batch", records)) => batch = records.parse()?,
+            _ => return Err(usage.into()),
+        }
+    }
+    let (mut ledger, _) = Ledger::open(Path::new(&log), options)?;
+    let mut output = std::io::stdout().lock();
+    for number in 0..count.parse()? {
+        let records = (0..batch).map(|part| record(&tag, number, part)).collect();
+        for appended in ledger.append_all(records)? {
+            writeln!(output, "{} {}", appended.sequence, appended.hash)?;
+        }
+        output.flush()?;
+    }
+    Ok(())
+}
+
+fn record(tag: &str, number: u64, part: u64) -> Map<String, Value> {
+    let mut record = Map::new();
+    record.insert("tag".to_owned(), json!(tag));
+    record.insert("number".to_owned(), json!(number));
+    record.insert("part".to_owned(), json!(part));
+    record.insert("reason".to_owned(), json!("inside the workspace, \"quoted\" and é"));
+    record
+}

@@ -1,0 +1,105 @@
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::chain::RecordError;
+use crate::key::KeyId;
+
+/// Why a log can't be written to. Nothing was changed.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The system refused.
+    #[error("can't {step} {}", path.display())]
+    File {
+        /// What was being done.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The last record is not what a ledger of this format writes, or has been changed.
+    #[error("the last record of {} can't be continued: {fault}; verify the log, then move it aside", path.display())]
+    Broken {
+        /// The file that holds it.
+        path: PathBuf,
+        /// What is wrong.
+        fault: String,
+    },
+    /// The chain is keyed, and there is no key.
+    #[error("{} is signed with key {key_id}, and no key was given", path.display())]
+    KeyNeeded {
+        /// The log.
+        path: PathBuf,
+        /// The key that signed it.
+        key_id: KeyId,
+    },
+    /// The chain is keyed with another key.
+    #[error("{} is signed with key {key_id}, and the key given is {given}", path.display())]
+    WrongKey {
+        /// The log.
+        path: PathBuf,
+        /// The key that signed it.
+        key_id: KeyId,
+        /// The key at hand.
+        given: KeyId,
+    },
+    /// Records that were there are gone.
+    #[error("{} was cut: its head vouches for {vouched} records, and it has {found}; restore it, or move it aside", path.display())]
+    Truncated {
+        /// The log.
+        path: PathBuf,
+        /// How many there were.
+        vouched: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// The head belongs to other records, or was not written by the holder of the key.
+    #[error("{} does not belong to its log: {fault}; verify the log, then move both aside", path.display())]
+    HeadMismatch {
+        /// The head file.
+        path: PathBuf,
+        /// What doesn't fit.
+        fault: String,
+    },
+}
+
+/// Why records were not appended. The log is as it was before, unless the variant says otherwise.
+#[derive(Debug, Error)]
+pub enum AppendError {
+    /// A record is not fit for a log.
+    #[error("record {index} can't be appended")]
+    Record {
+        /// Which of those given, from 0.
+        index: usize,
+        /// Why.
+        source: RecordError,
+    },
+    /// The log is not fit to be continued.
+    #[error(transparent)]
+    Log(#[from] OpenError),
+    /// A write failed, and what had been written of it was taken back.
+    #[error("can't {step} {}", path.display())]
+    Write {
+        /// What was being done.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A write failed and could not be taken back: the next append or open will find a torn line,
+    /// or a record that was never acknowledged.
+    #[error("can't {step} {}, nor take back what was written of it ({rollback})", path.display())]
+    Rollback {
+        /// What was being done at first.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said at first.
+        source: io::Error,
+        /// What the system said to taking it back.
+        rollback: io::Error,
+    },
+}

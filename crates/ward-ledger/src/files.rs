@@ -1,0 +1,116 @@
+//! The files of a log, their names, and the ways they are opened.
+//!
+//! Beside the log `NAME` stand its head `NAME.head`, its closed segments `NAME.000001` and on,
+//! and what crashes left half-written, `NAME.torn-SEQUENCE-COUNTER`.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+/// Digits in the name of a segment; a million segments of the default size are 64 TB.
+const SEGMENT_DIGITS: usize = 6;
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    // A link at our path would let whoever made it choose the file that we write to; a pipe
+    // would let them keep us waiting.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    options.read(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+    options
+}
+
+/// Opens a file for reading.
+pub(crate) fn open_existing(path: &Path) -> io::Result<File> {
+    options().open(path)
+}
+
+/// Creates a file that must not be there yet.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    options().write(true).create_new(true).open(path)
+}
+
+/// Opens a file for writing anywhere, and makes it where it isn't there.
+pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+    regular(options().write(true).create(true).truncate(false).open(path)?)
+}
+
+/// Opens a file for writing at its end, and makes it where it isn't there.
+pub(crate) fn open_or_create_to_append(path: &Path) -> io::Result<File> {
+    regular(options().append(true).create(true).open(path)?)
+}
+
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"))
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+}
+
+/// Identity and length of what stands at the path now; `None` when nothing does.
+pub(crate) fn look_at(path: &Path) -> io::Result<Option<(Identity, u64)>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some((Identity::of(&metadata), metadata.len()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The path with a dot and `suffix` after its file name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".");
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+pub(crate) fn head_path(log: &Path) -> PathBuf {
+    beside(log, "head")
+}
+
+pub(crate) fn segment_path(log: &Path, number: u64) -> PathBuf {
+    beside(log, &format!("{number:0SEGMENT_DIGITS$}"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the names in the folder of `path` durable.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The numbers of the closed segments that are there, in order.
+pub(crate) fn closed_segments(log: &Path) -> io::Result<Vec<u64>> {
+    let Some(name) = log.file_name() else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
+    };
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder_of(log))? {
+        let entry = entry?.file_name();
+        let suffix = entry.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+        let digits = suffix.and_then(|suffix| suffix.strip_prefix(b".")).unwrap_or_default();
+        if digits.len() == SEGMENT_DIGITS && digits.iter().all(u8::is_ascii_digit) {
+            numbers.extend(std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u64>().ok()));
+        }
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}

@@ -1,0 +1,59 @@
+use std::fmt;
+
+use data_encoding::HEXLOWER;
+use serde::{Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+/// A SHA-256 value; 64 lower-case hexadecimal digits in text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Hash([u8; 32]);
+
+impl Hash {
+    /// What the first record of a chain carries as the hash of the one before it: 64 zeros.
+    pub const GENESIS: Self = Self([0; 32]);
+
+    pub(crate) const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The hash of the concatenated pieces.
+    #[must_use]
+    pub fn of(pieces: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for piece in pieces {
+            hasher.update(piece);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// Reads exactly 64 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 32];
+        (text.len() == 64 && HEXLOWER.decode_mut(text, &mut bytes).is_ok()).then_some(Self(bytes))
+    }
+
+    /// The 32 bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&HEXLOWER.encode(&self.0))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,227 @@
+//! The secret that makes a log unforgeable, and the file it lives in.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Serialize, Serializer};
+use sha2::Sha256;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::files;
+use crate::hash::Hash;
+
+/// As long as the output of the hash, which is what RFC 2104 recommends.
+const KEY_BYTES: usize = 32;
+
+/// What the name of a key is the MAC of; no record is equal to it, since it is no JSON.
+const KEY_ID_LABEL: &[u8] = b"ward-ledger key id";
+
+/// A secret of 32 random bytes; never printed, wiped from memory when dropped.
+#[derive(Clone)]
+pub struct Key {
+    bytes: Zeroizing<[u8; KEY_BYTES]>,
+    id: KeyId,
+}
+
+/// The public name of a key: 16 hexadecimal digits that tell keys apart and give nothing away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyId([u8; 8]);
+
+/// Why there is no key.
+#[derive(Debug, Error)]
+pub enum KeyError {
+    /// The file can't be opened, read, written or made.
+    #[error("can't {step} the key file {}", path.display())]
+    File {
+        /// What was being done.
+        step: &'static str,
+        /// The key file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder, a symbolic link, a pipe.
+    #[error("the key file {} is not a regular file", path.display())]
+    NotRegular {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// Others could read the key, and with it forge the log.
+    #[error("the key file {0} has mode {mode:04o}, so that others can use it; run `chmod 600 {0}`", path.display())]
+    Mode {
+        /// The key file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Its owner could exchange the key.
+    #[error("the key file {0} belongs to user {owner}; run `chown {user} {0}`", path.display())]
+    Owner {
+        /// The key file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Whose it should be.
+        user: u32,
+    },
+    /// Not 64 hexadecimal digits and a newline.
+    #[error("the key file {} does not hold a key: 64 lower-case hexadecimal digits and a newline", path.display())]
+    Content {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// The system has no randomness to give.
+    #[error("no randomness for a new key: {0}")]
+    Randomness(String),
+}
+
+impl Key {
+    /// Makes a key of given bytes, for those who keep it elsewhere than in a file.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        let bytes = Zeroizing::new(bytes);
+        let mut mac = keyed(&bytes);
+        mac.update(KEY_ID_LABEL);
+        let name: [u8; 32] = mac.finalize().into_bytes().into();
+        let mut id = [0; 8];
+        id.copy_from_slice(name.split_at(8).0);
+        Self { bytes, id: KeyId(id) }
+    }
+
+    /// Reads a key file, which must be a regular file of ours that nobody else can use.
+    ///
+    /// # Errors
+    /// When there is none, when others can use it, when it holds something else.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let file_error = |step| move |source| KeyError::File { step, path: path.to_owned(), source };
+        let mut file = files::open_existing(path).map_err(|source| match source.raw_os_error() {
+            Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
+                KeyError::NotRegular { path: path.to_owned() }
+            }
+            _ => file_error("open")(source),
+        })?;
+        let metadata = file.metadata().map_err(file_error("look at"))?;
+        if !metadata.is_file() {
+            return Err(KeyError::NotRegular { path: path.to_owned() });
+        }
+        let user = rustix::process::geteuid().as_raw();
+        if metadata.uid() != user {
+            return Err(KeyError::Owner { path: path.to_owned(), owner: metadata.uid(), user });
+        }
+        let mode = metadata.mode() & 0o7777;
+        if mode & 0o177 != 0 {
+            return Err(KeyError::Mode { path: path.to_owned(), mode });
+        }
+        Self::read(&mut file).map_err(file_error("read"))?.ok_or(KeyError::Content { path: path.to_owned() })
+    }
+
+    fn read(file: &mut File) -> io::Result<Option<Self>> {
+        // One byte more than a key file has, to notice what is longer.
+        let mut text = Zeroizing::new([0; 2 * KEY_BYTES + 2]);
+        let mut filled = 0;
+        while let Some(rest) = text.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match file.read(rest)? {
+                0 => break,
+                count => filled += count,
+            }
+        }
+        let digits = text.get(..filled).and_then(|text| text.strip_suffix(b"\n"));
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+        let decoded = digits.filter(|digits| digits.len() == 2 * KEY_BYTES);
+        let decoded = decoded.is_some_and(|digits| HEXLOWER.decode_mut(digits, &mut *bytes).is_ok());
+        Ok(decoded.then(|| Self::from_bytes(*bytes)))
+    }
+
+    /// Reads the key file, or makes one with a new random key of mode 0600 where there is none.
+    /// When several processes come first at the same time, all get the same key.
+    ///
+    /// # Errors
+    /// As [`Key::load`], and when the file can't be made.
+    pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
+        match fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create(path)?,
+            _ => {}
+        }
+        Self::load(path)
+    }
+
+    fn create(path: &Path) -> Result<(), KeyError> {
+        let file_error = |step| move |source| KeyError::File { step, path: path.to_owned(), source };
+        let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+        let mut suffix = [0; 8];
+        getrandom::fill(&mut *bytes)
+            .and_then(|()| getrandom::fill(&mut suffix))
+            .map_err(|error| KeyError::Randomness(error.to_string()))?;
+        let mut text = Zeroizing::new(HEXLOWER.encode(&*bytes));
+        text.push('\n');
+
+        // Written aside and linked into place, so that nobody ever reads half a key and the first
+        // of several processes wins.
+        let draft = files::beside(path, &format!("new-{}", HEXLOWER.encode(&suffix)));
+        let written = files::create_new(&draft).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            match fs::hard_link(&draft, path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+                _ => files::sync_folder_of(path),
+            }
+        });
+        let removed = fs::remove_file(&draft);
+        written.map_err(file_error("create"))?;
+        removed.map_err(file_error("create"))
+    }
+
+    /// The public name of this key.
+    #[must_use]
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
+    /// A MAC that has taken in the key and waits for a message.
+    pub(crate) fn mac(&self) -> Hmac<Sha256> {
+        keyed(&self.bytes)
+    }
+
+    pub(crate) fn sign(&self, message: &[u8]) -> Hash {
+        let mut mac = self.mac();
+        mac.update(message);
+        Hash::new(mac.finalize().into_bytes().into())
+    }
+}
+
+fn keyed(bytes: &[u8; KEY_BYTES]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(bytes).expect("HMAC takes keys of every length")
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Key(***)")
+    }
+}
+
+impl KeyId {
+    /// Reads exactly 16 lower-case hexadecimal digits.
+    #[must_use]
+    pub fn from_hex(text: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 8];
+        (text.len() == 16 && HEXLOWER.decode_mut(text, &mut bytes).is_ok()).then_some(Self(bytes))
+    }
+}
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&HEXLOWER.encode(&self.0))
+    }
+}
+
+impl Serialize for KeyId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,333 @@
+//! The appender: the only way that lines get into a log.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::mem;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::chain::{Format, Sealed, seal};
+use crate::error::{AppendError, OpenError};
+use crate::files::{self, Identity};
+use crate::hash::Hash;
+use crate::head;
+use crate::key::Key;
+use crate::record::RecordReader;
+
+mod tip;
+
+use tip::Tip;
+
+/// A segment of this size opens in any editor and holds some 150,000 records.
+const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// How a log is written.
+#[derive(Clone, Debug)]
+pub struct Options {
+    format: Format,
+    key: Option<Key>,
+    max_segment_bytes: u64,
+}
+
+impl Options {
+    /// A log of this format, without a key, in segments of 64 MiB.
+    #[must_use]
+    pub fn new(format: Format) -> Self {
+        Self { format, key: None, max_segment_bytes: DEFAULT_SEGMENT_BYTES }
+    }
+
+    /// Signs every record and the head. A log that was signed once can't be continued without.
+    #[must_use]
+    pub fn with_key(self, key: Key) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// Begins a new segment before the present one grows over this size.
+    #[must_use]
+    pub fn with_segment_bytes(self, max_segment_bytes: u64) -> Self {
+        Self { max_segment_bytes, ..self }
+    }
+}
+
+/// A record that is in the log for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Its number, from 1.
+    pub sequence: u64,
+    /// Its hash.
+    pub hash: Hash,
+}
+
+/// What had to be put right before the log could be continued. A product should append it as a
+/// record of its own, so that the log tells its whole story.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recovery {
+    /// What a crash left half-written.
+    pub torn: Option<TornTail>,
+    /// What happened to the head.
+    pub head: HeadRecovery,
+}
+
+impl Recovery {
+    const NOTHING: Self = Self { torn: None, head: HeadRecovery::InOrder };
+
+    /// Whether there was nothing to put right.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.torn.is_none() && matches!(self.head, HeadRecovery::InOrder | HeadRecovery::Begun)
+    }
+}
+
+/// The half-written end of a log, now in a file of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TornTail {
+    /// The number that the record would have had.
+    pub sequence: u64,
+    /// How many bytes there were.
+    pub bytes: u64,
+    /// Where they are now.
+    pub kept_in: PathBuf,
+}
+
+/// What happened to the head when the log was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadRecovery {
+    /// It fits the log.
+    InOrder,
+    /// There were no records yet, and no head.
+    Begun,
+    /// A writer died between log and head: the records up to `to` have been checked back to the
+    /// head, which vouches for them now.
+    BroughtForward {
+        /// What the head had vouched for.
+        from: u64,
+        /// What it vouches for now.
+        to: u64,
+    },
+    /// The log had been written without a key and is signed from here on.
+    Signed,
+    /// There were records and no readable head: nothing shows whether the log has been cut before.
+    Replaced,
+}
+
+/// A log, open for appending. Any number of processes may have the same log open.
+#[derive(Debug)]
+pub struct Ledger {
+    path: PathBuf,
+    options: Options,
+    head: File,
+    head_identity: Identity,
+    /// The end of the chain as this process last saw it; `None` when it must look again.
+    tip: Option<Tip>,
+    recoveries: Vec<Recovery>,
+}
+
+impl Ledger {
+    /// Opens the log at `path` and makes it where there is none; its folder must be there. Puts
+    /// aside what a crash left half-written, and checks the last records against the head.
+    ///
+    /// # Errors
+    /// When the files can't be used, and when the log is not fit to be continued.
+    pub fn open(path: &Path, options: Options) -> Result<(Self, Recovery), OpenError> {
+        let (head, head_identity) = open_head(path)?;
+        let mut ledger =
+            Self { path: path.to_owned(), options, head, head_identity, tip: None, recoveries: Vec::new() };
+        ledger.lock()?;
+        let looked = ledger.look();
+        ledger.unlock();
+        looked?;
+        let recovery = ledger.recoveries.pop().unwrap_or(Recovery::NOTHING);
+        Ok((ledger, recovery))
+    }
+
+    /// Where the log is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What appends since the last call had to put right after other processes.
+    pub fn take_recoveries(&mut self) -> Vec<Recovery> {
+        mem::take(&mut self.recoveries)
+    }
+
+    /// Appends one record; when this returns, it is on disk.
+    ///
+    /// # Errors
+    /// When the record is not fit, or can't be written.
+    pub fn append(&mut self, record: Map<String, Value>) -> Result<Appended, AppendError> {
+        let appended = self.append_all(vec![record])?;
+        Ok(*appended.first().expect("one record was given"))
+    }
+
+    /// Appends records in their order with one wait for the disk; on an error, none of them.
+    /// A crash in the middle may leave the first few.
+    ///
+    /// # Errors
+    /// When a record is not fit, or they can't be written.
+    pub fn append_all(&mut self, records: Vec<Map<String, Value>>) -> Result<Vec<Appended>, AppendError> {
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.lock()?;
+        let appended = self.append_locked(records);
+        if appended.is_err() {
+            self.tip = None;
+        }
+        self.unlock();
+        appended
+    }
+
+    fn append_locked(&mut self, records: Vec<Map<String, Value>>) -> Result<Vec<Appended>, AppendError> {
+        self.look()?;
+        let Self { path, options, head, tip: Some(tip), .. } = self else {
+            unreachable!("looking leaves a tip or an error");
+        };
+        let (lines, appended) = seal_all(options, tip, records)?;
+        if tip.length > 0 && tip.length + lines.len() as u64 > options.max_segment_bytes {
+            tip.rotate(path)?;
+        }
+        let last = appended.last().expect("at least one record was given");
+        let write = |file: &mut File| {
+            file.write_all(&lines).map_err(|source| ("write to", source))?;
+            file.sync_data().map_err(|source| ("make durable", source))
+        };
+        write(&mut tip.file).map_err(|(step, source)| tip.take_back(path, step, source))?;
+        let key = options.key.as_ref();
+        if let Err(source) = head::write(head, (last.sequence, last.hash), tip.segment, key) {
+            let error = tip.take_back(path, "write the head of", source);
+            // It may have reached the disk, and would then promise a record that is gone.
+            return Err(match head::write(head, (tip.sequence, tip.hash), tip.segment, key) {
+                Ok(()) => error,
+                Err(rollback) => into_rollback(error, rollback),
+            });
+        }
+        tip.length += lines.len() as u64;
+        (tip.sequence, tip.hash) = (last.sequence, last.hash);
+        Ok(appended)
+    }
+
+    /// Makes `self.tip` the end of the chain as it is on disk now. Needs the lock.
+    fn look(&mut self) -> Result<(), OpenError> {
+        let now = files::look_at(&self.path).map_err(|source| self.file_error("look at", source))?;
+        if let Some(tip) = &self.tip
+            && now == Some((tip.identity, tip.length))
+        {
+            return Ok(());
+        }
+        self.tip = None;
+        let reader = RecordReader::new(&self.options.format, self.options.key.as_ref());
+        let (tip, recovery) = tip::load(&self.path, &self.head, &reader, self.options.key.as_ref())?;
+        self.tip = Some(tip);
+        if recovery != Recovery::NOTHING {
+            self.recoveries.push(recovery);
+        }
+        Ok(())
+    }
+
+    fn lock(&mut self) -> Result<(), OpenError> {
+        loop {
+            self.head.lock().map_err(|source| self.file_error("lock the head of", source))?;
+            let now = files::look_at(&files::head_path(&self.path))
+                .map_err(|source| self.file_error("look at the head of", source))?;
+            if now.is_some_and(|(identity, _)| identity == self.head_identity) {
+                return Ok(());
+            }
+            // Somebody removed or exchanged the head; a lock on the old one keeps nobody out.
+            self.tip = None;
+            (self.head, self.head_identity) = open_head(&self.path)?;
+        }
+    }
+
+    fn unlock(&mut self) {
+        // Closing the file gives the lock back in any case; there is nothing to do about an error.
+        if self.head.unlock().is_err() {
+            self.tip = None;
+        }
+    }
+
+    fn file_error(&self, step: &'static str, source: io::Error) -> OpenError {
+        OpenError::File { step, path: self.path.clone(), source }
+    }
+}
+
+fn open_head(log: &Path) -> Result<(File, Identity), OpenError> {
+    let path = files::head_path(log);
+    let open = || {
+        let new = files::look_at(&path)?.is_none();
+        let file = files::open_or_create(&path)?;
+        if new {
+            files::sync_folder_of(&path)?;
+        }
+        let identity = Identity::of(&file.metadata()?);
+        Ok((file, identity))
+    };
+    open().map_err(|source| OpenError::File { step: "open", path: path.clone(), source })
+}
+
+/// The lines of all records, chained on to the tip.
+fn seal_all(
+    options: &Options,
+    tip: &Tip,
+    records: Vec<Map<String, Value>>,
+) -> Result<(Vec<u8>, Vec<Appended>), AppendError> {
+    let mut lines = Vec::new();
+    let mut appended = Vec::with_capacity(records.len());
+    let (mut sequence, mut previous) = (tip.sequence, tip.hash);
+    for (index, record) in records.into_iter().enumerate() {
+        sequence += 1;
+        let Sealed { line, hash } = seal(&options.format, options.key.as_ref(), (sequence, previous), record)
+            .map_err(|source| AppendError::Record { index, source })?;
+        lines.extend_from_slice(&line);
+        appended.push(Appended { sequence, hash });
+        previous = hash;
+    }
+    Ok((lines, appended))
+}
+
+fn into_rollback(error: AppendError, rollback: io::Error) -> AppendError {
+    match error {
+        AppendError::Write { step, path, source } => AppendError::Rollback { step, path, source, rollback },
+        other => other,
+    }
+}
+
+impl Tip {
+    /// Closes the segment that is being written and begins the next one.
+    ///
+    /// A crash after the renaming leaves no log file, only closed segments: the next opener makes
+    /// the file and goes on from the last of them. Other processes notice that the file at the
+    /// path is another one and look again.
+    fn rotate(&mut self, log: &Path) -> Result<(), OpenError> {
+        let closed = files::segment_path(log, self.segment);
+        let rotate = || {
+            if files::look_at(&closed)?.is_some() {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the name of the segment is taken"));
+            }
+            fs::rename(log, &closed)?;
+            let file = files::open_or_create_to_append(log)?;
+            files::sync_folder_of(log)?;
+            let identity = Identity::of(&file.metadata()?);
+            Ok((file, identity))
+        };
+        let (file, identity) = rotate().map_err(|source| OpenError::File {
+            step: "begin a new segment of",
+            path: log.to_owned(),
+            source,
+        })?;
+        *self = Self { file, identity, length: 0, segment: self.segment + 1, ..*self };
+        Ok(())
+    }
+
+    /// Cuts off what a failed write left behind.
+    fn take_back(&self, log: &Path, step: &'static str, source: io::Error) -> AppendError {
+        let path = log.to_owned();
+        match self.file.set_len(self.length).and_then(|()| self.file.sync_data()) {
+            Ok(()) => AppendError::Write { step, path, source },
+            Err(rollback) => AppendError::Rollback { step, path, source, rollback },
+        }
+    }
+}

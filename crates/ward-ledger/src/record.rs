@@ -1,0 +1,145 @@
+//! A line of a log, read: its place in the chain and whether it is what its hash says.
+
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::canonical::{self, ParseError};
+use crate::chain::{Format, KEY_ID, MAC, PREVIOUS_HASH, SEQUENCE};
+use crate::hash::Hash;
+use crate::key::{Key, KeyId};
+use crate::scan::{self, Scanned};
+
+/// A record whose members have been looked at one by one; nothing is known about its neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) sequence: u64,
+    pub(crate) previous_hash: Hash,
+    pub(crate) hash: Hash,
+    pub(crate) own: Own,
+}
+
+/// Whether a record is what its writer wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Own {
+    /// The hash doesn't fit the content.
+    Changed,
+    /// The hash fits; there is no MAC.
+    Plain,
+    /// The hash fits, and so does the MAC.
+    Signed(KeyId),
+    /// The hash fits, the MAC doesn't: written by someone without the key.
+    Forged(KeyId),
+    /// The hash fits, and the MAC is of another key than the one at hand, or there is none at hand.
+    Unchecked(KeyId),
+}
+
+/// Reads records of one format, with or without a key.
+pub(crate) struct RecordReader {
+    format: Format,
+    key: Option<(KeyId, Hmac<Sha256>)>,
+}
+
+impl RecordReader {
+    pub(crate) fn new(format: &Format, key: Option<&Key>) -> Self {
+        Self { format: format.clone(), key: key.map(|key| (key.id(), key.mac())) }
+    }
+
+    /// Reads the canonical record that `bytes` begin with and says how long it is; `None` when
+    /// they begin with anything else.
+    pub(crate) fn read_canonical(&self, bytes: &[u8]) -> Option<(Record, usize)> {
+        let scanned = scan::scan(bytes, self.format.hash_field())?;
+        let record = self.judge_scanned(&scanned)?;
+        Some((record, scanned.text.len()))
+    }
+
+    fn judge_scanned(&self, scanned: &Scanned<'_>) -> Option<Record> {
+        let signature = match (scanned.key_id, scanned.mac) {
+            (None, None) => None,
+            (Some(key_id), Some(mac)) => Some((KeyId::from_hex(key_id)?, Hash::from_hex(mac)?)),
+            _ => return None,
+        };
+        let content = Content {
+            hash: Hash::of(&scanned.without_hash()),
+            without_hash_and_mac: &scanned.without_hash_and_mac(),
+        };
+        Some(self.judge(
+            (scanned.sequence, Hash::from_hex(scanned.previous_hash)?),
+            Hash::from_hex(scanned.hash)?,
+            signature,
+            &content,
+        ))
+    }
+
+    /// Reads any line.
+    pub(crate) fn read(&self, line: &[u8]) -> Result<Record, ParseError> {
+        if let Some((record, length)) = self.read_canonical(line)
+            && length == line.len()
+        {
+            return Ok(record);
+        }
+        self.read_slowly(line)
+    }
+
+    /// The same by parsing and writing again, for lines in another form or with a fault.
+    pub(crate) fn read_slowly(&self, line: &[u8]) -> Result<Record, ParseError> {
+        let mut object = canonical::parse_object(line)?;
+        let member = |name: &str| object.get(name).and_then(|value| value.as_str()).map(str::as_bytes);
+        let fault =
+            |name: &str| ParseError::NotRecord(format!("the member `{name}` is missing or malformed"));
+
+        let hash_field = self.format.hash_field();
+        let hash = member(hash_field).and_then(Hash::from_hex).ok_or_else(|| fault(hash_field))?;
+        let previous_hash =
+            member(PREVIOUS_HASH).and_then(Hash::from_hex).ok_or_else(|| fault(PREVIOUS_HASH))?;
+        let sequence =
+            object.get(SEQUENCE).and_then(serde_json::Value::as_u64).ok_or_else(|| fault(SEQUENCE))?;
+        let signature = if object.contains_key(KEY_ID) || object.contains_key(MAC) {
+            let key_id = member(KEY_ID).and_then(KeyId::from_hex).ok_or_else(|| fault(KEY_ID))?;
+            Some((key_id, member(MAC).and_then(Hash::from_hex).ok_or_else(|| fault(MAC))?))
+        } else {
+            None
+        };
+
+        let write = |object: &_| {
+            canonical::canonical_json(object).map_err(|error| ParseError::NotRecord(error.to_string()))
+        };
+        object.remove(hash_field);
+        let without_hash = write(&object)?;
+        object.remove(MAC);
+        let without_hash_and_mac = write(&object)?;
+        let content = Content {
+            hash: Hash::of(&[&without_hash]),
+            without_hash_and_mac: &[without_hash_and_mac.as_slice()],
+        };
+        Ok(self.judge((sequence, previous_hash), hash, signature, &content))
+    }
+
+    fn judge(
+        &self,
+        (sequence, previous_hash): (u64, Hash),
+        hash: Hash,
+        signature: Option<(KeyId, Hash)>,
+        content: &Content<'_>,
+    ) -> Record {
+        let own = match (signature, &self.key) {
+            _ if content.hash != hash => Own::Changed,
+            (None, _) => Own::Plain,
+            (Some((key_id, stated)), Some((ours, keyed))) if key_id == *ours => {
+                let mut mac = keyed.clone();
+                content.without_hash_and_mac.iter().for_each(|piece| mac.update(piece));
+                match mac.verify_slice(stated.as_bytes()) {
+                    Ok(()) => Own::Signed(key_id),
+                    Err(_) => Own::Forged(key_id),
+                }
+            }
+            (Some((key_id, _)), _) => Own::Unchecked(key_id),
+        };
+        Record { sequence, previous_hash, hash, own }
+    }
+}
+
+/// What a record's hash and MAC are over.
+struct Content<'a> {
+    hash: Hash,
+    without_hash_and_mac: &'a [&'a [u8]],
+}

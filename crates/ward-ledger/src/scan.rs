@@ -1,0 +1,302 @@
+//! The fast way to read a record: a line that is already canonical is hashed where it stands.
+//!
+//! The scanner accepts only what [`crate::canonical::canonical_json`] would write, byte for byte,
+//! and says nothing about anything else; such lines go the slow way (parse, write, hash). It
+//! allocates nothing.
+
+use std::ops::Range;
+
+use crate::canonical::{MAX_DEPTH, MAX_SAFE_INTEGER};
+use crate::chain::{KEY_ID, MAC, PREVIOUS_HASH, SEQUENCE};
+
+/// The members of a canonical record that the chain is made of.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scanned<'a> {
+    /// The record, from its opening to its closing brace.
+    pub(crate) text: &'a [u8],
+    pub(crate) sequence: u64,
+    pub(crate) previous_hash: &'a [u8],
+    pub(crate) hash: &'a [u8],
+    pub(crate) key_id: Option<&'a [u8]>,
+    pub(crate) mac: Option<&'a [u8]>,
+    /// The hash member with the comma that goes with it.
+    hash_member: Range<usize>,
+    mac_member: Option<Range<usize>>,
+}
+
+impl Scanned<'_> {
+    /// The canonical form of the record without its hash.
+    pub(crate) fn without_hash(&self) -> [&[u8]; 2] {
+        [self.slice(0..self.hash_member.start), self.slice(self.hash_member.end..self.text.len())]
+    }
+
+    /// The canonical form of the record without its hash and its MAC.
+    pub(crate) fn without_hash_and_mac(&self) -> [&[u8]; 3] {
+        let mac = self.mac_member.clone().unwrap_or(0..0);
+        let (first, second) = if mac.start < self.hash_member.start {
+            (&mac, &self.hash_member)
+        } else {
+            (&self.hash_member, &mac)
+        };
+        [
+            self.slice(0..first.start),
+            self.slice(first.end..second.start),
+            self.slice(second.end..self.text.len()),
+        ]
+    }
+
+    fn slice(&self, range: Range<usize>) -> &[u8] {
+        self.text.get(range).unwrap_or_default()
+    }
+}
+
+/// Reads the canonical record that `bytes` begin with.
+pub(crate) fn scan<'a>(bytes: &'a [u8], hash_field: &str) -> Option<Scanned<'a>> {
+    let mut cursor = Cursor { bytes, at: 0, ascii: true };
+    let mut members = Members::default();
+    cursor.take(b'{')?;
+    let mut previous_name: &[u8] = b"";
+    loop {
+        let start = cursor.at;
+        let name = cursor.name()?;
+        if start > 1 && name <= previous_name {
+            return None;
+        }
+        previous_name = name;
+        cursor.take(b':')?;
+        let value = cursor.at;
+        if name == SEQUENCE.as_bytes() {
+            members.sequence = u64::try_from(cursor.integer()?).ok();
+        } else if name == PREVIOUS_HASH.as_bytes() {
+            members.previous_hash = Some(cursor.name()?);
+        } else if name == KEY_ID.as_bytes() {
+            members.key_id = Some(cursor.name()?);
+        } else if name == MAC.as_bytes() {
+            members.mac = Some((start, cursor.name()?));
+        } else if name == hash_field.as_bytes() {
+            members.hash = Some((start, cursor.name()?));
+        } else {
+            cursor.value(2)?;
+        }
+        debug_assert!(cursor.at > value, "a value has at least one byte");
+        match cursor.next()? {
+            b',' => members.end_of_member(cursor.at),
+            b'}' => break,
+            _ => return None,
+        }
+    }
+    let text = bytes.get(..cursor.at)?;
+    if !cursor.ascii && std::str::from_utf8(text).is_err() {
+        return None;
+    }
+    members.finish(text)
+}
+
+#[derive(Default)]
+struct Members<'a> {
+    sequence: Option<u64>,
+    previous_hash: Option<&'a [u8]>,
+    key_id: Option<&'a [u8]>,
+    /// Where the member starts, and its value.
+    mac: Option<(usize, &'a [u8])>,
+    hash: Option<(usize, &'a [u8])>,
+    /// Where the member after it starts; unknown while it is the latest.
+    mac_end: Option<usize>,
+    hash_end: Option<usize>,
+}
+
+impl<'a> Members<'a> {
+    fn end_of_member(&mut self, next_start: usize) {
+        if self.mac.is_some() {
+            self.mac_end.get_or_insert(next_start);
+        }
+        if self.hash.is_some() {
+            self.hash_end.get_or_insert(next_start);
+        }
+    }
+
+    fn finish(self, text: &'a [u8]) -> Option<Scanned<'a>> {
+        let (hash_start, hash) = self.hash?;
+        // A member goes with the comma behind it, and the last one with the comma before it. The
+        // MAC is never last, since `previous_hash` follows; nor does it stand before a hash that
+        // is last, for the same reason. So the two never want the same comma.
+        let hash_member = match self.hash_end {
+            Some(end) => hash_start..end,
+            None => hash_start.checked_sub(1)?..text.len() - 1,
+        };
+        let mac_member = match self.mac {
+            Some((start, _)) => Some(start..self.mac_end?),
+            None => None,
+        };
+        Some(Scanned {
+            text,
+            sequence: self.sequence?,
+            previous_hash: self.previous_hash?,
+            hash,
+            key_id: self.key_id,
+            mac: self.mac.map(|(_, mac)| mac),
+            hash_member,
+            mac_member,
+        })
+    }
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    ascii: bool,
+}
+
+/// A string without its quotes.
+struct Text<'a> {
+    raw: &'a [u8],
+    /// ASCII without escapes: what stands there is what it means, and bytes sort like UTF-16.
+    plain: bool,
+}
+
+impl<'a> Cursor<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn take(&mut self, wanted: u8) -> Option<()> {
+        (self.next()? == wanted).then_some(())
+    }
+
+    fn word(&mut self, wanted: &[u8]) -> Option<()> {
+        self.bytes.get(self.at..)?.starts_with(wanted).then(|| self.at += wanted.len())
+    }
+
+    fn value(&mut self, depth: usize) -> Option<()> {
+        match self.peek()? {
+            b'"' => self.string().map(|_| ()),
+            b'{' if depth <= MAX_DEPTH => self.object(depth),
+            b'[' if depth <= MAX_DEPTH => self.array(depth),
+            b't' => self.word(b"true"),
+            b'f' => self.word(b"false"),
+            b'n' => self.word(b"null"),
+            _ => self.integer().map(|_| ()),
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Option<()> {
+        self.take(b'{')?;
+        if self.peek()? == b'}' {
+            return self.take(b'}');
+        }
+        let mut previous_name: Option<&[u8]> = None;
+        loop {
+            let name = self.name()?;
+            if previous_name.is_some_and(|previous| name <= previous) {
+                return None;
+            }
+            previous_name = Some(name);
+            self.take(b':')?;
+            self.value(depth + 1)?;
+            match self.next()? {
+                b',' => {}
+                b'}' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Option<()> {
+        self.take(b'[')?;
+        if self.peek()? == b']' {
+            return self.take(b']');
+        }
+        loop {
+            self.value(depth + 1)?;
+            match self.next()? {
+                b',' => {}
+                b']' => return Some(()),
+                _ => return None,
+            }
+        }
+    }
+
+    /// A string that means what it says; others are left to the slow way.
+    fn name(&mut self) -> Option<&'a [u8]> {
+        let text = self.string()?;
+        text.plain.then_some(text.raw)
+    }
+
+    fn string(&mut self) -> Option<Text<'a>> {
+        self.take(b'"')?;
+        let start = self.at;
+        let mut plain = true;
+        loop {
+            self.skip_plain();
+            match self.next()? {
+                b'"' => return Some(Text { raw: self.bytes.get(start..self.at - 1)?, plain }),
+                b'\\' => self.escape()?,
+                0x20..0x80 => continue,
+                0x80.. => self.ascii = false,
+                _ => return None,
+            }
+            plain = false;
+        }
+    }
+
+    /// Passes over bytes that mean themselves, eight at a time.
+    fn skip_plain(&mut self) {
+        const ONES: u64 = u64::from_ne_bytes([1; 8]);
+        const HIGHS: u64 = ONES << 7;
+        while let Some(&chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
+            let word = u64::from_le_bytes(chunk);
+            // The classic tests for a byte of zero and a byte below a bound; the lowest byte they
+            // mark is always right, and only that one is used.
+            let zero_byte = |word: u64| word.wrapping_sub(ONES) & !word;
+            let control = word.wrapping_sub(ONES * 0x20) & !word;
+            let quote = zero_byte(word ^ (ONES * u64::from(b'"')));
+            let backslash = zero_byte(word ^ (ONES * u64::from(b'\\')));
+            let special = (control | quote | backslash | word) & HIGHS;
+            if special != 0 {
+                self.at += special.trailing_zeros() as usize / 8;
+                return;
+            }
+            self.at += 8;
+        }
+    }
+
+    /// The escapes that RFC 8785 writes, after their backslash.
+    fn escape(&mut self) -> Option<()> {
+        match self.next()? {
+            b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
+            b'u' => {
+                self.word(b"00")?;
+                let (high, low) = (self.next()?, self.next()?);
+                let low_is_digit = matches!(low, b'0'..=b'9' | b'a'..=b'f');
+                let has_short_form = high == b'0' && matches!(low, b'8' | b'9' | b'a' | b'c' | b'd');
+                (matches!(high, b'0' | b'1') && low_is_digit && !has_short_form).then_some(())
+            }
+            _ => None,
+        }
+    }
+
+    fn integer(&mut self) -> Option<i64> {
+        let negative = self.peek()? == b'-';
+        if negative {
+            self.at += 1;
+        }
+        let start = self.at;
+        let mut value: i64 = 0;
+        while let Some(digit @ b'0'..=b'9') = self.peek() {
+            value = value * 10 + i64::from(digit - b'0');
+            if value > MAX_SAFE_INTEGER {
+                return None;
+            }
+            self.at += 1;
+        }
+        let digits = self.at - start;
+        let leading_zero = self.bytes.get(start) == Some(&b'0') && (digits > 1 || negative);
+        (digits > 0 && !leading_zero).then_some(if negative { -value } else { value })
+    }
+}
