@@ -56,15 +56,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let model = Model::read(workspace)?;
     let mut faults: Vec<_> = CHECKS.iter().flat_map(|check| check(&model)).collect();
     faults.sort();
-    for fault in &faults {
-        println!("{fault}\n");
+    if faults.is_empty() {
+        println!("{} files, {} checks, no fault", model.files.len(), CHECKS.len());
+        return Ok(());
     }
-    match faults.len() {
-        0 => println!("{} files, {} checks, no fault", model.files.len(), CHECKS.len()),
-        1 => bail!("tidy found 1 fault"),
-        many => bail!("tidy found {many} faults"),
-    }
-    Ok(())
+    // Together, as the error, so that they are the last thing on the screen.
+    let list: Vec<_> = faults.iter().map(Fault::to_string).collect();
+    bail!("faults found: {}\n{}", faults.len(), list.join("\n"));
 }
 
 impl Model {
