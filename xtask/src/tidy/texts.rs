@@ -55,10 +55,10 @@ fn private_path<'line>(line: &'line str, private_folders: &[String]) -> Option<&
             (Some("home"), Some(name)) => {
                 parts.next().is_some() && !name.is_empty() && !EXAMPLE_HOMES.contains(&name)
             }
-            // A closed folder of root's is a good example of what nobody may read; a checkout there is not.
+            // A file in root's home is a good example of what nobody may touch; a checkout there is not.
             (Some("root"), Some(name)) => {
                 let tools = [".cargo", ".rustup"].contains(&name);
-                tools || (!name.is_empty() && !name.starts_with('.'))
+                tools || (parts.next().is_some() && !name.is_empty() && !name.starts_with('.'))
             }
             _ => false,
         };
@@ -119,6 +119,7 @@ mod tests {
         check("/home/", "kid/.config", None);
         check("/home/", "<name>/x", None);
         check("cat /root/", ".ssh/id_ed25519", None);
+        check("touch /root/", "x", None);
         check("crates/root/", "src", None);
         check("https://example.org/home/", "page/x", None);
         check("$T/root/", "etc", None);
