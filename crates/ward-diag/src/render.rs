@@ -1,0 +1,201 @@
+//! Faults as people read them: place and fault, the line with a caret, the cure.
+
+use annotate_snippets::renderer::{DEFAULT_EMPHASIS_STYLE, DEFAULT_HELP_STYLE};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use crate::{Fault, Position, Source, Span};
+
+/// Whether a report has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Text only.
+    Plain,
+    /// With ANSI escapes.
+    Coloured,
+}
+
+/// Snippets are set off from the text around them.
+const INDENT: &str = "   ";
+
+/// How much of a line is shown on each side of a place. The renderer cuts to the width of a screen; this keeps
+/// it from ever seeing a line of a megabyte.
+const MAX_BESIDE: usize = 300;
+
+/// What stands for a value that must not be shown. Its length says nothing.
+const MASK: &str = "***";
+
+pub(crate) fn render(
+    source: &Source,
+    faults: &[Fault],
+    more: usize,
+    hidden: &[Span],
+    style: Style,
+) -> String {
+    let page = Page { source, hidden, style };
+    let mut text = faults.iter().map(|fault| page.fault(fault)).collect::<Vec<_>>().join("\n");
+    match more {
+        0 => {}
+        1 => text.push_str("\nand 1 more fault\n"),
+        _ => text.push_str(&format!("\nand {more} more faults\n")),
+    }
+    text
+}
+
+struct Page<'r> {
+    source: &'r Source,
+    hidden: &'r [Span],
+    style: Style,
+}
+
+/// One line of the source, ready to be shown, with what to mark on it.
+struct Line {
+    number: usize,
+    text: String,
+    marks: Vec<Mark>,
+}
+
+struct Mark {
+    start: usize,
+    end: usize,
+    kind: AnnotationKind,
+    note: Option<String>,
+}
+
+impl Page<'_> {
+    fn fault(&self, fault: &Fault) -> String {
+        let Position { line, column } = self.source.position(fault.span.start);
+        let place = format!("{}:{line}:{column}:", self.source.name());
+        let mut text = format!("{} {}\n", self.painted(&place, DEFAULT_EMPHASIS_STYLE), fault.message);
+        text.push_str(&self.snippet(fault));
+        if let Some(help) = &fault.help {
+            text.push_str(&format!("{} {help}\n", self.painted("help:", DEFAULT_HELP_STYLE)));
+        }
+        text
+    }
+
+    fn painted(&self, text: &str, style: annotate_snippets::renderer::Style) -> String {
+        match self.style {
+            Style::Plain => text.to_owned(),
+            Style::Coloured => format!("{style}{text}{style:#}"),
+        }
+    }
+
+    /// The lines of a fault and its related places, without the frame that the renderer puts around them.
+    fn snippet(&self, fault: &Fault) -> String {
+        let lines = self.lines(fault);
+        if lines.is_empty() {
+            return String::new();
+        }
+        let renderer = match self.style {
+            Style::Plain => Renderer::plain(),
+            Style::Coloured => Renderer::styled(),
+        };
+        let width = lines.iter().map(|line| line.number).max().unwrap_or(1).to_string().len();
+        let mut text = String::new();
+        let mut previous = None;
+        for line in &lines {
+            if previous.is_some_and(|previous| previous + 1 < line.number) {
+                text.push_str(&format!("{INDENT}{:width$} ...\n", ""));
+            }
+            previous = Some(line.number);
+            text.push_str(&rendered(line, &renderer, width));
+        }
+        text
+    }
+
+    fn lines(&self, fault: &Fault) -> Vec<Line> {
+        if fault.span == Span::FILE {
+            return Vec::new();
+        }
+        let mut places = vec![(fault.span, AnnotationKind::Primary, None)];
+        let related = fault.related.iter();
+        places.extend(related.map(|place| (place.span, AnnotationKind::Context, Some(place.note.clone()))));
+        let places: Vec<_> =
+            places.into_iter().map(|(span, kind, note)| (self.source.clamp(span), kind, note)).collect();
+        let mut numbers: Vec<usize> =
+            places.iter().map(|(span, ..)| self.source.line_of(span.start)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
+            .into_iter()
+            .map(|number| {
+                let here = places.iter().filter(|(span, ..)| self.source.line_of(span.start) == number);
+                self.line(number, &here.cloned().collect::<Vec<_>>())
+            })
+            .filter(|line| !line.text.trim().is_empty())
+            .collect()
+    }
+
+    /// One line, cut around its first place, with masks over what must not be seen. A place that goes on in
+    /// the next line is marked to the end of this one.
+    fn line(&self, number: usize, places: &[(Span, AnnotationKind, Option<String>)]) -> Line {
+        let whole = self.source.line_span(number);
+        let focus = places.first().map_or(whole.start, |(span, ..)| span.start);
+        let cut = self.source.clamp(Span {
+            start: whole.start.max(focus.saturating_sub(MAX_BESIDE)),
+            end: whole.end.min(focus.saturating_add(MAX_BESIDE)),
+        });
+        let masked = Masked::new(self.source, cut, self.hidden);
+        let start_note = if cut.start > whole.start { "…" } else { "" };
+        let end_note = if cut.end < whole.end { "…" } else { "" };
+        let marks = places
+            .iter()
+            .map(|(span, kind, note)| {
+                let start = masked.place(span.start.clamp(cut.start, cut.end)) + start_note.len();
+                let end = masked.place(span.end.clamp(cut.start, cut.end)) + start_note.len();
+                Mark { start, end: end.max(start), kind: *kind, note: note.clone() }
+            })
+            .collect();
+        Line { number: number + 1, text: format!("{start_note}{}{end_note}", masked.text), marks }
+    }
+}
+
+fn rendered(line: &Line, renderer: &Renderer, width: usize) -> String {
+    let marks =
+        line.marks.iter().map(|mark| mark.kind.span(mark.start..mark.end).label(mark.note.as_deref()));
+    let snippet = Snippet::source(line.text.as_str()).line_start(line.number).annotations(marks);
+    let report = renderer.render(&[Group::with_level(Level::ERROR).element(snippet)]);
+    let own_width = line.number.to_string().len();
+    let pad = " ".repeat(width - own_width);
+    // The first line of the frame is empty.
+    report.lines().skip(1).map(|row| format!("{INDENT}{pad}{}\n", row.trim_end())).collect()
+}
+
+/// Part of a text with masks in it, and where the places of the original went.
+struct Masked {
+    text: String,
+    start: usize,
+    masks: Vec<Span>,
+}
+
+impl Masked {
+    fn new(source: &Source, cut: Span, hidden: &[Span]) -> Self {
+        let masks: Vec<Span> = hidden
+            .iter()
+            .map(|span| source.clamp(Span { start: span.start.max(cut.start), end: span.end.min(cut.end) }))
+            .filter(|span| span.start < span.end && cut.start <= span.start && span.end <= cut.end)
+            .collect();
+        let mut text = String::new();
+        let mut from = cut.start;
+        for mask in &masks {
+            text.push_str(source.slice(Span { start: from, end: mask.start }));
+            text.push_str(MASK);
+            from = mask.end;
+        }
+        text.push_str(source.slice(Span { start: from, end: cut.end }));
+        Self { text, start: cut.start, masks }
+    }
+
+    /// An offset of the source as an offset of the masked text; inside a mask it is the mask's start or end.
+    fn place(&self, offset: usize) -> usize {
+        let mut shown = offset - self.start;
+        for mask in self.masks.iter().rev() {
+            if offset >= mask.end {
+                shown = shown - (mask.end - mask.start) + MASK.len();
+            } else if offset > mask.start {
+                shown = shown - (offset - mask.start) + MASK.len();
+            }
+        }
+        shown
+    }
+}

@@ -1,0 +1,218 @@
+//! A table that remembers which keys were asked for, so that it can name those nobody knows.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::fault::listed;
+use crate::reading::Reading;
+use crate::value::readable;
+use crate::{Fault, Faults, FromValue, Invalid, Span, Spanned, Value, closest, code};
+
+/// A table of the document. Read every key first, then [`finish`](Self::finish), and only then use `?` on what
+/// was read: so nothing in the table goes unreported.
+#[derive(Debug)]
+pub struct Table<'a> {
+    table: &'a DeTable<'a>,
+    span: Span,
+    name: &'a str,
+    reading: &'a Reading<'a>,
+    known: Vec<String>,
+    missing: Vec<Missing>,
+}
+
+#[derive(Debug)]
+struct Missing {
+    key: String,
+    help: Option<String>,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn root(table: &'a DeTable<'a>, reading: &'a Reading<'a>) -> Self {
+        Self::new(table, Span::FILE, "", reading)
+    }
+
+    pub(crate) fn new(table: &'a DeTable<'a>, span: Span, name: &'a str, reading: &'a Reading<'a>) -> Self {
+        Self { table, span, name, reading, known: Vec::new(), missing: Vec::new() }
+    }
+
+    /// A key that must be there.
+    pub fn required<T: FromValue<'a>>(&mut self, key: &str) -> Option<T> {
+        self.required_value(key).and_then(T::from_value)
+    }
+
+    /// A key that may be absent. `None` also when it was there and bad; then a fault is on record.
+    pub fn optional<T: FromValue<'a>>(&mut self, key: &str) -> Option<T> {
+        self.value(key).and_then(T::from_value)
+    }
+
+    /// A key that must be there, read by a function that gets the text.
+    pub fn required_parsed<T>(
+        &mut self,
+        key: &str,
+        with: impl FnOnce(&str) -> Result<T, Invalid>,
+    ) -> Option<T> {
+        self.required_value(key)?.parse(with)
+    }
+
+    /// A key that may be absent, read by a function that gets the text.
+    pub fn optional_parsed<T>(
+        &mut self,
+        key: &str,
+        with: impl FnOnce(&str) -> Result<T, Invalid>,
+    ) -> Option<T> {
+        self.value(key)?.parse(with)
+    }
+
+    /// A key that must be there, read by a function that gets the value.
+    pub fn required_with<T>(&mut self, key: &str, with: impl FnOnce(Value<'a>) -> Option<T>) -> Option<T> {
+        self.required_value(key).and_then(with)
+    }
+
+    /// A key that may be absent, read by a function that gets the value.
+    pub fn optional_with<T>(&mut self, key: &str, with: impl FnOnce(Value<'a>) -> Option<T>) -> Option<T> {
+        self.value(key).and_then(with)
+    }
+
+    /// A table in this one; `None` where there is none.
+    pub fn table(&mut self, key: &str) -> Option<Table<'a>> {
+        self.optional(key)
+    }
+
+    /// The tables under `[[key]]`, none if it never occurs. A single `[key]` is told to double its brackets.
+    pub fn tables(&mut self, key: &str) -> Vec<Table<'a>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        if let Some(single) = self.table.get(key)
+            && matches!(single.get_ref(), DeValue::Table(_))
+        {
+            self.reading.faults.push(
+                Fault::new(
+                    code::WRONG_TYPE,
+                    value.span(),
+                    format!("there can be several `{key}`, each in double brackets"),
+                )
+                .help(self.doubled_brackets(key, value.span())),
+            );
+            return value.table().into_iter().collect();
+        }
+        value.elements().unwrap_or_default().into_iter().filter_map(Value::table).collect()
+    }
+
+    /// A value as it is; the key counts as known from now on.
+    pub fn value(&mut self, key: &str) -> Option<Value<'a>> {
+        self.known.push(key.to_owned());
+        let (key, raw) = self.table.get_key_value(key)?;
+        Some(Value::of_key(raw, key.get_ref(), self.reading))
+    }
+
+    /// All keys in source order, for tables whose keys are names that the file invents.
+    pub fn entries(&mut self) -> Vec<(Spanned<&'a str>, Value<'a>)> {
+        let mut entries: Vec<_> = self
+            .table
+            .iter()
+            .map(|(key, raw)| {
+                let name: &'a str = key.get_ref();
+                let span = self.reading.source.clamp(key.span().into());
+                (Spanned::new(name, span), Value::of_key(raw, name, self.reading))
+            })
+            .collect();
+        entries.sort_by_key(|(key, _)| key.span);
+        self.known.extend(entries.iter().map(|(key, _)| key.value.to_owned()));
+        entries
+    }
+
+    /// Says what to add when a required key turns out to be missing, such as `add config_version = 1`.
+    pub fn if_missing(&mut self, key: &str, help: impl Into<String>) {
+        if let Some(missing) = self.missing.iter_mut().find(|missing| missing.key == key) {
+            missing.help = Some(help.into());
+        }
+    }
+
+    /// Where its header stands, or the whole of an inline table.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Where a key stands.
+    #[must_use]
+    pub fn key_span(&self, key: &str) -> Option<Span> {
+        self.table.get_key_value(key).map(|(key, _)| self.reading.source.clamp(key.span().into()))
+    }
+
+    /// The faults of the document, to add those that only the caller can find.
+    #[must_use]
+    pub fn faults(&self) -> &'a Faults {
+        self.reading.faults
+    }
+
+    /// Whether parts of the file could not be parsed. What seems to be undefined may then stand there: keep
+    /// such faults back.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.reading.incomplete
+    }
+
+    /// Reports the keys that nobody asked for, and the required ones that are not there. A misspelt key is
+    /// reported once, not as unknown and missing.
+    pub fn finish(mut self) {
+        let unknown: Vec<_> = self
+            .table
+            .iter()
+            .filter(|(key, _)| !self.known.iter().any(|known| known.as_str() == key.get_ref()))
+            .map(|(key, value)| (key.get_ref().to_string(), Span::from(key.span()), Span::from(value.span())))
+            .collect();
+        for (key, span, value) in unknown {
+            let absent =
+                self.known.iter().map(String::as_str).filter(|known| !self.table.contains_key(*known));
+            let meant = closest(&key, absent).map(str::to_owned);
+            self.unknown_key(&key, span, meant.as_deref());
+            self.missing.retain(|missing| meant.as_ref() != Some(&missing.key));
+            if self.reading.hides_anything() {
+                self.reading.faults.hide(value);
+            }
+        }
+    }
+
+    fn required_value(&mut self, key: &str) -> Option<Value<'a>> {
+        let value = self.value(key);
+        if value.is_none() && !self.reading.incomplete {
+            self.missing.push(Missing { key: key.to_owned(), help: None });
+        }
+        value
+    }
+
+    fn doubled_brackets(&self, key: &str, header: Span) -> String {
+        match self.reading.source.slice(header) {
+            written if written.starts_with('[') => format!("write `[{}]`", readable(written)),
+            _ => format!("write `[[{key}]]`"),
+        }
+    }
+
+    fn unknown_key(&self, key: &str, span: Span, meant: Option<&str>) {
+        let place =
+            if self.name.is_empty() { String::new() } else { format!(" in `{}`", readable(self.name)) };
+        let message = format!("unknown key `{}`{place}", readable(key));
+        let fault = Fault::new(code::UNKNOWN_KEY, self.reading.source.clamp(span), message);
+        let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
+        let help = match meant {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None if known.is_empty() => "take it out".to_owned(),
+            None => format!("take it out; known here: {}", listed(&known, "and")),
+        };
+        self.reading.faults.push(fault.help(help));
+    }
+}
+
+/// Missing keys are reported at the end, when it is known which of them were only misspelt; also if the caller
+/// gave up half-way.
+impl Drop for Table<'_> {
+    fn drop(&mut self) {
+        for Missing { key, help } in self.missing.drain(..) {
+            let place =
+                if self.name.is_empty() { String::new() } else { format!(" in `{}`", readable(self.name)) };
+            let help = help.unwrap_or_else(|| format!("add a line `{key} = …`"));
+            self.reading.faults.push(
+                Fault::new(code::MISSING_KEY, self.span, format!("`{key}` is missing{place}")).help(help),
+            );
+        }
+    }
+}

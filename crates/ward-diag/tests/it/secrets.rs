@@ -1,0 +1,149 @@
+//! A hidden value is nowhere in a report, whatever is wrong with it or around it.
+
+use insta::assert_snapshot;
+use ward_diag::{Invalid, Source, Style, Table, read};
+
+const SECRET: &str = "hunter2";
+
+fn provider(root: &mut Table<'_>) -> Option<()> {
+    let kind = root.required_with("kind", |value| value.one_of(&[("mock", ()), ("remote", ())]));
+    let key = root.optional_parsed("api_key", |text| {
+        if text.len() == 32 {
+            Ok(())
+        } else {
+            Err(Invalid::new(format!("`{text}` is no key")).help(format!("not {text}")))
+        }
+    });
+    let timeout = root.optional::<u32>("timeout");
+    kind.and(key).and(timeout.map(|_| ()))
+}
+
+/// The report, after making sure that the secret is not in it.
+fn check(text: &str) -> String {
+    assert!(text.contains(SECRET));
+    let source = Source::new("config.toml", text).hide_values_of(["api_key"]);
+    let report = read(source, provider).unwrap_err();
+    let plain = report.render(Style::Plain);
+    let json = serde_json::to_string(&report).unwrap();
+    for shown in [&plain, &json, &report.render(Style::Coloured)] {
+        assert!(!shown.contains("hunter"), "{shown}");
+    }
+    plain
+}
+
+#[test]
+fn in_the_words_of_its_own_parser() {
+    assert_snapshot!(check("kind = \"mock\"\napi_key = \"hunter2\" # mine\n"), @r#"
+config.toml:2:11: `***` is no key
+   2 | api_key = *** # mine
+     |           ^^^
+help: not ***
+"#);
+}
+
+#[test]
+fn of_the_wrong_type() {
+    assert_snapshot!(check("kind = \"mock\"\napi_key = [\"hunter2\"]\n"), @r#"
+config.toml:2:11: `api_key` must be text, but this is a list
+   2 | api_key = ***
+     |           ^^^
+"#);
+}
+
+#[test]
+fn under_a_misspelt_key() {
+    assert_snapshot!(check("kind = \"mock\"\napi_kye = \"hunter2\"\n"), @r#"
+config.toml:2:1: unknown key `api_kye`
+   2 | api_kye = ***
+     | ^^^^^^^
+help: did you mean `api_key`?
+"#);
+}
+
+#[test]
+fn beside_another_fault_on_the_same_line() {
+    let text = "a = { api_key = \"hunter2\", kind = \"mok\" }\n";
+    let source = Source::new("config.toml", text).hide_values_of(["api_key"]);
+    let report = read(source, |root| {
+        let mut table = root.table("a")?;
+        provider(&mut table)
+    })
+    .unwrap_err();
+    assert!(!report.to_string().contains("hunter"), "{report}");
+    assert_snapshot!(report.render(Style::Plain), @r#"
+config.toml:1:17: `***` is no key
+   1 | a = { api_key = ***, kind = "mok" }
+     |                 ^^^
+help: not ***
+
+config.toml:1:35: `kind` can't be "mok"
+   1 | a = { api_key = ***, kind = "mok" }
+     |                             ^^^^^
+help: did you mean `mock`? It can be `mock` or `remote`
+"#);
+}
+
+#[test]
+fn without_a_closing_quote() {
+    assert_snapshot!(check("kind = \"mock\"\napi_key = \"hunter2\n"), @r#"
+config.toml:2:19: this text has no closing quote
+   2 | api_key = ***
+     |              ^
+help: end it with the quote it began with, on the same line
+"#);
+}
+
+#[test]
+fn without_any_quotes() {
+    assert_snapshot!(check("kind = \"mock\"\napi_key = hunter2\n"), @r#"
+config.toml:2:11: the text after `api_key =` must be in quotes
+   2 | api_key = ***
+     |           ^^^
+help: put `"` before and after it
+"#);
+}
+
+#[test]
+fn without_an_equals_sign() {
+    assert_snapshot!(check("kind = \"mock\"\napi_key \"hunter2\"\n"), @r#"
+config.toml:2:1: this line has no `=`
+   2 | api_key ***
+     | ^^^^^^^^^^^
+help: write `key = value`, put a table's name in `[…]`, or start a comment with `#`
+"#);
+}
+
+#[test]
+fn hidden_in_every_broken_shape() {
+    for text in [
+        "api_key = \"\"\"\nhunter2\n",
+        "api_key = '''\nhunter2\n''' x",
+        "api_key = [\n\"hunter2\"\n",
+        "api_key = [\"a\", # don't ]\n\"hunter2\" 3]\n",
+        "api_key = { a = 1,\n b = \"hunter2\" 3 }\n",
+        "\"api_key\" = \"hunter2\nkind = 3",
+        "x.api_key = \"hunter2",
+        "api_key.x = \"hunter2",
+        "api_key = \"a\"\napi_key = \"hunter2\"",
+        "api_key : \"hunter2\"",
+        "api_key = = \"hunter2\"",
+    ] {
+        check(text);
+    }
+}
+
+#[test]
+fn a_place_can_be_hidden_by_hand() {
+    let report = read(Source::new("config.toml", "pin = 4711\n"), |root| {
+        let pin = root.value("pin")?;
+        root.faults().hide(pin.span());
+        pin.fault("too-short", "the pin is too short");
+        Some(())
+    })
+    .unwrap_err();
+    assert_snapshot!(report.render(Style::Plain), @r#"
+config.toml:1:7: the pin is too short
+   1 | pin = ***
+     |       ^^^
+"#);
+}

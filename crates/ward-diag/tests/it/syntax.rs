@@ -1,0 +1,216 @@
+//! Texts that are not TOML, and what is still found in them.
+
+use insta::assert_snapshot;
+
+use crate::policy::{changed, faults_of};
+
+#[test]
+fn text_without_quotes() {
+    assert_snapshot!(changed("\"process\"", "process"), @r#"
+policy.toml:9:8: the text after `kind =` must be in quotes
+   9 | kind = process
+     |        ^^^^^^^
+help: put `"` before and after it
+"#);
+}
+
+#[test]
+fn a_missing_closing_quote() {
+    assert_snapshot!(changed("\"process\"", "\"process"), @r#"
+policy.toml:9:16: this text has no closing quote
+   9 | kind = "process
+     |                ^
+help: end it with the quote it began with, on the same line
+"#);
+}
+
+#[test]
+fn a_missing_value() {
+    assert_snapshot!(changed("\"process\"", ""), @r#"
+policy.toml:9:8: `kind` has no value
+   9 | kind =
+     |        ^
+help: write a value after `=`, or take the line out
+"#);
+}
+
+#[test]
+fn a_missing_equals_sign() {
+    assert_snapshot!(changed("kind = ", "kind "), @r#"
+policy.toml:9:1: this line has no `=`
+   9 | kind "process"
+     | ^^^^^^^^^^^^^^
+help: write `key = value`, put a table's name in `[…]`, or start a comment with `#`
+"#);
+}
+
+#[test]
+fn a_missing_key() {
+    assert_snapshot!(changed("kind = ", "= "), @r#"
+policy.toml:9:1: there is no key before the `=`
+   9 | = "process"
+     | ^
+help: write `key = value`
+"#);
+}
+
+#[test]
+fn a_sentence_in_the_file() {
+    assert_snapshot!(changed("[budget.games]", "This is for the games.\n[budget.games]"), @r#"
+policy.toml:3:1: this line has no `=`
+   3 | This is for the games.
+     | ^^^^^^^^^^^^^^^^^^^^^^
+help: write `key = value`, put a table's name in `[…]`, or start a comment with `#`
+"#);
+}
+
+#[test]
+fn a_key_that_is_set_twice() {
+    assert_snapshot!(changed("kind = ", "label = \"x\"\nkind = "), @r#"
+policy.toml:9:1: `label` is set twice
+   8 | label = "Tux, of Math Command"
+     | ----- first set here
+   9 | label = "x"
+     | ^^^^^
+help: keep one of the two
+"#);
+}
+
+#[test]
+fn a_table_that_is_defined_twice() {
+    assert_snapshot!(changed("[[entry]]", "[budget.games]\ndaily = \"2h\"\n[[entry]]"), @r#"
+policy.toml:6:9: the table `games` is defined twice
+   3 | [budget.games]
+     |         ----- first set here
+     ...
+   6 | [budget.games]
+     |         ^^^^^
+help: put everything under one of the two
+"#);
+}
+
+#[test]
+fn a_dotted_key_that_is_set_twice() {
+    assert_snapshot!(changed("[budget.games]\ndaily = \"1h\"", "budget.games.daily = 1\nbudget.games.daily = 2"), @r#"
+policy.toml:4:14: `daily` is set twice
+   3 | budget.games.daily = 1
+     |              ----- first set here
+   4 | budget.games.daily = 2
+     |              ^^^^^
+help: keep one of the two
+"#);
+}
+
+#[test]
+fn a_key_that_is_set_twice_in_an_inline_table() {
+    assert_snapshot!(changed("[budget.games]\ndaily = \"1h\"", "budget.games = { daily = 1, daily = 2 }"), @r#"
+policy.toml:3:29: `daily` is set twice
+   3 | budget.games = { daily = 1, daily = 2 }
+     |                             ^^^^^
+help: keep one of the two
+"#);
+}
+
+#[test]
+fn an_unclosed_list_does_not_swallow_the_file() {
+    assert_snapshot!(changed("[\"tuxmath\", \"--windowed\"]", "[\"tuxmath\",\n  \"--windowed\""), @r#"
+policy.toml:10:8: this list is never closed
+   10 | argv = ["tuxmath",
+      |        ^
+help: put a `]` after its last element
+"#);
+}
+
+#[test]
+fn a_missing_comma() {
+    assert_snapshot!(changed("\"tuxmath\", \"--windowed\"", "\"tuxmath\" \"--windowed\""), @r#"
+policy.toml:10:19: a comma is missing before this element
+   10 | argv = ["tuxmath" "--windowed"]
+      |                   ^
+help: separate the elements with `,`
+"#);
+}
+
+#[test]
+fn an_unclosed_header() {
+    assert_snapshot!(changed("[[entry.window]]", "[[entry.window]"), @r#"
+policy.toml:15:16: this table's name has no closing bracket
+   15 | [[entry.window]
+      |                ^
+help: write `[name]`, or `[[name]]` for one of several
+"#);
+}
+
+#[test]
+fn an_unknown_escape() {
+    assert_snapshot!(changed("\"process\"", "\"C:\\games\""), @r#"
+policy.toml:9:12: a backslash stands before something that it can't escape
+   9 | kind = "C:\games"
+     |            ^
+help: write `\\` for a backslash, or put the text in single quotes
+"#);
+}
+
+#[test]
+fn an_impossible_date() {
+    assert_snapshot!(changed("volume = 0.5", "volume = 2026-02-31"), @r#"
+policy.toml:13:10: invalid date
+   13 | volume = 2026-02-31
+      |          ^^^^^^^^^^
+help: expected here: day between 01 and 28
+"#);
+}
+
+#[test]
+fn several_syntax_faults_and_faults_of_form_in_one_pass() {
+    assert_snapshot!(faults_of(r#"config_version = 1
+colour = green
+
+[[entry]]
+id = "tuxmath"
+label "Tux"
+kind = "proces"
+argv = ["tuxmath",
+volume = 3
+
+[[entry]]
+id = "paint"
+label = "Paint
+kind = "vm"
+argv = []
+"#), @r#"
+policy.toml:2:10: the text after `colour =` must be in quotes
+   2 | colour = green
+     |          ^^^^^
+help: put `"` before and after it
+
+policy.toml:6:1: this line has no `=`
+   6 | label "Tux"
+     | ^^^^^^^^^^^
+help: write `key = value`, put a table's name in `[…]`, or start a comment with `#`
+
+policy.toml:7:8: `kind` can't be "proces"
+   7 | kind = "proces"
+     |        ^^^^^^^^
+help: did you mean `process`? It can be `process`, `vm`, `media` or `custom`
+
+policy.toml:8:8: this list is never closed
+   8 | argv = ["tuxmath",
+     |        ^
+help: put a `]` after its last element
+
+policy.toml:9:10: `volume` must be between 0 and 1, but is 3
+   9 | volume = 3
+     |          ^
+
+policy.toml:13:15: this text has no closing quote
+   13 | label = "Paint
+      |               ^
+help: end it with the quote it began with, on the same line
+
+policy.toml:15:8: `argv` must not be empty
+   15 | argv = []
+      |        ^^
+help: put at least one element in it
+"#);
+}
