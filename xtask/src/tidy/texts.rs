@@ -14,7 +14,7 @@ const GROWS: &str = "CHANGELOG.md";
 
 /// Home folders that stand for somebody's in examples.
 const EXAMPLE_HOMES: &[&str] =
-    &["alex", "alice", "anna", "ben", "bob", "child", "kid", "me", "mia", "parent", "user", "you"];
+    &["alex", "alice", "ann", "anna", "ben", "bob", "child", "kid", "me", "mia", "parent", "user", "you"];
 
 /// No file has grown absurd.
 pub(super) fn sizes(model: &Model) -> Vec<Fault> {
