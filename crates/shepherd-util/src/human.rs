@@ -1,0 +1,35 @@
+//! Lengths of time in sentences.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Prints a length of time for people: `1 hour 30 minutes`, `5 minutes`, `less than a minute`. At most two units,
+/// rounded down: a sentence never promises more than there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HumanDuration(pub Duration);
+
+const UNITS: [(&str, u64); 3] = [("day", 1440), ("hour", 60), ("minute", 1)];
+
+impl fmt::Display for HumanDuration {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_zero() {
+            return formatter.write_str("no time");
+        }
+        let minutes = self.0.as_secs() / 60;
+        let Some(largest) = UNITS.iter().position(|(_, length)| minutes >= *length) else {
+            return formatter.write_str("less than a minute");
+        };
+        let mut rest = minutes;
+        let mut separator = "";
+        for (name, length) in UNITS.iter().skip(largest).take(2) {
+            let count = rest / length;
+            rest %= length;
+            if count > 0 {
+                let plural = if count == 1 { "" } else { "s" };
+                write!(formatter, "{separator}{count} {name}{plural}")?;
+                separator = " ";
+            }
+        }
+        Ok(())
+    }
+}

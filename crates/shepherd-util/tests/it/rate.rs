@@ -1,0 +1,128 @@
+//! Rate limits hold for every order of events.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use shepherd_util::{KeyedLimiter, MonotonicInstant, RateLimit, TokenBucket, Wait};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn limit(burst: u32, period: Duration) -> RateLimit {
+    RateLimit::new(NonZeroU32::new(burst).unwrap(), period)
+}
+
+fn at(micros: u64) -> MonotonicInstant {
+    MonotonicInstant::BOOT.after(Duration::from_micros(micros))
+}
+
+#[test]
+fn a_burst_and_then_one_in_each_period() {
+    let mut bucket = TokenBucket::full(limit(3, SECOND));
+    let now = at(5_000_000);
+    assert_eq!([bucket.take(now), bucket.take(now), bucket.take(now)], [Ok(()); 3]);
+    assert_eq!(bucket.take(now), Err(Wait(SECOND)));
+    assert_eq!(bucket.take(now.after(SECOND / 2)), Err(Wait(SECOND / 2)));
+    assert_eq!(bucket.take(now.after(SECOND)), Ok(()));
+    assert_eq!(bucket.take(now.after(SECOND)), Err(Wait(SECOND)));
+    let rested = now.after(100 * SECOND);
+    assert_eq!((0..5).filter(|_| bucket.take(rested).is_ok()).count(), 3);
+    assert_eq!(Wait(Duration::from_micros(1_001)).to_string(), "too many requests; try again in 2 ms");
+}
+
+#[test]
+fn it_fills_while_the_machine_sleeps() {
+    let mut bucket = TokenBucket::full(limit(1, SECOND));
+    bucket.take(at(0)).unwrap();
+    assert_eq!(bucket.take(at(0).after_suspend(SECOND)), Ok(()));
+}
+
+#[test]
+fn extremes_do_not_overflow() {
+    let mut never = TokenBucket::full(limit(u32::MAX, Duration::MAX));
+    assert_eq!(never.take(at(u64::MAX)), Ok(()));
+    let mut always = TokenBucket::full(limit(1, Duration::ZERO));
+    assert_eq!(always.take(at(0)), Ok(()));
+    assert_eq!(always.take(at(0)), Err(Wait(Duration::from_micros(1))));
+    let mut end = TokenBucket::full(limit(2, SECOND));
+    let _ = (end.take(at(u64::MAX)), end.take(at(u64::MAX)), end.take(at(u64::MAX)));
+}
+
+#[test]
+fn one_key_does_not_slow_another() {
+    let mut limiter = KeyedLimiter::new(limit(2, SECOND), 10);
+    let now = at(0);
+    assert_eq!([limiter.take(&"a", now), limiter.take(&"a", now)], [Ok(()); 2]);
+    assert_eq!(limiter.take(&"a", now), Err(Wait(SECOND)));
+    assert_eq!(limiter.take(&"b", now), Ok(()));
+    assert_eq!(limiter.remembered(), 2);
+    assert_eq!(limiter.take(&"c", now.after(10 * SECOND)), Ok(()));
+    assert_eq!(limiter.remembered(), 1);
+}
+
+#[test]
+fn a_flood_of_keys_frees_nobody_and_takes_no_memory() {
+    let mut limiter = KeyedLimiter::new(limit(1, SECOND), 3);
+    let now = at(0);
+    assert_eq!(limiter.take(&0, now), Ok(()));
+    let let_through = (1..1_000).filter(|key| limiter.take(key, now).is_ok()).count();
+    assert_eq!(let_through, 3);
+    assert_eq!(limiter.remembered(), 3);
+    assert_eq!(limiter.take(&0, now), Err(Wait(SECOND)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_stretch_of_time_sees_more_than_its_share(
+        burst in 1..20_u32,
+        period in 1..1_000_u64,
+        gaps in prop::collection::vec(0..2_000_u64, 1..200),
+    ) {
+        let mut bucket = TokenBucket::full(limit(burst, Duration::from_micros(period)));
+        let mut now = 0;
+        let mut granted = Vec::new();
+        for gap in gaps {
+            now += gap;
+            match bucket.take(at(now)) {
+                Ok(()) => granted.push(now),
+                Err(Wait(wait)) => {
+                    // The promise is kept, and not a moment too late.
+                    let wait = u64::try_from(wait.as_micros()).unwrap();
+                    prop_assert!(wait > 0);
+                    prop_assert!(bucket.clone().take(at(now + wait)).is_ok());
+                    prop_assert!(bucket.clone().take(at(now + wait - 1)).is_err());
+                }
+            }
+        }
+        for (index, start) in granted.iter().enumerate() {
+            for (more, end) in granted[index..].iter().enumerate() {
+                let share = u64::from(burst) + (end - start) / period;
+                prop_assert!((more as u64) < share);
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_grants_nothing(burst in 1..5_u32, moments in prop::collection::vec(any::<u64>(), 1..50)) {
+        let mut bucket = TokenBucket::full(limit(burst, SECOND));
+        let highest = *moments.iter().max().unwrap();
+        let granted = moments.iter().filter(|moment| bucket.take(at(**moment)).is_ok()).count() as u64;
+        prop_assert!(granted <= u64::from(burst) + highest / 1_000_000);
+    }
+
+    #[test]
+    fn each_key_is_limited_as_if_it_were_alone(
+        events in prop::collection::vec((0..8_u8, 0..1_500_000_u64), 1..200),
+    ) {
+        let mut limiter = KeyedLimiter::new(limit(2, SECOND), 8);
+        let mut alone: Vec<TokenBucket> = (0..8).map(|_| TokenBucket::full(limit(2, SECOND))).collect();
+        let mut now = 0;
+        for (key, gap) in events {
+            now += gap;
+            prop_assert_eq!(limiter.take(&key, at(now)), alone[usize::from(key)].take(at(now)));
+            prop_assert!(limiter.remembered() <= 8);
+        }
+    }
+}
