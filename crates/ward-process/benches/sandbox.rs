@@ -1,0 +1,61 @@
+//! What a sandbox adds to a command: `true` with and without one, through the same spawn.
+
+use std::error::Error;
+use std::time::Duration;
+
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_process::sandbox::Sandbox;
+use ward_process::{Containment, Order, Supervisor};
+
+const ROUNDS: usize = 200;
+
+/// Promised for every command of an agent: less than a person can notice, less than a fork of a shell.
+const BAR_MS: f64 = 3.0;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let supervisor = Supervisor::with(Containment::ProcessGroup)?;
+    // The first one finds out what the host gives, once for the whole process.
+    run(&supervisor, sandboxed_true(), 0)?;
+    let (mut bare, mut sandboxed, mut added) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        let without = millis(run(&supervisor, bare_true(), round * 2)?);
+        let with = millis(run(&supervisor, sandboxed_true(), round * 2 + 1)?);
+        bare.push(without);
+        sandboxed.push(with);
+        added.push(with - without);
+    }
+    let baseline = Baseline { name: "the same without a sandbox".into(), figure: median(&mut bare) };
+    report(&Row {
+        bench: "process: sandboxed `true`, start to end".into(),
+        unit: "ms".into(),
+        figure: median(&mut sandboxed),
+        bar: Bar::AtMost(baseline.figure + BAR_MS),
+        baseline: Some(baseline),
+    })?;
+    report(&Row {
+        bench: "process: time that the sandbox adds to a command".into(),
+        unit: "ms".into(),
+        figure: median(&mut added),
+        baseline: None,
+        bar: Bar::AtMost(BAR_MS),
+    })?;
+    Ok(())
+}
+
+fn bare_true() -> Order {
+    Order::new("/bin/true")
+}
+
+fn sandboxed_true() -> Order {
+    bare_true().sandbox(Sandbox::system_read_only())
+}
+
+/// From the spawn to the end of the tree and the removal of its temporary folder.
+fn run(supervisor: &Supervisor, order: Order, number: usize) -> Result<Duration, Box<dyn Error>> {
+    let id = format!("bench-{}-{number}", std::process::id()).parse()?;
+    let (result, duration) = timed(|| -> Result<bool, Box<dyn Error>> {
+        let ended = supervisor.spawn(id, order)?.wait(None)?;
+        Ok(ended.is_some_and(|ended| ended.exit.is_success()))
+    });
+    if result? { Ok(duration) } else { Err("`true` was not true".into()) }
+}

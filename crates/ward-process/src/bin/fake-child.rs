@@ -1,0 +1,233 @@
+//! A test double: a program that follows a script, mostly to get away from its supervisor.
+//!
+//! `fake-child 'fork 3 [ setsid; ignore term; sleep 60 ]; exit 0'`
+//!
+//! | word | what it does |
+//! | --- | --- |
+//! | `fork N [ … ]` | N children follow the inner script; the parent goes on at once |
+//! | `daemon [ … ]` | double fork with `setsid` in between: the classic daemon |
+//! | `tree D [ … ]` | a binary tree of depth D, whose leaves follow the inner script |
+//! | `setsid`, `setpgid` | a session or a process group of its own |
+//! | `ignore term` | ignores every signal that can be ignored |
+//! | `sleep MS` | sleeps; in pieces, so that nothing wakes it early |
+//! | `arrive` | appends `!` to its name, so that the test knows how far it has come |
+//! | `stop` | stops itself with `SIGSTOP` |
+//! | `rename NAME` | another name in `ps` |
+//! | `close` | closes every descriptor |
+//! | `exec N` | executes itself N times, then goes on |
+//! | `bomb MS` | for so long, forks children that fork, as fast as it can |
+//! | `kill-parent` | `SIGKILL` to its parent |
+//! | `stop-parent` | `SIGSTOP` to its parent |
+//! | `forget [ … ]` | executes itself with an empty environment and the inner script |
+//! | `print N` | writes N bytes to standard output |
+//! | `touch PATH` | creates a file |
+//! | `exit N` | leaves with this code |
+#![expect(unsafe_code, reason = "a test double that forks as C programs do")]
+#![expect(clippy::panic, reason = "a wrong script is a wrong test")]
+
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
+use std::time::{Duration, Instant};
+
+fn main() {
+    let script = std::env::args().nth(1).unwrap_or_default();
+    let words: Vec<&str> = script.split([' ', ';']).filter(|word| !word.is_empty()).collect();
+    follow(&words);
+}
+
+fn follow(mut words: &[&str]) {
+    while let Some((word, rest)) = words.split_first() {
+        words = step(word, rest);
+    }
+}
+
+/// Does one step and returns what is left of the script.
+fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
+    match word {
+        "fork" => {
+            let (count, rest) = number(rest);
+            let (inner, rest) = block(rest);
+            for _ in 0..count {
+                child(|| follow(inner));
+            }
+            rest
+        }
+        "daemon" => {
+            let (inner, rest) = block(rest);
+            let middle = child(|| {
+                new_session();
+                child(|| follow(inner));
+            });
+            // SAFETY: waits for a child of ours; no status is asked for.
+            unsafe { libc::waitpid(middle, std::ptr::null_mut(), 0) };
+            rest
+        }
+        "tree" => {
+            let (depth, rest) = number(rest);
+            let (inner, rest) = block(rest);
+            tree(depth, inner);
+            rest
+        }
+        "sleep" => {
+            let (milliseconds, rest) = number(rest);
+            std::thread::sleep(Duration::from_millis(milliseconds));
+            rest
+        }
+        "bomb" => {
+            let (milliseconds, rest) = number(rest);
+            bomb(Duration::from_millis(milliseconds));
+            rest
+        }
+        "exec" => {
+            let (count, rest) = number(rest);
+            if count > 0 {
+                again(&format!("exec {} {}", count - 1, rest.join(" ")), Environment::Kept);
+            }
+            rest
+        }
+        "forget" => {
+            let (inner, _) = block(rest);
+            again(&inner.join(" "), Environment::Forgotten)
+        }
+        "print" => {
+            let (count, rest) = number(rest);
+            print(count);
+            rest
+        }
+        "exit" => exit(number(rest).0.try_into().unwrap_or(1)),
+        "ignore" | "rename" | "touch" => {
+            let (argument, rest) = rest.split_first().unwrap_or_else(|| panic!("{word} what?"));
+            match word {
+                "ignore" => ignore_signals(),
+                "rename" => rename(argument),
+                _ => std::fs::write(argument, "").unwrap_or_else(|error| panic!("{argument}: {error}")),
+            }
+            rest
+        }
+        "arrive" => {
+            let name = std::fs::read_to_string("/proc/thread-self/comm").unwrap_or_default();
+            rename(&format!("{:.14}!", name.trim_end()));
+            rest
+        }
+        _ => {
+            plain(word);
+            rest
+        }
+    }
+}
+
+fn plain(word: &str) {
+    // SAFETY: none of these takes memory; each acts on this process or its parent.
+    unsafe {
+        match word {
+            "setsid" => _ = libc::setsid(),
+            "setpgid" => _ = libc::setpgid(0, 0),
+            "stop" => _ = libc::raise(libc::SIGSTOP),
+            "close" => _ = libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0),
+            "kill-parent" => _ = libc::kill(libc::getppid(), libc::SIGKILL),
+            "stop-parent" => _ = libc::kill(libc::getppid(), libc::SIGSTOP),
+            other => panic!("unknown word `{other}`"),
+        }
+    }
+}
+
+fn number<'a, 'w>(words: &'a [&'w str]) -> (u64, &'a [&'w str]) {
+    let (first, rest) = words.split_first().unwrap_or_else(|| panic!("a number is missing"));
+    (first.parse().unwrap_or_else(|_| panic!("`{first}` is no number")), rest)
+}
+
+/// What stands between the first bracket and its partner, and what comes after.
+fn block<'a, 'w>(words: &'a [&'w str]) -> (&'a [&'w str], &'a [&'w str]) {
+    let mut depth = 0;
+    for (index, word) in words.iter().enumerate() {
+        match *word {
+            "[" => depth += 1,
+            "]" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return (words.get(1..index).unwrap_or_default(), words.get(index + 1..).unwrap_or_default());
+        }
+    }
+    panic!("a bracket is missing")
+}
+
+/// A child that lives `life` and leaves.
+fn child(life: impl FnOnce()) -> i32 {
+    // SAFETY: this program has one thread, so the child is a whole process.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        life();
+        exit(0);
+    }
+    pid
+}
+
+fn tree(depth: u64, leaf: &[&str]) {
+    if depth == 0 {
+        return follow(leaf);
+    }
+    child(|| tree(depth - 1, leaf));
+    child(|| tree(depth - 1, leaf));
+    // An inner node lives as long as any of its children.
+    // SAFETY: waits for children of ours; no status is asked for.
+    while unsafe { libc::wait(std::ptr::null_mut()) } > 0 {}
+}
+
+/// The children fork in turn; each generation's parents go on, too.
+fn bomb(length: Duration) {
+    let end = Instant::now() + length;
+    while Instant::now() < end {
+        // SAFETY: this program has one thread; parent and child do the same.
+        if unsafe { libc::fork() } < 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn new_session() {
+    // SAFETY: takes no memory.
+    unsafe { libc::setsid() };
+}
+
+fn ignore_signals() {
+    for signal in 1..32 {
+        // SAFETY: SIG_IGN runs no code of ours; a signal that can't be ignored is refused.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    // SAFETY: as above; children must still be waited for.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+fn rename(name: &str) {
+    let name = std::ffi::CString::new(name).unwrap_or_default();
+    // SAFETY: the kernel copies at most 16 bytes of a terminated text.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+enum Environment {
+    Kept,
+    Forgotten,
+}
+
+fn again(script: &str, environment: Environment) -> ! {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(script);
+    if let Environment::Forgotten = environment {
+        command.env_clear();
+    }
+    let error = command.exec();
+    panic!("exec: {error}")
+}
+
+fn print(count: u64) {
+    let mut left = count;
+    let line = [b'x'; 4096];
+    let mut stdout = std::io::stdout().lock();
+    while left > 0 {
+        let piece = usize::try_from(left).unwrap_or(usize::MAX).min(line.len());
+        stdout.write_all(line.get(..piece).unwrap_or_default()).unwrap_or_else(|_| exit(1));
+        left -= piece as u64;
+    }
+}

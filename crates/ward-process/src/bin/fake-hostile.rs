@@ -1,0 +1,258 @@
+//! Test double: a program that tries one attack and tells by its exit code how it went.
+//!
+//! `fake-hostile ATTACK [ARGUMENT…]` ends with 0 if the attack succeeded, with 10 if it was refused,
+//! and with 2 if there is no such attack. Nothing it does is harmful: it reads what it is pointed at,
+//! writes a line, and calls with arguments that change nothing.
+#![expect(unsafe_code, reason = "most attacks are raw system calls")]
+
+use std::ffi::CString;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::process::ExitCode;
+
+const SUCCEEDED: u8 = 0;
+const UNKNOWN: u8 = 2;
+const REFUSED: u8 = 10;
+
+#[expect(clippy::print_stderr, reason = "the reason of a refusal is what a failing test wants to show")]
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let Some(outcome) =
+        attack_files(&words).or_else(|| attack_network(&words)).or_else(|| attack_kernel(&words))
+    else {
+        eprintln!("no such attack: {words:?}");
+        return ExitCode::from(UNKNOWN);
+    };
+    match outcome {
+        Ok(()) => ExitCode::from(SUCCEEDED),
+        Err(error) => {
+            eprintln!("{words:?}: {error}");
+            ExitCode::from(REFUSED)
+        }
+    }
+}
+
+fn attack_files(words: &[&str]) -> Option<io::Result<()>> {
+    Some(match *words {
+        ["read", path] => fs::read(path).map(drop),
+        ["list", path] => fs::read_dir(path).map(drop),
+        ["write", path] => {
+            OpenOptions::new().append(true).open(path).and_then(|mut file| file.write_all(b"hostile\n"))
+        }
+        ["create", path] => OpenOptions::new().write(true).create_new(true).open(path).map(drop),
+        ["truncate", path] => {
+            let path = c_string(path);
+            call(libc::SYS_truncate, &[path.as_ptr().addr(), 0])
+        }
+        ["change-mode", path] => {
+            fs::metadata(path).and_then(|metadata| fs::set_permissions(path, metadata.permissions()))
+        }
+        ["change-times", path] => {
+            let path = c_string(path);
+            call(libc::SYS_utimensat, &[at_cwd(), path.as_ptr().addr(), 0, 0])
+        }
+        ["change-attribute", path] => {
+            let path = c_string(path);
+            let [name, value] = [c"user.hostile", c"1"].map(|text| text.as_ptr().addr());
+            call(libc::SYS_setxattr, &[path.as_ptr().addr(), name, value, 1, 0])
+        }
+        ["remove", path] => fs::remove_file(path),
+        ["hard-link", from, to] => fs::hard_link(from, to).and_then(|()| fs::read(to)).map(drop),
+        ["rename", from, to] => fs::rename(from, to),
+        ["write-through-link", target, link] => {
+            // The link itself may be there from an earlier attempt: making it is no offence.
+            let _ = fs::remove_file(link);
+            std::os::unix::fs::symlink(target, link).and_then(|()| fs::write(link, "hostile\n"))
+        }
+        ["execute", path] => std::process::Command::new(path).status().map(drop),
+        ["socket-file", path] => {
+            let path = c_string(path);
+            let mode = libc::S_IFSOCK | 0o600;
+            call(libc::SYS_mknodat, &[at_cwd(), path.as_ptr().addr(), number(mode.into()), 0])
+        }
+        ["block-device", path] => {
+            let path = c_string(path);
+            let mode = libc::S_IFBLK | 0o600;
+            // Device 7:0, the first loop device.
+            call(libc::SYS_mknodat, &[at_cwd(), path.as_ptr().addr(), number(mode.into()), 0x700])
+        }
+        ["file-handle", path] => file_handle(path),
+        ["execute-memory"] => execute_memory(),
+        _ => return None,
+    })
+}
+
+fn attack_network(words: &[&str]) -> Option<io::Result<()>> {
+    Some(match *words {
+        ["udp", to] => {
+            UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"hostile", to)).map(drop)
+        }
+        ["tcp", to] => TcpStream::connect(to).map(drop),
+        ["unix", path] => UnixStream::connect(path).map(drop),
+        ["abstract", name] => SocketAddr::from_abstract_name(name)
+            .and_then(|address| UnixStream::connect_addr(&address))
+            .map(drop),
+        ["packet"] => {
+            call(libc::SYS_socket, &[number(libc::AF_PACKET.into()), number(libc::SOCK_RAW.into()), 0])
+        }
+        ["netlink"] => {
+            call(libc::SYS_socket, &[number(libc::AF_NETLINK.into()), number(libc::SOCK_RAW.into()), 0])
+        }
+        ["socketpair"] => UnixStream::pair().map(drop),
+        _ => return None,
+    })
+}
+
+fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
+    let pid = words.get(1).and_then(|pid| pid.parse::<usize>().ok()).unwrap_or(0);
+    Some(match words.first().copied()? {
+        "signal" => call(libc::SYS_kill, &[pid, number(libc::SIGCONT.into())]),
+        "signal-all" => call(libc::SYS_kill, &[usize::MAX, 0]),
+        "ptrace" => call(libc::SYS_ptrace, &[number(libc::PTRACE_SEIZE.into()), pid, 0, 0]),
+        "read-memory" => read_memory(pid),
+        "limit" => {
+            let mut limit = [0_u64; 2];
+            let at = limit.as_mut_ptr().addr();
+            let resource = libc::RLIMIT_CORE as usize;
+            call(libc::SYS_prlimit64, &[pid, resource, 0, at])
+                .and_then(|()| call(libc::SYS_prlimit64, &[pid, resource, at, 0]))
+        }
+        "renice" => call(libc::SYS_setpriority, &[0, pid, 1]),
+        "schedule" => {
+            let mut mask = [0_u64; 16];
+            let at = mask.as_mut_ptr().addr();
+            let size = size_of_val(&mask);
+            call(libc::SYS_sched_getaffinity, &[pid, size, at])
+                .and_then(|()| call(libc::SYS_sched_setaffinity, &[pid, size, at]))
+        }
+        "enter-namespace" => fs::File::open(format!("/proc/{pid}/ns/uts")).and_then(|file| {
+            let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+            call(libc::SYS_setns, &[number(fd.into()), 0])
+        }),
+        "mount" => {
+            let target = c_string(words.get(1)?);
+            let [source, kind] = [c"none", c"tmpfs"].map(|text| text.as_ptr().addr());
+            call(libc::SYS_mount, &[source, target.as_ptr().addr(), kind, 0, 0])
+                .and_then(|()| call(libc::SYS_umount2, &[target.as_ptr().addr(), 0]))
+        }
+        "unshare" => call(libc::SYS_unshare, &[number(libc::CLONE_NEWUSER.into())]),
+        "clone-namespace" => clone_into_namespace(),
+        "keyring" => call(libc::SYS_keyctl, &[0, usize::MAX - 2, 1]),
+        "bpf" => {
+            // BPF_MAP_CREATE of an array: type 2, key of 4 bytes, value of 4 bytes, one entry.
+            let mut attributes = [0_u32; 32];
+            attributes[..4].copy_from_slice(&[2, 4, 4, 1]);
+            call(libc::SYS_bpf, &[0, attributes.as_ptr().addr(), size_of_val(&attributes)])
+        }
+        "io-uring" => {
+            let mut parameters = [0_u8; 120];
+            call(libc::SYS_io_uring_setup, &[1, parameters.as_mut_ptr().addr()])
+        }
+        "shared-memory" => call(libc::SYS_shmget, &[0, 4096, 0o600]),
+        "personality" => call(libc::SYS_personality, &[0x0004_0000]),
+        "kernel-log" => call(libc::SYS_syslog, &[10, 0, 0]),
+        "host-name" => {
+            let mut name = [0_u8; 65];
+            let length = fs::read("/proc/sys/kernel/hostname").map_or(0, |text| {
+                let length = text.len().saturating_sub(1).min(64);
+                name[..length].copy_from_slice(&text[..length]);
+                length
+            });
+            call(libc::SYS_sethostname, &[name.as_ptr().addr(), length])
+        }
+        "capabilities" => {
+            let header = [0x2008_0522_u32, 0];
+            let mut sets = [0_u32; 6];
+            call(libc::SYS_capget, &[header.as_ptr().addr(), sets.as_mut_ptr().addr()])
+                .and_then(|()| refused_unless(sets != [0; 6]))
+        }
+        // Success is any answer but a filter's: there is no terminal here to type on.
+        "type-on-terminal" => match call(libc::SYS_ioctl, &[0, libc::TIOCSTI as usize, c"x".as_ptr().addr()])
+        {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(error),
+            _ => Ok(()),
+        },
+        _ => return None,
+    })
+}
+
+fn file_handle(path: &str) -> io::Result<()> {
+    const HANDLE_BYTES: u32 = 128;
+    let path = c_string(path);
+    // struct file_handle: size, type, then the handle.
+    let mut handle = [0_u32; 2 + HANDLE_BYTES as usize / 4];
+    handle[0] = HANDLE_BYTES;
+    let mut mount = 0_i32;
+    let at = handle.as_mut_ptr().addr();
+    let mount_at = std::ptr::from_mut(&mut mount).addr();
+    call(libc::SYS_name_to_handle_at, &[at_cwd(), path.as_ptr().addr(), at, mount_at, 0])?;
+    call(libc::SYS_open_by_handle_at, &[at_cwd(), at, number(libc::O_RDONLY.into())])
+}
+
+/// Runs a program that never was a file: as `true` it ends with 0, which is our success.
+fn execute_memory() -> io::Result<()> {
+    let fd = value(libc::SYS_memfd_create, &[c"x".as_ptr().addr(), 0])?;
+    let path = format!("/proc/self/fd/{fd}");
+    fs::write(&path, fs::read("/usr/bin/true")?)?;
+    let arguments = [c"true".as_ptr(), std::ptr::null()];
+    let nothing = [std::ptr::null::<libc::c_char>()];
+    let [arguments, nothing] = [arguments.as_ptr().addr(), nothing.as_ptr().addr()];
+    call(
+        libc::SYS_execveat,
+        &[number(fd), c"".as_ptr().addr(), arguments, nothing, number(libc::AT_EMPTY_PATH.into())],
+    )
+}
+
+fn read_memory(pid: usize) -> io::Result<()> {
+    // Both processes are this program or its parent's image; any mapped address of ours will do to
+    // learn whether we are let in: EFAULT means that the door was open.
+    let mut byte = [0_u8; 1];
+    let mut part = [byte.as_mut_ptr().addr(), 1];
+    let at = part.as_mut_ptr().addr();
+    match call(libc::SYS_process_vm_readv, &[pid, at, 1, at, 1, 0]) {
+        Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Ok(()),
+        other => other,
+    }
+}
+
+fn clone_into_namespace() -> io::Result<()> {
+    let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
+    match value(libc::SYS_clone, &[number(flags.into()), 0, 0, 0, 0])? {
+        0 => std::process::exit(0),
+        child => call(libc::SYS_wait4, &[number(child), 0, 0, 0]),
+    }
+}
+
+fn refused_unless(success: bool) -> io::Result<()> {
+    if success { Ok(()) } else { Err(io::Error::other("nothing was gained")) }
+}
+
+fn c_string(text: &str) -> CString {
+    CString::new(text).expect("an argument holds no NUL")
+}
+
+fn at_cwd() -> usize {
+    number(libc::AT_FDCWD.into())
+}
+
+fn number(value: i64) -> usize {
+    usize::from_ne_bytes(value.to_ne_bytes())
+}
+
+fn call(number: libc::c_long, arguments: &[usize]) -> io::Result<()> {
+    value(number, arguments).map(drop)
+}
+
+fn value(number: libc::c_long, arguments: &[usize]) -> io::Result<i64> {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    let [a, b, c, d, e, f] = all;
+    // SAFETY: every attack passes addresses of live buffers that are as long as the call requires,
+    // and the double ends right after it.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,152 @@
+//! What holds a tree together, by its honest name, and what this host offers of it.
+
+use std::fmt;
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+
+use crate::cgroup::CgroupRoot;
+use crate::sys::child::{self, IdentityMaps};
+use crate::sys::procfs::ProcRoot;
+use crate::sys::wait::{Reaped, reap};
+
+/// What holds a tree together. The earlier, the stronger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Containment {
+    /// A cgroup v2 group that every member is born into and that is killed as one.
+    Cgroup,
+    /// A PID namespace, whose members do not survive its init.
+    PidNamespace,
+    /// A child subreaper to which orphans fall back, and a walk of its descendants. A program of the
+    /// same user can kill the subreaper; what then clears its environment as well is lost.
+    Subreaper,
+    /// A process group, which any program can leave. The tree ends with its first program.
+    ProcessGroup,
+}
+
+impl Containment {
+    /// All of them, the strongest first.
+    pub const ALL: [Self; 4] = [Self::Cgroup, Self::PidNamespace, Self::Subreaper, Self::ProcessGroup];
+
+    /// Whether a program that tries can leave it.
+    #[must_use]
+    pub fn is_escapable(self) -> bool {
+        match self {
+            Self::Cgroup | Self::PidNamespace => false,
+            Self::Subreaper | Self::ProcessGroup => true,
+        }
+    }
+}
+
+impl fmt::Display for Containment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cgroup => "cgroup v2",
+            Self::PidNamespace => "PID namespace",
+            Self::Subreaper => "subreaper",
+            Self::ProcessGroup => "process group",
+        })
+    }
+}
+
+/// One containment and whether this host gives it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Offer {
+    /// Which.
+    pub containment: Containment,
+    /// Why it is not to be had, as a sentence with its cure; `None` when it is.
+    pub missing: Option<String>,
+}
+
+/// What this host gives to this process, the strongest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Probe {
+    /// All containments, in order of strength.
+    pub offers: Vec<Offer>,
+}
+
+impl Probe {
+    /// The strongest that is to be had.
+    #[must_use]
+    pub fn best(&self) -> Containment {
+        self.available().next().unwrap_or(Containment::ProcessGroup)
+    }
+
+    /// Those that are to be had, the strongest first.
+    pub fn available(&self) -> impl Iterator<Item = Containment> {
+        self.offers.iter().filter(|offer| offer.missing.is_none()).map(|offer| offer.containment)
+    }
+}
+
+/// Finds out by trying, so that the answer holds for this process, here and now.
+#[must_use]
+pub fn probe() -> Probe {
+    let offers = Containment::ALL
+        .into_iter()
+        .map(|containment| Offer { containment, missing: try_out(containment).err() })
+        .collect();
+    Probe { offers }
+}
+
+/// Whether a containment is to be had; the error says why not.
+pub(crate) fn try_out(containment: Containment) -> Result<(), String> {
+    match containment {
+        Containment::Cgroup => CgroupRoot::find().map(drop),
+        Containment::PidNamespace => try_namespace(),
+        Containment::Subreaper => try_subreaper(),
+        Containment::ProcessGroup => Ok(()),
+    }
+}
+
+/// The clone flags of a PID namespace for whoever we are.
+pub(crate) fn namespace_flags() -> u64 {
+    let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
+    u64::from((flags | user_namespace_flag()).cast_unsigned())
+}
+
+/// Root needs no user namespace to make the others; everybody else does.
+pub(crate) fn user_namespace_flag() -> libc::c_int {
+    if rustix::process::geteuid().is_root() { 0 } else { libc::CLONE_NEWUSER }
+}
+
+/// Our own identity, mapped onto itself, where a user namespace is needed.
+pub(crate) fn identity_maps(namespaces: u64) -> Option<IdentityMaps> {
+    let wanted = namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0;
+    wanted.then(|| {
+        let user = rustix::process::geteuid().as_raw();
+        let group = rustix::process::getegid().as_raw();
+        IdentityMaps {
+            users: format!("{user} {user} 1").into_bytes(),
+            groups: format!("{group} {group} 1").into_bytes(),
+        }
+    })
+}
+
+fn try_namespace() -> Result<(), String> {
+    let cure = "allow user namespaces (sysctl user.max_user_namespaces), or run as root";
+    let namespaces = namespace_flags();
+    let child = child::try_namespaces(namespaces, identity_maps(namespaces).as_ref())
+        .map_err(|error| format!("may not make PID namespaces ({error}); {cure}"))?;
+    loop {
+        match reap(std::os::fd::AsFd::as_fd(&child.pidfd)) {
+            Ok(Reaped::Ended(exit, _)) if exit.is_success() => return Ok(()),
+            Ok(Reaped::Running) => wait_readable(&child.pidfd),
+            _ => return Err(format!("may not map users in a namespace; {cure}")),
+        }
+    }
+}
+
+fn wait_readable(pidfd: &std::os::fd::OwnedFd) {
+    let mut fds = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
+    // An interrupted wait is repeated by the caller.
+    let _ = rustix::event::poll(&mut fds, None);
+}
+
+fn try_subreaper() -> Result<(), String> {
+    let proc = ProcRoot::open().map_err(|error| format!("/proc: {error}; mount it"))?;
+    let own = std::process::id();
+    proc.open_below(format_args!("self/task/{own}/children"), OFlags::RDONLY)
+        .map(drop)
+        .map_err(|error| format!("/proc does not list children ({error}); CONFIG_PROC_CHILDREN is needed"))
+}

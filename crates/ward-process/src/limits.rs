@@ -1,0 +1,176 @@
+//! Bounds on what a tree may use, and what really keeps each of them.
+
+use rustix::process::{Resource, Rlimit};
+use serde::Serialize;
+
+/// Bounds on what a tree may use. `None` leaves the one there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Processes and threads in the whole tree.
+    pub processes: Option<u64>,
+    /// Bytes of memory: of the whole tree in a cgroup, of address space for each process without.
+    pub memory: Option<u64>,
+    /// Per cent of one processor, for the whole tree.
+    pub processor_percent: Option<u32>,
+    /// Seconds of processor time for each process.
+    pub processor_seconds: Option<u64>,
+    /// Bytes of the largest file that may be written.
+    pub file_size: Option<u64>,
+    /// Open descriptors for each process.
+    pub open_files: Option<u64>,
+}
+
+/// How a bound is kept on this host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// For the whole tree together, by its cgroup.
+    ByCgroup,
+    /// For each process, by a resource limit.
+    ByResourceLimit,
+    /// Not at all.
+    Not {
+        /// Why, and what would help.
+        reason: String,
+    },
+}
+
+/// One bound that was asked for and how it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitReport {
+    /// Which bound: `processes`, `memory`, …
+    pub limit: &'static str,
+    /// What keeps it.
+    pub kept: Kept,
+}
+
+/// What the place of the tree allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Means {
+    /// Controllers that the tree's cgroup has.
+    pub(crate) processes: bool,
+    pub(crate) memory: bool,
+    pub(crate) processor: bool,
+    /// Whether `RLIMIT_NPROC` would count this tree and nothing else: in a user namespace of its own.
+    pub(crate) counts_processes_apart: bool,
+}
+
+/// The bounds, sorted by who keeps them.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Plan {
+    /// File of the cgroup and the text to write into it.
+    pub(crate) cgroup: Vec<(&'static str, String)>,
+    pub(crate) resources: Vec<(Resource, Rlimit)>,
+    pub(crate) report: Vec<LimitReport>,
+}
+
+/// Microseconds in which a processor share is measured; the kernel's own default.
+const PROCESSOR_PERIOD: u64 = 100_000;
+
+const NO_CONTROLLER: &str =
+    "the cgroup has no such controller; a service with Delegate=yes on a pure cgroup v2 system has";
+
+impl Limits {
+    pub(crate) fn plan(&self, means: Means) -> Plan {
+        let mut plan = Plan::default();
+        if let Some(count) = self.processes {
+            if means.processes {
+                plan.by_cgroup("processes", "pids.max", count.to_string());
+            } else if means.counts_processes_apart {
+                plan.by_resource("processes", Resource::Nproc, count);
+            } else {
+                plan.not("processes", NO_CONTROLLER);
+            }
+        }
+        if let Some(bytes) = self.memory {
+            if means.memory {
+                plan.by_cgroup("memory", "memory.max", bytes.to_string());
+            } else {
+                plan.by_resource("memory", Resource::As, bytes);
+            }
+        }
+        if let Some(percent) = self.processor_percent {
+            if means.processor {
+                let share = u64::from(percent) * PROCESSOR_PERIOD / 100;
+                plan.by_cgroup("processor_percent", "cpu.max", format!("{share} {PROCESSOR_PERIOD}"));
+            } else {
+                plan.not("processor_percent", NO_CONTROLLER);
+            }
+        }
+        for (name, resource, value) in [
+            ("processor_seconds", Resource::Cpu, self.processor_seconds),
+            ("file_size", Resource::Fsize, self.file_size),
+            ("open_files", Resource::Nofile, self.open_files),
+        ] {
+            if let Some(value) = value {
+                plan.by_resource(name, resource, value);
+            }
+        }
+        // A crash must not write what a program had in memory to the disk.
+        plan.resources.push((Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }));
+        plan
+    }
+}
+
+impl Plan {
+    fn by_cgroup(&mut self, limit: &'static str, file: &'static str, text: String) {
+        self.cgroup.push((file, text));
+        self.report.push(LimitReport { limit, kept: Kept::ByCgroup });
+    }
+
+    fn by_resource(&mut self, limit: &'static str, resource: Resource, value: u64) {
+        // Never above the hard limit there is: an unprivileged process may not raise it.
+        let value = rustix::process::getrlimit(resource).maximum.map_or(value, |hard| hard.min(value));
+        self.resources.push((resource, Rlimit { current: Some(value), maximum: Some(value) }));
+        self.report.push(LimitReport { limit, kept: Kept::ByResourceLimit });
+    }
+
+    fn not(&mut self, limit: &'static str, reason: &str) {
+        self.report.push(LimitReport { limit, kept: Kept::Not { reason: reason.to_owned() } });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Means =
+        Means { processes: false, memory: false, processor: false, counts_processes_apart: false };
+
+    fn kept(limits: &Limits, means: Means) -> Vec<(&'static str, bool)> {
+        let not = |kept: &Kept| matches!(kept, Kept::Not { .. });
+        limits.plan(means).report.iter().map(|line| (line.limit, !not(&line.kept))).collect()
+    }
+
+    #[test]
+    fn what_nobody_can_keep_is_said_and_not_pretended() {
+        let limits = Limits { processes: Some(9), processor_percent: Some(50), ..Limits::default() };
+        assert_eq!(kept(&limits, NOTHING), [("processes", false), ("processor_percent", false)]);
+    }
+
+    #[test]
+    fn a_cgroup_is_preferred_to_limits_on_each_process() {
+        let all = Means { processes: true, memory: true, processor: true, counts_processes_apart: true };
+        let limits = Limits {
+            processes: Some(9),
+            memory: Some(1 << 20),
+            processor_percent: Some(20),
+            ..Limits::default()
+        };
+        let plan = limits.plan(all);
+        assert_eq!(
+            plan.cgroup,
+            [
+                ("pids.max", "9".to_owned()),
+                ("memory.max", "1048576".to_owned()),
+                ("cpu.max", "20000 100000".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn core_dumps_are_always_off() {
+        let none = Rlimit { current: Some(0), maximum: Some(0) };
+        assert_eq!(Limits::default().plan(NOTHING).resources, [(Resource::Core, none)]);
+    }
+}

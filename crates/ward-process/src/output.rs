@@ -1,0 +1,188 @@
+//! The three streams of a program, and what is collected from them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+
+use crate::order::{Input, Order, Output};
+use crate::sys::recorder;
+use crate::sys::wait::reap;
+
+/// Descriptors 0, 1 and 2 belong to the program, so ours lie above.
+const ABOVE_STDIO: i32 = 3;
+
+/// The streams as the child gets them, and what stays with us.
+pub(crate) struct Streams {
+    pub(crate) stdio: [OwnedFd; 3],
+    pub(crate) recorders: Vec<Recorder>,
+    pub(crate) stdout: Option<Capture>,
+    pub(crate) stderr: Option<Capture>,
+}
+
+/// The first bytes of a stream; the rest is read and dropped, so that the program never blocks.
+#[derive(Debug)]
+pub struct Capture {
+    pipe: Option<OwnedFd>,
+    bytes: Vec<u8>,
+    limit: usize,
+    total: u64,
+}
+
+impl Capture {
+    fn new(pipe: OwnedFd, limit: usize) -> Self {
+        Self { pipe: Some(pipe), bytes: Vec::new(), limit, total: 0 }
+    }
+
+    /// What was kept.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How much the program wrote in all, so far.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether something was dropped.
+    #[must_use]
+    pub fn is_truncated(&self) -> bool {
+        self.total > self.bytes.len() as u64
+    }
+
+    /// Readable when there is something to take; `None` after the end of the stream.
+    #[must_use]
+    pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.pipe.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Takes what there is without waiting, at most a mebibyte at once so that a torrent does not
+    /// keep the caller from its other work.
+    ///
+    /// # Errors
+    /// When the pipe can't be read.
+    pub fn take_available(&mut self) -> io::Result<()> {
+        const AT_ONCE: usize = 1 << 20;
+        let Some(pipe) = &self.pipe else { return Ok(()) };
+        let mut buffer = [0_u8; 16 * 1024];
+        let mut taken = 0;
+        while taken < AT_ONCE {
+            let length = match rustix::io::read(pipe, &mut buffer) {
+                Ok(0) => {
+                    self.pipe = None;
+                    break;
+                }
+                Ok(length) => length,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Err(error.into()),
+            };
+            taken += length;
+            self.total += length as u64;
+            let keep = length.min(self.limit - self.bytes.len());
+            self.bytes.extend_from_slice(buffer.get(..keep).unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+/// The process that records a stream.
+pub(crate) struct Recorder(OwnedFd);
+
+impl Recorder {
+    /// Waits for the last bytes to be written; the writers must be gone.
+    pub(crate) fn finish(self) {
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        while rustix::event::poll(&mut fds, None) == Err(Errno::INTR) {}
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // One that still records is left to whoever inherits it.
+        let _ = reap(self.0.as_fd());
+    }
+}
+
+/// Opens everything that the order names. The error comes with the name of the stream.
+pub(crate) fn open_streams(order: &mut Order) -> Result<Streams, (&'static str, io::Error)> {
+    let mut recorders = Vec::new();
+    let stdin = open_input(std::mem::take(&mut order.stdin)).map_err(|error| ("standard input", error))?;
+    let (stdout, captured_stdout) = open_output(std::mem::take(&mut order.stdout), None, &mut recorders)
+        .map_err(|error| ("standard output", error))?;
+    let (stderr, captured_stderr) =
+        open_output(std::mem::take(&mut order.stderr), Some(stdout.as_fd()), &mut recorders)
+            .map_err(|error| ("standard error", error))?;
+    Ok(Streams {
+        stdio: [stdin, stdout, stderr],
+        recorders,
+        stdout: captured_stdout,
+        stderr: captured_stderr,
+    })
+}
+
+fn open_input(input: Input) -> io::Result<OwnedFd> {
+    match input {
+        Input::Null => null(),
+        Input::Inherit => above_stdio(rustix::stdio::stdin()),
+        Input::From(fd) => above_stdio(fd.as_fd()),
+    }
+}
+
+fn open_output(
+    output: Output,
+    stdout: Option<BorrowedFd<'_>>,
+    recorders: &mut Vec<Recorder>,
+) -> io::Result<(OwnedFd, Option<Capture>)> {
+    let plain = |fd: io::Result<OwnedFd>| fd.map(|fd| (fd, None));
+    match output {
+        Output::Null => plain(null()),
+        Output::Inherit if stdout.is_none() => plain(above_stdio(rustix::stdio::stdout())),
+        Output::Inherit => plain(above_stdio(rustix::stdio::stderr())),
+        Output::To(fd) => plain(above_stdio(fd.as_fd())),
+        Output::WithStdout => match stdout {
+            Some(stdout) => plain(above_stdio(stdout)),
+            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "can't go where it goes itself")),
+        },
+        Output::Capture { limit } => {
+            let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+            rustix::io::ioctl_fionbio(&reader, true)?;
+            Ok((above_stdio(writer.as_fd())?, Some(Capture::new(reader, limit))))
+        }
+        Output::Record { path, limit } => {
+            let file = above_stdio(open_recording(&path)?.as_fd())?;
+            let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+            let reader = above_stdio(reader.as_fd())?;
+            let nulls = nulls()?;
+            let forked = recorder::spawn(&reader, &file, &nulls, limit)?;
+            recorders.push(Recorder(forked.pidfd));
+            plain(above_stdio(writer.as_fd()))
+        }
+    }
+}
+
+/// A link would let the recorded program's user choose what is written to.
+fn open_recording(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?)
+}
+
+fn above_stdio(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(fd, ABOVE_STDIO)?)
+}
+
+fn null() -> io::Result<OwnedFd> {
+    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    above_stdio(null.as_fd())
+}
+
+/// Three handles on the null device, for a process that keeps no stream of the program's.
+pub(crate) fn nulls() -> io::Result<[OwnedFd; 3]> {
+    Ok([null()?, null()?, null()?])
+}

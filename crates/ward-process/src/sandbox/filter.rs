@@ -1,0 +1,122 @@
+//! The seccomp program: everything is allowed but the table in [`denied`](super::denied).
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+use super::Network;
+use super::denied::{ABSENT, CLONE_FLAGS, NEWEST_KNOWN, OWN_PROCESS_ONLY, REFUSED, TERMINAL_REQUESTS};
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Compiles the filter for this machine.
+pub(super) fn compile(network: Network) -> Result<BpfProgram, BackendError> {
+    let mut program = vec![load_number(), skip_unless_above(NEWEST_KNOWN), answer(libc::ENOSYS)];
+    let groups =
+        [(libc::EPERM, refused()?), (libc::ENOSYS, everything(ABSENT)), (libc::EACCES, sockets(network)?)];
+    for (errno, rules) in groups {
+        // Each group ends in "allow"; the next one takes its place. No call is in two groups, so
+        // that an early "allow" within a group is final.
+        if program.last() == Some(&allow()) {
+            program.pop();
+        }
+        program.append(&mut group(rules, errno)?);
+    }
+    Ok(program)
+}
+
+fn group(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, BackendError> {
+    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let action = SeccompAction::Errno(errno.cast_unsigned());
+    SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?.try_into()
+}
+
+fn everything(calls: &[libc::c_long]) -> Rules {
+    calls.iter().map(|call| (*call, Vec::new())).collect()
+}
+
+fn refused() -> Result<Rules, BackendError> {
+    let mut rules = everything(REFUSED);
+    let flags = CLONE_FLAGS.iter().map(|flag| {
+        let flag = u64::from(flag.cast_unsigned());
+        SeccompRule::new(vec![argument(0, SeccompCmpOp::MaskedEq(flag), flag)?])
+    });
+    rules.insert(libc::SYS_clone, flags.collect::<Result<_, _>>()?);
+    let requests = TERMINAL_REQUESTS
+        .iter()
+        .map(|request| SeccompRule::new(vec![argument(1, SeccompCmpOp::Eq, *request)?]));
+    rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
+    for call in OWN_PROCESS_ONLY {
+        rules.insert(*call, vec![SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, 0)?])?]);
+    }
+    // (which, who): only PRIO_PROCESS (0) or IOPRIO_WHO_PROCESS (1), and only oneself (0).
+    for (call, process) in [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)] {
+        let other_kind = SeccompRule::new(vec![argument(0, SeccompCmpOp::Ne, process)?])?;
+        let other_process = SeccompRule::new(vec![argument(1, SeccompCmpOp::Ne, 0)?])?;
+        rules.insert(call, vec![other_kind, other_process]);
+    }
+    // Asking (all ones) and the ordinary one (0) are harmless; others switch off protections.
+    let unusual = vec![argument(0, SeccompCmpOp::Ne, 0)?, argument(0, SeccompCmpOp::Ne, u32::MAX.into())?];
+    rules.insert(libc::SYS_personality, vec![SeccompRule::new(unusual)?]);
+    Ok(rules)
+}
+
+/// Sockets bound to a path lead to the services of the machine (D-Bus, container engines, the
+/// display), so that they stay closed with the network on too. `socketpair` is another call.
+fn sockets(network: Network) -> Result<Rules, BackendError> {
+    let rules = match network {
+        Network::Off => Vec::new(),
+        Network::On => {
+            let [ipv4, ipv6, netlink] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK]
+                .map(|family| u64::from(family.cast_unsigned()));
+            let other_family = vec![
+                argument(0, SeccompCmpOp::Ne, ipv4)?,
+                argument(0, SeccompCmpOp::Ne, ipv6)?,
+                argument(0, SeccompCmpOp::Ne, netlink)?,
+            ];
+            // Name resolution asks NETLINK_ROUTE (0) for the local addresses.
+            let other_netlink =
+                vec![argument(0, SeccompCmpOp::Eq, netlink)?, argument(2, SeccompCmpOp::Ne, 0)?];
+            vec![SeccompRule::new(other_family)?, SeccompRule::new(other_netlink)?]
+        }
+    };
+    Ok(Rules::from([(libc::SYS_socket, rules)]))
+}
+
+/// The kernel reads these arguments as 32 bits, so that the upper half must not hide a value.
+fn argument(index: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
+}
+
+fn load_number() -> sock_filter {
+    statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)
+}
+
+/// Numbers with bit 30 set are x32 calls: other names for the calls that the table refuses.
+fn skip_unless_above(number: u32) -> sock_filter {
+    let code = narrow(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K);
+    sock_filter { code, jt: 0, jf: 1, k: number }
+}
+
+fn answer(errno: libc::c_int) -> sock_filter {
+    statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned())
+}
+
+fn allow() -> sock_filter {
+    statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW)
+}
+
+fn statement(code: u32, value: u32) -> sock_filter {
+    sock_filter { code: narrow(code), jt: 0, jf: 0, k: value }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "operation codes have 16 bits, libc's constants 32")]
+const fn narrow(code: u32) -> u16 {
+    code as u16
+}
+
+#[cfg(test)]
+mod tests;

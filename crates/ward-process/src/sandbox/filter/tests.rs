@@ -1,0 +1,198 @@
+//! The filter is run by a small interpreter of the few operations that it may consist of.
+
+use super::*;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Allowed,
+    Refused(i32),
+    Killed,
+}
+
+#[derive(Clone, Copy)]
+struct Call {
+    architecture: u32,
+    number: u32,
+    arguments: [u64; 6],
+}
+
+#[cfg(target_arch = "x86_64")]
+const NATIVE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const NATIVE: u32 = 0xC000_00B7;
+const FOREIGN: u32 = 0x4000_0003;
+
+fn call(number: libc::c_long, arguments: &[u64]) -> Call {
+    let mut all = [0; 6];
+    all[..arguments.len()].copy_from_slice(arguments);
+    Call { architecture: NATIVE, number: u32::try_from(number).unwrap(), arguments: all }
+}
+
+/// The 32 bits of `struct seccomp_data` at an offset (little endian).
+fn load(call: Call, offset: u32) -> u32 {
+    match offset {
+        0 => call.number,
+        4 => call.architecture,
+        16.. => {
+            let argument = call.arguments[usize::try_from((offset - 16) / 8).unwrap()];
+            let half = if offset.is_multiple_of(8) { argument & 0xFFFF_FFFF } else { argument >> 32 };
+            u32::try_from(half).unwrap()
+        }
+        other => panic!("load from {other}"),
+    }
+}
+
+fn verdict(network: Network, call: Call) -> Verdict {
+    let program = compile(network).unwrap();
+    let (mut at, mut accumulator) = (0, 0);
+    loop {
+        let sock_filter { code, jt, jf, k } = program[at].clone();
+        at += 1;
+        let mut branch = |taken: bool| at += usize::from(if taken { jt } else { jf });
+        match u32::from(code) {
+            0x20 => accumulator = load(call, k),
+            0x54 => accumulator &= k,
+            0x05 => at += usize::try_from(k).unwrap(),
+            0x15 => branch(accumulator == k),
+            0x25 => branch(accumulator > k),
+            0x35 => branch(accumulator >= k),
+            0x06 => {
+                return match k & 0xFFFF_0000 {
+                    0x7FFF_0000 => Verdict::Allowed,
+                    0x0005_0000 => Verdict::Refused(i32::try_from(k & 0xFFFF).unwrap()),
+                    0x8000_0000 => Verdict::Killed,
+                    other => panic!("unexpected action {other:#x}"),
+                };
+            }
+            other => panic!("unexpected operation {other:#x}"),
+        }
+    }
+}
+
+fn check(call: Call, expected: &Verdict) {
+    for network in [Network::Off, Network::On] {
+        assert_eq!(verdict(network, call), *expected, "{} {:?} {network:?}", call.number, call.arguments);
+    }
+}
+
+#[test]
+fn everyday_calls_are_allowed() {
+    for number in [
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_openat,
+        libc::SYS_execve,
+        libc::SYS_mmap,
+        libc::SYS_futex,
+        libc::SYS_socketpair,
+        libc::SYS_getrandom,
+        libc::SYS_renameat2,
+        libc::SYS_landlock_restrict_self,
+        libc::SYS_seccomp,
+        libc::SYS_statx,
+    ] {
+        check(call(number, &[]), &Verdict::Allowed);
+    }
+}
+
+#[test]
+fn the_whole_table_is_refused() {
+    for number in REFUSED {
+        check(call(*number, &[0, 0]), &Verdict::Refused(libc::EPERM));
+    }
+    for number in ABSENT {
+        check(call(*number, &[0, 0]), &Verdict::Refused(libc::ENOSYS));
+    }
+}
+
+#[test]
+fn no_call_is_in_two_groups() {
+    let with_conditions = [
+        libc::SYS_clone,
+        libc::SYS_ioctl,
+        libc::SYS_setpriority,
+        libc::SYS_ioprio_set,
+        libc::SYS_personality,
+        libc::SYS_socket,
+    ];
+    let mut all = [REFUSED, ABSENT, OWN_PROCESS_ONLY, &with_conditions].concat();
+    let count = all.len();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), count);
+}
+
+#[test]
+fn calls_of_another_architecture_kill() {
+    for number in [0, 1, 59, 101] {
+        let call = Call { architecture: FOREIGN, ..call(number, &[]) };
+        check(call, &Verdict::Killed);
+    }
+}
+
+#[test]
+fn x32_names_and_calls_of_the_future_do_not_exist() {
+    for number in
+        [0x4000_0000, 0x4000_0000 | libc::SYS_ptrace, 0x4000_0000 + 521, 463, 467, 1_000, 0xFFFF_FFFF]
+    {
+        check(call(number, &[]), &Verdict::Refused(libc::ENOSYS));
+    }
+}
+
+#[test]
+fn threads_and_forks_are_allowed_and_namespaces_and_siblings_are_not() {
+    let thread =
+        libc::CLONE_VM | libc::CLONE_FS | libc::CLONE_FILES | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+    for flags in [thread, libc::SIGCHLD, libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD] {
+        check(call(libc::SYS_clone, &[u64::from(flags.cast_unsigned())]), &Verdict::Allowed);
+    }
+    for flag in CLONE_FLAGS {
+        let flags = u64::from((flag | libc::SIGCHLD).cast_unsigned());
+        check(call(libc::SYS_clone, &[flags]), &Verdict::Refused(libc::EPERM));
+        check(call(libc::SYS_clone, &[flags | 1 << 40]), &Verdict::Refused(libc::EPERM));
+    }
+}
+
+#[test]
+fn typing_on_the_terminal_is_refused_whatever_the_upper_half_says() {
+    check(call(libc::SYS_ioctl, &[0, libc::TCGETS]), &Verdict::Allowed);
+    for request in TERMINAL_REQUESTS {
+        check(call(libc::SYS_ioctl, &[0, *request]), &Verdict::Refused(libc::EPERM));
+        check(call(libc::SYS_ioctl, &[0, *request | 1 << 32]), &Verdict::Refused(libc::EPERM));
+    }
+}
+
+#[test]
+fn limits_and_priorities_are_only_for_oneself() {
+    for number in OWN_PROCESS_ONLY {
+        check(call(*number, &[0, 7]), &Verdict::Allowed);
+        check(call(*number, &[1234, 7]), &Verdict::Refused(libc::EPERM));
+    }
+    check(call(libc::SYS_setpriority, &[0, 0, 10]), &Verdict::Allowed);
+    check(call(libc::SYS_setpriority, &[0, 1234, 10]), &Verdict::Refused(libc::EPERM));
+    check(call(libc::SYS_setpriority, &[2, 0, 10]), &Verdict::Refused(libc::EPERM));
+    check(call(libc::SYS_ioprio_set, &[1, 0, 10]), &Verdict::Allowed);
+    check(call(libc::SYS_ioprio_set, &[1, 1234, 10]), &Verdict::Refused(libc::EPERM));
+    check(call(libc::SYS_ioprio_set, &[3, 0, 10]), &Verdict::Refused(libc::EPERM));
+}
+
+#[test]
+fn personality_can_be_asked_and_not_changed() {
+    check(call(libc::SYS_personality, &[0xFFFF_FFFF]), &Verdict::Allowed);
+    check(call(libc::SYS_personality, &[0]), &Verdict::Allowed);
+    check(call(libc::SYS_personality, &[0x0004_0000]), &Verdict::Refused(libc::EPERM));
+}
+
+#[test]
+fn sockets_follow_the_network() {
+    let socket =
+        |family: i32, protocol| call(libc::SYS_socket, &[u64::from(family.cast_unsigned()), 1, protocol]);
+    let refused = Verdict::Refused(libc::EACCES);
+    for family in 0..48 {
+        assert_eq!(verdict(Network::Off, socket(family, 0)), refused, "family {family}");
+        let internet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].contains(&family);
+        let expected = if internet { Verdict::Allowed } else { Verdict::Refused(libc::EACCES) };
+        assert_eq!(verdict(Network::On, socket(family, 0)), expected, "family {family}");
+    }
+    assert_eq!(verdict(Network::On, socket(libc::AF_NETLINK, 9)), refused);
+}

@@ -1,0 +1,62 @@
+//! The Landlock rule set: which trees may be read, written and executed, and nothing else.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, Scope, make_bitflags,
+};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{Network, Sandbox, SandboxError};
+
+/// The newest ABI whose rights were weighed here. Older kernels enforce what they know of it.
+const NEWEST_KNOWN: ABI = ABI::V9;
+
+const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+
+const EXECUTE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
+
+/// Without device nodes, which would be a way to the raw disk, and without sockets.
+const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
+    ReadFile | ReadDir | WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir | MakeReg | MakeFifo | MakeSym | Refer
+});
+
+/// Creates and fills the rule set; `None` on a kernel without Landlock.
+pub(super) fn build(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Option<OwnedFd>, SandboxError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST_KNOWN))?
+        .scope(Scope::from_all(NEWEST_KNOWN))?;
+    if sandbox.network == Network::Off {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_KNOWN))?;
+    }
+    let mut rules = ruleset.create()?;
+    for (trees, rights) in [(&sandbox.read, READ), (&sandbox.execute, EXECUTE), (&sandbox.write, WRITE)] {
+        for tree in trees {
+            rules = allow(rules, tree, rights)?;
+        }
+    }
+    if let Some(folder) = temporary {
+        let rights = if sandbox.may_run_what_it_writes() { WRITE | EXECUTE } else { WRITE };
+        rules = allow(rules, folder, rights)?;
+    }
+    Ok(rules.into())
+}
+
+fn allow(
+    rules: RulesetCreated,
+    tree: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, SandboxError> {
+    let unusable = |errno: Errno| SandboxError::Tree { path: tree.to_owned(), source: errno.into() };
+    let handle = rustix::fs::open(tree, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(unusable)?;
+    let status = rustix::fs::fstat(&handle).map_err(unusable)?;
+    let rights = match FileType::from_raw_mode(status.st_mode) {
+        FileType::Directory => rights,
+        _ => rights & AccessFs::from_file(NEWEST_KNOWN),
+    };
+    Ok(rules.add_rule(PathBeneath::new(handle, rights))?)
+}

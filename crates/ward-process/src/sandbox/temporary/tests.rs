@@ -1,0 +1,98 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn folder() -> (tempfile::TempDir, PrivateFolder) {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = PrivateFolder::make_in(parent.path()).unwrap();
+    (parent, folder)
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn it_is_private_and_goes_away() {
+    let (_parent, folder) = folder();
+    let path = folder.path().to_owned();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o700);
+    drop(folder);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_name_that_is_taken_is_not_used() {
+    let parent = tempfile::tempdir().unwrap();
+    let first = PrivateFolder::make_in(parent.path()).unwrap();
+    let second = PrivateFolder::make_in(parent.path()).unwrap();
+    assert_ne!(first.path(), second.path());
+}
+
+#[test]
+fn removal_does_not_follow_links() {
+    let (parent, folder) = folder();
+    let precious = parent.path().join("precious");
+    fs::create_dir(&precious).unwrap();
+    fs::write(precious.join("file"), "kept").unwrap();
+    set_mode(&precious, 0o750);
+    symlink(&precious, folder.path().join("link")).unwrap();
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    symlink(&precious, folder.path().join("inner/link")).unwrap();
+    symlink(precious.join("file"), folder.path().join("inner/file")).unwrap();
+    let path = folder.path().to_owned();
+    drop(folder);
+    assert!(!path.exists());
+    assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "kept");
+    assert_eq!(fs::metadata(&precious).unwrap().permissions().mode() & 0o7777, 0o750);
+}
+
+#[test]
+fn removal_copes_with_folders_nobody_may_touch() {
+    let (_parent, folder) = folder();
+    let path = folder.path().to_owned();
+    fs::create_dir_all(path.join("a/b/c")).unwrap();
+    fs::write(path.join("a/b/c/file"), "").unwrap();
+    for closed in ["a/b/c", "a/b", "a", ""] {
+        set_mode(&path.join(closed), 0o000);
+    }
+    drop(folder);
+    assert!(!path.exists());
+}
+
+#[test]
+fn removal_copes_with_a_tree_deeper_than_any_path_or_descriptor_limit() {
+    let (_parent, folder) = folder();
+    let path = folder.path().to_owned();
+    let mut at = open_directory(rustix::fs::CWD, &path).unwrap();
+    for _ in 0..3_000 {
+        rustix::fs::mkdirat(&at, c"deeper", Mode::RWXU).unwrap();
+        at = open_directory(&at, c"deeper").unwrap();
+    }
+    drop(at);
+    drop(folder);
+    assert!(!path.exists());
+}
+
+#[test]
+fn removal_copes_with_names_it_would_choose_itself() {
+    let (_parent, folder) = folder();
+    let path = folder.path().to_owned();
+    fs::create_dir(path.join(".removed-1")).unwrap();
+    fs::create_dir_all(path.join("a/b")).unwrap();
+    fs::create_dir_all(path.join("a/c")).unwrap();
+    drop(folder);
+    assert!(!path.exists());
+}
+
+#[test]
+fn removal_copes_with_many_files() {
+    let (_parent, folder) = folder();
+    let path = folder.path().to_owned();
+    for number in 0..2_000 {
+        fs::write(path.join(format!("a-rather-long-name-of-a-file-{number}")), "").unwrap();
+    }
+    drop(folder);
+    assert!(!path.exists());
+}

@@ -1,0 +1,168 @@
+//! The last steps of a sandboxed child: prepared by the parent, irrevocable once entered.
+
+mod mounts;
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::{WaitId, WaitIdOptions};
+use seccompiler::sock_filter;
+
+use super::fork::{Birth, fork, leave};
+pub(crate) use mounts::ReadOnlyMounts;
+
+/// A step into the sandbox that can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Giving up privileges: those it could still get, and those it has.
+    NoNewPrivileges,
+    /// Restricting files, TCP and signals.
+    Landlock,
+    /// Restricting system calls.
+    Seccomp,
+}
+
+/// Mounts, a Landlock rule set and a seccomp program, ready to be applied without an allocation.
+#[derive(Debug)]
+pub(crate) struct Confinement {
+    mounts: Option<ReadOnlyMounts>,
+    ruleset: Option<OwnedFd>,
+    filter: Vec<sock_filter>,
+    filter_length: u16,
+}
+
+impl Confinement {
+    /// `None` and an empty filter stand for a mechanism that this host lacks.
+    pub(crate) fn new(
+        mounts: Option<ReadOnlyMounts>,
+        ruleset: Option<OwnedFd>,
+        filter: Vec<sock_filter>,
+    ) -> Result<Self, Errno> {
+        let ruleset = ruleset.map(above_stdio).transpose()?;
+        let filter_length = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
+        Ok(Self { mounts, ruleset, filter, filter_length })
+    }
+
+    /// Whether the child is to be born in a mount namespace of its own.
+    pub(crate) fn wants_mount_namespace(&self) -> bool {
+        self.mounts.is_some()
+    }
+
+    /// The first half: to be called before the child gives up its privileges and before it enters
+    /// its working directory. Async-signal-safe as [`enter`](Self::enter).
+    pub(crate) fn enter_mounts(&self) -> Result<(), Errno> {
+        self.mounts.as_ref().map_or(Ok(()), ReadOnlyMounts::enter)
+    }
+
+    /// Locks the calling thread in, for good and with everything it will ever start.
+    ///
+    /// Async-signal-safe: no allocation, no lock, no panic. It must be the last thing before
+    /// `execve`, and the descriptor of the rule set must still be open.
+    pub(crate) fn enter(&self) -> Result<(), (Step, i32)> {
+        // SAFETY: prctl with these arguments takes no memory.
+        check(Step::NoNewPrivileges, unsafe {
+            libc::syscall(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+        })?;
+        drop_capabilities()?;
+        if let Some(ruleset) = &self.ruleset {
+            // SAFETY: the descriptor is open for as long as `self` lives; no memory is passed.
+            check(Step::Landlock, unsafe {
+                libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
+            })?;
+        }
+        if self.filter_length == 0 {
+            return Ok(());
+        }
+        // `sock_filter` of seccompiler has the layout of the kernel's; the kernel only reads it.
+        let program =
+            libc::sock_fprog { len: self.filter_length, filter: self.filter.as_ptr().cast_mut().cast() };
+        // SAFETY: the program points to `len` live instructions for the length of the call.
+        check(Step::Seccomp, unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+        })
+    }
+}
+
+/// Gives up what root or a fresh user namespace brought. With `no_new_privs` an `execve` can't
+/// bring it back, not even for user 0.
+fn drop_capabilities() -> Result<(), (Step, i32)> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: i32,
+    }
+    /// `_LINUX_CAPABILITY_VERSION_3`: two words for each of effective, permitted and inheritable.
+    const VERSION: u32 = 0x2008_0522;
+    let header = Header { version: VERSION, pid: 0 };
+    let none = [0_u32; 6];
+    // SAFETY: both point to live memory of the sizes that this version prescribes.
+    check(Step::NoNewPrivileges, unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) })
+}
+
+fn check(step: Step, result: libc::c_long) -> Result<(), (Step, i32)> {
+    if result == 0 {
+        return Ok(());
+    }
+    // SAFETY: errno is read right after the call that set it.
+    Err((step, unsafe { *libc::__errno_location() }))
+}
+
+/// The child puts its standard streams at 0, 1 and 2; nothing it still needs may lie there.
+fn above_stdio(fd: OwnedFd) -> Result<OwnedFd, Errno> {
+    if fd.as_raw_fd() > 2 { Ok(fd) } else { rustix::io::fcntl_dupfd_cloexec(&fd, 3) }
+}
+
+/// The Landlock ABI of the kernel, or why there is none.
+pub(crate) fn landlock_abi() -> Result<i64, Errno> {
+    const LANDLOCK_CREATE_RULESET_VERSION: libc::c_uint = 1;
+    // SAFETY: with this flag the kernel wants a null pointer and size 0, and makes nothing.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            LANDLOCK_CREATE_RULESET_VERSION,
+        )
+    };
+    if result > 0 { Ok(result) } else { Err(last_error()) }
+}
+
+/// Whether the kernel can filter system calls and answer them with an error number.
+pub(crate) fn seccomp_available() -> Result<(), Errno> {
+    let action: u32 = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: the kernel reads one u32 that lives through the call.
+    let result =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const action) };
+    if result == 0 { Ok(()) } else { Err(last_error()) }
+}
+
+/// Makes a child in these namespaces that ends at once: the only sure way to know whether we may.
+pub(crate) fn try_namespaces(flags: libc::c_int) -> Result<(), Errno> {
+    try_in_child(flags, || Ok(()))
+}
+
+/// Whether a child in a mount namespace of its own may make all mounts read-only.
+pub(crate) fn try_read_only_mounts(flags: libc::c_int) -> Result<(), Errno> {
+    let mounts = ReadOnlyMounts::all_but(&[]).map_err(|(_, errno)| errno)?;
+    try_in_child(flags, || mounts.enter())
+}
+
+/// `attempt` runs in a copy of this process and may only make system calls.
+fn try_in_child(flags: libc::c_int, attempt: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    let birth = Birth { namespaces: flags.cast_unsigned().into(), cgroup: None };
+    // SAFETY: the child makes the system calls of the attempt, which do not allocate, and ends.
+    let child = unsafe { fork(birth, || leave(attempt().map_or_else(Errno::raw_os_error, |()| 0))) }?;
+    let pidfd = WaitId::PidFd(child.pidfd.as_fd());
+    let status = rustix::process::waitid(pidfd, WaitIdOptions::EXITED)?;
+    // No status means that someone else of this process has reaped it: the answer is lost.
+    match status.and_then(|status| status.exit_status()) {
+        Some(0) => Ok(()),
+        Some(errno) => Err(Errno::from_raw_os_error(errno)),
+        None => Err(Errno::CHILD),
+    }
+}
+
+fn last_error() -> Errno {
+    // SAFETY: errno is a thread-local number.
+    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+}

@@ -1,0 +1,73 @@
+//! A small process that copies a program's output into a file, up to a bound.
+//!
+//! It is a process of its own so that output goes on being taken while the supervisor is restarted,
+//! and so that a talkative program never wakes the supervisor. It ends when the last writer has.
+
+use std::convert::Infallible;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::Errno;
+
+use super::child::close_all_but;
+use super::fork::{Birth, Forked, fork, leave};
+
+const NOTE: &[u8] = b"\n[output limit reached: the rest was dropped]\n";
+
+/// Makes a recorder of `from` into `file`; bytes beyond `limit` are dropped.
+pub(crate) fn spawn(
+    from: &OwnedFd,
+    file: &OwnedFd,
+    null: &[OwnedFd; 3],
+    limit: u64,
+) -> Result<Forked, Errno> {
+    // SAFETY: a recorder only makes system calls on what it was given.
+    unsafe { fork(Birth::default(), || record(from, file, null, limit)) }
+}
+
+fn record(from: &OwnedFd, file: &OwnedFd, null: &[OwnedFd; 3], limit: u64) -> Infallible {
+    let kept = super::child::connect_stdio(null)
+        .and_then(|()| close_all_but(&mut [from.as_raw_fd(), file.as_raw_fd()]));
+    if kept.is_err() {
+        return leave(1);
+    }
+    let _ = rustix::thread::set_name(c"ward-recorder");
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    copy(from, file, limit)
+}
+
+fn copy(from: &OwnedFd, file: &OwnedFd, limit: u64) -> Infallible {
+    let mut buffer = [0_u8; 16 * 1024];
+    let mut room = limit;
+    let mut full = false;
+    loop {
+        let length = match rustix::io::read(from, &mut buffer) {
+            Ok(0) => return leave(0),
+            Ok(length) => length,
+            Err(Errno::INTR) => continue,
+            Err(_) => return leave(1),
+        };
+        if full {
+            continue;
+        }
+        let keep = length.min(usize::try_from(room).unwrap_or(usize::MAX));
+        // A full disk is a full recording: the program must not notice either.
+        let written = write_all(file, buffer.get(..keep).unwrap_or_default()).is_ok();
+        room -= keep as u64;
+        if !written || keep < length {
+            full = true;
+            let _ = write_all(file, NOTE);
+        }
+    }
+}
+
+fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        match rustix::io::write(file, bytes) {
+            Ok(0) => return Err(Errno::NOSPC),
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! The process at the root of a tree: a child of ours, or one found again.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use crate::exit::{Exit, Usage};
+use crate::sys::fork::Forked;
+use crate::sys::procfs::{ProcRoot, pidfd_of};
+use crate::sys::wait::{Reaped, reap};
+
+/// A process held by its pidfd.
+pub(crate) struct Root {
+    pid: i32,
+    start_time: u64,
+    state: State,
+}
+
+enum State {
+    Held(OwnedFd),
+    Ended(Option<OwnedFd>, Exit, Usage),
+}
+
+impl Root {
+    /// A child that we have just made.
+    pub(crate) fn child(forked: Forked) -> io::Result<Self> {
+        let pid = forked.pid.as_raw_nonzero().get();
+        // A zombie still has its start time, and only we can reap it.
+        let start_time = ProcRoot::open()?.stat(pid)?.start_time;
+        Ok(Self { pid, start_time, state: State::Held(forked.pidfd) })
+    }
+
+    /// One that was started earlier, if it is still the same.
+    pub(crate) fn found(pid: i32, start_time: u64) -> io::Result<Self> {
+        let ended = State::Ended(None, Exit::Unknown, Usage::default());
+        let state = match pidfd_of(pid) {
+            Err(Errno::SRCH) => ended,
+            Err(error) => return Err(error.into()),
+            // Looked at after the number was pinned: what we read is of the process that we hold.
+            Ok(pidfd) => match ProcRoot::open()?.stat(pid) {
+                Ok(stat) if stat.start_time == start_time && stat.is_alive() => State::Held(pidfd),
+                Ok(_) | Err(Errno::NOENT | Errno::SRCH) => ended,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        Ok(Self { pid, start_time, state })
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub(crate) fn start_time(&self) -> u64 {
+        self.start_time
+    }
+
+    pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Held(pidfd) | State::Ended(Some(pidfd), ..) => Some(pidfd.as_fd()),
+            State::Ended(None, ..) => None,
+        }
+    }
+
+    pub(crate) fn exit(&self) -> Option<(Exit, Usage)> {
+        match self.state {
+            State::Held(_) => None,
+            State::Ended(_, exit, usage) => Some((exit, usage)),
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.exit().is_some() || self.is_waiting_to_be_reaped()
+    }
+
+    /// Ended, as its pidfd tells, but nobody has asked for its status yet.
+    pub(crate) fn is_waiting_to_be_reaped(&self) -> bool {
+        let State::Held(pidfd) = &self.state else { return false };
+        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
+        rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Reaps it if it has ended.
+    pub(crate) fn poll(&mut self) -> Result<Option<(Exit, Usage)>, Errno> {
+        let State::Held(pidfd) = &self.state else { return Ok(self.exit()) };
+        let (exit, usage) = match reap(pidfd.as_fd())? {
+            Reaped::Ended(exit, usage) => (exit, usage),
+            Reaped::NotOurs if self.is_waiting_to_be_reaped() => (Exit::Unknown, Usage::default()),
+            Reaped::NotOurs | Reaped::Running => return Ok(None),
+        };
+        let unknown = State::Ended(None, exit, usage);
+        if let State::Held(pidfd) = std::mem::replace(&mut self.state, unknown) {
+            self.state = State::Ended(Some(pidfd), exit, usage);
+        }
+        Ok(Some((exit, usage)))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let State::Held(pidfd) = &self.state {
+            // Ended meanwhile: nothing to do.
+            let _ = rustix::process::pidfd_send_signal(pidfd, signal);
+        }
+    }
+}
+
+/// What the keeper tells of the program.
+pub(crate) struct KeeperLink {
+    status: OwnedFd,
+    program: Option<Exit>,
+}
+
+impl KeeperLink {
+    pub(crate) fn new(status: OwnedFd) -> Self {
+        Self { status, program: None }
+    }
+
+    pub(crate) fn program_exit(&mut self) -> Option<Exit> {
+        let mut message = [0_u8; 8];
+        if self.program.is_none() && rustix::io::read(&self.status, &mut message) == Ok(message.len()) {
+            let [a, b, c, d, e, f, g, h] = message;
+            let (code, status) = (i32::from_le_bytes([a, b, c, d]), i32::from_le_bytes([e, f, g, h]));
+            self.program = Some(Exit::from_wait(code, status));
+        }
+        self.program
+    }
+}
+
+/// Living processes of a process group.
+pub(crate) fn members_of_group(proc: &ProcRoot, group: i32) -> Vec<i32> {
+    let mut members = Vec::new();
+    // An unreadable /proc shows no members.
+    let _ = proc.each_process(|pid| {
+        if proc.stat(pid).is_ok_and(|stat| stat.group == group && stat.is_alive()) {
+            members.push(pid);
+        }
+    });
+    members
+}

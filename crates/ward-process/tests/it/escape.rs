@@ -1,0 +1,150 @@
+//! The escape suite: each trick, in every containment that claims to hold it (S6.2, S6.2b).
+
+use std::time::Duration;
+
+use ward_process::{Containment, EndedBy, Ladder};
+
+use crate::harness::{Run, containments, holding_containments, supervisor};
+
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Runs a script until so many have arrived, stops it, and lets nothing be left.
+fn check_in(containments: Vec<Containment>, script: &str, members: usize, by: EndedBy) {
+    for containment in containments {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor, script);
+        run.await_arrivals(members);
+        let stopped = supervisor.stop(&mut tree, Ladder::polite(GRACE)).unwrap();
+        run.assert_none_left();
+        assert_eq!(stopped.ended_by, by, "{containment}: {script}");
+        assert_eq!(tree.processes(), Vec::<i32>::new(), "{containment}");
+    }
+}
+
+fn check(script: &str, members: usize, by: EndedBy) {
+    check_in(holding_containments(), script, members, by);
+}
+
+const TERM: EndedBy = EndedBy::Rung(0);
+const KILL: EndedBy = EndedBy::Kill;
+
+#[test]
+fn obedient_children_end_on_the_polite_rung_in_every_containment() {
+    check_in(containments(), "fork 3 [ FOREVER ]; FOREVER", 4, TERM);
+}
+
+#[test]
+fn children_that_ignore_every_signal_are_killed_in_every_containment() {
+    check_in(containments(), "ignore term; fork 3 [ FOREVER ]; FOREVER", 4, KILL);
+}
+
+#[test]
+fn a_double_forked_daemon_outlives_neither_its_parent_nor_the_stop() {
+    check("daemon [ FOREVER ]; exit 0", 1, TERM);
+}
+
+#[test]
+fn daemons_that_ignore_sigterm_are_killed() {
+    check("fork 4 [ daemon [ ignore term; FOREVER ] ]; FOREVER", 5, KILL);
+}
+
+#[test]
+fn sessions_and_groups_of_their_own_do_not_help() {
+    check("fork 3 [ setsid; ignore term; FOREVER ]; fork 3 [ setpgid; FOREVER ]; FOREVER", 7, KILL);
+}
+
+#[test]
+fn another_name_and_no_descriptors_do_not_help() {
+    check("fork 2 [ setsid; rename systemd; close; FOREVER ]; rename init; close; FOREVER", 3, TERM);
+}
+
+#[test]
+fn an_exec_chain_stays_inside() {
+    check("fork 2 [ exec 20 setsid; exec 5 FOREVER ]; exec 10 FOREVER", 3, TERM);
+}
+
+#[test]
+fn orphans_of_orphans_stay_inside() {
+    check("fork 2 [ fork 2 [ fork 2 [ FOREVER ]; exit 0 ]; exit 0 ]; exit 0", 8, TERM);
+}
+
+#[test]
+fn a_stopped_tree_hears_the_polite_signal() {
+    check("fork 3 [ arrive; stop; FOREVER ]; arrive; stop; FOREVER", 4, TERM);
+}
+
+#[test]
+fn a_stopped_tree_that_ignores_signals_is_killed() {
+    check("ignore term; fork 3 [ setsid; arrive; stop; FOREVER ]; arrive; stop; FOREVER", 4, KILL);
+}
+
+#[test]
+fn heavy_a_tree_of_a_thousand_is_gone_to_the_last_leaf() {
+    check("tree 9 [ setsid; ignore term; FOREVER ]", 512, KILL);
+}
+
+#[test]
+fn heavy_children_that_fork_while_being_killed_are_killed() {
+    for containment in holding_containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor, "bomb 150; FOREVER");
+        crate::harness::wait_until("bomb", || run.survivors().len() >= 30);
+        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        run.assert_none_left();
+    }
+}
+
+#[test]
+fn a_program_that_kills_its_keeper_gains_nothing() {
+    // With a cgroup the program's parent is the supervisor itself, which other users protect.
+    for containment in [Containment::PidNamespace, Containment::Subreaper] {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let script = "fork 2 [ daemon [ ignore term; FOREVER ] ]; arrive; sleep 300; kill-parent; FOREVER";
+        let mut tree = run.spawn(&supervisor, script);
+        run.await_arrivals(3);
+        if containment == Containment::Subreaper {
+            // The keeper can be killed, and with that the tree is over at once.
+            assert!(tree.wait(Some(Duration::from_secs(20))).unwrap().is_some());
+        } else {
+            // An init can't be killed from inside.
+            assert_eq!(tree.wait(Some(Duration::from_millis(500))).unwrap(), None);
+            supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        }
+        run.assert_none_left();
+    }
+}
+
+#[test]
+fn a_program_that_stops_its_keeper_is_killed_all_the_same() {
+    for containment in [Containment::PidNamespace, Containment::Subreaper] {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor, "ignore term; fork 2 [ FOREVER ]; stop-parent; FOREVER");
+        run.await_arrivals(3);
+        supervisor.stop(&mut tree, Ladder::polite(GRACE)).unwrap();
+        run.assert_none_left();
+    }
+}
+
+#[test]
+fn a_member_that_forgets_its_environment_is_still_a_member() {
+    check("fork 2 [ daemon [ forget [ ignore term; FOREVER ] ] ]; FOREVER", 3, KILL);
+}
+
+#[test]
+fn a_process_group_says_that_it_can_be_left() {
+    for containment in containments() {
+        let held = !matches!(containment, Containment::ProcessGroup | Containment::Subreaper);
+        assert_eq!(containment.is_escapable(), !held);
+    }
+    // What it can't hold is gone from its sight: the honest name is all the protection there is.
+    let supervisor = supervisor(Containment::ProcessGroup);
+    let run = Run::new();
+    let mut tree = run.spawn(&supervisor, "fork 1 [ setsid; FOREVER ]; FOREVER");
+    run.await_arrivals(2);
+    supervisor.stop(&mut tree, Ladder::force()).unwrap();
+    assert_eq!(run.survivors().len(), 1);
+}

@@ -1,0 +1,132 @@
+//! What the tests share: the doubles, the supervisors of this host, and an independent look at what
+//! is left.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use ward_process::{Containment, Order, Supervisor, Tree, TreeId};
+
+/// Long enough for the slowest machine; nothing waits that long unless it has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn double(name: &str, built: &str) -> PathBuf {
+    // An archive of test binaries is run in another place than it was built in.
+    std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
+}
+
+pub(crate) fn fake_child() -> PathBuf {
+    double("fake-child", env!("CARGO_BIN_EXE_fake-child"))
+}
+
+pub(crate) fn fake_supervisor() -> PathBuf {
+    double("fake-supervisor", env!("CARGO_BIN_EXE_fake-supervisor"))
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The containments that must be there for whoever runs the tests.
+pub(crate) fn containments() -> Vec<Containment> {
+    let probe = ward_process::probe();
+    let required = if is_root() { &Containment::ALL[..] } else { &Containment::ALL[1..] };
+    for offer in &probe.offers {
+        let missing = offer.missing.as_deref().unwrap_or_default();
+        assert!(
+            missing.is_empty() || !required.contains(&offer.containment),
+            "{}: {missing}",
+            offer.containment
+        );
+    }
+    probe.available().collect()
+}
+
+/// Those that hold what tries to get away.
+pub(crate) fn holding_containments() -> Vec<Containment> {
+    containments().into_iter().filter(|containment| *containment != Containment::ProcessGroup).collect()
+}
+
+pub(crate) fn supervisor(containment: Containment) -> Supervisor {
+    Supervisor::with(containment).unwrap()
+}
+
+/// One run of the double, recognisable by an endless sleep that no other run has.
+pub(crate) struct Run {
+    token: String,
+    pub(crate) id: TreeId,
+}
+
+impl Run {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let process = std::process::id();
+        Self {
+            token: format!("9{process:07}{number:04}"),
+            id: format!("test-{process}-{number}").parse().unwrap(),
+        }
+    }
+
+    /// `FOREVER` in a script is this run's sleep; whoever begins it has arrived.
+    pub(crate) fn script(&self, script: &str) -> String {
+        script.replace("FOREVER", &format!("arrive; sleep {}", self.token))
+    }
+
+    pub(crate) fn order(&self, script: &str) -> Order {
+        Order::new(fake_child()).args([self.script(script)])
+    }
+
+    pub(crate) fn spawn(&self, supervisor: &Supervisor, script: &str) -> Tree {
+        supervisor.spawn(self.id.clone(), self.order(script)).unwrap()
+    }
+
+    /// Living processes of this run, found by their command line and nothing of ours.
+    pub(crate) fn survivors(&self) -> Vec<i32> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        pids.filter(|pid| self.is_member(*pid)).collect()
+    }
+
+    fn is_member(&self, pid: i32) -> bool {
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&read("cmdline")).into_owned();
+        let stat = String::from_utf8_lossy(&read("stat")).into_owned();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        // The double's own command line, not that of a test runner that quotes it.
+        command.contains(&self.token) && !matches!(state, None | Some('Z' | 'X'))
+    }
+
+    /// Living processes of this run that have come to the end of their script.
+    pub(crate) fn arrived(&self) -> usize {
+        let name = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        self.survivors().into_iter().filter(|pid| name(*pid).ends_with("!\n")).count()
+    }
+
+    /// Waits until so many have arrived.
+    pub(crate) fn await_arrivals(&self, count: usize) {
+        wait_until(&format!("{count} arrivals"), || self.arrived() >= count);
+    }
+
+    pub(crate) fn assert_none_left(&self) {
+        // A kill is verified by the supervisor, so not even a moment is granted here.
+        assert_eq!(self.survivors(), Vec::<i32>::new());
+    }
+}
+
+impl Drop for Run {
+    /// A failed test must not leave its processes behind.
+    fn drop(&mut self) {
+        for pid in self.survivors() {
+            let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+}
+
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "still no {what} after {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,225 @@
+//! What is ordered is what runs: no shell, nothing inherited, nothing left open (S6.1, S6.5).
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+
+use ward_process::{
+    Containment, Exit, Grouping, Identity, Input, Kept, Limits, Order, Output, SpawnError, Supervisor,
+};
+
+use crate::harness::{PATIENCE, Run, containments, fake_child, is_root, supervisor};
+
+/// Runs a program and returns its standard output.
+fn output_of(supervisor: &Supervisor, order: Order) -> String {
+    let run = Run::new();
+    let order = order.stdout(Output::Capture { limit: 1 << 20 }).stderr(Output::WithStdout);
+    let mut tree = supervisor.spawn(run.id.clone(), order).unwrap();
+    tree.wait(Some(PATIENCE)).unwrap().expect("it ends");
+    String::from_utf8_lossy(tree.stdout().unwrap().bytes()).into_owned()
+}
+
+fn shell(script: &str) -> Order {
+    Order::new("/bin/sh").args(["-c", script])
+}
+
+#[test]
+fn arguments_reach_the_program_byte_for_byte() {
+    let weird = ["", " ", "$HOME", "`id`", "a\nb", "*", "'\"\\", "-n", "ü"].map(OsString::from);
+    let invalid = OsString::from_vec(vec![0xff, 0xfe]);
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let order = Order::new("/usr/bin/printf").args(["<%s>"]).args(weird.clone()).args([invalid.clone()]);
+        let expected = format!(
+            "<><{}><\u{fffd}\u{fffd}>",
+            weird[1..].iter().map(|s| s.to_string_lossy()).collect::<Vec<_>>().join("><")
+        );
+        assert_eq!(output_of(&supervisor, order), expected, "{containment}");
+    }
+}
+
+#[test]
+fn the_environment_is_what_was_ordered_and_the_mark_of_the_tree() {
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let order = Order::new("/usr/bin/env").env("B", "2 3").env("A", "").env("WARD_TREE", "forged");
+        let output = output_of(&supervisor, order);
+        let mut lines: Vec<_> = output.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines.len(), 3, "{containment}: {output}");
+        assert_eq!(&lines[..2], ["A=", "B=2 3"]);
+        assert!(lines[2].starts_with("WARD_TREE=test-"), "{containment}: the mark can't be forged");
+    }
+}
+
+#[test]
+fn the_program_starts_in_its_directory_in_a_session_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    // A PID namespace numbers its processes itself; what leads is asked from inside.
+    let script =
+        "pwd; read -r stat < /proc/self/stat; set -- $stat; [ $1 = $5 ] && [ $1 = $6 ] && echo leads";
+    for containment in containments() {
+        let order = shell(script).directory(directory.path());
+        let expected = format!("{}\nleads\n", directory.path().display());
+        assert_eq!(output_of(&supervisor(containment), order), expected, "{containment}");
+        let order = shell(&script.replace("&& [ $1 = $6 ]", "&& [ $1 != $6 ]"))
+            .directory(directory.path())
+            .grouping(Grouping::Group);
+        assert_eq!(output_of(&supervisor(containment), order), expected, "{containment}");
+    }
+}
+
+#[test]
+fn no_descriptor_of_ours_is_inherited() {
+    let (_reader, writer) = rustix::pipe::pipe().unwrap();
+    // Without close-on-exec, as a careless library would have it.
+    let leaked: OwnedFd = rustix::io::dup(&writer).unwrap();
+    for containment in containments() {
+        let order = shell("ls /proc/self/fd | tr '\\n' ' '").env("PATH", "/usr/bin:/bin");
+        // 3 is the handle of `ls` on the directory that it lists.
+        assert_eq!(output_of(&supervisor(containment), order), "0 1 2 3 ", "{containment}");
+    }
+    drop(leaked);
+}
+
+#[test]
+fn new_privileges_are_given_up_and_signals_are_as_at_boot() {
+    for containment in containments() {
+        let order =
+            shell("grep -E '^(NoNewPrivs|SigIgn|SigBlk):' /proc/self/status").env("PATH", "/usr/bin:/bin");
+        let expected = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\nNoNewPrivs:\t1\n";
+        let mut lines: Vec<_> =
+            output_of(&supervisor(containment), order).lines().map(str::to_owned).collect();
+        lines.sort();
+        let mut wanted: Vec<_> = expected.lines().map(str::to_owned).collect();
+        wanted.sort();
+        assert_eq!(lines, wanted, "{containment}");
+    }
+}
+
+#[test]
+fn standard_input_comes_from_where_it_was_ordered() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("in");
+    std::fs::write(&path, "from a file").unwrap();
+    for containment in containments() {
+        let file = std::fs::File::open(&path).unwrap();
+        let order = Order::new("/bin/cat").stdin(Input::From(file.into()));
+        assert_eq!(output_of(&supervisor(containment), order), "from a file", "{containment}");
+        assert_eq!(output_of(&supervisor(containment), Order::new("/bin/cat")), "", "{containment}");
+    }
+}
+
+#[test]
+fn what_can_not_start_says_why_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("text");
+    std::fs::write(&text, "no program").unwrap();
+    let nowhere = directory.path().join("nowhere");
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let cases = [
+            (Order::new(&nowhere), "could not execute the program"),
+            (Order::new(&text), "could not execute the program"),
+            (Order::new(fake_child()).directory(&nowhere), "could not enter the working directory"),
+            (Order::new("relative"), "`relative` is not an absolute path"),
+            (Order::new(fake_child()).args(["a\0b"]), "an argument contains a NUL character"),
+            (
+                Order::new(fake_child()).stdout(Output::Record { path: nowhere.join("log"), limit: 1 }),
+                "could not open standard output",
+            ),
+        ];
+        for (order, message) in cases {
+            let run = Run::new();
+            let error = supervisor.spawn(run.id.clone(), order).unwrap_err();
+            assert!(error.to_string().starts_with(message), "{containment}: {error}");
+            // The name is free again: nothing of the failed attempt is left.
+            let mut tree = run.spawn(&supervisor, "exit 0");
+            assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, Exit::Code(0));
+        }
+    }
+}
+
+#[test]
+fn limits_are_kept_or_reported_as_not_kept() {
+    let limits = Limits {
+        open_files: Some(32),
+        file_size: Some(1024),
+        memory: Some(256 << 20),
+        processes: Some(20),
+        processor_percent: Some(50),
+        processor_seconds: Some(60),
+    };
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let order = shell("ulimit -n; ulimit -f; ulimit -t; ulimit -c").limits(limits.clone());
+        // The shell counts file sizes in blocks of 512 bytes.
+        assert_eq!(output_of(&supervisor, order), "32\n2\n60\n0\n", "{containment}");
+        let run = Run::new();
+        let mut tree = supervisor.spawn(run.id.clone(), run.order("exit 0").limits(limits.clone())).unwrap();
+        tree.wait(Some(PATIENCE)).unwrap();
+        assert_eq!(tree.limit_reports().len(), 6);
+        for report in tree.limit_reports() {
+            if let Kept::Not { reason } = &report.kept {
+                assert!(matches!(report.limit, "processes" | "processor_percent"), "{}", report.limit);
+                assert!(reason.contains("Delegate=yes"), "a cure is named: {reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_on_processes_binds_the_tree_alone_where_it_is_kept() {
+    for containment in containments() {
+        let run = Run::new();
+        let limits = Limits { processes: Some(10), ..Limits::default() };
+        let order = run.order("fork 50 [ FOREVER ]; FOREVER").limits(limits);
+        let supervisor = supervisor(containment);
+        let mut tree = supervisor.spawn(run.id.clone(), order).unwrap();
+        let kept = !matches!(tree.limit_reports()[0].kept, Kept::Not { .. });
+        if kept {
+            run.await_arrivals(5);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            assert!(run.survivors().len() <= 10, "{containment}: {}", run.survivors().len());
+        } else {
+            run.await_arrivals(51);
+        }
+        supervisor.stop(&mut tree, ward_process::Ladder::force()).unwrap();
+    }
+}
+
+#[test]
+fn only_root_can_order_another_identity() {
+    let nobody = Identity::new(65_534, 65_534, &[65_534]);
+    for containment in containments() {
+        let run = Run::new();
+        let script = "id -u; id -g; id -G; touch /root/x 2>/dev/null || echo refused";
+        let order = shell(script).env("PATH", "/usr/bin:/bin").identity(nobody.clone());
+        if is_root() {
+            let expected = "65534\n65534\n65534\nrefused\n";
+            assert_eq!(output_of(&supervisor(containment), order), expected, "{containment}");
+        } else {
+            let error = supervisor(containment).spawn(run.id.clone(), order).unwrap_err();
+            assert!(
+                matches!(&error, SpawnError::Start { step, .. } if *step == "become the ordered user"),
+                "{containment}: {error}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_host_without_a_containment_says_why() {
+    for offer in ward_process::probe().offers {
+        match offer.missing {
+            None => assert_eq!(supervisor(offer.containment).containment(), offer.containment),
+            Some(reason) => {
+                assert!(reason.len() > 20, "a sentence: {reason}");
+                let error = Supervisor::with(offer.containment).unwrap_err();
+                assert!(error.to_string().contains(&reason));
+            }
+        }
+    }
+    assert_eq!(Supervisor::new().unwrap().containment(), containments()[0]);
+    assert!(containments().contains(&Containment::ProcessGroup));
+}

@@ -1,0 +1,147 @@
+//! The sandbox, tried by a hostile program and by everyday tools.
+
+mod attacks;
+mod everyday;
+mod order;
+
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use ward_process::sandbox::Sandbox;
+use ward_process::{Containment, Exit, Order, Output, Supervisor, Tree};
+
+/// Generous, because the machine is shared; nothing here takes a second by itself.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const OUTPUT_BYTES: usize = 64 * 1024;
+
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A folder that a sandbox may write, one that it may not know of, and the hostile program.
+struct Site {
+    folder: TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Other users must get through to what is theirs.
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let site = Self { folder };
+        for inner in [site.workspace(), site.outside()] {
+            std::fs::create_dir(inner).unwrap();
+        }
+        std::fs::write(site.secret(), "secret\n").unwrap();
+        std::fs::copy(hostile_program(), site.hostile()).unwrap();
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.path("workspace")
+    }
+
+    fn outside(&self) -> PathBuf {
+        self.path("outside")
+    }
+
+    fn secret(&self) -> PathBuf {
+        self.path("outside/secret")
+    }
+
+    fn hostile(&self) -> PathBuf {
+        self.path("fake-hostile")
+    }
+
+    /// The system readable, the workspace writable, programs in it executable.
+    fn sandbox(&self) -> Sandbox {
+        let mut sandbox = Sandbox::system_read_only();
+        sandbox.write.push(self.workspace());
+        sandbox.execute.extend([self.workspace(), self.hostile()]);
+        sandbox
+    }
+
+    fn order(&self, program: impl Into<PathBuf>) -> Order {
+        Order::new(program)
+            .env("PATH", PATH)
+            .env("HOME", "/root")
+            .env("LC_ALL", "C")
+            .directory(self.workspace())
+            .stdout(Output::Capture { limit: OUTPUT_BYTES })
+            .stderr(Output::Capture { limit: OUTPUT_BYTES })
+    }
+
+    fn attack(&self, words: &[String]) -> Order {
+        self.order(self.hostile()).args(words).sandbox(self.sandbox())
+    }
+
+    fn shell(&self, script: &str) -> Order {
+        self.order("/bin/sh").args(["-c", script]).sandbox(self.sandbox())
+    }
+}
+
+/// How a program ended and what it said.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    exit: Exit,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs an order in the weakest containment, so that what holds is the sandbox.
+fn run(order: Order) -> Outcome {
+    finish(spawn(Containment::ProcessGroup, order))
+}
+
+fn spawn(containment: Containment, order: Order) -> Tree {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let id = format!("sandbox-{}-{number}", std::process::id()).parse().unwrap();
+    Supervisor::with(containment).unwrap().spawn(id, order).unwrap()
+}
+
+fn finish(mut tree: Tree) -> Outcome {
+    let ended = tree.wait(Some(PATIENCE)).unwrap();
+    if ended.is_none() {
+        tree.kill();
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Outcome {
+        exit: ended.expect("it ends in time").exit,
+        stdout: text(tree.stdout().unwrap().bytes()),
+        stderr: text(tree.stderr().unwrap().bytes()),
+    }
+}
+
+/// Found at run time first, because an archive of these tests is unpacked elsewhere.
+fn hostile_program() -> OsString {
+    std::env::var_os("NEXTEST_BIN_EXE_fake-hostile")
+        .or_else(|| std::env::var_os("NEXTEST_BIN_EXE_fake_hostile"))
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_fake-hostile").into())
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
+
+/// The same attack without a sandbox.
+fn attack_freely(site: &Site, words: &[String]) -> bool {
+    let output = Command::new(site.hostile()).args(words).current_dir(site.workspace()).output().unwrap();
+    match output.status.code() {
+        Some(0) => true,
+        Some(10) => false,
+        other => panic!("{words:?}: {other:?} {}", String::from_utf8_lossy(&output.stderr)),
+    }
+}

@@ -1,0 +1,98 @@
+//! What a sandboxed tool must still be able to do.
+
+use std::fs;
+
+use ward_process::{Containment, Exit, Order, Supervisor, probe};
+
+use super::{Outcome, Site, finish, run, spawn};
+
+fn check(site: &Site, script: &str, expected: &str) {
+    check_order(site.shell(script), script, expected);
+}
+
+fn check_order(order: Order, what: &str, expected: &str) {
+    let outcome = run(order);
+    let succeeded = Outcome { exit: Exit::Code(0), stdout: expected.into(), stderr: String::new() };
+    assert_eq!(outcome, succeeded, "{what}; if a program is missing: cargo xtask setup");
+}
+
+#[test]
+fn a_shell_and_its_tools_work_in_the_workspace() {
+    let site = Site::new();
+    fs::write(site.path("workspace/notes"), "pear\napple\n").unwrap();
+    check(&site, "sort notes | head -n 1", "apple\n");
+    check(&site, "ls; grep -c . notes", "notes\n2\n");
+    check(&site, "mkdir -p a/b && echo x > a/b/c && mv a/b/c a/d && cat a/d && rm -r a", "x\n");
+    check(&site, "ln notes other && ln -s notes link && cat link | wc -l && rm other link", "2\n");
+    check(&site, "printf '#!/bin/sh\\necho ran' > run && chmod +x run && ./run && rm run", "ran\n");
+    check(&site, "mkfifo pipe; echo through > pipe & cat pipe; wait; rm pipe", "through\n");
+    check(&site, "touch notes && chmod 600 notes && stat -c %a notes", "600\n");
+    check(&site, "cat > heir <<END\ntext\nEND\ncat heir", "text\n");
+    check(&site, "nice -n 5 true && timeout 5 echo on time", "on time\n");
+}
+
+#[test]
+fn devices_without_memory_are_there() {
+    let site = Site::new();
+    check(&site, "echo gone > /dev/null; cat /dev/null; head -c 4 /dev/urandom | wc -c", "4\n");
+    check(&site, "head -c 3 /dev/zero | wc -c; echo all >> /dev/stdout", "3\nall\n");
+}
+
+#[test]
+fn temporary_files_have_a_place_of_their_own() {
+    let site = Site::new();
+    let script = "file=$(mktemp) && echo kept > $file && cat $file && test $HOME = $TMPDIR && pwd -P";
+    let workspace = fs::canonicalize(site.workspace()).unwrap();
+    check(&site, script, &format!("kept\n{}\n", workspace.display()));
+}
+
+#[test]
+fn git_works_in_the_workspace() {
+    let site = Site::new();
+    let script = "git init -q . && git config user.name n && git config user.email e@example.org \
+                  && echo 1 > file && git add file && git commit -qm first && git mv file moved \
+                  && git commit -qm second && git log --format=%s && git status --short";
+    check(&site, script, "second\nfirst\n");
+}
+
+#[test]
+fn python_starts_threads_and_programs() {
+    let site = Site::new();
+    let program = "
+import os, subprocess, tempfile, threading
+said = []
+threads = [threading.Thread(target=said.append, args=(n,)) for n in range(4)]
+[t.start() for t in threads]; [t.join() for t in threads]
+with tempfile.TemporaryDirectory() as d: open(os.path.join(d, 'f'), 'w').write('x')
+print(sorted(said), subprocess.run(['echo', 'child'], capture_output=True, text=True).stdout.strip(), len(os.urandom(8)))
+";
+    let order = site.order("/usr/bin/python3").args(["-c", program]).sandbox(site.sandbox());
+    check_order(order, "python3", "[0, 1, 2, 3] child 8\n");
+}
+
+#[test]
+fn a_compiler_builds_and_its_result_runs() {
+    let site = Site::new();
+    fs::write(site.path("workspace/p.c"), "#include <stdio.h>\nint main(){puts(\"built\");}\n").unwrap();
+    check(&site, "cc p.c -o p && ./p", "built\n");
+}
+
+#[test]
+fn sockets_between_a_program_and_its_child_work() {
+    let site = Site::new();
+    let outcome = run(site.attack(&["socketpair".into()]));
+    assert_eq!(outcome.exit, Exit::Code(0), "{outcome:?}");
+}
+
+#[test]
+fn it_works_in_every_containment_that_this_host_gives() {
+    for containment in probe().available().collect::<Vec<Containment>>() {
+        let site = Site::new();
+        let script =
+            format!("echo in > file; cat file; cat {} 2>/dev/null || echo closed", site.secret().display());
+        let outcome = finish(spawn(containment, site.shell(&script)));
+        let expected = Outcome { exit: Exit::Code(0), stdout: "in\nclosed\n".into(), stderr: String::new() };
+        assert_eq!(outcome, expected, "{containment}");
+    }
+    assert!(Supervisor::new().is_ok());
+}
