@@ -43,7 +43,7 @@ impl Supervisor {
                 Move::Take(Rung::Signal { signal, .. }) => tree.signal(*signal),
                 Move::Kill => {
                     // Dropping it ends it: a command that hangs is no reason to wait.
-                    helper = None;
+                    drop(helper.take());
                     tree.kill();
                 }
                 Move::WaitUntil(until) => {
@@ -54,7 +54,6 @@ impl Supervisor {
                     return Err(StopError::Survivors { survivors, elapsed: start.elapsed() });
                 }
             }
-            let _ = &helper;
         }
     }
 

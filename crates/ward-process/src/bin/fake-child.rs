@@ -206,6 +206,7 @@ fn rename(name: &str) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
+#[derive(Clone, Copy)]
 enum Environment {
     Kept,
     Forgotten,

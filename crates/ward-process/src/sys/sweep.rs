@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use rustix::process::Signal;
 
-use super::procfs::{ProcRoot, pidfd_of};
+use super::procfs::{ProcRoot, Stat, pidfd_of};
 
 /// How many members one round can see; what is beyond comes in the next round.
 const ROUND: usize = 16_384;
@@ -44,7 +44,7 @@ impl Sweep {
     pub(crate) fn descendants(&mut self, proc: &ProcRoot, root: i32) -> Vec<i32> {
         let count = self.collect(proc, root);
         let members = self.found.get(..count).unwrap_or_default().iter().map(|member| member.pid);
-        members.filter(|pid| proc.stat(*pid).is_ok_and(|stat| stat.is_alive())).collect()
+        members.filter(|pid| proc.stat(*pid).is_ok_and(Stat::is_alive)).collect()
     }
 
     /// Signals every living process that was given `marker`, wherever it hangs in the tree.
@@ -53,7 +53,7 @@ impl Sweep {
         // An unreadable /proc shows no process; nothing can be signalled then.
         let _ = proc.each_process(|pid| {
             let Ok(pidfd) = pidfd_of(pid) else { return };
-            let alive = proc.stat(pid).is_ok_and(|stat| stat.is_alive());
+            let alive = proc.stat(pid).is_ok_and(Stat::is_alive);
             if alive && proc.has_marker(pid, marker, &mut self.environment) {
                 send(pidfd.as_fd(), signals);
                 count += 1;

@@ -1,0 +1,58 @@
+//! From an order to what the kernel takes.
+
+use std::ffi::{CString, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+
+use rustix::fs::Mode;
+
+use super::{Launch, SpawnError};
+use crate::containment;
+use crate::order::set_variable;
+use crate::record::MARKER;
+use crate::sandbox::Prepared;
+use crate::sys::child::{CStringArray, Program};
+
+/// Everything that the child will need, in memory that exists before it does.
+pub(super) fn build(
+    launch: &Launch<'_>,
+    stdio: [OwnedFd; 3],
+    failure: OwnedFd,
+) -> Result<Program, SpawnError> {
+    let Launch { id, order, sandbox, .. } = launch;
+    let mut env = vec![(OsString::from(MARKER), OsString::from(id.as_str()))];
+    env.extend(order.env.iter().filter(|(name, _)| name != MARKER).cloned());
+    for (name, value) in sandbox.map(Prepared::environment).unwrap_or_default() {
+        set_variable(&mut env, name.clone(), value.clone());
+    }
+    let env = env.into_iter().map(|(mut name, value)| {
+        name.push("=");
+        name.push(value);
+        name
+    });
+    Ok(Program {
+        path: c_string(order.program.as_os_str().to_owned(), "the program's path")?,
+        argv: c_strings(order.argv.iter().cloned(), "an argument")?,
+        env: c_strings(env, "an environment variable")?,
+        directory: c_string(order.directory.as_os_str().to_owned(), "the working directory")?,
+        grouping: order.grouping,
+        identity: order.identity.clone(),
+        limits: launch.limits.resources.clone(),
+        umask: Mode::from_raw_mode(order.umask),
+        stdio,
+        identity_maps: containment::identity_maps(launch.birth.namespaces),
+        failure,
+    })
+}
+
+fn c_string(text: OsString, what: &'static str) -> Result<CString, SpawnError> {
+    CString::new(text.into_vec()).map_err(|_| SpawnError::Nul { what })
+}
+
+fn c_strings(
+    texts: impl IntoIterator<Item = OsString>,
+    what: &'static str,
+) -> Result<CStringArray, SpawnError> {
+    let strings = texts.into_iter().map(|text| c_string(text, what)).collect::<Result<Vec<_>, _>>()?;
+    Ok(CStringArray::new(strings))
+}
