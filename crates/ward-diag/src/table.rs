@@ -103,6 +103,20 @@ impl<'a> Table<'a> {
         Some(Value::of_key(raw, key.get_ref(), self.reading))
     }
 
+    /// A value that has two names, an old and a new one. Both at once contradict each other.
+    pub fn value_of_either(&mut self, key: &str, alias: &str) -> Option<Value<'a>> {
+        let by_alias = self.value(alias);
+        let by_key = self.value(key);
+        if let (Some(first), Some(_), Some(second)) = (self.key_span(key), by_alias, self.key_span(alias)) {
+            self.reading.faults.push(
+                Fault::new(code::DUPLICATE_KEY, second, format!("`{alias}` is another name for `{key}`"))
+                    .related(first, "set here as well")
+                    .help("keep one of the two"),
+            );
+        }
+        by_key.or(by_alias)
+    }
+
     /// All keys in source order, for tables whose keys are names that the file invents.
     pub fn entries(&mut self) -> Vec<(Spanned<&'a str>, Value<'a>)> {
         let mut entries: Vec<_> = self

@@ -1,5 +1,7 @@
 //! One value with its place, its name for messages, and the ways to read it.
 
+mod words;
+
 use std::ops::RangeInclusive;
 
 use toml::de::DeValue;
@@ -7,6 +9,7 @@ use toml::de::DeValue;
 use crate::fault::listed;
 use crate::reading::Reading;
 use crate::{Fault, FromValue, Invalid, Span, Spanned, Table, closest, code};
+pub(crate) use words::readable;
 
 /// A value of the document. Each way of reading it records a fault where it doesn't fit, and gives `None`.
 #[derive(Debug, Clone, Copy)]
@@ -215,111 +218,27 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Reports a refusal about this value.
-    pub fn refuse(&self, invalid: Invalid) {
-        let span = invalid.at.clone().and_then(|at| self.inner_span(at)).unwrap_or(self.span());
-        let mut fault = Fault::new(invalid.code, span, self.discreet(invalid.message));
-        if let Some(help) = invalid.help {
-            fault = fault.help(self.discreet(help));
-        }
-        self.push(fault);
-    }
-
-    /// Records a fault at this value.
-    pub fn fault(&self, code: &'static str, message: impl Into<String>) {
-        self.push(Fault::new(code, self.span(), message));
-    }
-
     /// The value with its place.
     #[must_use]
     pub fn spanned<T>(&self, value: T) -> Spanned<T> {
         Spanned::new(value, self.span())
     }
 
-    /// The name for messages: its key in backticks, or the list that it is an element of.
+    /// Whatever a type with a derived `Deserialize` takes: for parts whose form is somebody else's business.
+    /// Only the first thing that doesn't fit is reported.
     #[must_use]
-    pub fn name(&self) -> String {
-        match self.name {
-            Name::Key(key) => format!("`{}`", readable(key)),
-            Name::ElementOf(list) => format!("each element of `{}`", readable(list)),
-        }
-    }
-
-    /// The text in quotes for a message, cut short, or `***` where it must not be shown.
-    #[must_use]
-    pub fn quoted(&self) -> String {
-        if self.is_hidden() {
-            return "***".to_owned();
-        }
-        match self.shape() {
-            Shape::Text(text) => format!("\"{}\"", readable(text)),
-            _ => self.written(),
-        }
-    }
-
-    /// Whether its text must not be shown.
-    #[must_use]
-    pub fn is_hidden(&self) -> bool {
-        self.reading.is_hidden(self.span())
-    }
-
-    fn written(&self) -> String {
-        readable(self.reading.source.slice(self.span()))
-    }
-
-    fn empty<T>(self, help: &str) -> Option<T> {
-        self.push(
-            Fault::new(code::EMPTY, self.span(), format!("{} must not be empty", self.name())).help(help),
-        );
-        None
-    }
-
-    fn out_of_range<T>(self, wanted: &str) -> Option<T> {
-        let written = if self.is_hidden() { "***".to_owned() } else { self.written() };
-        self.fault(code::OUT_OF_RANGE, format!("{} must be {wanted}, but is {written}", self.name()));
-        None
-    }
-
-    fn wrong_type<T>(self, wanted: &str, help: Option<String>) -> Option<T> {
-        let found = match self.shape() {
-            Shape::Text(_) => "text",
-            Shape::Integer(_) => "a whole number",
-            Shape::Float(_) => "a number with a point",
-            Shape::Boolean(_) => "true or false",
-            Shape::DateTime(_) => "a date or time",
-            Shape::Array => "a list",
-            Shape::Table => "a table",
-        };
-        let mut fault = Fault::new(
-            code::WRONG_TYPE,
-            self.span(),
-            format!("{} must be {wanted}, but this is {found}", self.name()),
-        );
-        if let Some(help) = help {
-            fault = fault.help(help);
-        }
-        self.push(fault);
-        None
-    }
-
-    fn push(&self, fault: Fault) {
-        self.reading.faults.push(fault);
-    }
-
-    /// Bytes of the parsed text as a place in the source. Only where the two are the same text: not with escapes.
-    fn inner_span(&self, at: std::ops::Range<usize>) -> Option<Span> {
-        let Shape::Text(text) = self.shape() else { return None };
-        let span = self.span();
-        let inside = self.reading.source.slice(Span { start: span.start + 1, end: span.end.checked_sub(1)? });
-        let whole = text.get(at.clone()).is_some() && inside == text;
-        whole.then(|| Span { start: span.start + 1 + at.start, end: span.start + 1 + at.end })
-    }
-
-    /// A caller's words without the value, should it have to stay hidden.
-    fn discreet(&self, words: String) -> String {
-        match self.shape() {
-            Shape::Text(text) if self.is_hidden() && !text.is_empty() => words.replace(text, "***"),
-            _ => words,
+    pub fn deserialize<T: serde::de::DeserializeOwned>(self) -> Option<T> {
+        match T::deserialize(toml::de::ValueDeserializer::from(self.raw.clone())) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let span = error.span().map(Span::from);
+                // Such an error quotes what it refuses. Where it doesn't say what that was, it may be a secret.
+                let hidden = span.map_or(self.reading.hides_anything(), |span| self.reading.is_hidden(span));
+                let message = if hidden { "this can't be read" } else { error.message() };
+                let span = span.unwrap_or(self.span());
+                self.push(Fault::new(code::INVALID, span, readable(message)));
+                None
+            }
         }
     }
 }
@@ -335,26 +254,4 @@ impl<'a> Name<'a> {
 fn integer(number: &toml::de::DeInteger<'_>) -> i128 {
     let capped = if number.as_str().starts_with('-') { i128::MIN } else { i128::MAX };
     i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(capped)
-}
-
-/// Longest text that a message repeats.
-const MAX_QUOTED: usize = 60;
-
-/// Text that is safe to print: one line, no control characters, cut short.
-pub(crate) fn readable(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_QUOTED).flat_map(printable).collect();
-    if text.chars().nth(MAX_QUOTED).is_some() {
-        shown.push('…');
-    }
-    shown
-}
-
-fn printable(character: char) -> impl Iterator<Item = char> {
-    // What turns the direction of writing round could make a message say something else.
-    let turns =
-        matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let escape = turns || character.is_control();
-    let escaped = escape.then(|| character.escape_default()).into_iter().flatten();
-    let plain = (!escape).then_some(character);
-    escaped.chain(plain)
 }

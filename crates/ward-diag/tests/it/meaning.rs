@@ -1,6 +1,9 @@
 //! Faults that only show when two places are held against each other, and several at once.
 
+use std::collections::BTreeMap;
+
 use insta::assert_snapshot;
+use ward_diag::{Report, Source, Style, Table, read};
 
 use crate::policy::{changed, faults_of};
 
@@ -199,4 +202,46 @@ help: take it out; known here: `config_version`, `budget` and `entry`
 and 30 more faults
 "#);
     assert_eq!(text.matches("unknown key").count(), ward_diag::MAX_FAULTS);
+}
+
+fn cooldown(root: &mut Table<'_>) -> Option<u32> {
+    root.value_of_either("cooldown_after_run", "min_gap_between_runs")?.read()
+}
+
+fn report<T: std::fmt::Debug>(result: Result<T, Report>) -> String {
+    result.unwrap_err().render(Style::Plain)
+}
+
+#[test]
+fn a_key_with_two_names_is_read_by_either() {
+    for text in ["cooldown_after_run = 5", "min_gap_between_runs = 5"] {
+        assert_eq!(read(Source::new("a.toml", text), cooldown), Ok(5));
+    }
+    let both = "min_gap_between_runs = 5\ncooldown_after_run = 6\n";
+    assert_snapshot!(report(read(Source::new("a.toml", both), cooldown)), @r#"
+a.toml:1:1: `min_gap_between_runs` is another name for `cooldown_after_run`
+   1 | min_gap_between_runs = 5
+     | ^^^^^^^^^^^^^^^^^^^^
+   2 | cooldown_after_run = 6
+     | ------------------ set here as well
+help: keep one of the two
+"#);
+}
+
+#[test]
+fn a_foreign_part_is_read_by_its_own_type() {
+    let payload = |root: &mut Table<'_>| root.value("payload")?.deserialize::<BTreeMap<String, u8>>();
+    let good = read(Source::new("a.toml", "payload = { a = 1, b = 2 }"), payload);
+    assert_eq!(good.unwrap().into_values().collect::<Vec<_>>(), [1, 2]);
+    assert_snapshot!(report(read(Source::new("a.toml", "[payload]\na = 1\nb = 256\n"), payload)), @r#"
+a.toml:3:5: invalid value: integer `256`, expected u8
+   3 | b = 256
+     |     ^^^
+"#);
+    let hidden = Source::new("a.toml", "[payload]\npin = \"4711\"\n").hide_values_of(["pin"]);
+    assert_snapshot!(report(read(hidden, payload)), @r#"
+a.toml:2:7: this can't be read
+   2 | pin = ***
+     |       ^^^
+"#);
 }
