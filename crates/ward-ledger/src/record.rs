@@ -143,3 +143,6 @@ struct Content<'a> {
     hash: Hash,
     without_hash_and_mac: &'a [&'a [u8]],
 }
+
+#[cfg(test)]
+mod tests;

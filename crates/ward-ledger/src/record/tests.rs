@@ -1,0 +1,112 @@
+//! The fast way and the slow way to read a line never disagree.
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use super::*;
+use crate::canonical::{MAX_SAFE_INTEGER, canonical_json};
+use crate::chain::seal;
+
+fn readers() -> [RecordReader; 2] {
+    let format = Format::new("receipt_hash").unwrap();
+    [RecordReader::new(&format, None), RecordReader::new(&format, Some(&Key::from_bytes([3; 32])))]
+}
+
+/// Names around the chain's own, so that those stand first, last and in between.
+fn name() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z]{1,3}",
+        Just("zz".to_owned()),
+        Just("A".to_owned()),
+        Just("n".to_owned()),
+        any::<String>()
+    ]
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).prop_map(Value::from),
+        (-3i64..3).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        "[ -~]{0,20}".prop_map(Value::from),
+        "[\\x00-\\x1f\"\\\\]{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 4, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            btree_map(name(), inner, 0..4).prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+fn fields() -> impl Strategy<Value = Map<String, Value>> {
+    btree_map(name(), value(), 0..6).prop_map(|members| members.into_iter().collect())
+}
+
+/// Both ways of reading, as far as the fast one says anything.
+fn compare(line: &[u8]) -> Result<(), TestCaseError> {
+    for reader in readers() {
+        if let Some((record, length)) = reader.read_canonical(line) {
+            let text = line.get(..length).unwrap();
+            prop_assert_eq!(reader.read_slowly(text), Ok(record));
+            let canonical = canonical_json(&canonical::parse_object(text).unwrap()).unwrap();
+            prop_assert_eq!(canonical, text, "accepted, but not canonical");
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_sealed_record_is_read_the_same_both_ways(fields in fields(), signed: bool, changed: bool) {
+        let key = Key::from_bytes([if changed { 4 } else { 3 }; 32]);
+        let format = Format::new("receipt_hash").unwrap();
+        let sealed = seal(&format, signed.then_some(&key), (7, Hash::of(&[b"before"])), fields).unwrap();
+        let line = sealed.line.strip_suffix(b"\n").unwrap();
+        compare(line)?;
+        let [without_key, with_key] = readers();
+        let expected = |own| Ok(Record { sequence: 7, previous_hash: Hash::of(&[b"before"]), hash: sealed.hash, own });
+        let (blind, seeing) = match (signed, changed) {
+            (false, _) => (Own::Plain, Own::Plain),
+            (true, false) => (Own::Unchecked(key.id()), Own::Signed(key.id())),
+            (true, true) => (Own::Unchecked(key.id()), Own::Unchecked(key.id())),
+        };
+        prop_assert_eq!(without_key.read(line), expected(blind));
+        prop_assert_eq!(with_key.read(line), expected(seeing));
+    }
+
+    #[test]
+    fn a_damaged_record_is_read_the_same_both_ways(fields in fields(), at: usize, byte: u8, insert: bool) {
+        let format = Format::new("receipt_hash").unwrap();
+        let mut line = seal(&format, None, (1, Hash::GENESIS), fields).unwrap().line;
+        line.pop();
+        let at = at % line.len();
+        if insert { line.insert(at, byte) } else { line[at] = byte }
+        compare(&line)?;
+    }
+
+    #[test]
+    fn any_text_is_read_the_same_both_ways(line in "\\{(\"[a-c]\":[-0-9{}\\[\\],\"a-c]{0,6},?){0,4}\\}") {
+        compare(line.as_bytes())?;
+    }
+}
+
+#[test]
+fn ordinary_records_go_the_fast_way() {
+    let format = Format::new("receipt_hash").unwrap();
+    for name in ["a", "m", "n", "r", "s", "zz"] {
+        let fields: Map<String, Value> = [(name.to_owned(), Value::from("é \"x\" \n"))].into_iter().collect();
+        for key in [None, Some(&Key::from_bytes([3; 32]))] {
+            let line = seal(&format, key, (1, Hash::GENESIS), fields.clone()).unwrap().line;
+            let [_, reader] = readers();
+            let (record, length) = reader.read_canonical(&line).unwrap();
+            assert_eq!(length + 1, line.len());
+            assert!(matches!(record.own, Own::Plain | Own::Signed(_)));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! RFC 8785, with the vectors of its text and its appendix B.
+
+use serde_json::{Map, Value, json};
+use ward_ledger::{Hash, ParseError, RecordError, ValueError, canonical_json, parse_object, seal};
+
+use crate::support::{format, key, object};
+
+fn canonical(text: &str) -> String {
+    String::from_utf8(canonical_json(&parse_object(text.as_bytes()).unwrap()).unwrap()).unwrap()
+}
+
+#[test]
+fn the_canonicalizer_writes_the_numbers_of_appendix_b() {
+    let table: [(u64, &str); 24] = [
+        (0x0000_0000_0000_0000, "0"),
+        (0x8000_0000_0000_0000, "0"),
+        (0x0000_0000_0000_0001, "5e-324"),
+        (0x8000_0000_0000_0001, "-5e-324"),
+        (0x7fef_ffff_ffff_ffff, "1.7976931348623157e+308"),
+        (0xffef_ffff_ffff_ffff, "-1.7976931348623157e+308"),
+        (0x4340_0000_0000_0000, "9007199254740992"),
+        (0xc340_0000_0000_0000, "-9007199254740992"),
+        (0x4430_0000_0000_0000, "295147905179352830000"),
+        (0x44b5_2d02_c7e1_4af5, "9.999999999999997e+22"),
+        (0x44b5_2d02_c7e1_4af6, "1e+23"),
+        (0x44b5_2d02_c7e1_4af7, "1.0000000000000001e+23"),
+        (0x444b_1ae4_d6e2_ef4e, "999999999999999700000"),
+        (0x444b_1ae4_d6e2_ef4f, "999999999999999900000"),
+        (0x444b_1ae4_d6e2_ef50, "1e+21"),
+        (0x3eb0_c6f7_a0b5_ed8c, "9.999999999999997e-7"),
+        (0x3eb0_c6f7_a0b5_ed8d, "0.000001"),
+        (0x41b3_de43_5555_5553, "333333333.3333332"),
+        (0x41b3_de43_5555_5554, "333333333.33333325"),
+        (0x41b3_de43_5555_5555, "333333333.3333333"),
+        (0x41b3_de43_5555_5556, "333333333.3333334"),
+        (0x41b3_de43_5555_5557, "333333333.33333343"),
+        (0xbecb_f647_612f_3696, "-0.0000033333333333333333"),
+        (0x4314_3ff3_c1cb_0959, "1424953923781206.2"),
+    ];
+    for (bits, text) in table {
+        let written = serde_json_canonicalizer::to_string(&f64::from_bits(bits)).unwrap();
+        assert_eq!(written, text, "{bits:016x}");
+    }
+    assert!(serde_json_canonicalizer::to_string(&f64::NAN).is_err());
+    assert!(serde_json_canonicalizer::to_string(&f64::INFINITY).is_err());
+}
+
+#[test]
+fn the_example_of_the_rfc_comes_out_byte_for_byte() {
+    let text = r#"{"string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+        "literals": [null, true, false], "numbers": [333333333, 4, -0.0]}"#;
+    assert!(matches!(parse_object(text.as_bytes()), Err(ParseError::NotRecord(_))));
+    assert_eq!(
+        canonical(&text.replace("-0.0", "0")),
+        r#"{"literals":[null,true,false],"numbers":[333333333,4,0],"string":"€$\u000f\nA'B\"\\\\\"/"}"#
+    );
+}
+
+#[test]
+fn names_are_sorted_by_their_utf_16_units() {
+    let text = r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh",
+        "1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}"#;
+    let values: Vec<String> = {
+        let written = canonical(text);
+        let order = ["Carriage", "One", "Control", "Latin", "Euro", "Emoji", "Hebrew"];
+        let mut found: Vec<(usize, &str)> =
+            order.iter().map(|name| (written.find(name).unwrap(), *name)).collect();
+        found.sort_unstable();
+        assert_eq!(found.iter().map(|(_, name)| *name).collect::<Vec<_>>(), order);
+        vec![written]
+    };
+    assert!(values[0].starts_with(r#"{"\r":"Carriage Return","1":"One","#));
+}
+
+#[test]
+fn control_characters_have_one_form_each() {
+    assert_eq!(
+        canonical(r#"{"a":"\u0000\u0007\u0008\u0009\u000a\u000b\u000c\u000d\u001f\u007f\u0020\/"}"#),
+        "{\"a\":\"\\u0000\\u0007\\b\\t\\n\\u000b\\f\\r\\u001f\u{7f} /\"}"
+    );
+}
+
+#[test]
+fn what_readers_disagree_about_is_refused() {
+    let refused = |text: &str| parse_object(text.as_bytes()).unwrap_err();
+    for text in [
+        r#"{"a":1,"a":1}"#,
+        r#"{"x":{"a":1,"a":2}}"#,
+        r#"{"a":1.5}"#,
+        r#"{"a":1e2}"#,
+        r#"{"a":-0}"#,
+        r#"{"a":9007199254740992}"#,
+        r#"{"a":-9007199254740992}"#,
+        r#"{"a":18446744073709551616}"#,
+    ] {
+        assert!(matches!(refused(text), ParseError::NotRecord(_)), "{text}");
+    }
+    for text in
+        [r#"{"a":"\ud83d"}"#, r#"{"a":01}"#, r#"{"a":1}x"#, "", "[]", "7", "{\"a\":\"\n\"}", "\u{feff}{}"]
+    {
+        assert!(matches!(refused(text), ParseError::NotJson(_)), "{text}: {:?}", refused(text));
+    }
+    assert_eq!(refused(r#"{"a":1"#), ParseError::CutOff);
+    assert_eq!(
+        canonical(r#"{"a":9007199254740991,"b":-9007199254740991}"#),
+        r#"{"a":9007199254740991,"b":-9007199254740991}"#
+    );
+}
+
+fn sealed(fields: Value) -> Result<(), RecordError> {
+    seal(&format(), None, (1, Hash::GENESIS), object(fields)).map(|_| ())
+}
+
+#[test]
+fn a_record_takes_no_value_that_could_not_be_read_back() {
+    assert_eq!(sealed(json!({"a": 1.5})), Err(ValueError::Fraction.into()));
+    assert_eq!(sealed(json!({"a": [u64::MAX]})), Err(ValueError::TooLarge.into()));
+    assert_eq!(sealed(json!({"a": {"b": i64::MIN}})), Err(ValueError::TooLarge.into()));
+    let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
+    assert_eq!(sealed(json!({"a": deep})), Err(ValueError::TooDeep.into()));
+    assert!(matches!(sealed(json!({"a": "x".repeat(1 << 20)})), Err(RecordError::TooLong(_))));
+}
+
+#[test]
+fn the_members_of_the_chain_are_not_the_callers_to_set() {
+    for name in ["sequence", "previous_hash", "key_id", "mac", "receipt_hash"] {
+        let mut fields = Map::new();
+        fields.insert(name.to_owned(), json!("x"));
+        assert_eq!(sealed(Value::Object(fields)), Err(RecordError::Reserved(name.to_owned())));
+    }
+}
+
+#[test]
+fn a_sealed_record_is_what_the_format_says() {
+    let sealed = seal(&format(), None, (1, Hash::GENESIS), object(json!({"z": 1}))).unwrap();
+    let zeros = "0".repeat(64);
+    let content = format!(r#"{{"previous_hash":"{zeros}","sequence":1,"z":1}}"#);
+    let hash = Hash::of(&[content.as_bytes()]);
+    let line = format!(r#"{{"previous_hash":"{zeros}","receipt_hash":"{hash}","sequence":1,"z":1}}"#);
+    assert_eq!(String::from_utf8(sealed.line).unwrap(), line + "\n");
+    assert_eq!(sealed.hash, hash);
+    let signed = seal(&format(), Some(&key()), (1, Hash::GENESIS), object(json!({"z": 1}))).unwrap();
+    assert_ne!(signed.hash, hash);
+}

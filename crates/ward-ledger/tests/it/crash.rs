@@ -1,0 +1,90 @@
+//! Writers killed at any moment, and system calls that fail at the worst one.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::support::{Log, options, writer, writer_for};
+
+const KILLS: u64 = 200;
+
+#[test]
+fn what_was_acknowledged_survives_hundreds_of_kills() {
+    let log = Log::new(options());
+    let mut acknowledged: Vec<(usize, String)> = Vec::new();
+    for round in 0..KILLS {
+        let mut child = writer_for(&log.path, &format!("round-{round}"), 10_000)
+            .args(["segment=3000", "batch=2"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = child.stdout.take().unwrap();
+        let lines =
+            thread::spawn(move || BufReader::new(output).lines().map_while(Result::ok).collect::<Vec<_>>());
+        // Spread over the life of a writer; the scheduler makes each run another one.
+        thread::sleep(Duration::from_micros(1000 + round * 7919 % 20_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for line in lines.join().unwrap() {
+            // The kill may also cut the line that tells us.
+            if let Some((sequence, hash)) = line.split_once(' ').filter(|(_, hash)| hash.len() == 64) {
+                acknowledged.push((sequence.parse().unwrap(), hash.to_owned()));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    let mut segments: Vec<String> =
+        log.names().into_iter().filter(|name| name.len() == "receipts.jsonl.000001".len()).collect();
+    segments.push("receipts.jsonl".to_owned());
+    drop(log.open());
+    for segment in segments {
+        for line in std::fs::read_to_string(log.folder.path().join(segment)).unwrap().lines() {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            found.push(record["receipt_hash"].as_str().unwrap().to_owned());
+        }
+    }
+    let report = log.verify();
+    assert!(report.is_sound() && report.segments > 3, "{report}");
+    assert_eq!(report.records, found.len() as u64);
+    assert!(acknowledged.len() > 100, "the writers had no time to write");
+    for (sequence, hash) in acknowledged {
+        assert_eq!(found[sequence - 1], hash);
+    }
+}
+
+/// Runs a writer of four records under `strace`, which makes one system call misbehave.
+fn inject(log: &Log, injection: &str) -> (bool, String) {
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={injection}")])
+        .arg("-P")
+        .arg(&log.path)
+        .arg(writer())
+        .arg(&log.path)
+        .args(["injected", "4"])
+        .output()
+        .expect("strace is missing: run `cargo xtask setup`");
+    (output.status.success(), String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn failing_system_calls_leave_a_valid_log() {
+    for injection in [
+        "write:error=ENOSPC:when=2",
+        "write:error=EIO:when=1",
+        "fdatasync:error=EIO:when=2",
+        "fdatasync:signal=KILL:when=2",
+        "write:signal=KILL:when=3",
+    ] {
+        let log = Log::new(options());
+        let (success, output) = inject(&log, injection);
+        assert!(!success, "{injection} had no effect");
+        let acknowledged = output.lines().count() as u64;
+        let before = log.verify();
+        assert!(before.broken.is_none(), "{injection}: {before}");
+        log.append(1);
+        let report = log.verify();
+        assert!(report.is_sound(), "{injection}: {report}");
+        assert!(report.records > acknowledged, "{injection}: {report}");
+    }
+}

@@ -1,0 +1,72 @@
+//! The key file.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::thread;
+
+use ward_ledger::{Key, KeyError};
+
+#[test]
+fn a_key_is_made_once_private_and_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.key");
+    assert!(matches!(Key::load(&path), Err(KeyError::File { .. })));
+    let ids: Vec<_> = thread::scope(|scope| {
+        let makers: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| Key::load_or_create(&path).unwrap().id())).collect();
+        makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+    });
+    assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+    assert_eq!(Key::load(&path).unwrap().id(), ids[0]);
+    let metadata = fs::metadata(&path).unwrap();
+    assert_eq!((metadata.mode() & 0o777, metadata.len()), (0o600, 65));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no drafts are left");
+}
+
+#[test]
+fn a_key_is_never_printed() {
+    let key = Key::from_bytes([0xab; 32]);
+    assert_eq!(format!("{key:?}"), "Key(***)");
+}
+
+#[test]
+fn a_key_file_that_others_can_use_is_refused_with_the_cure() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.key");
+    Key::load_or_create(&path).unwrap();
+    for mode in [0o644, 0o640, 0o604, 0o602, 0o700] {
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        let message = Key::load(&path).unwrap_err().to_string();
+        assert!(message.contains(&format!("chmod 600 {}", path.display())), "{message}");
+        assert!(message.contains(&format!("{mode:04o}")), "{message}");
+    }
+    fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+    Key::load(&path).unwrap();
+}
+
+#[test]
+fn a_key_file_is_a_regular_file_with_a_key_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.key");
+    let private = |text: &str| {
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    };
+    for text in [
+        "",
+        "ab",
+        &"a".repeat(64),
+        &("A".repeat(64) + "\n"),
+        &("a".repeat(65) + "\n"),
+        &("a".repeat(64) + "\n\n"),
+    ] {
+        private(text);
+        assert!(matches!(Key::load(&path), Err(KeyError::Content { .. })), "{text:?}");
+    }
+    private(&("a".repeat(64) + "\n"));
+    Key::load(&path).unwrap();
+    let link = folder.path().join("link");
+    symlink(&path, &link).unwrap();
+    assert!(matches!(Key::load(&link), Err(KeyError::NotRegular { .. })));
+    assert!(matches!(Key::load(folder.path()), Err(KeyError::NotRegular { .. })));
+}
