@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::printable::readable;
 use crate::{Span, Spanned, closest};
 
 /// How many faults are kept. Whoever has more mends these first; the rest is counted.
@@ -208,9 +209,13 @@ impl Faults {
                     first.insert(&name.value, name.span);
                 }
                 Some(before) => self.push(
-                    Fault::new(code::DUPLICATE, name.span, format!("{what} `{}` is used twice", name.value))
-                        .related(*before, "first used here")
-                        .help(format!("give each its own {what}")),
+                    Fault::new(
+                        code::DUPLICATE,
+                        name.span,
+                        format!("{what} `{}` is used twice", readable(&name.value.to_string())),
+                    )
+                    .related(*before, "first used here")
+                    .help(format!("give each its own {what}")),
                 ),
             }
         }
@@ -230,8 +235,12 @@ impl Faults {
             None => format!("there is {}", listed(&known, "and")),
         };
         self.push(
-            Fault::new(code::UNKNOWN_NAME, name.span, format!("there is no {what} `{}`", name.value))
-                .help(help),
+            Fault::new(
+                code::UNKNOWN_NAME,
+                name.span,
+                format!("there is no {what} `{}`", readable(name.value)),
+            )
+            .help(help),
         );
     }
 
@@ -247,7 +256,8 @@ const MAX_LISTED: usize = 12;
 
 /// "`a`, `b` or `c`".
 pub(crate) fn listed(names: &[&str], last: &str) -> String {
-    let shown: Vec<String> = names.iter().take(MAX_LISTED).map(|name| format!("`{name}`")).collect();
+    let shown: Vec<String> =
+        names.iter().take(MAX_LISTED).map(|name| format!("`{}`", readable(name))).collect();
     let more = names.len() - shown.len();
     match shown.as_slice() {
         [] => String::new(),

@@ -67,6 +67,7 @@
 //! What this crate never does: read a file, print, decide about colours, or know what any key means.
 //! A value that must not be shown is hidden by the name of its key: [`Source::hide_values_of`].
 
+mod printable;
 mod source;
 mod span;
 mod suggest;

@@ -3,6 +3,7 @@
 use annotate_snippets::renderer::{DEFAULT_EMPHASIS_STYLE, DEFAULT_HELP_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
+use crate::printable::printable;
 use crate::{Fault, Position, Source, Span};
 
 /// Whether a report has colours.
@@ -64,11 +65,13 @@ struct Mark {
 impl Page<'_> {
     fn fault(&self, fault: &Fault) -> String {
         let Position { line, column } = self.source.position(fault.span.start);
-        let place = format!("{}:{line}:{column}:", self.source.name());
-        let mut text = format!("{} {}\n", self.painted(&place, DEFAULT_EMPHASIS_STYLE), fault.message);
+        let place = format!("{}:{line}:{column}:", printable(self.source.name()));
+        let place = self.painted(&place, DEFAULT_EMPHASIS_STYLE);
+        let mut text = format!("{place} {}\n", printable(&fault.message));
         text.push_str(&self.snippet(fault));
         if let Some(help) = &fault.help {
-            text.push_str(&format!("{} {help}\n", self.painted("help:", DEFAULT_HELP_STYLE)));
+            let label = self.painted("help:", DEFAULT_HELP_STYLE);
+            text.push_str(&format!("{label} {}\n", printable(help)));
         }
         text
     }
@@ -109,7 +112,8 @@ impl Page<'_> {
         }
         let mut places = vec![(fault.span, AnnotationKind::Primary, None)];
         let related = fault.related.iter();
-        places.extend(related.map(|place| (place.span, AnnotationKind::Context, Some(place.note.clone()))));
+        places
+            .extend(related.map(|place| (place.span, AnnotationKind::Context, Some(printable(&place.note)))));
         let places: Vec<_> =
             places.into_iter().map(|(span, kind, note)| (self.source.clamp(span), kind, note)).collect();
         let mut numbers: Vec<usize> =

@@ -68,6 +68,7 @@ impl Source {
 
     /// Names of keys whose values are never shown, wherever in the file they stand, also in a broken file.
     /// As a misspelt name may hold a secret too, the values of unknown keys are then hidden as well.
+    /// A caller who makes sentences of its own from values uses [`Value::quoted`](crate::Value::quoted) for them.
     #[must_use]
     pub fn hide_values_of<'k>(mut self, keys: impl IntoIterator<Item = &'k str>) -> Self {
         self.hidden_keys = keys.into_iter().map(str::to_owned).collect();

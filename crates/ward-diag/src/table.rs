@@ -3,8 +3,8 @@
 use toml::de::{DeTable, DeValue};
 
 use crate::fault::listed;
+use crate::printable::readable;
 use crate::reading::Reading;
-use crate::value::readable;
 use crate::{Fault, Faults, FromValue, Invalid, Span, Spanned, Value, closest, code};
 
 /// A table of the document. Read every key first, then [`finish`](Self::finish), and only then use `?` on what

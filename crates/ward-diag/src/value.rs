@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use toml::de::DeValue;
 
 use crate::fault::listed;
+use crate::printable::readable;
 use crate::reading::Reading;
 use crate::{Fault, FromValue, Invalid, Span, Spanned, Table, closest, code};
-pub(crate) use words::readable;
 
 /// A value of the document. Each way of reading it records a fault where it doesn't fit, and gives `None`.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! The parser's complaints in words that help somebody who has never heard of TOML.
 
 use super::lines::Lines;
+use crate::printable::readable;
 use crate::{Fault, Source, Span, code};
 
 /// A syntax fault and the part of the text that must be taken out to read on.
@@ -79,7 +80,7 @@ fn is_stray_control(character: char) -> bool {
 }
 
 fn set_twice(written: &str, place: Span, header: bool) -> Fault {
-    let key = shortened(written);
+    let key = readable(written);
     if header {
         return Fault::new(code::DUPLICATE_KEY, place, format!("the table `{key}` is defined twice"))
             .help("put everything under one of the two");
@@ -112,14 +113,4 @@ fn as_complained(complaint: &str, place: Span) -> Fault {
 
 fn syntax(place: Span, message: impl Into<String>) -> Fault {
     Fault::new(code::SYNTAX, place, message)
-}
-
-/// Longest key that a message repeats.
-const MAX_SHOWN: usize = 40;
-
-pub(super) fn shortened(name: &str) -> String {
-    name.chars()
-        .take(MAX_SHOWN)
-        .map(|character| if character.is_control() { '\u{fffd}' } else { character })
-        .collect()
 }

@@ -1,6 +1,6 @@
 //! The text by lines, as far as repair needs it.
 
-use super::explain::shortened;
+use crate::printable::readable;
 use crate::secret::bracketed_length;
 use crate::{Source, Span};
 
@@ -88,7 +88,7 @@ impl Lines<'_> {
         let before = self.text.get(line.start..place.start).unwrap_or_default();
         let key = before.rsplit_once('=').map_or(before, |(key, _)| key);
         let key = key.rsplit(['{', ',', '=']).next().unwrap_or_default();
-        shortened(key.trim())
+        readable(key.trim())
     }
 
     /// The list that a place stands in: from its bracket to the end, which is that of the text if it never closes.

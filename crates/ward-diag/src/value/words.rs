@@ -1,5 +1,6 @@
 //! What is said about a value that doesn't fit.
 
+use crate::printable::readable;
 use crate::value::{Name, Shape, Value};
 use crate::{Fault, Invalid, Span, code};
 
@@ -105,26 +106,4 @@ impl Value<'_> {
             _ => words,
         }
     }
-}
-
-/// Longest text that a message repeats.
-const MAX_QUOTED: usize = 60;
-
-/// Text that is safe to print: one line, no control characters, cut short.
-pub(crate) fn readable(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_QUOTED).flat_map(printable).collect();
-    if text.chars().nth(MAX_QUOTED).is_some() {
-        shown.push('…');
-    }
-    shown
-}
-
-fn printable(character: char) -> impl Iterator<Item = char> {
-    // What turns the direction of writing round could make a message say something else.
-    let turns =
-        matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let escape = turns || character.is_control();
-    let escaped = escape.then(|| character.escape_default()).into_iter().flatten();
-    let plain = (!escape).then_some(character);
-    escaped.chain(plain)
 }
