@@ -13,6 +13,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::process::ExitCode;
 
+/// Fits a register on every machine; libc has it in the width of its `ioctl`.
+const TIOCSTI: usize = 0x5412;
+
 const SUCCEEDED: u8 = 0;
 const UNKNOWN: u8 = 2;
 const REFUSED: u8 = 10;
@@ -155,15 +158,9 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
         "shared-memory" => call(libc::SYS_shmget, &[0, 4096, 0o600]),
         "personality" => call(libc::SYS_personality, &[0x0004_0000]),
         "kernel-log" => call(libc::SYS_syslog, &[10, 0, 0]),
-        "host-name" => {
-            let mut name = [0_u8; 65];
-            let length = fs::read("/proc/sys/kernel/hostname").map_or(0, |text| {
-                let length = text.len().saturating_sub(1).min(64);
-                name[..length].copy_from_slice(&text[..length]);
-                length
-            });
-            call(libc::SYS_sethostname, &[name.as_ptr().addr(), length])
-        }
+        "host-name" => fs::read("/proc/sys/kernel/hostname").and_then(|name| {
+            call(libc::SYS_sethostname, &[name.as_ptr().addr(), name.trim_ascii_end().len()])
+        }),
         "capabilities" => {
             let header = [0x2008_0522_u32, 0];
             let mut sets = [0_u32; 6];
@@ -171,8 +168,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
                 .and_then(|()| refused_unless(sets != [0; 6]))
         }
         // Success is any answer but a filter's: there is no terminal here to type on.
-        "type-on-terminal" => match call(libc::SYS_ioctl, &[0, libc::TIOCSTI as usize, c"x".as_ptr().addr()])
-        {
+        "type-on-terminal" => match call(libc::SYS_ioctl, &[0, TIOCSTI, c"x".as_ptr().addr()]) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(error),
             _ => Ok(()),
         },
@@ -248,9 +244,8 @@ fn call(number: libc::c_long, arguments: &[usize]) -> io::Result<()> {
 }
 
 fn value(number: libc::c_long, arguments: &[usize]) -> io::Result<i64> {
-    let mut all = [0; 6];
-    all[..arguments.len()].copy_from_slice(arguments);
-    let [a, b, c, d, e, f] = all;
+    let mut rest = arguments.iter().copied().chain(std::iter::repeat(0));
+    let [a, b, c, d, e, f] = std::array::from_fn(|_| rest.next().unwrap_or(0));
     // SAFETY: every attack passes addresses of live buffers that are as long as the call requires,
     // and the double ends right after it.
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };

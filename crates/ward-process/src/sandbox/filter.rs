@@ -12,12 +12,16 @@ use super::denied::{ABSENT, CLONE_FLAGS, NEWEST_KNOWN, OWN_PROCESS_ONLY, REFUSED
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// Jumps reach 255 instructions: as many calls can be in the tables, less the two answers.
+const _: () = assert!(REFUSED.len() + ABSENT.len() <= 253);
+
 /// Compiles the filter for this machine.
+///
+/// The kernel runs it once for each system call there is when it is installed, so that its length is
+/// felt at every start: what needs no look at arguments takes one instruction each.
 pub(super) fn compile(network: Network) -> Result<BpfProgram, BackendError> {
-    let mut program = vec![load_number(), skip_unless_above(NEWEST_KNOWN), answer(libc::ENOSYS)];
-    let groups =
-        [(libc::EPERM, refused()?), (libc::ENOSYS, everything(ABSENT)), (libc::EACCES, sockets(network)?)];
-    for (errno, rules) in groups {
+    let mut program = unconditional();
+    for (errno, rules) in [(libc::EPERM, conditional()?), (libc::EACCES, sockets(network)?)] {
         // Each group ends in "allow"; the next one takes its place. No call is in two groups, so
         // that an early "allow" within a group is final.
         if program.last() == Some(&allow()) {
@@ -28,18 +32,29 @@ pub(super) fn compile(network: Network) -> Result<BpfProgram, BackendError> {
     Ok(program)
 }
 
+/// Refuses and falls through; whoever comes here from another architecture is killed afterwards.
+fn unconditional() -> BpfProgram {
+    let calls = [(REFUSED, 1), (ABSENT, 2)];
+    let mut left = u8::try_from(REFUSED.len() + ABSENT.len()).unwrap_or(u8::MAX);
+    let mut program = vec![load_number(), jump_if_above(NEWEST_KNOWN, left + 2)];
+    for (table, answer) in calls {
+        for call in table {
+            left -= 1;
+            program.push(jump_if_equal(number_of(*call), left + answer));
+        }
+    }
+    program.extend([skip(2), answer(libc::EPERM), answer(libc::ENOSYS)]);
+    program
+}
+
 fn group(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, BackendError> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     let action = SeccompAction::Errno(errno.cast_unsigned());
     SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?.try_into()
 }
 
-fn everything(calls: &[libc::c_long]) -> Rules {
-    calls.iter().map(|call| (*call, Vec::new())).collect()
-}
-
-fn refused() -> Result<Rules, BackendError> {
-    let mut rules = everything(REFUSED);
+fn conditional() -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
     let flags = CLONE_FLAGS.iter().map(|flag| {
         let flag = u64::from(flag.cast_unsigned());
         SeccompRule::new(vec![argument(0, SeccompCmpOp::MaskedEq(flag), flag)?])
@@ -96,9 +111,30 @@ fn load_number() -> sock_filter {
 }
 
 /// Numbers with bit 30 set are x32 calls: other names for the calls that the table refuses.
-fn skip_unless_above(number: u32) -> sock_filter {
-    let code = narrow(libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K);
-    sock_filter { code, jt: 0, jf: 1, k: number }
+fn jump_if_above(number: u32, distance: u8) -> sock_filter {
+    jump(libc::BPF_JGT, number, distance)
+}
+
+fn jump_if_equal(number: u32, distance: u8) -> sock_filter {
+    jump(libc::BPF_JEQ, number, distance)
+}
+
+fn jump(comparison: u32, number: u32, distance: u8) -> sock_filter {
+    let code = narrow(libc::BPF_JMP | comparison | libc::BPF_K);
+    sock_filter { code, jt: distance, jf: 0, k: number }
+}
+
+fn skip(instructions: u32) -> sock_filter {
+    statement(libc::BPF_JMP | libc::BPF_JA, instructions)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "numbers of system calls are small and positive"
+)]
+const fn number_of(call: libc::c_long) -> u32 {
+    call as u32
 }
 
 fn answer(errno: libc::c_int) -> sock_filter {
