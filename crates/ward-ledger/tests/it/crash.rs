@@ -88,3 +88,54 @@ fn failing_system_calls_leave_a_valid_log() {
         assert!(report.records > acknowledged, "{injection}: {report}");
     }
 }
+
+/// Every system call that changes a file or a lock.
+const CHANGING_CALLS: &str = "openat,flock,write,pwrite64,fdatasync,fsync,rename,ftruncate,unlink";
+
+#[test]
+fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
+    for call in 1.. {
+        let log = Log::new(options());
+        log.append(2);
+        let mut bytes = std::fs::read(&log.path).unwrap();
+        bytes.extend_from_slice(b"{\"torn\":");
+        std::fs::write(&log.path, &bytes).unwrap();
+        let output = Command::new("strace")
+            .args(["-f", "-qq", "-o", "/dev/null"])
+            .args(["-e", &format!("inject={CHANGING_CALLS}:signal=KILL:when={call}")])
+            .arg(writer())
+            .arg(&log.path)
+            .args(["killed", "4", "segment=1000"])
+            .output()
+            .expect("strace is missing: run `cargo xtask setup`");
+        let acknowledged = 2 + String::from_utf8(output.stdout).unwrap().lines().count() as u64;
+        let before = log.verify();
+        assert!(before.is_sound() && before.records >= acknowledged, "call {call}: {before}");
+        log.append(1);
+        let report = log.verify();
+        assert!(report.is_sound() && report.torn.is_none(), "call {call}: {report}");
+        assert!(log.sibling(".torn-3-1").exists(), "call {call}: the torn line is kept");
+        if output.status.success() {
+            assert!(call > 40, "only {call} calls were reached");
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_head_that_can_not_be_written_takes_the_record_back() {
+    let log = Log::new(options());
+    log.append(2);
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null", "-e", "inject=pwrite64:error=EIO:when=1", "-P"])
+        .arg(log.sibling(".head"))
+        .arg(writer())
+        .arg(&log.path)
+        .args(["injected", "1"])
+        .output()
+        .expect("strace is missing: run `cargo xtask setup`");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && message.contains("can't write the head of"), "{message}");
+    assert_eq!(log.verify().records, 2);
+    assert!(log.verify().is_sound());
+}
