@@ -65,7 +65,10 @@ fn read_tree<T>(
     let incomplete = !errors.is_empty();
     let mended = if incomplete { syntax::mended(source, faults) } else { String::new() };
     let tree = if incomplete { DeTable::parse_recoverable(&mended).0 } else { whole };
-    let reading = Reading { source, faults, hidden, incomplete };
+    let understood = secret::hidden_in_tree(source, tree.get_ref());
+    understood.iter().for_each(|span| faults.hide(*span));
+    let hidden = secret::merged([hidden, &understood].concat());
+    let reading = Reading { source, faults, hidden: &hidden, incomplete };
     let mut root = Table::root(tree.get_ref(), &reading);
     let value = with(&mut root);
     root.finish();

@@ -1,7 +1,9 @@
 //! Which parts of a text must never be shown.
 //!
-//! It works on the text, not on the parsed tree, because a secret must stay hidden in a file that doesn't parse.
-//! Where in doubt it hides too much.
+//! The text is searched, because a secret must stay hidden in a file that doesn't parse; where in doubt too much
+//! is hidden. The parsed tree is searched as well, because a key can be written with escapes or be a table.
+
+use toml::de::{DeTable, DeValue};
 
 use crate::{Source, Span};
 
@@ -24,6 +26,38 @@ pub(crate) fn hidden_spans(source: &Source) -> Vec<Span> {
         }
     }
     merged(spans)
+}
+
+/// The values of the source's hidden keys as the parser understood them.
+pub(crate) fn hidden_in_tree(source: &Source, root: &DeTable<'_>) -> Vec<Span> {
+    let mut spans = Vec::new();
+    if !source.hidden_keys().is_empty() {
+        search(root, source.hidden_keys(), Under::Shown, &mut spans);
+    }
+    spans
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Under {
+    Shown,
+    Hidden,
+}
+
+fn search(table: &DeTable<'_>, keys: &[String], under: Under, spans: &mut Vec<Span>) {
+    for (key, value) in table {
+        let named = keys.iter().any(|hidden| hidden.as_str() == key.get_ref());
+        let under = if named { Under::Hidden } else { under };
+        search_value(value, keys, under, spans);
+    }
+}
+
+fn search_value(value: &toml::Spanned<DeValue<'_>>, keys: &[String], under: Under, spans: &mut Vec<Span>) {
+    match value.get_ref() {
+        DeValue::Table(inner) => search(inner, keys, under, spans),
+        DeValue::Array(items) => items.iter().for_each(|item| search_value(item, keys, under, spans)),
+        _ if under == Under::Hidden => spans.push(value.span().into()),
+        _ => {}
+    }
 }
 
 /// The same places in order, those that overlap or touch as one.

@@ -133,6 +133,32 @@ fn hidden_in_every_broken_shape() {
 }
 
 #[test]
+fn under_a_key_with_escapes_in_it() {
+    assert_snapshot!(check("kind = \"mock\"\n\"api\\u005fkey\" = \"hunter2\"\n"), @r#"
+config.toml:2:18: `***` is no key
+   2 | "api\u005fkey" = ***
+     |                  ^^^
+help: not ***
+"#);
+}
+
+#[test]
+fn in_a_table_of_that_name() {
+    assert_snapshot!(check("kind = \"mock\"\n[api_key]\nvalue = \"hunter2\"\n"), @r#"
+config.toml:2:1: `api_key` must be text, but this is a table
+   2 | [api_key]
+     | ^^^^^^^^^
+"#);
+    let source = Source::new("config.toml", "[api_key]\nvalue = \"hunter2\"\n").hide_values_of(["api_key"]);
+    let report = read(source, |root| root.table("api_key")?.required::<u8>("value")).unwrap_err();
+    assert_snapshot!(report.render(Style::Plain), @r#"
+config.toml:2:9: `value` must be a whole number, but this is text
+   2 | value = ***
+     |         ^^^
+"#);
+}
+
+#[test]
 fn a_place_can_be_hidden_by_hand() {
     let report = read(Source::new("config.toml", "pin = 4711\n"), |root| {
         let pin = root.value("pin")?;
