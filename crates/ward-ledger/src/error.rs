@@ -46,7 +46,10 @@ pub enum OpenError {
         given: KeyId,
     },
     /// Records that were there are gone.
-    #[error("{} was cut: its head vouches for {vouched} records, and it has {found}; restore it, or move it aside", path.display())]
+    #[error(
+        "{} was cut: its head vouches for {vouched} records, and it has {found}; restore it, or move it aside",
+        path.display()
+    )]
     Truncated {
         /// The log.
         path: PathBuf,
@@ -102,4 +105,14 @@ pub enum AppendError {
         /// What the system said to taking it back.
         rollback: io::Error,
     },
+}
+
+impl AppendError {
+    /// The same failure, when taking it back failed too.
+    pub(crate) fn not_taken_back(self, rollback: io::Error) -> Self {
+        match self {
+            Self::Write { step, path, source } => Self::Rollback { step, path, source, rollback },
+            other => other,
+        }
+    }
 }

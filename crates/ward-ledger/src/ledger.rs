@@ -1,7 +1,7 @@
 //! The appender: the only way that lines get into a log.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::File;
+use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
@@ -138,7 +138,7 @@ impl Ledger {
         ledger.lock()?;
         let looked = ledger.look();
         ledger.unlock();
-        looked?;
+        ledger.tip = Some(looked?);
         let recovery = ledger.recoveries.pop().unwrap_or(Recovery::NOTHING);
         Ok((ledger, recovery))
     }
@@ -174,58 +174,54 @@ impl Ledger {
         }
         self.lock()?;
         let appended = self.append_locked(records);
-        if appended.is_err() {
-            self.tip = None;
-        }
         self.unlock();
         appended
     }
 
     fn append_locked(&mut self, records: Vec<Map<String, Value>>) -> Result<Vec<Appended>, AppendError> {
-        self.look()?;
-        let Self { path, options, head, tip: Some(tip), .. } = self else {
-            unreachable!("looking leaves a tip or an error");
-        };
-        let (lines, appended) = seal_all(options, tip, records)?;
-        if tip.length > 0 && tip.length + lines.len() as u64 > options.max_segment_bytes {
-            tip.rotate(path)?;
+        // Until all has gone well this process doesn't claim to know the end of the chain.
+        let mut tip = self.look()?;
+        let (lines, appended) = seal_all(&self.options, &tip, records)?;
+        if tip.length > 0 && tip.length + lines.len() as u64 > self.options.max_segment_bytes {
+            tip.rotate(&self.path)?;
         }
+        tip.write(&self.path, &lines)?;
         let last = appended.last().expect("at least one record was given");
-        let write = |file: &mut File| {
-            file.write_all(&lines).map_err(|source| ("write to", source))?;
-            file.sync_data().map_err(|source| ("make durable", source))
-        };
-        write(&mut tip.file).map_err(|(step, source)| tip.take_back(path, step, source))?;
-        let key = options.key.as_ref();
-        if let Err(source) = head::write(head, (last.sequence, last.hash), tip.segment, key) {
-            let error = tip.take_back(path, "write the head of", source);
-            // It may have reached the disk, and would then promise a record that is gone.
-            return Err(match head::write(head, (tip.sequence, tip.hash), tip.segment, key) {
-                Ok(()) => error,
-                Err(rollback) => into_rollback(error, rollback),
-            });
-        }
+        self.write_head(&tip, last)?;
         tip.length += lines.len() as u64;
         (tip.sequence, tip.hash) = (last.sequence, last.hash);
+        self.tip = Some(tip);
         Ok(appended)
     }
 
-    /// Makes `self.tip` the end of the chain as it is on disk now. Needs the lock.
-    fn look(&mut self) -> Result<(), OpenError> {
+    fn write_head(&self, tip: &Tip, last: &Appended) -> Result<(), AppendError> {
+        let key = self.options.key.as_ref();
+        let Err(source) = head::write(&self.head, (last.sequence, last.hash), tip.segment, key) else {
+            return Ok(());
+        };
+        let error = tip.take_back(&self.path, "write the head of", source);
+        // The new head may have reached the disk, and would promise a record that is gone.
+        Err(match head::write(&self.head, (tip.sequence, tip.hash), tip.segment, key) {
+            Ok(()) => error,
+            Err(rollback) => error.not_taken_back(rollback),
+        })
+    }
+
+    /// The end of the chain as it is on disk now. Needs the lock.
+    fn look(&mut self) -> Result<Tip, OpenError> {
         let now = files::look_at(&self.path).map_err(|source| self.file_error("look at", source))?;
-        if let Some(tip) = &self.tip
+        if let Some(tip) = self.tip.take()
             && now == Some((tip.identity, tip.length))
         {
-            return Ok(());
+            return Ok(tip);
         }
-        self.tip = None;
-        let reader = RecordReader::new(&self.options.format, self.options.key.as_ref());
-        let (tip, recovery) = tip::load(&self.path, &self.head, &reader, self.options.key.as_ref())?;
-        self.tip = Some(tip);
+        let key = self.options.key.as_ref();
+        let reader = RecordReader::new(&self.options.format, key);
+        let (tip, recovery) = tip::load(&self.path, &self.head, &reader, key)?;
         if recovery != Recovery::NOTHING {
             self.recoveries.push(recovery);
         }
-        Ok(())
+        Ok(tip)
     }
 
     fn lock(&mut self) -> Result<(), OpenError> {
@@ -286,48 +282,4 @@ fn seal_all(
         previous = hash;
     }
     Ok((lines, appended))
-}
-
-fn into_rollback(error: AppendError, rollback: io::Error) -> AppendError {
-    match error {
-        AppendError::Write { step, path, source } => AppendError::Rollback { step, path, source, rollback },
-        other => other,
-    }
-}
-
-impl Tip {
-    /// Closes the segment that is being written and begins the next one.
-    ///
-    /// A crash after the renaming leaves no log file, only closed segments: the next opener makes
-    /// the file and goes on from the last of them. Other processes notice that the file at the
-    /// path is another one and look again.
-    fn rotate(&mut self, log: &Path) -> Result<(), OpenError> {
-        let closed = files::segment_path(log, self.segment);
-        let rotate = || {
-            if files::look_at(&closed)?.is_some() {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the name of the segment is taken"));
-            }
-            fs::rename(log, &closed)?;
-            let file = files::open_or_create_to_append(log)?;
-            files::sync_folder_of(log)?;
-            let identity = Identity::of(&file.metadata()?);
-            Ok((file, identity))
-        };
-        let (file, identity) = rotate().map_err(|source| OpenError::File {
-            step: "begin a new segment of",
-            path: log.to_owned(),
-            source,
-        })?;
-        *self = Self { file, identity, length: 0, segment: self.segment + 1, ..*self };
-        Ok(())
-    }
-
-    /// Cuts off what a failed write left behind.
-    fn take_back(&self, log: &Path, step: &'static str, source: io::Error) -> AppendError {
-        let path = log.to_owned();
-        match self.file.set_len(self.length).and_then(|()| self.file.sync_data()) {
-            Ok(()) => AppendError::Write { step, path, source },
-            Err(rollback) => AppendError::Rollback { step, path, source, rollback },
-        }
-    }
 }

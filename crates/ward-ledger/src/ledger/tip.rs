@@ -1,11 +1,11 @@
 //! The end of a chain, found on disk and checked against the head.
 
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::{HeadRecovery, Recovery, TornTail};
-use crate::error::OpenError;
+use crate::error::{AppendError, OpenError};
 use crate::files::{self, Identity};
 use crate::hash::Hash;
 use crate::head::{self, Head, HeadFile, Signature};
@@ -25,6 +25,49 @@ pub(super) struct Tip {
     /// Number and hash of the last record.
     pub(super) sequence: u64,
     pub(super) hash: Hash,
+}
+
+impl Tip {
+    /// Closes the segment that is being written and begins the next one.
+    ///
+    /// A crash after the renaming leaves no log file, only closed segments: the next opener makes
+    /// the file and goes on from the last of them. Other processes notice that the file at the
+    /// path is another one and look again.
+    pub(super) fn rotate(&mut self, log: &Path) -> Result<(), OpenError> {
+        let closed = files::segment_path(log, self.segment);
+        let rotate = || {
+            if files::look_at(&closed)?.is_some() {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the name of the segment is taken"));
+            }
+            fs::rename(log, &closed)?;
+            let file = files::open_or_create_to_append(log)?;
+            files::sync_folder_of(log)?;
+            let identity = Identity::of(&file.metadata()?);
+            Ok((file, identity))
+        };
+        let (file, identity) = rotate().map_err(|source| OpenError::File {
+            step: "begin a new segment of",
+            path: log.to_owned(),
+            source,
+        })?;
+        *self = Self { file, identity, length: 0, segment: self.segment + 1, ..*self };
+        Ok(())
+    }
+
+    /// Writes lines behind the last and makes them durable, or takes back what came of it.
+    pub(super) fn write(&mut self, log: &Path, lines: &[u8]) -> Result<(), AppendError> {
+        self.file.write_all(lines).map_err(|source| self.take_back(log, "write to", source))?;
+        self.file.sync_data().map_err(|source| self.take_back(log, "make durable", source))
+    }
+
+    /// Cuts off what a failed write left behind.
+    pub(super) fn take_back(&self, log: &Path, step: &'static str, source: io::Error) -> AppendError {
+        let path = log.to_owned();
+        match self.file.set_len(self.length).and_then(|()| self.file.sync_data()) {
+            Ok(()) => AppendError::Write { step, path, source },
+            Err(rollback) => AppendError::Rollback { step, path, source, rollback },
+        }
+    }
 }
 
 /// Finds the end of the chain, puts a torn line aside and the head in order. Needs the lock.

@@ -70,7 +70,8 @@ proptest! {
         let line = sealed.line.strip_suffix(b"\n").unwrap();
         compare(line)?;
         let [without_key, with_key] = readers();
-        let expected = |own| Ok(Record { sequence: 7, previous_hash: Hash::of(&[b"before"]), hash: sealed.hash, own });
+        let previous_hash = Hash::of(&[b"before"]);
+        let expected = |own| Ok(Record { sequence: 7, previous_hash, hash: sealed.hash, own });
         let (blind, seeing) = match (signed, changed) {
             (false, _) => (Own::Plain, Own::Plain),
             (true, false) => (Own::Unchecked(key.id()), Own::Signed(key.id())),

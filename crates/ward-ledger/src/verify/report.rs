@@ -252,7 +252,7 @@ impl fmt::Display for Report {
         if let Some(TornLine { segment, line, bytes }) = &self.torn {
             writeln!(
                 formatter,
-                "torn end:     {bytes} bytes of an unfinished record ({segment}, line {line}); the next writer puts them aside"
+                "torn end:     {bytes} bytes of an unfinished record ({segment}, line {line}), for the next writer to put aside"
             )?;
         }
         writeln!(formatter, "completeness: {}", self.completeness)?;
