@@ -18,7 +18,7 @@ fn a_system_service() {
     let standard = paths("/etc/shepherd/policy.toml", "/var/lib/shepherd", "/run/shepherd/shepherd.sock");
     assert_eq!(Paths::system(&Environment::new()), Ok(standard.clone()));
     let user_variables =
-        environment(&[("HOME", "/root"), ("XDG_CONFIG_HOME", "/x"), ("XDG_RUNTIME_DIR", "/y")]);
+        environment(&[("HOME", "/home/ann"), ("XDG_CONFIG_HOME", "/x"), ("XDG_RUNTIME_DIR", "/y")]);
     assert_eq!(Paths::system(&user_variables), Ok(standard));
 }
 
