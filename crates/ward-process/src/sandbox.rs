@@ -112,6 +112,10 @@ pub enum SandboxError {
 impl Sandbox {
     /// Programs, libraries and harmless settings of the system, `/dev/null` and its like, private
     /// temporary files, no network. Homes, secrets in `/etc` and other processes are closed.
+    ///
+    /// Tools notice that `/tmp` and `/dev/shm` are closed (they should use `TMPDIR`; POSIX semaphores
+    /// by name do not work), that `/proc/self` can't be read, and that numbers of users have no names.
+    /// Whoever needs one of these adds it to the trees.
     #[must_use]
     pub fn system_read_only() -> Self {
         Self { read: system::read(), write: system::write(), execute: system::execute(), ..Self::default() }

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit};
 use rustix::thread::{Gid, Uid};
 
 use super::confine::{self, Confinement};
-use super::fork::{Birth, Forked, fork, leave};
+use super::fork::{Birth, Forked, fork, fork_to_execute, leave};
 use super::last_error;
 use crate::order::{Grouping, Identity};
 
@@ -122,8 +122,11 @@ pub(crate) fn spawn(
     program: &Program,
     confinement: Option<&Confinement>,
 ) -> Result<Forked, Errno> {
+    let life = || begin(program, confinement);
+    // A change of identity, or of what a namespace means, would reach the memory we share.
+    let may_share = program.identity.is_none() && birth.namespaces == 0 && confinement.is_none();
     // SAFETY: on its way to the program the child only makes system calls on what it was given.
-    unsafe { fork(birth, || begin(program, confinement)) }
+    unsafe { if may_share { fork_to_execute(birth, life) } else { fork(birth, life) } }
 }
 
 fn begin(program: &Program, confinement: Option<&Confinement>) -> Infallible {

@@ -30,17 +30,7 @@ pub(crate) struct Birth<'fd> {
 /// was prepared before. No allocation, no lock, no panic, no use of thread-local destructors.
 pub(crate) unsafe fn fork(birth: Birth<'_>, life: impl FnOnce() -> Infallible) -> Result<Forked, Errno> {
     let mut pidfd: RawFd = -1;
-    let mut arguments = CloneArguments {
-        flags: libc::CLONE_PIDFD.cast_unsigned().into(),
-        pidfd: std::ptr::from_mut(&mut pidfd).addr() as u64,
-        exit_signal: libc::SIGCHLD.cast_unsigned().into(),
-        ..CloneArguments::default()
-    };
-    arguments.flags |= birth.namespaces;
-    if let Some(cgroup) = birth.cgroup {
-        arguments.flags |= CLONE_INTO_CGROUP;
-        arguments.cgroup = u64::from(cgroup.as_raw_fd().cast_unsigned());
-    }
+    let mut arguments = CloneArguments::new(birth, &mut pidfd);
     let before = block_every_signal();
     // SAFETY: the structure is what clone3 expects, outlives the call, and without CLONE_VM the child
     // has its own copy of this stack.
@@ -50,10 +40,86 @@ pub(crate) unsafe fn fork(birth: Birth<'_>, life: impl FnOnce() -> Infallible) -
     }
     let error = last_error();
     restore_signals(&before);
-    let pid = i32::try_from(result).ok().and_then(Pid::from_raw).ok_or(error)?;
-    // SAFETY: the kernel has just put a new descriptor there, and it is nobody else's.
-    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
-    Ok(Forked { pid, pidfd })
+    // SAFETY: on success the kernel has just put a new descriptor there, and it is nobody else's.
+    unsafe { forked(result, pidfd) }.ok_or(error)
+}
+
+/// The same for a child that soon executes another image: until then it borrows our memory and we
+/// wait, so that nothing has to be copied. As `posix_spawn` does, and about four times as fast as a
+/// copy.
+///
+/// # Safety
+/// As [`fork`], and `life` must not change what this process goes on to use, nor the identity of the
+/// child, which would reach our memory's own protection.
+#[cfg(target_arch = "x86_64")]
+pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
+    birth: Birth<'_>,
+    life: F,
+) -> Result<Forked, Errno> {
+    /// What the child needs is a few frames and a directory buffer.
+    const STACK_BYTES: usize = 64 * 1024;
+    extern "C" fn enter<F: FnOnce() -> Infallible>(life: *mut Option<F>) -> Infallible {
+        // SAFETY: the parent waits and holds the closure for us.
+        let life = unsafe { (*life).take() };
+        life.map_or_else(|| leave(1), |life| life())
+    }
+    let mut pidfd: RawFd = -1;
+    let mut arguments = CloneArguments::new(birth, &mut pidfd);
+    let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
+    arguments.flags |= u64::from((libc::CLONE_VM | libc::CLONE_VFORK).cast_unsigned());
+    arguments.stack = stack.as_mut_ptr().addr() as u64;
+    arguments.stack_size = STACK_BYTES as u64;
+    let mut life = Some(life);
+    let before = block_every_signal();
+    let result: i64;
+    // SAFETY: clone3 gets a valid structure and a stack of its own for the child, aligned to 16 bytes,
+    // that lives until the child has left our memory, because CLONE_VFORK makes us wait for that. The
+    // child calls `enter`, which never returns, and touches no frame of ours.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r13",
+            "call r12",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 => result,
+            in("rdi") &raw mut arguments,
+            in("rsi") size_of::<CloneArguments>(),
+            in("r12") enter::<F> as *const (),
+            in("r13") &raw mut life,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    restore_signals(&before);
+    let error = i32::try_from(-result).ok().filter(|number| (1..4096).contains(number));
+    let error = error.map_or(Errno::IO, Errno::from_raw_os_error);
+    // SAFETY: on success the kernel has just put a new descriptor there, and it is nobody else's.
+    unsafe { forked(result, pidfd) }.ok_or(error)
+}
+
+/// Where nobody has written the few instructions that it takes, the child is a copy.
+///
+/// # Safety
+/// As [`fork`].
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
+    birth: Birth<'_>,
+    life: F,
+) -> Result<Forked, Errno> {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { fork(birth, life) }
+}
+
+/// # Safety
+/// If `result` is a process id, `pidfd` is a descriptor that nobody else owns.
+unsafe fn forked(result: i64, pidfd: RawFd) -> Option<Forked> {
+    let pid = i32::try_from(result).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw)?;
+    // SAFETY: the caller's promise.
+    Some(Forked { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
 }
 
 /// The structure of `clone3(2)`, to the version that knows cgroups.
@@ -71,6 +137,22 @@ struct CloneArguments {
     set_tid: u64,
     set_tid_size: u64,
     cgroup: u64,
+}
+
+impl CloneArguments {
+    fn new(birth: Birth<'_>, pidfd: &mut RawFd) -> Self {
+        let mut arguments = Self {
+            flags: birth.namespaces | u64::from(libc::CLONE_PIDFD.cast_unsigned()),
+            pidfd: std::ptr::from_mut(pidfd).addr() as u64,
+            exit_signal: libc::SIGCHLD.cast_unsigned().into(),
+            ..Self::default()
+        };
+        if let Some(cgroup) = birth.cgroup {
+            arguments.flags |= CLONE_INTO_CGROUP;
+            arguments.cgroup = u64::from(cgroup.as_raw_fd().cast_unsigned());
+        }
+        arguments
+    }
 }
 
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
