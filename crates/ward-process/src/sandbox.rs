@@ -55,9 +55,10 @@ pub enum Network {
 /// Temporary files of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Temporary {
-    /// A folder of its own in the system's temporary folder, named by `TMPDIR`, `TMP`, `TEMP` and
-    /// `HOME` (the real home is closed, and tools such as git fail when they can't look there), and removed with the process tree. Programs in it can be executed if that is so for any
-    /// other tree that can be written.
+    /// A folder of its own in the system's temporary folder, removed with the process tree. `TMPDIR`,
+    /// `TMP`, `TEMP` and `HOME` name it: the real home is closed, and tools such as git fail when they
+    /// can't look there. Programs in it can be executed if that is so for any other tree that can be
+    /// written.
     #[default]
     Private,
     /// The same inside this folder.
