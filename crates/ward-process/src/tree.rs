@@ -177,10 +177,11 @@ impl Tree {
         }
         let known = self.parts.root.exit().is_some();
         let exit = self.parts.root.poll()?;
-        // A subreaper that was killed may have left members behind: its handle goes on waking us.
+        // Where the last members end a moment after the root, its handle goes on waking us.
+        let tells_of_the_end = matches!(self.reins, Reins::Cgroup(_) | Reins::Namespace);
         if !known
             && exit.is_some()
-            && !matches!(self.reins, Reins::Subreaper(_))
+            && tells_of_the_end
             && let Some(pidfd) = self.parts.root.pidfd()
         {
             epoll::delete(&self.readiness, pidfd)?;
@@ -195,7 +196,8 @@ impl Tree {
                 Err(Errno::NODEV) => Ok(true),
                 populated => Ok(!populated?),
             },
-            Reins::Namespace | Reins::Group => Ok(true),
+            Reins::Namespace => Ok(true),
+            Reins::Group => Ok(root::members_of_group(&self.proc, self.parts.root.pid()).is_empty()),
             // It left of its own accord, which it does only without children.
             Reins::Subreaper(_) if root_exit == Exit::Code(0) => Ok(true),
             Reins::Subreaper(sweep) => {

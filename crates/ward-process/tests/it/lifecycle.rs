@@ -48,7 +48,7 @@ fn in_a_process_group_the_rest_goes_with_the_leader() {
     let mut tree = run.spawn(&supervisor(Containment::ProcessGroup), "fork 2 [ FOREVER ]; sleep 200; exit 3");
     run.await_arrivals(2);
     assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, Exit::Code(3));
-    wait_until("end of the group", || run.survivors().is_empty());
+    run.assert_none_left();
 }
 
 #[test]
