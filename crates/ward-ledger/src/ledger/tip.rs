@@ -63,7 +63,7 @@ impl Tip {
     /// Cuts off what a failed write left behind.
     pub(super) fn take_back(&self, log: &Path, step: &'static str, source: io::Error) -> AppendError {
         let path = log.to_owned();
-        match self.file.sync_data() {
+        match self.file.set_len(self.length).and_then(|()| self.file.sync_data()) {
             Ok(()) => AppendError::Write { step, path, source },
             Err(rollback) => AppendError::Rollback { step, path, source, rollback },
         }
