@@ -111,3 +111,41 @@ fn ordinary_records_go_the_fast_way() {
         }
     }
 }
+
+#[test]
+fn another_way_to_write_a_record_goes_the_slow_way_to_the_same_end() {
+    let format = Format::new("receipt_hash").unwrap();
+    let nested = serde_json::json!({"x": 1, "y": [10, "\u{8}/é"]});
+    let fields: Map<String, Value> =
+        [("a".to_owned(), nested), ("b".to_owned(), Value::Null)].into_iter().collect();
+    let line = String::from_utf8(seal(&format, None, (1, Hash::GENESIS), fields).unwrap().line).unwrap();
+    let line = line.trim_end();
+    let [reader, _] = readers();
+    let (record, _) = reader.read_canonical(line.as_bytes()).unwrap();
+    for (from, to) in [
+        (r"\b", r"\u0008"),
+        ("/", r"\/"),
+        ("é", r"\u00e9"),
+        (r#""a""#, r#""\u0061""#),
+        (r#""x":1,"#, r#""x": 1,"#),
+        (r#""x":1,"y":[10,"\b/é"]"#, r#""y":[10,"\b/é"],"x":1"#),
+    ] {
+        let other = line.replacen(from, to, 1);
+        assert_ne!(other, line, "{from}");
+        assert_eq!(reader.read_canonical(other.as_bytes()), None, "{other}");
+        assert_eq!(reader.read(other.as_bytes()), Ok(record), "{other}");
+    }
+    for (from, to) in [
+        (r#""b":null"#, r#""b":null,"b":null"#),
+        (r#""x":1"#, r#""x":1,"x":1"#),
+        ("10", "010"),
+        ("10", "10.0"),
+        ("10", "-0"),
+        ("10", "9007199254740992"),
+        ("10", "[".repeat(40).as_str()),
+    ] {
+        let other = line.replacen(from, to, 1);
+        assert_eq!(reader.read_canonical(other.as_bytes()), None, "{other}");
+        assert!(reader.read(other.as_bytes()).is_err(), "{other}");
+    }
+}

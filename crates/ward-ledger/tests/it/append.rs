@@ -123,6 +123,25 @@ fn a_changed_last_record_or_another_head_is_not_continued() {
 }
 
 #[test]
+fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
+    let log = Log::signed_with(3);
+    let head = log.sibling(".head");
+    let signed = fs::read_to_string(&head).unwrap();
+    let hash = log.verify().last_hash.unwrap();
+    for forged in [
+        format!(r#"{{"count":3,"hash":"{hash}","segment":1}}"#),
+        format!(r#"{{"count":2,"hash":"{hash}","segment":1}}"#),
+        signed.replace("\"count\":3", "\"count\":2"),
+    ] {
+        fs::write(&head, forged).unwrap();
+        let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
+        assert!(matches!(error, OpenError::HeadMismatch { .. }), "{error}");
+    }
+    fs::write(&head, signed).unwrap();
+    log.append(1);
+}
+
+#[test]
 fn a_head_that_is_behind_is_brought_forward_and_a_missing_one_replaced() {
     let log = Log::signed_with(2);
     let old = fs::read(log.sibling(".head")).unwrap();
