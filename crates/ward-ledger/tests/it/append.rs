@@ -123,6 +123,15 @@ fn a_changed_last_record_or_another_head_is_not_continued() {
 }
 
 #[test]
+fn records_behind_the_head_must_continue_what_it_vouches_for() {
+    let log = Log::with(3);
+    let other = Log::new(options());
+    other.open().append(receipt(7)).unwrap();
+    fs::copy(other.sibling(".head"), log.sibling(".head")).unwrap();
+    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), OpenError::HeadMismatch { .. }));
+}
+
+#[test]
 fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
     let log = Log::signed_with(3);
     let head = log.sibling(".head");

@@ -140,3 +140,37 @@ fn a_head_that_can_not_be_written_takes_the_record_back() {
     assert_eq!(log.verify().records, 2);
     assert!(log.verify().is_sound());
 }
+
+#[test]
+fn the_log_is_durable_before_its_head_and_the_head_before_the_answer() {
+    let log = Log::new(options());
+    log.append(1);
+    let trace = log.folder.path().join("trace");
+    let status = Command::new("strace")
+        .args(["-f", "-qq", "-y", "-e", "trace=write,pwrite64,fdatasync", "-o"])
+        .arg(&trace)
+        .arg(writer())
+        .arg(&log.path)
+        .args(["traced", "1"])
+        .stdout(Stdio::null())
+        .status()
+        .expect("strace is missing: run `cargo xtask setup`");
+    assert!(status.success());
+    let trace = std::fs::read_to_string(trace).unwrap();
+    let steps: Vec<(&str, &str)> = trace
+        .lines()
+        .filter_map(|line| line.split_once(' ')?.1.trim_start().split_once('('))
+        .map(|(call, rest)| (call, rest.split(['<', '>']).nth(1).unwrap_or_default()))
+        .map(|(call, path)| (call, path.rsplit('/').next().unwrap_or_default()))
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            ("write", "receipts.jsonl"),
+            ("fdatasync", "receipts.jsonl"),
+            ("pwrite64", "receipts.jsonl.head"),
+            ("fdatasync", "receipts.jsonl.head"),
+            ("write", "null"),
+        ]
+    );
+}

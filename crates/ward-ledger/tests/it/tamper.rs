@@ -233,6 +233,25 @@ fn the_wrong_key_and_a_missing_key_are_said() {
 }
 
 #[test]
+fn a_change_of_keys_shows_without_any_key() {
+    let log = Log::new(options());
+    let one = seal(&format(), Some(&key()), (1, Hash::GENESIS), receipt(1)).unwrap();
+    let two = seal(&format(), Some(&Key::from_bytes([1; 32])), (2, one.hash), receipt(2)).unwrap();
+    log.write_lines(&[one.line, two.line]);
+    assert_eq!(broken(&log), Some((BreakKind::WrongKey, 2)));
+}
+
+#[test]
+fn a_forged_record_that_does_not_even_link_is_inserted() {
+    let log = Log::with(4);
+    let mut lines = log.lines();
+    lines.insert(2, seal(&format(), None, (3, Hash::GENESIS), receipt(3)).unwrap().line);
+    log.write_lines(&lines);
+    assert_eq!(broken(&log), Some((BreakKind::Inserted, 3)));
+    assert_eq!(log.verify().broken.unwrap().line, 3);
+}
+
+#[test]
 fn records_of_another_format_are_not_taken_for_ours() {
     let log = Log::with(2);
     let audit = Format::new("event_hash").unwrap();
