@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use ward_ledger::{Format, Ledger, Options};
-use ward_process::sandbox::Sandbox;
+use ward_process::sandbox::{self, Sandbox, Strictness};
 use ward_process::{EndedBy, Exit, Ladder, Lifetime, Order, Output, Supervisor, Tree};
 
 use crate::audit::EVENT_HASH;
@@ -93,12 +93,18 @@ fn show_sandbox(
         ("read a file outside", read_secret.as_str(), false),
         ("write a file outside", write_outside.as_str(), false),
     ];
+    let mut sandbox = Sandbox::system_read_only();
+    sandbox.read.push(workspace.clone());
+    sandbox.write.push(workspace.clone());
+    sandbox.strictness = Strictness::BestEffort;
+    let files = sandbox::probe().filesystem;
+    if !files.holds() {
+        screen.toned(Tone::Bad, "✗", &format!("not shown, since files can't be kept from it here: {files}"));
+        return Ok(());
+    }
     for (number, (what, script, may)) in attempts.into_iter().enumerate() {
-        let mut sandbox = Sandbox::system_read_only();
-        sandbox.read.push(workspace.clone());
-        sandbox.write.push(workspace.clone());
         record(ledger, json!({"event": "command", "what": what}))?;
-        let order = shell(script).directory(&workspace).sandbox(sandbox);
+        let order = shell(script).directory(&workspace).sandbox(sandbox.clone());
         let mut tree = spawn(supervisor, &format!("sandbox-{number}"), order)?;
         let done = tree.wait(Some(Duration::from_secs(20))).map_err(Failure::io("wait for a command"))?;
         let did = done.is_some_and(|ended| ended.exit == Exit::Code(0));

@@ -1,0 +1,4 @@
+//! The command line as a user or a script meets it.
+
+#[cfg(test)]
+mod commands;
