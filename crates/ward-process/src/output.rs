@@ -1,7 +1,7 @@
 //! The three streams of a program, and what is collected from them.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags};
@@ -130,8 +130,8 @@ pub(crate) fn open_streams(order: &mut Order) -> Result<Streams, (&'static str, 
 fn open_input(input: Input) -> io::Result<OwnedFd> {
     match input {
         Input::Null => null(),
-        Input::Inherit => above_stdio(rustix::stdio::stdin()),
-        Input::From(fd) => above_stdio(fd.as_fd()),
+        Input::Inherit => copy_above_stdio(rustix::stdio::stdin()),
+        Input::From(fd) => above_stdio(fd),
     }
 }
 
@@ -143,26 +143,25 @@ fn open_output(
     let plain = |fd: io::Result<OwnedFd>| fd.map(|fd| (fd, None));
     match output {
         Output::Null => plain(null()),
-        Output::Inherit if stdout.is_none() => plain(above_stdio(rustix::stdio::stdout())),
-        Output::Inherit => plain(above_stdio(rustix::stdio::stderr())),
-        Output::To(fd) => plain(above_stdio(fd.as_fd())),
+        Output::Inherit if stdout.is_none() => plain(copy_above_stdio(rustix::stdio::stdout())),
+        Output::Inherit => plain(copy_above_stdio(rustix::stdio::stderr())),
+        Output::To(fd) => plain(above_stdio(fd)),
         Output::WithStdout => match stdout {
-            Some(stdout) => plain(above_stdio(stdout)),
+            Some(stdout) => plain(copy_above_stdio(stdout)),
             None => Err(io::Error::new(io::ErrorKind::InvalidInput, "can't go where it goes itself")),
         },
         Output::Capture { limit } => {
-            let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+            let (reader, writer) = pipe()?;
             rustix::io::ioctl_fionbio(&reader, true)?;
-            Ok((above_stdio(writer.as_fd())?, Some(Capture::new(reader, limit))))
+            Ok((writer, Some(Capture::new(reader, limit))))
         }
         Output::Record { path, limit } => {
-            let file = above_stdio(open_recording(&path)?.as_fd())?;
-            let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-            let reader = above_stdio(reader.as_fd())?;
+            let file = above_stdio(open_recording(&path)?)?;
+            let (reader, writer) = pipe()?;
             let nulls = nulls()?;
             let forked = recorder::spawn(&reader, &file, &nulls, limit)?;
             recorders.push(Recorder(forked.pidfd));
-            plain(above_stdio(writer.as_fd()))
+            plain(Ok(writer))
         }
     }
 }
@@ -173,16 +172,27 @@ fn open_recording(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?)
 }
 
-fn above_stdio(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+fn copy_above_stdio(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(fd, ABOVE_STDIO)?)
 }
 
+/// The same descriptor where it lies high enough, which it nearly always does.
+fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+    if fd.as_raw_fd() >= ABOVE_STDIO { Ok(fd) } else { copy_above_stdio(fd.as_fd()) }
+}
+
+/// A pipe whose ends don't get in the way of the program's streams: reader and writer.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    Ok((above_stdio(reader)?, above_stdio(writer)?))
+}
+
 fn null() -> io::Result<OwnedFd> {
-    let null = rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    above_stdio(null.as_fd())
+    above_stdio(rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Three handles on the null device, for a process that keeps no stream of the program's.
 pub(crate) fn nulls() -> io::Result<[OwnedFd; 3]> {
-    Ok([null()?, null()?, null()?])
+    let null = null()?;
+    Ok([null.try_clone()?, null.try_clone()?, null])
 }

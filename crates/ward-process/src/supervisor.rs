@@ -3,9 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::pipe::PipeFlags;
 
 use crate::cgroup::{Cgroup, CgroupRoot};
 use crate::containment::{self, Containment};
@@ -18,6 +18,7 @@ use crate::sys::child::{self, Program, Step};
 use crate::sys::fork::{Birth, Forked};
 use crate::sys::keeper::{self, Keeper, Role};
 use crate::sys::procfs::ProcRoot;
+use crate::sys::signals::IgnoredSignals;
 use crate::sys::sweep::Sweep;
 use crate::sys::wait;
 use crate::tree::{KeeperLink, Parts, Reins, Root, Tree};
@@ -30,11 +31,15 @@ pub use error::SpawnError;
 pub use reattach::ReattachError;
 
 /// Spawns process trees into one kind of containment.
+///
+/// Programs start with no signal ignored that was ignored when the supervisor was made.
 #[derive(Debug)]
 pub struct Supervisor {
     containment: Containment,
     groups: Option<CgroupRoot>,
     boot: String,
+    proc: Arc<ProcRoot>,
+    ignored_signals: IgnoredSignals,
 }
 
 /// All that a launch needs to know.
@@ -45,6 +50,7 @@ struct Launch<'a> {
     group: Option<&'a Cgroup>,
     limits: &'a Plan,
     birth: Birth<'a>,
+    ignored_signals: IgnoredSignals,
 }
 
 /// A program that runs.
@@ -68,6 +74,9 @@ pub enum SetupError {
     /// The name of this boot can't be read, so that no tree could be taken back later.
     #[error("could not read the boot id")]
     BootId(#[source] io::Error),
+    /// Nothing can be watched without it.
+    #[error("could not open /proc")]
+    Proc(#[source] io::Error),
 }
 
 impl Supervisor {
@@ -92,7 +101,10 @@ impl Supervisor {
                 None
             }
         };
-        Ok(Self { containment, groups, boot: current_boot().map_err(SetupError::BootId)? })
+        let boot = current_boot().map_err(SetupError::BootId)?;
+        let proc = ProcRoot::open().map_err(|error| SetupError::Proc(error.into()))?;
+        let ignored_signals = IgnoredSignals::of_this_process();
+        Ok(Self { containment, groups, boot, proc: Arc::new(proc), ignored_signals })
     }
 
     /// What holds the trees together.
@@ -112,7 +124,7 @@ impl Supervisor {
         match (result, group) {
             (Ok((parts, reins)), group) => {
                 let reins = reins.unwrap_or_else(|| group.map_or(Reins::Group, Reins::Cgroup));
-                Tree::assemble(parts, reins).map_err(SpawnError::Fork)
+                Tree::assemble(parts, reins, Arc::clone(&self.proc)).map_err(SpawnError::Fork)
             }
             (Err(error), group) => {
                 if let Some(group) = group {
@@ -167,7 +179,15 @@ impl Supervisor {
         let Streams { stdio, recorders, stdout, stderr } =
             output::open_streams(order).map_err(|(stream, source)| SpawnError::Stream { stream, source })?;
         let birth = Birth { namespaces, cgroup: group.map(Cgroup::directory) };
-        let launch = Launch { id: &id, order, sandbox: sandbox.as_ref(), group, limits: &limits, birth };
+        let launch = Launch {
+            id: &id,
+            order,
+            sandbox: sandbox.as_ref(),
+            group,
+            limits: &limits,
+            birth,
+            ignored_signals: self.ignored_signals,
+        };
         let launched = match self.launch(&launch, stdio) {
             Ok(launched) => launched,
             Err(error) => {
@@ -199,7 +219,7 @@ impl Supervisor {
 
     /// From here on there is a process; when this fails there is none again.
     fn launch(&self, launch: &Launch<'_>, stdio: [OwnedFd; 3]) -> Result<Launched, SpawnError> {
-        let (failure, failure_writer) = cloexec_pipe()?;
+        let (failure, failure_writer) = output::pipe().map_err(SpawnError::Fork)?;
         let program = program::build(launch, stdio, failure_writer)?;
         let confinement = launch.sandbox.map(Prepared::confinement);
         let (forked, keeper, life) = if self.needs_keeper(launch.order) {
@@ -213,7 +233,7 @@ impl Supervisor {
         };
         let forked = forked.map_err(fork_error)?;
         await_start(&forked, &failure, launch.order.program())?;
-        let root = Root::child(forked).map_err(SpawnError::Fork)?;
+        let root = Root::child(forked);
         Ok(Launched { root, keeper, life })
     }
 
@@ -255,12 +275,12 @@ impl Supervisor {
         program: Program,
         group: Option<&Cgroup>,
     ) -> Result<(Keeper, KeeperLink, Option<OwnedFd>), SpawnError> {
-        let (status_reader, status) = cloexec_pipe()?;
+        let (status_reader, status) = output::pipe().map_err(SpawnError::Fork)?;
         rustix::io::ioctl_fionbio(&status_reader, true).map_err(fork_error)?;
         let (life, our_life) = match lifetime {
             Lifetime::Independent => (None, None),
             Lifetime::DiesWithSupervisor => {
-                let (reader, writer) = cloexec_pipe()?;
+                let (reader, writer) = output::pipe().map_err(SpawnError::Fork)?;
                 (Some(reader), Some(writer))
             }
         };
@@ -269,17 +289,11 @@ impl Supervisor {
             (_, Some(group)) => Role::InCgroup(group.kill_handle().map_err(SpawnError::Fork)?),
             _ => Role::Subreaper,
         };
-        let proc = ProcRoot::open().map_err(fork_error)?;
+        let proc = Arc::clone(&self.proc);
         let null = output::nulls().map_err(SpawnError::Fork)?;
         let keeper = Keeper { role, program, status, life, proc, sweep: Sweep::new(), null };
         Ok((keeper, KeeperLink::new(status_reader), our_life))
     }
-}
-
-fn cloexec_pipe() -> Result<(OwnedFd, OwnedFd), SpawnError> {
-    let above = |fd: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(fd, 3);
-    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(fork_error)?;
-    Ok((above(&reader).map_err(fork_error)?, above(&writer).map_err(fork_error)?))
 }
 
 fn fork_error(error: rustix::io::Errno) -> SpawnError {

@@ -11,6 +11,7 @@ pub(crate) mod fork;
 pub(crate) mod keeper;
 pub(crate) mod procfs;
 pub(crate) mod recorder;
+pub(crate) mod signals;
 pub(crate) mod sweep;
 pub(crate) mod wait;
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
@@ -56,7 +57,7 @@ pub(crate) struct Parts {
 pub struct Tree {
     parts: Parts,
     reins: Reins,
-    proc: ProcRoot,
+    proc: Arc<ProcRoot>,
     readiness: OwnedFd,
     ended: Option<Ended>,
 }
@@ -66,7 +67,7 @@ const ROOT: u64 = 1;
 const GROUP: u64 = 2;
 
 impl Tree {
-    pub(crate) fn assemble(parts: Parts, reins: Reins) -> io::Result<Self> {
+    pub(crate) fn assemble(parts: Parts, reins: Reins, proc: Arc<ProcRoot>) -> io::Result<Self> {
         let readiness = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if let Some(pidfd) = parts.root.pidfd() {
             epoll::add(&readiness, pidfd, epoll::EventData::new_u64(ROOT), epoll::EventFlags::IN)?;
@@ -77,7 +78,7 @@ impl Tree {
             let flags = epoll::EventFlags::PRI;
             epoll::add(&readiness, group.events(), epoll::EventData::new_u64(GROUP), flags)?;
         }
-        Ok(Self { parts, reins, proc: ProcRoot::open()?, readiness, ended: None })
+        Ok(Self { parts, reins, proc, readiness, ended: None })
     }
 
     /// Its name.
@@ -99,7 +100,7 @@ impl Tree {
             id: self.parts.id.clone(),
             containment: self.parts.containment,
             pid: self.parts.root.pid(),
-            start_time: self.parts.root.start_time(),
+            start_time: self.parts.root.start_time(&self.proc),
             boot: self.parts.boot.clone(),
             cgroup: if let Reins::Cgroup(group) = &self.reins { Some(group.inode()) } else { None },
         }
@@ -176,7 +177,7 @@ impl Tree {
             signal_group(&self.parts.root, Signal::KILL);
         }
         let known = self.parts.root.exit().is_some();
-        let exit = self.parts.root.poll()?;
+        let exit = self.parts.root.poll(&self.proc)?;
         // Where the last members end a moment after the root, its handle goes on waking us.
         let tells_of_the_end = matches!(self.reins, Reins::Cgroup(_) | Reins::Namespace);
         if !known

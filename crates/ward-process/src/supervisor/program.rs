@@ -12,6 +12,7 @@ use crate::order::set_variable;
 use crate::record::MARKER;
 use crate::sandbox::Prepared;
 use crate::sys::child::{CStringArray, Program};
+use crate::sys::fork::ChildStack;
 
 /// Everything that the child will need, in memory that exists before it does.
 pub(super) fn build(
@@ -42,6 +43,8 @@ pub(super) fn build(
         stdio,
         identity_maps: containment::identity_maps(launch.birth.namespaces),
         failure,
+        stack: ChildStack::new(),
+        ignored_signals: launch.ignored_signals,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Taking back what an earlier process spawned.
 
 use std::io;
+use std::sync::Arc;
 
 use super::Supervisor;
 use crate::cgroup::Cgroup;
@@ -51,7 +52,7 @@ impl Supervisor {
             return Err(gone());
         }
         let handle = |source: io::Error| ReattachError::Handle { id: record.id.clone(), source };
-        let root = Root::found(record.pid, record.start_time).map_err(handle)?;
+        let root = Root::found(record.pid, record.start_time, &self.proc).map_err(handle)?;
         let reins = match self.containment {
             Containment::Cgroup => Reins::Cgroup(self.reopen_group(record)?),
             Containment::PidNamespace => Reins::Namespace,
@@ -76,7 +77,7 @@ impl Supervisor {
             sandbox: None,
             limits: Vec::new(),
         };
-        let mut tree = Tree::assemble(parts, reins).map_err(handle)?;
+        let mut tree = Tree::assemble(parts, reins, Arc::clone(&self.proc)).map_err(handle)?;
         if tree.has_lost_its_keeper() {
             // Nothing would tell us of its end, so it is ended here and now.
             self.stop(&mut tree, Ladder::force()).map_err(|error| handle(io::Error::other(error)))?;
@@ -105,7 +106,6 @@ impl Supervisor {
     /// # Errors
     /// When `/proc` or the cgroup can't be read.
     pub fn find(&self, id: &TreeId) -> io::Result<Option<TreeRecord>> {
-        let proc = ProcRoot::open()?;
         let cgroup = match &self.groups {
             Some(groups) => match groups.open(&id.group_name()) {
                 Ok(group) => Some(group.inode()),
@@ -114,7 +114,7 @@ impl Supervisor {
             },
             None => None,
         };
-        let root = find_root(&proc, id)?;
+        let root = find_root(&self.proc, id)?;
         if root.is_none() && cgroup.is_none() {
             return Ok(None);
         }

@@ -10,8 +10,9 @@ use rustix::process::{Resource, Rlimit};
 use rustix::thread::{Gid, Uid};
 
 use super::confine::{self, Confinement};
-use super::fork::{Birth, Forked, fork, fork_to_execute, leave};
+use super::fork::{Birth, ChildStack, Forked, fork, fork_to_execute, leave};
 use super::last_error;
+use super::signals::IgnoredSignals;
 use crate::order::{Grouping, Identity};
 
 /// Exit code of a child that never became the program; shells use the same.
@@ -101,6 +102,8 @@ pub(crate) struct Program {
     pub(crate) identity_maps: Option<IdentityMaps>,
     /// Write end of the pipe that carries a [`Failure`], and closes by itself at `execve`.
     pub(crate) failure: OwnedFd,
+    pub(crate) stack: ChildStack,
+    pub(crate) ignored_signals: IgnoredSignals,
 }
 
 /// `argv` or `envp`: strings and the null-terminated array of pointers to them.
@@ -122,11 +125,25 @@ pub(crate) fn spawn(
     program: &Program,
     confinement: Option<&Confinement>,
 ) -> Result<Forked, Errno> {
-    let life = || begin(program, confinement);
+    fork_program(birth, program, confinement, begin)
+}
+
+/// Makes the program of a keeper, who has mapped its identity already.
+pub(crate) fn spawn_leader(program: &Program, confinement: Option<&Confinement>) -> Result<Forked, Errno> {
+    fork_program(Birth::default(), program, confinement, become_program)
+}
+
+fn fork_program(
+    birth: Birth<'_>,
+    program: &Program,
+    confinement: Option<&Confinement>,
+    life: fn(&Program, Option<&Confinement>) -> Infallible,
+) -> Result<Forked, Errno> {
+    let life = || life(program, confinement);
     // A change of identity, or of what a namespace means, would reach the memory we share.
     let may_share = program.identity.is_none() && birth.namespaces == 0 && confinement.is_none();
     // SAFETY: on its way to the program the child only makes system calls on what it was given.
-    unsafe { if may_share { fork_to_execute(birth, life) } else { fork(birth, life) } }
+    unsafe { if may_share { fork_to_execute(birth, &program.stack, life) } else { fork(birth, life) } }
 }
 
 fn begin(program: &Program, confinement: Option<&Confinement>) -> Infallible {
@@ -137,7 +154,7 @@ fn begin(program: &Program, confinement: Option<&Confinement>) -> Infallible {
 }
 
 /// Turns this child into the program, or tells the parent why not.
-pub(crate) fn become_program(program: &Program, confinement: Option<&Confinement>) -> Infallible {
+fn become_program(program: &Program, confinement: Option<&Confinement>) -> Infallible {
     let Err((step, errno)) = try_to_become(program, confinement);
     report_failure(program, step, errno)
 }
@@ -188,7 +205,7 @@ fn try_to_become(program: &Program, confinement: Option<&Confinement>) -> Result
     rustix::process::chdir(program.directory.as_c_str()).map_err(|e| (Step::Directory, e))?;
     rustix::thread::set_no_new_privs(true).map_err(|e| (Step::NoNewPrivileges, e))?;
     close_descriptors_on_exec().map_err(|e| (Step::Descriptors, e))?;
-    reset_signals();
+    program.ignored_signals.reset();
     if let Some(confinement) = confinement {
         confinement.enter().map_err(|(step, errno)| {
             let step = match step {
@@ -269,23 +286,5 @@ fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<(), Errno> 
     match unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } {
         0 => Ok(()),
         _ => Err(last_error()),
-    }
-}
-
-/// Default actions and an empty mask: nothing of the parent's handling leaks into the program.
-fn reset_signals() {
-    /// The kernel's `struct sigaction`: handler, flags, restorer, mask. All zero is the default action.
-    static DEFAULT: [u64; 4] = [0; 4];
-    const MASK_BYTES: usize = 8;
-    const HIGHEST: libc::c_int = 64;
-    // SAFETY: the kernel reads one structure. It is asked itself, since the C library refuses to touch
-    // the two signals that it keeps for its threads, which a careless ancestor may have ignored.
-    unsafe {
-        for signal in 1..=HIGHEST {
-            let none = std::ptr::null_mut::<u64>();
-            libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT.as_ptr(), none, MASK_BYTES);
-        }
-        let none = std::mem::zeroed::<libc::sigset_t>();
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
 }

@@ -1,5 +1,6 @@
 //! `clone3` used as a fork that also returns a pidfd and can be born in a cgroup or in namespaces.
 
+use std::cell::UnsafeCell;
 use std::convert::Infallible;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -44,6 +45,19 @@ pub(crate) unsafe fn fork(birth: Birth<'_>, life: impl FnOnce() -> Infallible) -
     unsafe { forked(result, pidfd) }.ok_or(error)
 }
 
+/// Where a child runs that borrows our memory. Made before it is needed, since the one who needs it
+/// may be a keeper, who may not allocate.
+pub(crate) struct ChildStack(Box<[UnsafeCell<u128>]>);
+
+impl ChildStack {
+    pub(crate) fn new() -> Self {
+        /// A few frames of our own, unoptimised.
+        const BYTES: usize = 32 * 1024;
+        // SAFETY: all zero is a valid value of an integer in a cell.
+        Self(unsafe { Box::new_zeroed_slice(BYTES / size_of::<u128>()).assume_init() })
+    }
+}
+
 /// The same for a child that soon executes another image: until then it borrows our memory and we
 /// wait, so that nothing has to be copied. As `posix_spawn` does, and about four times as fast as a
 /// copy.
@@ -54,10 +68,9 @@ pub(crate) unsafe fn fork(birth: Birth<'_>, life: impl FnOnce() -> Infallible) -
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
     birth: Birth<'_>,
+    stack: &ChildStack,
     life: F,
 ) -> Result<Forked, Errno> {
-    /// What the child needs is a few frames and a directory buffer.
-    const STACK_BYTES: usize = 64 * 1024;
     extern "C" fn enter<F: FnOnce() -> Infallible>(life: *mut Option<F>) -> Infallible {
         // SAFETY: the parent waits and holds the closure for us.
         let life = unsafe { (*life).take() };
@@ -65,16 +78,15 @@ pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
     }
     let mut pidfd: RawFd = -1;
     let mut arguments = CloneArguments::new(birth, &mut pidfd);
-    let mut stack = vec![0_u128; STACK_BYTES / size_of::<u128>()];
     arguments.flags |= u64::from((libc::CLONE_VM | libc::CLONE_VFORK).cast_unsigned());
-    arguments.stack = stack.as_mut_ptr().addr() as u64;
-    arguments.stack_size = STACK_BYTES as u64;
+    arguments.stack = stack.0.as_ptr().addr() as u64;
+    arguments.stack_size = size_of_val(&*stack.0) as u64;
     let mut life = Some(life);
     let before = block_every_signal();
     let result: i64;
-    // SAFETY: clone3 gets a valid structure and a stack of its own for the child, aligned to 16 bytes,
-    // that lives until the child has left our memory, because CLONE_VFORK makes us wait for that. The
-    // child calls `enter`, which never returns, and touches no frame of ours.
+    // SAFETY: clone3 gets a valid structure and a stack of its own for the child, aligned to 16 bytes
+    // and made of cells, that lives until the child has left our memory, because CLONE_VFORK makes us
+    // wait for that. The child calls `enter`, which never returns, and touches no frame of ours.
     unsafe {
         std::arch::asm!(
             "syscall",
@@ -108,6 +120,7 @@ pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
     birth: Birth<'_>,
+    _stack: &ChildStack,
     life: F,
 ) -> Result<Forked, Errno> {
     // SAFETY: the caller's promise is passed on.

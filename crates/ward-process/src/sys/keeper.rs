@@ -10,6 +10,7 @@
 use std::convert::Infallible;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -41,7 +42,7 @@ pub(crate) struct Keeper {
     pub(crate) status: OwnedFd,
     /// Its other end is held by the supervisor; end of file means that the supervisor has gone.
     pub(crate) life: Option<OwnedFd>,
-    pub(crate) proc: ProcRoot,
+    pub(crate) proc: Arc<ProcRoot>,
     pub(crate) sweep: Sweep,
     pub(crate) null: [OwnedFd; 3],
 }
@@ -65,9 +66,7 @@ fn keep(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallible {
         Err(errno) => return child::report_failure(&keeper.program, Step::Keeper, errno),
     };
     let program = &keeper.program;
-    // SAFETY: `become_program` only makes system calls on what `program` holds.
-    let forked = unsafe { fork(Birth::default(), || child::become_program(program, confinement)) };
-    let leader = match forked {
+    let leader = match child::spawn_leader(program, confinement) {
         Ok(forked) => forked,
         Err(errno) => return child::report_failure(program, Step::Keeper, errno),
     };
@@ -129,7 +128,7 @@ fn retire(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
     child::close_all_but(&mut [
         signals.as_raw_fd(),
         keeper.status.as_raw_fd(),
-        keeper.proc.as_fd().as_raw_fd(),
+        keeper.proc.as_ref().as_fd().as_raw_fd(),
         kill,
         life,
     ])

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
 /// A handle on `/proc`, opened before it is needed.
+#[derive(Debug)]
 pub(crate) struct ProcRoot(OwnedFd);
 
 /// What `/proc/PID/stat` says.

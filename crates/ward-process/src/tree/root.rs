@@ -1,5 +1,6 @@
 //! The process at the root of a tree: a child of ours, or one found again.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -15,7 +16,8 @@ use crate::sys::wait::{Reaped, reap};
 /// A process held by its pidfd.
 pub(crate) struct Root {
     pid: i32,
-    start_time: u64,
+    /// Read when it is first asked for, at the latest before the number is free again.
+    start_time: Cell<Option<u64>>,
     state: State,
 }
 
@@ -26,35 +28,38 @@ enum State {
 
 impl Root {
     /// A child that we have just made.
-    pub(crate) fn child(forked: Forked) -> io::Result<Self> {
+    pub(crate) fn child(forked: Forked) -> Self {
         let pid = forked.pid.as_raw_nonzero().get();
-        // A zombie still has its start time, and only we can reap it.
-        let start_time = ProcRoot::open()?.stat(pid)?.start_time;
-        Ok(Self { pid, start_time, state: State::Held(forked.pidfd) })
+        Self { pid, start_time: Cell::new(None), state: State::Held(forked.pidfd) }
     }
 
     /// One that was started earlier, if it is still the same.
-    pub(crate) fn found(pid: i32, start_time: u64) -> io::Result<Self> {
+    pub(crate) fn found(pid: i32, start_time: u64, proc: &ProcRoot) -> io::Result<Self> {
         let ended = State::Ended(None, Exit::Unknown, Usage::default());
         let state = match pidfd_of(pid) {
             Err(Errno::SRCH) => ended,
             Err(error) => return Err(error.into()),
             // Looked at after the number was pinned: what we read is of the process that we hold.
-            Ok(pidfd) => match ProcRoot::open()?.stat(pid) {
+            Ok(pidfd) => match proc.stat(pid) {
                 Ok(stat) if stat.start_time == start_time && stat.is_alive() => State::Held(pidfd),
                 Ok(_) | Err(Errno::NOENT | Errno::SRCH) => ended,
                 Err(error) => return Err(error.into()),
             },
         };
-        Ok(Self { pid, start_time, state })
+        Ok(Self { pid, start_time: Cell::new(Some(start_time)), state })
     }
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
 
-    pub(crate) fn start_time(&self) -> u64 {
-        self.start_time
+    pub(crate) fn start_time(&self, proc: &ProcRoot) -> u64 {
+        if self.start_time.get().is_none() {
+            // Not reaped yet, so the number is still its own, and even a zombie has a start time.
+            self.start_time.set(proc.stat(self.pid).ok().map(|stat| stat.start_time));
+        }
+        // No process has started at boot: a record with 0 fits none.
+        self.start_time.get().unwrap_or(0)
     }
 
     pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
@@ -83,8 +88,11 @@ impl Root {
     }
 
     /// Reaps it if it has ended.
-    pub(crate) fn poll(&mut self) -> Result<Option<(Exit, Usage)>, Errno> {
+    pub(crate) fn poll(&mut self, proc: &ProcRoot) -> Result<Option<(Exit, Usage)>, Errno> {
         let State::Held(pidfd) = &self.state else { return Ok(self.exit()) };
+        if self.is_waiting_to_be_reaped() {
+            self.start_time(proc);
+        }
         let (exit, usage) = match reap(pidfd.as_fd())? {
             Reaped::Ended(exit, usage) => (exit, usage),
             Reaped::NotOurs if self.is_waiting_to_be_reaped() => (Exit::Unknown, Usage::default()),
