@@ -1,0 +1,365 @@
+//! What the parents have decided, checked and complete: no text, no defaults left to fill in.
+//!
+//! A `Policy` is made by `shepherd-config` from a file, or by hand in a test. [`Policy::new`] is the only way in,
+//! so that every reference in it leads somewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use shepherd_api::{EntryKind, Severity};
+use shepherd_util::{BudgetId, EntryId, ProfileId};
+
+mod calendar;
+mod quota;
+
+pub use calendar::{Availability, Day, DayRule, Exception, MinuteOfDay, Modes, TimeWindow, Weekdays};
+pub use quota::{DailyQuota, WeekdayAmounts};
+
+/// A mode of the household: school, holiday, grandparents.
+pub type ModeName = String;
+
+/// The whole policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Policy {
+    rules: Rules,
+    index: BTreeMap<EntryId, usize>,
+}
+
+/// What a policy is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rules {
+    /// The zone in which windows are meant; `None` is the system's.
+    pub zone: Option<TimeZone>,
+    /// Whose time is counted. At least one.
+    pub profiles: BTreeMap<ProfileId, Profile>,
+    /// What can be launched, in the order in which it is shown.
+    pub entries: Vec<Entry>,
+    /// Quotas that entries share.
+    pub budgets: BTreeMap<BudgetId, Budget>,
+    /// The modes of the household.
+    pub modes: Modes,
+    /// Days on which the week does not apply. Of several for a day the last one wins.
+    pub exceptions: Vec<Exception>,
+    /// A break after so much time in a row.
+    pub breaks: Option<BreakRule>,
+    /// How far a grant can go.
+    pub ceilings: Ceilings,
+    /// Whether a suspended hour costs anything.
+    pub suspended_time: SuspendedTime,
+    /// What a new policy does to a session that runs.
+    pub on_reload: OnReload,
+    /// Media libraries: what their entries show.
+    pub libraries: BTreeMap<String, Library>,
+    /// How long a program may take to start.
+    pub launch_timeout: Duration,
+    /// How long a program may take to end after it was asked to.
+    pub stop_grace: Duration,
+    /// How far behind the latest time ever seen the clock may be.
+    pub clock_tolerance: Duration,
+}
+
+impl Default for Rules {
+    /// No entries; one profile; the defaults that the documentation names.
+    fn default() -> Self {
+        Self {
+            zone: None,
+            profiles: BTreeMap::from([(ProfileId::default(), Profile { label: "default".to_owned() })]),
+            entries: Vec::new(),
+            budgets: BTreeMap::new(),
+            modes: Modes::default(),
+            exceptions: Vec::new(),
+            breaks: None,
+            ceilings: Ceilings::default(),
+            suspended_time: SuspendedTime::Free,
+            on_reload: OnReload::KeepPlan,
+            libraries: BTreeMap::new(),
+            launch_timeout: Duration::from_secs(30),
+            stop_grace: Duration::from_secs(10),
+            clock_tolerance: Duration::from_secs(10 * 60),
+        }
+    }
+}
+
+/// Someone whose time is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    /// For people.
+    pub label: String,
+}
+
+/// A whitelisted launchable unit (S2.1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Stable name.
+    pub entry_id: EntryId,
+    /// For people.
+    pub label: String,
+    /// Opaque; the shell interprets it.
+    pub icon_ref: Option<String>,
+    /// What it takes to start it.
+    pub kind: EntryKind,
+    /// Who may launch it; `None` is everyone.
+    pub profiles: Option<BTreeSet<ProfileId>>,
+    /// When it may run.
+    pub availability: Availability,
+    /// For how long.
+    pub limits: LimitsPolicy,
+    /// When to warn.
+    pub warnings: WarningPolicy,
+    /// Switched off.
+    pub disabled: Option<Disabled>,
+    /// Budgets it draws on.
+    pub budgets: Vec<BudgetId>,
+    /// Whether its time counts against quotas and budgets. It is recorded in any case.
+    pub cost: Cost,
+    /// Time that its use adds to a budget.
+    pub earns: Option<Earning>,
+    /// What has to be done first.
+    pub unlock: Option<Unlock>,
+}
+
+/// Why an entry is switched off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disabled {
+    /// For people.
+    pub reason: Option<String>,
+}
+
+/// Whether time counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Against every quota that applies.
+    Counts,
+    /// Learning is free: recorded, but against nothing.
+    Free,
+}
+
+/// How long an entry may run (S2.4).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitsPolicy {
+    /// One run; `None` is without limit.
+    pub max_run: Option<Duration>,
+    /// A day.
+    pub daily_quota: DailyQuota,
+    /// A week, from Monday.
+    pub weekly_quota: Option<Duration>,
+    /// A pause after each run.
+    pub cooldown_after_run: Duration,
+}
+
+/// When to warn (S2.5): thresholds before the end, the longest first, none twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WarningPolicy(Vec<Warning>);
+
+impl WarningPolicy {
+    /// Puts them in order; of two for the same moment the louder stays.
+    #[must_use]
+    pub fn new(mut warnings: Vec<Warning>) -> Self {
+        warnings.sort_by_key(|warning| (std::cmp::Reverse(warning.before), std::cmp::Reverse(warning.severity)));
+        warnings.dedup_by_key(|warning| warning.before);
+        Self(warnings)
+    }
+
+    /// The longest before the end comes first.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.0
+    }
+}
+
+/// One warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// So long before the end.
+    pub before: Duration,
+    /// How loud.
+    pub severity: Severity,
+    /// What to say; `{remaining}`, `{label}` and `{profile}` are filled in. `None` is our own sentence.
+    pub message_template: Option<String>,
+}
+
+/// A quota that several entries share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// For people.
+    pub label: String,
+    /// A day.
+    pub daily: DailyQuota,
+    /// A week, from Monday.
+    pub weekly: Option<Duration>,
+}
+
+/// Time that the use of one entry adds to a budget: so much earned for so much used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earning {
+    /// Which budget grows, for the day.
+    pub budget: BudgetId,
+    /// For so much use …
+    pub for_each: Duration,
+    /// … so much is earned.
+    pub earned: Duration,
+    /// At most so much a day.
+    pub ceiling: Duration,
+}
+
+/// What has to be done on a day before an entry opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlock {
+    /// Which entry has to be used first.
+    pub entry_id: EntryId,
+    /// For how long.
+    pub at_least: Duration,
+}
+
+/// A break after so much time in a row, across entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BreakRule {
+    /// After so much.
+    pub after: Duration,
+    /// For so long.
+    pub length: Duration,
+}
+
+/// How far grants can go (S2.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ceilings {
+    /// Extra time on one day, all grants together; `None` is without limit.
+    pub extra_per_day: Option<Duration>,
+    /// No window is stretched beyond this time of day.
+    pub open_until: Option<MinuteOfDay>,
+}
+
+/// Whether a suspended hour costs run time and quota (S4.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SuspendedTime {
+    /// It does not.
+    Free,
+    /// It does.
+    Counts,
+}
+
+/// What a new policy does to a session that runs (S7.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnReload {
+    /// Nothing: it keeps its plan.
+    KeepPlan,
+    /// Its end is worked out anew, and never comes later than planned.
+    Replan,
+}
+
+/// What the media entries of a library show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// Files and folders.
+    pub paths: Vec<String>,
+    /// What plays them; `None` is the default player.
+    pub player: Option<String>,
+}
+
+/// Why rules are no policy. `shepherd-config` finds these first, with their place in the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// Two entries of one name.
+    #[error("entry `{0}` is defined twice")]
+    DuplicateEntry(EntryId),
+    /// A policy is for somebody.
+    #[error("there is no profile")]
+    NoProfile,
+    /// A budget that is not there.
+    #[error("entry `{entry}` names budget `{budget}`, which does not exist")]
+    UnknownBudget {
+        /// Whose.
+        entry: EntryId,
+        /// Which.
+        budget: BudgetId,
+    },
+    /// A profile that is not there.
+    #[error("entry `{entry}` names profile `{profile}`, which does not exist")]
+    UnknownProfile {
+        /// Whose.
+        entry: EntryId,
+        /// Which.
+        profile: ProfileId,
+    },
+    /// An entry that is not there.
+    #[error("entry `{entry}` is unlocked by `{other}`, which does not exist")]
+    UnknownEntry {
+        /// Whose.
+        entry: EntryId,
+        /// Which.
+        other: EntryId,
+    },
+    /// A rate without a denominator.
+    #[error("entry `{0}` earns for no time at all")]
+    EarnsForNothing(EntryId),
+}
+
+impl Policy {
+    /// Checks that every reference leads somewhere.
+    ///
+    /// # Errors
+    /// With the first that does not.
+    pub fn new(rules: Rules) -> Result<Self, PolicyError> {
+        if rules.profiles.is_empty() {
+            return Err(PolicyError::NoProfile);
+        }
+        let mut index = BTreeMap::new();
+        for (position, entry) in rules.entries.iter().enumerate() {
+            if index.insert(entry.entry_id.clone(), position).is_some() {
+                return Err(PolicyError::DuplicateEntry(entry.entry_id.clone()));
+            }
+        }
+        let policy = Self { rules, index };
+        policy.rules.entries.iter().try_for_each(|entry| policy.check(entry))?;
+        Ok(policy)
+    }
+
+    fn check(&self, entry: &Entry) -> Result<(), PolicyError> {
+        let of = || entry.entry_id.clone();
+        let earned = entry.earns.iter().map(|earning| &earning.budget);
+        for budget in entry.budgets.iter().chain(earned) {
+            if !self.rules.budgets.contains_key(budget) {
+                return Err(PolicyError::UnknownBudget { entry: of(), budget: budget.clone() });
+            }
+        }
+        for profile in entry.profiles.iter().flatten() {
+            if !self.rules.profiles.contains_key(profile) {
+                return Err(PolicyError::UnknownProfile { entry: of(), profile: profile.clone() });
+            }
+        }
+        if let Some(unlock) = &entry.unlock
+            && !self.index.contains_key(&unlock.entry_id)
+        {
+            return Err(PolicyError::UnknownEntry { entry: of(), other: unlock.entry_id.clone() });
+        }
+        if entry.earns.as_ref().is_some_and(|earning| earning.for_each.is_zero()) {
+            return Err(PolicyError::EarnsForNothing(of()));
+        }
+        Ok(())
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The entries, in the order in which they are shown.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.rules.entries
+    }
+
+    /// One entry.
+    #[must_use]
+    pub fn entry(&self, entry_id: &EntryId) -> Option<&Entry> {
+        self.rules.entries.get(*self.index.get(entry_id)?)
+    }
+
+    /// The profile of whoever names none: the first.
+    #[must_use]
+    pub fn default_profile(&self) -> ProfileId {
+        self.rules.profiles.keys().next().cloned().unwrap_or_default()
+    }
+}

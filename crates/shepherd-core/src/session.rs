@@ -1,0 +1,130 @@
+//! A session: its plan, and what has to be remembered of it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use shepherd_api::{EndReason, Severity};
+use shepherd_util::{BootId, Deadline, EntryId, MonotonicInstant, ProfileId, SessionId};
+
+use crate::policy::Entry;
+
+/// What to do at launch, when to warn, when and how to expire (S3.4). Worked out once, at launch.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "an approved launch has to be carried out or reported as failed"]
+pub struct SessionPlan {
+    /// Its name.
+    pub session_id: SessionId,
+    /// Of which entry.
+    pub entry_id: EntryId,
+    /// The entry as the policy had it.
+    pub entry: Entry,
+    /// Whose time it is.
+    pub profile: ProfileId,
+    /// When it was approved.
+    pub started_at: Timestamp,
+    /// When it ends, if the machine stays awake; `None` is without end.
+    pub deadline: Option<MonotonicInstant>,
+    /// The warnings, in the order in which they come.
+    pub warnings: Vec<ScheduledWarning>,
+    /// How long the program may take to end after it was asked to.
+    pub stop_grace: Duration,
+}
+
+/// A warning that will be given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledWarning {
+    /// So long before the end.
+    pub before: Duration,
+    /// How loud.
+    pub severity: Severity,
+    /// What will be said.
+    pub message_template: Option<String>,
+}
+
+/// The two ends of a session; the earlier wins (S4.4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ends {
+    /// When run time or a quota is used up.
+    pub run: Option<Deadline>,
+    /// When the window closes.
+    pub window: Option<Deadline>,
+}
+
+impl Ends {
+    /// The one that comes first if the machine stays awake.
+    #[must_use]
+    pub fn first(&self, now: MonotonicInstant) -> Option<Deadline> {
+        match (self.run, self.window) {
+            (Some(run), Some(window)) => Some(run.earlier(window, now)),
+            (run, window) => run.or(window),
+        }
+    }
+
+    /// What is left; `None` is without end.
+    #[must_use]
+    pub fn remaining(&self, now: MonotonicInstant) -> Option<Duration> {
+        self.first(now).map(|deadline| deadline.remaining(now))
+    }
+
+    /// Whether either has come.
+    #[must_use]
+    pub fn is_due(&self, now: MonotonicInstant) -> bool {
+        [self.run, self.window].into_iter().flatten().any(|deadline| deadline.is_due(now))
+    }
+}
+
+/// What is remembered of a session, so that a restarted daemon goes on with it (S9.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Its name.
+    pub session_id: SessionId,
+    /// Of which entry.
+    pub entry_id: EntryId,
+    /// What it is called.
+    pub label: String,
+    /// Whose time it is.
+    pub profile: ProfileId,
+    /// When it was approved, by the wall clock.
+    pub started_at: Timestamp,
+    /// The boot whose clock the rest is on.
+    pub boot: BootId,
+    /// When it was approved.
+    pub started: MonotonicInstant,
+    /// When it ends.
+    pub ends: Ends,
+    /// Warnings that are still to come, in order.
+    pub warnings: Vec<ScheduledWarning>,
+    /// Thresholds of the warnings that were given, so that none comes twice even if the end moves.
+    pub given: Vec<Duration>,
+    /// Up to here its time has been charged.
+    pub charged_to: MonotonicInstant,
+    /// The wall clock at that moment.
+    pub charged_to_wall: Timestamp,
+    /// How much it has been charged with.
+    pub charged: Duration,
+    /// What the host needs to find the program again; `None` while it is being launched.
+    pub host_session_handle: Option<String>,
+    /// Where it is.
+    pub stage: Stage,
+    /// How long the program may take to end after it was asked to.
+    pub stop_grace: Duration,
+    /// Counters besides the entry's own that its time is charged to.
+    pub budgets: Vec<shepherd_util::BudgetId>,
+    /// Whether its time counts against quotas.
+    pub free: bool,
+    /// The pause after it.
+    pub cooldown: Duration,
+}
+
+/// Where a session is (S3.6). `Ended` is not here: an ended session is no longer remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Approved; the program is being started.
+    Launching,
+    /// The program runs.
+    Running,
+    /// The program is being ended, for this reason.
+    Expiring(EndReason),
+}

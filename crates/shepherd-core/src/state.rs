@@ -1,0 +1,120 @@
+//! What outlives the daemon: the engine is made from it, and says what has to be written of it.
+//!
+//! The engine keeps all of this in memory and never asks the store. Every change leaves it as a [`StoreWrite`];
+//! whoever runs the engine makes the writes durable *before* acting on what the engine said.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use shepherd_api::AuditEvent;
+use shepherd_util::{BootInstant, BudgetId, EntryId, ProfileId};
+
+use crate::grant::{Grant, TimeRequest};
+use crate::policy::{Day, ModeName};
+use crate::session::SessionRecord;
+
+/// What use is counted under.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// One entry.
+    Entry(EntryId),
+    /// A budget.
+    Budget(BudgetId),
+}
+
+/// Use of a counter by a profile on a day.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct UsageKey {
+    /// Whose.
+    pub profile: ProfileId,
+    /// Of what.
+    pub counter: Counter,
+    /// On which accounting day.
+    pub day: Day,
+}
+
+/// A moment that neither a wall-clock change nor a reboot brings nearer: on the clock of its boot while that lasts,
+/// on the wall clock after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Until {
+    /// By the wall clock.
+    pub wall: Timestamp,
+    /// By the clock of the boot in which it was set.
+    pub boot: BootInstant,
+}
+
+/// Everything that the store holds for the engine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StoredState {
+    /// Use by key.
+    pub usage: BTreeMap<UsageKey, Duration>,
+    /// Pauses after a run.
+    pub cooldowns: BTreeMap<(ProfileId, EntryId), Until>,
+    /// The rest.
+    pub snapshot: Snapshot,
+}
+
+/// The rest of what outlives the daemon: small, and written as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Snapshot {
+    /// The session, if there is one.
+    pub session: Option<SessionRecord>,
+    /// What is known of the clock.
+    pub clock: ClockRecord,
+    /// The mode that somebody chose; `None` lets the calendar decide.
+    pub mode: Option<ModeName>,
+    /// Extra time and longer windows, until they lapse.
+    pub grants: Vec<Grant>,
+    /// What children asked for.
+    pub requests: Vec<TimeRequest>,
+    /// Time in a row, by profile.
+    pub streaks: BTreeMap<ProfileId, Streak>,
+}
+
+/// What is known of the clock (S4.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClockRecord {
+    /// The latest time ever seen.
+    pub latest_seen: Option<Timestamp>,
+    /// The day that use is charged to; it never goes back by itself.
+    pub accounting_day: Option<Day>,
+}
+
+/// Time in a row, for the rule about breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Streak {
+    /// How much.
+    pub played: Duration,
+    /// When the break that ends it would be over, counted from the last end of a session.
+    pub rested: Until,
+}
+
+/// One durable change. Those of one step belong together: all or none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StoreWrite {
+    /// More use.
+    AddUsage {
+        /// Under which key.
+        key: UsageKey,
+        /// How much more.
+        amount: Duration,
+    },
+    /// A pause after a run.
+    SetCooldown {
+        /// Whose.
+        profile: ProfileId,
+        /// Of which entry.
+        entry_id: EntryId,
+        /// Until when.
+        until: Until,
+    },
+    /// The rest, as a whole.
+    SaveSnapshot(Box<Snapshot>),
+    /// A line for the audit log.
+    AppendAudit(Box<AuditEvent>),
+}
