@@ -177,7 +177,7 @@ fn copy_above_stdio(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// The same descriptor where it lies high enough, which it nearly always does.
-fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() >= ABOVE_STDIO { Ok(fd) } else { copy_above_stdio(fd.as_fd()) }
 }
 

@@ -9,6 +9,8 @@ use super::{Network, Sandbox, Temporary};
 use crate::containment::user_namespace_flag;
 use crate::sys::confine;
 
+const PERMIT_NAMESPACES: &str = "permit user namespaces (user.max_user_namespaces, AppArmor), or run as root";
+
 /// Facts about the kernel that can't change while this process lives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Host {
@@ -58,16 +60,18 @@ impl Host {
             Ok(abi) => abi,
             Err(errno) => return no_landlock(errno),
         };
-        let by = format!("Landlock ABI {abi}");
-        let (gap, cure) = match abi {
-            3.. => return Part::InForce { by },
-            2 => ("files outside can be cut to length zero", "needs Linux 6.2 or newer"),
-            _ => (
-                "files outside can be cut to length zero, inside none can be moved",
-                "needs Linux 6.2 or newer",
-            ),
-        };
-        Part::Partial { by, gap: gap.into(), cure: cure.into() }
+        // Without the right to move files none can be moved to another folder: a nuisance, no gap.
+        let moves = if abi == 1 { ", which moves no file to another folder" } else { "" };
+        let by = format!("Landlock ABI {abi}{moves}");
+        match (abi, self.read_only_mounts) {
+            (3.., _) => Part::InForce { by },
+            (_, Ok(())) => Part::InForce { by: format!("{by}, read-only mounts") },
+            (_, Err(_)) => Part::Partial {
+                by,
+                gap: "files outside can be cut to length zero".into(),
+                cure: format!("needs Linux 6.2 or newer, or a mount namespace: {PERMIT_NAMESPACES}"),
+            },
+        }
     }
 
     fn metadata(&self) -> Part {
@@ -75,7 +79,7 @@ impl Host {
             Ok(()) => Part::InForce { by: "read-only mounts".into() },
             Err(errno) => Part::Missing {
                 why: format!("`chmod` and `touch` reach all files of the user (no mount namespace: {errno})"),
-                cure: "permit user namespaces (user.max_user_namespaces, AppArmor), or run as root".into(),
+                cure: PERMIT_NAMESPACES.into(),
             },
         }
     }
@@ -123,11 +127,13 @@ impl Host {
     fn signals(&self) -> Part {
         match self.landlock {
             Ok(abi @ 6..) => Part::InForce { by: format!("Landlock ABI {abi}") },
-            Ok(abi) => Part::Missing {
-                why: format!("Landlock ABI {abi} does not know signals"),
-                cure: "needs Linux 6.12 or newer".into(),
+            // Seccomp can't help: a filter does not know whose process a number is.
+            Ok(_) | Err(_) => Part::Partial {
+                by: "users are kept apart".into(),
+                gap: "other processes of the same user can be signalled, the supervisor among them".into(),
+                cure: "needs Linux 6.12 or newer, a PID namespace as containment, or a user of its own"
+                    .into(),
             },
-            Err(errno) => no_landlock(errno),
         }
     }
 }
@@ -136,7 +142,7 @@ fn no_landlock(errno: Errno) -> Part {
     let (why, cure) = match errno {
         Errno::OPNOTSUPP => ("Landlock is switched off", "add landlock to the kernel's lsm= list and reboot"),
         Errno::NOSYS => {
-            ("this kernel has no Landlock", "needs Linux 6.12 or newer with CONFIG_SECURITY_LANDLOCK")
+            ("this kernel has no Landlock", "needs Linux 5.19 or newer with CONFIG_SECURITY_LANDLOCK")
         }
         _ => ("Landlock is not permitted here", "allow its system calls in the container we run in"),
     };
@@ -179,15 +185,40 @@ mod tests {
 
     #[test]
     fn an_older_kernel_says_what_it_lacks_and_what_brings_it() {
-        let host = Host { landlock: Ok(5), ..EVERYTHING };
-        let report = host.report(&everything());
+        let report = Host { landlock: Ok(5), ..EVERYTHING }.report(&everything());
         assert!(report.filesystem.holds());
         assert_eq!(
             report.signals.to_string(),
-            "missing: Landlock ABI 5 does not know signals; needs Linux 6.12 or newer"
+            "in part (users are kept apart): other processes of the same user can be signalled, the \
+             supervisor among them; needs Linux 6.12 or newer, a PID namespace as containment, or a user \
+             of its own"
         );
-        let host = Host { landlock: Ok(2), ..EVERYTHING };
-        assert!(matches!(host.report(&everything()).filesystem, Part::Partial { .. }));
+        assert_eq!(report.lacking(Strictness::Everything), ["signals"]);
+    }
+
+    #[test]
+    fn stock_kernels_of_debian_12_and_ubuntu_24_04_give_the_essentials() {
+        let debian = Host { landlock: Ok(2), ..EVERYTHING };
+        // AppArmor takes all capabilities from a user namespace there.
+        let no = Err(Errno::ACCESS);
+        let ubuntu = Host { landlock: Ok(4), network_namespace: no, read_only_mounts: no, ..EVERYTHING };
+        for host in [debian, ubuntu] {
+            let report = host.report(&everything());
+            assert!(everything().accept(report.clone()).is_ok(), "{report}");
+            assert!(!report.is_complete());
+        }
+    }
+
+    #[test]
+    fn an_old_landlock_needs_read_only_mounts_against_cutting_files_off() {
+        let report = |abi, read_only_mounts| {
+            Host { landlock: Ok(abi), read_only_mounts, ..EVERYTHING }.report(&everything()).filesystem
+        };
+        for abi in [1, 2] {
+            assert!(report(abi, Ok(())).holds());
+            assert!(matches!(report(abi, Err(Errno::PERM)), Part::Partial { .. }));
+        }
+        assert!(report(3, Err(Errno::PERM)).holds());
     }
 
     #[test]
@@ -226,10 +257,21 @@ mod tests {
     fn a_missing_part_is_refused_or_reported_as_ordered() {
         let host = Host { seccomp: Err(Errno::INVAL), ..EVERYTHING };
         let strict = everything();
-        let refused = strict.accept(host.report(&strict));
-        assert!(matches!(refused, Err(SandboxError::Incomplete(report)) if !report.syscalls.holds()));
+        let error = strict.accept(host.report(&strict)).unwrap_err();
+        let sentence = "this machine can't enforce these parts of the sandbox: network, syscalls";
+        assert_eq!(error.to_string(), sentence);
+        assert!(matches!(error, SandboxError::Incomplete { report, .. } if !report.syscalls.holds()));
         let lenient = Sandbox { strictness: Strictness::BestEffort, ..everything() };
         assert_eq!(lenient.accept(host.report(&lenient)).unwrap(), host.report(&lenient));
         assert!(strict.accept(EVERYTHING.report(&strict)).is_ok());
+    }
+
+    #[test]
+    fn only_the_strictest_order_insists_on_signals_and_metadata() {
+        let host = Host { landlock: Ok(5), read_only_mounts: Err(Errno::PERM), ..EVERYTHING };
+        assert!(everything().accept(host.report(&everything())).is_ok());
+        let strictest = Sandbox { strictness: Strictness::Everything, ..everything() };
+        let error = strictest.accept(host.report(&strictest)).unwrap_err();
+        assert!(error.to_string().ends_with(": metadata, signals"), "{error}");
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::Strictness;
+
 /// One part of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -89,7 +91,20 @@ impl SandboxReport {
     /// Whether every part that was asked for is enforced without a gap.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.parts().iter().all(|(_, part)| part.holds())
+        self.lacking(Strictness::Everything).is_empty()
+    }
+
+    /// The names of the parts that this strictness demands and that are not enforced.
+    pub(super) fn lacking(&self, strictness: Strictness) -> Vec<&'static str> {
+        let demanded = |part: &Part| match strictness {
+            Strictness::Everything => true,
+            Strictness::Essentials => {
+                !std::ptr::eq(part, &raw const self.metadata) && !std::ptr::eq(part, &raw const self.signals)
+            }
+            Strictness::BestEffort => false,
+        };
+        let parts = self.parts().into_iter();
+        parts.filter(|(_, part)| demanded(part) && !part.holds()).map(|(name, _)| name).collect()
     }
 }
 
@@ -145,5 +160,13 @@ mod tests {
         assert!(!report.is_complete());
         report.signals = Part::NotAsked;
         assert!(report.is_complete());
+    }
+
+    #[test]
+    fn each_strictness_demands_its_parts() {
+        let report = report();
+        assert_eq!(report.lacking(Strictness::Everything), ["syscalls", "signals"]);
+        assert_eq!(report.lacking(Strictness::Essentials), ["syscalls"]);
+        assert_eq!(report.lacking(Strictness::BestEffort), [""; 0]);
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, Scope, make_bitflags,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -28,12 +28,13 @@ const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
 pub(super) fn build(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Option<OwnedFd>, SandboxError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(NEWEST_KNOWN))?
-        .scope(Scope::from_all(NEWEST_KNOWN))?;
+        .handle_access(AccessFs::from_all(NEWEST_KNOWN))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST_KNOWN)))
+        .map_err(refused)?;
     if sandbox.network == Network::Off {
-        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_KNOWN))?;
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_KNOWN)).map_err(refused)?;
     }
-    let mut rules = ruleset.create()?;
+    let mut rules = ruleset.create().map_err(refused)?;
     for (trees, rights) in [(&sandbox.read, READ), (&sandbox.execute, EXECUTE), (&sandbox.write, WRITE)] {
         for tree in trees {
             rules = allow(rules, tree, rights)?;
@@ -58,5 +59,9 @@ fn allow(
         FileType::Directory => rights,
         _ => rights & AccessFs::from_file(NEWEST_KNOWN),
     };
-    Ok(rules.add_rule(PathBeneath::new(handle, rights))?)
+    rules.add_rule(PathBeneath::new(handle, rights)).map_err(refused)
+}
+
+fn refused(error: RulesetError) -> SandboxError {
+    SandboxError::Rules(Box::new(error))
 }

@@ -17,9 +17,9 @@ const EXECUTE: &[&str] = &[
 ];
 
 /// What programs look up and what holds no secret. `/etc` as a whole is not here: it holds the
-/// password hashes, private keys (`/etc/ssl/private`) and the tokens of services. Neither are the
-/// names of the people on this machine (`/etc/passwd`), nor `/proc/<pid>`, which shows the command
-/// lines of all programs; a rule for `/proc/self` would name the preparing process for ever.
+/// password hashes (`/etc/shadow`), private keys (`/etc/ssl/private`) and the tokens of services.
+/// Neither is `/proc/<pid>`, which shows the command lines of all programs; a rule for `/proc/self`
+/// would name the preparing process for ever.
 const READ: &[&str] = &[
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -30,6 +30,7 @@ const READ: &[&str] = &[
     "/etc/gai.conf",
     "/etc/gitattributes",
     "/etc/gitconfig",
+    "/etc/group",
     "/etc/host.conf",
     "/etc/hosts",
     "/etc/inputrc",
@@ -45,6 +46,7 @@ const READ: &[&str] = &[
     "/etc/mime.types",
     "/etc/nsswitch.conf",
     "/etc/os-release",
+    "/etc/passwd",
     "/etc/perl",
     "/etc/pki/ca-trust/extracted",
     "/etc/pki/tls/certs",

@@ -3,16 +3,21 @@
 use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawDir, Uid};
 use rustix::io::Errno;
 
 use super::SandboxError;
 
-/// Names tried before giving up. More than one is in use only after a crash and a reused pid.
+/// What the names of all these folders begin with.
+const PREFIX: &str = "ward-";
+
+/// Names tried before giving up. They change by the nanosecond, so that the first is nearly always
+/// free.
 const NAMES_TRIED: u64 = 1_000;
 
 /// Passes over the folder before giving up. One is enough unless somebody still writes into it.
@@ -21,7 +26,7 @@ const PASSES: usize = 8;
 /// Space for directory entries; at least one of the longest name fits.
 const ENTRIES_BUFFER_BYTES: usize = 8 * 1024;
 
-/// A folder of mode 0700 that is removed when dropped.
+/// A folder of mode 0700. It outlives this handle, because the program that uses it may.
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
     path: PathBuf,
@@ -42,17 +47,27 @@ impl PrivateFolder {
         ["TMPDIR", "TMP", "TEMP", "HOME"].map(|name| (name.into(), self.path.clone().into())).into()
     }
 
+    /// To be called when nothing is left of the program that used it.
+    pub(super) fn remove(&self) {
+        // A folder that can't be removed is litter in the temporary folder, private and harmless.
+        if empty(self.handle.as_fd()).is_ok() {
+            let _ = rustix::fs::rmdir(&self.path);
+        }
+    }
+
     pub(super) fn give_to(&self, user: u32, group: u32) -> Result<(), SandboxError> {
         rustix::fs::fchown(&self.handle, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
             .map_err(|errno| SandboxError::Temporary { path: self.path.clone(), source: errno.into() })
+            // Nobody will use it then.
+            .inspect_err(|_| self.remove())
     }
 }
 
+/// No earlier folder had the name, so that an old record of one can't be taken for a later one.
 fn make(parent: &Path) -> Result<PrivateFolder, Errno> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     for _ in 0..NAMES_TRIED {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("ward-{}-{number}", std::process::id()));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let path = parent.join(format!("{PREFIX}{}-{now:x}", std::process::id()));
         match rustix::fs::mkdir(&path, Mode::RWXU) {
             Err(Errno::EXIST) => continue,
             result => result?,
@@ -63,12 +78,12 @@ fn make(parent: &Path) -> Result<PrivateFolder, Errno> {
     Err(Errno::EXIST)
 }
 
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        // A folder that can't be removed is litter in the temporary folder, private and harmless.
-        if empty(self.handle.as_fd()).is_ok() {
-            let _ = rustix::fs::rmdir(&self.path);
-        }
+/// Removes the folder of a tree that has ended, known only by its path. A link in its place is not
+/// followed, and what does not have the name of such a folder is left alone.
+pub(crate) fn remove_private_folder(path: &Path) {
+    let is_ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
+    if is_ours && let Ok(handle) = open_for_removal(rustix::fs::CWD, path) {
+        PrivateFolder { path: path.to_owned(), handle }.remove();
     }
 }
 
@@ -103,7 +118,7 @@ fn flatten(root: BorrowedFd<'_>, name: &CStr, moved: &mut u64) -> Result<(), Err
     let folder = open_for_removal(root, name)?;
     for inner in remove_files(folder.as_fd())? {
         // Moving a folder changes its `..`, which takes the right to write to it.
-        drop(open_for_removal(folder.as_fd(), &inner)?);
+        drop(open_for_removal(folder.as_fd(), inner.as_c_str())?);
         move_up(folder.as_fd(), &inner, root, moved)?;
     }
     rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR)
@@ -122,7 +137,7 @@ fn move_up(from: BorrowedFd<'_>, name: &CStr, root: BorrowedFd<'_>, moved: &mut 
 
 /// Opens a folder after giving us all rights on it, whatever the program took away. The mode is
 /// changed through the opened handle, so that a link put there meanwhile is not followed.
-fn open_for_removal(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+fn open_for_removal(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
     let same = format!("/proc/self/fd/{}", handle.as_raw_fd());

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
 use rustix::thread::{Gid, Uid};
 
-use super::confine::{self, Confinement};
+use super::confine::Confinement;
 use super::fork::{Birth, ChildStack, Forked, fork, fork_to_execute, leave};
 use super::last_error;
 use super::signals::IgnoredSignals;
@@ -207,14 +207,7 @@ fn try_to_become(program: &Program, confinement: Option<&Confinement>) -> Result
     close_descriptors_on_exec().map_err(|e| (Step::Descriptors, e))?;
     program.ignored_signals.reset();
     if let Some(confinement) = confinement {
-        confinement.enter().map_err(|(step, errno)| {
-            let step = match step {
-                confine::Step::Landlock => Step::Landlock,
-                confine::Step::Seccomp => Step::Seccomp,
-                confine::Step::NoNewPrivileges => Step::NoNewPrivileges,
-            };
-            (step, Errno::from_raw_os_error(errno))
-        })?;
+        confinement.enter()?;
     }
     // SAFETY: all three are null-terminated and live until the image is replaced.
     unsafe {
@@ -232,10 +225,21 @@ pub(crate) fn map_identity(maps: &IdentityMaps) -> Result<(), Errno> {
 
 /// Makes a child in new namespaces that leaves at once: with 0 if it could map its identity.
 pub(crate) fn try_namespaces(namespaces: u64, maps: Option<&IdentityMaps>) -> Result<Forked, Errno> {
-    // SAFETY: the child makes three writes and leaves.
+    try_in_namespaces(namespaces, maps, || Ok(()))
+}
+
+/// The same, but it tries something there before it leaves: with 0, or with the number of the error.
+/// The attempt runs in a copy of this process and may only make system calls.
+pub(crate) fn try_in_namespaces(
+    namespaces: u64,
+    maps: Option<&IdentityMaps>,
+    attempt: impl FnOnce() -> Result<(), Errno>,
+) -> Result<Forked, Errno> {
+    // SAFETY: the child makes three writes and the system calls of the attempt, and leaves.
     unsafe {
         fork(Birth { namespaces, cgroup: None }, || {
-            leave(i32::from(maps.is_some_and(|maps| map_identity(maps).is_err())))
+            let result = maps.map_or(Ok(()), map_identity).and_then(|()| attempt());
+            leave(result.map_or_else(Errno::raw_os_error, |()| 0))
         })
     }
 }

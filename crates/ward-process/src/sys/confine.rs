@@ -8,19 +8,11 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
 use seccompiler::sock_filter;
 
-use super::fork::{Birth, fork, leave};
+use super::child::{self, Failure, Step};
+use super::fork::Forked;
+use super::last_error;
+use crate::containment::identity_maps;
 pub(crate) use mounts::ReadOnlyMounts;
-
-/// A step into the sandbox that can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Giving up privileges: those it could still get, and those it has.
-    NoNewPrivileges,
-    /// Restricting files, TCP and signals.
-    Landlock,
-    /// Restricting system calls.
-    Seccomp,
-}
 
 /// Mounts, a Landlock rule set and a seccomp program, ready to be applied without an allocation.
 #[derive(Debug)]
@@ -32,13 +24,13 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
-    /// `None` and an empty filter stand for a mechanism that this host lacks.
+    /// `None` and an empty filter stand for a mechanism that this host lacks. The rule set may not
+    /// lie where the child puts its standard streams.
     pub(crate) fn new(
         mounts: Option<ReadOnlyMounts>,
         ruleset: Option<OwnedFd>,
         filter: Vec<sock_filter>,
     ) -> Result<Self, Errno> {
-        let ruleset = ruleset.map(above_stdio).transpose()?;
         let filter_length = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
         Ok(Self { mounts, ruleset, filter, filter_length })
     }
@@ -57,12 +49,8 @@ impl Confinement {
     /// Locks the calling thread in, for good and with everything it will ever start.
     ///
     /// Async-signal-safe: no allocation, no lock, no panic. It must be the last thing before
-    /// `execve`, and the descriptor of the rule set must still be open.
-    pub(crate) fn enter(&self) -> Result<(), (Step, i32)> {
-        // SAFETY: prctl with these arguments takes no memory.
-        check(Step::NoNewPrivileges, unsafe {
-            libc::syscall(libc::SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        })?;
+    /// `execve`, after `no_new_privs`, and the descriptor of the rule set must still be open.
+    pub(crate) fn enter(&self) -> Result<(), Failure> {
         drop_capabilities()?;
         if let Some(ruleset) = &self.ruleset {
             // SAFETY: the descriptor is open for as long as `self` lives; no memory is passed.
@@ -85,7 +73,7 @@ impl Confinement {
 
 /// Gives up what root or a fresh user namespace brought. With `no_new_privs` an `execve` can't
 /// bring it back, not even for user 0.
-fn drop_capabilities() -> Result<(), (Step, i32)> {
+fn drop_capabilities() -> Result<(), Failure> {
     #[repr(C)]
     struct Header {
         version: u32,
@@ -99,17 +87,8 @@ fn drop_capabilities() -> Result<(), (Step, i32)> {
     check(Step::NoNewPrivileges, unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) })
 }
 
-fn check(step: Step, result: libc::c_long) -> Result<(), (Step, i32)> {
-    if result == 0 {
-        return Ok(());
-    }
-    // SAFETY: errno is read right after the call that set it.
-    Err((step, unsafe { *libc::__errno_location() }))
-}
-
-/// The child puts its standard streams at 0, 1 and 2; nothing it still needs may lie there.
-fn above_stdio(fd: OwnedFd) -> Result<OwnedFd, Errno> {
-    if fd.as_raw_fd() > 2 { Ok(fd) } else { rustix::io::fcntl_dupfd_cloexec(&fd, 3) }
+fn check(step: Step, result: libc::c_long) -> Result<(), Failure> {
+    if result == 0 { Ok(()) } else { Err((step, last_error())) }
 }
 
 /// The Landlock ABI of the kernel, or why there is none.
@@ -138,20 +117,21 @@ pub(crate) fn seccomp_available() -> Result<(), Errno> {
 
 /// Makes a child in these namespaces that ends at once: the only sure way to know whether we may.
 pub(crate) fn try_namespaces(flags: libc::c_int) -> Result<(), Errno> {
-    try_in_child(flags, || Ok(()))
+    try_in_namespaces(flags, || Ok(()))
 }
 
 /// Whether a child in a mount namespace of its own may make all mounts read-only.
 pub(crate) fn try_read_only_mounts(flags: libc::c_int) -> Result<(), Errno> {
     let mounts = ReadOnlyMounts::all_but(&[]).map_err(|(_, errno)| errno)?;
-    try_in_child(flags, || mounts.enter())
+    try_in_namespaces(flags, || mounts.enter())
 }
 
-/// `attempt` runs in a copy of this process and may only make system calls.
-fn try_in_child(flags: libc::c_int, attempt: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
-    let birth = Birth { namespaces: flags.cast_unsigned().into(), cgroup: None };
-    // SAFETY: the child makes the system calls of the attempt, which do not allocate, and ends.
-    let child = unsafe { fork(birth, || leave(attempt().map_or_else(Errno::raw_os_error, |()| 0))) }?;
+fn try_in_namespaces(flags: libc::c_int, attempt: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    let namespaces = flags.cast_unsigned().into();
+    await_success(&child::try_in_namespaces(namespaces, identity_maps(namespaces).as_ref(), attempt)?)
+}
+
+fn await_success(child: &Forked) -> Result<(), Errno> {
     let pidfd = WaitId::PidFd(child.pidfd.as_fd());
     let status = rustix::process::waitid(pidfd, WaitIdOptions::EXITED)?;
     // No status means that someone else of this process has reaped it: the answer is lost.
@@ -162,7 +142,34 @@ fn try_in_child(flags: libc::c_int, attempt: impl FnOnce() -> Result<(), Errno>)
     }
 }
 
-fn last_error() -> Errno {
-    // SAFETY: errno is a thread-local number.
-    Errno::from_raw_os_error(unsafe { *libc::__errno_location() })
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+    use crate::containment::user_namespace_flag;
+
+    /// Landlock can't prevent this before Linux 6.2.
+    #[test]
+    fn read_only_mounts_keep_files_from_being_cut_to_length_zero() {
+        let folder = tempfile::tempdir().unwrap();
+        let [inside, outside] = ["inside", "outside"].map(|name| {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            let file = folder.path().join(name).join("file");
+            std::fs::write(&file, "content").unwrap();
+            CString::new(file.as_os_str().as_bytes()).unwrap()
+        });
+        let mounts = ReadOnlyMounts::all_but(&[folder.path().join("inside")]).unwrap();
+        let cut = |file: &CString| {
+            try_in_namespaces(libc::CLONE_NEWNS | user_namespace_flag(), || {
+                mounts.enter()?;
+                // SAFETY: the path is NUL-terminated.
+                if unsafe { libc::truncate(file.as_ptr(), 0) } == 0 { Ok(()) } else { Err(last_error()) }
+            })
+        };
+        assert_eq!(cut(&outside), Err(Errno::ROFS));
+        assert_eq!(cut(&inside), Ok(()));
+        assert_eq!(std::fs::read_to_string(folder.path().join("outside/file")).unwrap(), "content");
+    }
 }

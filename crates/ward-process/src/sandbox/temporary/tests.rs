@@ -14,12 +14,38 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn it_is_private_and_goes_away() {
+fn it_is_private_and_stays_until_it_is_removed() {
     let (_parent, folder) = folder();
     let path = folder.path().to_owned();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o700);
+    fs::write(path.join("file"), "kept").unwrap();
     drop(folder);
+    assert_eq!(fs::read_to_string(path.join("file")).unwrap(), "kept");
+    set_mode(&path, 0o000);
+    remove_private_folder(&path);
     assert!(!path.exists());
+}
+
+#[test]
+fn a_link_in_its_place_is_not_followed() {
+    let (parent, folder) = folder();
+    let (path, moved) = (folder.path().to_owned(), parent.path().join("moved"));
+    fs::write(path.join("file"), "kept").unwrap();
+    fs::rename(&path, &moved).unwrap();
+    symlink(&moved, &path).unwrap();
+    remove_private_folder(&path);
+    assert_eq!(fs::read_to_string(moved.join("file")).unwrap(), "kept");
+    assert!(path.is_symlink());
+}
+
+#[test]
+fn a_folder_of_another_name_is_not_removed() {
+    let parent = tempfile::tempdir().unwrap();
+    fs::write(parent.path().join("file"), "kept").unwrap();
+    for path in [parent.path().to_owned(), parent.path().join("."), "/".into(), PathBuf::new()] {
+        remove_private_folder(&path);
+    }
+    assert!(parent.path().join("file").exists());
 }
 
 #[test]
@@ -42,7 +68,7 @@ fn removal_does_not_follow_links() {
     symlink(&precious, folder.path().join("inner/link")).unwrap();
     symlink(precious.join("file"), folder.path().join("inner/file")).unwrap();
     let path = folder.path().to_owned();
-    drop(folder);
+    folder.remove();
     assert!(!path.exists());
     assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "kept");
     assert_eq!(fs::metadata(&precious).unwrap().permissions().mode() & 0o7777, 0o750);
@@ -57,7 +83,7 @@ fn removal_copes_with_folders_nobody_may_touch() {
     for closed in ["a/b/c", "a/b", "a", ""] {
         set_mode(&path.join(closed), 0o000);
     }
-    drop(folder);
+    folder.remove();
     assert!(!path.exists());
 }
 
@@ -71,7 +97,7 @@ fn removal_copes_with_a_tree_deeper_than_any_path_or_descriptor_limit() {
         at = open_directory(&at, c"deeper").unwrap();
     }
     drop(at);
-    drop(folder);
+    folder.remove();
     assert!(!path.exists());
 }
 
@@ -82,7 +108,7 @@ fn removal_copes_with_names_it_would_choose_itself() {
     fs::create_dir(path.join(".removed-1")).unwrap();
     fs::create_dir_all(path.join("a/b")).unwrap();
     fs::create_dir_all(path.join("a/c")).unwrap();
-    drop(folder);
+    folder.remove();
     assert!(!path.exists());
 }
 
@@ -93,6 +119,6 @@ fn removal_copes_with_many_files() {
     for number in 0..2_000 {
         fs::write(path.join(format!("a-rather-long-name-of-a-file-{number}")), "").unwrap();
     }
-    drop(folder);
+    folder.remove();
     assert!(!path.exists());
 }

@@ -95,7 +95,7 @@ fn set_attributes(path: &CStr, attributes: &Attributes) -> Result<(), Errno> {
             size_of::<Attributes>(),
         )
     };
-    if result == 0 { Ok(()) } else { Err(super::last_error()) }
+    if result == 0 { Ok(()) } else { Err(crate::sys::last_error()) }
 }
 
 fn copy_of(path: &CStr) -> Result<RawFd, Errno> {

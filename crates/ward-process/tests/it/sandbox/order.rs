@@ -1,23 +1,39 @@
 //! Preparing: what is refused before anything starts, what is reported, what is left behind.
 
 use std::error::Error;
+use std::fs;
+use std::io::Write;
 use std::os::unix::fs::chown;
 use std::path::Path;
+use std::process::Command;
 
-use ward_process::sandbox::{Part, SandboxError, Temporary, probe};
-use ward_process::{Containment, Exit, Identity, SpawnError, Supervisor, Tree};
+use ward_process::sandbox::{Part, Sandbox, SandboxError, Temporary, probe};
+use ward_process::{
+    Containment, Exit, Identity, Input, Ladder, Order, Output, SpawnError, Supervisor, Tree,
+    probe as probe_containments,
+};
 
 use super::{Site, finish, is_root, run, spawn};
+use crate::harness::wait_until;
 
 /// A user number that nobody has here.
 const SOMEBODY: u32 = 60_577;
+
+fn refused(site: &Site, sandbox: Sandbox) -> SandboxError {
+    let id = format!("refused-{}", std::process::id()).parse().unwrap();
+    let order = site.order("/bin/true").sandbox(sandbox);
+    match Supervisor::with(Containment::ProcessGroup).unwrap().spawn(id, order).err() {
+        Some(SpawnError::Sandbox(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
 
 #[test]
 fn a_tree_that_does_not_exist_is_an_error_that_names_it() {
     let site = Site::new();
     let mut sandbox = site.sandbox();
     sandbox.read.push(site.path("nowhere"));
-    let error = sandbox.prepare().unwrap_err();
+    let error = refused(&site, sandbox);
     assert!(error.to_string().contains("nowhere"), "{error}");
     assert_eq!(error.source().unwrap().to_string(), "No such file or directory (os error 2)");
 }
@@ -27,28 +43,100 @@ fn a_missing_temporary_folder_is_an_error_that_names_it() {
     let site = Site::new();
     let mut sandbox = site.sandbox();
     sandbox.temporary = Temporary::PrivateIn(site.path("nowhere"));
-    assert!(
-        matches!(sandbox.prepare(), Err(SandboxError::Temporary { path, .. }) if path.ends_with("nowhere"))
-    );
+    let error = refused(&site, sandbox);
+    assert!(matches!(error, SandboxError::Temporary { path, .. } if path.ends_with("nowhere")));
+}
+
+/// A sandbox whose temporary folder is the only thing in this folder.
+fn with_temporary_in(site: &Site, parent: &Path) -> Sandbox {
+    fs::create_dir(parent).unwrap();
+    Sandbox { temporary: Temporary::PrivateIn(parent.to_owned()), ..site.sandbox() }
+}
+
+fn entries(folder: &Path) -> usize {
+    fs::read_dir(folder).unwrap().count()
 }
 
 #[test]
 fn the_temporary_folder_is_private_and_gone_after_the_tree() {
     let site = Site::new();
-    let mut sandbox = site.sandbox();
-    sandbox.temporary = Temporary::PrivateIn(site.outside());
+    let parent = site.path("temporary");
     let script = "mkdir -p $TMPDIR/a/b; chmod 000 $TMPDIR/a/b; chmod 500 $TMPDIR/a; \
                   stat -c %a $TMPDIR; echo $TMPDIR; ln -s / $TMPDIR/root";
-    let order = site.order("/bin/sh").args(["-c", script]).sandbox(sandbox);
+    let order = site.order("/bin/sh").args(["-c", script]).sandbox(with_temporary_in(&site, &parent));
     let mut tree = spawn(Containment::ProcessGroup, order);
     tree.wait(None).unwrap();
     let said = String::from_utf8(tree.stdout().unwrap().bytes().to_vec()).unwrap();
     let (mode, folder) = said.trim_end().split_once('\n').unwrap();
     assert_eq!(mode, "700");
-    assert!(Path::new(folder).starts_with(site.outside()) && Path::new(folder).exists());
-    drop(tree);
-    assert!(!Path::new(folder).exists());
+    assert!(Path::new(folder).starts_with(&parent));
+    assert_eq!(entries(&parent), 0);
     assert!(site.secret().exists());
+}
+
+#[test]
+fn the_temporary_folder_of_a_tree_without_a_handle_stays_until_it_ends() {
+    for containment in probe_containments().available().collect::<Vec<_>>() {
+        let site = Site::new();
+        let parent = site.path("temporary");
+        let script = "read word && echo $word > $TMPDIR/word && cat $TMPDIR/word > word && sleep 60";
+        let (reader, writer) = std::io::pipe().unwrap();
+        let order = site
+            .order("/bin/sh")
+            .args(["-c", script])
+            .stdin(Input::From(reader.into()))
+            .sandbox(with_temporary_in(&site, &parent));
+        let tree = spawn(containment, order);
+        let record = tree.record();
+        drop(tree);
+        assert_eq!(entries(&parent), 1, "{containment}: it still runs");
+        (&writer).write_all(b"written\n").unwrap();
+        wait_until("the word", || text_of(&site.path("workspace/word")) == "written\n");
+
+        let supervisor = Supervisor::with(containment).unwrap();
+        let mut tree = supervisor.reattach(&record).unwrap();
+        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        assert_eq!(entries(&parent), 0, "{containment}: it has ended");
+    }
+}
+
+fn text_of(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_default()
+}
+
+#[test]
+fn a_program_that_never_started_leaves_no_temporary_folder() {
+    for containment in probe_containments().available().collect::<Vec<_>>() {
+        let site = Site::new();
+        let parent = site.path("temporary");
+        let order = site.order("/bin/nowhere").sandbox(with_temporary_in(&site, &parent));
+        let id = format!("never-{}", std::process::id()).parse().unwrap();
+        let error = Supervisor::with(containment).unwrap().spawn(id, order).err();
+        assert!(matches!(error, Some(SpawnError::Start { .. })), "{error:?}");
+        assert_eq!(entries(&parent), 0, "{containment}");
+    }
+}
+
+#[test]
+fn private_files_are_in_the_folder_of_the_system() {
+    let order = Order::new("/bin/sh")
+        .args(["-c", "echo $TMPDIR"])
+        .stdout(Output::Capture { limit: 1024 })
+        .stderr(Output::Capture { limit: 1024 })
+        .sandbox(Sandbox::system_read_only());
+    let outcome = run(order);
+    assert!(outcome.stdout.starts_with("/tmp/ward-"), "{outcome:?}");
+}
+
+#[test]
+fn where_private_files_are_is_not_asked_of_our_own_environment() {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "sandbox::order::private_files_are_in_the_folder_of_the_system"])
+        .env("TMPDIR", "/nowhere")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! A sandbox between its order and its end.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::temporary::PrivateFolder;
+use super::{Network, Sandbox, SandboxError, SandboxReport, Temporary, filter, probe, rules};
+use crate::output;
+use crate::sys::confine::{Confinement, ReadOnlyMounts};
+
+/// Where private temporary folders are, unless the order says otherwise. A library does not ask the
+/// environment (`TMPDIR`), which may come from whoever called us.
+const SYSTEM_TEMPORARY: &str = "/tmp";
+
+/// A sandbox that is ready to be entered.
+///
+/// Dropping it leaves the temporary folder alone, because an independent program outlives its
+/// handle: whoever sees the end of the tree, or that nothing was started, calls
+/// [`clean_up`](Self::clean_up).
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    report: SandboxReport,
+    network_namespace: bool,
+    environment: Vec<(OsString, OsString)>,
+    confinement: Confinement,
+    temporary: Option<PrivateFolder>,
+}
+
+impl Sandbox {
+    /// Does all that can be done before the program is started; leaves nothing behind if it fails.
+    pub(crate) fn prepare(&self) -> Result<Prepared, SandboxError> {
+        let report = self.accept(probe::host().report(self))?;
+        let temporary = match &self.temporary {
+            Temporary::Private => Some(PrivateFolder::make_in(Path::new(SYSTEM_TEMPORARY))?),
+            Temporary::PrivateIn(parent) => Some(PrivateFolder::make_in(parent)?),
+            Temporary::None => None,
+        };
+        match self.confine(temporary.as_ref()) {
+            Ok(confinement) => Ok(Prepared {
+                report,
+                network_namespace: self.network == Network::Off && probe::host().network_namespace.is_ok(),
+                environment: temporary.as_ref().map(PrivateFolder::environment).unwrap_or_default(),
+                confinement,
+                temporary,
+            }),
+            Err(error) => {
+                temporary.iter().for_each(PrivateFolder::remove);
+                Err(error)
+            }
+        }
+    }
+
+    fn confine(&self, temporary: Option<&PrivateFolder>) -> Result<Confinement, SandboxError> {
+        let host = probe::host();
+        let ruleset = rules::build(self, temporary.map(PrivateFolder::path))?;
+        let ruleset = ruleset.map(output::above_stdio).transpose().map_err(SandboxError::Descriptor)?;
+        let unfit = |error| SandboxError::Filter(Box::new(error));
+        let filter =
+            if host.seccomp.is_ok() { filter::compile(self.network).map_err(unfit)? } else { Vec::new() };
+        let mounts = host.read_only_mounts.is_ok().then(|| self.mounts(temporary)).transpose()?;
+        Confinement::new(mounts, ruleset, filter).map_err(|errno| SandboxError::Filter(Box::new(errno)))
+    }
+
+    fn mounts(&self, temporary: Option<&PrivateFolder>) -> Result<ReadOnlyMounts, SandboxError> {
+        let mut writable = self.write.clone();
+        writable.extend(temporary.map(|folder| folder.path().to_owned()));
+        ReadOnlyMounts::all_but(&writable)
+            .map_err(|(path, errno)| SandboxError::Tree { path, source: errno.into() })
+    }
+}
+
+impl Prepared {
+    /// What is in force.
+    pub(crate) fn report(&self) -> &SandboxReport {
+        &self.report
+    }
+
+    /// The private temporary folder, until it is cleaned up.
+    pub(crate) fn temporary_folder(&self) -> Option<&Path> {
+        self.temporary.as_ref().map(PrivateFolder::path)
+    }
+
+    /// Removes the temporary folder. To be called when the tree has ended, or was never started.
+    pub(crate) fn clean_up(&mut self) {
+        self.temporary.take().iter().for_each(PrivateFolder::remove);
+    }
+
+    /// Flags of the namespaces that the child is to be born in. Unless we are root it needs a user
+    /// namespace around them.
+    pub(crate) fn namespaces(&self) -> libc::c_int {
+        let network = if self.network_namespace { libc::CLONE_NEWNET } else { 0 };
+        let mounts = if self.confinement.wants_mount_namespace() { libc::CLONE_NEWNS } else { 0 };
+        network | mounts
+    }
+
+    /// Variables that take precedence over those of the order.
+    pub(crate) fn environment(&self) -> &[(OsString, OsString)] {
+        &self.environment
+    }
+
+    /// What the child enters.
+    pub(crate) fn confinement(&self) -> &Confinement {
+        &self.confinement
+    }
+
+    /// Makes the temporary folder belong to the user that the program will run as; if that is refused,
+    /// the folder is gone.
+    pub(crate) fn give_to(&self, user: u32, group: u32) -> Result<(), SandboxError> {
+        self.temporary.as_ref().map_or(Ok(()), |folder| folder.give_to(user, group))
+    }
+}
