@@ -41,6 +41,13 @@ pub enum ParseError {
     NotRecord(String),
 }
 
+impl ParseError {
+    /// A member of the chain that a record must have.
+    pub(crate) fn missing(name: &str) -> Self {
+        Self::NotRecord(format!("the member `{name}` is missing or malformed"))
+    }
+}
+
 /// The canonical form of an object: names sorted by UTF-16 units, no white space, one way to
 /// write each string and number.
 ///

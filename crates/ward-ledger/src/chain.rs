@@ -16,6 +16,10 @@ pub(crate) const PREVIOUS_HASH: &str = "previous_hash";
 pub(crate) const KEY_ID: &str = "key_id";
 pub(crate) const MAC: &str = "mac";
 
+/// The member that makes a record the ledger's own account of what it put right; see
+/// [`crate::Recovery`].
+pub const RECOVERY_FIELD: &str = "ledger_recovery";
+
 /// What distinguishes the logs of one product from those of another: the name of the member
 /// that holds a record's own hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +30,7 @@ pub struct Format {
 /// The name can't be used for the hash of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` can't name the hash of a record: use lower-case letters and `_`, ending in `_hash`, not `previous_hash`"
+    "`{0}` can't name the hash of a record: use lower-case letters and `_`, beginning with a letter and ending in `_hash`, not `previous_hash`"
 )]
 pub struct FormatError(String);
 
@@ -59,10 +63,12 @@ impl Format {
     /// A format whose records carry their own hash in this member, such as `receipt_hash`.
     ///
     /// # Errors
-    /// When the name is not made of lower-case letters and `_`, or doesn't end in `_hash`.
+    /// When the name is not made of lower-case letters and `_`, doesn't begin with a letter, or
+    /// doesn't end in `_hash`.
     pub fn new(hash_field: &str) -> Result<Self, FormatError> {
         let letters = hash_field.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        if !letters || !hash_field.ends_with("_hash") || hash_field == PREVIOUS_HASH {
+        let begins_with_letter = hash_field.starts_with(|first: char| first.is_ascii_lowercase());
+        if !letters || !begins_with_letter || !hash_field.ends_with("_hash") || hash_field == PREVIOUS_HASH {
             return Err(FormatError(hash_field.to_owned()));
         }
         Ok(Self { hash_field: hash_field.to_owned() })
@@ -80,6 +86,19 @@ impl Format {
 /// # Errors
 /// When the fields are not what a record may carry.
 pub fn seal(
+    format: &Format,
+    key: Option<&Key>,
+    (sequence, previous): (u64, Hash),
+    fields: Map<String, Value>,
+) -> Result<Sealed, RecordError> {
+    if fields.contains_key(RECOVERY_FIELD) {
+        return Err(RecordError::Reserved(RECOVERY_FIELD.to_owned()));
+    }
+    link(format, key, (sequence, previous), fields)
+}
+
+/// The same for the ledger's own records too.
+pub(crate) fn link(
     format: &Format,
     key: Option<&Key>,
     (sequence, previous): (u64, Hash),

@@ -6,7 +6,8 @@ use thiserror::Error;
 use crate::chain::RecordError;
 use crate::key::KeyId;
 
-/// Why a log can't be written to. Nothing was changed.
+/// Why a log can't be written to. No record is lost: a torn line that was put aside by then is
+/// told of by the log itself, as soon as it can be continued.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The system refused.
@@ -57,6 +58,39 @@ pub enum OpenError {
         vouched: u64,
         /// How many there are.
         found: u64,
+    },
+    /// There are records, and no head that could show whether there were more. Adopting them is a
+    /// decision: [`Options::adopt_without_head`](crate::Options::adopt_without_head).
+    #[error(
+        "{} has records and no readable head, so that nothing shows whether it was cut; \
+         verify it, then restore the head, or adopt the log without one",
+        path.display()
+    )]
+    HeadMissing {
+        /// The log.
+        path: PathBuf,
+    },
+    /// There is a key, and there are records that nobody signed. Adopting them is a decision:
+    /// [`Options::adopt_unsigned`](crate::Options::adopt_unsigned).
+    #[error(
+        "{} has records that are not signed, so that anybody may have written them, and the key {given} \
+         would vouch for them; verify it, then adopt the unsigned log, or move it aside",
+        path.display()
+    )]
+    NotSigned {
+        /// The log.
+        path: PathBuf,
+        /// The key at hand.
+        given: KeyId,
+    },
+    /// Something was put right, and the record that tells of it can't be written. The next opener
+    /// tries again.
+    #[error("can't record what was put right in {}", path.display())]
+    Recovery {
+        /// The log.
+        path: PathBuf,
+        /// Why.
+        source: Box<AppendError>,
     },
     /// The head belongs to other records, or was not written by the holder of the key.
     #[error("{} does not belong to its log: {fault}; verify the log, then move both aside", path.display())]
@@ -115,4 +149,25 @@ impl AppendError {
             other => other,
         }
     }
+}
+
+/// Why a log could not be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// The system refused.
+    #[error("can't {step} {}", path.display())]
+    File {
+        /// What was being done.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no log, no segment of one and no head.
+    #[error("there is no log at {}", path.display())]
+    NoLog {
+        /// Where one was looked for.
+        path: PathBuf,
+    },
 }

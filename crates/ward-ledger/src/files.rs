@@ -97,20 +97,53 @@ pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
-/// The numbers of the closed segments that are there, in order.
-pub(crate) fn closed_segments(log: &Path) -> io::Result<Vec<u64>> {
+/// A torn line that was put aside, by the name of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TornName {
+    /// The number that the record would have had.
+    pub(crate) sequence: u64,
+    /// Tells several of one number apart.
+    pub(crate) counter: u64,
+}
+
+impl TornName {
+    pub(crate) fn path(self, log: &Path) -> PathBuf {
+        beside(log, &format!("torn-{}-{}", self.sequence, self.counter))
+    }
+
+    fn parse(suffix: &str) -> Option<Self> {
+        let (sequence, counter) = suffix.strip_prefix("torn-")?.split_once('-')?;
+        Some(Self { sequence: sequence.parse().ok()?, counter: counter.parse().ok()? })
+    }
+}
+
+/// The files of a log beside the one that is being written.
+#[derive(Debug, Default)]
+pub(crate) struct Siblings {
+    /// The numbers of the closed segments, in order.
+    pub(crate) closed: Vec<u64>,
+    /// What was put aside, in order.
+    pub(crate) torn: Vec<TornName>,
+}
+
+/// Lists the files beside a log.
+pub(crate) fn siblings(log: &Path) -> io::Result<Siblings> {
     let Some(name) = log.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
     };
-    let mut numbers = Vec::new();
+    let mut siblings = Siblings::default();
     for entry in fs::read_dir(folder_of(log))? {
         let entry = entry?.file_name();
         let suffix = entry.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
-        let digits = suffix.and_then(|suffix| suffix.strip_prefix(b".")).unwrap_or_default();
-        if digits.len() == SEGMENT_DIGITS && digits.iter().all(u8::is_ascii_digit) {
-            numbers.extend(std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<u64>().ok()));
+        let suffix = suffix.and_then(|suffix| suffix.strip_prefix(b".")).unwrap_or_default();
+        let Ok(suffix) = std::str::from_utf8(suffix) else { continue };
+        if suffix.len() == SEGMENT_DIGITS && suffix.bytes().all(|byte| byte.is_ascii_digit()) {
+            siblings.closed.extend(suffix.parse::<u64>().ok());
+        } else {
+            siblings.torn.extend(TornName::parse(suffix));
         }
     }
-    numbers.sort_unstable();
-    Ok(numbers)
+    siblings.closed.sort_unstable();
+    siblings.torn.sort_unstable();
+    Ok(siblings)
 }

@@ -52,6 +52,16 @@ pub(crate) enum HeadFile {
     Written(Head),
 }
 
+impl HeadFile {
+    /// What it says, if it says anything.
+    pub(crate) fn written(&self) -> Option<&Head> {
+        match self {
+            Self::Written(head) => Some(head),
+            Self::Empty | Self::Unreadable => None,
+        }
+    }
+}
+
 /// Reads the head file and checks its signature against the key at hand.
 pub(crate) fn read(file: &File, key: Option<&Key>) -> io::Result<HeadFile> {
     let mut buffer = [0; HEAD_BYTES];

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, KeyInit, Mac};
@@ -22,10 +23,12 @@ const KEY_BYTES: usize = 32;
 /// What the name of a key is the MAC of; no record is equal to it, since it is no JSON.
 const KEY_ID_LABEL: &[u8] = b"ward-ledger key id";
 
-/// A secret of 32 random bytes; never printed, wiped from memory when dropped.
+/// A secret of 32 random bytes; never printed. All clones share one copy of the bytes, which is
+/// wiped from memory with the last of them. That holds for these bytes, not for what others made
+/// of them: the inner state of a MAC that is being computed, and the caller's own copy.
 #[derive(Clone)]
 pub struct Key {
-    bytes: Zeroizing<[u8; KEY_BYTES]>,
+    bytes: Arc<Zeroizing<[u8; KEY_BYTES]>>,
     id: KeyId,
 }
 
@@ -52,8 +55,8 @@ pub enum KeyError {
         /// The key file.
         path: PathBuf,
     },
-    /// Others could read the key, and with it forge the log.
-    #[error("the key file {0} has mode {mode:04o}, so that others can use it; run `chmod 600 {0}`", path.display())]
+    /// Others might read the key, and with it forge the log; or it was not made by us.
+    #[error("the key file {0} has mode {mode:04o}, and a key file must have 0600; run `chmod 600 {0}`", path.display())]
     Mode {
         /// The key file.
         path: PathBuf,
@@ -82,10 +85,14 @@ pub enum KeyError {
 }
 
 impl Key {
-    /// Makes a key of given bytes, for those who keep it elsewhere than in a file.
+    /// Makes a key of given bytes, for those who keep it elsewhere than in a file; wiping those is
+    /// up to them.
     #[must_use]
-    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
-        let bytes = Zeroizing::new(bytes);
+    pub fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Self {
+        // Filled where it stays: a value that is moved leaves its old bytes behind.
+        let mut kept = Arc::new(Zeroizing::new([0; KEY_BYTES]));
+        Arc::make_mut(&mut kept).copy_from_slice(bytes);
+        let bytes = kept;
         let mut mac = keyed(&bytes);
         mac.update(KEY_ID_LABEL);
         let name: [u8; 32] = mac.finalize().into_bytes().into();
@@ -94,7 +101,7 @@ impl Key {
         Self { bytes, id: KeyId(id) }
     }
 
-    /// Reads a key file, which must be a regular file of ours that nobody else can use.
+    /// Reads a key file, which must be a regular file of ours with mode 0600.
     ///
     /// # Errors
     /// When there is none, when others can use it, when it holds something else.
@@ -115,7 +122,7 @@ impl Key {
             return Err(KeyError::Owner { path: path.to_owned(), owner: metadata.uid(), user });
         }
         let mode = metadata.mode() & 0o7777;
-        if mode & 0o177 != 0 {
+        if mode != 0o600 {
             return Err(KeyError::Mode { path: path.to_owned(), mode });
         }
         Self::read(&mut file).map_err(file_error("read"))?.ok_or(KeyError::Content { path: path.to_owned() })
@@ -135,7 +142,7 @@ impl Key {
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         let decoded = digits.filter(|digits| digits.len() == 2 * KEY_BYTES);
         let decoded = decoded.is_some_and(|digits| HEXLOWER.decode_mut(digits, &mut *bytes).is_ok());
-        Ok(decoded.then(|| Self::from_bytes(*bytes)))
+        Ok(decoded.then(|| Self::from_bytes(&bytes)))
     }
 
     /// Reads the key file, or makes one with a new random key of mode 0600 where there is none.

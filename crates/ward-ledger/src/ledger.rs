@@ -5,51 +5,25 @@ use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::chain::{Format, Sealed, seal};
+use crate::chain::{RECOVERY_FIELD, Sealed, link, seal};
 use crate::error::{AppendError, OpenError};
 use crate::files::{self, Identity};
 use crate::hash::Hash;
 use crate::head;
-use crate::key::Key;
 use crate::record::RecordReader;
 
+mod options;
+mod recovery;
 mod tip;
+mod torn;
 
-use tip::Tip;
+pub use options::Options;
+pub use recovery::{HeadRecovery, Recovery, TornTail};
 
-/// A segment of this size opens in any editor and holds some 150,000 records.
-const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
-
-/// How a log is written.
-#[derive(Clone, Debug)]
-pub struct Options {
-    format: Format,
-    key: Option<Key>,
-    max_segment_bytes: u64,
-}
-
-impl Options {
-    /// A log of this format, without a key, in segments of 64 MiB.
-    #[must_use]
-    pub fn new(format: Format) -> Self {
-        Self { format, key: None, max_segment_bytes: DEFAULT_SEGMENT_BYTES }
-    }
-
-    /// Signs every record and the head. A log that was signed once can't be continued without.
-    #[must_use]
-    pub fn with_key(self, key: Key) -> Self {
-        Self { key: Some(key), ..self }
-    }
-
-    /// Begins a new segment before the present one grows over this size.
-    #[must_use]
-    pub fn with_segment_bytes(self, max_segment_bytes: u64) -> Self {
-        Self { max_segment_bytes, ..self }
-    }
-}
+use options::Adoption;
+use tip::{Search, Tip};
 
 /// A record that is in the log for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,59 +32,6 @@ pub struct Appended {
     pub sequence: u64,
     /// Its hash.
     pub hash: Hash,
-}
-
-/// What had to be put right before the log could be continued. A product should append it as a
-/// record of its own, so that the log tells its whole story.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Recovery {
-    /// What a crash left half-written.
-    pub torn: Option<TornTail>,
-    /// What happened to the head.
-    pub head: HeadRecovery,
-}
-
-impl Recovery {
-    const NOTHING: Self = Self { torn: None, head: HeadRecovery::InOrder };
-
-    /// Whether there was nothing to put right.
-    #[must_use]
-    pub fn is_clean(&self) -> bool {
-        self.torn.is_none() && matches!(self.head, HeadRecovery::InOrder | HeadRecovery::Begun)
-    }
-}
-
-/// The half-written end of a log, now in a file of its own.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TornTail {
-    /// The number that the record would have had.
-    pub sequence: u64,
-    /// How many bytes there were.
-    pub bytes: u64,
-    /// Where they are now.
-    pub kept_in: PathBuf,
-}
-
-/// What happened to the head when the log was opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HeadRecovery {
-    /// It fits the log.
-    InOrder,
-    /// There were no records yet, and no head.
-    Begun,
-    /// A writer died between log and head: the records up to `to` have been checked back to the
-    /// head, which vouches for them now.
-    BroughtForward {
-        /// What the head had vouched for.
-        from: u64,
-        /// What it vouches for now.
-        to: u64,
-    },
-    /// The log had been written without a key and is signed from here on.
-    Signed,
-    /// There were records and no readable head: nothing shows whether the log has been cut before.
-    Replaced,
 }
 
 /// A log, open for appending. Any number of processes may have the same log open.
@@ -127,7 +48,8 @@ pub struct Ledger {
 
 impl Ledger {
     /// Opens the log at `path` and makes it where there is none; its folder must be there. Puts
-    /// aside what a crash left half-written, and checks the last records against the head.
+    /// aside what a crash left half-written, checks the last records against the head, and appends
+    /// a record of what it had to put right.
     ///
     /// # Errors
     /// When the files can't be used, and when the log is not fit to be continued.
@@ -139,6 +61,8 @@ impl Ledger {
         let looked = ledger.look();
         ledger.unlock();
         ledger.tip = Some(looked?);
+        // Somebody has decided about the log as it was now, not about what may yet happen to it.
+        ledger.options.adoption = Adoption::default();
         let recovery = ledger.recoveries.pop().unwrap_or(Recovery::NOTHING);
         Ok((ledger, recovery))
     }
@@ -188,8 +112,7 @@ impl Ledger {
         tip.write(&self.path, &lines)?;
         let last = appended.last().expect("at least one record was given");
         self.write_head(&tip, last)?;
-        tip.length += lines.len() as u64;
-        (tip.sequence, tip.hash) = (last.sequence, last.hash);
+        tip.advance(lines.len() as u64, last);
         self.tip = Some(tip);
         Ok(appended)
     }
@@ -207,32 +130,54 @@ impl Ledger {
         })
     }
 
-    /// The end of the chain as it is on disk now. Needs the lock.
+    /// The end of the chain as it is on disk now, in order. Needs the lock.
     fn look(&mut self) -> Result<Tip, OpenError> {
-        let now = files::look_at(&self.path).map_err(|source| self.file_error("look at", source))?;
+        let key = self.options.key.as_ref();
+        let reader = &RecordReader::new(&self.options.format, key);
+        let search = Search { log: &self.path, head_file: &self.head, reader, key };
         if let Some(tip) = self.tip.take()
-            && now == Some((tip.identity, tip.length))
+            && search.is_still_the_end(&tip).map_err(|source| self.file_error("look at", source))?
         {
             return Ok(tip);
         }
-        let key = self.options.key.as_ref();
-        let reader = RecordReader::new(&self.options.format, key);
-        let (tip, recovery) = tip::load(&self.path, &self.head, &reader, key)?;
-        if recovery != Recovery::NOTHING {
-            self.recoveries.push(recovery);
+        let (mut tip, recovery) = search.load(self.options.adoption)?;
+        if recovery == Recovery::NOTHING {
+            return Ok(tip);
         }
+        if !recovery.is_clean() {
+            self.record(&mut tip, &recovery)?;
+        }
+        // After the record: it would have to be made again if the head already vouched for the
+        // records before it. When this fails, the next opener finds the head behind.
+        head::write(&self.head, (tip.sequence, tip.hash), tip.segment, key)
+            .map_err(|source| self.file_error("write the head of", source))?;
+        self.recoveries.push(recovery);
         Ok(tip)
+    }
+
+    /// Makes the recovery a part of the log.
+    fn record(&self, tip: &mut Tip, recovery: &Recovery) -> Result<(), OpenError> {
+        let fault = |source| OpenError::Recovery { path: self.path.clone(), source: Box::new(source) };
+        let told = serde_json::to_value(recovery).expect("numbers and names are JSON");
+        let fields = Map::from_iter([(RECOVERY_FIELD.to_owned(), told)]);
+        let place = (tip.sequence + 1, tip.hash);
+        let Sealed { line, hash } = link(&self.options.format, self.options.key.as_ref(), place, fields)
+            .map_err(|source| fault(AppendError::Record { index: 0, source }))?;
+        tip.write(&self.path, &line).map_err(fault)?;
+        tip.advance(line.len() as u64, &Appended { sequence: place.0, hash });
+        Ok(())
     }
 
     fn lock(&mut self) -> Result<(), OpenError> {
         loop {
             self.head.lock().map_err(|source| self.file_error("lock the head of", source))?;
-            let now = files::look_at(&files::head_path(&self.path))
-                .map_err(|source| self.file_error("look at the head of", source))?;
-            if now.is_some_and(|(identity, _)| identity == self.head_identity) {
+            let now = files::look_at(&files::head_path(&self.path));
+            if matches!(now, Ok(Some((identity, _))) if identity == self.head_identity) {
                 return Ok(());
             }
             // Somebody removed or exchanged the head; a lock on the old one keeps nobody out.
+            self.unlock();
+            now.map_err(|source| self.file_error("look at the head of", source))?;
             self.tip = None;
             (self.head, self.head_identity) = open_head(&self.path)?;
         }

@@ -5,9 +5,9 @@
 //! describes the format so that other tools can check it.
 //!
 //! The crate never reads a clock, never prints and never drops a byte of a log: what a crash left
-//! half-written is moved to a file beside it and reported.
+//! half-written is moved to a file beside it, and the log itself tells of it.
 //!
-//! Start with [`Ledger::open`] to write and [`verify()`] to check; [`Key`] makes a log that nobody
+//! Start with [`Ledger::open`] to write, [`verify()`] to check and [`read()`] to list; [`Key`] makes a log that nobody
 //! without the key can rewrite.
 
 mod canonical;
@@ -26,12 +26,17 @@ mod tail;
 mod error;
 mod ledger;
 
+mod lines;
+mod snapshot;
+
+mod read;
 pub mod verify;
 
 pub use canonical::{MAX_DEPTH, MAX_SAFE_INTEGER, ParseError, ValueError, canonical_json, parse_object};
-pub use chain::{Format, FormatError, MAX_RECORD_BYTES, RecordError, Sealed, seal};
-pub use error::{AppendError, OpenError};
+pub use chain::{Format, FormatError, MAX_RECORD_BYTES, RECOVERY_FIELD, RecordError, Sealed, seal};
+pub use error::{AppendError, OpenError, ReadError};
 pub use hash::Hash;
 pub use key::{Key, KeyError, KeyId};
 pub use ledger::{Appended, HeadRecovery, Ledger, Options, Recovery, TornTail};
+pub use read::{Entry, ReadFault, Records, read};
 pub use verify::{Report, verify};

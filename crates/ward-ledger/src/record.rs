@@ -7,6 +7,7 @@ use crate::canonical::{self, ParseError};
 use crate::chain::{Format, KEY_ID, MAC, PREVIOUS_HASH, SEQUENCE};
 use crate::hash::Hash;
 use crate::key::{Key, KeyId};
+use crate::lines::ParseLine;
 use crate::scan::{self, Scanned};
 
 /// A record whose members have been looked at one by one; nothing is known about its neighbours.
@@ -84,8 +85,7 @@ impl RecordReader {
     pub(crate) fn read_slowly(&self, line: &[u8]) -> Result<Record, ParseError> {
         let mut object = canonical::parse_object(line)?;
         let member = |name: &str| object.get(name).and_then(|value| value.as_str()).map(str::as_bytes);
-        let fault =
-            |name: &str| ParseError::NotRecord(format!("the member `{name}` is missing or malformed"));
+        let fault = ParseError::missing;
 
         let hash_field = self.format.hash_field();
         let hash = member(hash_field).and_then(Hash::from_hex).ok_or_else(|| fault(hash_field))?;
@@ -135,6 +135,18 @@ impl RecordReader {
             (Some((key_id, _)), _) => Own::Unchecked(key_id),
         };
         Record { sequence, previous_hash, hash, own }
+    }
+}
+
+impl ParseLine for RecordReader {
+    type Record = Record;
+
+    fn parse_ahead(&self, bytes: &[u8]) -> Option<(Record, usize)> {
+        self.read_canonical(bytes)
+    }
+
+    fn parse_line(&self, line: &[u8]) -> Result<Record, ParseError> {
+        self.read_slowly(line)
     }
 }
 

@@ -1,12 +1,14 @@
 //! The end of a chain, found on disk and checked against the head.
 
+use std::cmp::Ordering;
 use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 
-use super::{HeadRecovery, Recovery, TornTail};
+use super::options::Adoption;
+use super::{Appended, HeadRecovery, Recovery, torn};
 use crate::error::{AppendError, OpenError};
-use crate::files::{self, Identity};
+use crate::files::{self, Identity, Siblings};
 use crate::hash::Hash;
 use crate::head::{self, Head, HeadFile, Signature};
 use crate::key::{Key, KeyId};
@@ -60,6 +62,12 @@ impl Tip {
         self.file.sync_data().map_err(|source| self.take_back(log, "make durable", source))
     }
 
+    /// Moves on behind lines that have been written.
+    pub(super) fn advance(&mut self, bytes: u64, last: &Appended) {
+        self.length += bytes;
+        (self.sequence, self.hash) = (last.sequence, last.hash);
+    }
+
     /// Cuts off what a failed write left behind.
     pub(super) fn take_back(&self, log: &Path, step: &'static str, source: io::Error) -> AppendError {
         let path = log.to_owned();
@@ -70,50 +78,64 @@ impl Tip {
     }
 }
 
-/// Finds the end of the chain, puts a torn line aside and the head in order. Needs the lock.
-pub(super) fn load(
-    log: &Path,
-    head_file: &File,
-    reader: &RecordReader,
-    key: Option<&Key>,
-) -> Result<(Tip, Recovery), OpenError> {
-    let log_error = |step| move |source| OpenError::File { step, path: log.to_owned(), source };
-    let new = files::look_at(log).map_err(log_error("look at"))?.is_none();
-    let file = files::open_or_create_to_append(log).map_err(log_error("open"))?;
-    if new {
-        files::sync_folder_of(log).map_err(log_error("create"))?;
-    }
-    let metadata = file.metadata().map_err(log_error("look at"))?;
-    let closed = files::closed_segments(log).map_err(log_error("list the segments of"))?;
-    let end = end_of_last_line(&file, metadata.len()).map_err(log_error("read"))?;
-
-    let search = Search { log, reader, key };
-    let last = search.last_record(&file, end, closed.last().copied())?;
-    let (sequence, hash) = last.map_or((0, Hash::GENESIS), |record| (record.sequence, record.hash));
-    let head = head::read(head_file, key).map_err(log_error("read the head of"))?;
-    let head_recovery = search.compare(head, last, &file, end)?;
-
-    let torn = if end < metadata.len() {
-        Some(set_aside(log, &file, end, sequence + 1).map_err(log_error("put aside the torn end of"))?)
-    } else {
-        None
-    };
-    let segment = closed.last().map_or(1, |number| number + 1);
-    if head_recovery != HeadRecovery::InOrder {
-        head::write(head_file, (sequence, hash), segment, key).map_err(log_error("write the head of"))?;
-    }
-    let identity = Identity::of(&metadata);
-    let tip = Tip { file, identity, length: end, segment, sequence, hash };
-    Ok((tip, Recovery { torn, head: head_recovery }))
-}
-
-struct Search<'a> {
-    log: &'a Path,
-    reader: &'a RecordReader,
-    key: Option<&'a Key>,
+/// Everything that the end of a chain is found with. Needs the lock.
+#[derive(Clone, Copy)]
+pub(super) struct Search<'a> {
+    pub(super) log: &'a Path,
+    pub(super) head_file: &'a File,
+    pub(super) reader: &'a RecordReader,
+    pub(super) key: Option<&'a Key>,
 }
 
 impl Search<'_> {
+    /// Whether the chain still ends where this process remembers it to: the same file, no longer,
+    /// with the same last record, and a head that vouches for just that.
+    pub(super) fn is_still_the_end(self, tip: &Tip) -> io::Result<bool> {
+        if tip.length == 0 || files::look_at(self.log)? != Some((tip.identity, tip.length)) {
+            return Ok(false);
+        }
+        let Some(line) = LinesFromEnd::new(&tip.file, tip.length).next_line()? else { return Ok(false) };
+        let Ok(record) = self.reader.read(&line) else { return Ok(false) };
+        let head = head::read(self.head_file, self.key)?;
+        let authentic = head.written().is_some_and(|head| match self.key {
+            Some(_) => {
+                matches!((head.signature, record.own), (Signature::Valid(_), Own::Signed(_)))
+            }
+            None => (head.signature, record.own) == (Signature::Unsigned, Own::Plain),
+        });
+        let ends = [Some((record.sequence, record.hash)), head.written().map(|head| (head.count, head.hash))];
+        Ok(authentic && ends.iter().all(|end| *end == Some((tip.sequence, tip.hash))))
+    }
+
+    /// Finds the end of the chain and puts a torn line aside. Telling of it, and bringing the head
+    /// in order, is left to the caller.
+    pub(super) fn load(self, adoption: Adoption) -> Result<(Tip, Recovery), OpenError> {
+        let log = self.log;
+        let log_error = |step| move |source| OpenError::File { step, path: log.to_owned(), source };
+        let new = files::look_at(log).map_err(log_error("look at"))?.is_none();
+        let file = files::open_or_create_to_append(log).map_err(log_error("open"))?;
+        if new {
+            files::sync_folder_of(log).map_err(log_error("create"))?;
+        }
+        let metadata = file.metadata().map_err(log_error("look at"))?;
+        let Siblings { closed, mut torn } = files::siblings(log).map_err(log_error("list the files of"))?;
+        let length = end_of_last_line(&file, metadata.len()).map_err(log_error("read"))?;
+
+        let last = self.last_record(&file, length, closed.last().copied())?;
+        let (sequence, hash) = last.map_or((0, Hash::GENESIS), |record| (record.sequence, record.hash));
+        let head = head::read(self.head_file, self.key).map_err(log_error("read the head of"))?;
+        let head = self.compare(head, last, (&file, length), adoption)?;
+
+        if length < metadata.len() {
+            let name = torn::set_aside(log, &file, length, sequence + 1);
+            torn.push(name.map_err(log_error("put aside the torn end of"))?);
+        }
+        let torn = torn::untold(log, &torn, sequence + 1).map_err(log_error("list the torn ends of"))?;
+        let segment = closed.last().map_or(1, |number| number + 1);
+        let tip = Tip { file, identity: Identity::of(&metadata), length, segment, sequence, hash };
+        Ok((tip, Recovery { torn, head }))
+    }
+
     /// The last record of the segment that is being written or, while that is empty, of the last
     /// closed one.
     fn last_record(&self, file: &File, end: u64, closed: Option<u64>) -> Result<Option<Record>, OpenError> {
@@ -156,42 +178,68 @@ impl Search<'_> {
         }
     }
 
-    /// Whether the chain that ends with `last` is the one that the head vouches for.
+    /// Whether the chain that ends with `last` is the one that the head vouches for, and may be
+    /// continued. What follows is signed with the key, and vouches for all that was before; so
+    /// with a key, nothing is taken on trust unless somebody has decided to adopt it.
     fn compare(
         &self,
         head: HeadFile,
         last: Option<Record>,
-        file: &File,
-        end: u64,
+        (file, end): (&File, u64),
+        adoption: Adoption,
     ) -> Result<HeadRecovery, OpenError> {
-        let head = match (head, last) {
-            (HeadFile::Written(head), _) => head,
-            (HeadFile::Empty, None) => return Ok(HeadRecovery::Begun),
-            (HeadFile::Empty | HeadFile::Unreadable, _) => return Ok(HeadRecovery::Replaced),
+        let own = last.map(|record| record.own);
+        let head = match head {
+            HeadFile::Written(head) => head,
+            HeadFile::Empty if last.is_none() => return Ok(HeadRecovery::Begun),
+            HeadFile::Unreadable if last.is_none() => return Ok(HeadRecovery::Replaced),
+            HeadFile::Empty | HeadFile::Unreadable => {
+                self.check_signed(own, adoption)?;
+                if !adoption.without_head {
+                    return Err(OpenError::HeadMissing { path: self.log.to_owned() });
+                }
+                return Ok(HeadRecovery::Replaced);
+            }
         };
-        let signed_log = last.is_some_and(|record| matches!(record.own, Own::Signed(_)));
-        let unsigned_head = match head.signature {
-            Signature::Valid(_) => false,
-            Signature::Unsigned if signed_log => return Err(self.mismatch("it lost its signature")),
-            Signature::Unsigned => true,
-            Signature::Forged(_) => return Err(self.mismatch("its signature was not made with the key")),
-            Signature::Unchecked(key_id) => return Err(self.other_key(key_id)),
-        };
+        match (head.signature, own) {
+            (Signature::Forged(_), _) => return Err(self.mismatch("its signature was not made with the key")),
+            (Signature::Unchecked(key_id), _) => return Err(self.other_key(key_id)),
+            (Signature::Unsigned, Some(Own::Signed(_))) if !adoption.unsigned => {
+                return Err(self.mismatch("it lost its signature"));
+            }
+            (Signature::Valid(_), Some(Own::Plain)) => {
+                return Err(self.mismatch("it is signed, and the last record was added without the key"));
+            }
+            (Signature::Unsigned, _) => self.check_signed(own, adoption)?,
+            (Signature::Valid(_), _) => {}
+        }
         let (found, hash) = last.map_or((0, Hash::GENESIS), |record| (record.sequence, record.hash));
-        if found < head.count {
-            return Err(OpenError::Truncated { path: self.log.to_owned(), vouched: head.count, found });
+        match found.cmp(&head.count) {
+            Ordering::Less => {
+                return Err(OpenError::Truncated { path: self.log.to_owned(), vouched: head.count, found });
+            }
+            Ordering::Equal if hash != head.hash => {
+                return Err(self.mismatch("the last record is another one"));
+            }
+            Ordering::Equal => {}
+            Ordering::Greater => self.walk_back(&head, file, end)?,
         }
-        if found > head.count {
-            self.walk_back(&head, file, end)?;
-            return Ok(HeadRecovery::BroughtForward { from: head.count, to: found });
+        Ok(match (head.signature, self.key) {
+            (Signature::Unsigned, Some(_)) if last.is_none() => HeadRecovery::Begun,
+            (Signature::Unsigned, Some(_)) => HeadRecovery::Signed,
+            _ if found > head.count => HeadRecovery::BroughtForward { from: head.count, to: found },
+            _ => HeadRecovery::InOrder,
+        })
+    }
+
+    /// With a key, records that nobody signed are continued only by somebody's decision.
+    fn check_signed(&self, own: Option<Own>, adoption: Adoption) -> Result<(), OpenError> {
+        match self.key {
+            Some(key) if own == Some(Own::Plain) && !adoption.unsigned => {
+                Err(OpenError::NotSigned { path: self.log.to_owned(), given: key.id() })
+            }
+            _ => Ok(()),
         }
-        if hash != head.hash {
-            return Err(self.mismatch("the last record is another one"));
-        }
-        if unsigned_head && self.key.is_some() {
-            return Ok(HeadRecovery::Signed);
-        }
-        Ok(HeadRecovery::InOrder)
     }
 
     /// Checks every link from the end of the log back to the record that the head vouches for.
@@ -221,37 +269,4 @@ impl Search<'_> {
 
 fn broken(path: &Path, fault: String) -> OpenError {
     OpenError::Broken { path: path.to_owned(), fault }
-}
-
-/// Copies what follows `end` to a new file, and then cuts it off. A crash in between leaves both;
-/// the next opener makes a second copy.
-fn set_aside(log: &Path, file: &File, end: u64, sequence: u64) -> io::Result<TornTail> {
-    let (kept_in, mut kept) = create_torn_file(log, sequence)?;
-    let mut copy = || {
-        let mut source = file.try_clone()?;
-        source.seek(SeekFrom::Start(end))?;
-        let bytes = io::copy(&mut source, &mut kept)?;
-        kept.sync_all()?;
-        files::sync_folder_of(&kept_in)?;
-        Ok(bytes)
-    };
-    let bytes = copy().inspect_err(|_: &io::Error| {
-        // Half a copy is of no use, and the log still has the whole; a failure here changes nothing.
-        drop(fs::remove_file(&kept_in));
-    })?;
-    file.set_len(end)?;
-    file.sync_data()?;
-    Ok(TornTail { sequence, bytes, kept_in })
-}
-
-fn create_torn_file(log: &Path, sequence: u64) -> io::Result<(PathBuf, File)> {
-    let mut counter = 1;
-    loop {
-        let path = files::beside(log, &format!("torn-{sequence}-{counter}"));
-        match files::create_new(&path) {
-            Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => counter += 1,
-            Err(error) => return Err(error),
-        }
-    }
 }

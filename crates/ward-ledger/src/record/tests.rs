@@ -10,7 +10,7 @@ use crate::chain::seal;
 
 fn readers() -> [RecordReader; 2] {
     let format = Format::new("receipt_hash").unwrap();
-    [RecordReader::new(&format, None), RecordReader::new(&format, Some(&Key::from_bytes([3; 32])))]
+    [RecordReader::new(&format, None), RecordReader::new(&format, Some(&Key::from_bytes(&[3; 32])))]
 }
 
 /// Names around the chain's own, so that those stand first, last and in between.
@@ -64,7 +64,7 @@ proptest! {
 
     #[test]
     fn a_sealed_record_is_read_the_same_both_ways(fields in fields(), signed: bool, changed: bool) {
-        let key = Key::from_bytes([if changed { 4 } else { 3 }; 32]);
+        let key = Key::from_bytes(&[if changed { 4 } else { 3 }; 32]);
         let format = Format::new("receipt_hash").unwrap();
         let sealed = seal(&format, signed.then_some(&key), (7, Hash::of(&[b"before"])), fields).unwrap();
         let line = sealed.line.strip_suffix(b"\n").unwrap();
@@ -102,7 +102,7 @@ fn ordinary_records_go_the_fast_way() {
     let format = Format::new("receipt_hash").unwrap();
     for name in ["a", "m", "n", "r", "s", "zz"] {
         let fields: Map<String, Value> = [(name.to_owned(), Value::from("é \"x\" \n"))].into_iter().collect();
-        for key in [None, Some(&Key::from_bytes([3; 32]))] {
+        for key in [None, Some(&Key::from_bytes(&[3; 32]))] {
             let line = seal(&format, key, (1, Hash::GENESIS), fields.clone()).unwrap().line;
             let [_, reader] = readers();
             let (record, length) = reader.read_canonical(&line).unwrap();

@@ -4,14 +4,14 @@
 //! and whether its own hash fits. A record that doesn't continue the chain is a suspicion; the
 //! rest of the log decides what it means.
 
-use super::VerifyError;
-use super::lines::{Line, LogLines, Place};
 use super::report::{Authenticity, Break, BreakKind};
 use crate::canonical::ParseError;
 use crate::chain::Format;
+use crate::error::ReadError;
 use crate::hash::Hash;
 use crate::key::KeyId;
-use crate::record::{Own, Record};
+use crate::lines::{Line, LogLines, Place};
+use crate::record::{Own, Record, RecordReader};
 
 /// How many accepted records are remembered, to find the first of several that were slipped in.
 const REMEMBERED: usize = 64;
@@ -96,7 +96,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Takes the line as the next link, or says why it isn't.
-    pub(super) fn accept(&mut self, place: &Place, line: &Line) -> Result<(), Suspicion> {
+    pub(super) fn accept(&mut self, place: &Place, line: &Line<Record>) -> Result<(), Suspicion> {
         let suspicion = |doubt| Err(Suspicion { place: place.clone(), doubt });
         let record = match line {
             Line::Record(record) => *record,
@@ -146,8 +146,8 @@ impl<'a> Judge<'a> {
     pub(super) fn look_into(
         &self,
         suspicion: Suspicion,
-        lines: &mut LogLines<'_>,
-    ) -> Result<Break, VerifyError> {
+        lines: &mut LogLines<RecordReader>,
+    ) -> Result<Break, ReadError> {
         let suspect = match &suspicion.doubt {
             Doubt::OwnHash(record)
             | Doubt::Link(record)

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::lines::Place;
 use crate::hash::Hash;
 use crate::key::KeyId;
+use crate::lines::Place;
 
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

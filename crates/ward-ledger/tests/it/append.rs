@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::Path;
 
 use serde_json::json;
 use ward_ledger::verify::Completeness;
-use ward_ledger::{AppendError, HeadRecovery, Ledger, OpenError};
+use ward_ledger::{AppendError, HeadRecovery, Ledger, OpenError, RecordError};
 
 use crate::support::{Log, object, options, receipt};
 
@@ -58,11 +59,20 @@ fn a_torn_line_is_put_aside_at_open_and_reported() {
     bytes.extend_from_slice(b"{\"half\":");
     fs::write(&log.path, &bytes).unwrap();
     let (mut ledger, recovery) = Ledger::open(&log.path, options()).unwrap();
-    let torn = recovery.torn.unwrap();
+    let [torn] = recovery.torn.as_slice() else { panic!("{recovery:?}") };
     assert_eq!((torn.sequence, torn.bytes), (3, 8));
     assert_eq!(fs::read(&torn.kept_in).unwrap(), b"{\"half\":");
     assert_eq!(torn.kept_in, log.sibling(".torn-3-1"));
-    assert_eq!(ledger.append(receipt(3)).unwrap().sequence, 3);
+    assert_eq!(
+        log.recoveries(),
+        [(
+            3,
+            json!({"head": "in_order", "torn": [{"sequence": 3, "bytes": 8, "kept_in": "receipts.jsonl.torn-3-1"}]})
+        )]
+    );
+    assert_eq!(ledger.append(receipt(3)).unwrap().sequence, 4);
+    let (_, again) = Ledger::open(&log.path, options()).unwrap();
+    assert_eq!(again.torn, [], "it is told once");
     assert!(log.verify().is_sound());
 }
 
@@ -74,11 +84,12 @@ fn a_line_torn_by_another_writer_is_put_aside_at_the_next_append() {
         let mut bytes = fs::read(&log.path).unwrap();
         bytes.extend_from_slice(b"{");
         fs::write(&log.path, &bytes).unwrap();
-        assert_eq!(ledger.append(receipt(3)).unwrap().sequence, 2 + round);
+        assert_eq!(ledger.append(receipt(3)).unwrap().sequence, 2 + 2 * round);
         let recoveries = ledger.take_recoveries();
         assert_eq!(recoveries.len(), 1);
-        assert!(recoveries[0].torn.is_some());
+        assert_eq!(recoveries[0].torn.len(), 1);
     }
+    assert_eq!(log.recoveries().len(), 2);
     assert!(log.verify().is_sound());
 }
 
@@ -151,7 +162,7 @@ fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
 }
 
 #[test]
-fn a_head_that_is_behind_is_brought_forward_and_a_missing_one_replaced() {
+fn a_head_that_is_behind_is_brought_forward() {
     let log = Log::signed_with(2);
     let old = fs::read(log.sibling(".head")).unwrap();
     log.append(3);
@@ -160,43 +171,43 @@ fn a_head_that_is_behind_is_brought_forward_and_a_missing_one_replaced() {
     assert!(log.verify().is_sound());
     let (_, recovery) = Ledger::open(&log.path, log.options.clone()).unwrap();
     assert_eq!(recovery.head, HeadRecovery::BroughtForward { from: 2, to: 5 });
-    assert_eq!(log.verify().completeness, Completeness::Complete { vouched: 5, unvouched: 0 });
-
-    fs::remove_file(log.sibling(".head")).unwrap();
-    let (_, recovery) = Ledger::open(&log.path, log.options.clone()).unwrap();
-    assert_eq!(recovery.head, HeadRecovery::Replaced);
-    assert!(!recovery.is_clean());
-    assert!(log.verify().is_sound());
+    assert_eq!(log.verify().completeness, Completeness::Complete { vouched: 6, unvouched: 0 });
+    assert_eq!(log.recoveries(), [(6, json!({"head": {"brought_forward": {"from": 2, "to": 5}}}))]);
 }
 
 #[test]
-fn a_head_removed_under_an_open_writer_is_made_again() {
-    let log = Log::with(2);
+fn nobody_but_the_ledger_writes_its_recoveries() {
+    let log = Log::with(1);
+    let error = log.open().append(object(json!({"ledger_recovery": {"head": "in_order"}}))).unwrap_err();
+    assert!(matches!(error, AppendError::Record { source: RecordError::Reserved(_), .. }), "{error}");
+}
+
+/// Whether nobody holds the lock on this head.
+fn is_free(head: &Path) -> bool {
+    fs::File::open(head).unwrap().try_lock().is_ok()
+}
+
+#[test]
+fn a_failure_to_look_at_the_head_gives_the_lock_back() {
+    let outer = tempfile::tempdir().unwrap();
+    let (folder, aside) = (outer.path().join("logs"), outer.path().join("aside"));
+    fs::create_dir(&folder).unwrap();
+    let (mut ledger, _) = Ledger::open(&folder.join("receipts.jsonl"), options()).unwrap();
+    fs::rename(&folder, &aside).unwrap();
+    fs::write(&folder, "not a folder").unwrap();
+    assert!(matches!(ledger.append(receipt(1)), Err(AppendError::Log(OpenError::File { .. }))));
+    assert!(is_free(&aside.join("receipts.jsonl.head")));
+}
+
+#[test]
+fn a_failure_to_open_an_exchanged_head_gives_the_lock_back() {
+    let log = Log::with(1);
     let mut ledger = log.open();
-    fs::remove_file(log.sibling(".head")).unwrap();
-    ledger.append(receipt(3)).unwrap();
-    assert_eq!(ledger.take_recoveries()[0].head, HeadRecovery::Replaced);
-    assert!(log.verify().is_sound());
-}
-
-#[test]
-fn a_log_begun_without_a_key_goes_on_with_one_and_never_back() {
-    let mut log = Log::with(2);
-    let signed = Log::signed();
-    (log.options, log.key) = (signed.options, signed.key);
-    let (mut ledger, recovery) = Ledger::open(&log.path, log.options.clone()).unwrap();
-    assert_eq!(recovery.head, HeadRecovery::Signed);
-    assert!(log.verify().is_sound(), "the signed head vouches for the records before");
-    let error = Ledger::open(&log.path, options()).unwrap_err();
-    assert!(matches!(error, OpenError::KeyNeeded { .. }), "{error}");
-    ledger.append(receipt(3)).unwrap();
-    let report = log.verify();
-    assert!(report.is_sound() && report.to_string().contains("from record 3 on"), "{report}");
-    let error = Ledger::open(&log.path, options()).unwrap_err();
-    assert!(matches!(error, OpenError::KeyNeeded { .. }), "{error}");
-    let other = ward_ledger::Key::from_bytes([9; 32]);
-    let error = Ledger::open(&log.path, options().with_key(other)).unwrap_err();
-    assert!(matches!(error, OpenError::WrongKey { .. }), "{error}");
+    let aside = log.folder.path().join("aside");
+    fs::rename(log.sibling(".head"), &aside).unwrap();
+    symlink(&aside, log.sibling(".head")).unwrap();
+    assert!(matches!(ledger.append(receipt(1)), Err(AppendError::Log(OpenError::File { .. }))));
+    assert!(is_free(&aside));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! RFC 8785, with the vectors of its text and its appendix B.
 
 use serde_json::{Map, Value, json};
-use ward_ledger::{Hash, ParseError, RecordError, ValueError, canonical_json, parse_object, seal};
+use ward_ledger::{Format, Hash, ParseError, RecordError, ValueError, canonical_json, parse_object, seal};
 
 use crate::support::{format, key, object};
 
@@ -146,4 +146,14 @@ fn a_sealed_record_is_what_the_format_says() {
     assert_eq!(sealed.hash, hash);
     let signed = seal(&format(), Some(&key()), (1, Hash::GENESIS), object(json!({"z": 1}))).unwrap();
     assert_ne!(signed.hash, hash);
+}
+
+#[test]
+fn the_name_of_the_hash_begins_with_a_letter() {
+    for name in ["_hash", "__hash", "", "hash", "previous_hash", "Event_hash", "event_hash_"] {
+        assert!(Format::new(name).is_err(), "{name}");
+    }
+    for name in ["event_hash", "a_hash", "a__hash"] {
+        assert!(Format::new(name).is_ok(), "{name}");
+    }
 }

@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
+
 use crate::support::{Log, options, writer, writer_for};
 
 const KILLS: u64 = 200;
@@ -116,6 +118,8 @@ fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
         let report = log.verify();
         assert!(report.is_sound() && report.torn.is_none(), "call {call}: {report}");
         assert!(log.sibling(".torn-3-1").exists(), "call {call}: the torn line is kept");
+        let told = json!(log.recoveries()).to_string();
+        assert!(told.contains("receipts.jsonl.torn-3-1"), "call {call}: the torn line is told of: {told}");
         if output.status.success() {
             assert!(call > 40, "only {call} calls were reached");
             return;
@@ -123,10 +127,8 @@ fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
     }
 }
 
-#[test]
-fn a_head_that_can_not_be_written_takes_the_record_back() {
-    let log = Log::new(options());
-    log.append(2);
+/// A writer of one record for which the first write to the head fails.
+fn fail_to_write_the_head(log: &Log) -> String {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "-e", "inject=pwrite64:error=EIO:when=1", "-P"])
         .arg(log.sibling(".head"))
@@ -135,8 +137,31 @@ fn a_head_that_can_not_be_written_takes_the_record_back() {
         .args(["injected", "1"])
         .output()
         .expect("strace is missing: run `cargo xtask setup`");
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert!(!output.status.success() && message.contains("can't write the head of"), "{message}");
+    assert!(!output.status.success());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_torn_line_is_told_of_though_the_head_can_not_be_written() {
+    let log = Log::new(options());
+    log.append(2);
+    let mut bytes = std::fs::read(&log.path).unwrap();
+    bytes.extend_from_slice(b"{\"torn\":");
+    std::fs::write(&log.path, &bytes).unwrap();
+    let message = fail_to_write_the_head(&log);
+    assert!(message.contains("can't write the head of"), "{message}");
+    drop(log.open());
+    let told = json!(log.recoveries()).to_string();
+    assert!(told.contains("receipts.jsonl.torn-3-1"), "{told}");
+    assert!(log.verify().is_sound());
+}
+
+#[test]
+fn a_head_that_can_not_be_written_takes_the_record_back() {
+    let log = Log::new(options());
+    log.append(2);
+    let message = fail_to_write_the_head(&log);
+    assert!(message.contains("can't write the head of"), "{message}");
     assert_eq!(log.verify().records, 2);
     assert!(log.verify().is_sound());
 }

@@ -25,22 +25,22 @@ fn a_key_is_made_once_private_and_read_again() {
 
 #[test]
 fn a_key_is_never_printed() {
-    let key = Key::from_bytes([0xab; 32]);
+    let key = Key::from_bytes(&[0xab; 32]);
     assert_eq!(format!("{key:?}"), "Key(***)");
 }
 
 #[test]
-fn a_key_file_that_others_can_use_is_refused_with_the_cure() {
+fn a_key_file_of_any_other_mode_than_0600_is_refused_with_the_cure() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.key");
     Key::load_or_create(&path).unwrap();
-    for mode in [0o644, 0o640, 0o604, 0o602, 0o700] {
+    for mode in [0o644, 0o640, 0o604, 0o602, 0o700, 0o400, 0o200, 0o000, 0o4600, 0o1600] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         let message = Key::load(&path).unwrap_err().to_string();
         assert!(message.contains(&format!("chmod 600 {}", path.display())), "{message}");
         assert!(message.contains(&format!("{mode:04o}")), "{message}");
     }
-    fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     Key::load(&path).unwrap();
 }
 

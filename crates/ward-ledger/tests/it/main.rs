@@ -1,6 +1,8 @@
 //! The ledger as a product uses it, and as those who tamper with it do.
 
 #[cfg(test)]
+mod adopt;
+#[cfg(test)]
 mod append;
 #[cfg(test)]
 mod canonical;
@@ -14,6 +16,8 @@ mod document;
 mod keys;
 #[cfg(test)]
 mod processes;
+#[cfg(test)]
+mod read;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use ward_ledger::{Format, Key, Ledger, Options, Report, verify};
+use ward_ledger::{Format, Key, Ledger, Options, Report, read, verify};
 
 pub(crate) fn format() -> Format {
     Format::new("receipt_hash").unwrap()
@@ -17,7 +17,7 @@ pub(crate) fn options() -> Options {
 }
 
 pub(crate) fn key() -> Key {
-    Key::from_bytes([42; 32])
+    Key::from_bytes(&[42; 32])
 }
 
 pub(crate) fn object(value: Value) -> Map<String, Value> {
@@ -77,6 +77,12 @@ impl Log {
 
     pub(crate) fn verify(&self) -> Report {
         verify(&self.path, &format(), self.key.as_ref()).unwrap()
+    }
+
+    /// Number and content of the records in which the ledger tells what it put right.
+    pub(crate) fn recoveries(&self) -> Vec<(u64, Value)> {
+        let entries = read(&self.path, &format()).unwrap().map(Result::unwrap);
+        entries.filter_map(|entry| Some((entry.sequence, entry.recovery()?.clone()))).collect()
     }
 
     pub(crate) fn sibling(&self, suffix: &str) -> PathBuf {

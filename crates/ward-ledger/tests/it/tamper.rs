@@ -223,7 +223,7 @@ fn a_forged_head_is_noticed() {
 #[test]
 fn the_wrong_key_and_a_missing_key_are_said() {
     let log = Log::signed_with(2);
-    let other = Key::from_bytes([1; 32]);
+    let other = Key::from_bytes(&[1; 32]);
     let report = verify(&log.path, &format(), Some(&other)).unwrap();
     assert_eq!(report.broken.map(|broken| broken.kind), Some(BreakKind::WrongKey));
     let report = verify(&log.path, &format(), None).unwrap();
@@ -236,7 +236,7 @@ fn the_wrong_key_and_a_missing_key_are_said() {
 fn a_change_of_keys_shows_without_any_key() {
     let log = Log::new(options());
     let one = seal(&format(), Some(&key()), (1, Hash::GENESIS), receipt(1)).unwrap();
-    let two = seal(&format(), Some(&Key::from_bytes([1; 32])), (2, one.hash), receipt(2)).unwrap();
+    let two = seal(&format(), Some(&Key::from_bytes(&[1; 32])), (2, one.hash), receipt(2)).unwrap();
     log.write_lines(&[one.line, two.line]);
     assert_eq!(broken(&log), Some((BreakKind::WrongKey, 2)));
 }

@@ -5,32 +5,31 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::VerifyError;
 use crate::canonical::ParseError;
 use crate::chain::MAX_RECORD_BYTES;
+use crate::error::ReadError;
 use crate::files;
-use crate::record::{Record, RecordReader};
 
 /// Enough that reading costs nothing beside hashing; it grows only for a line that doesn't fit.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A file of the log.
-pub(super) struct Segment {
+pub(crate) struct Segment {
     name: Arc<SegmentName>,
     source: Source,
 }
 
 /// Which file of the log a line is in.
 #[derive(Debug)]
-pub(super) struct SegmentName {
-    pub(super) path: PathBuf,
-    pub(super) number: u64,
+pub(crate) struct SegmentName {
+    pub(crate) path: PathBuf,
+    pub(crate) number: u64,
     /// The segment that is being written, where a crash may leave half a line.
-    pub(super) is_last: bool,
+    pub(crate) is_last: bool,
 }
 
 impl SegmentName {
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
@@ -43,18 +42,18 @@ enum Source {
 }
 
 impl Segment {
-    pub(super) fn closed(path: PathBuf, number: u64) -> Self {
+    pub(crate) fn closed(path: PathBuf, number: u64) -> Self {
         Self { name: Arc::new(SegmentName { path, number, is_last: false }), source: Source::Closed }
     }
 
-    pub(super) fn current(path: PathBuf, number: u64, file: File, length: u64) -> Self {
+    pub(crate) fn current(path: PathBuf, number: u64, file: File, length: u64) -> Self {
         Self {
             name: Arc::new(SegmentName { path, number, is_last: true }),
             source: Source::Current(file, length),
         }
     }
 
-    pub(super) fn absent(path: PathBuf, number: u64) -> Self {
+    pub(crate) fn absent(path: PathBuf, number: u64) -> Self {
         Self { name: Arc::new(SegmentName { path, number, is_last: true }), source: Source::Absent }
     }
 
@@ -73,16 +72,29 @@ impl Segment {
 
 /// Where a line is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) segment: Arc<SegmentName>,
+pub(crate) struct Place {
+    pub(crate) segment: Arc<SegmentName>,
     /// From 1.
-    pub(super) line: u64,
+    pub(crate) line: u64,
+}
+
+/// What a line is made into.
+pub(crate) trait ParseLine {
+    /// What comes of a record.
+    type Record;
+
+    /// Reads the record that `bytes` begin with and says how long it is, when that can be done
+    /// without knowing where the line ends.
+    fn parse_ahead(&self, bytes: &[u8]) -> Option<(Self::Record, usize)>;
+
+    /// Reads a whole line, without its newline.
+    fn parse_line(&self, line: &[u8]) -> Result<Self::Record, ParseError>;
 }
 
 /// What a line holds.
 #[derive(Debug)]
-pub(super) enum Line {
-    Record(Record),
+pub(crate) enum Line<R> {
+    Record(R),
     Fault(ParseError),
     /// A last line without a newline.
     Torn {
@@ -90,28 +102,31 @@ pub(super) enum Line {
     },
 }
 
+/// A line and where it is.
+pub(crate) type PlacedLine<R> = (Place, Line<R>);
+
 /// Reads the segments in their order.
-pub(super) struct LogLines<'a> {
+pub(crate) struct LogLines<P> {
     waiting: std::vec::IntoIter<Segment>,
-    reader: &'a RecordReader,
+    parser: P,
     buffer: Buffer,
     place: Option<Place>,
 }
 
-impl<'a> LogLines<'a> {
-    pub(super) fn new(segments: Vec<Segment>, reader: &'a RecordReader) -> Self {
-        Self { waiting: segments.into_iter(), reader, buffer: Buffer::new(), place: None }
+impl<P: ParseLine> LogLines<P> {
+    pub(crate) fn new(segments: Vec<Segment>, parser: P) -> Self {
+        Self { waiting: segments.into_iter(), parser, buffer: Buffer::new(), place: None }
     }
 
     /// The place of the line that was read last.
-    pub(super) fn last_place(&self) -> Option<&Place> {
+    pub(crate) fn last_place(&self) -> Option<&Place> {
         self.place.as_ref()
     }
 
-    pub(super) fn next_line(&mut self) -> Result<Option<(Place, Line)>, VerifyError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<PlacedLine<P::Record>>, ReadError> {
         loop {
             if let Some(place) = &mut self.place {
-                let line = self.buffer.next_line(self.reader).map_err(|source| VerifyError::File {
+                let line = self.buffer.next_line(&self.parser).map_err(|source| ReadError::File {
                     step: "read",
                     path: place.segment.path.clone(),
                     source,
@@ -123,7 +138,7 @@ impl<'a> LogLines<'a> {
             }
             let Some(segment) = self.waiting.next() else { return Ok(None) };
             let name = Arc::clone(&segment.name);
-            let file = segment.open().map_err(|source| VerifyError::File {
+            let file = segment.open().map_err(|source| ReadError::File {
                 step: "open",
                 path: name.path.clone(),
                 source,
@@ -154,10 +169,10 @@ impl Buffer {
         (self.start, self.end) = (0, 0);
     }
 
-    fn next_line(&mut self, reader: &RecordReader) -> io::Result<Option<Line>> {
+    fn next_line<P: ParseLine>(&mut self, parser: &P) -> io::Result<Option<Line<P::Record>>> {
         loop {
             let rest = self.bytes.get(self.start..self.end).unwrap_or_default();
-            if let Some((record, length)) = reader.read_canonical(rest)
+            if let Some((record, length)) = parser.parse_ahead(rest)
                 && rest.get(length) == Some(&b'\n')
             {
                 self.start += length + 1;
@@ -165,7 +180,7 @@ impl Buffer {
             }
             if let Some(length) = rest.iter().position(|byte| *byte == b'\n') {
                 let line = rest.get(..length).unwrap_or_default();
-                let line = reader.read_slowly(line).map_or_else(Line::Fault, Line::Record);
+                let line = parser.parse_line(line).map_or_else(Line::Fault, Line::Record);
                 self.start += length + 1;
                 return Ok(Some(line));
             }
@@ -201,7 +216,7 @@ impl Buffer {
     }
 
     /// Passes over a line that is longer than any record.
-    fn skip_line(&mut self) -> io::Result<Line> {
+    fn skip_line<R>(&mut self) -> io::Result<Line<R>> {
         let mut skipped = 0;
         loop {
             let rest = self.bytes.get(self.start..self.end).unwrap_or_default();

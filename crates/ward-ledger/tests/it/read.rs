@@ -1,0 +1,81 @@
+//! Listing the records of a log.
+
+use std::fs;
+
+use ward_ledger::{ReadError, ReadFault, read};
+
+use crate::support::{Log, format, options, receipt};
+
+#[test]
+fn all_segments_are_read_in_order() {
+    let log = Log::new(options().with_segment_bytes(1500));
+    let mut ledger = log.open();
+    let appended: Vec<_> = (1..=20).map(|number| ledger.append(receipt(number)).unwrap()).collect();
+    let entries: Vec<_> = read(&log.path, &format()).unwrap().map(Result::unwrap).collect();
+    let places: Vec<_> = entries.iter().map(|entry| (entry.sequence, entry.hash)).collect();
+    assert_eq!(places, appended.iter().map(|one| (one.sequence, one.hash)).collect::<Vec<_>>());
+    for (entry, number) in entries.iter().zip(1..) {
+        let mut fields = entry.record.clone();
+        fields.retain(|name, _| !["sequence", "previous_hash", "receipt_hash"].contains(&name.as_str()));
+        assert_eq!(fields, receipt(number));
+    }
+    assert_eq!((entries[0].segment.as_str(), entries[0].line), ("receipts.jsonl.000001", 1));
+    let last = entries.last().unwrap();
+    assert_eq!(last.segment, "receipts.jsonl");
+    assert_eq!(last.line, log.lines().len() as u64);
+}
+
+#[test]
+fn what_is_no_record_is_a_fault_with_its_place_and_the_rest_is_read() {
+    let log = Log::with(3);
+    let mut lines = log.lines();
+    lines.insert(1, b"garbage\n".to_vec());
+    lines.insert(2, b"{\"sequence\":1}\n".to_vec());
+    lines.insert(3, [vec![b'x'; 3 << 20], b"\n".to_vec()].concat());
+    lines.push(b"{\"half\":".to_vec());
+    log.write_lines(&lines);
+    let found: Vec<String> = read(&log.path, &format())
+        .unwrap()
+        .map(|item| match item {
+            Ok(entry) => format!("{} at {}", entry.sequence, entry.line),
+            Err(ReadFault::Line { line, source, .. }) => format!("{line}: {source}"),
+            Err(fault) => fault.to_string(),
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "1 at 1",
+            "2: not a JSON object: expected value at line 1 column 1",
+            "3: the member `receipt_hash` is missing or malformed",
+            "4: the line is longer than 1048576 bytes, the most a record has",
+            "2 at 5",
+            "3 at 6",
+            "receipts.jsonl, line 7, ends in the middle of a record after 8 bytes",
+        ]
+    );
+}
+
+#[test]
+fn reading_does_not_verify() {
+    let log = Log::signed_with(2);
+    let edited = fs::read_to_string(&log.path).unwrap().replace("allowed", "denied!");
+    fs::write(&log.path, edited).unwrap();
+    assert!(!log.verify().is_sound());
+    assert_eq!(read(&log.path, &format()).unwrap().filter(Result::is_ok).count(), 2);
+}
+
+#[test]
+fn a_log_that_is_not_there_and_a_segment_that_can_not_be_read_are_errors() {
+    let log = Log::new(options().with_segment_bytes(600));
+    assert!(matches!(read(&log.path, &format()), Err(ReadError::NoLog { .. })));
+    let mut ledger = log.open();
+    for number in 1..=6 {
+        ledger.append(receipt(number)).unwrap();
+    }
+    fs::remove_file(log.sibling(".000002")).unwrap();
+    fs::create_dir(log.sibling(".000002")).unwrap();
+    let items: Vec<_> = read(&log.path, &format()).unwrap().collect();
+    assert!(matches!(items.last(), Some(Err(ReadFault::Log(ReadError::File { .. })))), "{items:?}");
+    assert_eq!(items.iter().filter(|item| item.is_err()).count(), 1);
+}
