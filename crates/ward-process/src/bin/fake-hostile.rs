@@ -1,7 +1,8 @@
 //! Test double: a program that tries one attack and tells by its exit code how it went.
 //!
 //! `fake-hostile ATTACK [ARGUMENT…]` ends with 0 if the attack succeeded, with 10 if it was refused,
-//! and with 2 if there is no such attack. Nothing it does is harmful: it reads what it is pointed at,
+//! with 11 if this machine does not have what it needs, with 12 if it failed for any other reason and
+//! so never put the question, and with 2 if there is no such attack. Nothing it does is harmful: it reads what it is pointed at,
 //! writes a line, and calls with arguments that change nothing.
 #![expect(unsafe_code, reason = "most attacks are raw system calls")]
 
@@ -19,6 +20,8 @@ const TIOCSTI: usize = 0x5412;
 const SUCCEEDED: u8 = 0;
 const UNKNOWN: u8 = 2;
 const REFUSED: u8 = 10;
+const UNSUPPORTED: u8 = 11;
+const BROKEN: u8 = 12;
 
 #[expect(clippy::print_stderr, reason = "the reason of a refusal is what a failing test wants to show")]
 fn main() -> ExitCode {
@@ -34,8 +37,19 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::from(SUCCEEDED),
         Err(error) => {
             eprintln!("{words:?}: {error}");
-            ExitCode::from(REFUSED)
+            ExitCode::from(kind_of(&error))
         }
+    }
+}
+
+fn kind_of(error: &io::Error) -> u8 {
+    match error.raw_os_error() {
+        // `EXDEV` is Landlock's word for "not from this tree into that one".
+        Some(libc::EPERM | libc::EACCES | libc::EROFS | libc::ENOSYS | libc::EXDEV) => REFUSED,
+        None if error.kind() == io::ErrorKind::PermissionDenied => REFUSED,
+        // No file handles or extended attributes here, or no namespace left.
+        Some(libc::EOPNOTSUPP | libc::ENOSPC) => UNSUPPORTED,
+        _ => BROKEN,
     }
 }
 
@@ -72,6 +86,24 @@ fn attack_files(words: &[&str]) -> Option<io::Result<()>> {
             std::os::unix::fs::symlink(target, link).and_then(|()| fs::write(link, "hostile\n"))
         }
         ["execute", path] => std::process::Command::new(path).status().map(drop),
+        ["execute-privileged", path] => {
+            // The program at the path is this double too.
+            std::process::Command::new(path)
+                .arg("privileged")
+                .status()
+                .and_then(|status| gained_if(status.success()))
+        }
+        // SAFETY: these calls only return numbers.
+        ["privileged"] => gained_if(unsafe { libc::geteuid() != libc::getuid() }),
+        ["make-privileged", path] => {
+            let path = c_string(path);
+            call(libc::SYS_fchmodat, &[at_cwd(), path.as_ptr().addr(), 0o4755])
+        }
+        ["create-privileged", path] => {
+            let path = c_string(path);
+            let flags = number((libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY).into());
+            call(libc::SYS_openat, &[at_cwd(), path.as_ptr().addr(), flags, 0o4755])
+        }
         ["socket-file", path] => {
             let path = c_string(path);
             let mode = libc::S_IFSOCK | 0o600;
@@ -114,7 +146,6 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
     let pid = words.get(1).and_then(|pid| pid.parse::<usize>().ok()).unwrap_or(0);
     Some(match words.first().copied()? {
         "signal" => call(libc::SYS_kill, &[pid, number(libc::SIGCONT.into())]),
-        "signal-all" => call(libc::SYS_kill, &[usize::MAX, 0]),
         "ptrace" => call(libc::SYS_ptrace, &[number(libc::PTRACE_SEIZE.into()), pid, 0, 0]),
         "read-memory" => read_memory(pid),
         "limit" => {
@@ -158,14 +189,20 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
         "shared-memory" => call(libc::SYS_shmget, &[0, 4096, 0o600]),
         "personality" => call(libc::SYS_personality, &[0x0004_0000]),
         "kernel-log" => call(libc::SYS_syslog, &[10, 0, 0]),
-        "host-name" => fs::read("/proc/sys/kernel/hostname").and_then(|name| {
-            call(libc::SYS_sethostname, &[name.as_ptr().addr(), name.trim_ascii_end().len()])
-        }),
+        "host-name" => {
+            // struct utsname: fields of 65 bytes, the second one is the name.
+            let mut names = [0_u8; 6 * 65];
+            call(libc::SYS_uname, &[names.as_mut_ptr().addr()]).and_then(|()| {
+                let name = names.get(65..130).unwrap_or_default();
+                let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+                call(libc::SYS_sethostname, &[name.as_ptr().addr(), length])
+            })
+        }
         "capabilities" => {
             let header = [0x2008_0522_u32, 0];
             let mut sets = [0_u32; 6];
             call(libc::SYS_capget, &[header.as_ptr().addr(), sets.as_mut_ptr().addr()])
-                .and_then(|()| refused_unless(sets != [0; 6]))
+                .and_then(|()| gained_if(sets != [0; 6]))
         }
         // Success is any answer but a filter's: there is no terminal here to type on.
         "type-on-terminal" => match call(libc::SYS_ioctl, &[0, TIOCSTI, c"x".as_ptr().addr()]) {
@@ -223,8 +260,8 @@ fn clone_into_namespace() -> io::Result<()> {
     }
 }
 
-fn refused_unless(success: bool) -> io::Result<()> {
-    if success { Ok(()) } else { Err(io::Error::other("nothing was gained")) }
+fn gained_if(success: bool) -> io::Result<()> {
+    if success { Ok(()) } else { Err(io::ErrorKind::PermissionDenied.into()) }
 }
 
 fn c_string(text: &str) -> CString {

@@ -102,6 +102,8 @@ pub(super) const ABSENT: &[c_long] = &[
     // A file without a path, executable where no rule allows execution.
     libc::SYS_memfd_create,
     libc::SYS_memfd_secret,
+    // Its mode lies in memory too: libraries fall back to `openat`.
+    libc::SYS_openat2,
 ];
 
 /// Flags that `clone` may not be given: namespaces, each a fresh set of privileges over something,
@@ -131,9 +133,39 @@ pub(super) const OWN_PROCESS_ONLY: &[c_long] = &[
     libc::SYS_sched_setscheduler,
 ];
 
+/// The right of a file to run as its owner or its group. Whoever else can execute the file would act
+/// in the name of our user, outside of any sandbox.
+pub(super) const PRIVILEGED_MODES: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
+
+/// Calls that set the mode of a file, with the place of the mode among the arguments.
+pub(super) const SET_MODE: &[(c_long, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+
+/// Calls that may create a file, with the places of flags and mode. Without one of
+/// [`CREATING_FLAGS`] the mode is whatever lay in the register.
+pub(super) const OPEN: &[(c_long, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+
+/// The flags that make `open` create a file. `O_TMPFILE` contains `O_DIRECTORY`, which does not.
+pub(super) const CREATING_FLAGS: [libc::c_int; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+
 /// The newest call that was weighed for this table, `mseal` of Linux 6.10. Later ones do not exist
 /// in the sandbox until someone has looked at them.
 pub(super) const NEWEST_KNOWN: u32 = 462;
 
-/// Numbers above 423 are the same on every architecture; libc does not have this one.
+/// Numbers above 423 are the same on every architecture; libc does not have these everywhere.
+const FCHMODAT2: c_long = 452;
 const LSM_SET_SELF_ATTR: c_long = 460;

@@ -8,7 +8,10 @@ use seccompiler::{
 };
 
 use super::Network;
-use super::denied::{ABSENT, CLONE_FLAGS, NEWEST_KNOWN, OWN_PROCESS_ONLY, REFUSED, TERMINAL_REQUESTS};
+use super::denied::{
+    ABSENT, CLONE_FLAGS, CREATING_FLAGS, NEWEST_KNOWN, OPEN, OWN_PROCESS_ONLY, PRIVILEGED_MODES, REFUSED,
+    SET_MODE, TERMINAL_REQUESTS,
+};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -54,11 +57,8 @@ fn group(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, BackendError> {
 }
 
 fn conditional() -> Result<Rules, BackendError> {
-    let mut rules = Rules::new();
-    let flags = CLONE_FLAGS.iter().map(|flag| {
-        let flag = u64::from(flag.cast_unsigned());
-        SeccompRule::new(vec![argument(0, SeccompCmpOp::MaskedEq(flag), flag)?])
-    });
+    let mut rules = privileged_modes()?;
+    let flags = CLONE_FLAGS.iter().map(|flag| SeccompRule::new(vec![has(0, flag.cast_unsigned())?]));
     rules.insert(libc::SYS_clone, flags.collect::<Result<_, _>>()?);
     let requests = TERMINAL_REQUESTS
         .iter()
@@ -76,6 +76,21 @@ fn conditional() -> Result<Rules, BackendError> {
     // Asking (all ones) and the ordinary one (0) are harmless; others switch off protections.
     let unusual = vec![argument(0, SeccompCmpOp::Ne, 0)?, argument(0, SeccompCmpOp::Ne, u32::MAX.into())?];
     rules.insert(libc::SYS_personality, vec![SeccompRule::new(unusual)?]);
+    Ok(rules)
+}
+
+fn privileged_modes() -> Result<Rules, BackendError> {
+    let mut rules = Rules::new();
+    for (call, mode) in SET_MODE {
+        let bits = PRIVILEGED_MODES.iter().map(|bit| SeccompRule::new(vec![has(*mode, *bit)?]));
+        rules.insert(*call, bits.collect::<Result<_, _>>()?);
+    }
+    for (call, flags, mode) in OPEN {
+        let bits = PRIVILEGED_MODES.iter().flat_map(|bit| CREATING_FLAGS.map(|flag| (flag, *bit)));
+        let creations = bits
+            .map(|(flag, bit)| SeccompRule::new(vec![has(*flags, flag.cast_unsigned())?, has(*mode, bit)?]));
+        rules.insert(*call, creations.collect::<Result<_, _>>()?);
+    }
     Ok(rules)
 }
 
@@ -99,6 +114,10 @@ fn sockets(network: Network) -> Result<Rules, BackendError> {
         }
     };
     Ok(Rules::from([(libc::SYS_socket, rules)]))
+}
+
+fn has(index: u8, bit: u32) -> Result<SeccompCondition, BackendError> {
+    argument(index, SeccompCmpOp::MaskedEq(bit.into()), bit.into())
 }
 
 /// The kernel reads these arguments as 32 bits, so that the upper half must not hide a value.

@@ -5,7 +5,8 @@ mod everyday;
 mod order;
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use ward_process::sandbox::Sandbox;
-use ward_process::{Containment, Exit, Order, Output, Supervisor, Tree};
+use ward_process::{Containment, Exit, Identity, Order, Output, Supervisor, Tree};
 
 /// Generous, because the machine is shared; nothing here takes a second by itself.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,23 +23,74 @@ const OUTPUT_BYTES: usize = 64 * 1024;
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// A user number that nobody has here.
+const SOMEBODY: u32 = 60_577;
+
+/// Who runs the programs of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Actor {
+    Ourselves,
+    /// A user without a name. Only root can start programs for others.
+    Somebody,
+}
+
+impl Actor {
+    /// All that whoever runs the tests can try.
+    fn all() -> &'static [Self] {
+        if is_root() { &[Self::Ourselves, Self::Somebody] } else { &[Self::Ourselves] }
+    }
+
+    fn is_root(self) -> bool {
+        self == Self::Ourselves && is_root()
+    }
+
+    /// Without a sandbox.
+    fn command(self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        if self == Self::Somebody {
+            command.uid(SOMEBODY).gid(SOMEBODY);
+        }
+        command
+    }
+
+    fn give(self, path: &Path) {
+        if self == Self::Somebody {
+            chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+        }
+    }
+}
+
 /// A folder that a sandbox may write, one that it may not know of, and the hostile program.
 struct Site {
     folder: TempDir,
+    actor: Actor,
 }
 
 impl Site {
     fn new() -> Self {
+        Self::of(Actor::Ourselves)
+    }
+
+    /// All files belong to the actor, so that only a sandbox can keep them from it.
+    fn of(actor: Actor) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Other users must get through to what is theirs.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let site = Self { folder };
+        actor.give(folder.path());
+        let site = Self { folder, actor };
         for inner in [site.workspace(), site.outside()] {
-            std::fs::create_dir(inner).unwrap();
+            std::fs::create_dir(&inner).unwrap();
+            actor.give(&inner);
         }
-        std::fs::write(site.secret(), "secret\n").unwrap();
+        site.write("outside/secret", "secret\n");
         std::fs::copy(hostile_program(), site.hostile()).unwrap();
+        actor.give(&site.hostile());
         site
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.path(name), content).unwrap();
+        self.actor.give(&self.path(name));
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -70,7 +122,11 @@ impl Site {
     }
 
     fn order(&self, program: impl Into<PathBuf>) -> Order {
-        Order::new(program)
+        let order = match self.actor {
+            Actor::Ourselves => Order::new(program),
+            Actor::Somebody => Order::new(program).identity(Identity::new(SOMEBODY, SOMEBODY, &[])),
+        };
+        order
             .env("PATH", PATH)
             .env("HOME", "/root")
             .env("LC_ALL", "C")
@@ -134,14 +190,4 @@ fn is_root() -> bool {
 
 fn text(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
-}
-
-/// The same attack without a sandbox.
-fn attack_freely(site: &Site, words: &[String]) -> bool {
-    let output = Command::new(site.hostile()).args(words).current_dir(site.workspace()).output().unwrap();
-    match output.status.code() {
-        Some(0) => true,
-        Some(10) => false,
-        other => panic!("{words:?}: {other:?} {}", String::from_utf8_lossy(&output.stderr)),
-    }
 }

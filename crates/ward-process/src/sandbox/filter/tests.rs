@@ -114,15 +114,8 @@ fn the_whole_table_is_refused() {
 
 #[test]
 fn no_call_is_in_two_groups() {
-    let with_conditions = [
-        libc::SYS_clone,
-        libc::SYS_ioctl,
-        libc::SYS_setpriority,
-        libc::SYS_ioprio_set,
-        libc::SYS_personality,
-        libc::SYS_socket,
-    ];
-    let mut all = [REFUSED, ABSENT, OWN_PROCESS_ONLY, &with_conditions].concat();
+    let with_conditions: Vec<_> = conditional().unwrap().into_keys().collect();
+    let mut all = [REFUSED, ABSENT, &with_conditions, &[libc::SYS_socket]].concat();
     let count = all.len();
     all.sort_unstable();
     all.dedup();
@@ -182,6 +175,35 @@ fn limits_and_priorities_are_only_for_oneself() {
     check(call(libc::SYS_ioprio_set, &[1, 0, 10]), &Verdict::Allowed);
     check(call(libc::SYS_ioprio_set, &[1, 1234, 10]), &Verdict::Refused(libc::EPERM));
     check(call(libc::SYS_ioprio_set, &[3, 0, 10]), &Verdict::Refused(libc::EPERM));
+}
+
+#[test]
+fn no_file_gets_the_right_to_run_as_somebody_else() {
+    let refused = Verdict::Refused(libc::EPERM);
+    let with = |place: u8, value: u64| {
+        let mut arguments = [0; 6];
+        arguments[usize::from(place)] = value;
+        arguments
+    };
+    for (number, mode) in SET_MODE {
+        check(call(*number, &with(*mode, 0o1777)), &Verdict::Allowed);
+        for bits in [0o4755, 0o2755, 0o6000] {
+            check(call(*number, &with(*mode, bits)), &refused);
+            check(call(*number, &with(*mode, bits | 1 << 32)), &refused);
+        }
+    }
+    for (number, flags, mode) in OPEN {
+        for (flag, bits, expected) in [
+            (libc::O_CREAT | libc::O_WRONLY, 0o4755, &refused),
+            (libc::O_TMPFILE | libc::O_RDWR, 0o2755, &refused),
+            (libc::O_CREAT | libc::O_EXCL, 0o1777, &Verdict::Allowed),
+            (libc::O_RDONLY | libc::O_DIRECTORY, 0o7777, &Verdict::Allowed),
+        ] {
+            let mut arguments = with(*mode, bits);
+            arguments[usize::from(*flags)] = u64::from(flag.cast_unsigned());
+            check(call(*number, &arguments), expected);
+        }
+    }
 }
 
 #[test]

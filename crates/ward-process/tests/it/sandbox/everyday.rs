@@ -1,6 +1,7 @@
 //! What a sandboxed tool must still be able to do.
 
 use std::fs;
+use std::process::Command;
 
 use ward_process::{Containment, Exit, Order, Supervisor, probe};
 
@@ -53,6 +54,16 @@ fn git_works_in_the_workspace() {
                   && echo 1 > file && git add file && git commit -qm first && git mv file moved \
                   && git commit -qm second && git log --format=%s && git status --short";
     check(&site, script, "second\nfirst\n");
+}
+
+#[test]
+fn users_and_groups_have_the_names_that_they_have_outside() {
+    let site = Site::new();
+    for script in ["whoami", "id -gn", "id -u root", "getent passwd 0 && getent group 0"] {
+        let outside = Command::new("/bin/sh").args(["-c", script]).env("LC_ALL", "C").output().unwrap();
+        let inside = run(site.shell(script));
+        assert_eq!(inside.stdout, String::from_utf8(outside.stdout).unwrap(), "{script}: {inside:?}");
+    }
 }
 
 #[test]

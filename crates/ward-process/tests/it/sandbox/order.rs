@@ -13,11 +13,8 @@ use ward_process::{
     probe as probe_containments,
 };
 
-use super::{Site, finish, is_root, run, spawn};
+use super::{SOMEBODY, Site, finish, is_root, run, spawn};
 use crate::harness::wait_until;
-
-/// A user number that nobody has here.
-const SOMEBODY: u32 = 60_577;
 
 fn refused(site: &Site, sandbox: Sandbox) -> SandboxError {
     let id = format!("refused-{}", std::process::id()).parse().unwrap();
