@@ -1,10 +1,31 @@
 //! The judge: policy, sessions and time, as pure functions.
+//!
+//! [`CoreEngine`] is told what happens and when, and says what must be done. It reads no clock, no file, no
+//! environment and no randomness; given the same policy, the same stored state and the same moments it says the
+//! same, byte for byte. Start with [`engine.rs`](CoreEngine), whose picture is the whole state machine, then read
+//! `judge.rs`, the one place where it is decided whether an entry may run.
+//!
+//! What it never does: act, wait, log, or ask the store.
 
-mod grant;
 pub mod policy;
+
+mod capability;
+mod grant;
 mod session;
 mod state;
 
+mod civil;
+mod hours;
+mod judge;
+mod usage;
+
+mod engine;
+
+pub use capability::HostCapabilities;
+pub use engine::{
+    CoreEngine, CoreEvent, ExitInfo, GiftError, Interval, LaunchDecision, LaunchRequest, NewGrant,
+    NewRequest, Outcome, Place, RuleOutcome, SessionFate, StopDecision, StopRequest,
+};
 pub use grant::{Gift, Grant, GrantScope, RequestState, TimeRequest};
 pub use session::{Ends, ScheduledWarning, SessionPlan, SessionRecord, Stage};
 pub use state::{ClockRecord, Counter, Snapshot, StoreWrite, StoredState, Streak, Until, UsageKey};

@@ -156,7 +156,8 @@ impl WarningPolicy {
     /// Puts them in order; of two for the same moment the louder stays.
     #[must_use]
     pub fn new(mut warnings: Vec<Warning>) -> Self {
-        warnings.sort_by_key(|warning| (std::cmp::Reverse(warning.before), std::cmp::Reverse(warning.severity)));
+        warnings
+            .sort_by_key(|warning| (std::cmp::Reverse(warning.before), std::cmp::Reverse(warning.severity)));
         warnings.dedup_by_key(|warning| warning.before);
         Self(warnings)
     }

@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 use shepherd_api::{EndReason, Severity};
 use shepherd_util::{BootId, Deadline, EntryId, MonotonicInstant, ProfileId, SessionId};
 
-use crate::policy::Entry;
+use crate::policy::{Day, Entry};
 
 /// What to do at launch, when to warn, when and how to expire (S3.4). Worked out once, at launch.
 #[derive(Clone, Debug, PartialEq)]
-#[must_use = "an approved launch has to be carried out or reported as failed"]
 pub struct SessionPlan {
     /// Its name.
     pub session_id: SessionId,
@@ -40,6 +39,9 @@ pub struct ScheduledWarning {
     pub severity: Severity,
     /// What will be said.
     pub message_template: Option<String>,
+    /// Whether the end was still further away when it was last planned. A session shorter than a threshold has no
+    /// such warning (S2.5), unless its end is moved.
+    pub armed: bool,
 }
 
 /// The two ends of a session; the earlier wins (S4.4).
@@ -99,8 +101,8 @@ pub struct SessionRecord {
     pub given: Vec<Duration>,
     /// Up to here its time has been charged.
     pub charged_to: MonotonicInstant,
-    /// The wall clock at that moment.
-    pub charged_to_wall: Timestamp,
+    /// The day that it was charged to last.
+    pub charged_day: Day,
     /// How much it has been charged with.
     pub charged: Duration,
     /// What the host needs to find the program again; `None` while it is being launched.

@@ -1,0 +1,251 @@
+//! `CoreEngine`: told what happens and when, it says what must be done. It never asks the world for anything.
+//!
+//! The state machine (S3.6) is the session in [`Snapshot::session`]:
+//!
+//! ```text
+//!            request_launch            start_session          deadline, stop_current
+//!   Idle ────────────────▶ Launching ───────────────▶ Running ──────────────────────▶ Expiring
+//!    ▲                        │ launch_failed,          │ warnings                       │
+//!    │                        │ time-out                │ (Warned)                       │
+//!    └────────────────────────┴─────────────────────────┴────────────────────────────────┘
+//!                          Ended: launch_failed, notify_session_exited
+//! ```
+//!
+//! Questions take `&self`. Changes take `&mut self` and the moment, return events in order, and leave durable writes
+//! to be fetched with [`CoreEngine::take_writes`]; what could not be written is not granted, what takes something away
+//! happens anyway.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use shepherd_api::{
+    API_VERSION, AuditEvent, AuditKind, DaemonStateSnapshot, EntryView, SessionPhase, SessionView,
+};
+use shepherd_util::{BootId, EntryId, MonotonicInstant, Now, ProfileId};
+
+use crate::capability::HostCapabilities;
+use crate::civil::Local;
+use crate::judge::{Facts, Moment, Nobody};
+use crate::policy::{Day, Entry, Policy};
+use crate::session::{SessionRecord, Stage};
+use crate::state::{Snapshot, StoreWrite, StoredState, Until};
+use crate::usage::UsageBook;
+
+mod charge;
+mod clock;
+mod explain;
+mod gifts;
+mod launch;
+mod recover;
+mod reload;
+mod run;
+
+pub use explain::{Interval, Outcome, RuleOutcome};
+pub use gifts::{GiftError, NewGrant, NewRequest};
+pub use launch::{LaunchDecision, LaunchRequest};
+pub use recover::SessionFate;
+pub use run::{CoreEvent, ExitInfo, StopDecision, StopRequest};
+
+/// On whose behalf the engine itself acts, in the audit log.
+pub(crate) const POLICY: &str = "policy";
+
+/// Where the engine finds itself.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The present boot of the machine.
+    pub boot: BootId,
+    /// The system's time zone.
+    pub zone: TimeZone,
+}
+
+/// The policy engine and the session state machine.
+#[derive(Clone, Debug)]
+pub struct CoreEngine {
+    policy: Policy,
+    capabilities: HostCapabilities,
+    place: Place,
+    usage: UsageBook,
+    cooldowns: BTreeMap<(ProfileId, EntryId), Until>,
+    snapshot: Snapshot,
+    writes: Vec<StoreWrite>,
+    last_seen: Option<Now>,
+    next_opening_or_closing: Option<jiff::Timestamp>,
+    store_trouble: Option<String>,
+    clock_reported_untrusted: bool,
+}
+
+impl CoreEngine {
+    /// An engine that knows what the store knew (S3.1). If there was a session, [`CoreEngine::recover`] comes next.
+    #[must_use]
+    pub fn new(policy: Policy, store: StoredState, capabilities: HostCapabilities, place: Place) -> Self {
+        Self {
+            policy,
+            capabilities,
+            place,
+            usage: UsageBook::new(store.usage),
+            cooldowns: store.cooldowns,
+            snapshot: store.snapshot,
+            writes: Vec::new(),
+            last_seen: None,
+            next_opening_or_closing: None,
+            store_trouble: None,
+            clock_reported_untrusted: false,
+        }
+    }
+
+    /// The policy that applies.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// What the host can do.
+    #[must_use]
+    pub fn capabilities(&self) -> &HostCapabilities {
+        &self.capabilities
+    }
+
+    /// What outlives the daemon, as it is now.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Everything that a store should hold by now, for comparing.
+    #[must_use]
+    pub fn stored_state(&self) -> StoredState {
+        StoredState {
+            usage: self.usage.iter().collect(),
+            cooldowns: self.cooldowns.clone(),
+            snapshot: self.snapshot.clone(),
+        }
+    }
+
+    /// The zone in which windows are meant.
+    #[must_use]
+    pub fn zone(&self) -> &TimeZone {
+        self.policy.rules().zone.as_ref().unwrap_or(&self.place.zone)
+    }
+
+    /// What has to be made durable, all or none, before anything is done about the events.
+    #[must_use]
+    pub fn take_writes(&mut self) -> Vec<StoreWrite> {
+        std::mem::take(&mut self.writes)
+    }
+
+    /// The store can't be relied on: nothing is granted until it can (S8.4b).
+    pub fn store_failed(&mut self, detail: String) {
+        self.store_trouble = Some(detail);
+    }
+
+    /// The store works again.
+    pub fn store_works(&mut self) {
+        self.store_trouble = None;
+    }
+
+    /// How it stands with every entry, for whoever names no profile (S3.2).
+    #[must_use]
+    pub fn list_entries(&self, now: Now) -> Vec<EntryView> {
+        self.list_entries_for(&self.policy.default_profile(), now)
+    }
+
+    /// How it stands with every entry now.
+    #[must_use]
+    pub fn list_entries_for(&self, profile: &ProfileId, now: Now) -> Vec<EntryView> {
+        self.views(profile, self.moment(now))
+    }
+
+    /// How it would stand with every entry at another time: with today's use if it is today, and no session.
+    #[must_use]
+    pub fn list_entries_at(&self, profile: &ProfileId, at: jiff::Timestamp) -> Vec<EntryView> {
+        self.views(profile, self.other_moment(at))
+    }
+
+    fn views(&self, profile: &ProfileId, at: Moment) -> Vec<EntryView> {
+        let facts = self.facts(at);
+        let shown =
+            |entry: &&Entry| entry.profiles.as_ref().is_none_or(|profiles| profiles.contains(profile));
+        self.policy.entries().iter().filter(shown).map(|entry| view(&facts, profile, entry, at)).collect()
+    }
+
+    /// All that a client needs to draw itself.
+    #[must_use]
+    pub fn get_state(&self, now: Now) -> DaemonStateSnapshot {
+        let day = Local::at(self.zone(), now.wall).day();
+        DaemonStateSnapshot {
+            api_version: API_VERSION,
+            at: now.wall,
+            session: self.snapshot.session.as_ref().map(|session| session_view(session, now.mono)),
+            entry_count: self.policy.entries().len(),
+            mode: self.mode_on(day).to_owned(),
+            clock_trusted: self.clock_behind(now.wall).is_none(),
+        }
+    }
+
+    fn mode_on(&self, day: Day) -> &str {
+        self.snapshot.mode.as_deref().unwrap_or_else(|| self.policy.rules().modes.on(day))
+    }
+
+    fn facts(&self, at: Moment) -> Facts<'_> {
+        let active = self.snapshot.session.as_ref().filter(|_| at.mono.is_some());
+        Facts {
+            policy: &self.policy,
+            capabilities: &self.capabilities,
+            usage: &self.usage,
+            cooldowns: &self.cooldowns,
+            grants: &self.snapshot.grants,
+            streaks: &self.snapshot.streaks,
+            mode: self.snapshot.mode.as_deref(),
+            zone: self.zone(),
+            boot: self.place.boot,
+            active: active.map(|session| (&session.session_id, &session.entry_id)),
+            clock_behind: self.clock_behind(at.wall),
+            store_trouble: self.store_trouble.as_deref(),
+        }
+    }
+
+    fn audit(&mut self, now: Now, actor: &str, what: AuditKind) {
+        let event = AuditEvent { at: now.wall, actor: actor.to_owned(), what };
+        self.writes.push(StoreWrite::AppendAudit(Box::new(event)));
+    }
+
+    fn save(&mut self) {
+        // Of several in one step only the last matters.
+        self.writes.retain(|write| !matches!(write, StoreWrite::SaveSnapshot(_)));
+        self.writes.push(StoreWrite::SaveSnapshot(Box::new(self.snapshot.clone())));
+    }
+}
+
+fn view(facts: &Facts<'_>, profile: &ProfileId, entry: &Entry, at: Moment) -> EntryView {
+    let finding = facts.judge(profile, entry, at, &mut Nobody);
+    let enabled = finding.reasons.is_empty();
+    let next_available = if enabled { None } else { facts.available_again(profile, entry, &finding) };
+    EntryView {
+        entry_id: entry.entry_id.clone(),
+        label: entry.label.clone(),
+        icon_ref: entry.icon_ref.clone(),
+        kind: entry.kind.name().to_owned(),
+        enabled,
+        max_run_if_started_now: if enabled { finding.longest(at.wall).map(Into::into) } else { None },
+        reasons: finding.reasons,
+        next_available,
+    }
+}
+
+fn session_view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
+    let phase = match (&session.stage, session.given.is_empty()) {
+        (Stage::Launching, _) => SessionPhase::Launching,
+        (Stage::Running, true) => SessionPhase::Running,
+        (Stage::Running, false) => SessionPhase::Warned,
+        (Stage::Expiring(_), _) => SessionPhase::Expiring,
+    };
+    SessionView {
+        session_id: session.session_id.clone(),
+        entry_id: session.entry_id.clone(),
+        label: session.label.clone(),
+        profile: session.profile.clone(),
+        phase,
+        started_at: session.started_at,
+        remaining: session.ends.remaining(now).map(Into::into),
+    }
+}

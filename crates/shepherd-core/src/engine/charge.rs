@@ -1,0 +1,131 @@
+//! Charging time as it passes (S4.6, S8.4b), and the pauses that follow.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_util::{BootInstant, Counting, Deadline, MonotonicInstant, Now};
+
+use super::CoreEngine;
+use crate::civil::{Local, start_of, timestamp};
+use crate::judge::Nobody;
+use crate::policy::{Cost, Day, SuspendedTime};
+use crate::session::{SessionRecord, Stage};
+use crate::state::{Counter, StoreWrite, Streak, Until, UsageKey};
+
+/// How often the use of a running session is made durable. A power cut costs the child at most this much, and never
+/// wins it anything; a killed daemon loses nothing, because the clock of the boot goes on.
+pub(crate) const CHECKPOINT: Duration = Duration::from_secs(15);
+
+impl CoreEngine {
+    pub(super) fn counting(&self) -> Counting {
+        match self.policy.rules().suspended_time {
+            SuspendedTime::Free => Counting::Awake,
+            SuspendedTime::Counts => Counting::Total,
+        }
+    }
+
+    /// Charges the running session with the time since it was last charged, to each day for its part.
+    pub(super) fn charge(&mut self, now: Now) {
+        let counting = self.counting();
+        let zone = self.zone().clone();
+        let to_day = self.moment(now).day;
+        let Some(session) = &mut self.snapshot.session else { return };
+        if session.stage == Stage::Launching {
+            return;
+        }
+        let elapsed = match counting {
+            Counting::Awake => now.mono.awake_since(session.charged_to),
+            Counting::Total => now.mono.total_since(session.charged_to),
+        };
+        if elapsed.is_zero() {
+            return;
+        }
+        let from_day = session.charged_day.min(to_day);
+        let midnight = start_of(to_day) - Local::at(&zone, now.wall).offset;
+        let today = since(now.wall, timestamp(midnight)).min(elapsed);
+        let parts = if from_day == to_day {
+            vec![(to_day, elapsed)]
+        } else {
+            vec![(from_day, elapsed - today), (to_day, today)]
+        };
+        session.charged_to = now.mono;
+        session.charged_day = to_day;
+        session.charged = session.charged.saturating_add(elapsed);
+        let keys: Vec<(UsageKey, Duration)> = parts
+            .into_iter()
+            .filter(|(_, amount)| !amount.is_zero())
+            .flat_map(|(day, amount)| keys_of(session, day).into_iter().map(move |key| (key, amount)))
+            .collect();
+        for (key, amount) in keys {
+            self.usage.add(&key, amount);
+            self.writes.push(StoreWrite::AddUsage { key, amount });
+        }
+    }
+
+    /// No movement of the clock may leave a session more than the quotas of the day it is charged to (S4.2, S4.5):
+    /// its end can come nearer by this, never later.
+    pub(super) fn shorten_to_quota(&mut self, now: Now) {
+        let Some(session) = &self.snapshot.session else { return };
+        let Some(entry) = self.policy.entry(&session.entry_id) else { return };
+        if session.stage != Stage::Running || entry.cost == Cost::Free {
+            return;
+        }
+        let at = self.moment(now);
+        let left = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
+        let Some(left) = left else { return };
+        let end = Deadline::after(now.mono, left, self.counting());
+        if let Some(session) = &mut self.snapshot.session
+            && session.ends.run.is_none_or(|run| end.remaining(now.mono) < run.remaining(now.mono))
+        {
+            session.ends.run = Some(end);
+        }
+    }
+
+    /// The pause after a run, and the time in a row.
+    pub(super) fn begin_pauses(&mut self, session: &SessionRecord, now: Now) {
+        if !session.cooldown.is_zero() {
+            let until = self.until(now, session.cooldown);
+            let key = (session.profile.clone(), session.entry_id.clone());
+            self.cooldowns.insert(key.clone(), until);
+            self.writes.push(StoreWrite::SetCooldown { profile: key.0, entry_id: key.1, until });
+        }
+        if let Some(rule) = self.policy.rules().breaks {
+            let at = self.moment(now);
+            let earlier = self.snapshot.streaks.get(&session.profile);
+            // The break counts as taken if it was over when this session began.
+            let began =
+                jiff::SignedDuration::try_from(now.mono.total_since(session.started)).unwrap_or_default();
+            let goes_on = earlier.filter(|streak| {
+                let at_start = crate::judge::Moment {
+                    wall: at.wall.checked_sub(began).unwrap_or(at.wall),
+                    mono: Some(session.started),
+                    day: at.day,
+                };
+                self.facts(at).still_until(streak.rested, at_start).is_some()
+            });
+            let played =
+                goes_on.map_or(Duration::ZERO, |streak| streak.played).saturating_add(session.charged);
+            let streak = Streak { played, rested: self.until(now, rule.length) };
+            self.snapshot.streaks.insert(session.profile.clone(), streak);
+        }
+    }
+
+    pub(super) fn until(&self, now: Now, length: Duration) -> Until {
+        let at = MonotonicInstant::new(now.mono.total().saturating_add(length), now.mono.awake());
+        Until {
+            wall: now.wall.checked_add(length).unwrap_or(Timestamp::MAX),
+            boot: BootInstant::new(self.place.boot, at),
+        }
+    }
+}
+
+fn keys_of(session: &SessionRecord, day: Day) -> Vec<UsageKey> {
+    let key = |counter| UsageKey { profile: session.profile.clone(), counter, day };
+    let entry = std::iter::once(Counter::Entry(session.entry_id.clone()));
+    let budgets = session.budgets.iter().filter(|_| !session.free).cloned().map(Counter::Budget);
+    entry.chain(budgets).map(key).collect()
+}
+
+fn since(later: Timestamp, earlier: Option<Timestamp>) -> Duration {
+    earlier.and_then(|earlier| Duration::try_from(later.duration_since(earlier)).ok()).unwrap_or_default()
+}

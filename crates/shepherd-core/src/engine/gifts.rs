@@ -1,0 +1,420 @@
+//! Grants and requests (S2.7): records that stretch what the policy gives, up to its ceilings.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::AuditKind;
+use shepherd_util::{EntryId, GrantId, Now, ProfileId, RequestId};
+
+use super::run::CoreEvent;
+use super::{CoreEngine, POLICY};
+use crate::civil::{Local, end_of_day, start_of, timestamp};
+use crate::grant::{Gift, Grant, GrantScope, RequestState, TimeRequest};
+use crate::session::{SessionRecord, Stage};
+
+/// How long an answered request or a lapsed grant is remembered, for whoever looks back at the week.
+const REMEMBERED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+
+/// How long a request waits for an answer.
+const REQUEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A grant that somebody wants to give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewGrant {
+    /// Its name: the engine makes up nothing.
+    pub grant_id: GrantId,
+    /// For whom; `None` is everyone.
+    pub profile: Option<ProfileId>,
+    /// For what.
+    pub scope: GrantScope,
+    /// What.
+    pub gift: Gift,
+    /// Why.
+    pub why: Option<String>,
+    /// From when it holds; `None` is from now.
+    pub valid_from: Option<Timestamp>,
+    /// When it lapses; `None` is at the end of the day it begins on, or when the window that it opens closes.
+    pub lapses_at: Option<Timestamp>,
+    /// Who gives it.
+    pub actor: String,
+}
+
+/// A wish of a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRequest {
+    /// Its name.
+    pub request_id: RequestId,
+    /// Who asks.
+    pub profile: ProfileId,
+    /// For what.
+    pub entry_id: EntryId,
+    /// How much.
+    pub amount: Duration,
+    /// Why.
+    pub note: Option<String>,
+    /// Who asks, for the audit log.
+    pub actor: String,
+}
+
+/// Why nothing was given.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GiftError {
+    /// The policy's ceiling leaves less.
+    #[error("the policy allows at most {} more today", shepherd_util::HumanDuration(*.left))]
+    AboveCeiling {
+        /// What could still be given.
+        left: Duration,
+    },
+    /// The policy stretches no window that far.
+    #[error("the policy opens nothing beyond {latest}")]
+    TooLate {
+        /// The latest time.
+        latest: Timestamp,
+    },
+    /// It would be over before it began.
+    #[error("it would lapse before it begins")]
+    Empty,
+    /// Nothing has that name.
+    #[error("there is no such {0}")]
+    Unknown(&'static str),
+    /// It was answered already.
+    #[error("it has been decided already")]
+    Decided,
+    /// Nothing runs.
+    #[error("nothing is running")]
+    NothingRuns,
+}
+
+impl CoreEngine {
+    /// Gives something, also in advance. A session that runs and is concerned gets its share at once.
+    ///
+    /// # Errors
+    /// When the ceilings of the policy forbid it, or the grant makes no sense.
+    pub fn grant(&mut self, new: NewGrant, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
+        self.observe(now);
+        let valid_from = new.valid_from.unwrap_or(now.wall);
+        let day = Local::at(self.zone(), valid_from).day();
+        let lapses_at = match (new.lapses_at, new.gift) {
+            (Some(at), _) | (None, Gift::OpenUntil(at)) => at,
+            (None, Gift::Extra(_)) => end_of_day(self.zone(), valid_from, day).unwrap_or(Timestamp::MAX),
+        };
+        if lapses_at <= valid_from.max(now.wall) {
+            return Err(GiftError::Empty);
+        }
+        let grant = Grant {
+            grant_id: new.grant_id,
+            profile: new.profile,
+            scope: new.scope,
+            gift: new.gift,
+            by: new.actor.clone(),
+            why: new.why,
+            given_at: now.wall,
+            valid_from,
+            lapses_at,
+            revoked_at: None,
+        };
+        self.check_ceilings(&grant)?;
+        self.check_scope(&grant.scope)?;
+        self.charge(now);
+        let told = serde_json_of(&grant);
+        self.audit(now, &new.actor, AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: told });
+        self.snapshot.grants.push(grant.clone());
+        let mut events = vec![CoreEvent::EntryAvailabilityChanged];
+        events.extend(self.give_to_running(&grant, now));
+        self.save();
+        Ok(events)
+    }
+
+    /// Lets the running session go on for longer, past everything but the ceiling. It is a grant like any other.
+    ///
+    /// # Errors
+    /// When nothing runs or the ceiling forbids it.
+    pub fn extend_current(
+        &mut self,
+        by: Duration,
+        grant_id: GrantId,
+        actor: &str,
+        now: Now,
+    ) -> Result<Vec<CoreEvent>, GiftError> {
+        let running = |session: &&SessionRecord| session.stage == Stage::Running;
+        let session = self.snapshot.session.as_ref().filter(running).ok_or(GiftError::NothingRuns)?;
+        let new = NewGrant {
+            grant_id,
+            profile: Some(session.profile.clone()),
+            scope: GrantScope::Entry(session.entry_id.clone()),
+            gift: Gift::Extra(by),
+            why: Some("the running session was extended".to_owned()),
+            valid_from: None,
+            lapses_at: None,
+            actor: actor.to_owned(),
+        };
+        let mut events = self.grant(new, now)?;
+        // A grant of time alone does not move the window; an extension does.
+        let latest = self.latest_opening(now.wall);
+        if let Some(session) = &mut self.snapshot.session
+            && let Some(window) = session.ends.window
+        {
+            let room = latest.map(|latest| {
+                let until = Duration::try_from(latest.duration_since(now.wall)).unwrap_or_default();
+                until.saturating_sub(window.remaining(now.mono))
+            });
+            session.ends.window = Some(window.extended(room.map_or(by, |room| room.min(by))));
+            events.extend(self.rearm(now));
+            self.save();
+        }
+        Ok(events)
+    }
+
+    /// Takes a grant back. What was used of it is used; a session that runs on it is cut to what is left.
+    ///
+    /// # Errors
+    /// When there is no such grant.
+    pub fn revoke(&mut self, grant_id: &GrantId, actor: &str, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
+        self.observe(now);
+        self.charge(now);
+        let held = self.snapshot.grants.iter_mut().find(|grant| grant.grant_id == *grant_id);
+        let grant = held.filter(|grant| grant.revoked_at.is_none()).ok_or(GiftError::Unknown("grant"))?;
+        grant.revoked_at = Some(now.wall);
+        let grant = grant.clone();
+        self.audit(now, actor, AuditKind::GrantRevoked { grant_id: grant_id.clone() });
+        let mut events = vec![CoreEvent::EntryAvailabilityChanged];
+        events.extend(self.take_from_running(&grant, now));
+        self.save();
+        Ok(events)
+    }
+
+    fn check_scope(&self, scope: &GrantScope) -> Result<(), GiftError> {
+        let known = match scope {
+            GrantScope::All => true,
+            GrantScope::Entry(id) => self.policy.entry(id).is_some(),
+            GrantScope::Budget(id) => self.policy.rules().budgets.contains_key(id),
+        };
+        if known { Ok(()) } else { Err(GiftError::Unknown("entry or budget")) }
+    }
+
+    fn check_ceilings(&self, grant: &Grant) -> Result<(), GiftError> {
+        let day = Local::at(self.zone(), grant.valid_from).day();
+        match grant.gift {
+            Gift::Extra(extra) => {
+                let Some(ceiling) = self.policy.rules().ceilings.extra_per_day else { return Ok(()) };
+                let same_day = |other: &&Grant| {
+                    other.revoked_at.is_none()
+                        && Local::at(self.zone(), other.valid_from).day() == day
+                        && (other.profile.is_none()
+                            || grant.profile.is_none()
+                            || other.profile == grant.profile)
+                };
+                let given =
+                    self.snapshot.grants.iter().filter(same_day).filter_map(|other| match other.gift {
+                        Gift::Extra(extra) => Some(extra),
+                        Gift::OpenUntil(_) => None,
+                    });
+                let left = ceiling.saturating_sub(given.fold(Duration::ZERO, Duration::saturating_add));
+                if extra > left { Err(GiftError::AboveCeiling { left }) } else { Ok(()) }
+            }
+            Gift::OpenUntil(until) => match self.latest_opening(grant.valid_from) {
+                Some(latest) if until > latest => Err(GiftError::TooLate { latest }),
+                _ => Ok(()),
+            },
+        }
+    }
+
+    /// The latest moment to which a window may be stretched on the day of `at`.
+    fn latest_opening(&self, at: Timestamp) -> Option<Timestamp> {
+        let latest = self.policy.rules().ceilings.open_until?;
+        let local = Local::at(self.zone(), at);
+        timestamp(start_of(local.day()) + i64::from(latest.minutes()) * 60 - local.offset)
+    }
+
+    fn concerned(&self, grant: &Grant) -> Option<&SessionRecord> {
+        let session = self.snapshot.session.as_ref().filter(|session| session.stage == Stage::Running)?;
+        let in_scope = match &grant.scope {
+            GrantScope::All => true,
+            GrantScope::Entry(id) => *id == session.entry_id,
+            GrantScope::Budget(id) => session.budgets.contains(id),
+        };
+        (in_scope && grant.is_for(&session.profile)).then_some(session)
+    }
+
+    fn give_to_running(&mut self, grant: &Grant, now: Now) -> Vec<CoreEvent> {
+        if !grant.holds_at(now.wall) || self.concerned(grant).is_none() {
+            return Vec::new();
+        }
+        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
+        match grant.gift {
+            Gift::Extra(extra) => session.ends.run = session.ends.run.map(|run| run.extended(extra)),
+            Gift::OpenUntil(until) => {
+                let left = Duration::try_from(until.duration_since(now.wall)).unwrap_or_default();
+                if let Some(window) = session.ends.window {
+                    let more = left.saturating_sub(window.remaining(now.mono));
+                    session.ends.window = Some(window.extended(more));
+                }
+            }
+        }
+        // Other quotas may allow less than was given here.
+        self.shorten_to_quota(now);
+        self.rearm(now)
+    }
+
+    fn take_from_running(&mut self, grant: &Grant, now: Now) -> Vec<CoreEvent> {
+        if self.concerned(grant).is_none() {
+            return Vec::new();
+        }
+        if let (Gift::Extra(extra), Some(session)) = (grant.gift, &mut self.snapshot.session) {
+            session.ends.run = session.ends.run.map(|run| run.before(extra));
+        }
+        self.shorten_to_quota(now);
+        self.rearm(now)
+    }
+
+    /// A change of the end re-plans the warnings (S3.5b): those that fit before the new end come, none comes twice.
+    pub(super) fn rearm(&mut self, now: Now) -> Vec<CoreEvent> {
+        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
+        let remaining = session.ends.remaining(now.mono);
+        for warning in &mut session.warnings {
+            warning.armed |= remaining.is_some_and(|remaining| warning.before < remaining);
+        }
+        let session_id = session.session_id.clone();
+        let left = remaining.map(Into::into);
+        self.audit(
+            now,
+            POLICY,
+            AuditKind::DeadlineChanged { session_id: session_id.clone(), remaining: left },
+        );
+        vec![CoreEvent::DeadlineChanged { session_id, remaining }]
+    }
+
+    /// A child asks for time.
+    ///
+    /// # Errors
+    /// When there is no such entry.
+    pub fn request_time(&mut self, new: NewRequest, now: Now) -> Result<(), GiftError> {
+        self.observe(now);
+        if self.policy.entry(&new.entry_id).is_none() {
+            return Err(GiftError::Unknown("entry"));
+        }
+        self.audit(
+            now,
+            &new.actor,
+            AuditKind::TimeRequested {
+                request_id: new.request_id.clone(),
+                entry_id: new.entry_id.clone(),
+                profile: new.profile.clone(),
+                amount: new.amount.into(),
+            },
+        );
+        self.snapshot.requests.push(TimeRequest {
+            request_id: new.request_id,
+            profile: new.profile,
+            entry_id: new.entry_id,
+            amount: new.amount,
+            note: new.note,
+            asked_at: now.wall,
+            lapses_at: now.wall.checked_add(REQUEST_LIFE).unwrap_or(Timestamp::MAX),
+            state: RequestState::Asked,
+        });
+        self.save();
+        Ok(())
+    }
+
+    /// Somebody who may decide has looked at what was asked.
+    pub fn see_requests(&mut self, now: Now) {
+        self.observe(now);
+        let unseen = self.snapshot.requests.iter_mut().filter(|request| request.state == RequestState::Asked);
+        let mut changed = false;
+        for request in unseen {
+            request.state = RequestState::Seen;
+            changed = true;
+        }
+        if changed {
+            self.save();
+        }
+    }
+
+    /// Yes to a request: by a grant of what was asked, or of another amount.
+    ///
+    /// # Errors
+    /// When there is no such open request, or the ceilings forbid the grant.
+    pub fn grant_request(
+        &mut self,
+        request_id: &RequestId,
+        amount: Option<Duration>,
+        grant_id: GrantId,
+        actor: &str,
+        now: Now,
+    ) -> Result<Vec<CoreEvent>, GiftError> {
+        let request = self.open_request(request_id)?;
+        let new = NewGrant {
+            grant_id: grant_id.clone(),
+            profile: Some(request.profile.clone()),
+            scope: GrantScope::Entry(request.entry_id.clone()),
+            gift: Gift::Extra(amount.unwrap_or(request.amount)),
+            why: request.note.clone(),
+            valid_from: None,
+            lapses_at: None,
+            actor: actor.to_owned(),
+        };
+        let events = self.grant(new, now)?;
+        self.decide(request_id, RequestState::Granted(grant_id), "granted", actor, now);
+        Ok(events)
+    }
+
+    /// No to a request.
+    ///
+    /// # Errors
+    /// When there is no such open request.
+    pub fn deny_request(
+        &mut self,
+        request_id: &RequestId,
+        why: Option<String>,
+        actor: &str,
+        now: Now,
+    ) -> Result<(), GiftError> {
+        self.observe(now);
+        self.open_request(request_id)?;
+        self.decide(request_id, RequestState::Denied { why }, "denied", actor, now);
+        Ok(())
+    }
+
+    fn open_request(&self, request_id: &RequestId) -> Result<&TimeRequest, GiftError> {
+        let request = self.snapshot.requests.iter().find(|request| request.request_id == *request_id);
+        let request = request.ok_or(GiftError::Unknown("request"))?;
+        if request.state.is_open() { Ok(request) } else { Err(GiftError::Decided) }
+    }
+
+    fn decide(&mut self, request_id: &RequestId, state: RequestState, word: &str, actor: &str, now: Now) {
+        let request = self.snapshot.requests.iter_mut().find(|request| request.request_id == *request_id);
+        if let Some(request) = request {
+            request.state = state;
+        }
+        let (request_id, decision) = (request_id.clone(), word.to_owned());
+        self.audit(now, actor, AuditKind::RequestDecided { request_id, decision });
+        self.save();
+    }
+
+    /// Requests that nobody answered lapse; what is long over is forgotten. The audit log forgets nothing.
+    pub(super) fn lapse(&mut self, now: Now) {
+        let late: Vec<RequestId> = self
+            .snapshot
+            .requests
+            .iter()
+            .filter(|request| request.state.is_open() && request.lapses_at <= now.wall)
+            .map(|request| request.request_id.clone())
+            .collect();
+        for request_id in late {
+            self.decide(&request_id, RequestState::Lapsed, "lapsed", POLICY, now);
+        }
+        let old = |at: Timestamp| at.checked_add(REMEMBERED).is_ok_and(|forgotten| forgotten <= now.wall);
+        let (grants, requests) = (self.snapshot.grants.len(), self.snapshot.requests.len());
+        self.snapshot.grants.retain(|grant| !old(grant.lapses_at));
+        self.snapshot.requests.retain(|request| request.state.is_open() || !old(request.lapses_at));
+        if grants != self.snapshot.grants.len() || requests != self.snapshot.requests.len() {
+            self.save();
+        }
+    }
+}
+
+/// A grant is plain data; it always has a JSON form.
+fn serde_json_of(grant: &Grant) -> serde_json::Value {
+    serde_json::to_value(grant).unwrap_or(serde_json::Value::Null)
+}

@@ -1,0 +1,188 @@
+//! From a wish to a plan (S3.3, S3.4).
+
+use std::time::Duration;
+
+use shepherd_api::{AuditKind, EndReason, ReasonCode};
+use shepherd_util::{Counting, Deadline, EntryId, Now, ProfileId, SessionId};
+
+use super::run::CoreEvent;
+use super::{CoreEngine, POLICY};
+use crate::judge::{Finding, Nobody};
+use crate::policy::{Cost, Entry};
+use crate::session::{Ends, ScheduledWarning, SessionPlan, SessionRecord, Stage};
+
+/// Somebody wants an entry to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchRequest {
+    /// What.
+    pub entry_id: EntryId,
+    /// Whose time it will be; `None` is the default profile.
+    pub profile: Option<ProfileId>,
+    /// The name that the session gets if there is one: the engine makes up nothing.
+    pub session_id: SessionId,
+    /// Who asks, for the audit log.
+    pub actor: String,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+pub enum LaunchDecision {
+    /// Yes, on these terms. The session is `Launching` until it is started or has failed.
+    Approved(Box<SessionPlan>),
+    /// No, and these are all the reasons.
+    Denied {
+        /// At least one.
+        reasons: Vec<ReasonCode>,
+    },
+}
+
+impl CoreEngine {
+    /// Judges a wish and, if nothing speaks against it, plans the session. The intent is among the writes.
+    pub fn request_launch(&mut self, request: &LaunchRequest, now: Now) -> LaunchDecision {
+        self.observe(now);
+        let profile = request.profile.clone().unwrap_or_else(|| self.policy.default_profile());
+        let at = self.moment(now);
+        let entry = self.policy.entry(&request.entry_id).cloned();
+        let finding = match &entry {
+            Some(entry) => self.facts(at).judge(&profile, entry, at, &mut Nobody),
+            None => Finding {
+                reasons: vec![ReasonCode::UnknownEntry { entry_id: request.entry_id.clone() }],
+                ..Finding::default()
+            },
+        };
+        let known = self.policy.rules().profiles.contains_key(&profile);
+        let Some(entry) = entry.filter(|_| finding.reasons.is_empty() && known) else {
+            let mut reasons = finding.reasons;
+            if !known {
+                reasons.insert(0, ReasonCode::NotForProfile);
+            }
+            let (entry_id, told) = (request.entry_id.clone(), reasons.clone());
+            self.audit(now, &request.actor, AuditKind::LaunchDenied { entry_id, profile, reasons: told });
+            return LaunchDecision::Denied { reasons };
+        };
+        let session = self.plan(&entry, profile, request.session_id.clone(), &finding, now);
+        let plan = session_plan(&session, entry, now);
+        self.audit(
+            now,
+            &request.actor,
+            AuditKind::LaunchApproved {
+                session_id: session.session_id.clone(),
+                entry_id: session.entry_id.clone(),
+                profile: session.profile.clone(),
+                max_run: finding.longest(now.wall).map(Into::into),
+            },
+        );
+        self.snapshot.session = Some(session);
+        self.save();
+        LaunchDecision::Approved(Box::new(plan))
+    }
+
+    fn plan(
+        &self,
+        entry: &Entry,
+        profile: ProfileId,
+        session_id: SessionId,
+        finding: &Finding,
+        now: Now,
+    ) -> SessionRecord {
+        let ends = self.ends(finding, now);
+        SessionRecord {
+            session_id,
+            entry_id: entry.entry_id.clone(),
+            label: entry.label.clone(),
+            profile,
+            started_at: now.wall,
+            boot: self.place.boot,
+            started: now.mono,
+            ends,
+            warnings: schedule(entry, ends.remaining(now.mono)),
+            given: Vec::new(),
+            charged_to: now.mono,
+            charged_day: self.moment(now).day,
+            charged: Duration::ZERO,
+            host_session_handle: None,
+            stage: Stage::Launching,
+            stop_grace: self.policy.rules().stop_grace,
+            budgets: entry.budgets.clone(),
+            free: entry.cost == Cost::Free,
+            cooldown: entry.limits.cooldown_after_run,
+        }
+    }
+
+    /// Run time on the clock that the policy counts on, the window on the one that never stops (S4.4).
+    pub(super) fn ends(&self, finding: &Finding, now: Now) -> Ends {
+        let window = finding.closes.map(|closes| {
+            let length = Duration::try_from(closes.duration_since(now.wall)).unwrap_or_default();
+            Deadline::after(now.mono, length, Counting::Total)
+        });
+        let run = finding.run.map(|run| Deadline::after(now.mono, run, self.counting()));
+        Ends { run, window }
+    }
+
+    /// The program runs (S3.5). The time of the launch itself is free.
+    pub fn start_session(
+        &mut self,
+        session_id: &SessionId,
+        host_session_handle: String,
+        now: Now,
+    ) -> Vec<CoreEvent> {
+        self.observe(now);
+        let day = self.moment(now).day;
+        let Some(session) = self.snapshot.session.as_mut() else { return Vec::new() };
+        if session.session_id != *session_id || session.stage != Stage::Launching {
+            return Vec::new();
+        }
+        session.stage = Stage::Running;
+        session.host_session_handle = Some(host_session_handle);
+        session.charged_to = now.mono;
+        session.charged_day = day;
+        let event = CoreEvent::SessionStarted {
+            session_id: session.session_id.clone(),
+            entry_id: session.entry_id.clone(),
+            deadline: session.ends.first(now.mono).map(|deadline| deadline.expected_at(now.mono)),
+        };
+        let session_id = session.session_id.clone();
+        self.audit(now, POLICY, AuditKind::SessionStarted { session_id });
+        self.save();
+        vec![event]
+    }
+
+    /// The program did not start. That costs no quota and no cooldown (S3.5b).
+    pub fn launch_failed(&mut self, session_id: &SessionId, detail: String, now: Now) -> Vec<CoreEvent> {
+        self.observe(now);
+        let launching =
+            |session: &&SessionRecord| session.session_id == *session_id && session.stage == Stage::Launching;
+        if self.snapshot.session.as_ref().filter(launching).is_none() {
+            return Vec::new();
+        }
+        self.end(EndReason::LaunchFailed { detail }, now)
+    }
+}
+
+fn session_plan(session: &SessionRecord, entry: Entry, now: Now) -> SessionPlan {
+    SessionPlan {
+        session_id: session.session_id.clone(),
+        entry_id: session.entry_id.clone(),
+        entry,
+        profile: session.profile.clone(),
+        started_at: session.started_at,
+        deadline: session.ends.first(now.mono).map(|deadline| deadline.expected_at(now.mono)),
+        warnings: session.warnings.iter().filter(|warning| warning.armed).cloned().collect(),
+        stop_grace: session.stop_grace,
+    }
+}
+
+/// A session shorter than a threshold has no such warning (S2.5).
+pub(super) fn schedule(entry: &Entry, length: Option<Duration>) -> Vec<ScheduledWarning> {
+    let armed = |before: Duration| length.is_some_and(|length| before < length);
+    let warnings = entry.warnings.warnings().iter();
+    warnings
+        .map(|warning| ScheduledWarning {
+            before: warning.before,
+            severity: warning.severity,
+            message_template: warning.message_template.clone(),
+            armed: armed(warning.before),
+        })
+        .collect()
+}

@@ -1,0 +1,89 @@
+//! Coming back: after a crash, a restart or a reboot (S9).
+
+use std::time::Duration;
+
+use shepherd_api::{AuditKind, EndReason};
+use shepherd_util::Now;
+
+use super::charge::CHECKPOINT;
+use super::run::CoreEvent;
+use super::{CoreEngine, POLICY};
+use crate::session::Stage;
+
+/// What the host found of the session that the store remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionFate {
+    /// Its program still runs and was taken back.
+    Alive,
+    /// Its program is gone.
+    Gone,
+}
+
+impl CoreEngine {
+    /// Goes on from what the store remembers. Within one boot the clock went on without us, so nothing is lost and
+    /// nothing won; after a reboot the time since the last checkpoint is charged as if it had all been used.
+    pub fn recover(&mut self, fate: SessionFate, now: Now) -> Vec<CoreEvent> {
+        let same_boot = self.snapshot.session.as_ref().is_some_and(|session| session.boot == self.place.boot);
+        self.observe(now);
+        let told = self.snapshot.session.as_ref().map(|session| format!("{} {fate:?}", session.session_id));
+        self.audit(now, POLICY, AuditKind::DaemonStarted { recovered: told });
+        let Some(session) = &mut self.snapshot.session else {
+            self.save();
+            return Vec::new();
+        };
+        match (fate, same_boot, &session.stage) {
+            // It may have been started in the very moment of the crash: then it runs, and its time counts from the
+            // beginning.
+            (SessionFate::Alive, true, Stage::Launching) => {
+                session.stage = Stage::Running;
+                session.charged_to = session.started;
+                self.tick(now)
+            }
+            (SessionFate::Alive, true, Stage::Running) => self.tick(now),
+            (SessionFate::Alive, true, Stage::Expiring(_)) => {
+                let session_id = session.session_id.clone();
+                self.charge(now);
+                self.save();
+                vec![CoreEvent::ExpireDue { session_id }]
+            }
+            (SessionFate::Gone, true, Stage::Launching) => {
+                self.end(EndReason::LaunchFailed { detail: "the daemon was restarted".to_owned() }, now)
+            }
+            // Nobody knows when it ended; at the latest at its end, or now.
+            (SessionFate::Gone, true, _) => self.end(EndReason::Lost, now),
+            (_, false, Stage::Launching) => {
+                self.end(EndReason::LaunchFailed { detail: "the machine was restarted".to_owned() }, now)
+            }
+            (_, false, _) => self.end_after_reboot(now),
+        }
+    }
+
+    fn end_after_reboot(&mut self, now: Now) -> Vec<CoreEvent> {
+        if let Some(session) = &mut self.snapshot.session {
+            let planned = session.ends.remaining(session.charged_to).unwrap_or(CHECKPOINT);
+            let lost = planned.min(CHECKPOINT);
+            // The clock of this boot has nothing to do with the one it was charged on.
+            session.boot = self.place.boot;
+            session.started = now.mono;
+            session.charged_to = earlier(now, lost);
+        }
+        self.end(EndReason::Lost, now)
+    }
+
+    /// The daemon goes down in order: what was used is there, the session is left to be taken back (S9.2b, S9.3).
+    pub fn shut_down(&mut self, now: Now) {
+        self.observe(now);
+        self.charge(now);
+        self.audit(now, POLICY, AuditKind::DaemonStopped);
+        self.save();
+    }
+}
+
+/// So much before now, on both clocks of this boot. A machine that has just come up has no such moment; the boot is
+/// as early as it gets.
+fn earlier(now: Now, by: Duration) -> shepherd_util::MonotonicInstant {
+    shepherd_util::MonotonicInstant::new(
+        now.mono.total().saturating_sub(by),
+        now.mono.awake().saturating_sub(by),
+    )
+}

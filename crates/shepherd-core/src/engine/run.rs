@@ -1,0 +1,283 @@
+//! A session on its way: warnings, expiry, stops and the end.
+
+use std::time::Duration;
+
+use shepherd_api::{AuditKind, EndReason, Severity, StopMode, StopRequester};
+use shepherd_util::{EntryId, HumanDuration, MonotonicInstant, Now, SessionId};
+
+use super::charge::CHECKPOINT;
+use super::{CoreEngine, POLICY};
+use crate::hours::Opening;
+use crate::session::{ScheduledWarning, SessionRecord, Stage};
+
+/// What clients and the daemon have to know (S3.7), in the order in which it happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CoreEvent {
+    /// The program runs.
+    SessionStarted {
+        /// Which session.
+        session_id: SessionId,
+        /// Of which entry.
+        entry_id: EntryId,
+        /// When it ends if the machine stays awake; `None` is without end.
+        deadline: Option<MonotonicInstant>,
+    },
+    /// The end comes near.
+    Warning {
+        /// Of which session.
+        session_id: SessionId,
+        /// The threshold that was passed.
+        threshold_secs: u64,
+        /// What is left.
+        remaining: Duration,
+        /// How loud.
+        severity: Severity,
+        /// What to say.
+        message: String,
+    },
+    /// The end of a session was moved, and its warnings with it (S3.5b).
+    DeadlineChanged {
+        /// Of which session.
+        session_id: SessionId,
+        /// What is left now; `None` is without end.
+        remaining: Option<Duration>,
+    },
+    /// The program has to be ended now, whatever it likes.
+    ExpireDue {
+        /// Of which session.
+        session_id: SessionId,
+    },
+    /// A session is over.
+    SessionEnded {
+        /// Which.
+        session_id: SessionId,
+        /// Why.
+        reason: EndReason,
+    },
+    /// What can be launched has changed.
+    EntryAvailabilityChanged,
+    /// Another policy applies.
+    PolicyReloaded {
+        /// How many entries it has.
+        entry_count: usize,
+    },
+}
+
+/// How a program ended, as the host saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExitInfo {
+    /// Of which session: an exit belongs to exactly one.
+    pub session_id: SessionId,
+    /// Its exit code, where it is known.
+    pub code: Option<i32>,
+    /// The signal that ended it, where there was one.
+    pub signal: Option<i32>,
+}
+
+/// Somebody wants the session to end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopRequest {
+    /// Who.
+    pub by: StopRequester,
+    /// How.
+    pub mode: StopMode,
+    /// Who exactly, for the audit log.
+    pub actor: String,
+}
+
+/// What to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum StopDecision {
+    /// End this program in this way.
+    Stop {
+        /// Of which session.
+        session_id: SessionId,
+        /// How.
+        mode: StopMode,
+        /// How long it may take after it was asked.
+        grace: Duration,
+    },
+    /// Nothing is running.
+    NothingToStop,
+}
+
+impl CoreEngine {
+    /// Time has passed (S3.5). Says what is due.
+    pub fn tick(&mut self, now: Now) -> Vec<CoreEvent> {
+        self.observe(now);
+        let mut events = Vec::new();
+        let charged_before = self.snapshot.session.as_ref().map(|session| session.charged_to);
+        self.charge(now);
+        self.shorten_to_quota(now);
+        match self.snapshot.session.as_ref().map(|session| session.stage.clone()) {
+            Some(Stage::Launching) => events.extend(self.time_out_launch(now)),
+            Some(Stage::Running) => {
+                self.warn(now, &mut events);
+                self.expire(now, &mut events);
+            }
+            Some(Stage::Expiring(_)) | None => {}
+        }
+        if let Some(before) = charged_before
+            && (now.mono.total_since(before) >= CHECKPOINT || !events.is_empty())
+        {
+            self.save();
+        }
+        self.announce_openings(now, &mut events);
+        self.lapse(now);
+        events
+    }
+
+    fn time_out_launch(&mut self, now: Now) -> Vec<CoreEvent> {
+        let timeout = self.policy.rules().launch_timeout;
+        let late = |session: &SessionRecord| now.mono.total_since(session.started) >= timeout;
+        if self.snapshot.session.as_ref().is_some_and(late) {
+            return self.end(EndReason::LaunchTimedOut, now);
+        }
+        Vec::new()
+    }
+
+    fn warn(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
+        let Some(session) = &mut self.snapshot.session else { return };
+        let Some(remaining) = session.ends.remaining(now.mono) else { return };
+        let due = |warning: &ScheduledWarning| warning.armed && remaining <= warning.before;
+        let (due, later): (Vec<_>, Vec<_>) = session.warnings.drain(..).partition(due);
+        session.warnings = later;
+        let mut told = Vec::new();
+        for warning in due {
+            session.given.push(warning.before);
+            events.push(CoreEvent::Warning {
+                session_id: session.session_id.clone(),
+                threshold_secs: warning.before.as_secs(),
+                remaining,
+                severity: warning.severity,
+                message: message(&warning, session, remaining),
+            });
+            told.push((session.session_id.clone(), warning.before.as_secs()));
+        }
+        for (session_id, threshold_secs) in told {
+            self.audit(now, POLICY, AuditKind::WarningGiven { session_id, threshold_secs });
+        }
+    }
+
+    fn expire(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
+        let Some(session) = &mut self.snapshot.session else { return };
+        if session.ends.is_due(now.mono) {
+            session.stage = Stage::Expiring(EndReason::Expired);
+            let session_id = session.session_id.clone();
+            let (by, mode) = (StopRequester::Policy, StopMode::Graceful);
+            events.push(CoreEvent::ExpireDue { session_id: session_id.clone() });
+            self.audit(now, POLICY, AuditKind::StopRequested { session_id, by, mode });
+        }
+    }
+
+    /// Somebody wants the session to end. Asking again while it is being ended can only make it end sooner.
+    pub fn stop_current(&mut self, request: &StopRequest, now: Now) -> StopDecision {
+        self.observe(now);
+        self.charge(now);
+        let Some(session) = &mut self.snapshot.session else { return StopDecision::NothingToStop };
+        if !matches!(session.stage, Stage::Expiring(_)) {
+            session.stage = Stage::Expiring(EndReason::Stopped { by: request.by });
+        }
+        let (session_id, grace) = (session.session_id.clone(), session.stop_grace);
+        let (by, mode) = (request.by, request.mode);
+        self.audit(
+            now,
+            &request.actor,
+            AuditKind::StopRequested { session_id: session_id.clone(), by, mode },
+        );
+        self.save();
+        StopDecision::Stop { session_id, mode, grace }
+    }
+
+    /// The program and everything that came of it is gone. An exit of another session changes nothing (S6.2b).
+    pub fn notify_session_exited(&mut self, exit: &ExitInfo, now: Now) -> Vec<CoreEvent> {
+        self.observe(now);
+        let Some(session) =
+            self.snapshot.session.as_ref().filter(|session| session.session_id == exit.session_id)
+        else {
+            return Vec::new();
+        };
+        let reason = match &session.stage {
+            Stage::Expiring(reason) => reason.clone(),
+            Stage::Launching => {
+                EndReason::LaunchFailed { detail: "it ended before it was running".to_owned() }
+            }
+            Stage::Running => EndReason::Exited { code: exit.code, signal: exit.signal },
+        };
+        self.end(reason, now)
+    }
+
+    /// Charges what is left to charge, begins the pauses, forgets the session.
+    pub(super) fn end(&mut self, reason: EndReason, now: Now) -> Vec<CoreEvent> {
+        self.charge(now);
+        let Some(session) = self.snapshot.session.take() else { return Vec::new() };
+        let ran = !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
+        if ran {
+            self.begin_pauses(&session, now);
+        }
+        let session_id = session.session_id;
+        let charged = session.charged.into();
+        self.audit(
+            now,
+            POLICY,
+            AuditKind::SessionEnded { session_id: session_id.clone(), end: reason.clone(), charged },
+        );
+        self.save();
+        vec![CoreEvent::SessionEnded { session_id, reason }, CoreEvent::EntryAvailabilityChanged]
+    }
+
+    /// When something is due, if the machine stays awake (S4.7): the daemon sleeps until then.
+    #[must_use]
+    pub fn next_due(&self) -> Option<MonotonicInstant> {
+        let now = self.last_seen?;
+        let wait = [self.session_due(now), self.opening_due(now)].into_iter().flatten().min()?;
+        Some(now.mono.after(wait))
+    }
+
+    fn session_due(&self, now: Now) -> Option<Duration> {
+        let session = self.snapshot.session.as_ref()?;
+        let since = |at: MonotonicInstant, length: Duration| length.saturating_sub(now.mono.total_since(at));
+        match session.stage {
+            Stage::Launching => Some(since(session.started, self.policy.rules().launch_timeout)),
+            Stage::Expiring(_) => None,
+            Stage::Running => {
+                let checkpoint = since(session.charged_to, CHECKPOINT);
+                let remaining = session.ends.remaining(now.mono);
+                let warnings = session.warnings.iter().filter(|warning| warning.armed);
+                let warning =
+                    warnings.filter_map(|warning| Some(remaining?.saturating_sub(warning.before))).min();
+                [Some(checkpoint), remaining, warning].into_iter().flatten().min()
+            }
+        }
+    }
+
+    fn opening_due(&self, now: Now) -> Option<Duration> {
+        let at = self.next_opening_or_closing?;
+        Some(Duration::try_from(at.duration_since(now.wall)).unwrap_or_default())
+    }
+
+    fn announce_openings(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
+        if self.next_opening_or_closing.is_some_and(|at| at > now.wall) {
+            return;
+        }
+        if self.next_opening_or_closing.is_some() {
+            events.push(CoreEvent::EntryAvailabilityChanged);
+        }
+        let facts = self.facts(self.moment(now));
+        let changes =
+            self.policy.entries().iter().filter_map(|entry| match facts.hours(entry).at(now.wall) {
+                Opening::Open { closes } => closes,
+                Opening::Closed { opens } => opens,
+            });
+        self.next_opening_or_closing = changes.min();
+    }
+}
+
+fn message(warning: &ScheduledWarning, session: &SessionRecord, remaining: Duration) -> String {
+    let template = warning.message_template.as_deref().unwrap_or("{label} ends in {remaining}.");
+    template
+        .replace("{remaining}", &HumanDuration(remaining).to_string())
+        .replace("{label}", &session.label)
+        .replace("{profile}", session.profile.as_str())
+}

@@ -1,0 +1,165 @@
+//! When an entry is open: its windows, the days on which the week does not apply, the mode of the household.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::civil::{CivilSecond, DAY, Local, day_of, next_jump, start_of, timestamp};
+use crate::policy::{Availability, Day, DayRule, Entry, Exception, Policy};
+
+/// How far ahead an opening or a closing is looked for.
+const HORIZON_DAYS: i32 = 400;
+
+/// The hours of one entry.
+#[derive(Clone, Copy)]
+pub(crate) struct Hours<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) entry: &'a Entry,
+    /// The mode that somebody chose.
+    pub(crate) mode: Option<&'a str>,
+    pub(crate) zone: &'a TimeZone,
+}
+
+/// Whether an entry is open at a moment, and until when that stays so, as far as anyone can see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Open { closes: Option<Timestamp> },
+    Closed { opens: Option<Timestamp> },
+}
+
+impl<'a> Hours<'a> {
+    /// The mode on a day.
+    pub(crate) fn mode_on(&self, day: Day) -> &'a str {
+        self.mode.unwrap_or_else(|| self.policy.rules().modes.on(day))
+    }
+
+    pub(crate) fn at(&self, at: Timestamp) -> Opening {
+        let local = Local::at(self.zone, at);
+        if self.never_closes(local.day()) {
+            return Opening::Open { closes: None };
+        }
+        if self.covers(local.civil()) {
+            Opening::Open { closes: self.next_change(local, Want::Closed) }
+        } else {
+            Opening::Closed { opens: self.next_change(local, Want::Open) }
+        }
+    }
+
+    /// Spares the search of a year for the most common kind of entry.
+    fn never_closes(&self, today: Day) -> bool {
+        // An exception of yesterday may reach into today.
+        let ahead = |exception: &Exception| exception.to >= today.plus(-1);
+        self.entry.availability == Availability::Always && !self.policy.rules().exceptions.iter().any(ahead)
+    }
+
+    /// Calls `visit` with each open span of a day, in minutes after its midnight, until it says stop.
+    fn any_span(&self, day: Day, mut visit: impl FnMut(i64, i64) -> bool) -> bool {
+        let id = &self.entry.entry_id;
+        let rules = self.policy.rules();
+        let exception = rules.exceptions.iter().rev().find(|exception| {
+            exception.from <= day
+                && day <= exception.to
+                && exception.entries.as_ref().is_none_or(|entries| entries.contains(id))
+        });
+        match exception.map(|exception| &exception.rule) {
+            Some(DayRule::Closed) => false,
+            Some(DayRule::Open) => visit(0, 1440),
+            Some(DayRule::Windows(windows)) => windows.iter().any(|(from, to)| {
+                let (from, to) = (i64::from(from.minutes()), i64::from(to.minutes()));
+                visit(from, if to > from { to } else { to + 1440 })
+            }),
+            Some(DayRule::AsOn(weekday)) => self.any_window(day, *weekday, visit),
+            None => self.any_window(day, day.weekday(), visit),
+        }
+    }
+
+    fn any_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64) -> bool) -> bool {
+        let windows = match &self.entry.availability {
+            Availability::Always => return visit(0, 1440),
+            Availability::Windows(windows) => windows,
+        };
+        let mode = self.mode_on(day);
+        windows.iter().any(|window| {
+            let (from, to) = window.span();
+            window.days.contains(weekday)
+                && window.modes.as_ref().is_none_or(|modes| modes.contains(mode))
+                && visit(i64::from(from), i64::from(to))
+        })
+    }
+
+    fn covers(&self, civil: CivilSecond) -> bool {
+        self.latest_end_covering(civil).is_some()
+    }
+
+    /// Of the spans that cover a moment, the end of the longest. A span belongs to its day or to the one before.
+    fn latest_end_covering(&self, civil: CivilSecond) -> Option<CivilSecond> {
+        let today = day_of(civil);
+        let mut latest = None;
+        for day in [today.plus(-1), today] {
+            let midnight = start_of(day);
+            self.any_span(day, |from, to| {
+                let end = midnight + to * 60;
+                if midnight + from * 60 <= civil && civil < end {
+                    latest = latest.max(Some(end));
+                }
+                false
+            });
+        }
+        latest
+    }
+
+    /// The next civil moment after which nothing covers; spans that touch count as one (S3.4).
+    fn closing_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
+        let mut at = civil;
+        while let Some(end) = self.latest_end_covering(at) {
+            if end - civil > i64::from(HORIZON_DAYS) * DAY {
+                return None;
+            }
+            at = end;
+        }
+        Some(at)
+    }
+
+    /// The next civil moment at which a span begins.
+    fn opening_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
+        let today = day_of(civil);
+        (0..=HORIZON_DAYS).find_map(|ahead| {
+            let midnight = start_of(today.plus(ahead));
+            let mut first: Option<CivilSecond> = None;
+            self.any_span(today.plus(ahead), |from, _| {
+                let start = midnight + from * 60;
+                if start > civil {
+                    first = Some(first.map_or(start, |known| known.min(start)));
+                }
+                false
+            });
+            first
+        })
+    }
+
+    fn next_change(&self, mut local: Local, want: Want) -> Option<Timestamp> {
+        let horizon = local.second + i64::from(HORIZON_DAYS) * DAY;
+        loop {
+            let civil = match want {
+                Want::Closed => self.closing_after(local.civil()),
+                Want::Open => self.opening_after(local.civil()),
+            };
+            let change = civil.map(|civil| civil - local.offset);
+            let jump = next_jump(self.zone, local.second);
+            match (change, jump) {
+                (change, Some(jump)) if change.is_none_or(|change| jump <= change) && jump < horizon => {
+                    local = Local::at(self.zone, timestamp(jump)?);
+                    if self.covers(local.civil()) == (want == Want::Open) {
+                        return timestamp(jump);
+                    }
+                }
+                (change, _) => return timestamp(change?),
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Want {
+    Open,
+    Closed,
+}

@@ -1,0 +1,6 @@
+//! The judge on trial: windows, quotas, sessions, grants, clocks, crashes.
+
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod sessions;

@@ -1,0 +1,428 @@
+//! The life of a session (S3.3 – S3.8, S4, S9).
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use shepherd_api::{EndReason, StopMode, StopRequester};
+use shepherd_core::policy::{
+    Availability, BreakRule, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, SuspendedTime, Unlock,
+    WarningPolicy, Weekdays,
+};
+use shepherd_core::{
+    CoreEvent, ExitInfo, Gift, GrantScope, LaunchDecision, NewGrant, SessionFate, StopDecision, StopRequest,
+};
+use shepherd_util::{GrantId, SessionId};
+
+use crate::harness::{
+    World, boot, budget, entry, hours, minutes, policy, policy_with, warning, warnings, window,
+};
+
+fn game() -> shepherd_core::policy::Entry {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.warnings = WarningPolicy::new(vec![warning(minutes(5)), warning(minutes(1)), warning(hours(2))]);
+    game
+}
+
+// 2026-11-16 is a Monday.
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+#[test]
+fn a_session_warns_expires_and_ends_each_once() {
+    // S2.5, S3.5, S13.4: the two-hour warning does not fit into half an hour.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let plan = world.launch("game");
+    assert_eq!(plan.warnings.len(), 2);
+    assert_eq!(plan.deadline.unwrap().total_since(world.now().mono), minutes(30));
+    let events = world.run_for(minutes(40));
+    assert_eq!(warnings(&events), [300, 60]);
+    let expiries = events.iter().filter(|event| matches!(event, CoreEvent::ExpireDue { .. })).count();
+    assert_eq!(expiries, 1);
+    let events = world.exit();
+    assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Expired, .. }));
+    assert!(world.engine.snapshot().session.is_none());
+    assert!(world.view("game").enabled);
+}
+
+#[test]
+fn the_deadline_is_the_least_of_all_that_apply() {
+    // S3.4: max run 30 min, window 20 min, quota 10 min, budget 7 min.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(30));
+    let mut by_window = game();
+    by_window.availability = Availability::Windows(vec![window(Weekdays::ALL, (11, 0), (12, 20))]);
+    let mut world = World::new(policy(vec![by_window.clone()]), MONDAY_NOON);
+    assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(20));
+    by_window.limits.daily_quota = DailyQuota::every_day(minutes(10));
+    let mut world = World::new(policy(vec![by_window.clone()]), MONDAY_NOON);
+    assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(10));
+    by_window.budgets = vec!["games".parse().unwrap()];
+    let policy = policy_with(vec![by_window], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(minutes(7)));
+    });
+    let mut world = World::new(policy, MONDAY_NOON);
+    assert_eq!(world.view("game").max_run_if_started_now.map(|run| run.0), Some(7 * 60_000));
+    assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(7));
+}
+
+#[test]
+fn without_limits_there_is_no_end() {
+    let mut world = World::new(policy(vec![entry("piano")]), MONDAY_NOON);
+    assert_eq!(world.launch("piano").deadline, None);
+    assert_eq!(world.run_for(hours(100)), []);
+    assert_eq!(world.remaining(), None);
+    assert_eq!(world.used("piano"), hours(100));
+}
+
+#[test]
+fn a_denial_has_all_its_reasons() {
+    // S3.3, S3.8.
+    let mut closed = game();
+    closed.disabled = Some(Disabled { reason: Some("broken".to_owned()) });
+    closed.availability = Availability::Windows(vec![window(Weekdays::WEEKENDS, (9, 0), (10, 0))]);
+    closed.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
+    let mut world = World::new(policy(vec![closed, entry("piano")]), MONDAY_NOON);
+    world.launch("piano");
+    assert_eq!(world.denied("game"), ["disabled", "session-active", "outside-hours", "quota-exhausted"]);
+    assert_eq!(world.denied("nothing"), ["unknown-entry"]);
+}
+
+#[test]
+fn budgets_are_shared_and_free_entries_cost_nothing() {
+    // S2.4.
+    let mut games = [entry("tux"), entry("frogs"), entry("maths")];
+    for game in &mut games {
+        game.budgets = vec!["games".parse().unwrap()];
+    }
+    games[2].cost = Cost::Free;
+    let policy = policy_with(games.to_vec(), |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(hours(1)));
+    });
+    let mut world = World::new(policy, MONDAY_NOON);
+    world.launch("tux");
+    world.run_for(minutes(40));
+    world.exit();
+    world.launch("maths");
+    world.run_for(hours(3));
+    world.exit();
+    assert_eq!(world.used("maths"), hours(3), "it is recorded all the same");
+    world.launch("frogs");
+    assert_eq!(world.play_out(), minutes(20));
+    assert_eq!(world.denied("tux"), ["quota-exhausted"]);
+    let again = world.view("tux").next_available.unwrap();
+    assert_eq!(again, crate::harness::wall(crate::harness::BERLIN, "2026-11-17 00:00"));
+}
+
+#[test]
+fn use_earns_and_unlocks() {
+    // S2.4 beyond: ten minutes of play for each twenty of maths, at most half an hour; and maths first.
+    let mut maths = entry("maths");
+    maths.cost = Cost::Free;
+    maths.earns = Some(Earning {
+        budget: "games".parse().unwrap(),
+        for_each: minutes(20),
+        earned: minutes(10),
+        ceiling: minutes(30),
+    });
+    let mut game = entry("game");
+    game.budgets = vec!["games".parse().unwrap()];
+    game.unlock = Some(Unlock { entry_id: "maths".parse().unwrap(), at_least: minutes(20) });
+    let policy = policy_with(vec![maths, game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(Duration::ZERO));
+    });
+    let mut world = World::new(policy, "2026-11-16 08:00");
+    assert_eq!(world.denied("game"), ["not-unlocked", "quota-exhausted"]);
+    world.launch("maths");
+    world.run_for(minutes(39));
+    world.exit();
+    assert_eq!(world.view("game").max_run_if_started_now.map(|run| run.0), Some(10 * 60_000));
+    world.launch("maths");
+    world.run_for(hours(5));
+    world.exit();
+    world.launch("game");
+    assert_eq!(world.play_out(), minutes(30));
+}
+
+#[test]
+fn a_break_is_due_after_so_much_time_in_a_row() {
+    // S2.4 beyond.
+    let policy = policy_with(vec![entry("a"), entry("b")], |rules| {
+        rules.breaks = Some(BreakRule { after: hours(2), length: minutes(15) });
+    });
+    let mut world = World::new(policy, MONDAY_NOON);
+    world.launch("a");
+    world.run_for(minutes(90));
+    world.exit();
+    world.run_for(minutes(10));
+    world.launch("b");
+    assert_eq!(world.play_out(), minutes(30), "ten minutes are no break");
+    assert_eq!(world.denied("a"), ["break-needed"]);
+    world.run_for(minutes(15));
+    world.launch("a");
+    assert_eq!(world.play_out(), hours(2));
+}
+
+#[test]
+fn a_cooldown_follows_a_run_but_not_a_failed_launch() {
+    // S2.4, S3.5b.
+    let mut game = game();
+    game.limits.cooldown_after_run = minutes(10);
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let events = world.engine.launch_failed(&plan.session_id, "no such file".to_owned(), world.now());
+    assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::LaunchFailed { .. }, .. }));
+    assert_eq!(world.used("game"), Duration::ZERO);
+    world.launch("game");
+    world.run_for(minutes(1));
+    world.exit();
+    assert_eq!(world.denied("game"), ["cooldown"]);
+    // S4.5: moving the clock does not end it sooner.
+    world.move_wall(SignedDuration::from_hours(1));
+    assert_eq!(world.denied("game"), ["cooldown"]);
+    world.run_for(minutes(10));
+    world.launch("game");
+}
+
+#[test]
+fn a_launch_that_hangs_times_out() {
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+    let events = world.run_for(minutes(1));
+    assert!(
+        events
+            .iter()
+            .any(|event| matches!(event, CoreEvent::SessionEnded { reason: EndReason::LaunchTimedOut, .. }))
+    );
+    assert!(world.view("game").enabled);
+}
+
+#[test]
+fn the_wall_clock_moves_no_deadline() {
+    // S4.2.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(10));
+    for hours in [-30, 50, -3, 2] {
+        world.move_wall(SignedDuration::from_hours(hours));
+        assert_eq!(world.remaining(), Some(minutes(20)));
+    }
+    assert_eq!(world.play_out(), minutes(20));
+}
+
+#[test]
+fn what_is_borrowed_from_tomorrow_is_gone_tomorrow() {
+    // S4.5: the accounting day never goes back by itself.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    assert_eq!(world.play_out(), hours(1));
+    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+    world.move_wall(SignedDuration::from_hours(24));
+    world.launch("game");
+    assert_eq!(world.play_out(), hours(1));
+    // Back to Monday: far behind what was seen, so the clock is not believed, and Tuesday's time is gone.
+    world.move_wall(SignedDuration::from_hours(-24));
+    assert_eq!(world.denied("game"), ["clock-untrusted", "quota-exhausted"]);
+    world.run_for(hours(12));
+    assert_eq!(
+        world.denied("game"),
+        ["clock-untrusted", "quota-exhausted"],
+        "Tuesday's time is gone on Tuesday"
+    );
+    world.run_for(hours(24));
+    assert_eq!(world.codes("game"), Vec::<&str>::new(), "Wednesday has its own");
+}
+
+#[test]
+fn an_administrator_can_vouch_for_the_clock() {
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    world.tick();
+    world.move_wall(SignedDuration::from_hours(-1));
+    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+    world.engine.confirm_clock("parent", world.now());
+    assert!(world.view("game").enabled);
+}
+
+#[test]
+fn a_session_across_midnight_is_charged_to_each_day() {
+    // S4.6, and the quota of the next day counts from midnight on.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let mut world = World::new(policy(vec![game]), "2026-11-16 23:40");
+    world.launch("game");
+    assert_eq!(world.play_out(), minutes(80));
+    let days: Vec<Duration> = world.store.usage.values().copied().collect();
+    assert_eq!(days, [minutes(20), minutes(60)]);
+}
+
+#[test]
+fn suspend_costs_nothing_but_the_window_closes() {
+    // S4.4.
+    let mut game = game();
+    game.availability = Availability::Windows(vec![window(Weekdays::ALL, (9, 0), (14, 0))]);
+    let mut world = World::new(policy(vec![game.clone()]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(10));
+    world.clock.suspend(hours(1));
+    world.tick();
+    assert_eq!(world.remaining(), Some(minutes(20)));
+    assert_eq!(world.used("game"), minutes(10));
+    world.clock.suspend(hours(1));
+    let events = world.tick();
+    assert!(
+        events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })),
+        "woken after the window: at once"
+    );
+    // A policy may say that suspended time counts.
+    let counting = policy_with(vec![game], |rules| rules.suspended_time = SuspendedTime::Counts);
+    let mut world = World::new(counting, MONDAY_NOON);
+    world.launch("game");
+    world.clock.suspend(minutes(20));
+    world.tick();
+    assert_eq!(world.remaining(), Some(minutes(10)));
+}
+
+#[test]
+fn a_killed_daemon_goes_on_from_the_original_start() {
+    // S9.1: no warning twice, the original deadline, nothing lost.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    world.launch("game");
+    let before = world.run_for(minutes(26));
+    assert_eq!(warnings(&before), [300]);
+    world.crash();
+    world.clock.advance(minutes(2));
+    let after = world.engine.recover(SessionFate::Alive, world.now());
+    world.sync();
+    assert_eq!(warnings(&after), Vec::<u64>::new());
+    assert_eq!(world.remaining(), Some(minutes(2)));
+    assert_eq!(world.used("game"), minutes(28));
+    world.crash();
+    world.clock.advance(minutes(10));
+    let late = world.engine.recover(SessionFate::Alive, world.now());
+    assert!(
+        late.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })),
+        "a passed deadline is enforced at once"
+    );
+}
+
+#[test]
+fn a_session_whose_program_is_gone_is_ended_and_charged() {
+    // S9.2, S9.2b.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(3));
+    world.crash();
+    let events = world.engine.recover(SessionFate::Gone, world.now());
+    world.sync();
+    assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
+    assert_eq!(world.used("game"), minutes(3));
+    assert!(world.engine.snapshot().session.is_none());
+}
+
+#[test]
+fn a_reboot_never_leaves_a_session_running_and_wins_nothing() {
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(3) + Duration::from_secs(7));
+    world.place.boot = boot(2);
+    world.crash();
+    let events = world.engine.recover(SessionFate::Gone, world.now());
+    world.sync();
+    assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
+    let used = world.used("game");
+    assert!(used >= minutes(3) + Duration::from_secs(7), "never in the child's favour: {used:?}");
+    assert!(used <= minutes(3) + Duration::from_secs(22), "at most a checkpoint more: {used:?}");
+}
+
+#[test]
+fn stopping_is_for_the_session_that_runs() {
+    // S3.5, S6.2b.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let request =
+        StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
+    assert_eq!(world.engine.stop_current(&request, world.now()), StopDecision::NothingToStop);
+    let plan = world.launch("game");
+    world.run_for(minutes(1));
+    let StopDecision::Stop { session_id, .. } = world.engine.stop_current(&request, world.now()) else {
+        panic!()
+    };
+    assert_eq!(session_id, plan.session_id);
+    let stranger = ExitInfo { session_id: SessionId::from_random(999), code: Some(0), signal: None };
+    assert_eq!(world.engine.notify_session_exited(&stranger, world.now()), []);
+    let events = world.exit();
+    assert!(matches!(
+        &events[0],
+        CoreEvent::SessionEnded { reason: EndReason::Stopped { by: StopRequester::User }, .. }
+    ));
+}
+
+fn extra(id: u128, amount: Duration) -> NewGrant {
+    NewGrant {
+        grant_id: GrantId::from_random(id),
+        profile: None,
+        scope: GrantScope::All,
+        gift: Gift::Extra(amount),
+        why: None,
+        valid_from: None,
+        lapses_at: None,
+        actor: "parent".to_owned(),
+    }
+}
+
+#[test]
+fn a_grant_lengthens_the_running_session_and_replans_its_warnings() {
+    // S2.7, S3.5b.
+    let mut game = game();
+    game.limits.daily_quota = DailyQuota::every_day(minutes(30));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    assert_eq!(warnings(&world.run_for(minutes(26))), [300]);
+    let events = world.engine.grant(extra(1, minutes(15)), world.now()).unwrap();
+    world.sync();
+    assert!(events.iter().any(|event| matches!(event, CoreEvent::DeadlineChanged { .. })));
+    assert_eq!(world.remaining(), Some(minutes(19)));
+    let events = world.run_for(minutes(25));
+    assert_eq!(warnings(&events), [60], "none twice, none missed");
+    assert_eq!(world.engine.snapshot().session.as_ref().unwrap().given.len(), 2);
+    world.exit();
+    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+}
+
+#[test]
+fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
+    let mut game = game();
+    game.availability = Availability::Windows(vec![window(Weekdays::ALL, (15, 0), (16, 0))]);
+    let policy = policy_with(vec![game], |rules| {
+        rules.ceilings.open_until = shepherd_core::policy::MinuteOfDay::new(20, 0);
+        rules.ceilings.extra_per_day = Some(minutes(20));
+    });
+    let mut world = World::new(policy, MONDAY_NOON);
+    let at = |civil: &str| crate::harness::wall(crate::harness::BERLIN, civil);
+    let open = |from: &str, until: &str, id| NewGrant {
+        gift: Gift::OpenUntil(at(until)),
+        valid_from: Some(at(from)),
+        ..extra(id, Duration::ZERO)
+    };
+    assert!(world.engine.grant(open("2026-11-16 18:00", "2026-11-16 21:00", 1), world.now()).is_err());
+    world.engine.grant(open("2026-11-16 18:00", "2026-11-16 19:00", 2), world.now()).unwrap();
+    world.clock.advance(minutes(361));
+    world.tick();
+    assert!(world.view("game").enabled);
+    assert!(world.engine.grant(extra(3, minutes(15)), world.now()).is_ok());
+    let error = world.engine.grant(extra(4, minutes(10)), world.now()).unwrap_err();
+    assert_eq!(error.to_string(), "the policy allows at most 5 minutes more today");
+}
+
+#[test]
+fn a_revoked_grant_is_taken_back_also_from_a_running_session() {
+    let mut game = entry("game");
+    game.limits = LimitsPolicy { daily_quota: DailyQuota::every_day(minutes(10)), ..LimitsPolicy::default() };
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.engine.grant(extra(1, minutes(30)), world.now()).unwrap();
+    world.launch("game");
+    world.run_for(minutes(5));
+    assert_eq!(world.remaining(), Some(minutes(35)));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(5)));
+}
