@@ -92,13 +92,12 @@ impl Key {
         // Filled where it stays: a value that is moved leaves its old bytes behind.
         let mut kept = Arc::new(Zeroizing::new([0; KEY_BYTES]));
         Arc::make_mut(&mut kept).copy_from_slice(bytes);
-        let bytes = kept;
-        let mut mac = keyed(&bytes);
+        let mut mac = keyed(&kept);
         mac.update(KEY_ID_LABEL);
         let name: [u8; 32] = mac.finalize().into_bytes().into();
         let mut id = [0; 8];
         id.copy_from_slice(name.split_at(8).0);
-        Self { bytes, id: KeyId(id) }
+        Self { bytes: kept, id: KeyId(id) }
     }
 
     /// Reads a key file, which must be a regular file of ours with mode 0600.
@@ -111,20 +110,14 @@ impl Key {
             Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
                 KeyError::NotRegular { path: path.to_owned() }
             }
+            // A mode without the right to read has a cure that the system's answer doesn't name.
+            Some(code) if code == rustix::io::Errno::ACCESS.raw_os_error() => fs::symlink_metadata(path)
+                .map_or(Ok(()), |metadata| check_access(path, &metadata))
+                .err()
+                .unwrap_or_else(|| file_error("open")(source)),
             _ => file_error("open")(source),
         })?;
-        let metadata = file.metadata().map_err(file_error("look at"))?;
-        if !metadata.is_file() {
-            return Err(KeyError::NotRegular { path: path.to_owned() });
-        }
-        let user = rustix::process::geteuid().as_raw();
-        if metadata.uid() != user {
-            return Err(KeyError::Owner { path: path.to_owned(), owner: metadata.uid(), user });
-        }
-        let mode = metadata.mode() & 0o7777;
-        if mode != 0o600 {
-            return Err(KeyError::Mode { path: path.to_owned(), mode });
-        }
+        check_access(path, &file.metadata().map_err(file_error("look at"))?)?;
         Self::read(&mut file).map_err(file_error("read"))?.ok_or(KeyError::Content { path: path.to_owned() })
     }
 
@@ -206,6 +199,21 @@ impl Key {
         let mut expected = self.mac();
         expected.update(message);
         expected.verify_slice(mac.as_bytes()).is_ok()
+    }
+}
+
+/// A key file is a regular file of ours with mode 0600.
+fn check_access(path: &Path, metadata: &fs::Metadata) -> Result<(), KeyError> {
+    if !metadata.is_file() {
+        return Err(KeyError::NotRegular { path: path.to_owned() });
+    }
+    let user = rustix::process::geteuid().as_raw();
+    if metadata.uid() != user {
+        return Err(KeyError::Owner { path: path.to_owned(), owner: metadata.uid(), user });
+    }
+    match metadata.mode() & 0o7777 {
+        0o600 => Ok(()),
+        mode => Err(KeyError::Mode { path: path.to_owned(), mode }),
     }
 }
 
