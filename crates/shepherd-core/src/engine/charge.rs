@@ -60,6 +60,8 @@ impl CoreEngine {
             self.usage.add(&key, amount);
             self.writes.push(StoreWrite::AddUsage { key, amount });
         }
+        // Together with what was charged goes up to when, or a crash in between would charge it twice.
+        self.save();
     }
 
     /// No movement of the clock may leave a session more than the quotas of the day it is charged to (S4.2, S4.5):

@@ -107,7 +107,6 @@ impl CoreEngine {
     pub fn tick(&mut self, now: Now) -> Vec<CoreEvent> {
         self.observe(now);
         let mut events = Vec::new();
-        let charged_before = self.snapshot.session.as_ref().map(|session| session.charged_to);
         self.charge(now);
         self.shorten_to_quota(now);
         match self.snapshot.session.as_ref().map(|session| session.stage.clone()) {
@@ -118,9 +117,7 @@ impl CoreEngine {
             }
             Some(Stage::Expiring(_)) | None => {}
         }
-        if let Some(before) = charged_before
-            && (now.mono.total_since(before) >= CHECKPOINT || !events.is_empty())
-        {
+        if !events.is_empty() {
             self.save();
         }
         self.announce_openings(now, &mut events);

@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod sessions;
