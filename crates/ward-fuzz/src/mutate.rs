@@ -1,0 +1,138 @@
+//! Ways to make one input from others.
+
+use std::collections::BTreeSet;
+
+use crate::Random;
+
+/// Longest input that is made: what is longer finds nothing new and takes its time.
+const LONGEST: usize = 16 * 1024;
+
+/// Most words that are kept for insertion.
+const MOST_WORDS: usize = 512;
+
+/// Texts that parsers have tripped over before.
+const TROUBLE: &[&[u8]] = &[
+    b"",
+    b"\0",
+    b"\n",
+    b"\r\n",
+    b"\"",
+    b"'",
+    b"\\",
+    b"\\u0000",
+    b"\\ud800",
+    b"\xff",
+    b"\xc3",
+    b"\xef\xbb\xbf",
+    b"\xf0\x9f\x90\x91",
+    b"\xe2\x80\xae",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"{}",
+    b"[]",
+    b":",
+    b",",
+    b"=",
+    b"#",
+    b"-",
+    b"+",
+    b".",
+    b"null",
+    b"true",
+    b"false",
+    b"0",
+    b"-0",
+    b"-1",
+    b"1e999",
+    b"1e-999",
+    b"0.1",
+    b"nan",
+    b"inf",
+    b"255",
+    b"256",
+    b"65536",
+    b"2147483648",
+    b"4294967296",
+    b"9223372036854775808",
+    b"18446744073709551616",
+    b"9999-12-31T23:59:59.999999999Z",
+    b"-009999-01-01T00:00:00Z",
+    b"2016-12-31T23:59:60Z",
+    b"24:00",
+    b"0000-00-00",
+];
+
+/// Makes new inputs from a corpus.
+#[derive(Clone, Debug)]
+pub struct Mutator {
+    words: Vec<Vec<u8>>,
+}
+
+impl Mutator {
+    /// Learns the words of a corpus, so that mutations speak its language.
+    #[must_use]
+    pub fn new(corpus: &[Vec<u8>]) -> Self {
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
+        let words: BTreeSet<&[u8]> = corpus
+            .iter()
+            .flat_map(|input| input.split(|byte| !is_word(byte)))
+            .filter(|word| word.len() > 1)
+            .collect();
+        Self { words: words.into_iter().take(MOST_WORDS).map(<[u8]>::to_vec).collect() }
+    }
+
+    /// One to eight mutations of an input of the corpus, one after the other.
+    #[must_use]
+    pub fn make(&self, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+        let mut input = random.pick(corpus).cloned().unwrap_or_default();
+        for _ in 0..=random.below(3) + random.below(6) {
+            self.mutate(&mut input, corpus, random);
+        }
+        input.truncate(LONGEST);
+        input
+    }
+
+    fn mutate(&self, input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
+        let span = span(input, random);
+        let piece = input.get(span.clone()).unwrap_or_default().to_vec();
+        let replacement = match random.below(11) {
+            0 => Vec::new(),
+            1 => piece.repeat(2),
+            2 => piece.repeat(1 + random.below(64)),
+            3 => piece.into_iter().rev().collect(),
+            4 => piece.into_iter().map(|byte| byte ^ (1 << random.below(8))).collect(),
+            5 => vec![random.byte()],
+            6 | 7 => random.pick(&self.words).cloned().unwrap_or_default(),
+            8 => random.pick(TROUBLE).map(|trouble| trouble.to_vec()).unwrap_or_default(),
+            9 => {
+                let other = random.pick(corpus).cloned().unwrap_or_default();
+                other.get(self::span(&other, random)).unwrap_or_default().to_vec()
+            }
+            _ => nested(&piece, random),
+        };
+        input.splice(span, replacement);
+        input.truncate(LONGEST);
+    }
+}
+
+/// A part of an input: mostly short, often a whole word or what stands between two brackets or quotes.
+fn span(input: &[u8], random: &mut Random) -> std::ops::Range<usize> {
+    let start = random.below(input.len() + 1);
+    let rest = input.get(start..).unwrap_or_default();
+    let length = match random.below(4) {
+        0 => 0,
+        1 => random.below(8),
+        2 => rest.iter().skip(1).position(u8::is_ascii_punctuation).map_or(rest.len(), |at| at + 1),
+        _ => random.below(rest.len() + 1),
+    };
+    start..start + length.min(rest.len())
+}
+
+/// The piece inside many brackets.
+fn nested(piece: &[u8], random: &mut Random) -> Vec<u8> {
+    let depth = 1 << random.below(11);
+    let (open, close): (&[u8], &[u8]) = if random.below(2) == 0 { (b"[", b"]") } else { (b"{\"a\":", b"}") };
+    [open.repeat(depth), piece.to_vec(), close.repeat(depth)].concat()
+}

@@ -1,0 +1,4 @@
+//! Integration tests of `ward-fuzz`.
+
+#[cfg(test)]
+mod runs;

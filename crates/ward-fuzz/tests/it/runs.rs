@@ -1,0 +1,79 @@
+//! Whole runs: what is found, how small it gets, where it is kept.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use ward_fuzz::{Fault, Fuzz, Mutator, Random};
+
+fn fuzz(folder: &Path, time: Duration) -> Fuzz {
+    Fuzz { name: "target".to_owned(), time, seed: 1, regressions: folder.join("regressions/target") }
+}
+
+/// A parser with a bug behind two conditions.
+fn brittle(bytes: &[u8]) -> bool {
+    let is_object = bytes.first() == Some(&b'{');
+    assert!(!(is_object && bytes.contains(&0xff)), "a byte too much");
+    is_object
+}
+
+#[test]
+fn a_bug_is_found_made_small_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let failure =
+        fuzz(folder.path(), Duration::from_secs(20)).run(&[b"{\"a\":1}".to_vec()], brittle).unwrap_err();
+
+    assert_eq!(failure.fault, Fault::Panicked("a byte too much".to_owned()));
+    assert_eq!(failure.input, b"{\xff");
+    let kept = failure.kept.clone().unwrap();
+    assert!(kept.starts_with(folder.path()), "{}", kept.display());
+    assert_eq!(fs::read(kept).unwrap(), b"{\xff");
+    let shown = failure.to_string();
+    assert!(shown.contains(r#"input of 2 bytes: b"{\xff""#) && shown.contains("seed 1"), "{shown}");
+}
+
+#[test]
+fn a_kept_input_is_tried_again_before_anything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let fuzz = fuzz(folder.path(), Duration::ZERO);
+    fs::create_dir_all(&fuzz.regressions).unwrap();
+    fs::write(fuzz.regressions.join("one"), b"{\xff").unwrap();
+
+    let failure = fuzz.run(&[b"{}".to_vec()], brittle).unwrap_err();
+    assert_eq!((failure.tried, failure.input.as_slice()), (0, b"{\xff".as_slice()));
+
+    let report = fuzz.run(&[b"{}".to_vec()], <[u8]>::len).unwrap();
+    assert_eq!((report.replayed, report.tried, report.answers), (1, 2, 1));
+}
+
+#[test]
+fn answers_that_are_new_lead_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    // Four letters in a row are out of reach for blind mutations, but not one after the other.
+    let steps = |bytes: &[u8]| {
+        let steps =
+            b"\x01\x02\x03\x04".iter().zip(bytes).take_while(|(wanted, found)| wanted == found).count();
+        assert!(steps < 4, "reached");
+        steps
+    };
+    let failure = fuzz(folder.path(), Duration::from_secs(30)).run(&[b"....".to_vec()], steps).unwrap_err();
+    assert_eq!(failure.input, b"\x01\x02\x03\x04");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_inputs() {
+    let corpus = [b"{\"id\":1}".to_vec(), b"[\"launch\",\"tuxmath\"]".to_vec()];
+    let inputs = |seed| {
+        let (mutator, mut random) = (Mutator::new(&corpus), Random::new(seed));
+        (0..100).map(|_| mutator.make(&corpus, &mut random)).collect::<Vec<_>>()
+    };
+    assert_eq!(inputs(7), inputs(7));
+    assert_ne!(inputs(7), inputs(8));
+}
+
+#[test]
+fn an_empty_corpus_is_no_obstacle() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = fuzz(folder.path(), Duration::from_millis(50)).run(&[], <[u8]>::len).unwrap();
+    assert!(report.tried > 0 && report.answers > 1, "{report:?}");
+}
