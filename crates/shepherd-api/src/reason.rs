@@ -99,6 +99,10 @@ pub enum ReasonCode {
         /// What is wrong with it.
         detail: String,
     },
+    /// Something that this client is too old to know. Never sent.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 impl ReasonCode {
@@ -118,6 +122,7 @@ impl ReasonCode {
             Self::NotUnlocked { .. } => "not-unlocked",
             Self::ClockUntrusted { .. } => "clock-untrusted",
             Self::StoreUnavailable { .. } => "store-unavailable",
+            Self::Unknown => "unknown",
         }
     }
 
@@ -135,7 +140,8 @@ impl ReasonCode {
             | Self::HostCannotRun { .. }
             | Self::SessionActive { .. }
             | Self::NotUnlocked { .. }
-            | Self::StoreUnavailable { .. } => None,
+            | Self::StoreUnavailable { .. }
+            | Self::Unknown => None,
         }
     }
 
@@ -150,7 +156,9 @@ impl ReasonCode {
             Self::Disabled { reason: Some(reason) } => format!("Switched off: {reason}"),
             Self::Disabled { reason: None } => "Switched off.".to_owned(),
             Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),
-            Self::OutsideHours { next_opening: Some(at) } => format!("Not at this time. It opens {}.", clock(at)),
+            Self::OutsideHours { next_opening: Some(at) } => {
+                format!("Not at this time. It opens {}.", clock(at))
+            }
             Self::OutsideHours { next_opening: None } => "Not at this time.".to_owned(),
             Self::SessionActive { entry_id, .. } => format!("`{entry_id}` is running."),
             Self::Cooldown { until } => format!("A pause after the last run, until {}.", clock(until)),
@@ -170,7 +178,10 @@ impl ReasonCode {
             Self::ClockUntrusted { latest_seen } => {
                 format!("The clock is wrong: it has been {} before.", clock(latest_seen))
             }
-            Self::StoreUnavailable { detail } => format!("Not now, what was used can't be looked up: {detail}"),
+            Self::StoreUnavailable { detail } => {
+                format!("Not now, what was used can't be looked up: {detail}")
+            }
+            Self::Unknown => "Not now, for a reason that this program is too old to know.".to_owned(),
         }
     }
 }

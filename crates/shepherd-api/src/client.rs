@@ -1,0 +1,112 @@
+//! What a front end keeps: the daemon's state, from one snapshot and the events after it.
+
+use jiff::Timestamp;
+
+use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionView};
+
+/// A client's picture of the daemon. The same code runs in every front end, so that they can't disagree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientState {
+    snapshot: DaemonStateSnapshot,
+    /// When what remains of the session was last told.
+    remaining_told_at: Timestamp,
+}
+
+/// What an event makes a client ask for again, if it shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a list that is shown may be out of date"]
+pub enum Refresh {
+    /// Nothing: the picture is complete.
+    Nothing,
+    /// How it stands with the entries.
+    Entries,
+    /// Everything, the state included: the daemon said something that this client does not understand.
+    Everything,
+}
+
+impl ClientState {
+    /// The picture at the beginning, or after the client fell behind.
+    #[must_use]
+    pub fn new(snapshot: DaemonStateSnapshot) -> Self {
+        let remaining_told_at = snapshot.at;
+        Self { snapshot, remaining_told_at }
+    }
+
+    /// The session, with what remained of it when that was last told.
+    #[must_use]
+    pub fn session(&self) -> Option<&SessionView> {
+        self.snapshot.session.as_ref()
+    }
+
+    /// The picture at a later moment: what remains is counted down.
+    ///
+    /// A moment before the last message counts as that of the message, so that a clock that was turned back shows
+    /// nobody more time than the daemon told.
+    #[must_use]
+    pub fn picture(&self, at: Timestamp) -> DaemonStateSnapshot {
+        let at = at.max(self.snapshot.at);
+        let passed =
+            u64::try_from(at.as_millisecond().saturating_sub(self.remaining_told_at.as_millisecond()))
+                .unwrap_or_default();
+        let mut picture = DaemonStateSnapshot { at, ..self.snapshot.clone() };
+        if let Some(Millis(remaining)) =
+            picture.session.as_mut().and_then(|session| session.remaining.as_mut())
+        {
+            *remaining = remaining.saturating_sub(passed);
+        }
+        picture
+    }
+
+    /// Takes an event in. Events come in the order in which they happened, from the snapshot on.
+    pub fn apply(&mut self, event: &Event) -> Refresh {
+        let refresh = self.take_in(event);
+        self.snapshot.at = event.at;
+        refresh
+    }
+
+    fn take_in(&mut self, event: &Event) -> Refresh {
+        match &event.kind {
+            EventKind::StateChanged { snapshot } => {
+                *self = Self::new(snapshot.clone());
+                Refresh::Entries
+            }
+            EventKind::SessionLaunching { session } => {
+                self.replace_session(event.at, Some(session));
+                Refresh::Entries
+            }
+            EventKind::SessionStarted { session }
+            | EventKind::WarningIssued { session, .. }
+            | EventKind::DeadlineChanged { session }
+            | EventKind::SessionExpired { session, .. } => {
+                self.replace_session(event.at, Some(session));
+                Refresh::Nothing
+            }
+            EventKind::SessionEnded { session_id, .. } => {
+                if self.session().is_some_and(|session| session.session_id == *session_id) {
+                    self.replace_session(event.at, None);
+                }
+                Refresh::Entries
+            }
+            EventKind::PolicyReloaded { entry_count } => {
+                self.snapshot.entry_count = *entry_count;
+                Refresh::Entries
+            }
+            EventKind::ModeSwitched { mode } => {
+                self.snapshot.mode.clone_from(mode);
+                Refresh::Entries
+            }
+            EventKind::ClockTrustChanged { trusted } => {
+                self.snapshot.clock_trusted = *trusted;
+                Refresh::Entries
+            }
+            EventKind::EntriesChanged {} | EventKind::GrantChanged { .. } => Refresh::Entries,
+            EventKind::RequestChanged { .. } | EventKind::AuditAppended { .. } => Refresh::Nothing,
+            EventKind::Unknown => Refresh::Everything,
+        }
+    }
+
+    fn replace_session(&mut self, at: Timestamp, session: Option<&SessionView>) {
+        self.snapshot.session = session.cloned();
+        self.remaining_told_at = at;
+    }
+}

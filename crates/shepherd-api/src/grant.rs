@@ -1,0 +1,120 @@
+//! Grants and requests as clients see them (S2.7).
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use shepherd_util::{BudgetId, EntryId, GrantId, ProfileId, RequestId};
+
+use crate::Millis;
+
+/// What a grant or a count of use is about.
+///
+/// It is part of a command: what is not understood is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Scope {
+    /// Everything together.
+    Everything {},
+    /// One entry.
+    Entry {
+        /// Which.
+        #[schemars(with = "String")]
+        entry_id: EntryId,
+    },
+    /// A budget and all entries that draw on it.
+    Budget {
+        /// Which.
+        #[schemars(with = "String")]
+        budget_id: BudgetId,
+    },
+}
+
+/// What a grant gives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Gift {
+    /// So much more.
+    Extra {
+        /// How much.
+        amount: Millis,
+    },
+    /// Open until then, whatever the windows say.
+    OpenUntil {
+        /// Until when.
+        until: Timestamp,
+    },
+}
+
+/// A grant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GrantView {
+    /// Its name.
+    #[schemars(with = "String")]
+    pub grant_id: GrantId,
+    /// For whom; everybody if absent.
+    #[schemars(with = "Option<String>")]
+    pub profile: Option<ProfileId>,
+    /// For what.
+    pub scope: Scope,
+    /// What is given.
+    pub gift: Gift,
+    /// Who gave it.
+    pub by: String,
+    /// Why.
+    pub why: Option<String>,
+    /// When it was given.
+    pub given_at: Timestamp,
+    /// From when it holds.
+    pub valid_from: Timestamp,
+    /// When it lapses.
+    pub lapses_at: Timestamp,
+    /// When it was taken back, if it was.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// A child's request for time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestView {
+    /// Its name.
+    #[schemars(with = "String")]
+    pub request_id: RequestId,
+    /// Who asks.
+    #[schemars(with = "String")]
+    pub profile: ProfileId,
+    /// For what.
+    #[schemars(with = "String")]
+    pub entry_id: EntryId,
+    /// How much.
+    pub amount: Millis,
+    /// Why.
+    pub note: Option<String>,
+    /// When.
+    pub asked_at: Timestamp,
+    /// When it lapses if nobody answers.
+    pub lapses_at: Timestamp,
+    /// Where it is in its life.
+    pub state: RequestState,
+}
+
+/// The life of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum RequestState {
+    /// Nobody has looked at it.
+    Asked,
+    /// Somebody has.
+    Seen,
+    /// Yes.
+    Granted {
+        /// By this grant.
+        #[schemars(with = "String")]
+        grant_id: GrantId,
+    },
+    /// No.
+    Denied {
+        /// Why not.
+        why: Option<String>,
+    },
+    /// Nobody answered in time.
+    Lapsed,
+}

@@ -1,0 +1,190 @@
+//! A client that applied every event sees what a client sees that asked just now (house rule 34).
+
+use jiff::{SignedDuration, Timestamp};
+use proptest::prelude::*;
+use shepherd_api::{
+    API_VERSION, ClientState, DaemonStateSnapshot, EndReason, Event, EventKind, Millis, Refresh,
+    SessionPhase, SessionView, Severity,
+};
+use shepherd_util::SessionId;
+
+/// A daemon that does what it is told and says so.
+#[derive(Clone, Debug)]
+struct Daemon {
+    state: DaemonStateSnapshot,
+    launched: u128,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Wait(u32),
+    Suspend(u32),
+    Launch(Option<u32>),
+    Start,
+    Warn,
+    Extend(u32),
+    Expire,
+    End,
+    EndAnother,
+    Reload(usize),
+    Switch(String),
+    Trust(bool),
+    Open,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        any::<u32>().prop_map(Step::Wait),
+        any::<u32>().prop_map(Step::Suspend),
+        prop::option::of(any::<u32>()).prop_map(Step::Launch),
+        Just(Step::Start),
+        Just(Step::Warn),
+        any::<u32>().prop_map(Step::Extend),
+        Just(Step::Expire),
+        Just(Step::End),
+        Just(Step::EndAnother),
+        any::<u16>().prop_map(|count| Step::Reload(count.into())),
+        "[a-z]{1,5}".prop_map(Step::Switch),
+        any::<bool>().prop_map(Step::Trust),
+        Just(Step::Open),
+    ];
+    prop::collection::vec(step, 0..40)
+}
+
+impl Daemon {
+    fn new() -> Self {
+        let state = DaemonStateSnapshot {
+            api_version: API_VERSION,
+            at: "2026-03-28T09:00:00Z".parse().unwrap(),
+            session: None,
+            entry_count: 3,
+            mode: String::new(),
+            clock_trusted: true,
+        };
+        Self { state, launched: 0 }
+    }
+
+    /// Does it, and says what clients are told.
+    fn step(&mut self, step: &Step) -> Option<EventKind> {
+        match step {
+            Step::Wait(millis) => {
+                self.pass(*millis);
+                if let Some(Millis(remaining)) =
+                    self.state.session.as_mut().and_then(|s| s.remaining.as_mut())
+                {
+                    *remaining = remaining.saturating_sub((*millis).into());
+                }
+                None
+            }
+            Step::Suspend(millis) => {
+                self.pass(*millis);
+                Some(EventKind::StateChanged { snapshot: self.state.clone() })
+            }
+            Step::Launch(max_run) => {
+                if self.state.session.is_some() {
+                    return None;
+                }
+                self.launched += 1;
+                let session = SessionView {
+                    session_id: SessionId::from_random(self.launched),
+                    entry_id: "tuxmath".parse().unwrap(),
+                    label: "Tux Math".to_owned(),
+                    profile: "mia".parse().unwrap(),
+                    phase: SessionPhase::Launching,
+                    started_at: self.state.at,
+                    remaining: max_run.map(|millis| Millis(millis.into())),
+                };
+                self.state.session = Some(session.clone());
+                Some(EventKind::SessionLaunching { session })
+            }
+            Step::Start => {
+                self.move_to(SessionPhase::Running).map(|session| EventKind::SessionStarted { session })
+            }
+            Step::Warn => self.move_to(SessionPhase::Warned).map(|session| EventKind::WarningIssued {
+                session,
+                threshold_secs: 60,
+                severity: Severity::Warn,
+                message: "soon".to_owned(),
+            }),
+            Step::Extend(millis) => {
+                let session = self.state.session.as_mut()?;
+                session.remaining = session.remaining.map(|Millis(left)| Millis(left + u64::from(*millis)));
+                Some(EventKind::DeadlineChanged { session: session.clone() })
+            }
+            Step::Expire => {
+                let session = self.move_to(SessionPhase::Expiring)?;
+                Some(EventKind::SessionExpired { session, end: EndReason::Expired })
+            }
+            Step::End => {
+                let session_id = self.state.session.take()?.session_id;
+                Some(EventKind::SessionEnded { session_id, end: EndReason::Expired })
+            }
+            Step::EndAnother => {
+                let session_id = SessionId::from_random(0);
+                Some(EventKind::SessionEnded { session_id, end: EndReason::Lost })
+            }
+            Step::Reload(entry_count) => {
+                self.state.entry_count = *entry_count;
+                Some(EventKind::PolicyReloaded { entry_count: *entry_count })
+            }
+            Step::Switch(mode) => {
+                self.state.mode.clone_from(mode);
+                Some(EventKind::ModeSwitched { mode: mode.clone() })
+            }
+            Step::Trust(trusted) => {
+                self.state.clock_trusted = *trusted;
+                Some(EventKind::ClockTrustChanged { trusted: *trusted })
+            }
+            Step::Open => Some(EventKind::EntriesChanged {}),
+        }
+    }
+
+    fn pass(&mut self, millis: u32) {
+        self.state.at += SignedDuration::from_millis(millis.into());
+    }
+
+    fn move_to(&mut self, phase: SessionPhase) -> Option<SessionView> {
+        let session = self.state.session.as_mut()?;
+        session.phase = phase;
+        Some(session.clone())
+    }
+}
+
+proptest! {
+    #[test]
+    fn events_lead_to_the_same_picture_as_a_fresh_snapshot(steps in steps()) {
+        let mut daemon = Daemon::new();
+        let mut client = ClientState::new(daemon.state.clone());
+        for step in &steps {
+            if let Some(kind) = daemon.step(step) {
+                let refresh = client.apply(&Event { at: daemon.state.at, kind });
+                prop_assert_ne!(refresh, Refresh::Everything);
+            }
+            let fresh = ClientState::new(daemon.state.clone());
+            prop_assert_eq!(client.picture(daemon.state.at), daemon.state.clone());
+            let later = daemon.state.at + SignedDuration::from_secs(77);
+            prop_assert_eq!(client.picture(later), fresh.picture(later));
+        }
+    }
+
+    #[test]
+    fn no_moment_shows_more_time_than_was_told(
+        told in any::<u64>(),
+        at in crate::generated::moments(),
+        looked_at in crate::generated::moments(),
+    ) {
+        let mut daemon = Daemon::new();
+        daemon.state.at = at;
+        daemon.step(&Step::Launch(Some(0)));
+        daemon.state.session.as_mut().unwrap().remaining = Some(Millis(told));
+        let shown = ClientState::new(daemon.state).picture(looked_at).session.unwrap().remaining.unwrap();
+        prop_assert!(shown <= Millis(told));
+    }
+}
+
+#[test]
+fn an_event_that_is_not_understood_makes_the_client_ask_anew() {
+    let mut client = ClientState::new(Daemon::new().state);
+    let event = Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::Unknown };
+    assert_eq!(client.apply(&event), Refresh::Everything);
+}

@@ -1,0 +1,61 @@
+//! One line for every command, reply, event, message and reason: the wire format can't drift unnoticed (S10.2–S10.4).
+//!
+//! A line that has to be changed for these tests to pass is a breaking change; a new line is an addition.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use shepherd_api::{ClientMessage, Command, Event, ReasonCode, Reply, ServerMessage};
+
+use crate::{fixtures, schema};
+
+/// Every line of the file reads as a `T` and is written the same; every variant that `T` has occurs.
+fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(file: &str, type_name: &str, tag: &str) {
+    let mut seen = BTreeSet::new();
+    for line in fixtures::golden(file) {
+        let value: T = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(serde_json::to_string(&value).unwrap(), line);
+        let json: Value = serde_json::from_str(&line).unwrap();
+        seen.insert(json[tag].as_str().unwrap().to_owned());
+    }
+    assert_eq!(seen, schema::tags(type_name, tag).into_iter().collect(), "in {file}");
+}
+
+#[test]
+fn every_command_has_its_line() {
+    check::<Command>("commands", "Command", "type");
+}
+
+#[test]
+fn every_reply_has_its_line() {
+    check::<Reply>("replies", "Reply", "type");
+}
+
+#[test]
+fn every_event_has_its_line() {
+    check::<Event>("events", "Event", "type");
+}
+
+#[test]
+fn every_reason_has_its_line() {
+    check::<ReasonCode>("reasons", "ReasonCode", "code");
+}
+
+#[test]
+fn every_message_has_its_line() {
+    check::<ClientMessage>("client_messages", "ClientMessage", "type");
+    check::<ServerMessage>("server_messages", "ServerMessage", "type");
+}
+
+#[test]
+fn the_names_of_commands_are_those_on_the_wire() {
+    assert_eq!(Command::NAMES, schema::tags("Command", "type"));
+    for line in fixtures::golden("commands") {
+        let json: Value = serde_json::from_str(&line).unwrap();
+        let command: Command = serde_json::from_str(&line).unwrap();
+        assert_eq!(json["type"], command.name());
+    }
+}
