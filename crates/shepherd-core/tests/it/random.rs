@@ -222,6 +222,14 @@ impl Life {
         let reboot = self.dice.roll(3) == 0;
         let dies = reboot || self.dice.roll(2) == 0;
         let was_running = self.is_running();
+        // It dies between two things that are due: nobody has charged the last seconds.
+        let now = self.world.now();
+        let quiet = self.world.engine.next_due().map_or(CHECKPOINT, |due| due.total_since(now.mono));
+        let unseen = Duration::from_millis(self.dice.roll(15_000)).min(quiet);
+        self.world.clock.advance(unseen);
+        if was_running {
+            self.played += unseen;
+        }
         self.world.crash();
         if reboot {
             self.boots += 1;

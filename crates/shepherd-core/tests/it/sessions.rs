@@ -235,6 +235,21 @@ fn what_is_borrowed_from_tomorrow_is_gone_tomorrow() {
 }
 
 #[test]
+fn the_accounting_day_never_goes_back_even_within_the_tolerance() {
+    // S4.5: a clock that is only minutes behind is believed, but yesterday's quota does not come back.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let mut world = World::new(policy(vec![game]), "2026-11-16 23:58");
+    world.run_for(minutes(4));
+    world.move_wall(SignedDuration::from_mins(-8));
+    world.launch("game");
+    world.run_for(minutes(2));
+    world.exit();
+    let days: Vec<String> = world.store.usage.keys().map(|key| key.day.to_string()).collect();
+    assert_eq!(days, ["2026-11-17"], "the wall shows Monday again, and it is charged to Tuesday");
+}
+
+#[test]
 fn an_administrator_can_vouch_for_the_clock() {
     let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
     world.tick();
@@ -324,7 +339,9 @@ fn a_session_whose_program_is_gone_is_ended_and_charged() {
 fn a_reboot_never_leaves_a_session_running_and_wins_nothing() {
     let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
-    world.run_for(minutes(3) + Duration::from_secs(7));
+    world.run_for(minutes(3));
+    // Seven seconds that nobody has charged when the power fails.
+    world.clock.advance(Duration::from_secs(7));
     world.place.boot = boot(2);
     world.crash();
     let events = world.engine.recover(SessionFate::Gone, world.now());
