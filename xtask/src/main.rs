@@ -1,4 +1,4 @@
-//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy` and `bench`.
+//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy`, `bench` and `fuzz`.
 //!
 //! Start at [`mod@test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
 //! and no product crate may depend on it.
@@ -7,6 +7,7 @@
 mod bench;
 mod documented;
 mod fault;
+mod fuzz;
 mod screen;
 mod setup;
 mod test;
@@ -42,6 +43,8 @@ enum Task {
         /// Only benchmarks whose `package/name` contains this.
         filter: Option<String>,
     },
+    /// Run the fuzz targets for longer than the tests do.
+    Fuzz(fuzz::Choice),
 }
 
 fn main() -> ExitCode {
@@ -61,5 +64,6 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Test(selection) => test::run(&workspace, selection),
         Task::Tidy => tidy::run(&workspace),
         Task::Bench { filter } => bench::run(&workspace, filter.as_deref()),
+        Task::Fuzz(choice) => fuzz::run(&workspace, choice),
     }
 }

@@ -7,7 +7,8 @@
 //! ```no_run
 //! # fn parse(_: &[u8]) -> Result<(), String> { Ok(()) }
 //! let corpus = [b"{\"id\":1}".to_vec()];
-//! ward_fuzz::run("protocol", &corpus, |bytes| parse(bytes).map_err(|error| error.to_string())).unwrap();
+//! let report = ward_fuzz::run("protocol", &corpus, |bytes| parse(bytes)).unwrap();
+//! println!("{report}");
 //! ```
 //!
 //! A target is a test in a module called `fuzz` of `tests/it`. In the normal tests it runs for [`DEFAULT_SECONDS`]

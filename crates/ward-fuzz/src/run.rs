@@ -1,6 +1,7 @@
 //! One run: replay what failed before, then mutate until the time is up.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
@@ -40,6 +41,13 @@ pub struct Report {
     pub tried: u64,
     /// How many different answers there were.
     pub answers: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replayed, tried, answers } = self;
+        write!(formatter, "{tried} inputs, {answers} different answers, {replayed} old failures replayed")
+    }
 }
 
 /// Runs `target` on mutations of `corpus` as the environment of the test says.

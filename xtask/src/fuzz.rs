@@ -1,0 +1,90 @@
+//! `cargo xtask fuzz`: the fuzz targets for longer than the normal tests run them, each time with another seed.
+//!
+//! A target is a test in a module called `fuzz` of a crate that uses `ward-fuzz`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+
+use crate::screen;
+use crate::workspace::{Workspace, run_to_end};
+
+/// The crate that runs the targets, and the variables by which it is told how.
+const ENGINE: &str = "ward-fuzz";
+const SECONDS: &str = "WARD_FUZZ_SECONDS";
+const SEED: &str = "WARD_FUZZ_SEED";
+
+/// What to fuzz, and for how long.
+#[derive(Args)]
+pub(crate) struct Choice {
+    /// Only targets whose `package fuzz::test` contains this.
+    target: Option<String>,
+    /// How long each target runs.
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    seconds: u64,
+    /// The seed of an earlier run, to have it again.
+    #[arg(long)]
+    seed: Option<u64>,
+}
+
+/// Runs the targets side by side; fails with the input that broke one.
+pub(crate) fn run(workspace: &Workspace, choice: &Choice) -> Result<()> {
+    let packages = fuzzed(workspace);
+    if packages.is_empty() {
+        bail!("there is nothing to fuzz\nhelp: a fuzzed crate has `{ENGINE}` among its dev-dependencies");
+    }
+    let seed = match choice.seed {
+        Some(seed) => seed,
+        None => SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?.as_secs(),
+    };
+    println!("{}", screen::strong(&format!("{} s for each target, seed {seed}", choice.seconds)));
+    let mut command = workspace.cargo();
+    command.args(["nextest", "run", "--locked", "--profile", "fuzz"]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    command.args(["--filterset", &filterset(choice.target.as_deref())?]);
+    run_to_end(command.env(SECONDS, choice.seconds.to_string()).env(SEED, seed.to_string()))
+        .with_context(|| format!("again with `cargo xtask fuzz --seed {seed}`"))
+}
+
+fn fuzzed(workspace: &Workspace) -> Vec<&str> {
+    let uses = |name: &str| name == ENGINE;
+    let packages = workspace.packages.iter();
+    packages
+        .filter(|package| package.dependencies.iter().any(|dependency| uses(&dependency.name)))
+        .map(|package| package.name.as_str())
+        .collect()
+}
+
+/// The targets in nextest's language; `target` names a crate, a test, or a part of either.
+fn filterset(target: Option<&str>) -> Result<String> {
+    let targets = "kind(test) & test(/^fuzz::/)";
+    let Some(target) = target else { return Ok(targets.to_owned()) };
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_:".contains(character);
+    if target.is_empty() || !target.chars().all(is_plain) {
+        bail!("`{target}` is no part of a name\nhelp: name a crate or a test, such as `shepherd-api`");
+    }
+    Ok(format!("{targets} & (package(~{target}) | test(~{target}))"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_narrows_the_choice_to_a_crate_or_a_test() {
+        assert_eq!(filterset(None).unwrap(), "kind(test) & test(/^fuzz::/)");
+        assert_eq!(
+            filterset(Some("shepherd-api")).unwrap(),
+            "kind(test) & test(/^fuzz::/) & (package(~shepherd-api) | test(~shepherd-api))"
+        );
+    }
+
+    #[test]
+    fn what_is_no_name_does_not_reach_the_filter() {
+        let error = filterset(Some("a) | all(")).unwrap_err().to_string();
+        assert!(error.starts_with("`a) | all(` is no part of a name\nhelp:"), "{error}");
+    }
+}
