@@ -38,12 +38,14 @@ mod gifts;
 mod launch;
 mod recover;
 mod reload;
+mod requests;
 mod run;
 
 pub use explain::{Interval, Outcome, RuleOutcome};
-pub use gifts::{GiftError, NewGrant, NewRequest};
+pub use gifts::{GiftError, NewGrant};
 pub use launch::{LaunchDecision, LaunchRequest};
 pub use recover::SessionFate;
+pub use requests::NewRequest;
 pub use run::{CoreEvent, ExitInfo, StopDecision, StopRequest};
 
 /// On whose behalf the engine itself acts, in the audit log.
