@@ -43,6 +43,11 @@ pub enum RuleOutcome {
         /// How long.
         at_most: Millis,
     },
+    /// Nothing against it, but not beyond this moment.
+    LimitsUntil {
+        /// When it ends.
+        until: Timestamp,
+    },
     /// No.
     Refuses {
         /// Why.
