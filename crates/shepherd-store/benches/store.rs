@@ -1,0 +1,154 @@
+//! Bars of the store: five years of usage at start, the price of a batch against a bare durable transaction, and the
+//! audit log at the ledger's speed.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use shepherd_core::StoreWrite;
+use shepherd_store::conformance::sample;
+use shepherd_store::{SqliteStore, Store, audit_format, audit_log_path, record_of};
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_ledger::{Hash, seal, verify};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const PROFILES: [&str; 2] = ["ada", "bob"];
+const COUNTERS: usize = 30;
+/// Five years.
+const DAYS: i32 = 1_826;
+const LOAD_ROUNDS: usize = 15;
+const BATCH_ROUNDS: usize = 300;
+const EVENTS: u64 = 100_000;
+const EVENTS_A_BATCH: u64 = 2_500;
+const VERIFY_ROUNDS: usize = 9;
+
+fn main() -> Outcome<()> {
+    let folder = tempfile::tempdir()?;
+    bench_load(&folder.path().join("usage"))?;
+    bench_apply(folder.path())?;
+    bench_verify(folder.path())
+}
+
+fn bench_load(folder: &Path) -> Outcome<()> {
+    let (mut store, _) = SqliteStore::open(folder, sample::at(0))?;
+    let mut rows = 0;
+    for day in 0..DAYS {
+        let mut writes = Vec::new();
+        for profile in PROFILES {
+            for number in 0..COUNTERS {
+                let key = sample::key(profile, sample::entry(&format!("entry-{number:02}")), 19_000 + day);
+                writes.push(StoreWrite::AddUsage { key, amount: Duration::from_micros(1_234_567_891) });
+            }
+        }
+        rows += writes.len();
+        store.apply(&writes)?;
+    }
+    drop(store);
+    let (mut loads, mut starts) = (Vec::new(), Vec::new());
+    for _ in 0..LOAD_ROUNDS {
+        let (opened, opening) = timed(|| SqliteStore::open(folder, sample::at(0)));
+        let (store, _) = opened?;
+        let (state, loading) = timed(|| store.load());
+        assert_eq!(state?.usage.len(), rows);
+        loads.push(millis(loading));
+        starts.push(millis(opening + loading));
+    }
+    for (what, samples) in [("load", &mut loads), ("open, check and load", &mut starts)] {
+        report(&Row {
+            bench: format!("store: {what} five years of usage"),
+            unit: "ms".into(),
+            figure: median(samples),
+            baseline: None,
+            bar: Bar::AtMost(200.0),
+        })?;
+    }
+    Ok(())
+}
+
+/// Two syncs more than the bare one: the audit log's and its head's.
+fn bench_apply(folder: &Path) -> Outcome<()> {
+    let (mut store, _) = SqliteStore::open(&folder.join("apply"), sample::at(0))?;
+    let bare = Connection::open(folder.join("bare.db"))?;
+    bare.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE t (id INTEGER PRIMARY KEY, x)",
+    )?;
+    let key = sample::key("ada", sample::entry("chess"), 20_000);
+    let content = serde_json::to_string(&sample::snapshot(1))?;
+    let (mut batches, mut checkpoints, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..BATCH_ROUNDS {
+        let batch = sample::batch(number as u64, &key);
+        let (applied, took) = timed(|| store.apply(&batch));
+        applied?;
+        batches.push(millis(took));
+        // What the daemon writes every second of a session: no event.
+        let checkpoint = batch.get(..3).unwrap_or_default();
+        let (applied, took) = timed(|| store.apply(checkpoint));
+        applied?;
+        checkpoints.push(millis(took));
+        let (done, took) = timed(|| bare.execute("INSERT OR REPLACE INTO t VALUES (1, ?1)", [&content]));
+        done?;
+        theirs.push(millis(took));
+    }
+    let baseline = median(&mut theirs);
+    for (what, samples, bar) in
+        [("a batch with an event", &mut batches, 5.0), ("a checkpoint", &mut checkpoints, 2.5)]
+    {
+        report(&Row {
+            bench: format!("store: apply {what}"),
+            unit: "ms".into(),
+            figure: median(samples),
+            baseline: Some(Baseline {
+                name: "a synced SQLite transaction of one row".into(),
+                figure: baseline,
+            }),
+            bar: Bar::RatioAtMost(bar),
+        })?;
+    }
+    Ok(())
+}
+
+fn bench_verify(folder: &Path) -> Outcome<()> {
+    let store_folder = folder.join("audit");
+    let (mut store, _) = SqliteStore::open(&store_folder, sample::at(0))?;
+    for batch in 0..EVENTS / EVENTS_A_BATCH {
+        let numbers = batch * EVENTS_A_BATCH..(batch + 1) * EVENTS_A_BATCH;
+        let writes: Vec<StoreWrite> =
+            numbers.map(|number| StoreWrite::AppendAudit(Box::new(sample::note(number)))).collect();
+        store.apply(&writes)?;
+    }
+    drop(store);
+    let plain = folder.join("plain.log");
+    let mut file = BufWriter::new(File::create(&plain)?);
+    let mut previous = Hash::GENESIS;
+    for sequence in 1..=EVENTS {
+        let sealed =
+            seal(&audit_format(), None, (sequence, previous), record_of(&sample::note(sequence - 1))?)?;
+        file.write_all(&sealed.line)?;
+        previous = sealed.hash;
+    }
+    drop(file);
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..VERIFY_ROUNDS {
+        for (path, samples) in [(&audit_log_path(&store_folder), &mut ours), (&plain, &mut theirs)] {
+            let (found, took) = timed(|| verify(path, &audit_format(), None));
+            let found = found?;
+            assert!(found.records == EVENTS && found.is_sound(), "{found}");
+            samples.push(millis(took));
+        }
+    }
+    report(&Row {
+        bench: "store: verify 100,000 audit events".into(),
+        unit: "ms".into(),
+        figure: median(&mut ours),
+        baseline: Some(Baseline {
+            name: "a plain ledger of the same events".into(),
+            figure: median(&mut theirs),
+        }),
+        bar: Bar::RatioAtMost(1.2),
+    })?;
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! The audit log beside the database (S8.3), and how the two stay together.
+//!
+//! A batch is committed to the database with its events in a table, the outbox. Then the events are appended to the
+//! log. The next batch removes them from the outbox and notes where the log ended: the *anchor*. Whoever opens the
+//! store reads the log back to the anchor and appends what a crash kept from it. What stands there must be the first
+//! events of the outbox, in order, and the ledger's own accounts of recoveries; anything else was not written by us.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+use thiserror::Error;
+use ward_ledger::verify::VerifyError;
+use ward_ledger::{AppendError, Format, Hash, Ledger, Options, RecordError, Recovery, Sealed, seal};
+
+mod tail;
+
+/// The member of a record that holds its own hash.
+pub(crate) const HASH_FIELD: &str = "event_hash";
+
+/// The format of the audit log, for whoever verifies it.
+#[must_use]
+pub fn audit_format() -> Format {
+    Format::new(HASH_FIELD).expect("lower-case letters that end in `_hash`")
+}
+
+/// A place in the chain: the last record before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Anchor {
+    pub(crate) sequence: u64,
+    pub(crate) hash: Hash,
+}
+
+impl Default for Anchor {
+    fn default() -> Self {
+        Self { sequence: 0, hash: Hash::GENESIS }
+    }
+}
+
+/// Why the audit log can't be continued.
+#[derive(Debug, Error)]
+pub enum AuditFault {
+    /// The ledger doesn't open it.
+    #[error(transparent)]
+    Open(#[from] ward_ledger::OpenError),
+    /// The ledger doesn't take the events.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// It can't be verified.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// Events that were there are gone.
+    #[error(
+        "it ends with number {found}, and the database knows of {known}: its end was cut off, or it is an older copy"
+    )]
+    Cut {
+        /// How many the database knows to be there.
+        known: u64,
+        /// How many there are.
+        found: u64,
+    },
+    /// The system refused.
+    #[error("can't read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The database is older than the log.
+    #[error(
+        "it has events after number {known} that the database doesn't know of: the database is an older copy"
+    )]
+    Ahead {
+        /// The last that the database knows to be there.
+        known: u64,
+    },
+    /// As long as it should be, and yet another one.
+    #[error(
+        "what stands there up to number {sequence} is not what the database knows: somebody else wrote it"
+    )]
+    Other {
+        /// The number of the event.
+        sequence: u64,
+    },
+}
+
+impl AuditFault {
+    /// Whether the log itself is not what it should be, so that trying again is of no use.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Open(fault) => !matches!(
+                fault,
+                ward_ledger::OpenError::File { .. } | ward_ledger::OpenError::Recovery { .. }
+            ),
+            Self::Append(_) | Self::Read { .. } | Self::Verify(_) => false,
+            Self::Cut { .. } | Self::Ahead { .. } | Self::Other { .. } => true,
+        }
+    }
+}
+
+/// Where the chain is after each of the records.
+pub(crate) fn chained(
+    from: Anchor,
+    records: &[Map<String, Value>],
+) -> Result<Vec<Anchor>, (usize, RecordError)> {
+    let format = audit_format();
+    let mut anchor = from;
+    let mut anchors = Vec::with_capacity(records.len());
+    for (index, record) in records.iter().enumerate() {
+        let place = (anchor.sequence + 1, anchor.hash);
+        let Sealed { hash, .. } =
+            seal(&format, None, place, record.clone()).map_err(|error| (index, error))?;
+        anchor = Anchor { sequence: anchor.sequence + 1, hash };
+        anchors.push(anchor);
+    }
+    Ok(anchors)
+}
+
+/// The log and what is still to be appended to it.
+#[derive(Debug)]
+pub(crate) struct AuditLog {
+    path: PathBuf,
+    /// `None` after a failure: then the log is opened and compared again.
+    ledger: Option<Ledger>,
+    /// Where the log ended when it was last in order.
+    anchor: Anchor,
+    /// What the database has for it from there on.
+    outbox: Vec<Map<String, Value>>,
+}
+
+impl AuditLog {
+    /// Opens the log, makes sure that it is the one that the database knows, and appends what it lacks.
+    pub(crate) fn open(
+        path: &Path,
+        anchor: Anchor,
+        outbox: Vec<Map<String, Value>>,
+    ) -> Result<(Self, Recovery), AuditFault> {
+        let mut log = Self { path: path.to_owned(), ledger: None, anchor, outbox };
+        let recovery = log.open_ledger()?;
+        log.settle()?;
+        Ok((log, recovery))
+    }
+
+    /// Where the log ends.
+    pub(crate) fn anchor(&self) -> Anchor {
+        self.anchor
+    }
+
+    /// What the database has and the log has not.
+    pub(crate) fn waiting(&self) -> usize {
+        self.outbox.len()
+    }
+
+    /// Takes over what was committed to the outbox; all that was there before is in the log.
+    pub(crate) fn committed(&mut self, records: Vec<Map<String, Value>>) {
+        self.outbox.extend(records);
+    }
+
+    /// Appends what waits; when this returns, it is in the log and on disk.
+    pub(crate) fn settle(&mut self) -> Result<(), AuditFault> {
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        if self.ledger.is_none() {
+            // After a failure, of which the log itself tells if it left a trace there.
+            drop(self.open_ledger()?);
+        }
+        let Some(ledger) = self.ledger.as_mut().filter(|_| !self.outbox.is_empty()) else { return Ok(()) };
+        let appended = ledger.append_all(self.outbox.clone()).inspect_err(|_| self.ledger = None)?;
+        let end = chained(self.anchor, &self.outbox).ok().and_then(|links| links.last().copied());
+        let found = appended.last().map(|last| Anchor { sequence: last.sequence, hash: last.hash });
+        match (end, found) {
+            (Some(end), Some(found)) if end == found => {
+                self.anchor = end;
+                self.outbox.clear();
+                Ok(())
+            }
+            // Something else stands before it; the next attempt finds out what.
+            (_, found) => {
+                self.ledger = None;
+                Err(AuditFault::Other { sequence: found.map_or(0, |found| found.sequence) })
+            }
+        }
+    }
+
+    /// Opens the log and leaves in the outbox what it lacks.
+    fn open_ledger(&mut self) -> Result<Recovery, AuditFault> {
+        if self.anchor.sequence > 0 && !self.path.exists() && tail::closed_segments(&self.path)?.is_empty() {
+            return Err(AuditFault::Cut { known: self.anchor.sequence, found: 0 });
+        }
+        let (ledger, recovery) = Ledger::open(&self.path, Options::new(audit_format()))?;
+        let found = tail::read_after(&self.path, self.anchor, self.outbox.len())?;
+        if !self.outbox.starts_with(&found.events) {
+            return Err(AuditFault::Other { sequence: found.end.sequence });
+        }
+        self.outbox.drain(..found.events.len());
+        self.anchor = found.end;
+        self.ledger = Some(ledger);
+        Ok(recovery)
+    }
+}

@@ -1,0 +1,67 @@
+//! A process that keeps a store, for tests: `fake-daemon FOLDER BATCHES`, or `fake-daemon FOLDER hold`.
+//!
+//! It tells how many batches it finds (`opened 7`), then applies numbered batches and tells of each that was
+//! acknowledged (`ack 8`). With `hold` it keeps the store open until its standard input ends. What goes wrong is
+//! on standard error; the exit code is 2 if the store could not be opened.
+
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use shepherd_core::StoreWrite;
+use shepherd_store::conformance::sample;
+use shepherd_store::{SqliteStore, Store};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((code, error)) => {
+            let mut text = error.to_string();
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                text.push_str(": ");
+                text.push_str(&error.to_string());
+                cause = error.source();
+            }
+            // Nothing is left to do when even standard error is gone.
+            drop(writeln!(io::stderr(), "{text}"));
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run() -> Result<(), (u8, Box<dyn Error>)> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, batches] = arguments.as_slice() else {
+        return Err((1, "usage: fake-daemon FOLDER BATCHES|hold".into()));
+    };
+    let (mut store, _) =
+        SqliteStore::open(Path::new(folder), sample::at(1_800_000_000)).map_err(|error| (2, error.into()))?;
+    work(&mut store, batches).map_err(|error| (1, error))
+}
+
+fn work(store: &mut SqliteStore, batches: &str) -> Result<(), Box<dyn Error>> {
+    let mut output = io::stdout().lock();
+    let key = sample::key("ada", sample::entry("chess"), 20_000);
+    let found = store.get_usage(&key.profile, &key.counter, key.day)?.as_secs();
+    writeln!(output, "opened {found}")?;
+    output.flush()?;
+    if batches == "hold" {
+        io::stdin().read_to_end(&mut Vec::new())?;
+        return Ok(());
+    }
+    for number in (found + 1..).take(batches.parse()?) {
+        let mut batch = sample::batch(number, &key);
+        // Some batches have no event, others more than one.
+        match number % 5 {
+            0 => drop(batch.pop()),
+            1 => batch.push(StoreWrite::AppendAudit(Box::new(sample::note(number + 1_000_000)))),
+            _ => {}
+        }
+        store.apply(&batch)?;
+        writeln!(output, "ack {number}")?;
+        output.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! What any store has to do (S8.1, S8.2), as functions that panic if it doesn't.
+//!
+//! Give [`ALL`] a fresh [`Workbench`] each.
+
+use std::time::Duration;
+
+use shepherd_api::AuditEvent;
+use shepherd_core::policy::Day;
+use shepherd_core::{Snapshot, StoreWrite, StoredState};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+pub mod sample;
+
+use sample::{budget, entry, entry_id, key, note, profile, snapshot, until};
+
+/// Where a store can be tried out: it begins empty.
+pub trait Workbench {
+    /// The store, opened again if it was open before. What was acknowledged is still there.
+    fn open(&mut self) -> Box<dyn Store>;
+
+    /// The audit log as it is on the disk. The store has been dropped.
+    fn audit(&mut self) -> Vec<AuditEvent>;
+}
+
+/// A check, by its name.
+pub type Check = (&'static str, fn(&mut dyn Workbench));
+
+/// All checks.
+pub const ALL: &[Check] = &[
+    ("a_new_store_knows_of_nothing", a_new_store_knows_of_nothing),
+    ("usage_adds_up_by_profile_counter_and_day", usage_adds_up_by_profile_counter_and_day),
+    ("usage_is_counted_in_microseconds_rounded_up", usage_is_counted_in_microseconds_rounded_up),
+    ("usage_that_would_overflow_is_refused", usage_that_would_overflow_is_refused),
+    ("a_cooldown_is_replaced", a_cooldown_is_replaced),
+    ("a_snapshot_comes_back_as_it_was", a_snapshot_comes_back_as_it_was),
+    ("a_batch_is_all_there_after_opening_again", a_batch_is_all_there_after_opening_again),
+    ("a_refused_batch_leaves_nothing_behind", a_refused_batch_leaves_nothing_behind),
+    ("events_keep_their_order_and_come_once", events_keep_their_order_and_come_once),
+    ("an_event_that_no_log_can_carry_is_refused", an_event_that_no_log_can_carry_is_refused),
+    ("an_empty_batch_changes_nothing", an_empty_batch_changes_nothing),
+];
+
+fn done<T>(result: Result<T, StoreError>) -> T {
+    result.expect("the store did what it was asked")
+}
+
+fn a_new_store_knows_of_nothing(workbench: &mut dyn Workbench) {
+    let store = workbench.open();
+    assert_eq!(done(store.load()), StoredState::default());
+    assert_eq!(done(store.get_usage(&profile("ada"), &entry("chess"), Day(1))), Duration::ZERO);
+    assert_eq!(done(store.get_cooldown_until(&profile("ada"), &entry_id("chess"))), None);
+    assert_eq!(done(store.load_snapshot()), Snapshot::default());
+    drop(store);
+    assert_eq!(workbench.audit(), []);
+}
+
+fn usage_adds_up_by_profile_counter_and_day(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    // An entry and a budget of the same name are two counters.
+    let keys = [
+        key("ada", entry("chess"), 20_000),
+        key("ada", entry("chess"), 20_001),
+        key("ada", entry("chess"), -1),
+        key("ada", budget("chess"), 20_000),
+        key("bob", entry("chess"), 20_000),
+        key("ada", entry("chess2"), 20_000),
+    ];
+    for round in 1..=3 {
+        for (number, key) in (1..).zip(&keys) {
+            let amount = Duration::from_millis(number * round);
+            done(store.add_usage(&key.profile, &key.counter, key.day, amount));
+        }
+    }
+    drop(store);
+    let store = workbench.open();
+    for (number, key) in (1..).zip(&keys) {
+        let used = done(store.get_usage(&key.profile, &key.counter, key.day));
+        assert_eq!(used, Duration::from_millis(number * 6), "{key:?}");
+        assert_eq!(done(store.load()).usage.get(key), Some(&used));
+    }
+    assert_eq!(done(store.load()).usage.len(), keys.len());
+}
+
+fn usage_is_counted_in_microseconds_rounded_up(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    let (ada, chess) = (profile("ada"), entry("chess"));
+    done(store.add_usage(&ada, &chess, Day(1), Duration::from_nanos(1_001)));
+    done(store.add_usage(&ada, &chess, Day(1), Duration::from_micros(3)));
+    assert_eq!(done(store.get_usage(&ada, &chess, Day(1))), Duration::from_micros(5));
+}
+
+fn usage_that_would_overflow_is_refused(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    let (ada, chess) = (profile("ada"), entry("chess"));
+    let most = Duration::from_micros(i64::MAX.unsigned_abs());
+    done(store.add_usage(&ada, &chess, Day(1), most));
+    for amount in [Duration::from_micros(1), most, Duration::MAX] {
+        let refused = store.add_usage(&ada, &chess, Day(1), amount);
+        assert!(matches!(refused, Err(StoreError::Overflow { .. })), "{refused:?}");
+    }
+    assert_eq!(done(store.get_usage(&ada, &chess, Day(1))), most);
+}
+
+fn a_cooldown_is_replaced(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    let (ada, chess) = (profile("ada"), entry_id("chess"));
+    for second in [1_800_000_000, 1_900_000_000, 1_700_000_000] {
+        done(store.set_cooldown_until(&ada, &chess, until(second)));
+        assert_eq!(done(store.get_cooldown_until(&ada, &chess)), Some(until(second)));
+    }
+    assert_eq!(done(store.get_cooldown_until(&profile("bob"), &chess)), None);
+    drop(store);
+    let state = done(workbench.open().load());
+    assert_eq!(state.cooldowns.into_iter().collect::<Vec<_>>(), [((ada, chess), until(1_700_000_000))]);
+}
+
+fn a_snapshot_comes_back_as_it_was(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    for number in [1, 2] {
+        done(store.save_snapshot(snapshot(number)));
+        assert_eq!(done(store.load_snapshot()), snapshot(number));
+    }
+    drop(store);
+    assert_eq!(done(workbench.open().load()).snapshot, snapshot(2));
+}
+
+fn batch(number: u64) -> Vec<StoreWrite> {
+    sample::batch(number, &key("ada", entry("chess"), 20_000))
+}
+
+fn a_batch_is_all_there_after_opening_again(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    done(store.apply(&batch(7)));
+    let before = done(store.load());
+    assert!(before.usage.len() == 1 && before.cooldowns.len() == 1 && before.snapshot == snapshot(7));
+    drop(store);
+    assert_eq!(done(workbench.open().load()), before);
+    assert_eq!(workbench.audit(), [note(7)]);
+}
+
+fn a_refused_batch_leaves_nothing_behind(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    done(store.apply(&batch(1)));
+    let before = done(store.load());
+    let mut refused = batch(2);
+    refused.push(StoreWrite::AddUsage { key: key("ada", entry("chess"), 20_000), amount: Duration::MAX });
+    assert!(store.apply(&refused).is_err());
+    assert_eq!(done(store.load()), before);
+    done(store.apply(&batch(3)));
+    drop(store);
+    assert_eq!(done(workbench.open().load()).snapshot, snapshot(3));
+    assert_eq!(workbench.audit(), [note(1), note(3)]);
+}
+
+fn events_keep_their_order_and_come_once(workbench: &mut dyn Workbench) {
+    let events: Vec<AuditEvent> = (0..10).map(note).collect();
+    for pair in events.chunks(2) {
+        let mut store = workbench.open();
+        let append = |event: &AuditEvent| StoreWrite::AppendAudit(Box::new(event.clone()));
+        done(store.apply(&pair.iter().map(append).collect::<Vec<_>>()));
+    }
+    drop(workbench.open());
+    assert_eq!(workbench.audit(), events);
+}
+
+fn an_event_that_no_log_can_carry_is_refused(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    let mut writes = batch(1);
+    writes.push(StoreWrite::AppendAudit(Box::new(sample::unfit_event())));
+    let refused = store.apply(&writes);
+    assert!(matches!(refused, Err(StoreError::Event { index: 1, .. })), "{refused:?}");
+    assert_eq!(done(store.load()), StoredState::default());
+    done(store.append_audit(note(2)));
+    drop(store);
+    assert_eq!(workbench.audit(), [note(2)]);
+}
+
+fn an_empty_batch_changes_nothing(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    done(store.apply(&batch(1)));
+    let before = done(store.load());
+    done(store.apply(&[]));
+    assert_eq!(done(store.load()), before);
+}

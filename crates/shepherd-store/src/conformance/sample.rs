@@ -1,0 +1,135 @@
+//! Things to put into a store, for its tests and measurements.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+use shepherd_api::{AuditEvent, AuditKind};
+use shepherd_core::policy::Day;
+use shepherd_core::{
+    ClockRecord, Counter, Gift, Grant, GrantScope, RequestState, Snapshot, StoreWrite, Streak, TimeRequest,
+    Until, UsageKey,
+};
+use shepherd_util::{
+    BootId, BootInstant, BudgetId, EntryId, GrantId, MonotonicInstant, ProfileId, RequestId,
+};
+
+const GOOD_NAME: &str = "a name of the samples is a good one";
+
+/// A profile.
+#[must_use]
+pub fn profile(name: &str) -> ProfileId {
+    name.parse().expect(GOOD_NAME)
+}
+
+/// An entry.
+#[must_use]
+pub fn entry_id(name: &str) -> EntryId {
+    name.parse().expect(GOOD_NAME)
+}
+
+/// The counter of an entry.
+#[must_use]
+pub fn entry(name: &str) -> Counter {
+    Counter::Entry(entry_id(name))
+}
+
+/// The counter of a budget.
+#[must_use]
+pub fn budget(name: &str) -> Counter {
+    Counter::Budget(name.parse::<BudgetId>().expect(GOOD_NAME))
+}
+
+/// A key.
+#[must_use]
+pub fn key(whose: &str, counter: Counter, day: i32) -> UsageKey {
+    UsageKey { profile: profile(whose), counter, day: Day(day) }
+}
+
+/// So many seconds after 1970.
+#[must_use]
+pub fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).expect("a second of our age")
+}
+
+fn boot() -> BootId {
+    "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e".parse().expect("a boot id")
+}
+
+/// A moment after boot, with some of it slept through.
+fn moment(second: u64) -> MonotonicInstant {
+    MonotonicInstant::new(Duration::from_secs(second + 60), Duration::from_secs(second))
+}
+
+/// A moment that is waited for.
+#[must_use]
+pub fn until(second: i64) -> Until {
+    Until { wall: at(second), boot: BootInstant::new(boot(), moment(4_000)) }
+}
+
+/// An event with a number.
+#[must_use]
+pub fn note(number: u64) -> AuditEvent {
+    let text = format!("number {number}, \"quoted\" and é");
+    AuditEvent { at: at(1_800_000_000), actor: "policy".to_owned(), what: AuditKind::Note { text } }
+}
+
+/// An event with a fraction in it, which no chain can carry.
+#[must_use]
+pub fn unfit_event() -> AuditEvent {
+    let what = AuditKind::Granted { grant_id: GrantId::from_random(1), grant: json!({ "hours": 0.5 }) };
+    AuditEvent { at: at(1_800_000_000), actor: "parent".to_owned(), what }
+}
+
+/// A batch as the engine makes one while a session runs and something is to be recorded: usage of one second, a
+/// cooldown, the snapshot and an event, all with this number.
+#[must_use]
+pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
+    vec![
+        StoreWrite::AddUsage { key: key.clone(), amount: Duration::from_secs(1) },
+        StoreWrite::SetCooldown {
+            profile: key.profile.clone(),
+            entry_id: entry_id("chess"),
+            until: until(1_800_000_000),
+        },
+        StoreWrite::SaveSnapshot(Box::new(snapshot(number))),
+        StoreWrite::AppendAudit(Box::new(note(number))),
+    ]
+}
+
+/// A snapshot with something in every place.
+#[must_use]
+pub fn snapshot(number: u64) -> Snapshot {
+    Snapshot {
+        session: None,
+        clock: ClockRecord { latest_seen: Some(at(1_800_000_001)), accounting_day: Some(Day(20_833)) },
+        mode: Some("holiday".to_owned()),
+        grants: vec![Grant {
+            grant_id: GrantId::from_random(3),
+            profile: None,
+            scope: GrantScope::Budget("games".parse().expect(GOOD_NAME)),
+            gift: Gift::Extra(Duration::from_secs(1_800)),
+            by: "parent".to_owned(),
+            why: Some("a good report, “very” good".to_owned()),
+            given_at: at(1_799_000_000),
+            valid_from: at(1_799_000_000),
+            lapses_at: at(1_799_086_400),
+            revoked_at: None,
+        }],
+        requests: vec![TimeRequest {
+            request_id: RequestId::from_random(4),
+            profile: profile("ada"),
+            entry_id: entry_id("chess"),
+            amount: Duration::from_secs(number),
+            note: None,
+            asked_at: at(1_799_000_000),
+            lapses_at: at(1_799_003_600),
+            state: RequestState::Granted(GrantId::from_random(3)),
+        }],
+        streaks: BTreeMap::from([(
+            profile("ada"),
+            Streak { played: Duration::from_millis(5_250_001), rested: until(1_799_005_000) },
+        )]),
+    }
+}

@@ -1,0 +1,191 @@
+//! What can go wrong, each with what to do about it.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use shepherd_core::{Counter, UsageKey};
+use thiserror::Error;
+use ward_ledger::RecordError;
+
+use crate::aside::KeptAside;
+use crate::audit::AuditFault;
+
+/// What a backend said.
+pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
+
+/// Why a store did not do what it was asked.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The database refused, for a reason of its own or of the disk.
+    #[error("can't {step} {}", path.display())]
+    Database {
+        /// What was being done.
+        step: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What it said.
+        source: Cause,
+    },
+    /// Somebody else is writing to the database.
+    #[error("{} is locked by another program; end whatever has it open, such as `sqlite3`", path.display())]
+    Busy {
+        /// The database.
+        path: PathBuf,
+    },
+    /// There is no room for the write.
+    #[error("no room to write to {}; free some space on its disk", path.display())]
+    Full {
+        /// The database.
+        path: PathBuf,
+    },
+    /// What was read is not what was written.
+    #[error("{} is damaged: {fault}; restart the daemon, which will put it aside", path.display())]
+    Damaged {
+        /// The database.
+        path: PathBuf,
+        /// How that shows.
+        fault: String,
+    },
+    /// The disk failed in the middle of a write, so that nobody knows whether it happened.
+    #[error("a write to {} failed before; restart the daemon once the disk is in order", path.display())]
+    Unsure {
+        /// The database.
+        path: PathBuf,
+    },
+    /// More usage than can be counted.
+    #[error("the usage of {} by `{}` on {} is too large to be counted", Named(&key.counter), key.profile, key.day)]
+    Overflow {
+        /// Of what.
+        key: Box<UsageKey>,
+    },
+    /// An event that doesn't fit the audit log.
+    #[error("event {index} of the batch can't be written to the audit log")]
+    Event {
+        /// Which event of the batch, from 0.
+        index: usize,
+        /// Why not.
+        source: EventError,
+    },
+    /// A value that JSON has no words for.
+    #[error("a value can't be written as JSON")]
+    Encode {
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// The batch before is safe in the database but not yet in the audit log, and as long as that is so there is
+    /// no other.
+    #[error("the audit log can't be continued")]
+    Audit(#[source] AuditFault),
+    /// The file that vouches for the database can't be written.
+    #[error("can't write {}", path.display())]
+    Head {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A test wanted it so.
+    #[error("a failure that a test asked for")]
+    Injected,
+}
+
+struct Named<'a>(&'a Counter);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Counter::Entry(id) => write!(formatter, "entry `{id}`"),
+            Counter::Budget(id) => write!(formatter, "budget `{id}`"),
+        }
+    }
+}
+
+/// Why an event is not a record of the audit log, or a record not an event.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum EventError {
+    /// Not a JSON object.
+    #[error("it is not a JSON object")]
+    NotAnObject,
+    /// Not to be written as JSON, or not what JSON was read.
+    #[error("{0}")]
+    Json(String),
+    /// Not what the ledger takes.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+/// Why there is no store. Whatever it is, nothing may be granted.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The system refused.
+    #[error("can't {step} {}", path.display())]
+    File {
+        /// What was being done.
+        step: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others could exchange what is in the folder.
+    #[error("the folder {0} has mode {mode:04o}, so that others can change what is in it; run `chmod 700 {0}`", path.display())]
+    Mode {
+        /// The folder.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Another daemon has the folder.
+    #[error("{} is in use by another daemon; end that one first", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A database of the future.
+    #[error(
+        "{} has schema version {found}, and this program knows versions up to {known}; install the newer Shepherd again",
+        path.display()
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its version.
+        found: i32,
+        /// The newest that is known.
+        known: i32,
+    },
+    /// The database is damaged. It is kept aside, and nothing takes its place until an administrator says so.
+    #[error(transparent)]
+    Damaged(Box<Damage>),
+    /// The audit log is not the one that belongs to the database; the database is in order and stays where it is.
+    #[error("the audit log {} can't be continued; look at it with `shepherd audit verify`, then begin anew", path.display())]
+    Audit {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong.
+        source: AuditFault,
+    },
+    /// There is nothing to begin anew.
+    #[error("the store in {} is in order; it is not begun anew", path.display())]
+    InOrder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The database can be opened, but not worked with.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A damaged database, and where it is now.
+#[derive(Debug, Error)]
+#[error("the store in {} is damaged: {fault}; {kept}. Nothing is granted until an administrator begins it anew", folder.display())]
+pub struct Damage {
+    /// The folder of the store.
+    pub folder: PathBuf,
+    /// What shows the damage.
+    pub fault: String,
+    /// Where the files are now.
+    pub kept: KeptAside,
+}

@@ -1,0 +1,140 @@
+//! The folder of a store: what is in it, and that only one daemon has it.
+//!
+//! `shepherd.db` with SQLite's `-wal` and `-shm`, `shepherd.db.head` that vouches for it, `audit.log` with its own head
+//! and segments, `shepherd.lock`, and `damaged-…` folders with what had to be put aside.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::aside::DAMAGED;
+use crate::error::OpenError;
+
+const DATABASE: &str = "shepherd.db";
+const AUDIT_LOG: &str = "audit.log";
+const LOCK: &str = "shepherd.lock";
+/// A database that is being made; it takes its name when it is whole.
+const UNFINISHED: &str = "new-shepherd.db";
+
+/// Permission bits with which somebody else could change what is in a folder.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// Where the audit log of a store is.
+#[must_use]
+pub fn audit_log_path(folder: &Path) -> PathBuf {
+    folder.join(AUDIT_LOG)
+}
+
+/// A folder that nobody else uses as long as this value lives.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    /// Takes the folder, and makes it where there is none.
+    pub(crate) fn claim(folder: &Path) -> Result<Self, OpenError> {
+        let file_error = |step| move |source| OpenError::File { step, path: folder.to_owned(), source };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file_error("create"))?;
+        // SQLite is told to follow no link, and means those on the way, too.
+        let path = fs::canonicalize(folder).map_err(file_error("find"))?;
+        let mode = fs::metadata(&path).map_err(file_error("look at"))?.permissions().mode() & 0o7777;
+        if mode & WRITABLE_BY_OTHERS != 0 {
+            return Err(OpenError::Mode { path, mode });
+        }
+        let lock_path = path.join(LOCK);
+        let lock = private()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&lock_path)
+            .map_err(|source| OpenError::File { step: "open", path: lock_path.clone(), source })?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path }),
+            Err(TryLockError::Error(source)) => {
+                Err(OpenError::File { step: "lock", path: lock_path, source })
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+
+    pub(crate) fn unfinished(&self) -> PathBuf {
+        self.path.join(UNFINISHED)
+    }
+
+    pub(crate) fn head(&self) -> PathBuf {
+        self.path.join(format!("{DATABASE}.head"))
+    }
+
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        audit_log_path(&self.path)
+    }
+
+    /// What the folder holds at this moment.
+    pub(crate) fn look(&self) -> Result<Contents, OpenError> {
+        let look = || {
+            let mut contents = Contents::default();
+            for entry in fs::read_dir(&self.path)? {
+                // Ours are all ASCII; what can't be read as text is somebody else's.
+                let Ok(name) = entry?.file_name().into_string() else { continue };
+                if name.starts_with(UNFINISHED) {
+                    contents.unfinished.push(name);
+                } else if name.starts_with(DATABASE) {
+                    contents.database.push(name);
+                } else if name.starts_with(AUDIT_LOG) {
+                    contents.audit.push(name);
+                } else if name.starts_with(DAMAGED) {
+                    contents.damaged.push(name);
+                }
+            }
+            contents.damaged.sort();
+            Ok(contents)
+        };
+        look().map_err(|source| OpenError::File { step: "list", path: self.path.clone(), source })
+    }
+}
+
+/// The names of the files of a store, by what they belong to.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) database: Vec<String>,
+    pub(crate) audit: Vec<String>,
+    pub(crate) unfinished: Vec<String>,
+    /// Folders with what was put aside, the oldest first.
+    pub(crate) damaged: Vec<String>,
+}
+
+impl Contents {
+    /// Whether there has never been a store here, as far as anybody can tell.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.database.is_empty() && self.audit.is_empty() && self.damaged.is_empty()
+    }
+
+    pub(crate) fn has_database(&self) -> bool {
+        self.database.iter().any(|name| name == DATABASE)
+    }
+}
+
+/// A file for us alone, and not one that a link leads to.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+    options
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,153 @@
+//! The writes of a batch, within its transaction.
+
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{OptionalExtension, Transaction};
+use serde_json::{Map, Value};
+use shepherd_core::{Snapshot, StoreWrite, Until, UsageKey};
+use shepherd_util::{EntryId, ProfileId};
+
+use super::digest::RowHasher;
+use super::rows::{counter_columns, json};
+use super::state::{self, State};
+use super::trouble::Trouble;
+use crate::audit::Anchor;
+use crate::store::added;
+
+/// A transaction, and what the state will be after it.
+pub(super) struct Batch<'t> {
+    transaction: &'t Transaction<'t>,
+    state: State,
+    hasher: RowHasher,
+}
+
+impl<'t> Batch<'t> {
+    /// Begins with what the database says of itself, which must be what we wrote last.
+    pub(super) fn begin(transaction: &'t Transaction<'t>, expected: &State) -> Result<Self, Trouble> {
+        let state = state::read(transaction)?;
+        if state != *expected {
+            return Err(Trouble::Damage("another program has written to it".to_owned()));
+        }
+        Ok(Self { transaction, state, hasher: RowHasher::default() })
+    }
+
+    /// Everything but events, which go to the outbox together.
+    pub(super) fn write(&mut self, write: &StoreWrite) -> Result<(), Trouble> {
+        match write {
+            StoreWrite::AddUsage { key, amount } => self.add_usage(key, *amount),
+            StoreWrite::SetCooldown { profile, entry_id, until } => {
+                self.set_cooldown(profile, entry_id, until)
+            }
+            StoreWrite::SaveSnapshot(snapshot) => self.save_snapshot(snapshot),
+            StoreWrite::AppendAudit(_) => Ok(()),
+        }
+    }
+
+    /// Replaces the content of the outbox; what was in it is in the log, which ends at `audit`.
+    pub(super) fn fill_outbox(
+        &mut self,
+        audit: Anchor,
+        records: &[Map<String, Value>],
+    ) -> Result<(), Trouble> {
+        let mut select = self.transaction.prepare_cached("SELECT position, record FROM outbox")?;
+        let mut rows = select.query([])?;
+        let mut empty = true;
+        while let Some(row) = rows.next()? {
+            self.state.digest.remove(self.hasher.hash("outbox", [row.get_ref(0)?, row.get_ref(1)?]));
+            empty = false;
+        }
+        if !empty {
+            self.transaction.prepare_cached("DELETE FROM outbox")?.execute([])?;
+        }
+        let mut insert = self.transaction.prepare_cached("INSERT INTO outbox VALUES (?1, ?2)")?;
+        for (position, record) in (1_i64..).zip(records) {
+            let text = json(record)?;
+            insert.execute((position, &text))?;
+            let values = [ValueRef::Integer(position), ValueRef::Text(text.as_bytes())];
+            self.state.digest.add(self.hasher.hash("outbox", values));
+        }
+        self.state.audit = audit;
+        Ok(())
+    }
+
+    /// The state after the batch, written as its last part.
+    pub(super) fn finish(mut self) -> Result<State, Trouble> {
+        self.state.generation += 1;
+        state::write(self.transaction, &self.state)?;
+        Ok(self.state)
+    }
+
+    fn add_usage(&mut self, key: &UsageKey, amount: Duration) -> Result<(), Trouble> {
+        let (kind, name) = counter_columns(&key.counter);
+        let (profile, day) = (key.profile.as_str(), key.day.0);
+        let select = "SELECT used_us FROM usage WHERE profile = ?1 AND kind = ?2 AND name = ?3 AND day = ?4";
+        let before: Option<i64> = self
+            .transaction
+            .prepare_cached(select)?
+            .query_row((profile, kind, name, day), |row| row.get(0))
+            .optional()?;
+        let after = added(key, before.unwrap_or(0), amount)?;
+        let upsert = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT DO UPDATE SET used_us = excluded.used_us";
+        self.transaction.prepare_cached(upsert)?.execute((profile, kind, name, day, after))?;
+        let values = |used_us| {
+            [
+                ValueRef::Text(profile.as_bytes()),
+                ValueRef::Text(kind.as_bytes()),
+                ValueRef::Text(name.as_bytes()),
+                ValueRef::Integer(i64::from(day)),
+                ValueRef::Integer(used_us),
+            ]
+        };
+        if let Some(before) = before {
+            self.state.digest.remove(self.hasher.hash("usage", values(before)));
+        }
+        self.state.digest.add(self.hasher.hash("usage", values(after)));
+        Ok(())
+    }
+
+    fn set_cooldown(
+        &mut self,
+        profile: &ProfileId,
+        entry_id: &EntryId,
+        until: &Until,
+    ) -> Result<(), Trouble> {
+        let (profile, entry_id, after) = (profile.as_str(), entry_id.as_str(), json(until)?);
+        let select = "SELECT until FROM cooldown WHERE profile = ?1 AND entry_id = ?2";
+        let before: Option<String> = self
+            .transaction
+            .prepare_cached(select)?
+            .query_row((profile, entry_id), |row| row.get(0))
+            .optional()?;
+        let upsert =
+            "INSERT INTO cooldown VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET until = excluded.until";
+        self.transaction.prepare_cached(upsert)?.execute((profile, entry_id, &after))?;
+        let mut hash = |until: &str| {
+            self.hasher
+                .hash("cooldown", [profile, entry_id, until].map(|text| ValueRef::Text(text.as_bytes())))
+        };
+        if let Some(before) = before {
+            self.state.digest.remove(hash(&before));
+        }
+        self.state.digest.add(hash(&after));
+        Ok(())
+    }
+
+    fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Trouble> {
+        let after = json(snapshot)?;
+        let before: String = self
+            .transaction
+            .prepare_cached("SELECT content FROM snapshot WHERE id = 1")?
+            .query_row([], |row| row.get(0))?;
+        self.transaction
+            .prepare_cached("UPDATE snapshot SET content = ?1 WHERE id = 1")?
+            .execute([&after])?;
+        let mut hash = |content: &str| {
+            self.hasher.hash("snapshot", [ValueRef::Integer(1), ValueRef::Text(content.as_bytes())])
+        };
+        self.state.digest.remove(hash(&before));
+        self.state.digest.add(hash(&after));
+        Ok(())
+    }
+}

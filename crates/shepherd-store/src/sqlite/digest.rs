@@ -1,0 +1,110 @@
+//! A checksum over all rows that is kept up to date row by row.
+//!
+//! SQLite checks the structure of its pages, not what is in them: a flipped bit in a number is a smaller number. So the
+//! sum of the hashes of all rows is kept in a row of its own. It is against accidents; whoever may write the file can
+//! also write the sum.
+
+use rusqlite::types::ValueRef;
+use ward_ledger::Hash;
+
+/// The sum of the hashes of a set of rows, whatever their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Digest([u64; 4]);
+
+impl Digest {
+    pub(super) fn add(&mut self, row: Hash) {
+        for (lane, part) in self.0.iter_mut().zip(lanes(row.as_bytes())) {
+            *lane = lane.wrapping_add(part);
+        }
+    }
+
+    pub(super) fn remove(&mut self, row: Hash) {
+        for (lane, part) in self.0.iter_mut().zip(lanes(row.as_bytes())) {
+            *lane = lane.wrapping_sub(part);
+        }
+    }
+
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        self.0.iter().flat_map(|lane| lane.to_le_bytes()).collect()
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; 32] = bytes.try_into().ok()?;
+        let mut digest = Self::default();
+        for (lane, part) in digest.0.iter_mut().zip(lanes(bytes)) {
+            *lane = part;
+        }
+        Some(digest)
+    }
+}
+
+fn lanes(bytes: &[u8; 32]) -> impl Iterator<Item = u64> + '_ {
+    bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk))
+}
+
+/// Hashes rows, without a new buffer for each.
+#[derive(Debug, Default)]
+pub(super) struct RowHasher {
+    buffer: Vec<u8>,
+}
+
+impl RowHasher {
+    /// The hash of a row of a table, with the type and length of every value, so that no two rows look the same.
+    pub(super) fn hash<'v>(&mut self, table: &str, values: impl IntoIterator<Item = ValueRef<'v>>) -> Hash {
+        self.buffer.clear();
+        self.put(b'@', table.as_bytes());
+        for value in values {
+            match value {
+                ValueRef::Null => self.put(b'n', &[]),
+                ValueRef::Integer(number) => self.put(b'i', &number.to_le_bytes()),
+                ValueRef::Real(number) => self.put(b'r', &number.to_le_bytes()),
+                ValueRef::Text(text) => self.put(b't', text),
+                ValueRef::Blob(bytes) => self.put(b'b', bytes),
+            }
+        }
+        Hash::of(&[&self.buffer])
+    }
+
+    fn put(&mut self, kind: u8, bytes: &[u8]) {
+        self.buffer.push(kind);
+        self.buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.buffer.extend_from_slice(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_and_removed_leaves_no_trace_in_any_order() {
+        let mut hasher = RowHasher::default();
+        let rows: Vec<Hash> = (0..9).map(|number| hasher.hash("t", [ValueRef::Integer(number)])).collect();
+        let mut forward = Digest::default();
+        rows.iter().for_each(|row| forward.add(*row));
+        let mut backward = Digest::default();
+        rows.iter().rev().for_each(|row| backward.add(*row));
+        assert_eq!(forward, backward);
+        assert_eq!(Digest::from_bytes(&forward.to_bytes()), Some(forward));
+        rows.iter().for_each(|row| forward.remove(*row));
+        assert_eq!(forward, Digest::default());
+    }
+
+    #[test]
+    fn rows_that_differ_have_hashes_that_differ() {
+        let mut hasher = RowHasher::default();
+        let mut hash = |table, values: &[ValueRef<'_>]| hasher.hash(table, values.iter().copied());
+        let hashes = [
+            hash("t", &[ValueRef::Text(b"ab"), ValueRef::Text(b"c")]),
+            hash("t", &[ValueRef::Text(b"a"), ValueRef::Text(b"bc")]),
+            hash("u", &[ValueRef::Text(b"a"), ValueRef::Text(b"bc")]),
+            hash("t", &[ValueRef::Blob(b"a"), ValueRef::Text(b"bc")]),
+            hash("t", &[ValueRef::Integer(1)]),
+            hash("t", &[ValueRef::Null]),
+            hash("t", &[]),
+        ];
+        for (index, one) in hashes.iter().enumerate() {
+            assert!(hashes.iter().skip(index + 1).all(|other| other != one));
+        }
+    }
+}

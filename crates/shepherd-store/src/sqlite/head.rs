@@ -1,0 +1,94 @@
+//! A small file that vouches for the database: which generation it has reached, and its checksum there.
+//!
+//! SQLite forgets a write-ahead log that is gone, cut or damaged, and with it the last batches, without a word. The head
+//! remembers that there were more. It is written after the commit, over itself, within one sector, and not synced: if
+//! power fails it may be behind, and then the database, which was synced, counts.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use ward_ledger::Hash;
+
+use crate::folder::{private, sync_folder};
+
+/// The smallest unit that disks write entirely or not at all.
+const HEAD_BYTES: usize = 512;
+
+const TITLE: &str = "shepherd store head 1";
+
+/// What the head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Vouched {
+    pub(super) generation: i64,
+    pub(super) checksum: Hash,
+}
+
+/// What the head file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    Missing,
+    Unreadable,
+    Vouched(Vouched),
+}
+
+/// The head, which is made when there is first something to vouch for.
+#[derive(Debug)]
+pub(super) struct Head {
+    path: PathBuf,
+    file: Option<File>,
+    written: Option<Vouched>,
+}
+
+impl Head {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, file: None, written: None }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn read(&self) -> io::Result<Reading> {
+        match private().open(&self.path).and_then(io::read_to_string) {
+            Ok(text) => Ok(parse(&text).map_or(Reading::Unreadable, Reading::Vouched)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Reading::Missing),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Reading::Unreadable),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes the head say this, unless it does.
+    pub(super) fn write(&mut self, vouched: Vouched) -> io::Result<()> {
+        if self.written == Some(vouched) {
+            return Ok(());
+        }
+        let text = format!("{TITLE}\ngeneration {}\nchecksum {}\n", vouched.generation, vouched.checksum);
+        let mut bytes = text.into_bytes();
+        bytes.resize(HEAD_BYTES, b'\n');
+        match &self.file {
+            Some(file) => file.write_all_at(&bytes, 0)?,
+            None => {
+                let file = private().write(true).create(true).truncate(false).open(&self.path)?;
+                file.write_all_at(&bytes, 0)?;
+                // Once, so that the file has its place; from then on it is only written over.
+                file.sync_all()?;
+                sync_folder(self.path.parent().unwrap_or(Path::new(".")))?;
+                self.file = Some(file);
+            }
+        }
+        self.written = Some(vouched);
+        Ok(())
+    }
+}
+
+fn parse(text: &str) -> Option<Vouched> {
+    let mut lines = text.lines();
+    if lines.next()? != TITLE {
+        return None;
+    }
+    let generation = lines.next()?.strip_prefix("generation ")?.parse().ok()?;
+    let checksum = Hash::from_hex(lines.next()?.strip_prefix("checksum ")?.as_bytes())?;
+    Some(Vouched { generation, checksum })
+}

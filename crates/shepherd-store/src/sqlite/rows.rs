@@ -1,0 +1,136 @@
+//! What the rows mean.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use shepherd_core::policy::Day;
+use shepherd_core::{Counter, Snapshot, StoredState, Until, UsageKey};
+use shepherd_util::{EntryId, ProfileId};
+
+use super::trouble::Trouble;
+use crate::error::StoreError;
+use crate::store::length;
+
+const ENTRY: &str = "entry";
+const BUDGET: &str = "budget";
+
+/// How a counter is written.
+pub(super) fn counter_columns(counter: &Counter) -> (&'static str, &str) {
+    match counter {
+        Counter::Entry(id) => (ENTRY, id.as_str()),
+        Counter::Budget(id) => (BUDGET, id.as_str()),
+    }
+}
+
+fn counter(kind: &str, name: &str) -> Result<Counter, Trouble> {
+    match kind {
+        ENTRY => Ok(Counter::Entry(name.parse()?)),
+        BUDGET => Ok(Counter::Budget(name.parse()?)),
+        _ => Err(Trouble::Damage(format!("`{kind}` is no kind of counter"))),
+    }
+}
+
+/// The JSON of a value.
+pub(super) fn json(value: &impl Serialize) -> Result<String, Trouble> {
+    serde_json::to_string(value).map_err(|source| Trouble::Refused(StoreError::Encode { source }))
+}
+
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Trouble> {
+    serde_json::from_str(text).map_err(|error| Trouble::Damage(error.to_string()))
+}
+
+/// Everything.
+pub(super) fn all(connection: &Connection) -> Result<StoredState, Trouble> {
+    Ok(StoredState {
+        usage: all_usage(connection)?,
+        cooldowns: all_cooldowns(connection)?,
+        snapshot: snapshot(connection)?,
+    })
+}
+
+fn all_usage(connection: &Connection) -> Result<BTreeMap<UsageKey, Duration>, Trouble> {
+    let mut statement = connection.prepare("SELECT profile, kind, name, day, used_us FROM usage")?;
+    let mut rows = statement.query([])?;
+    let mut usage = Vec::new();
+    // Rows come sorted by key, so that most names are those of the row before and need not be checked again.
+    let mut whose: Option<(ProfileId, Counter)> = None;
+    while let Some(row) = rows.next()? {
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        let (profile, columns) = (text(0)?, (text(1)?, text(2)?));
+        let known = whose.take().filter(|(known_profile, known_counter)| {
+            known_profile.as_str() == profile && counter_columns(known_counter) == columns
+        });
+        let (profile, counter) = match known {
+            Some(known) => known,
+            None => (profile.parse()?, counter(columns.0, columns.1)?),
+        };
+        let key = UsageKey { profile: profile.clone(), counter: counter.clone(), day: Day(row.get(3)?) };
+        usage.push((key, length(row.get(4)?)));
+        whose = Some((profile, counter));
+    }
+    Ok(usage.into_iter().collect())
+}
+
+fn all_cooldowns(connection: &Connection) -> Result<BTreeMap<(ProfileId, EntryId), Until>, Trouble> {
+    let mut statement = connection.prepare("SELECT profile, entry_id, until FROM cooldown")?;
+    let mut rows = statement.query([])?;
+    let mut cooldowns = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (profile, entry_id, until): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let key = (profile.parse()?, entry_id.parse()?);
+        cooldowns.insert(key, from_json(&until)?);
+    }
+    Ok(cooldowns)
+}
+
+/// The part that is written as a whole.
+pub(super) fn snapshot(connection: &Connection) -> Result<Snapshot, Trouble> {
+    let mut statement = connection.prepare_cached("SELECT content FROM snapshot WHERE id = 1")?;
+    let content: String = statement.query_row([], |row| row.get(0))?;
+    from_json(&content)
+}
+
+/// The use under one key.
+pub(super) fn usage(
+    connection: &Connection,
+    profile: &ProfileId,
+    counter: &Counter,
+    day: Day,
+) -> Result<Duration, Trouble> {
+    let (kind, name) = counter_columns(counter);
+    let sql = "SELECT used_us FROM usage WHERE profile = ?1 AND kind = ?2 AND name = ?3 AND day = ?4";
+    let used_us: Option<i64> = connection
+        .prepare_cached(sql)?
+        .query_row((profile.as_str(), kind, name, day.0), |row| row.get(0))
+        .optional()?;
+    Ok(used_us.map_or(Duration::ZERO, length))
+}
+
+/// The pause of one entry.
+pub(super) fn cooldown(
+    connection: &Connection,
+    profile: &ProfileId,
+    entry_id: &EntryId,
+) -> Result<Option<Until>, Trouble> {
+    let sql = "SELECT until FROM cooldown WHERE profile = ?1 AND entry_id = ?2";
+    let until: Option<String> = connection
+        .prepare_cached(sql)?
+        .query_row((profile.as_str(), entry_id.as_str()), |row| row.get(0))
+        .optional()?;
+    until.as_deref().map(from_json).transpose()
+}
+
+/// Events that are on their way to the audit log.
+pub(super) fn outbox(connection: &Connection) -> Result<Vec<Map<String, Value>>, Trouble> {
+    let mut statement = connection.prepare("SELECT record FROM outbox ORDER BY position")?;
+    let mut rows = statement.query([])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(from_json(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?);
+    }
+    Ok(records)
+}

@@ -1,0 +1,117 @@
+//! The tables, their versions, and how a connection is set up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::state::{self, State};
+use super::trouble::Trouble;
+
+/// "Shep" in the header of the file: whose database it is.
+pub(super) const APPLICATION_ID: i32 = 0x5368_6570;
+
+/// What leads from each version to the next; the first makes a database out of nothing.
+pub(super) const MIGRATIONS: &[&str] = &["
+CREATE TABLE usage (
+    profile TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('entry', 'budget')),
+    name TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    used_us INTEGER NOT NULL CHECK (used_us >= 0),
+    PRIMARY KEY (profile, kind, name, day)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE cooldown (
+    profile TEXT NOT NULL,
+    entry_id TEXT NOT NULL,
+    until TEXT NOT NULL,
+    PRIMARY KEY (profile, entry_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE snapshot (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    content TEXT NOT NULL
+) STRICT;
+CREATE TABLE outbox (
+    position INTEGER PRIMARY KEY,
+    record TEXT NOT NULL
+) STRICT;
+CREATE TABLE state (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    generation INTEGER NOT NULL,
+    audit_sequence INTEGER NOT NULL,
+    audit_hash TEXT NOT NULL,
+    content_digest BLOB NOT NULL,
+    checksum TEXT NOT NULL
+) STRICT;
+INSERT INTO snapshot VALUES (1, '{}');
+"];
+
+/// The version that this program reads and writes.
+pub const SCHEMA_VERSION: i32 = 1;
+
+/// How long somebody else may hold the database, before we give up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Opens a database that is there, with settings that last as long as the connection.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Closing would write to a database that may turn out to be damaged, and remove its log.
+    keep_log_on_close(&connection, true)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+pub(super) fn keep_log_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
+}
+
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Brings a database to the newest of the versions, each step in a transaction of its own. Returns where it began.
+pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<i32, Trouble> {
+    let from = version(connection)?;
+    let done = usize::try_from(from).map_err(|_| Trouble::Newer(from))?;
+    for (number, migration) in (1..).zip(migrations).skip(done) {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", number)?;
+        // Rows have other columns now. What they were was checked before.
+        let digest = super::check::digest_of_all(&transaction)?;
+        let before = if number == 1 { State::default() } else { state::read(&transaction)? };
+        let after = State { generation: before.generation + i64::from(number > 1), digest, ..before };
+        state::write(&transaction, &after)?;
+        transaction.commit()?;
+    }
+    Ok(from)
+}
+
+/// What the schema of a version looks like: the name and text of everything in it.
+pub(super) fn expected(version: i32, migrations: &[&str]) -> Result<Vec<(String, String)>, Trouble> {
+    let connection = Connection::open_in_memory()?;
+    let count = usize::try_from(version).unwrap_or(0);
+    for migration in migrations.iter().take(count) {
+        connection.execute_batch(migration)?;
+    }
+    Ok(found(&connection)?)
+}
+
+/// What the schema of a database looks like.
+pub(super) fn found(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let sql = "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
+    connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Migrations (S8.5): of a database of today to versions that only these tests have.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use shepherd_core::StoredState;
+use tempfile::TempDir;
+
+use super::super::check::inspect;
+use super::super::head::{Head, Reading};
+use super::super::rows;
+use super::super::trouble::Trouble;
+use super::*;
+use crate::conformance::sample;
+use crate::sqlite::SqliteStore;
+use crate::store::Store;
+
+/// The versions of a program of the future.
+const LATER: &[&str] = &[
+    MIGRATIONS[0],
+    "ALTER TABLE usage ADD COLUMN place TEXT NOT NULL DEFAULT 'home'",
+    "CREATE TABLE device (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID; INSERT INTO device VALUES ('desk')",
+];
+
+/// A store of version 1 with something in it.
+fn older() -> (TempDir, StoredState) {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut store, _) = SqliteStore::open(folder.path(), sample::at(0)).unwrap();
+    for day in 0..50 {
+        let key = sample::key("ada", sample::entry("chess"), day);
+        store.apply(&sample::batch(1, &key)).unwrap();
+    }
+    let state = store.load().unwrap();
+    (folder, state)
+}
+
+fn connected(folder: &Path) -> (Connection, Reading) {
+    let connection = connect(&folder.join("shepherd.db")).unwrap();
+    (connection, Head::new(folder.join("shepherd.db.head")).read().unwrap())
+}
+
+#[test]
+fn the_version_is_the_number_of_migrations() {
+    assert_eq!(usize::try_from(SCHEMA_VERSION).unwrap(), MIGRATIONS.len());
+}
+
+#[test]
+fn an_older_database_is_brought_up_to_date_and_keeps_everything() {
+    let (folder, before) = older();
+    let (mut connection, head) = connected(folder.path());
+    inspect(&connection, head, LATER).unwrap();
+    assert_eq!(migrate(&mut connection, LATER).unwrap(), 1);
+    let state = inspect(&connection, head, LATER).unwrap();
+    assert!(matches!(head, Reading::Vouched(vouched) if vouched.generation + 2 == state.generation));
+    assert_eq!(rows::all(&connection).unwrap(), before);
+    assert_eq!(before.usage.values().sum::<Duration>(), Duration::from_secs(50));
+    assert_eq!(migrate(&mut connection, LATER).unwrap(), 3, "there is nothing left to do");
+}
+
+#[test]
+fn an_older_program_refuses_what_a_newer_one_has_made_of_it() {
+    let (folder, _) = older();
+    let (mut connection, head) = connected(folder.path());
+    migrate(&mut connection, LATER).unwrap();
+    assert!(matches!(inspect(&connection, head, MIGRATIONS), Err(Trouble::Newer(3))));
+}
+
+#[test]
+fn a_migration_that_fails_leaves_the_version_before_it() {
+    let (folder, before) = older();
+    let (mut connection, head) = connected(folder.path());
+    let failing = [MIGRATIONS[0], "DELETE FROM usage; INSERT INTO nowhere VALUES (1)"];
+    migrate(&mut connection, &failing).unwrap_err();
+    inspect(&connection, head, MIGRATIONS).unwrap();
+    assert_eq!(rows::all(&connection).unwrap(), before);
+}
+
+#[test]
+fn damage_is_found_before_a_migration_would_hide_it() {
+    let (folder, _) = older();
+    let (connection, head) = connected(folder.path());
+    connection.execute("UPDATE usage SET used_us = used_us - 1 WHERE day = 7", []).unwrap();
+    assert!(matches!(inspect(&connection, head, LATER), Err(Trouble::Damage(_))));
+}

@@ -1,0 +1,72 @@
+//! The one row that speaks of all others: how often the database was changed, what its content adds up to, and where the
+//! audit log ended.
+
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use ward_ledger::Hash;
+
+use super::digest::{Digest, RowHasher};
+use super::head::Vouched;
+use super::trouble::Trouble;
+use crate::audit::Anchor;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Raised by every batch.
+    pub(super) generation: i64,
+    /// The last record that is known to be in the audit log.
+    pub(super) audit: Anchor,
+    pub(super) digest: Digest,
+}
+
+impl State {
+    /// What the head says about a database in this state.
+    pub(super) fn vouched(&self) -> Vouched {
+        Vouched { generation: self.generation, checksum: self.checksum() }
+    }
+
+    fn checksum(&self) -> Hash {
+        let digest = self.digest.to_bytes();
+        let values = [
+            ValueRef::Integer(self.generation),
+            ValueRef::Integer(self.audit.sequence.cast_signed()),
+            ValueRef::Blob(self.audit.hash.as_bytes()),
+            ValueRef::Blob(&digest),
+        ];
+        RowHasher::default().hash("state", values)
+    }
+}
+
+pub(super) fn read(connection: &Connection) -> Result<State, Trouble> {
+    let sql =
+        "SELECT generation, audit_sequence, audit_hash, content_digest, checksum FROM state WHERE id = 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let (generation, sequence, hash, digest, checksum) = statement.query_row([], |row| {
+        let sequence: i64 = row.get(1)?;
+        Ok((
+            row.get(0)?,
+            sequence,
+            row.get::<_, String>(2)?,
+            row.get::<_, Vec<u8>>(3)?,
+            row.get::<_, String>(4)?,
+        ))
+    })?;
+    let damaged = || Trouble::Damage("the checksum of its state is wrong".to_owned());
+    let sequence = u64::try_from(sequence).map_err(|_| damaged())?;
+    let hash = Hash::from_hex(hash.as_bytes()).ok_or_else(damaged)?;
+    let digest = Digest::from_bytes(&digest).ok_or_else(damaged)?;
+    let state = State { generation, audit: Anchor { sequence, hash }, digest };
+    if state.checksum().to_string() == checksum { Ok(state) } else { Err(damaged()) }
+}
+
+pub(super) fn write(connection: &Connection, state: &State) -> Result<(), Trouble> {
+    let sql = "INSERT OR REPLACE INTO state VALUES (1, ?1, ?2, ?3, ?4, ?5)";
+    connection.prepare_cached(sql)?.execute((
+        state.generation,
+        state.audit.sequence.cast_signed(),
+        state.audit.hash.to_string(),
+        state.digest.to_bytes(),
+        state.checksum().to_string(),
+    ))?;
+    Ok(())
+}

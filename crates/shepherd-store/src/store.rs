@@ -1,0 +1,115 @@
+//! What a store can do (S8.1).
+
+use std::time::Duration;
+
+use shepherd_api::AuditEvent;
+use shepherd_core::policy::Day;
+use shepherd_core::{Counter, Snapshot, StoreWrite, StoredState, Until, UsageKey};
+use shepherd_util::{EntryId, ProfileId};
+
+use crate::error::StoreError;
+
+/// What outlives the daemon.
+pub trait Store {
+    /// Everything that the engine needs, at once.
+    ///
+    /// # Errors
+    /// When it can't be read whole. That means "not now, and here is why", never "nothing used yet" (S8.4b).
+    fn load(&self) -> Result<StoredState, StoreError>;
+
+    /// Makes a batch durable: all of it when this returns, on an error none.
+    ///
+    /// After a failure of the disk in the very moment of writing, the batch may yet be found, as a whole, by whoever
+    /// opens the store again; the store itself refuses every batch until then.
+    ///
+    /// # Errors
+    /// When a write can't be carried out. Usage that would overflow and events that don't fit the audit log are
+    /// refused beforehand.
+    fn apply(&mut self, writes: &[StoreWrite]) -> Result<(), StoreError>;
+
+    /// How much of a counter a profile used on a day.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn get_usage(&self, profile: &ProfileId, counter: &Counter, day: Day) -> Result<Duration, StoreError>;
+
+    /// Until when an entry is closed to a profile after a run; `None` if it has not run yet.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn get_cooldown_until(
+        &self,
+        profile: &ProfileId,
+        entry_id: &EntryId,
+    ) -> Result<Option<Until>, StoreError>;
+
+    /// The part that is written as a whole.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    fn load_snapshot(&self) -> Result<Snapshot, StoreError>;
+
+    /// Adds a line to the audit log.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    fn append_audit(&mut self, event: AuditEvent) -> Result<(), StoreError> {
+        self.apply(&[StoreWrite::AppendAudit(Box::new(event))])
+    }
+
+    /// Adds to the usage of a day, in microseconds; a fraction of one is a whole one.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    fn add_usage(
+        &mut self,
+        profile: &ProfileId,
+        counter: &Counter,
+        day: Day,
+        amount: Duration,
+    ) -> Result<(), StoreError> {
+        let key = UsageKey { profile: profile.clone(), counter: counter.clone(), day };
+        self.apply(&[StoreWrite::AddUsage { key, amount }])
+    }
+
+    /// Closes an entry to a profile for a while.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    fn set_cooldown_until(
+        &mut self,
+        profile: &ProfileId,
+        entry_id: &EntryId,
+        until: Until,
+    ) -> Result<(), StoreError> {
+        let (profile, entry_id) = (profile.clone(), entry_id.clone());
+        self.apply(&[StoreWrite::SetCooldown { profile, entry_id, until }])
+    }
+
+    /// Replaces the part that is written as a whole.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    fn save_snapshot(&mut self, snapshot: Snapshot) -> Result<(), StoreError> {
+        self.apply(&[StoreWrite::SaveSnapshot(Box::new(snapshot))])
+    }
+}
+
+/// Whole microseconds, rounded up: what is counted is never less than what was used.
+///
+/// `None` if it does not fit a number of the database.
+pub(crate) fn micros(amount: Duration) -> Option<i64> {
+    i64::try_from(amount.as_nanos().div_ceil(1000)).ok()
+}
+
+/// The sum, if it still fits a number of the database.
+pub(crate) fn added(key: &UsageKey, used_us: i64, amount: Duration) -> Result<i64, StoreError> {
+    micros(amount)
+        .and_then(|amount| used_us.checked_add(amount))
+        .ok_or_else(|| StoreError::Overflow { key: Box::new(key.clone()) })
+}
+
+/// The length of time of a number that [`added`] made.
+pub(crate) fn length(used_us: i64) -> Duration {
+    Duration::from_micros(used_us.unsigned_abs())
+}

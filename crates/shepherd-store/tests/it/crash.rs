@@ -1,0 +1,138 @@
+//! Daemons killed at any moment (S8.2, S9.2b).
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use shepherd_store::Store;
+use shepherd_store::conformance::sample::{note, snapshot};
+
+use crate::support::{Dice, Place, batch, daemon_on, fake_daemon, key};
+
+const KILLS: u64 = 300;
+
+/// Makes sure that the store holds the batches 1 to `batches`, each whole and once.
+fn check_content(place: &Place, batches: u64) {
+    let store = place.open();
+    assert_eq!(store.events_waiting(), 0);
+    let state = store.load().unwrap();
+    assert_eq!(state.usage[&key()], Duration::from_secs(batches));
+    assert_eq!(state.snapshot, snapshot(batches));
+    drop(store);
+    let mut expected = Vec::new();
+    for number in 1..=batches {
+        if number % 5 != 0 {
+            expected.push(note(number));
+        }
+        if number % 5 == 1 {
+            expected.push(note(number + 1_000_000));
+        }
+    }
+    let found = place.events();
+    assert_eq!(found.len(), expected.len());
+    assert_eq!(found, expected);
+    let report = place.verify();
+    assert!(report.is_sound(), "{report}");
+}
+
+#[test]
+fn what_was_acknowledged_survives_hundreds_of_kills() {
+    let place = Place::new();
+    let mut dice = Dice::new(1);
+    let mut acknowledged = 0;
+    let mut found_more = 0;
+    for round in 0..KILLS {
+        let mut child = daemon_on(&place.folder, "100000").stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        // Some die while they open the store, others after some batches, so that a busy machine can't keep all of
+        // them from writing.
+        let awaited = dice.below(5).saturating_sub(1);
+        let mut told: Vec<String> = lines.by_ref().take(awaited.try_into().unwrap()).collect();
+        thread::sleep(Duration::from_micros(dice.below(12_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        told.extend(lines);
+        for line in told {
+            match line.split_once(' ') {
+                Some(("opened", number)) => {
+                    let number: u64 = number.parse().unwrap();
+                    let more = number.checked_sub(acknowledged).expect("what was acknowledged is there");
+                    assert!(more <= 1, "round {round}: {number} batches, {acknowledged} acknowledged");
+                    found_more += more;
+                    acknowledged = number;
+                }
+                Some(("ack", number)) => {
+                    acknowledged += 1;
+                    assert_eq!(number, acknowledged.to_string());
+                }
+                _ => panic!("{line}"),
+            }
+        }
+        if round % 50 == 49 {
+            let in_flight = place.load().usage[&key()].as_secs() - acknowledged;
+            assert!(in_flight <= 1);
+            acknowledged += in_flight;
+            check_content(&place, acknowledged);
+        }
+    }
+    assert!(acknowledged > KILLS / 2, "the daemons had no time to write: {acknowledged}");
+    assert!(found_more > 0, "no kill hit the moment between commit and answer");
+}
+
+/// Every system call that changes a file.
+const CHANGING_CALLS: &str = "pwrite64,write,fdatasync,fsync,ftruncate,rename,unlink";
+
+#[test]
+fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
+    let mut reached = 0;
+    for call in 1.. {
+        let place = Place::killed_after(2);
+        let output = Command::new("strace")
+            .args(["-f", "-qq", "-o", "/dev/null"])
+            .args(["-e", &format!("inject={CHANGING_CALLS}:signal=KILL:when={call}")])
+            .arg(fake_daemon())
+            .arg(&place.folder)
+            .arg("3")
+            .output()
+            .expect("strace is missing: run `cargo xtask setup`");
+        let told = String::from_utf8(output.stdout).unwrap();
+        let acknowledged = 2 + told.lines().filter(|line| line.starts_with("ack")).count() as u64;
+        let found = place.load().usage[&key()].as_secs();
+        assert!(found == acknowledged || found == acknowledged + 1, "call {call}: {found}, {acknowledged}");
+        place.open().apply(&batch(found + 1)).unwrap();
+        let report = place.verify();
+        assert!(report.is_sound(), "call {call}: {report}");
+        reached = call;
+        if output.status.success() {
+            break;
+        }
+    }
+    assert!(reached > 30, "only {reached} calls were reached");
+}
+
+#[test]
+fn a_crash_between_commit_and_log_writes_each_event_once() {
+    let place = Place::new();
+    // The log can't be written for a while: the events are acknowledged all the same, and wait.
+    let mut store = place.open();
+    store.apply(&batch(1)).unwrap();
+    let log = place.file("audit.log");
+    let moved = place.file("audit.log.elsewhere");
+    std::fs::rename(&log, &moved).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    store.apply(&batch(2)).unwrap();
+    assert_eq!(store.events_waiting(), 1);
+    let refused = store.apply(&batch(3)).unwrap_err();
+    assert_eq!(refused.to_string(), "the audit log can't be continued");
+    drop(store);
+    std::fs::remove_dir(&log).unwrap();
+    std::fs::rename(&moved, &log).unwrap();
+    let mut store = place.open();
+    assert_eq!(store.events_waiting(), 0);
+    assert_eq!(place.events(), [note(1), note(2)]);
+    store.apply(&batch(3)).unwrap();
+    assert_eq!(place.events(), [note(1), note(2), note(3)]);
+    assert_eq!(store.load().unwrap().usage[&key()], Duration::from_secs(3));
+    assert!(place.verify().is_sound());
+}

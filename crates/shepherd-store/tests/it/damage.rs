@@ -1,0 +1,224 @@
+//! Databases that are not what was written (S8.4, S8.4b): never silently less than was used.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use shepherd_core::policy::Day;
+use shepherd_store::{OpenError, Store, StoreError};
+
+use crate::support::{Dice, Place, batch, chain, copy_folder, key, names};
+
+const FLIPS: u64 = 200;
+
+fn flip(path: &Path, bit: u64) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[usize::try_from(bit / 8).unwrap()] ^= 1 << (bit % 8);
+    fs::write(path, bytes).unwrap();
+}
+
+/// A store with many rows, all in the database and none in the write-ahead log.
+fn closed() -> Place {
+    let place = Place::new();
+    let mut store = place.open();
+    for number in 1..=30 {
+        store.apply(&batch(number)).unwrap();
+        let (amount, day) = (Duration::from_secs(number), Day(number.try_into().unwrap()));
+        store.add_usage(&key().profile, &key().counter, day, amount).unwrap();
+    }
+    place
+}
+
+/// Flips random bits of one file in copies of a store.
+fn check_flips(original: &Place, file: &str, seed: u64) {
+    let before = {
+        let copy = Place::new();
+        copy_folder(&original.folder, &copy.folder);
+        copy.load()
+    };
+    let bits = fs::metadata(original.file(file)).unwrap().len() * 8;
+    let mut dice = Dice::new(seed);
+    let mut noticed = 0;
+    for round in 0..FLIPS {
+        let copy = Place::new();
+        copy_folder(&original.folder, &copy.folder);
+        for _ in 0..=round % 3 {
+            flip(&copy.file(file), dice.below(bits));
+        }
+        match copy.try_open() {
+            Ok(store) => assert_eq!(store.load().unwrap(), before, "round {round}"),
+            Err(_) => noticed += 1,
+        }
+    }
+    assert!(noticed > FLIPS / 20, "only {noticed} flips were noticed in {file}");
+}
+
+#[test]
+fn a_bit_flipped_in_the_database_is_noticed_or_changes_nothing() {
+    check_flips(&closed(), "shepherd.db", 1);
+}
+
+#[test]
+fn a_bit_flipped_in_the_write_ahead_log_is_noticed_or_changes_nothing() {
+    check_flips(&Place::killed_after(6), "shepherd.db-wal", 2);
+}
+
+#[test]
+fn a_bit_flipped_in_the_head_is_noticed_or_changes_nothing() {
+    check_flips(&Place::killed_after(3), "shepherd.db.head", 3);
+}
+
+/// Damages a store and makes sure that it is put aside, and stays refused.
+fn check_damage(place: &Place, fault: &str) {
+    let before = names(&place.folder);
+    let error = place.try_open().unwrap_err();
+    let OpenError::Damaged(damage) = error else { panic!("{}", chain(&error)) };
+    assert!(damage.fault.contains(fault), "{fault}: {}", damage.fault);
+    let kept_in = damage.kept.folder().unwrap().to_owned();
+    assert!(kept_in.file_name().unwrap().to_str().unwrap().starts_with("damaged-20270115T080000Z-"));
+    let text = damage.to_string();
+    assert!(text.contains("Nothing is granted until an administrator begins it anew"), "{text}");
+    // Nothing is thrown away, but for SQLite's index of its write-ahead log, which it makes anew each time.
+    let mut after = names(&place.folder);
+    after.retain(|name| !name.starts_with("damaged-"));
+    after.extend(names(&kept_in));
+    let database = |name: &&String| *name != "shepherd.db-shm";
+    for name in before.iter().filter(database) {
+        assert!(after.contains(name), "{name} is gone");
+    }
+    // The next start doesn't take the empty place for a new store.
+    let OpenError::Damaged(again) = place.try_open().unwrap_err() else { panic!("opened") };
+    assert_eq!(again.kept.folder(), Some(kept_in.as_path()));
+}
+
+#[test]
+fn a_truncated_database_is_put_aside() {
+    for (part, fault) in [(0, "not a database of Shepherd"), (3, ""), (2, "")] {
+        let place = closed();
+        let file = OpenOptions::new().write(true).open(place.file("shepherd.db")).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length * part / 4).unwrap();
+        check_damage(&place, fault);
+    }
+}
+
+#[test]
+fn what_is_no_database_is_put_aside() {
+    let place = closed();
+    fs::write(place.file("shepherd.db"), "nothing used yet\n".repeat(1000)).unwrap();
+    check_damage(&place, "not a database");
+    assert!(
+        fs::read(place.folder.join("damaged-20270115T080000Z-1/shepherd.db"))
+            .unwrap()
+            .starts_with(b"nothing")
+    );
+}
+
+#[test]
+fn a_database_of_another_program_is_put_aside() {
+    let place = closed();
+    fs::remove_file(place.file("shepherd.db")).unwrap();
+    Connection::open(place.file("shepherd.db")).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+    check_damage(&place, "it is not a database of Shepherd");
+}
+
+#[test]
+fn edited_usage_is_noticed() {
+    let place = closed();
+    let connection = Connection::open(place.file("shepherd.db")).unwrap();
+    assert!(connection.execute("UPDATE usage SET used_us = 0", []).unwrap() > 0);
+    drop(connection);
+    check_damage(&place, "what it holds is not what was written");
+}
+
+#[test]
+fn an_edited_schema_is_noticed() {
+    let place = closed();
+    let connection = Connection::open(place.file("shepherd.db")).unwrap();
+    connection
+        .execute_batch("CREATE TRIGGER forget AFTER UPDATE ON usage BEGIN DELETE FROM usage; END")
+        .unwrap();
+    drop(connection);
+    check_damage(&place, "its tables have been changed");
+}
+
+#[test]
+fn a_write_behind_the_back_of_a_running_daemon_is_noticed() {
+    let place = Place::new();
+    let mut store = place.open();
+    store.apply(&batch(1)).unwrap();
+    let connection = Connection::open(place.file("shepherd.db")).unwrap();
+    connection.execute("UPDATE state SET generation = generation + 1", []).unwrap();
+    assert!(matches!(store.apply(&batch(2)), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn a_lost_write_ahead_log_is_noticed() {
+    let place = Place::killed_after(5);
+    fs::remove_file(place.file("shepherd.db-wal")).unwrap();
+    check_damage(&place, "its last 5 batches are gone");
+}
+
+#[test]
+fn a_truncated_write_ahead_log_is_noticed() {
+    let length = fs::metadata(Place::killed_after(5).file("shepherd.db-wal")).unwrap().len();
+    for part in [0, 1, 50, 99] {
+        let place = Place::killed_after(5);
+        let wal = OpenOptions::new().write(true).open(place.file("shepherd.db-wal")).unwrap();
+        wal.set_len(length * part / 100).unwrap();
+        check_damage(&place, "batches are gone");
+    }
+}
+
+#[test]
+fn an_older_copy_of_the_database_is_noticed() {
+    let place = closed();
+    let older = fs::read(place.file("shepherd.db")).unwrap();
+    place.open().apply(&batch(31)).unwrap();
+    fs::write(place.file("shepherd.db"), older).unwrap();
+    check_damage(&place, "its last 1 batches are gone");
+}
+
+#[test]
+fn a_lost_head_is_noticed() {
+    let place = closed();
+    fs::remove_file(place.file("shepherd.db.head")).unwrap();
+    check_damage(&place, "the head that vouches for it is gone");
+}
+
+#[test]
+fn a_removed_database_is_not_a_new_one() {
+    let place = closed();
+    for name in names(&place.folder).iter().filter(|name| name.starts_with("shepherd.db")) {
+        fs::remove_file(place.file(name)).unwrap();
+    }
+    let refusal = place.refusal();
+    assert!(refusal.contains("its database is gone; its files are gone"), "{refusal}");
+    assert!(place.try_open().is_err());
+}
+
+#[test]
+fn an_unfinished_database_is_made_again() {
+    let place = Place::new();
+    fs::create_dir(&place.folder).unwrap();
+    fs::write(place.file("new-shepherd.db"), "half").unwrap();
+    fs::write(place.file("new-shepherd.db-journal"), "half").unwrap();
+    place.open().apply(&batch(1)).unwrap();
+    assert!(!place.names().iter().any(|name| name.starts_with("new-")));
+}
+
+/// S8.5: an older daemon refuses a newer database, and leaves it where it is.
+#[test]
+fn a_newer_database_is_refused_and_stays() {
+    let place = closed();
+    let connection = Connection::open(place.file("shepherd.db")).unwrap();
+    connection.pragma_update(None, "user_version", 7).unwrap();
+    drop(connection);
+    let refusal = place.refusal();
+    let expected = "shepherd.db has schema version 7, and this program knows versions up to 1; \
+                    install the newer Shepherd again";
+    assert!(refusal.ends_with(expected), "{refusal}");
+    assert!(place.names().contains(&"shepherd.db".to_owned()));
+    assert!(!place.names().iter().any(|name| name.starts_with("damaged-")));
+}

@@ -1,0 +1,197 @@
+//! Disks that are full, folders that can't be written, files that are locked, modes, and two daemons at once.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use rusqlite::{Connection, TransactionBehavior};
+use shepherd_store::{OpenError, SqliteStore, Store, StoreError};
+
+use crate::support::{Place, batch, daemon_on, fake_daemon, key, now};
+
+/// Runs a daemon whose files may not grow over `blocks` of 512 bytes; the signal that would kill it is ignored, so
+/// that writes fail as they do on a full disk.
+fn limited(place: &Place, blocks: u64) -> (u64, String) {
+    let output = Command::new("sh")
+        .args(["-c", r#"trap "" XFSZ; ulimit -f "$1"; exec "$2" "$3" 3000"#, "sh"])
+        .arg(blocks.to_string())
+        .arg(fake_daemon())
+        .arg(&place.folder)
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    let acknowledged = told.lines().filter(|line| line.starts_with("ack")).count() as u64;
+    assert!(!output.status.success());
+    (acknowledged, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
+    // Too small for the write-ahead log, for the database, and for the audit log.
+    for blocks in [100, 120, 300] {
+        let place = Place::new();
+        place.open().apply(&batch(1)).unwrap();
+        let (acknowledged, message) = limited(&place, blocks);
+        assert!(message.contains("can't "), "{message}");
+        assert!(acknowledged > 0, "{blocks}: {message}");
+        let found = place.load().usage[&key()].as_secs();
+        assert!([1, 2].contains(&(found - acknowledged)), "{blocks}: {found}, {acknowledged}");
+        place.open().apply(&batch(found + 1)).unwrap();
+        assert!(place.verify().is_sound());
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_loses_nothing() {
+    let place = Place::new();
+    fs::create_dir(&place.folder).unwrap();
+    let script = r#"
+        mount -t tmpfs -o size=400k,mode=0700 tmpfs "$1" || exit 99
+        "$2" "$1" 3000; echo "code $?"
+        "$2" "$1" 0; echo "code $?"
+        rm "$1/ballast"; "$2" "$1" 1; echo "code $?"
+    "#;
+    let script = script.replace("|| exit 99", "|| exit 99; head -c 100k /dev/zero > \"$1/ballast\"");
+    // In a mount namespace of its own, which an ordinary user may have within a user namespace.
+    let output = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", &script, "sh"])
+        .arg(&place.folder)
+        .arg(fake_daemon())
+        .output()
+        .expect("unshare is missing: run `cargo xtask setup`");
+    let told = String::from_utf8(output.stdout).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let acknowledged = told.lines().filter(|line| line.starts_with("ack")).count() as u64;
+    let opened: Vec<u64> =
+        told.lines().filter_map(|line| line.strip_prefix("opened ")?.parse().ok()).collect();
+    assert!(told.contains("code 1"), "{told}{errors}");
+    assert!(told.ends_with("code 0\n"), "there is room again: {told}{errors}");
+    // The one batch after there was room again counts too; none other was acknowledged after the first run.
+    let last = *opened.last().unwrap();
+    assert!(last == acknowledged - 1 || last == acknowledged, "{opened:?} {acknowledged} {errors}");
+    assert!(acknowledged > 10, "{told}{errors}");
+}
+
+/// Runs a daemon as an ordinary user where we are root, whom no mode stops.
+fn ordinary(place: &Place, batches: &str) -> (bool, String) {
+    let parent = place.folder.parent().unwrap();
+    let program = parent.join("fake-daemon");
+    fs::copy(fake_daemon(), &program).unwrap();
+    for path in [program.as_path(), parent] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new(&program);
+    command.arg(&place.folder).arg(batches);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().unwrap();
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_folder_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
+    let place = Place::new();
+    place.open().apply(&batch(1)).unwrap();
+    let before = place.names();
+    fs::set_permissions(&place.folder, Permissions::from_mode(0o555)).unwrap();
+    for name in &before {
+        fs::set_permissions(place.file(name), Permissions::from_mode(0o444)).unwrap();
+    }
+    let (success, message) = ordinary(&place, "1");
+    assert!(!success && message.contains("Permission denied"), "{message}");
+    fs::set_permissions(&place.folder, Permissions::from_mode(0o700)).unwrap();
+    for name in &before {
+        fs::set_permissions(place.file(name), Permissions::from_mode(0o600)).unwrap();
+    }
+    assert_eq!(place.names(), before);
+    assert_eq!(place.load().usage[&key()].as_secs(), 1);
+}
+
+#[test]
+fn a_locked_database_is_an_error_and_the_batch_can_be_given_again() {
+    let place = Place::new();
+    let mut store = place.open();
+    store.apply(&batch(1)).unwrap();
+    let mut other = Connection::open(place.file("shepherd.db")).unwrap();
+    let lock = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+    let refused = store.apply(&batch(2)).unwrap_err();
+    assert!(matches!(refused, StoreError::Busy { .. }), "{refused:?}");
+    assert!(
+        refused
+            .to_string()
+            .ends_with("is locked by another program; end whatever has it open, such as `sqlite3`")
+    );
+    // Reading goes on meanwhile.
+    assert_eq!(store.load().unwrap().usage[&key()].as_secs(), 1);
+    drop(lock);
+    store.apply(&batch(2)).unwrap();
+    assert_eq!(store.load().unwrap().usage[&key()].as_secs(), 2);
+}
+
+#[test]
+fn a_second_daemon_is_refused_while_one_runs() {
+    let place = Place::new();
+    let mut child =
+        daemon_on(&place.folder, "hold").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "opened 0\n");
+    let refused = place.try_open().unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused:?}");
+    assert!(refused.to_string().ends_with("is in use by another daemon; end that one first"));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    place.open().apply(&batch(1)).unwrap();
+}
+
+#[test]
+fn files_are_for_their_owner_alone() {
+    let place = Place::new();
+    let mut store = place.open();
+    store.apply(&batch(1)).unwrap();
+    let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(place.folder.clone()), 0o700);
+    let names = place.names();
+    assert_eq!(
+        names,
+        [
+            "audit.log",
+            "audit.log.head",
+            "shepherd.db",
+            "shepherd.db-shm",
+            "shepherd.db-wal",
+            "shepherd.db.head",
+            "shepherd.lock"
+        ]
+    );
+    for name in names {
+        assert_eq!(mode(place.file(&name)), 0o600, "{name}");
+    }
+}
+
+#[test]
+fn a_folder_that_others_can_write_is_refused() {
+    let place = Place::new();
+    drop(place.open());
+    fs::set_permissions(&place.folder, Permissions::from_mode(0o770)).unwrap();
+    let refusal = place.refusal();
+    assert!(
+        refusal.contains("has mode 0770, so that others can change what is in it; run `chmod 700 "),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn a_link_in_place_of_a_file_is_not_followed() {
+    for name in ["shepherd.db", "shepherd.lock", "shepherd.db.head"] {
+        let place = Place::new();
+        place.open().apply(&batch(1)).unwrap();
+        let elsewhere = place.folder.parent().unwrap().join("elsewhere");
+        fs::rename(place.file(name), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, place.file(name)).unwrap();
+        assert!(SqliteStore::open(&place.folder, now()).is_err(), "{name}");
+    }
+}

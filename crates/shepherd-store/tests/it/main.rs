@@ -1,0 +1,16 @@
+//! The stores as the daemon uses them, and as crashes, full disks and flipped bits do.
+
+#[cfg(test)]
+mod audit;
+#[cfg(test)]
+mod begin;
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,147 @@
+//! Stores to play with.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Map, Value};
+use shepherd_api::AuditEvent;
+use shepherd_core::{StoreWrite, StoredState, UsageKey};
+use shepherd_store::conformance::sample;
+use shepherd_store::{OpenError, SqliteStore, Store, audit_format, audit_log_path, event_of};
+use tempfile::TempDir;
+use ward_ledger::{Report, verify};
+
+pub(crate) fn now() -> jiff::Timestamp {
+    sample::at(1_800_000_000)
+}
+
+pub(crate) fn key() -> UsageKey {
+    sample::key("ada", sample::entry("chess"), 20_000)
+}
+
+/// The batch with this number.
+pub(crate) fn batch(number: u64) -> Vec<StoreWrite> {
+    sample::batch(number, &key())
+}
+
+/// A folder with a store in it.
+pub(crate) struct Place {
+    _parent: TempDir,
+    pub(crate) folder: PathBuf,
+}
+
+impl Place {
+    /// Not there yet.
+    pub(crate) fn new() -> Self {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("data");
+        Self { _parent: parent, folder }
+    }
+
+    /// With batches 1 to `batches`, the last of them only in the write-ahead log, as a killed daemon leaves it.
+    pub(crate) fn killed_after(batches: u64) -> Self {
+        let place = Self::new();
+        let mut store = place.open();
+        (1..=batches).for_each(|number| store.apply(&batch(number)).unwrap());
+        // Copies of the files while they are in use are what a crash leaves.
+        let copy = Self::new();
+        copy_folder(&place.folder, &copy.folder);
+        copy
+    }
+
+    pub(crate) fn try_open(&self) -> Result<SqliteStore, OpenError> {
+        SqliteStore::open(&self.folder, now()).map(|(store, _)| store)
+    }
+
+    pub(crate) fn open(&self) -> SqliteStore {
+        self.try_open().unwrap()
+    }
+
+    pub(crate) fn load(&self) -> StoredState {
+        self.open().load().unwrap()
+    }
+
+    /// Why it can't be opened, for people.
+    pub(crate) fn refusal(&self) -> String {
+        chain(&self.try_open().unwrap_err())
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        names(&self.folder)
+    }
+
+    pub(crate) fn verify(&self) -> Report {
+        verify(&audit_log_path(&self.folder), &audit_format(), None).unwrap()
+    }
+
+    /// The events of the audit log; the ledger's own records are left out.
+    pub(crate) fn events(&self) -> Vec<AuditEvent> {
+        let text = fs::read_to_string(audit_log_path(&self.folder)).unwrap_or_default();
+        let records = text.lines().map(|line| serde_json::from_str::<Map<String, Value>>(line).unwrap());
+        records
+            .filter(|record| record.contains_key("event"))
+            .map(|record| event_of(record).unwrap())
+            .collect()
+    }
+}
+
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(to).unwrap();
+    for name in names(from) {
+        fs::copy(from.join(&name), to.join(&name)).unwrap();
+    }
+}
+
+/// An error with all its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// The helper that keeps a store in a process of its own.
+pub(crate) fn fake_daemon() -> PathBuf {
+    std::env::var_os("NEXTEST_BIN_EXE_fake-daemon")
+        .or_else(|| std::env::var_os("NEXTEST_BIN_EXE_fake_daemon"))
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fake-daemon")), PathBuf::from)
+}
+
+pub(crate) fn daemon_on(folder: &Path, batches: &str) -> Command {
+    let mut command = Command::new(fake_daemon());
+    command.arg(folder).arg(batches);
+    command
+}
+
+/// A sequence of numbers without a pattern, the same in every run (xorshift64).
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
