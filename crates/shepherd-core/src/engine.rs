@@ -43,7 +43,7 @@ mod run;
 
 pub use explain::{Interval, Outcome, RuleOutcome};
 pub use gifts::{GiftError, NewGrant};
-pub use launch::{LaunchDecision, LaunchRequest};
+pub use launch::{LaunchDecision, LaunchRequest, NotAwaited};
 pub use recover::SessionFate;
 pub use requests::NewRequest;
 pub use run::{CoreEvent, ExitInfo, StopDecision, StopRequest};

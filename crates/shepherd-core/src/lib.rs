@@ -24,7 +24,7 @@ mod engine;
 pub use capability::HostCapabilities;
 pub use engine::{
     CoreEngine, CoreEvent, ExitInfo, GiftError, Interval, LaunchDecision, LaunchRequest, NewGrant,
-    NewRequest, Outcome, Place, RuleOutcome, SessionFate, StopDecision, StopRequest,
+    NewRequest, NotAwaited, Outcome, Place, RuleOutcome, SessionFate, StopDecision, StopRequest,
 };
 pub use grant::{Gift, Grant, GrantScope, RequestState, TimeRequest};
 pub use session::{Ends, ScheduledWarning, SessionPlan, SessionRecord, Stage};

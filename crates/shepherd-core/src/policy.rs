@@ -49,6 +49,8 @@ pub struct Rules {
     pub suspended_time: SuspendedTime,
     /// What a new policy does to a session that runs.
     pub on_reload: OnReload,
+    /// What the end of the daemon does to a session that runs.
+    pub on_shutdown: OnShutdown,
     /// Media libraries: what their entries show.
     pub libraries: BTreeMap<String, Library>,
     /// How long a program may take to start.
@@ -73,6 +75,7 @@ impl Default for Rules {
             ceilings: Ceilings::default(),
             suspended_time: SuspendedTime::Free,
             on_reload: OnReload::KeepPlan,
+            on_shutdown: OnShutdown::LeaveSessions,
             libraries: BTreeMap::new(),
             launch_timeout: Duration::from_secs(30),
             stop_grace: Duration::from_secs(10),
@@ -247,6 +250,15 @@ pub enum OnReload {
     KeepPlan,
     /// Its end is worked out anew, and never comes later than planned.
     Replan,
+}
+
+/// What the end of the daemon does to a session that runs (S9.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnShutdown {
+    /// Nothing: the next daemon takes it back, with its original end.
+    LeaveSessions,
+    /// It is ended first.
+    EndSessions,
 }
 
 /// What the media entries of a library show.

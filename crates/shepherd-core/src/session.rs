@@ -119,6 +119,13 @@ pub struct SessionRecord {
     pub cooldown: Duration,
 }
 
+impl SessionRecord {
+    /// Whether the program of this session is still to be started.
+    pub(crate) fn awaits(&self, session_id: &SessionId) -> bool {
+        self.session_id == *session_id && self.host_session_handle.is_none()
+    }
+}
+
 /// Where a session is (S3.6). `Ended` is not here: an ended session is no longer remembered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -30,7 +30,8 @@ impl CoreEngine {
         let zone = self.zone().clone();
         let to_day = self.moment(now).day;
         let Some(session) = &mut self.snapshot.session else { return };
-        if session.stage == Stage::Launching {
+        // What has not been started costs nothing, whatever else happens to it.
+        if session.host_session_handle.is_none() {
             return;
         }
         let elapsed = match counting {

@@ -24,6 +24,11 @@ pub struct LaunchRequest {
     pub actor: String,
 }
 
+/// A program that nobody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("nobody waits for this program any more; it has to be ended")]
+pub struct NotAwaited;
+
 /// The answer.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
@@ -120,23 +125,30 @@ impl CoreEngine {
         Ends { run, window }
     }
 
-    /// The program runs (S3.5). The time of the launch itself is free.
+    /// The program runs (S3.5). The time of the launch itself is free. If somebody has stopped the session
+    /// meanwhile, the answer is that it must be ended.
+    ///
+    /// # Errors
+    /// When nobody waits for this program any more: its launch has timed out. Whoever started it must end it.
     pub fn start_session(
         &mut self,
         session_id: &SessionId,
         host_session_handle: String,
         now: Now,
-    ) -> Vec<CoreEvent> {
+    ) -> Result<Vec<CoreEvent>, NotAwaited> {
         self.observe(now);
         let day = self.moment(now).day;
-        let Some(session) = self.snapshot.session.as_mut() else { return Vec::new() };
-        if session.session_id != *session_id || session.stage != Stage::Launching {
-            return Vec::new();
-        }
-        session.stage = Stage::Running;
+        let session =
+            self.snapshot.session.as_mut().filter(|session| session.awaits(session_id)).ok_or(NotAwaited)?;
         session.host_session_handle = Some(host_session_handle);
         session.charged_to = now.mono;
         session.charged_day = day;
+        if session.stage != Stage::Launching {
+            let session_id = session.session_id.clone();
+            self.save();
+            return Ok(vec![CoreEvent::ExpireDue { session_id }]);
+        }
+        session.stage = Stage::Running;
         let event = CoreEvent::SessionStarted {
             session_id: session.session_id.clone(),
             entry_id: session.entry_id.clone(),
@@ -145,15 +157,14 @@ impl CoreEngine {
         let session_id = session.session_id.clone();
         self.audit(now, POLICY, AuditKind::SessionStarted { session_id });
         self.save();
-        vec![event]
+        Ok(vec![event])
     }
 
     /// The program did not start. That costs no quota and no cooldown (S3.5b).
     pub fn launch_failed(&mut self, session_id: &SessionId, detail: String, now: Now) -> Vec<CoreEvent> {
         self.observe(now);
-        let launching =
-            |session: &&SessionRecord| session.session_id == *session_id && session.stage == Stage::Launching;
-        if self.snapshot.session.as_ref().filter(launching).is_none() {
+        // Also one that was stopped while it was being launched.
+        if !self.snapshot.session.as_ref().is_some_and(|session| session.awaits(session_id)) {
             return Vec::new();
         }
         self.end(EndReason::LaunchFailed { detail }, now)

@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
-use shepherd_api::{AuditKind, EndReason};
+use shepherd_api::{AuditKind, EndReason, StopRequester};
 use shepherd_util::Now;
 
 use super::charge::CHECKPOINT;
 use super::run::CoreEvent;
 use super::{CoreEngine, POLICY};
+use crate::policy::OnShutdown;
 use crate::session::Stage;
 
 /// What the host found of the session that the store remembers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionFate {
     /// Its program still runs and was taken back.
-    Alive,
+    Alive {
+        /// What the host needs to find it again, if that was not written down before the crash.
+        handle: Option<String>,
+    },
     /// Its program is gone.
     Gone,
 }
@@ -25,7 +29,8 @@ impl CoreEngine {
     pub fn recover(&mut self, fate: SessionFate, now: Now) -> Vec<CoreEvent> {
         let same_boot = self.snapshot.session.as_ref().is_some_and(|session| session.boot == self.place.boot);
         self.observe(now);
-        let told = self.snapshot.session.as_ref().map(|session| format!("{} {fate:?}", session.session_id));
+        let word = if fate == SessionFate::Gone { "gone" } else { "alive" };
+        let told = self.snapshot.session.as_ref().map(|session| format!("{} {word}", session.session_id));
         self.audit(now, POLICY, AuditKind::DaemonStarted { recovered: told });
         let Some(session) = &mut self.snapshot.session else {
             self.save();
@@ -34,13 +39,14 @@ impl CoreEngine {
         match (fate, same_boot, &session.stage) {
             // It may have been started in the very moment of the crash: then it runs, and its time counts from the
             // beginning.
-            (SessionFate::Alive, true, Stage::Launching) => {
+            (SessionFate::Alive { handle }, true, Stage::Launching) => {
                 session.stage = Stage::Running;
+                session.host_session_handle = Some(handle.unwrap_or_default());
                 session.charged_to = session.started;
                 self.tick(now)
             }
-            (SessionFate::Alive, true, Stage::Running) => self.tick(now),
-            (SessionFate::Alive, true, Stage::Expiring(_)) => {
+            (SessionFate::Alive { .. }, true, Stage::Running) => self.tick(now),
+            (SessionFate::Alive { .. }, true, Stage::Expiring(_)) => {
                 let session_id = session.session_id.clone();
                 self.charge(now);
                 self.save();
@@ -70,12 +76,23 @@ impl CoreEngine {
         self.end(EndReason::Lost, now)
     }
 
-    /// The daemon goes down in order: what was used is there, the session is left to be taken back (S9.2b, S9.3).
-    pub fn shut_down(&mut self, now: Now) {
+    /// The daemon goes down in order: what was used is there (S9.2b). By policy the session is left to be taken back,
+    /// or has to be ended first (S9.3).
+    pub fn shut_down(&mut self, now: Now) -> Vec<CoreEvent> {
         self.observe(now);
         self.charge(now);
+        let mut events = Vec::new();
+        if self.policy.rules().on_shutdown == OnShutdown::EndSessions
+            && let Some(session) = &mut self.snapshot.session
+        {
+            if !matches!(session.stage, Stage::Expiring(_)) {
+                session.stage = Stage::Expiring(EndReason::Stopped { by: StopRequester::Policy });
+            }
+            events.push(CoreEvent::ExpireDue { session_id: session.session_id.clone() });
+        }
         self.audit(now, POLICY, AuditKind::DaemonStopped);
         self.save();
+        events
     }
 }
 

@@ -144,7 +144,7 @@ impl World {
     pub(crate) fn launch(&mut self, id: &str) -> SessionPlan {
         match self.ask(id) {
             LaunchDecision::Approved(plan) => {
-                self.engine.start_session(&plan.session_id, "handle".to_owned(), self.now());
+                self.engine.start_session(&plan.session_id, "handle".to_owned(), self.now()).unwrap();
                 self.sync();
                 *plan
             }

@@ -179,7 +179,7 @@ impl Life {
                     return;
                 }
                 let now = self.world.now();
-                let events = self.world.engine.start_session(&plan.session_id, "h".to_owned(), now);
+                let events = self.world.engine.start_session(&plan.session_id, "h".to_owned(), now).unwrap();
                 self.world.sync();
                 self.hear(&events);
                 self.planned = self.world.remaining();
@@ -251,7 +251,7 @@ impl Life {
                 self.unwatched += downtime;
             }
         }
-        let fate = if dies { SessionFate::Gone } else { SessionFate::Alive };
+        let fate = if dies { SessionFate::Gone } else { SessionFate::Alive { handle: None } };
         let now = self.world.now();
         let events = self.world.engine.recover(fate, now);
         self.world.sync();

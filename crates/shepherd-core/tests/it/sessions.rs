@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use shepherd_api::{EndReason, StopMode, StopRequester};
 use shepherd_core::policy::{
-    Availability, BreakRule, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, SuspendedTime, Unlock,
-    WarningPolicy, Weekdays,
+    Availability, BreakRule, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown, SuspendedTime,
+    Unlock, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEvent, ExitInfo, Gift, GrantScope, LaunchDecision, NewGrant, SessionFate, StopDecision, StopRequest,
@@ -307,14 +307,14 @@ fn a_killed_daemon_goes_on_from_the_original_start() {
     assert_eq!(warnings(&before), [300]);
     world.crash();
     world.clock.advance(minutes(2));
-    let after = world.engine.recover(SessionFate::Alive, world.now());
+    let after = world.engine.recover(SessionFate::Alive { handle: None }, world.now());
     world.sync();
     assert_eq!(warnings(&after), Vec::<u64>::new());
     assert_eq!(world.remaining(), Some(minutes(2)));
     assert_eq!(world.used("game"), minutes(28));
     world.crash();
     world.clock.advance(minutes(10));
-    let late = world.engine.recover(SessionFate::Alive, world.now());
+    let late = world.engine.recover(SessionFate::Alive { handle: None }, world.now());
     assert!(
         late.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })),
         "a passed deadline is enforced at once"
@@ -442,4 +442,47 @@ fn a_revoked_grant_is_taken_back_also_from_a_running_session() {
     assert_eq!(world.remaining(), Some(minutes(35)));
     world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
     assert_eq!(world.remaining(), Some(minutes(5)));
+}
+
+#[test]
+fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
+    // S3.6: no stop is lost between the approval and the start.
+    let request =
+        StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let _ = world.engine.stop_current(&request, world.now());
+    world.clock.advance(Duration::from_secs(2));
+    let events = world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
+    assert!(matches!(&events[..], [CoreEvent::ExpireDue { .. }]), "started after all: it must be ended");
+    world.exit();
+    assert_eq!(world.used("game"), Duration::ZERO);
+
+    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let _ = world.engine.stop_current(&request, world.now());
+    let events = world.engine.launch_failed(&plan.session_id, "no".to_owned(), world.now());
+    assert!(matches!(&events[0], CoreEvent::SessionEnded { .. }));
+    assert!(world.view("game").enabled);
+}
+
+#[test]
+fn a_program_that_comes_up_after_its_time_out_is_not_awaited() {
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    world.run_for(minutes(1));
+    assert!(world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).is_err());
+}
+
+#[test]
+fn a_daemon_that_goes_down_gives_nothing_back() {
+    // S9.2b, S9.3.
+    for (on_shutdown, ended) in [(OnShutdown::LeaveSessions, 0), (OnShutdown::EndSessions, 1)] {
+        let policy = policy_with(vec![game()], |rules| rules.on_shutdown = on_shutdown);
+        let mut world = World::new(policy, MONDAY_NOON);
+        world.launch("game");
+        world.clock.advance(Duration::from_millis(12_345));
+        assert_eq!(world.engine.shut_down(world.now()).len(), ended);
+        world.sync();
+        assert_eq!(world.used("game"), Duration::from_millis(12_345));
+    }
 }
