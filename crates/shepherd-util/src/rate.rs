@@ -13,21 +13,30 @@ pub struct RateLimit {
     period_us: u64,
 }
 
+const MAX_REFILL_US: u64 = u64::MAX / 4;
+
 /// What who comes too soon is told: come back after this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {} ms", _0.as_micros().div_ceil(1000))]
 pub struct Wait(pub Duration);
 
 impl RateLimit {
-    /// A bucket of `burst` tokens, to which one is added every `period`. A period below a microsecond is one.
+    /// A bucket of `burst` tokens, to which one is added every `period`. A period below a microsecond is one; one
+    /// with which an empty bucket would take more than [`MAX_REFILL`](Self::MAX_REFILL) to fill is shortened to that.
     #[must_use]
     pub fn new(burst: NonZeroU32, period: Duration) -> Self {
-        let period_us = u64::try_from(period.as_micros()).unwrap_or(u64::MAX).max(1);
+        let longest_us = MAX_REFILL_US / u64::from(burst.get());
+        let period_us = u64::try_from(period.as_micros()).unwrap_or(u64::MAX).clamp(1, longest_us);
         Self { burst, period_us }
     }
 
+    /// Longest time that an empty bucket takes to be full: some 146,000 years. It keeps sums of moments within
+    /// their type; a bucket whose refill did not fit would never be empty.
+    pub const MAX_REFILL: Duration = Duration::from_micros(MAX_REFILL_US);
+
     /// How long an empty bucket takes to be full.
     fn refill_us(self) -> u64 {
+        // At most MAX_REFILL_US, as `new` sees to.
         self.period_us.saturating_mul(u64::from(self.burst.get()))
     }
 }
@@ -60,7 +69,10 @@ impl TokenBucket {
 /// The moment at which a bucket is full after one more token is taken.
 fn taken(limit: RateLimit, full_at_us: u64, now: MonotonicInstant) -> Result<u64, Wait> {
     let now_us = crate::clock::micros(now.total());
-    let full_after = full_at_us.max(now_us).saturating_add(limit.period_us);
+    // A clock at the end of time grants nothing.
+    let Some(full_after) = full_at_us.max(now_us).checked_add(limit.period_us) else {
+        return Err(Wait(Duration::from_micros(limit.period_us)));
+    };
     // An empty bucket is full after one whole refill; one that needed longer had no token to give.
     let needed = full_after.saturating_sub(now_us);
     match needed.saturating_sub(limit.refill_us()) {

@@ -40,12 +40,30 @@ fn it_fills_while_the_machine_sleeps() {
 #[test]
 fn extremes_do_not_overflow() {
     let mut never = TokenBucket::full(limit(u32::MAX, Duration::MAX));
-    assert_eq!(never.take(at(u64::MAX)), Ok(()));
+    assert_eq!(never.take(at(0)), Ok(()));
+    assert!(never.take(at(u64::MAX)).is_err());
     let mut always = TokenBucket::full(limit(1, Duration::ZERO));
     assert_eq!(always.take(at(0)), Ok(()));
     assert_eq!(always.take(at(0)), Err(Wait(Duration::from_micros(1))));
     let mut end = TokenBucket::full(limit(2, SECOND));
-    let _ = (end.take(at(u64::MAX)), end.take(at(u64::MAX)), end.take(at(u64::MAX)));
+    assert!(end.take(at(u64::MAX)).is_err());
+}
+
+#[test]
+fn a_limit_beyond_all_time_is_still_a_limit() {
+    for (burst, period) in [(1, Duration::MAX), (2, Duration::MAX), (3, Duration::from_micros(u64::MAX / 2))]
+    {
+        let limit = limit(burst, period);
+        let mut bucket = TokenBucket::full(limit);
+        let mut limiter = KeyedLimiter::new(limit, 5);
+        for now in [at(0), at(1_000_000), at(u64::MAX / 8)] {
+            let granted = (0..10).filter(|_| bucket.take(now).is_ok()).count();
+            assert!(granted <= burst as usize, "{granted} of {burst}");
+            assert!((0..10).filter(|_| limiter.take(&"a", now).is_ok()).count() <= burst as usize);
+        }
+        assert!(bucket.take(at(u64::MAX / 8)).is_err());
+    }
+    assert_eq!(limit(7, Duration::MAX), limit(7, RateLimit::MAX_REFILL / 7));
 }
 
 #[test]
