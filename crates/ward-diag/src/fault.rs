@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use crate::places::Places;
 use crate::printable::readable;
 use crate::{Span, Spanned, closest};
 
@@ -164,7 +165,7 @@ struct Kept {
     // Keyed by place, then by order of discovery: sorted at all times, and the last one is the one to drop.
     by_place: BTreeMap<(usize, usize), Fault>,
     found: usize,
-    hidden: Vec<Span>,
+    hidden: Places,
 }
 
 impl Faults {
@@ -193,7 +194,16 @@ impl Faults {
 
     /// Never shows the text of this place in a snippet.
     pub fn hide(&self, span: Span) {
-        self.kept.borrow_mut().hidden.push(span);
+        self.kept.borrow_mut().hidden.insert(span);
+    }
+
+    pub(crate) fn hides(&self, span: Span) -> bool {
+        self.kept.borrow().hidden.overlaps(span)
+    }
+
+    /// A name for a message, or `***` where it must not be shown.
+    fn named(&self, name: &str, span: Span) -> String {
+        if self.hides(span) { "***".to_owned() } else { readable(name) }
     }
 
     /// Records a fault for each name that was there before, pointing at the first of its kind.
@@ -212,7 +222,7 @@ impl Faults {
                     Fault::new(
                         code::DUPLICATE,
                         name.span,
-                        format!("{what} `{}` is used twice", readable(&name.value.to_string())),
+                        format!("{what} `{}` is used twice", self.named(&name.value.to_string(), name.span)),
                     )
                     .related(*before, "first used here")
                     .help(format!("give each its own {what}")),
@@ -238,13 +248,13 @@ impl Faults {
             Fault::new(
                 code::UNKNOWN_NAME,
                 name.span,
-                format!("there is no {what} `{}`", readable(name.value)),
+                format!("there is no {what} `{}`", self.named(name.value, name.span)),
             )
             .help(help),
         );
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Fault>, usize, Vec<Span>) {
+    pub(crate) fn into_parts(self) -> (Vec<Fault>, usize, Places) {
         let kept = self.kept.into_inner();
         let more = kept.found - kept.by_place.len();
         (kept.by_place.into_values().collect(), more, kept.hidden)

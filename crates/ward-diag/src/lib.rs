@@ -61,12 +61,14 @@
 //! policy.toml:11:11: `max_run` must be a whole number, but this is text
 //!    11 | max_run = "long"
 //!       |           ^^^^^^
+//! help: write it like `max_run = 10`
 //! "#);
 //! ```
 //!
 //! What this crate never does: read a file, print, decide about colours, or know what any key means.
 //! A value that must not be shown is hidden by the name of its key: [`Source::hide_values_of`].
 
+mod places;
 mod printable;
 mod source;
 mod span;

@@ -1,23 +1,22 @@
 //! One reading of one document: the source, its faults so far, and how complete the tree is.
 
-use toml::de::DeTable;
+use toml::de::{DeTable, Error};
 
+use crate::secret::{self, Curtain};
 use crate::source::Refusal;
-use crate::{Fault, Faults, MAX_SOURCE_BYTES, Report, Source, Span, Table, code, secret, syntax};
+use crate::{Fault, Faults, MAX_SOURCE_BYTES, Report, Source, Span, Table, code, syntax};
 
 /// What every table and value of a document shares.
 #[derive(Debug)]
 pub(crate) struct Reading<'a> {
     pub(crate) source: &'a Source,
     pub(crate) faults: &'a Faults,
-    pub(crate) hidden: &'a [Span],
     pub(crate) incomplete: bool,
 }
 
 impl Reading<'_> {
     pub(crate) fn is_hidden(&self, span: Span) -> bool {
-        let next = self.hidden.partition_point(|hidden| hidden.end <= span.start);
-        self.hidden.get(next).is_some_and(|hidden| hidden.overlaps(span))
+        self.faults.hides(span)
     }
 
     pub(crate) fn hides_anything(&self) -> bool {
@@ -32,25 +31,31 @@ impl Reading<'_> {
 /// All faults that were found, in source order.
 pub fn read<T>(source: Source, with: impl FnOnce(&mut Table<'_>) -> Option<T>) -> Result<T, Report> {
     let faults = Faults::default();
-    let hidden = secret::hidden_spans(&source);
     let value = match source.refusal() {
         Some(refusal) => {
-            faults.push(refused(refusal));
+            let fault = refused(refusal);
+            let curtain = Curtain::new(&source);
+            faults.hide(curtain.behind());
+            faults.hide(curtain.beside_key(fault.span().start));
+            faults.push(fault);
             None
         }
-        None => read_tree(&source, &faults, &hidden, with),
+        None => read_tree(&source, &faults, with),
     };
     match value {
         Some(value) if faults.is_empty() => Ok(value),
         _ => {
             if faults.is_empty() {
-                faults.push(Fault::new(
-                    code::UNREADABLE,
-                    Span::FILE,
-                    "this file could not be read, and no reason was given",
-                ));
+                faults.push(
+                    Fault::new(
+                        code::UNREADABLE,
+                        Span::FILE,
+                        "this file could not be read, and no reason was given",
+                    )
+                    .help("this is a mistake of the program: report it, with the file"),
+                );
             }
-            Err(Report::new(source, faults, hidden))
+            Err(Report::new(source, faults))
         }
     }
 }
@@ -58,21 +63,32 @@ pub fn read<T>(source: Source, with: impl FnOnce(&mut Table<'_>) -> Option<T>) -
 fn read_tree<T>(
     source: &Source,
     faults: &Faults,
-    hidden: &[Span],
     with: impl FnOnce(&mut Table<'_>) -> Option<T>,
 ) -> Option<T> {
     let (whole, errors) = DeTable::parse_recoverable(source.text());
     let incomplete = !errors.is_empty();
-    let mended = if incomplete { syntax::mended(source, faults) } else { String::new() };
-    let tree = if incomplete { DeTable::parse_recoverable(&mended).0 } else { whole };
-    let understood = secret::hidden_in_tree(source, tree.get_ref());
-    understood.iter().for_each(|span| faults.hide(*span));
-    let hidden = secret::merged([hidden, &understood].concat());
-    let reading = Reading { source, faults, hidden: &hidden, incomplete };
+    let readable = if incomplete { readable_part(source, errors, faults) } else { String::new() };
+    let tree = if incomplete { DeTable::parse_recoverable(&readable).0 } else { whole };
+    secret::hidden_in_tree(source, tree.get_ref()).into_iter().for_each(|span| faults.hide(span));
+    let reading = Reading { source, faults, incomplete };
     let mut root = Table::root(tree.get_ref(), &reading);
     let value = with(&mut root);
     root.finish();
     value
+}
+
+/// What can be read of a text that doesn't parse; its faults are put on record.
+fn readable_part(source: &Source, errors: Vec<Error>, faults: &Faults) -> String {
+    let curtain = Curtain::new(source);
+    faults.hide(curtain.behind());
+    let mended = syntax::mended(source, errors, &curtain, faults);
+    let above = curtain.end_of_lines_above();
+    if above >= mended.len() {
+        return mended;
+    }
+    // What begins above the curtain and ends behind it is not what it was.
+    let above = mended.get(..above).unwrap_or_default();
+    if DeTable::parse_recoverable(above).1.is_empty() { above.to_owned() } else { String::new() }
 }
 
 fn refused(refusal: &Refusal) -> Fault {

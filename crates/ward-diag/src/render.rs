@@ -3,7 +3,8 @@
 use annotate_snippets::renderer::{DEFAULT_EMPHASIS_STYLE, DEFAULT_HELP_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::printable::printable;
+use crate::places::Places;
+use crate::printable::{printable, visible};
 use crate::{Fault, Position, Source, Span};
 
 /// Whether a report has colours.
@@ -29,7 +30,7 @@ pub(crate) fn render(
     source: &Source,
     faults: &[Fault],
     more: usize,
-    hidden: &[Span],
+    hidden: &Places,
     style: Style,
 ) -> String {
     let page = Page { source, hidden, style };
@@ -44,7 +45,7 @@ pub(crate) fn render(
 
 struct Page<'r> {
     source: &'r Source,
-    hidden: &'r [Span],
+    hidden: &'r Places,
     style: Style,
 }
 
@@ -165,41 +166,46 @@ fn rendered(line: &Line, renderer: &Renderer, width: usize) -> String {
     report.lines().skip(1).map(|row| format!("{INDENT}{pad}{}\n", row.trim_end())).collect()
 }
 
-/// Part of a text with masks in it, and where the places of the original went.
+/// Part of a text with masks and escapes in it, and where the places of the original went.
 struct Masked {
     text: String,
-    start: usize,
-    masks: Vec<Span>,
+    /// Where each piece of the original begins, and where what stands for it does.
+    pieces: Vec<(usize, usize)>,
 }
 
 impl Masked {
-    fn new(source: &Source, cut: Span, hidden: &[Span]) -> Self {
-        let masks: Vec<Span> = hidden
-            .iter()
-            .map(|span| source.clamp(Span { start: span.start.max(cut.start), end: span.end.min(cut.end) }))
-            .filter(|span| span.start < span.end && cut.start <= span.start && span.end <= cut.end)
-            .collect();
-        let mut text = String::new();
+    fn new(source: &Source, cut: Span, hidden: &Places) -> Self {
+        let mut masked = Self { text: String::new(), pieces: Vec::new() };
         let mut from = cut.start;
-        for mask in &masks {
-            text.push_str(source.slice(Span { start: from, end: mask.start }));
-            text.push_str(MASK);
-            from = mask.end;
-        }
-        text.push_str(source.slice(Span { start: from, end: cut.end }));
-        Self { text, start: cut.start, masks }
-    }
-
-    /// An offset of the source as an offset of the masked text; inside a mask it is the mask's start or end.
-    fn place(&self, offset: usize) -> usize {
-        let mut shown = offset - self.start;
-        for mask in self.masks.iter().rev() {
-            if offset >= mask.end {
-                shown = shown - (mask.end - mask.start) + MASK.len();
-            } else if offset > mask.start {
-                shown = shown - (offset - mask.start) + MASK.len();
+        for span in hidden.within(cut) {
+            let mask = source.clamp(Span { start: span.start.max(from), end: span.end.min(cut.end) });
+            if mask.start < mask.end {
+                masked.show(source, Span { start: from, end: mask.start });
+                masked.pieces.push((mask.start, masked.text.len()));
+                masked.text.push_str(MASK);
+                from = mask.end;
             }
         }
-        shown
+        masked.show(source, Span { start: from, end: cut.end });
+        masked.pieces.push((cut.end, masked.text.len()));
+        masked
+    }
+
+    fn show(&mut self, source: &Source, span: Span) {
+        for (at, character) in source.slice(span).char_indices() {
+            self.pieces.push((span.start + at, self.text.len()));
+            // The renderer has its own pictures for these, and knows how wide a tab is.
+            if character.is_ascii_control() {
+                self.text.push(character);
+            } else {
+                self.text.extend(visible(character));
+            }
+        }
+    }
+
+    /// An offset of the source as an offset of the masked text; inside a piece it is the piece's end.
+    fn place(&self, offset: usize) -> usize {
+        let piece = self.pieces.partition_point(|(start, _)| *start < offset);
+        self.pieces.get(piece).map_or(self.text.len(), |(_, shown)| *shown)
     }
 }

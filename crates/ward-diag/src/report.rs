@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+use crate::places::Places;
 use crate::render::{self, Style};
-use crate::secret::merged;
-use crate::{Fault, Faults, Position, Source, Span};
+use crate::{Fault, Faults, Position, Source};
 
 /// Why a document was refused: every fault, in source order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,20 +15,18 @@ pub struct Report {
     source: Box<Source>,
     faults: Vec<Fault>,
     more: usize,
-    hidden: Vec<Span>,
+    hidden: Places,
 }
 
 impl Report {
-    pub(crate) fn new(source: Source, faults: Faults, mut hidden: Vec<Span>) -> Self {
-        let (mut faults, more, also_hidden) = faults.into_parts();
+    pub(crate) fn new(source: Source, faults: Faults) -> Self {
+        let (mut faults, more, hidden) = faults.into_parts();
         for fault in &mut faults {
             fault.span = source.clamp(fault.span);
             for related in &mut fault.related {
                 related.span = source.clamp(related.span);
             }
         }
-        hidden.extend(also_hidden.into_iter().map(|span| source.clamp(span)));
-        let hidden = merged(hidden);
         Self { source: Box::new(source), faults, more, hidden }
     }
 

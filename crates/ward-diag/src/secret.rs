@@ -1,40 +1,30 @@
 //! Which parts of a text must never be shown.
 //!
-//! The text is searched, because a secret must stay hidden in a file that doesn't parse; where in doubt too much
-//! is hidden. The parsed tree is searched as well, because a key can be written with escapes or be a table.
+//! In a file that parses, the tree says what belongs to a hidden key. In a file that doesn't, nobody can say where
+//! a value ends or which table a line is in. So no value is looked for there: see [`Curtain`].
 
 use toml::de::{DeTable, DeValue};
 
+use crate::places::Places;
 use crate::{Source, Span};
 
-/// The values of the source's hidden keys, in order and apart from each other.
-pub(crate) fn hidden_spans(source: &Source) -> Vec<Span> {
-    let text = source.text();
-    let mut spans = Vec::new();
-    for key in source.hidden_keys().iter().filter(|key| !key.is_empty()) {
-        let mut covered = 0;
-        for (at, _) in text.match_indices(key.as_str()) {
-            let after = at + key.len();
-            // Inside a hidden value no other begins; looking would cost the square of a text made of such keys.
-            if at >= covered
-                && is_whole_word(text, at, after)
-                && let Some(span) = value_after(text, after)
-            {
-                covered = span.end;
-                spans.push(span);
-            }
-        }
+/// What of a file that parses stays hidden: the values of hidden keys, texts that speak of them, and all comments,
+/// in which an old secret or one that is switched off may stand.
+pub(crate) fn hidden_in_tree(source: &Source, root: &DeTable<'_>) -> Vec<Span> {
+    if source.hidden_keys().is_empty() {
+        return Vec::new();
     }
-    merged(spans)
+    let mut found = Found { keys: source.hidden_keys(), hidden: Vec::new(), words: Places::default() };
+    found.table(root, Under::Shown);
+    found.hidden.extend(comments(source, &found.words));
+    found.hidden
 }
 
-/// The values of the source's hidden keys as the parser understood them.
-pub(crate) fn hidden_in_tree(source: &Source, root: &DeTable<'_>) -> Vec<Span> {
-    let mut spans = Vec::new();
-    if !source.hidden_keys().is_empty() {
-        search(root, source.hidden_keys(), Under::Shown, &mut spans);
-    }
-    spans
+/// All that a value holds, also where it is a table that is spread over dotted keys.
+pub(crate) fn hidden_in_value(value: &toml::Spanned<DeValue<'_>>) -> Vec<Span> {
+    let mut found = Found { keys: &[], hidden: vec![value.span().into()], words: Places::default() };
+    found.value(value, Under::Hidden);
+    found.hidden
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,35 +33,127 @@ enum Under {
     Hidden,
 }
 
-fn search(table: &DeTable<'_>, keys: &[String], under: Under, spans: &mut Vec<Span>) {
-    for (key, value) in table {
-        let named = keys.iter().any(|hidden| hidden.as_str() == key.get_ref());
-        let under = if named { Under::Hidden } else { under };
-        search_value(value, keys, under, spans);
-    }
+struct Found<'k> {
+    keys: &'k [String],
+    hidden: Vec<Span>,
+    /// Keys and plain values: where a `#` is not the start of a comment.
+    words: Places,
 }
 
-fn search_value(value: &toml::Spanned<DeValue<'_>>, keys: &[String], under: Under, spans: &mut Vec<Span>) {
-    match value.get_ref() {
-        DeValue::Table(inner) => search(inner, keys, under, spans),
-        DeValue::Array(items) => items.iter().for_each(|item| search_value(item, keys, under, spans)),
-        _ if under == Under::Hidden => spans.push(value.span().into()),
-        _ => {}
-    }
-}
-
-/// The same places in order, those that overlap or touch as one.
-pub(crate) fn merged(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_unstable();
-    let mut result: Vec<Span> = Vec::new();
-    for span in spans {
-        match result.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => result.push(span),
+impl Found<'_> {
+    fn table(&mut self, table: &DeTable<'_>, under: Under) {
+        for (key, value) in table {
+            self.words.insert(key.span().into());
+            let named = self.keys.iter().any(|hidden| hidden.as_str() == key.get_ref());
+            let under = if named { Under::Hidden } else { under };
+            // The span of a table with a header is its header, which says no more than the key.
+            if under == Under::Hidden && value.span().start >= key.span().end {
+                self.hidden.push(value.span().into());
+            }
+            self.value(value, under);
         }
     }
-    result
+
+    fn value(&mut self, value: &toml::Spanned<DeValue<'_>>, under: Under) {
+        match value.get_ref() {
+            DeValue::Table(inner) => self.table(inner, under),
+            DeValue::Array(items) => items.iter().for_each(|item| self.value(item, under)),
+            _ => {
+                self.words.insert(value.span().into());
+                if under == Under::Hidden || self.mentions_a_key(value.get_ref()) {
+                    self.hidden.push(value.span().into());
+                }
+            }
+        }
+    }
+
+    /// A text can be a file with secrets in it, or what a missing quote made of one; keys may be escaped in it.
+    fn mentions_a_key(&self, value: &DeValue<'_>) -> bool {
+        value.as_str().is_some_and(|text| {
+            let escaped = text.contains('\n') && text.contains('\\');
+            escaped || self.keys.iter().any(|key| mention(text, key).is_some())
+        })
+    }
 }
+
+fn comments(source: &Source, words: &Places) -> Vec<Span> {
+    let mut comments: Vec<Span> = Vec::new();
+    for (at, _) in source.text().match_indices('#') {
+        let in_word = words.overlaps(Span { start: at, end: at + 1 });
+        let in_comment = comments.last().is_some_and(|comment| at < comment.end);
+        if !in_word && !in_comment {
+            comments.push(Span { start: at, end: source.line_span(source.line_of(at)).end });
+        }
+    }
+    comments
+}
+
+/// Falls in a file with hidden keys that doesn't parse. Everything below the first mention of a hidden key is
+/// behind it, as a secret can only stand after its key: shown to nobody, and not read either, so that no message
+/// can repeat it. Above, a faulty line shows its key at most, as that may be a hidden one misspelt.
+pub(crate) struct Curtain<'s> {
+    source: &'s Source,
+    start: usize,
+}
+
+impl<'s> Curtain<'s> {
+    pub(crate) fn new(source: &'s Source) -> Self {
+        let text = source.text();
+        // Any key can be spelt with escapes.
+        let escape = text.find('\\');
+        let mentions = source.hidden_keys().iter().filter_map(|key| mention(text, key));
+        let start = match source.hidden_keys() {
+            [] => text.len(),
+            _ => mentions.chain(escape).min().unwrap_or(text.len()),
+        };
+        Self { source, start }
+    }
+
+    /// Where the lines end that are wholly above it.
+    pub(crate) fn end_of_lines_above(&self) -> usize {
+        let end = self.source.text().len();
+        if self.start == end { end } else { self.source.line_span(self.source.line_of(self.start)).start }
+    }
+
+    pub(crate) fn behind(&self) -> Span {
+        Span { start: self.start, end: self.source.text().len() }
+    }
+
+    /// What a faulty line must not show.
+    pub(crate) fn beside_key(&self, offset: usize) -> Span {
+        let line = self.source.line_span(self.source.line_of(offset));
+        if self.source.hidden_keys().is_empty() {
+            return Span { start: line.end, end: line.end };
+        }
+        let before = self.source.slice(Span { start: line.start, end: self.start.min(line.end) });
+        let mention_comes_first = self.start <= line.end && is_one_key(before);
+        let shown = if mention_comes_first { before.len() } else { statement_length(before) };
+        Span { start: line.start + shown, end: line.end }
+    }
+
+    /// Whether a message may repeat what stands there.
+    pub(crate) fn shows(&self, span: Span) -> bool {
+        span.end <= self.beside_key(span.start).start
+    }
+}
+
+/// Where the first mention of a key ends, with the `=` behind it.
+fn mention(text: &str, key: &str) -> Option<usize> {
+    if key.is_empty() {
+        return Some(0);
+    }
+    let (at, _) = text.match_indices(key).find(|(at, _)| is_whole_word(text, *at, at + key.len()))?;
+    let before = text.get(..at)?.chars().next_back();
+    let mut rest = text.get(at + key.len()..)?;
+    if let Some(quote) = before.filter(|before| matches!(before, '"' | '\'')) {
+        rest = rest.strip_prefix(quote).unwrap_or(rest);
+    }
+    rest = rest.trim_start_matches(BLANKS);
+    rest = rest.strip_prefix('=').unwrap_or(rest);
+    Some(text.len() - rest.trim_start_matches(BLANKS).len())
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
 
 fn is_whole_word(text: &str, start: usize, end: usize) -> bool {
     let before = text.get(..start).and_then(|head| head.chars().next_back());
@@ -83,80 +165,22 @@ fn is_bare(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }
 
-/// What follows a hidden key: its value if there is a `=`, otherwise the rest of the line.
-fn value_after(text: &str, key_end: usize) -> Option<Span> {
-    let rest = text.get(key_end..)?;
-    let line = rest.lines().next().unwrap_or_default();
-    let closes_header = line.trim_start_matches(['"', '\'', ' ', '\t']).starts_with(']');
-    if closes_header {
-        return None;
-    }
-    let value = match line.find('=') {
-        Some(equals) => {
-            let gap = line.get(equals + 1..)?;
-            equals + 1 + (gap.len() - gap.trim_start().len())
-        }
-        None => line.len() - line.trim_start().len(),
-    };
-    let length = value_length(rest.get(value..)?);
-    (length > 0).then_some(Span { start: key_end + value, end: key_end + value + length })
+/// Whether a line begins with this one key, or with a header in which it comes first.
+fn is_one_key(line: &str) -> bool {
+    let rest = line
+        .trim_start_matches([' ', '\t', '[', '"', '\''])
+        .trim_start_matches(|c: char| is_bare(c) || c == '.');
+    rest.trim_start_matches(['"', '\'', ' ', '\t', '=']).is_empty()
 }
 
-/// Length of the value at the start of a text; to the end of the text if it is never closed.
-fn value_length(text: &str) -> usize {
-    for fence in ["\"\"\"", "'''"] {
-        if let Some(body) = text.strip_prefix(fence) {
-            return body.find(fence).map_or(text.len(), |end| end + 2 * fence.len());
-        }
+/// Length of `key =` or `[name]` at the start of a line; of the blanks where there is neither.
+fn statement_length(line: &str) -> usize {
+    let blanks = line.len() - line.trim_start_matches(BLANKS).len();
+    let rest = line.trim_start_matches(BLANKS).trim_start_matches(|c: char| is_bare(c) || c == '.');
+    if let Some(value) = rest.trim_start_matches(BLANKS).strip_prefix('=') {
+        return line.len() - value.trim_start_matches(BLANKS).len();
     }
-    if text.starts_with(['[', '{']) {
-        return bracketed_length(text);
-    }
-    let line = text.lines().next().unwrap_or_default().trim_end();
-    quoted_length(line).unwrap_or(line.len())
-}
-
-/// Length of a text in quotes, if it ends on this line and nothing is stuck to it that may belong to the secret.
-fn quoted_length(line: &str) -> Option<usize> {
-    let quote = line.chars().next().filter(|first| matches!(first, '"' | '\''))?;
-    let body = line.get(1..)?;
-    let mut escaped = false;
-    let end = body.find(|character| {
-        let closes = character == quote && !escaped;
-        escaped = character == '\\' && quote == '"' && !escaped;
-        closes
-    })?;
-    let rest = line.get(end + 2..)?.trim_start();
-    (rest.is_empty() || rest.starts_with([',', '}', ']', '#'])).then_some(end + 2)
-}
-
-/// Length of the brackets at the start of a text, with all that is in them; of all the text if they never close.
-pub(crate) fn bracketed_length(text: &str) -> usize {
-    let mut depth = 0_usize;
-    let mut quote = None;
-    let mut escaped = false;
-    let mut comment = false;
-    for (at, character) in text.char_indices() {
-        if comment {
-            comment = character != '\n';
-            continue;
-        }
-        match (quote, character) {
-            (None, '#') => comment = true,
-            (Some('"'), '\\') if !escaped => {
-                escaped = true;
-                continue;
-            }
-            (Some(open), _) if character == open && !escaped => quote = None,
-            (None, '"' | '\'') => quote = Some(character),
-            (None, '[' | '{') => depth += 1,
-            (None, ']' | '}') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        escaped = false;
-        if depth == 0 {
-            return at + character.len_utf8();
-        }
-    }
-    text.len()
+    let is_header = line.trim_start_matches(BLANKS).starts_with('[');
+    let rest = line.trim_start_matches(|c: char| is_bare(c) || matches!(c, ' ' | '\t' | '.' | '[' | ']'));
+    if is_header { line.len() - rest.len() } else { blanks }
 }

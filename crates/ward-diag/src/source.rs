@@ -66,8 +66,10 @@ impl Source {
         }
     }
 
-    /// Names of keys whose values are never shown, wherever in the file they stand, also in a broken file.
-    /// As a misspelt name may hold a secret too, the values of unknown keys are then hidden as well.
+    /// Names of keys whose values are never shown, wherever in the file they stand. As a misspelt name may hold a
+    /// secret too, the values of unknown keys are then hidden as well, and so are all comments. Of a file that
+    /// doesn't parse, nothing is shown or read below the first mention of such a key; syntax faults there have
+    /// their place, fault and cure, but no text.
     /// A caller who makes sentences of its own from values uses [`Value::quoted`](crate::Value::quoted) for them.
     #[must_use]
     pub fn hide_values_of<'k>(mut self, keys: impl IntoIterator<Item = &'k str>) -> Self {

@@ -8,40 +8,90 @@ mod duplicate;
 mod explain;
 mod lines;
 
-use toml::de::DeTable;
+use toml::de::{DeTable, Error};
 
-use crate::{Fault, Faults, Source, Span, code};
+use crate::secret::Curtain;
+use crate::{Fault, Faults, MAX_SOURCE_BYTES, Source, Span, code};
 use explain::Broken;
+use lines::Lines;
 
 /// How many syntax faults are looked for. Each costs a pass over the text.
 pub const MAX_SYNTAX_FAULTS: usize = 20;
 
+/// How much text is parsed in all, so that the largest files get the fewest passes: mending one must not take
+/// longer than somebody waits.
+const MAX_PARSED_BYTES: usize = 4 * MAX_SOURCE_BYTES;
+
+/// How many bytes could be parsed in the time that one complaint takes the parser.
+const BYTES_PER_ERROR: usize = 32;
+
+/// What may still be parsed.
+struct Budget {
+    bytes: usize,
+}
+
+impl Budget {
+    /// Pays for a pass that is expected to end in about so many complaints.
+    fn spend(&mut self, text: &str, errors: usize) -> bool {
+        let cost = errors.saturating_mul(BYTES_PER_ERROR).saturating_add(text.len());
+        let left = self.bytes.checked_sub(cost);
+        self.bytes = left.unwrap_or(0);
+        left.is_some()
+    }
+}
+
 /// A text that parses: the source without what is broken, each part of which is put on record. Where that can't
-/// be had the result is empty.
-pub(crate) fn mended(source: &Source, faults: &Faults) -> String {
+/// be had the result is empty. It begins with what the parser found wrong with the source itself.
+pub(crate) fn mended(
+    source: &Source,
+    mut errors: Vec<Error>,
+    curtain: &Curtain<'_>,
+    faults: &Faults,
+) -> String {
+    let mut budget = Budget { bytes: MAX_PARSED_BYTES };
     let mut text = source.text().to_owned();
+    budget.spend(&text, errors.len());
     for found in 0.. {
-        let (_, errors) = DeTable::parse_recoverable(&text);
         let first = errors.iter().min_by_key(|error| error.span().map_or(0, |span| span.start));
         let Some(error) = first else { return text };
         let place = source.clamp(error.span().map_or(Span::FILE, Span::from));
-        if found == MAX_SYNTAX_FAULTS {
-            faults.push(Fault::new(code::SYNTAX, place, "there are more syntax errors from here on"));
+        if found == MAX_SYNTAX_FAULTS || !budget.spend(&text, errors.len()) {
+            let fault = Fault::new(code::SYNTAX, place, "there are more syntax errors from here on");
+            record(fault.help("mend those above first"), curtain, faults);
             break;
         }
-        let broken = explain::explain(source, &text, error.message(), place);
+        let lines = Lines { source, text: &text, curtain };
+        let broken = explain::explain(&lines, error.message(), place);
         let without = blanked(&text, broken.blank);
-        faults.push(with_first_definition(broken, source, &without));
+        record(
+            with_first_definition(broken, source, &without, || budget.spend(&without, errors.len())),
+            curtain,
+            faults,
+        );
         if without == text {
             break;
         }
         text = without;
+        errors = DeTable::parse_recoverable(&text).1;
     }
     String::new()
 }
 
-fn with_first_definition(broken: Broken, source: &Source, mended: &str) -> Fault {
-    if broken.fault.code() != code::DUPLICATE_KEY {
+fn record(fault: Fault, curtain: &Curtain<'_>, faults: &Faults) {
+    let related = fault.related_places().iter().map(|related| related.span);
+    for span in std::iter::once(fault.span()).chain(related) {
+        faults.hide(curtain.beside_key(span.start));
+    }
+    faults.push(fault);
+}
+
+fn with_first_definition(
+    broken: Broken,
+    source: &Source,
+    mended: &str,
+    affordable: impl FnOnce() -> bool,
+) -> Fault {
+    if broken.fault.code() != code::DUPLICATE_KEY || !affordable() {
         return broken.fault;
     }
     match duplicate::first_definition(source, mended, broken.fault.span()) {

@@ -1,11 +1,13 @@
 //! A table that remembers which keys were asked for, so that it can name those nobody knows.
 
+use std::collections::BTreeSet;
+
 use toml::de::{DeTable, DeValue};
 
 use crate::fault::listed;
 use crate::printable::readable;
 use crate::reading::Reading;
-use crate::{Fault, Faults, FromValue, Invalid, Span, Spanned, Value, closest, code};
+use crate::{Fault, Faults, FromValue, Invalid, Span, Spanned, Value, closest, code, secret};
 
 /// A table of the document. Read every key first, then [`finish`](Self::finish), and only then use `?` on what
 /// was read: so nothing in the table goes unreported.
@@ -168,20 +170,18 @@ impl<'a> Table<'a> {
     /// Reports the keys that nobody asked for, and the required ones that are not there. A misspelt key is
     /// reported once, not as unknown and missing.
     pub fn finish(mut self) {
-        let unknown: Vec<_> = self
-            .table
-            .iter()
-            .filter(|(key, _)| !self.known.iter().any(|known| known.as_str() == key.get_ref()))
-            .map(|(key, value)| (key.get_ref().to_string(), Span::from(key.span()), Span::from(value.span())))
-            .collect();
-        for (key, span, value) in unknown {
+        let known: BTreeSet<&str> = self.known.iter().map(String::as_str).collect();
+        let unknown: Vec<_> =
+            self.table.iter().filter(|(key, _)| !known.contains(key.get_ref().as_ref())).collect();
+        for (key, value) in unknown {
+            let (key, span) = (key.get_ref(), Span::from(key.span()));
             let absent =
                 self.known.iter().map(String::as_str).filter(|known| !self.table.contains_key(*known));
-            let meant = closest(&key, absent).map(str::to_owned);
-            self.unknown_key(&key, span, meant.as_deref());
+            let meant = closest(key, absent).map(str::to_owned);
+            self.unknown_key(key, span, meant.as_deref());
             self.missing.retain(|missing| meant.as_ref() != Some(&missing.key));
             if self.reading.hides_anything() {
-                self.reading.faults.hide(value);
+                secret::hidden_in_value(value).into_iter().for_each(|span| self.reading.faults.hide(span));
             }
         }
     }

@@ -84,11 +84,12 @@ impl<'a> Value<'a> {
     pub fn text(self) -> Option<&'a str> {
         match self.shape() {
             Shape::Text(text) => Some(text),
-            Shape::DateTime(_) | Shape::Integer(_) | Shape::Float(_) if !self.is_hidden() => {
-                let written = self.reading.source.slice(self.span());
-                self.wrong_type("text", Some(format!("put it in quotes: `\"{written}\"`")))
+            Shape::DateTime(_) | Shape::Integer(_) | Shape::Float(_) | Shape::Boolean(_)
+                if !self.is_hidden() =>
+            {
+                self.wrong_type("text", format!("put it in quotes: `\"{}\"`", self.written()))
             }
-            _ => self.wrong_type("text", None),
+            _ => self.wrong_type("text", self.like("\"some text\"")),
         }
     }
 
@@ -107,8 +108,8 @@ impl<'a> Value<'a> {
     pub fn integer_in(self, limits: RangeInclusive<i128>) -> Option<i128> {
         let Shape::Integer(number) = self.shape() else {
             let help = match self.shape() {
-                Shape::Text(text) if text.parse::<i128>().is_ok() => Some("take the quotes away".to_owned()),
-                _ => None,
+                Shape::Text(text) if text.parse::<i128>().is_ok() => "take the quotes away".to_owned(),
+                _ => self.like(&10.min(*limits.end()).max(*limits.start()).to_string()),
             };
             return self.wrong_type("a whole number", help);
         };
@@ -121,7 +122,7 @@ impl<'a> Value<'a> {
         } else {
             format!("between {least} and {most}")
         };
-        self.out_of_range(&wanted)
+        self.out_of_range(&wanted, if number < *least { least } else { most }.to_string().as_str())
     }
 
     /// A number within limits. A whole number is one too; what is not a number is refused.
@@ -130,12 +131,13 @@ impl<'a> Value<'a> {
         let number = match self.shape() {
             Shape::Float(number) => number,
             Shape::Integer(number) => number.to_string().parse().unwrap_or(f64::NAN),
-            _ => return self.wrong_type("a number", None),
+            _ => return self.wrong_type("a number", self.like(&nearest(0.5, &limits))),
         };
         if limits.contains(&number) {
             return Some(number);
         }
-        self.out_of_range(&format!("between {} and {}", limits.start(), limits.end()))
+        let wanted = format!("between {} and {}", limits.start(), limits.end());
+        self.out_of_range(&wanted, &nearest(number, &limits))
     }
 
     /// `true` or `false`.
@@ -144,9 +146,9 @@ impl<'a> Value<'a> {
         match self.shape() {
             Shape::Boolean(flag) => Some(flag),
             Shape::Text("true" | "false") => {
-                self.wrong_type("`true` or `false`", Some("take the quotes away".to_owned()))
+                self.wrong_type("`true` or `false`", "take the quotes away".to_owned())
             }
-            _ => self.wrong_type("`true` or `false`", None),
+            _ => self.wrong_type("`true` or `false`", self.like("true")),
         }
     }
 
@@ -154,8 +156,11 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn elements(self) -> Option<Vec<Value<'a>>> {
         let DeValue::Array(items) = self.raw.get_ref() else {
-            let help = (!self.is_hidden() && !matches!(self.shape(), Shape::Table))
-                .then(|| format!("put it in brackets: `[{}]`", self.written()));
+            let help = match self.shape() {
+                Shape::Table => self.like("[\"one\", \"two\"]"),
+                _ if self.is_hidden() => "put it in brackets: `[…]`".to_owned(),
+                _ => format!("put it in brackets: `[{}]`", self.written()),
+            };
             return self.wrong_type("a list", help);
         };
         let name = Name::ElementOf(self.name.key());
@@ -181,7 +186,7 @@ impl<'a> Value<'a> {
                 let key = readable(self.name.key());
                 self.wrong_type(
                     "a table",
-                    Some(format!("write `[{key}]` on a line of its own, and its keys below")),
+                    format!("write `[{key}]` on a line of its own, and its keys below"),
                 )
             }
         }
@@ -235,8 +240,13 @@ impl<'a> Value<'a> {
                 // Such an error quotes what it refuses. Where it doesn't say what that was, it may be a secret.
                 let hidden = span.map_or(self.reading.hides_anything(), |span| self.reading.is_hidden(span));
                 let message = if hidden { "this can't be read" } else { error.message() };
+                let (message, help) = match message.split_once(", expected ") {
+                    Some((message, expected)) => (message, format!("expected here: {}", readable(expected))),
+                    None if message.starts_with("missing field") => (message, "add it".to_owned()),
+                    None => (message, "correct it, or take it out".to_owned()),
+                };
                 let span = span.unwrap_or(self.span());
-                self.push(Fault::new(code::INVALID, span, readable(message)));
+                self.push(Fault::new(code::INVALID, span, readable(message)).help(help));
                 None
             }
         }
@@ -249,6 +259,11 @@ impl<'a> Name<'a> {
             Name::Key(key) | Name::ElementOf(key) => key,
         }
     }
+}
+
+/// The number within limits that is closest; their end for what is not a number.
+fn nearest(number: f64, limits: &RangeInclusive<f64>) -> String {
+    number.min(*limits.end()).max(*limits.start()).to_string()
 }
 
 fn integer(number: &toml::de::DeInteger<'_>) -> i128 {

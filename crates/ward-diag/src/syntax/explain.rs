@@ -2,7 +2,7 @@
 
 use super::lines::Lines;
 use crate::printable::readable;
-use crate::{Fault, Source, Span, code};
+use crate::{Fault, Span, code};
 
 /// A syntax fault and the part of the text that must be taken out to read on.
 pub(super) struct Broken {
@@ -10,19 +10,18 @@ pub(super) struct Broken {
     pub(super) blank: Span,
 }
 
-pub(super) fn explain(source: &Source, text: &str, complaint: &str, place: Span) -> Broken {
-    let lines = Lines { source, text };
+pub(super) fn explain(lines: &Lines<'_>, complaint: &str, place: Span) -> Broken {
     if complaint.contains("recursion") {
         let fault = Fault::new(code::TOO_DEEP, place, "this is nested too deeply")
             .help("use fewer brackets and dots");
         return Broken { fault, blank: lines.around(place) };
     }
     if let Some(list) = lines.list_around(place) {
-        return in_a_list(&lines, complaint, place, list);
+        return in_a_list(lines, complaint, place, list);
     }
     let header = lines.is_header(place.start);
     let blank = if header { lines.section(place) } else { lines.around(place) };
-    Broken { fault: in_plain_words(&lines, complaint, place), blank }
+    Broken { fault: in_plain_words(lines, complaint, place), blank }
 }
 
 /// A list that was never closed swallows the lines after it: one of them looks like a key or a header.
@@ -45,7 +44,7 @@ fn in_plain_words(lines: &Lines<'_>, complaint: &str, place: Span) -> Fault {
     let says = |beginning: &str| complaint.starts_with(beginning);
     let header = lines.is_header(place.start);
     if complaint == "duplicate key" {
-        return set_twice(lines.source.slice(place), place, header);
+        return set_twice(lines, place, header);
     }
     if lines.source.text().get(place.start..).is_some_and(|rest| rest.starts_with(is_stray_control)) {
         return syntax(place, "an invisible control character stands here").help("take it out");
@@ -79,36 +78,43 @@ fn is_stray_control(character: char) -> bool {
     character.is_control() && !matches!(character, '\n' | '\r' | '\t')
 }
 
-fn set_twice(written: &str, place: Span, header: bool) -> Fault {
-    let key = readable(written);
-    if header {
-        return Fault::new(code::DUPLICATE_KEY, place, format!("the table `{key}` is defined twice"))
-            .help("put everything under one of the two");
-    }
-    Fault::new(code::DUPLICATE_KEY, place, format!("`{key}` is set twice")).help("keep one of the two")
+fn set_twice(lines: &Lines<'_>, place: Span, header: bool) -> Fault {
+    let key = lines.curtain.shows(place).then(|| readable(lines.source.slice(place)));
+    let (message, cure) = match (header, key) {
+        (true, Some(key)) => {
+            (format!("the table `{key}` is defined twice"), "put everything under one of the two")
+        }
+        (true, None) => ("this table is defined twice".to_owned(), "put everything under one of the two"),
+        (false, Some(key)) => (format!("`{key}` is set twice"), "keep one of the two"),
+        (false, None) => ("this key is set twice".to_owned(), "keep one of the two"),
+    };
+    Fault::new(code::DUPLICATE_KEY, place, message).help(cure)
 }
 
-/// The text itself may be a secret; the snippet knows what to hide, a message does not.
 fn without_quotes(lines: &Lines<'_>, place: Span) -> Fault {
     let key = lines.key_before(place);
     if lines.source.slice(place).is_empty() {
-        return syntax(place, format!("`{key}` has no value"))
+        let name = key.map_or("this key".to_owned(), |key| format!("`{key}`"));
+        return syntax(place, format!("{name} has no value"))
             .help("write a value after `=`, or take the line out");
     }
-    let message = if key.is_empty() {
-        "this text must be in quotes".to_owned()
-    } else {
-        format!("the text after `{key} =` must be in quotes")
+    let message = match key {
+        Some(key) => format!("the text after `{key} =` must be in quotes"),
+        None => "this text must be in quotes".to_owned(),
     };
     syntax(place, message).help("put `\"` before and after it")
 }
 
 /// The parser's own words, with what it expected as the cure.
 fn as_complained(complaint: &str, place: Span) -> Fault {
-    match complaint.split_once(", expected ") {
-        Some((message, expected)) => syntax(place, message).help(format!("expected here: {expected}")),
-        None => syntax(place, complaint),
-    }
+    let (message, cure) = match complaint.split_once(", expected ") {
+        Some((message, expected)) => (message, format!("expected here: {expected}")),
+        None if complaint.starts_with("cannot extend") => {
+            (complaint, "give one of the two keys another name, or make the first a table".to_owned())
+        }
+        None => (complaint, "correct it, or take the line out".to_owned()),
+    };
+    syntax(place, message).help(cure)
 }
 
 fn syntax(place: Span, message: impl Into<String>) -> Fault {

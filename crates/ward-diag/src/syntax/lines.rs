@@ -1,13 +1,14 @@
 //! The text by lines, as far as repair needs it.
 
 use crate::printable::readable;
-use crate::secret::bracketed_length;
+use crate::secret::Curtain;
 use crate::{Source, Span};
 
 /// The text by lines, as far as repair needs it. Places are those of the source; the text may have blanks in it.
 pub(super) struct Lines<'t> {
     pub(super) source: &'t Source,
     pub(super) text: &'t str,
+    pub(super) curtain: &'t Curtain<'t>,
 }
 
 impl Lines<'_> {
@@ -82,13 +83,15 @@ impl Lines<'_> {
         looks_like_header || line.split_once('=').is_some_and(|(key, _)| named(key))
     }
 
-    /// The key of the statement that a place stands in.
-    pub(super) fn key_before(&self, place: Span) -> String {
+    /// The key of the statement that a place stands in, if it may be repeated.
+    pub(super) fn key_before(&self, place: Span) -> Option<String> {
         let line = self.source.line_span(self.source.line_of(place.start));
-        let before = self.text.get(line.start..place.start).unwrap_or_default();
-        let key = before.rsplit_once('=').map_or(before, |(key, _)| key);
-        let key = key.rsplit(['{', ',', '=']).next().unwrap_or_default();
-        readable(key.trim())
+        let before = self.text.get(line.start..place.start)?;
+        let (before, _) = before.rsplit_once('=')?;
+        let key = before.rsplit(['{', ',', '=']).next()?;
+        let end = line.start + before.len();
+        let shown = self.curtain.shows(Span { start: end - key.len(), end });
+        (shown && !key.trim().is_empty()).then(|| readable(key.trim()))
     }
 
     /// The list that a place stands in: from its bracket to the end, which is that of the text if it never closes.
@@ -104,4 +107,35 @@ impl Lines<'_> {
         let length = bracketed_length(self.text.get(start..)?);
         (place.start <= start + length).then_some(Span { start, end: start + length })
     }
+}
+
+/// Length of the brackets at the start of a text, with all that is in them; of all the text if they never close.
+fn bracketed_length(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut escaped = false;
+    let mut comment = false;
+    for (at, character) in text.char_indices() {
+        if comment {
+            comment = character != '\n';
+            continue;
+        }
+        match (quote, character) {
+            (None, '#') => comment = true,
+            (Some('"'), '\\') if !escaped => {
+                escaped = true;
+                continue;
+            }
+            (Some(open), _) if character == open && !escaped => quote = None,
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        escaped = false;
+        if depth == 0 {
+            return at + character.len_utf8();
+        }
+    }
+    text.len()
 }

@@ -58,13 +58,22 @@ impl Value<'_> {
         None
     }
 
-    pub(super) fn out_of_range<T>(self, wanted: &str) -> Option<T> {
+    pub(super) fn out_of_range<T>(self, wanted: &str, nearest: &str) -> Option<T> {
         let written = if self.is_hidden() { "***".to_owned() } else { self.written() };
-        self.fault(code::OUT_OF_RANGE, format!("{} must be {wanted}, but is {written}", self.name()));
+        let message = format!("{} must be {wanted}, but is {written}", self.name());
+        self.push(Fault::new(code::OUT_OF_RANGE, self.span(), message).help(self.like(nearest)));
         None
     }
 
-    pub(super) fn wrong_type<T>(self, wanted: &str, help: Option<String>) -> Option<T> {
+    /// The cure for a value that is nothing like what is wanted.
+    pub(super) fn like(&self, example: &str) -> String {
+        match self.name {
+            Name::Key(key) => format!("write it like `{} = {example}`", readable(key)),
+            Name::ElementOf(_) => format!("write it like `{example}`"),
+        }
+    }
+
+    pub(super) fn wrong_type<T>(self, wanted: &str, help: String) -> Option<T> {
         let found = match self.shape() {
             Shape::Text(_) => "text",
             Shape::Integer(_) => "a whole number",
@@ -74,15 +83,8 @@ impl Value<'_> {
             Shape::Array => "a list",
             Shape::Table => "a table",
         };
-        let mut fault = Fault::new(
-            code::WRONG_TYPE,
-            self.span(),
-            format!("{} must be {wanted}, but this is {found}", self.name()),
-        );
-        if let Some(help) = help {
-            fault = fault.help(help);
-        }
-        self.push(fault);
+        let message = format!("{} must be {wanted}, but this is {found}", self.name());
+        self.push(Fault::new(code::WRONG_TYPE, self.span(), message).help(help));
         None
     }
 

@@ -20,6 +20,7 @@ fn a_report_is_data_with_places_and_codes() {
                 {
                     "file": "a.toml", "line": 1, "column": 9, "end": { "line": 1, "column": 12 },
                     "code": "wrong-type", "fault": "`first` must be a whole number, but this is text",
+                    "help": "write it like `first = 10`",
                 },
                 {
                     "file": "a.toml", "line": 2, "column": 1, "end": { "line": 2, "column": 6 },

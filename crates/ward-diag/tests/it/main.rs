@@ -1,6 +1,12 @@
 //! Integration tests of `ward-diag`.
 
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod invisible;
+#[cfg(test)]
 mod json;
 #[cfg(test)]
 mod meaning;

@@ -234,14 +234,16 @@ fn a_foreign_part_is_read_by_its_own_type() {
     let good = read(Source::new("a.toml", "payload = { a = 1, b = 2 }"), payload);
     assert_eq!(good.unwrap().into_values().collect::<Vec<_>>(), [1, 2]);
     assert_snapshot!(report(read(Source::new("a.toml", "[payload]\na = 1\nb = 256\n"), payload)), @r#"
-a.toml:3:5: invalid value: integer `256`, expected u8
+a.toml:3:5: invalid value: integer `256`
    3 | b = 256
      |     ^^^
+help: expected here: u8
 "#);
     let hidden = Source::new("a.toml", "[payload]\npin = \"4711\"\n").hide_values_of(["pin"]);
     assert_snapshot!(report(read(hidden, payload)), @r#"
 a.toml:2:7: this can't be read
    2 | pin = ***
      |       ^^^
+help: correct it, or take it out
 "#);
 }

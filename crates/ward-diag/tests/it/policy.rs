@@ -287,6 +287,7 @@ fn a_number_out_of_range() {
 policy.toml:13:12: `priority` must be between 0 and 255, but is 300
    13 | priority = 300
       |            ^^^
+help: write it like `priority = 255`
 "#);
 }
 
@@ -296,6 +297,7 @@ fn a_negative_duration() {
 policy.toml:21:10: `before` must be between 0 and 86400, but is -5
    21 | before = -5
       |          ^^
+help: write it like `before = 0`
 "#);
 }
 
@@ -305,6 +307,7 @@ fn a_number_beyond_all_bounds() {
 policy.toml:21:10: `before` must be between 0 and 86400, but is 99999999999999999999999999999999999999999999
    21 | before = 99999999999999999999999999999999999999999999
       |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+help: write it like `before = 86400`
 "#);
 }
 
@@ -314,6 +317,7 @@ fn a_fraction_out_of_range() {
 policy.toml:13:10: `volume` must be between 0 and 1, but is 11
    13 | volume = 11
       |          ^^
+help: write it like `volume = 1`
 "#);
 }
 
@@ -323,6 +327,7 @@ fn not_a_number() {
 policy.toml:13:10: `volume` must be between 0 and 1, but is nan
    13 | volume = nan
       |          ^^^
+help: write it like `volume = 1`
 "#);
 }
 
@@ -377,6 +382,7 @@ help: put it in quotes: `"1"`
 policy.toml:10:26: each element of `argv` must be text, but this is true or false
    10 | argv = [1, "--windowed", true]
       |                          ^^^^
+help: put it in quotes: `"true"`
 "#);
 }
 
@@ -436,6 +442,7 @@ fn a_table_where_text_is_wanted() {
 policy.toml:8:9: `label` must be text, but this is a table
    8 | label = { en = "Tux" }
      |         ^^^^^^^^^^^^^^
+help: write it like `label = "some text"`
 "#);
 }
 

@@ -35,7 +35,7 @@ fn check(text: &str) -> String {
 fn in_the_words_of_its_own_parser() {
     assert_snapshot!(check("kind = \"mock\"\napi_key = \"hunter2\" # mine\n"), @r#"
 config.toml:2:11: `***` is no key
-   2 | api_key = *** # mine
+   2 | api_key = *** ***
      |           ^^^
 help: not ***
 "#);
@@ -47,6 +47,7 @@ fn of_the_wrong_type() {
 config.toml:2:11: `api_key` must be text, but this is a list
    2 | api_key = ***
      |           ^^^
+help: write it like `api_key = "some text"`
 "#);
 }
 
@@ -148,6 +149,7 @@ fn in_a_table_of_that_name() {
 config.toml:2:1: `api_key` must be text, but this is a table
    2 | [api_key]
      | ^^^^^^^^^
+help: write it like `api_key = "some text"`
 "#);
     let source = Source::new("config.toml", "[api_key]\nvalue = \"hunter2\"\n").hide_values_of(["api_key"]);
     let report = read(source, |root| root.table("api_key")?.required::<u8>("value")).unwrap_err();
@@ -155,6 +157,7 @@ config.toml:2:1: `api_key` must be text, but this is a table
 config.toml:2:9: `value` must be a whole number, but this is text
    2 | value = ***
      |         ^^^
+help: write it like `value = 10`
 "#);
 }
 

@@ -47,6 +47,7 @@ fn a_byte_order_mark_does_not_move_the_columns() {
 a.toml:1:10: `number` must be a whole number, but this is true or false
    1 | number = true
      |          ^^^^
+help: write it like `number = 10`
 "#);
 }
 
@@ -56,6 +57,7 @@ fn windows_line_ends() {
 a.toml:2:10: `number` must be a whole number, but this is true or false
    2 | number = true
      |          ^^^^
+help: write it like `number = 10`
 
 a.toml:3:1: unknown key `x`
    3 | x = 1
@@ -70,6 +72,7 @@ fn tabs_and_wide_characters_before_the_place() {
 a.toml:1:12: `number` must be a whole number, but this is text
    1 |         number = "数字🦀"
      |                  ^^^^^^^^
+help: write it like `number = 10`
 
 a.toml:2:1: unknown key `x`
    2 | x = { 'ключ' = 1, y = "é" }

@@ -202,6 +202,7 @@ help: put a `]` after its last element
 policy.toml:9:10: `volume` must be between 0 and 1, but is 3
    9 | volume = 3
      |          ^
+help: write it like `volume = 1`
 
 policy.toml:13:15: this text has no closing quote
    13 | label = "Paint

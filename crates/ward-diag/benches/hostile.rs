@@ -1,0 +1,47 @@
+//! The bar of reading files that were made to be slow: the largest against one of a quarter of its size.
+
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_diag::{MAX_SOURCE_BYTES, Source, Style, read};
+
+const ROUNDS: usize = 9;
+
+/// Linear is four; a quadratic reader has sixteen.
+const MOST: f64 = 8.0;
+
+const KINDS: &[(&str, &str)] = &[
+    ("hidden keys in headers", "token]"),
+    ("hidden keys in one line", "token = \"a\", "),
+    ("lines without a key", "=\n"),
+    ("quotes that never close", "a=\"\n"),
+    ("one key over and over", "a=1\n"),
+    ("brackets that never close", "["),
+    ("lists that never close", "token = [\n"),
+];
+
+fn main() -> std::io::Result<()> {
+    for (kind, unit) in KINDS {
+        let (mut small, mut large) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            small.push(time_of(unit, MAX_SOURCE_BYTES / 4));
+            large.push(time_of(unit, MAX_SOURCE_BYTES));
+        }
+        report(&Row {
+            bench: format!("diag: 1 MiB of {kind}"),
+            unit: "ms".into(),
+            figure: median(&mut large),
+            baseline: Some(Baseline { name: "a quarter of it".into(), figure: median(&mut small) }),
+            bar: Bar::RatioAtMost(MOST),
+        })?;
+    }
+    Ok(())
+}
+
+fn time_of(unit: &str, bytes: usize) -> f64 {
+    let source = Source::new("a.toml", unit.repeat(bytes / unit.len())).hide_values_of(["token"]);
+    let (shown, time) = timed(|| match read(source, |root| root.required::<u8>("number")) {
+        Ok(_) => 0,
+        Err(report) => report.render(Style::Plain).len(),
+    });
+    assert!(shown > 0, "this file must be refused");
+    millis(time)
+}
