@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::canonical::{ValueError, canonical_json};
 use crate::hash::Hash;
-use crate::key::Key;
+use crate::key::{Key, Purpose};
 
 /// Records hold hashes, reasons and durations, never contents; the limit bounds what a reader
 /// keeps in memory for one line.
@@ -114,7 +114,7 @@ pub(crate) fn link(
     record.insert(PREVIOUS_HASH.to_owned(), previous.to_string().into());
     if let Some(key) = key {
         record.insert(KEY_ID.to_owned(), key.id().to_string().into());
-        let mac = key.sign(&canonical_json(&record)?);
+        let mac = key.sign(Purpose::Record, &canonical_json(&record)?);
         record.insert(MAC.to_owned(), mac.to_string().into());
     }
     let hash = Hash::of(&[&canonical_json(&record)?]);

@@ -59,6 +59,25 @@ pub enum OpenError {
         /// How many there are.
         found: u64,
     },
+    /// A closed segment is gone or empty: the others are numbered from 1 without gaps.
+    #[error("the closed segment {} is missing; restore it, or move the others aside with their log", path.display())]
+    SegmentMissing {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// The log and its head fit each other, and are not those that this writer knows: an older
+    /// copy was put back, or all was removed.
+    #[error(
+        "{} was exchanged while it was being written: record {known}, which it had, is not there; \
+         restore the log with its head, or open it anew",
+        path.display()
+    )]
+    Exchanged {
+        /// The log.
+        path: PathBuf,
+        /// The last record that this writer knows.
+        known: u64,
+    },
     /// There are records, and no head that could show whether there were more. Adopting them is a
     /// decision: [`Options::adopt_without_head`](crate::Options::adopt_without_head).
     #[error(

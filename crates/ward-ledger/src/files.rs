@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-/// Digits in the name of a segment; a million segments of the default size are 64 TB.
+/// Digits in the name of a segment at least, so that a million of them are listed in their order.
 const SEGMENT_DIGITS: usize = 6;
 
 fn options() -> OpenOptions {
@@ -85,7 +85,11 @@ pub(crate) fn head_path(log: &Path) -> PathBuf {
 }
 
 pub(crate) fn segment_path(log: &Path, number: u64) -> PathBuf {
-    beside(log, &format!("{number:0SEGMENT_DIGITS$}"))
+    beside(log, &segment_suffix(number))
+}
+
+fn segment_suffix(number: u64) -> String {
+    format!("{number:0SEGMENT_DIGITS$}")
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -118,32 +122,65 @@ impl TornName {
 }
 
 /// The files of a log beside the one that is being written.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Siblings {
     /// The numbers of the closed segments, in order.
     pub(crate) closed: Vec<u64>,
+    /// The first number that is missing in the row of closed segments.
+    pub(crate) missing: Option<u64>,
     /// What was put aside, in order.
     pub(crate) torn: Vec<TornName>,
+    /// The names of files that are named like segments and are none, in order.
+    pub(crate) strays: Vec<String>,
 }
 
-/// Lists the files beside a log.
-pub(crate) fn siblings(log: &Path) -> io::Result<Siblings> {
+/// Lists the files beside a log whose head says, if there is one, that segment `current` is being
+/// written. A crash may have left that one closed, but never one behind it.
+pub(crate) fn siblings(log: &Path, current: Option<u64>) -> io::Result<Siblings> {
     let Some(name) = log.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
     };
     let mut siblings = Siblings::default();
     for entry in fs::read_dir(folder_of(log))? {
-        let entry = entry?.file_name();
-        let suffix = entry.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+        let entry = entry?;
+        let entry_name = entry.file_name();
+        let suffix = entry_name.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
         let suffix = suffix.and_then(|suffix| suffix.strip_prefix(b".")).unwrap_or_default();
         let Ok(suffix) = std::str::from_utf8(suffix) else { continue };
-        if suffix.len() == SEGMENT_DIGITS && suffix.bytes().all(|byte| byte.is_ascii_digit()) {
-            siblings.closed.extend(suffix.parse::<u64>().ok());
-        } else {
+        if suffix.len() < SEGMENT_DIGITS || !suffix.bytes().all(|byte| byte.is_ascii_digit()) {
             siblings.torn.extend(TornName::parse(suffix));
+            continue;
+        }
+        let number = segment_number(suffix).filter(|number| current.is_none_or(|current| *number <= current));
+        match number {
+            Some(number) if !is_empty_file(&entry)? => siblings.closed.push(number),
+            _ => siblings.strays.push(entry_name.to_string_lossy().into_owned()),
         }
     }
     siblings.closed.sort_unstable();
     siblings.torn.sort_unstable();
+    siblings.strays.sort_unstable();
+    siblings.missing = first_missing(&siblings.closed, current);
     Ok(siblings)
 }
+
+/// The number of a closed segment, written as the ledger writes it.
+fn segment_number(suffix: &str) -> Option<u64> {
+    let number = suffix.parse().ok().filter(|number| *number > 0)?;
+    (segment_suffix(number) == suffix).then_some(number)
+}
+
+/// No segment is closed while it is empty.
+fn is_empty_file(entry: &fs::DirEntry) -> io::Result<bool> {
+    let metadata = entry.metadata()?;
+    Ok(metadata.is_file() && metadata.len() == 0)
+}
+
+fn first_missing(closed: &[u64], current: Option<u64>) -> Option<u64> {
+    let in_row = (1..).zip(closed).take_while(|(expected, number)| expected == *number).count();
+    let expected = current.map_or(0, |current| current.saturating_sub(1));
+    (in_row < closed.len() || (in_row as u64) < expected).then_some(in_row as u64 + 1)
+}
+
+#[cfg(test)]
+mod tests;

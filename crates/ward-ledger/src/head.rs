@@ -11,15 +11,19 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::canonical::{canonical_json, parse_object};
 use crate::chain::{KEY_ID, MAC};
 use crate::hash::Hash;
-use crate::key::{Key, KeyId};
+use crate::key::{Key, KeyId, Purpose};
 
 /// The smallest unit that disks write entirely or not at all.
 const HEAD_BYTES: usize = 512;
+
+const COUNT: &str = "count";
+const HASH: &str = "hash";
+const SEGMENT: &str = "segment";
 
 /// What the head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,26 +85,30 @@ pub(crate) fn read(file: &File, key: Option<&Key>) -> io::Result<HeadFile> {
     Ok(parse(text, key).map_or(HeadFile::Unreadable, HeadFile::Written))
 }
 
+/// Takes the members of a head, and no others.
 fn parse(text: &[u8], key: Option<&Key>) -> Option<Head> {
     let mut object = parse_object(text).ok()?;
-    let hex = |name: &str| object.get(name).and_then(Value::as_str).map(str::as_bytes);
-    let key_id = hex(KEY_ID).map(KeyId::from_hex);
-    let stated = hex(MAC).map(Hash::from_hex);
-    let hash = Hash::from_hex(hex("hash")?)?;
-    let count = object.get("count")?.as_u64()?;
-    let segment = object.get("segment")?.as_u64()?;
-    object.remove(MAC);
-    let signature = match (key_id, stated, key) {
-        (None, None, _) => Signature::Unsigned,
-        (Some(Some(key_id)), Some(Some(stated)), Some(key)) if key.id() == key_id => {
-            if key.signed(&canonical_json(&object).ok()?, stated) {
-                Signature::Valid(key_id)
-            } else {
-                Signature::Forged(key_id)
+    let mac = object.remove(MAC);
+    let signed = canonical_json(&object).ok()?;
+    let count = object.remove(COUNT)?.as_u64()?;
+    let hash = Hash::from_hex(object.remove(HASH)?.as_str()?.as_bytes())?;
+    let segment = object.remove(SEGMENT)?.as_u64()?;
+    let key_id = object.remove(KEY_ID);
+    if !object.is_empty() {
+        return None;
+    }
+    let signature = match (key_id, mac) {
+        (None, None) => Signature::Unsigned,
+        (Some(key_id), Some(mac)) => {
+            let key_id = KeyId::from_hex(key_id.as_str()?.as_bytes())?;
+            let mac = Hash::from_hex(mac.as_str()?.as_bytes())?;
+            match key.filter(|key| key.id() == key_id) {
+                Some(key) if key.signed(Purpose::Head, &signed, mac) => Signature::Valid(key_id),
+                Some(_) => Signature::Forged(key_id),
+                None => Signature::Unchecked(key_id),
             }
         }
-        (Some(Some(key_id)), Some(Some(_)), _) => Signature::Unchecked(key_id),
-        _ => return None,
+        (Some(_), None) | (None, Some(_)) => return None,
     };
     Some(Head { count, hash, segment, signature })
 }
@@ -113,13 +121,13 @@ pub(crate) fn write(
     key: Option<&Key>,
 ) -> io::Result<()> {
     let mut object = Map::new();
-    object.insert("count".to_owned(), count.into());
-    object.insert("hash".to_owned(), hash.to_string().into());
-    object.insert("segment".to_owned(), segment.into());
+    object.insert(COUNT.to_owned(), count.into());
+    object.insert(HASH.to_owned(), hash.to_string().into());
+    object.insert(SEGMENT.to_owned(), segment.into());
     let write = |object: &_| canonical_json(object).map_err(io::Error::other);
     if let Some(key) = key {
         object.insert(KEY_ID.to_owned(), key.id().to_string().into());
-        let mac = key.sign(&write(&object)?);
+        let mac = key.sign(Purpose::Head, &write(&object)?);
         object.insert(MAC.to_owned(), mac.to_string().into());
     }
     let mut text = write(&object)?;

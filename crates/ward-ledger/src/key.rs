@@ -20,8 +20,26 @@ use crate::hash::Hash;
 /// As long as the output of the hash, which is what RFC 2104 recommends.
 const KEY_BYTES: usize = 32;
 
-/// What the name of a key is the MAC of; no record is equal to it, since it is no JSON.
+/// What the name of a key is the MAC of; nothing that is signed begins like it.
 const KEY_ID_LABEL: &[u8] = b"ward-ledger key id";
+
+/// What a MAC is made for. Its label goes before the message, so that what was signed for one
+/// purpose never passes for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Record,
+    Head,
+}
+
+impl Purpose {
+    /// Ends in a byte that no JSON has.
+    fn label(self) -> &'static [u8] {
+        match self {
+            Self::Record => b"record\0",
+            Self::Head => b"head\0",
+        }
+    }
+}
 
 /// A secret of 32 random bytes; never printed. All clones share one copy of the bytes, which is
 /// wiped from memory with the last of them. That holds for these bytes, not for what others made
@@ -183,20 +201,22 @@ impl Key {
         self.id
     }
 
-    /// A MAC that has taken in the key and waits for a message.
-    pub(crate) fn mac(&self) -> Hmac<Sha256> {
-        keyed(&self.bytes)
+    /// A MAC that has taken in the key and its purpose, and waits for a message.
+    pub(crate) fn mac(&self, purpose: Purpose) -> Hmac<Sha256> {
+        let mut mac = keyed(&self.bytes);
+        mac.update(purpose.label());
+        mac
     }
 
-    pub(crate) fn sign(&self, message: &[u8]) -> Hash {
-        let mut mac = self.mac();
+    pub(crate) fn sign(&self, purpose: Purpose, message: &[u8]) -> Hash {
+        let mut mac = self.mac(purpose);
         mac.update(message);
         Hash::new(mac.finalize().into_bytes().into())
     }
 
     /// Whether the MAC is of this message; takes the same time whatever the answer.
-    pub(crate) fn signed(&self, message: &[u8], mac: Hash) -> bool {
-        let mut expected = self.mac();
+    pub(crate) fn signed(&self, purpose: Purpose, message: &[u8], mac: Hash) -> bool {
+        let mut expected = self.mac(purpose);
         expected.update(message);
         expected.verify_slice(mac.as_bytes()).is_ok()
     }

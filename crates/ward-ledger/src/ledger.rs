@@ -14,6 +14,7 @@ use crate::hash::Hash;
 use crate::head;
 use crate::record::RecordReader;
 
+mod known;
 mod options;
 mod recovery;
 mod tip;
@@ -22,6 +23,7 @@ mod torn;
 pub use options::Options;
 pub use recovery::{HeadRecovery, Recovery, TornTail};
 
+use known::Known;
 use options::Adoption;
 use tip::{Search, Tip};
 
@@ -43,6 +45,8 @@ pub struct Ledger {
     head_identity: Identity,
     /// The end of the chain as this process last saw it; `None` when it must look again.
     tip: Option<Tip>,
+    /// What must be in the log as long as this writer lives.
+    known: Option<Known>,
     recoveries: Vec<Recovery>,
 }
 
@@ -55,8 +59,15 @@ impl Ledger {
     /// When the files can't be used, and when the log is not fit to be continued.
     pub fn open(path: &Path, options: Options) -> Result<(Self, Recovery), OpenError> {
         let (head, head_identity) = open_head(path)?;
-        let mut ledger =
-            Self { path: path.to_owned(), options, head, head_identity, tip: None, recoveries: Vec::new() };
+        let mut ledger = Self {
+            path: path.to_owned(),
+            options,
+            head,
+            head_identity,
+            tip: None,
+            known: None,
+            recoveries: Vec::new(),
+        };
         ledger.lock()?;
         let looked = ledger.look();
         ledger.unlock();
@@ -113,6 +124,7 @@ impl Ledger {
         let last = appended.last().expect("at least one record was given");
         self.write_head(&tip, last)?;
         tip.advance(lines.len() as u64, last);
+        self.known = Known::before(&tip);
         self.tip = Some(tip);
         Ok(appended)
     }
@@ -140,8 +152,9 @@ impl Ledger {
         {
             return Ok(tip);
         }
-        let (mut tip, recovery) = search.load(self.options.adoption)?;
+        let (mut tip, recovery) = search.load(self.options.adoption, self.known)?;
         if recovery == Recovery::NOTHING {
+            self.known = Known::before(&tip);
             return Ok(tip);
         }
         if !recovery.is_clean() {
@@ -151,6 +164,7 @@ impl Ledger {
         // records before it. When this fails, the next opener finds the head behind.
         head::write(&self.head, (tip.sequence, tip.hash), tip.segment, key)
             .map_err(|source| self.file_error("write the head of", source))?;
+        self.known = Known::before(&tip);
         self.recoveries.push(recovery);
         Ok(tip)
     }
@@ -177,8 +191,11 @@ impl Ledger {
             }
             // Somebody removed or exchanged the head; a lock on the old one keeps nobody out.
             self.unlock();
-            now.map_err(|source| self.file_error("look at the head of", source))?;
+            let now = now.map_err(|source| self.file_error("look at the head of", source))?;
             self.tip = None;
+            if let (Some(known), None) = (self.known, now) {
+                return Err(self.head_gone(known));
+            }
             (self.head, self.head_identity) = open_head(&self.path)?;
         }
     }
@@ -187,6 +204,15 @@ impl Ledger {
         // Closing the file gives the lock back in any case; there is nothing to do about an error.
         if self.head.unlock().is_err() {
             self.tip = None;
+        }
+    }
+
+    /// A writer that knows of records doesn't make a new head.
+    fn head_gone(&self, known: Known) -> OpenError {
+        let path = self.path.clone();
+        match files::look_at(&path) {
+            Ok(None) => OpenError::Exchanged { path, known: known.sequence },
+            _ => OpenError::HeadMissing { path },
         }
     }
 

@@ -1,12 +1,13 @@
 //! A line of a log, read: its place in the chain and whether it is what its hash says.
 
 use hmac::{Hmac, Mac};
+use serde_json::Value;
 use sha2::Sha256;
 
 use crate::canonical::{self, ParseError};
-use crate::chain::{Format, KEY_ID, MAC, PREVIOUS_HASH, SEQUENCE};
+use crate::chain::{Format, KEY_ID, MAC, PREVIOUS_HASH, RECOVERY_FIELD, SEQUENCE};
 use crate::hash::Hash;
-use crate::key::{Key, KeyId};
+use crate::key::{Key, KeyId, Purpose};
 use crate::lines::ParseLine;
 use crate::scan::{self, Scanned};
 
@@ -17,6 +18,8 @@ pub(crate) struct Record {
     pub(crate) previous_hash: Hash,
     pub(crate) hash: Hash,
     pub(crate) own: Own,
+    /// The ledger tells in it that it continued, by somebody's decision, records it can't vouch for.
+    pub(crate) adopts: bool,
 }
 
 /// Whether a record is what its writer wrote.
@@ -24,6 +27,8 @@ pub(crate) struct Record {
 pub(crate) enum Own {
     /// The hash doesn't fit the content.
     Changed,
+    /// The hash fits, and the line is written in another form than the canonical one.
+    Respelled,
     /// The hash fits; there is no MAC.
     Plain,
     /// The hash fits, and so does the MAC.
@@ -42,7 +47,7 @@ pub(crate) struct RecordReader {
 
 impl RecordReader {
     pub(crate) fn new(format: &Format, key: Option<&Key>) -> Self {
-        Self { format: format.clone(), key: key.map(|key| (key.id(), key.mac())) }
+        Self { format: format.clone(), key: key.map(|key| (key.id(), key.mac(Purpose::Record))) }
     }
 
     /// Reads the canonical record that `bytes` begin with and says how long it is; `None` when
@@ -63,12 +68,15 @@ impl RecordReader {
             hash: Hash::of(&scanned.without_hash()),
             without_hash_and_mac: &scanned.without_hash_and_mac(),
         };
-        Some(self.judge(
-            (scanned.sequence, Hash::from_hex(scanned.previous_hash)?),
-            Hash::from_hex(scanned.hash)?,
-            signature,
-            &content,
-        ))
+        let recovery = scanned.recovery.and_then(|text| serde_json::from_slice(text).ok());
+        let hash = Hash::from_hex(scanned.hash)?;
+        Some(Record {
+            sequence: scanned.sequence,
+            previous_hash: Hash::from_hex(scanned.previous_hash)?,
+            hash,
+            own: self.judge(hash, signature, &content),
+            adopts: recovery.as_ref().is_some_and(tells_of_adoption),
+        })
     }
 
     /// Reads any line.
@@ -81,7 +89,8 @@ impl RecordReader {
         self.read_slowly(line)
     }
 
-    /// The same by parsing and writing again, for lines in another form or with a fault.
+    /// The same by parsing and writing again, for lines with unusual names, in another form or
+    /// with a fault.
     pub(crate) fn read_slowly(&self, line: &[u8]) -> Result<Record, ParseError> {
         let mut object = canonical::parse_object(line)?;
         let member = |name: &str| object.get(name).and_then(|value| value.as_str()).map(str::as_bytes);
@@ -91,8 +100,7 @@ impl RecordReader {
         let hash = member(hash_field).and_then(Hash::from_hex).ok_or_else(|| fault(hash_field))?;
         let previous_hash =
             member(PREVIOUS_HASH).and_then(Hash::from_hex).ok_or_else(|| fault(PREVIOUS_HASH))?;
-        let sequence =
-            object.get(SEQUENCE).and_then(serde_json::Value::as_u64).ok_or_else(|| fault(SEQUENCE))?;
+        let sequence = object.get(SEQUENCE).and_then(Value::as_u64).ok_or_else(|| fault(SEQUENCE))?;
         let signature = if object.contains_key(KEY_ID) || object.contains_key(MAC) {
             let key_id = member(KEY_ID).and_then(KeyId::from_hex).ok_or_else(|| fault(KEY_ID))?;
             Some((key_id, member(MAC).and_then(Hash::from_hex).ok_or_else(|| fault(MAC))?))
@@ -103,6 +111,8 @@ impl RecordReader {
         let write = |object: &_| {
             canonical::canonical_json(object).map_err(|error| ParseError::NotRecord(error.to_string()))
         };
+        let adopts = object.get(RECOVERY_FIELD).is_some_and(tells_of_adoption);
+        let is_canonical = write(&object)? == line;
         object.remove(hash_field);
         let without_hash = write(&object)?;
         object.remove(MAC);
@@ -111,17 +121,16 @@ impl RecordReader {
             hash: Hash::of(&[&without_hash]),
             without_hash_and_mac: &[without_hash_and_mac.as_slice()],
         };
-        Ok(self.judge((sequence, previous_hash), hash, signature, &content))
+        let own = match self.judge(hash, signature, &content) {
+            Own::Changed => Own::Changed,
+            _ if !is_canonical => Own::Respelled,
+            own => own,
+        };
+        Ok(Record { sequence, previous_hash, hash, own, adopts })
     }
 
-    fn judge(
-        &self,
-        (sequence, previous_hash): (u64, Hash),
-        hash: Hash,
-        signature: Option<(KeyId, Hash)>,
-        content: &Content<'_>,
-    ) -> Record {
-        let own = match (signature, &self.key) {
+    fn judge(&self, hash: Hash, signature: Option<(KeyId, Hash)>, content: &Content<'_>) -> Own {
+        match (signature, &self.key) {
             _ if content.hash != hash => Own::Changed,
             (None, _) => Own::Plain,
             (Some((key_id, stated)), Some((ours, keyed))) if key_id == *ours => {
@@ -133,8 +142,7 @@ impl RecordReader {
                 }
             }
             (Some((key_id, _)), _) => Own::Unchecked(key_id),
-        };
-        Record { sequence, previous_hash, hash, own }
+        }
     }
 }
 
@@ -148,6 +156,12 @@ impl ParseLine for RecordReader {
     fn parse_line(&self, line: &[u8]) -> Result<Record, ParseError> {
         self.read_slowly(line)
     }
+}
+
+/// Whether the ledger wrote this recovery when it adopted records: those that were not signed, or
+/// had no head. The first signed record of a log that was begun without a key is one of the two.
+fn tells_of_adoption(recovery: &Value) -> bool {
+    matches!(recovery.get("head").and_then(Value::as_str), Some("signed" | "replaced"))
 }
 
 /// What a record's hash and MAC are over.

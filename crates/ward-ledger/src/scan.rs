@@ -1,13 +1,13 @@
 //! The fast way to read a record: a line that is already canonical is hashed where it stands.
 //!
 //! The scanner accepts only what [`crate::canonical::canonical_json`] would write, byte for byte,
-//! and says nothing about anything else; such lines go the slow way (parse, write, hash). It
-//! allocates nothing.
+//! and not all of that: names with escapes or beyond ASCII, which sort differently, go the slow way
+//! (parse, write, compare, hash), and so does whatever is wrong. It allocates nothing.
 
 use std::ops::Range;
 
 use crate::canonical::{MAX_DEPTH, MAX_SAFE_INTEGER};
-use crate::chain::{KEY_ID, MAC, PREVIOUS_HASH, SEQUENCE};
+use crate::chain::{KEY_ID, MAC, PREVIOUS_HASH, RECOVERY_FIELD, SEQUENCE};
 
 /// The members of a canonical record that the chain is made of.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct Scanned<'a> {
     pub(crate) hash: &'a [u8],
     pub(crate) key_id: Option<&'a [u8]>,
     pub(crate) mac: Option<&'a [u8]>,
+    /// What the ledger tells of itself, as JSON.
+    pub(crate) recovery: Option<&'a [u8]>,
     /// The hash member with the comma that goes with it.
     hash_member: Range<usize>,
     mac_member: Option<Range<usize>>,
@@ -77,6 +79,9 @@ pub(crate) fn scan<'a>(bytes: &'a [u8], hash_field: &str) -> Option<Scanned<'a>>
             members.hash = Some((start, cursor.name()?));
         } else {
             cursor.value(2)?;
+            if name == RECOVERY_FIELD.as_bytes() {
+                members.recovery = bytes.get(value..cursor.at);
+            }
         }
         debug_assert!(cursor.at > value, "a value has at least one byte");
         match cursor.next()? {
@@ -100,6 +105,7 @@ struct Members<'a> {
     /// Where the member starts, and its value.
     mac: Option<(usize, &'a [u8])>,
     hash: Option<(usize, &'a [u8])>,
+    recovery: Option<&'a [u8]>,
     /// Where the member after it starts; unknown while it is the latest.
     mac_end: Option<usize>,
     hash_end: Option<usize>,
@@ -135,6 +141,7 @@ impl<'a> Members<'a> {
             hash,
             key_id: self.key_id,
             mac: self.mac.map(|(_, mac)| mac),
+            recovery: self.recovery,
             hash_member,
             mac_member,
         })

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::ReadError;
-use crate::files;
+use crate::files::{self, Siblings};
 use crate::head::{self, HeadFile};
 use crate::key::Key;
 use crate::lines::Segment;
@@ -15,6 +15,9 @@ pub(crate) struct Snapshot {
     pub(crate) head: Option<HeadFile>,
     pub(crate) segments: Vec<Segment>,
     pub(crate) segment_count: u64,
+    /// As in [`files::Siblings`].
+    pub(crate) missing: Option<u64>,
+    pub(crate) strays: Vec<String>,
 }
 
 impl Snapshot {
@@ -30,19 +33,20 @@ impl Snapshot {
             file.lock_shared().map_err(head_error("lock"))?;
             head = Some(head::read(file, key).map_err(head_error("read"))?);
         }
-        let closed = files::siblings(log).map_err(log_error("list the files of"))?.closed;
+        let by_head = head.as_ref().and_then(HeadFile::written).map(|head| head.segment);
+        let Siblings { closed, missing, strays, .. } =
+            files::siblings(log, by_head).map_err(log_error("list the files of"))?;
         let current = open_if_there(log).map_err(log_error("open"))?;
         if closed.is_empty() && current.is_none() && head.is_none() {
             return Err(ReadError::NoLog { path: log.to_owned() });
         }
         let after_closed = closed.last().map_or(1, |number| number + 1);
-        let by_head = head.as_ref().and_then(HeadFile::written).map_or(0, |head| head.segment);
         let mut segments: Vec<Segment> = closed
             .into_iter()
             .map(|number| Segment::closed(files::segment_path(log, number), number))
             .collect();
         let segment_count = segments.len() as u64 + u64::from(current.is_some());
-        let number = after_closed.max(by_head);
+        let number = after_closed.max(by_head.unwrap_or(0));
         segments.push(match current {
             Some(file) => {
                 let length = file.metadata().map_err(log_error("look at"))?.len();
@@ -50,7 +54,7 @@ impl Snapshot {
             }
             None => Segment::absent(log.to_owned(), number),
         });
-        Ok(Self { head, segments, segment_count })
+        Ok(Self { head, segments, segment_count, missing, strays })
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::chain::Format;
 use crate::error::ReadError;
-use crate::head::{HeadFile, Signature};
+use crate::head::{Head, HeadFile, Signature};
 use crate::key::Key;
 use crate::lines::{Line, LogLines};
 use crate::record::RecordReader;
@@ -46,17 +46,20 @@ pub fn verify(path: &Path, format: &Format, key: Option<&Key>) -> Result<Report,
             break;
         }
     }
+    let signed_head =
+        matches!(snapshot.head, Some(HeadFile::Written(Head { signature: Signature::Valid(_), .. })));
     let whole = found_break.is_none();
-    let found_break = found_break.or_else(|| judge.end_of_log(lines.last_place()));
+    let found_break = found_break.or_else(|| judge.end_of_log(lines.last_place(), snapshot.missing));
     Ok(Report {
         log: path.to_owned(),
         records: judge.records(),
         segments: snapshot.segment_count,
         last_hash: judge.last_hash(),
         completeness: completeness(snapshot.head.as_ref(), &judge, whole, key),
-        authenticity: judge.authenticity(),
+        authenticity: judge.authenticity(signed_head),
         broken: found_break,
         torn,
+        strays: snapshot.strays,
     })
 }
 

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::known::Known;
 use super::options::Adoption;
 use super::{Appended, HeadRecovery, Recovery, torn};
 use crate::error::{AppendError, OpenError};
@@ -37,21 +38,22 @@ impl Tip {
     /// path is another one and look again.
     pub(super) fn rotate(&mut self, log: &Path) -> Result<(), OpenError> {
         let closed = files::segment_path(log, self.segment);
+        let file_error = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OpenError::File { step: "close the segment to", path, source }
+        };
+        if files::look_at(&closed).map_err(file_error(&closed))?.is_some() {
+            let taken = io::Error::new(io::ErrorKind::AlreadyExists, "a file is in the way: move it aside");
+            return Err(file_error(&closed)(taken));
+        }
         let rotate = || {
-            if files::look_at(&closed)?.is_some() {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "the name of the segment is taken"));
-            }
             fs::rename(log, &closed)?;
             let file = files::open_or_create_to_append(log)?;
             files::sync_folder_of(log)?;
             let identity = Identity::of(&file.metadata()?);
             Ok((file, identity))
         };
-        let (file, identity) = rotate().map_err(|source| OpenError::File {
-            step: "begin a new segment of",
-            path: log.to_owned(),
-            source,
-        })?;
+        let (file, identity) = rotate().map_err(file_error(&closed))?;
         *self = Self { file, identity, length: 0, segment: self.segment + 1, ..*self };
         Ok(())
     }
@@ -109,29 +111,40 @@ impl Search<'_> {
 
     /// Finds the end of the chain and puts a torn line aside. Telling of it, and bringing the head
     /// in order, is left to the caller.
-    pub(super) fn load(self, adoption: Adoption) -> Result<(Tip, Recovery), OpenError> {
+    pub(super) fn load(self, adoption: Adoption, known: Option<Known>) -> Result<(Tip, Recovery), OpenError> {
         let log = self.log;
         let log_error = |step| move |source| OpenError::File { step, path: log.to_owned(), source };
+        let head = head::read(self.head_file, self.key).map_err(log_error("read the head of"))?;
+        let vouched_segment = head.written().map(|head| head.segment);
+        let siblings = files::siblings(log, vouched_segment).map_err(log_error("list the files of"))?;
+        if let Some(number) = siblings.missing {
+            return Err(OpenError::SegmentMissing { path: files::segment_path(log, number) });
+        }
+        let Siblings { closed, mut torn, .. } = siblings;
         let new = files::look_at(log).map_err(log_error("look at"))?.is_none();
         let file = files::open_or_create_to_append(log).map_err(log_error("open"))?;
         if new {
             files::sync_folder_of(log).map_err(log_error("create"))?;
         }
         let metadata = file.metadata().map_err(log_error("look at"))?;
-        let Siblings { closed, mut torn } = files::siblings(log).map_err(log_error("list the files of"))?;
         let length = end_of_last_line(&file, metadata.len()).map_err(log_error("read"))?;
 
         let last = self.last_record(&file, length, closed.last().copied())?;
         let (sequence, hash) = last.map_or((0, Hash::GENESIS), |record| (record.sequence, record.hash));
-        let head = head::read(self.head_file, self.key).map_err(log_error("read the head of"))?;
         let head = self.compare(head, last, (&file, length), adoption)?;
+        let segment = closed.last().map_or(1, |number| number + 1);
+        if let Some(known) = known {
+            let is_there = known.is_still_there(log, segment, self.reader).map_err(log_error("read"))?;
+            if !is_there || sequence < known.sequence {
+                return Err(OpenError::Exchanged { path: log.to_owned(), known: known.sequence });
+            }
+        }
 
         if length < metadata.len() {
             let name = torn::set_aside(log, &file, length, sequence + 1);
             torn.push(name.map_err(log_error("put aside the torn end of"))?);
         }
         let torn = torn::untold(log, &torn, sequence + 1).map_err(log_error("list the torn ends of"))?;
-        let segment = closed.last().map_or(1, |number| number + 1);
         let tip = Tip { file, identity: Identity::of(&metadata), length, segment, sequence, hash };
         Ok((tip, Recovery { torn, head }))
     }
@@ -165,6 +178,7 @@ impl Search<'_> {
         match record.own {
             Own::Plain | Own::Signed(_) => Ok(Some(record)),
             Own::Changed => Err(broken(path, "its hash does not fit its content".to_owned())),
+            Own::Respelled => Err(broken(path, "it is not in canonical form".to_owned())),
             Own::Forged(_) => Err(broken(path, "its MAC was not made with the key".to_owned())),
             Own::Unchecked(key_id) => Err(self.other_key(key_id)),
         }

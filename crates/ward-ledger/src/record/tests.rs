@@ -71,7 +71,7 @@ proptest! {
         compare(line)?;
         let [without_key, with_key] = readers();
         let previous_hash = Hash::of(&[b"before"]);
-        let expected = |own| Ok(Record { sequence: 7, previous_hash, hash: sealed.hash, own });
+        let expected = |own| Ok(Record { sequence: 7, previous_hash, hash: sealed.hash, own, adopts: false });
         let (blind, seeing) = match (signed, changed) {
             (false, _) => (Own::Plain, Own::Plain),
             (true, false) => (Own::Unchecked(key.id()), Own::Signed(key.id())),
@@ -113,7 +113,7 @@ fn ordinary_records_go_the_fast_way() {
 }
 
 #[test]
-fn another_way_to_write_a_record_goes_the_slow_way_to_the_same_end() {
+fn another_way_to_write_a_record_is_recognised_and_not_taken_for_it() {
     let format = Format::new("receipt_hash").unwrap();
     let nested = serde_json::json!({"x": 1, "y": [10, "\u{8}/é"]});
     let fields: Map<String, Value> =
@@ -133,7 +133,8 @@ fn another_way_to_write_a_record_goes_the_slow_way_to_the_same_end() {
         let other = line.replacen(from, to, 1);
         assert_ne!(other, line, "{from}");
         assert_eq!(reader.read_canonical(other.as_bytes()), None, "{other}");
-        assert_eq!(reader.read(other.as_bytes()), Ok(record), "{other}");
+        let respelled = Record { own: Own::Respelled, ..record };
+        assert_eq!(reader.read(other.as_bytes()), Ok(respelled), "{other}");
     }
     for (from, to) in [
         (r#""b":null"#, r#""b":null,"b":null"#),

@@ -25,9 +25,17 @@ pub(super) struct Judge<'a> {
     sequence: u64,
     hash: Hash,
     segment: u64,
-    signed_by: Option<KeyId>,
-    first_signed: Option<u64>,
+    signed: Option<Signed>,
     recent: Vec<(Record, Place)>,
+}
+
+/// Where the signatures of a log begin.
+#[derive(Clone, Copy)]
+struct Signed {
+    by: KeyId,
+    from: u64,
+    /// Nothing stands before them, or they begin with an adoption.
+    vouches_for_all: bool,
 }
 
 /// A line that doesn't continue the chain.
@@ -40,6 +48,7 @@ enum Doubt {
     Fault(ParseError),
     Cut,
     OwnHash(Record),
+    Form(Record),
     /// Another number or another previous hash than the next record must have.
     Link(Record),
     Key(Record, KeyId),
@@ -69,8 +78,7 @@ impl<'a> Judge<'a> {
             sequence: 0,
             hash: Hash::GENESIS,
             segment: 0,
-            signed_by: None,
-            first_signed: None,
+            signed: None,
             recent: Vec::with_capacity(2 * REMEMBERED),
         }
     }
@@ -84,14 +92,22 @@ impl<'a> Judge<'a> {
     }
 
     pub(super) fn is_keyed(&self) -> bool {
-        self.signed_by.is_some()
+        self.signed.is_some()
     }
 
-    pub(super) fn authenticity(&self) -> Authenticity {
-        match (self.signed_by, self.first_signed) {
-            (Some(key_id), Some(from)) if self.key == Some(key_id) => Authenticity::Signed { key_id, from },
-            (Some(key_id), _) => Authenticity::NoKey { key_id },
-            (None, _) => Authenticity::Unsigned,
+    /// Of a log without records, the head is all that can be signed.
+    pub(super) fn authenticity(&self, signed_head: bool) -> Authenticity {
+        match (self.signed, self.key) {
+            (Some(Signed { by, from, vouches_for_all }), Some(_)) => match vouches_for_all {
+                true => Authenticity::Signed { key_id: by, from },
+                false => Authenticity::NotAdopted { key_id: by, from },
+            },
+            (Some(Signed { by, .. }), None) => Authenticity::NoKey { key_id: by },
+            (None, Some(key_id)) if signed_head && self.sequence == 0 => {
+                Authenticity::Signed { key_id, from: 1 }
+            }
+            (None, Some(given)) => Authenticity::NotSigned { given },
+            (None, None) => Authenticity::Unsigned,
         }
     }
 
@@ -110,21 +126,23 @@ impl<'a> Judge<'a> {
             return suspicion(Doubt::Link(record));
         }
         let key_id = match record.own {
+            Own::Respelled => return suspicion(Doubt::Form(record)),
             Own::Changed | Own::Plain => None,
             Own::Forged(_) => return suspicion(Doubt::Mac(record)),
             Own::Unchecked(key_id) if self.key.is_some() => return suspicion(Doubt::Key(record, key_id)),
             Own::Signed(key_id) | Own::Unchecked(key_id) => Some(key_id),
         };
-        match (self.signed_by, key_id) {
+        match (self.signed, key_id) {
             (Some(_), None) => return suspicion(Doubt::Unsigned(record)),
-            (Some(before), Some(now)) if before != now => return suspicion(Doubt::Key(record, now)),
+            (Some(before), Some(now)) if before.by != now => return suspicion(Doubt::Key(record, now)),
             _ => {}
         }
         if self.head.is_some_and(|(count, hash)| count == record.sequence && hash != record.hash) {
             return suspicion(Doubt::Head);
         }
-        if key_id.is_some() && self.signed_by.is_none() {
-            (self.signed_by, self.first_signed) = (key_id, Some(record.sequence));
+        if self.signed.is_none() {
+            let vouches_for_all = record.sequence == 1 || record.adopts;
+            self.signed = key_id.map(|by| Signed { by, from: record.sequence, vouches_for_all });
         }
         self.remember(record, place);
         (self.sequence, self.hash, self.segment) = (record.sequence, record.hash, place.segment.number);
@@ -150,6 +168,7 @@ impl<'a> Judge<'a> {
     ) -> Result<Break, ReadError> {
         let suspect = match &suspicion.doubt {
             Doubt::OwnHash(record)
+            | Doubt::Form(record)
             | Doubt::Link(record)
             | Doubt::Key(record, _)
             | Doubt::Mac(record)
@@ -179,6 +198,7 @@ impl<'a> Judge<'a> {
             Doubt::Fault(fault @ ParseError::NotJson(_)) => at(BreakKind::NotJson, fault.to_string()),
             Doubt::Fault(ParseError::NotRecord(_))
             | Doubt::OwnHash(_)
+            | Doubt::Form(_)
             | Doubt::Mac(_)
             | Doubt::Unsigned(_)
                 if rest.continuation =>
@@ -195,6 +215,7 @@ impl<'a> Judge<'a> {
                 at(BreakKind::Truncated, "a closed segment ends in the middle of a record".to_owned())
             }
             Doubt::OwnHash(_) => at(BreakKind::Edited, "its hash does not fit its content".to_owned()),
+            Doubt::Form(_) => at(BreakKind::Edited, "it is not in canonical form".to_owned()),
             Doubt::Mac(_) => at(BreakKind::Edited, "its MAC was not made with the key".to_owned()),
             Doubt::Unsigned(_) if rest.follower || self.head.is_some_and(|(count, _)| count >= next) => {
                 at(BreakKind::Edited, "it lost its MAC, and the records before it have one".to_owned())
@@ -288,17 +309,26 @@ impl<'a> Judge<'a> {
     }
 
     fn explain_key(&self, key_id: KeyId) -> String {
-        match self.key.or(self.signed_by) {
+        match self.key.or(self.signed.map(|signed| signed.by)) {
             Some(expected) => format!("signed with key {key_id}, and checked with key {expected}"),
             None => format!("signed with key {key_id}"),
         }
     }
 
-    /// What the head says about the end of a log whose links hold.
-    pub(super) fn end_of_log(&self, last: Option<&Place>) -> Option<Break> {
-        let (vouched, _) = self.head?;
-        let gone = vouched.checked_sub(self.sequence).filter(|gone| *gone > 0)?;
-        let detail = format!("the head vouches for {vouched} records, and the last {gone} are gone");
-        Some(Break::after(BreakKind::Truncated, last, self.sequence + 1, detail))
+    /// What the head, and the names of the files, say of a log whose links hold.
+    pub(super) fn end_of_log(&self, last: Option<&Place>, missing_segment: Option<u64>) -> Option<Break> {
+        let vouched = self.head.map_or(0, |(vouched, _)| vouched);
+        let (kind, detail) = match (vouched.saturating_sub(self.sequence), missing_segment) {
+            (0, None) => return None,
+            (0, Some(number)) => (
+                BreakKind::Removed,
+                format!("segment {number:06} is missing, and the links hold: others were renamed or joined"),
+            ),
+            (gone, _) => (
+                BreakKind::Truncated,
+                format!("the head vouches for {vouched} records, and the last {gone} are gone"),
+            ),
+        };
+        Some(Break::after(kind, last, self.sequence + 1, detail))
     }
 }

@@ -25,6 +25,8 @@ pub struct Report {
     pub broken: Option<Break>,
     /// What a crash left half-written at the end; the next writer puts it aside.
     pub torn: Option<TornLine>,
+    /// Files that are named like segments of this log and are none. What they hold was not read.
+    pub strays: Vec<String>,
     /// Whether anything is missing at the end.
     pub completeness: Completeness,
     /// Whether the holder of the key wrote it.
@@ -45,8 +47,13 @@ impl Report {
             | Completeness::NotReached { .. }
             | Completeness::Cut { .. } => false,
         };
-        let authentic = !matches!(self.authenticity, Authenticity::NoKey { .. });
-        self.broken.is_none() && complete && authentic
+        let authentic = match self.authenticity {
+            Authenticity::Unsigned | Authenticity::Signed { .. } => true,
+            Authenticity::NotSigned { .. } | Authenticity::NotAdopted { .. } | Authenticity::NoKey { .. } => {
+                false
+            }
+        };
+        self.broken.is_none() && self.strays.is_empty() && complete && authentic
     }
 }
 
@@ -153,11 +160,26 @@ pub enum Completeness {
 pub enum Authenticity {
     /// There are no signatures: whoever can write the files can also write them anew.
     Unsigned,
+    /// There are no signatures, and a key was given to check them with: anybody may have put this
+    /// in the place of a signed log.
+    NotSigned {
+        /// The key that was given.
+        given: KeyId,
+    },
     /// Every record from `from` on was signed with the key that was given, up to the first break.
     Signed {
         /// The key.
         key_id: KeyId,
-        /// The first signed record; it vouches for those before it.
+        /// The first signed record. If it is not the very first, it tells that those before it
+        /// were adopted, and vouches for them.
+        from: u64,
+    },
+    /// Signed with the key that was given from `from` on, which does not tell of an adoption: the
+    /// records before it may be anybody's.
+    NotAdopted {
+        /// The key.
+        key_id: KeyId,
+        /// The first signed record.
         from: u64,
     },
     /// The log is signed, and the key to check it was not given.
@@ -225,10 +247,20 @@ impl fmt::Display for Authenticity {
             Self::Unsigned => {
                 formatter.write_str("not signed: whoever can write the files can rewrite all of it")
             }
+            Self::NotSigned { given } => {
+                write!(formatter, "not signed with key {given}: anybody may have written it")
+            }
             Self::Signed { key_id, from: 1 } => write!(formatter, "signed with key {key_id}"),
             Self::Signed { key_id, from } => {
-                write!(formatter, "signed with key {key_id} from record {from} on")
+                write!(
+                    formatter,
+                    "signed with key {key_id} from record {from} on, which adopted those before it"
+                )
             }
+            Self::NotAdopted { key_id, from } => write!(
+                formatter,
+                "signed with key {key_id} from record {from} on, and nothing tells that those before it were adopted"
+            ),
             Self::NoKey { key_id } => write!(formatter, "not checked: it needs key {key_id}"),
         }
     }
@@ -254,6 +286,10 @@ impl fmt::Display for Report {
                 formatter,
                 "torn end:     {bytes} bytes of an unfinished record ({segment}, line {line}), for the next writer to put aside"
             )?;
+        }
+        if !self.strays.is_empty() {
+            let strays = self.strays.join(", ");
+            writeln!(formatter, "strays:       {strays}, named like segments of this log; move them aside")?;
         }
         writeln!(formatter, "completeness: {}", self.completeness)?;
         writeln!(formatter, "authenticity: {}", self.authenticity)?;

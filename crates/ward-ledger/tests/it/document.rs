@@ -83,6 +83,15 @@ fn other_programs_find_the_same_breaks() {
     assert_eq!(check_with_python(&log, &key), (false, "broken at record 2\n".to_owned()));
     fs::write(&first, &good).unwrap();
 
+    for (from, to) in [(",", ", "), ("allowed", "\\u0061llowed")] {
+        let second = good.split_inclusive('\n').nth(1).unwrap();
+        fs::write(&first, good.replacen(second, &second.replacen(from, to, 1), 1)).unwrap();
+        assert_eq!(log.verify().broken.unwrap().sequence, 2);
+        assert_eq!(check_with_jq(&log), (false, "broken at record 2\n".to_owned()));
+        assert_eq!(check_with_python(&log, &key), (false, "broken at record 2\n".to_owned()));
+    }
+    fs::write(&first, &good).unwrap();
+
     let newest = fs::read_to_string(&log.path).unwrap();
     let kept: Vec<&str> = newest.split_inclusive('\n').collect();
     fs::write(&log.path, kept[..kept.len() - 1].concat()).unwrap();

@@ -13,11 +13,17 @@ mod disk;
 #[cfg(test)]
 mod document;
 #[cfg(test)]
+mod exchange;
+#[cfg(test)]
+mod forge;
+#[cfg(test)]
 mod keys;
 #[cfg(test)]
 mod processes;
 #[cfg(test)]
 mod read;
+#[cfg(test)]
+mod segments;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -287,15 +287,12 @@ fn a_missing_segment_is_named() {
 }
 
 #[test]
-fn a_line_written_differently_is_the_same_record() {
+fn a_name_that_is_there_twice_is_an_edit() {
     let log = Log::signed_with(3);
     let mut lines = log.lines();
-    lines[1] = replace(&lines[1], ",", " ,\t ");
-    log.write_lines(&lines);
-    assert!(log.verify().is_sound());
     lines[1] = replace(&lines[1], "\"sequence\"", "\"status\":\"denied\",\"sequence\"");
     log.write_lines(&lines);
-    assert_eq!(broken(&log), Some((BreakKind::Edited, 2)), "a name that is there twice");
+    assert_eq!(broken(&log), Some((BreakKind::Edited, 2)));
 }
 
 #[test]

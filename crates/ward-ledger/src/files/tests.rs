@@ -1,0 +1,52 @@
+use super::*;
+
+/// What is found beside a log with these files, all with something in them.
+fn found(names: &[&str], current: Option<u64>) -> Siblings {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    for name in names {
+        fs::write(beside(&log, name), "x").unwrap();
+    }
+    siblings(&log, current).unwrap()
+}
+
+#[test]
+fn a_segment_may_have_a_number_of_seven_digits() {
+    let log = Path::new("log");
+    assert_eq!(segment_path(log, 999_999), Path::new("log.999999"));
+    assert_eq!(segment_path(log, 1_000_000), Path::new("log.1000000"));
+    let found = found(&["1000000", "999999"], Some(1_000_001));
+    assert_eq!(found.closed, [999_999, 1_000_000]);
+    assert_eq!(found.strays, [""; 0]);
+}
+
+#[test]
+fn a_number_has_one_spelling() {
+    let strays = ["0000001", "000000", "99999999999999999999"];
+    let found = found(&["000001", "0000001", "000000", "99999999999999999999", "00001", "+00002"], None);
+    assert_eq!(found.closed, [1]);
+    let mut expected = strays.map(|name| format!("log.{name}"));
+    expected.sort();
+    assert_eq!(found.strays, expected);
+}
+
+#[test]
+fn the_row_is_without_gaps_and_ends_where_the_head_says() {
+    let check = |names: &[&str], current, missing, strays: &[&str]| {
+        let found = found(names, current);
+        assert_eq!(
+            (found.missing, found.strays),
+            (missing, strays.iter().map(ToString::to_string).collect())
+        );
+    };
+    check(&[], None, None, &[]);
+    check(&[], Some(1), None, &[]);
+    check(&[], Some(3), Some(1), &[]);
+    check(&["000001", "000002"], None, None, &[]);
+    check(&["000001", "000002"], Some(3), None, &[]);
+    check(&["000001", "000002"], Some(2), None, &[]);
+    check(&["000001", "000002"], Some(1), None, &["log.000002"]);
+    check(&["000001", "000002"], Some(4), Some(3), &[]);
+    check(&["000001", "000003"], None, Some(2), &[]);
+    check(&["000002"], Some(3), Some(1), &[]);
+}

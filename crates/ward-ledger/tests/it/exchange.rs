@@ -1,0 +1,161 @@
+//! A log that is exchanged under a running writer, with a head that fits: only the writer can know.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use ward_ledger::{AppendError, Ledger, OpenError};
+
+use crate::support::{Log, options, receipt};
+
+/// Name and content of every file of the log.
+fn files(log: &Log) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = log.names().into_iter().map(|name| log.folder.path().join(name));
+    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+fn remove_all(log: &Log) {
+    for (path, _) in files(log) {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// Writes over the files that are there, or makes them anew.
+fn restore(log: &Log, files: &[(PathBuf, Vec<u8>)], anew: bool) {
+    if anew {
+        remove_all(log);
+    }
+    for (path, content) in files {
+        fs::write(path, content).unwrap();
+    }
+    for name in log.names() {
+        let path = log.folder.path().join(name);
+        if !files.iter().any(|(kept, _)| *kept == path) {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+fn append_each(ledger: &mut Ledger, numbers: Range<u64>) {
+    for number in numbers {
+        ledger.append(receipt(number)).unwrap();
+    }
+}
+
+fn assert_exchanged(ledger: &mut Ledger, known: u64) {
+    for _ in 0..3 {
+        let error = ledger.append(receipt(99)).unwrap_err();
+        let expected = |error: &AppendError| matches!(error, AppendError::Log(OpenError::Exchanged { known: number, .. }) if *number == known);
+        assert!(expected(&error), "{error}");
+    }
+}
+
+fn logs() -> [Log; 4] {
+    let in_segments = |log: Log| Log { options: log.options.clone().with_segment_bytes(1500), ..log };
+    [Log::new(options()), Log::signed(), in_segments(Log::new(options())), in_segments(Log::signed())]
+}
+
+#[test]
+fn an_older_log_with_its_head_is_not_continued_by_a_writer_that_knows_more() {
+    for log in logs() {
+        for anew in [false, true] {
+            let mut ledger = log.open();
+            let before = ledger.append(receipt(1)).unwrap().sequence;
+            append_each(&mut ledger, 2..4);
+            let older = files(&log);
+            append_each(&mut ledger, 4..11);
+            let newer = files(&log);
+
+            restore(&log, &older, anew);
+            assert_exchanged(&mut ledger, before + 9);
+            assert_eq!(files(&log), older, "nothing was written");
+
+            restore(&log, &newer, anew);
+            assert_eq!(ledger.append(receipt(11)).unwrap().sequence, before + 10, "it is there again");
+            assert!(log.verify().is_sound());
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_only_opened_the_log_knows_its_end_too() {
+    for log in logs() {
+        log.append(2);
+        let older = files(&log);
+        log.append(3);
+        let mut ledger = log.open();
+        restore(&log, &older, false);
+        assert_exchanged(&mut ledger, 5);
+    }
+}
+
+#[test]
+fn a_log_that_is_as_long_and_another_one_is_not_continued() {
+    for log in logs() {
+        log.append(2);
+        let older = files(&log);
+        let mut ledger = log.open();
+        append_each(&mut ledger, 3..6);
+        restore(&log, &older, false);
+        // Another writer goes on from there, further than the first one was.
+        let mut other = log.open();
+        append_each(&mut other, 13..19);
+        assert!(log.verify().is_sound());
+        assert_exchanged(&mut ledger, 5);
+    }
+}
+
+#[test]
+fn a_log_that_was_removed_is_not_begun_again_by_a_writer_that_knows_it() {
+    for log in logs() {
+        let mut ledger = log.open();
+        append_each(&mut ledger, 1..10);
+        remove_all(&log);
+        assert_exchanged(&mut ledger, 9);
+        assert_eq!(log.names(), [""; 0], "nothing was made");
+
+        // Another process may begin a new one; that is not the log of the first one.
+        append_each(&mut log.open(), 21..33);
+        assert_exchanged(&mut ledger, 9);
+    }
+}
+
+#[test]
+fn a_writer_that_knows_no_record_has_nothing_to_miss() {
+    let log = Log::signed();
+    let mut ledger = log.open();
+    remove_all(&log);
+    assert_eq!(ledger.append(receipt(1)).unwrap().sequence, 1);
+    assert!(log.verify().is_sound());
+}
+
+#[test]
+fn a_writer_finds_what_it_knows_behind_the_segments_of_others() {
+    for log in logs() {
+        let (mut one, mut other) = (log.open(), log.open());
+        one.append(receipt(1)).unwrap();
+        append_each(&mut other, 2..30);
+        assert_eq!(one.append(receipt(30)).unwrap().sequence, 30);
+        assert!(log.verify().is_sound());
+    }
+}
+
+#[test]
+fn a_writer_knows_the_last_record_of_a_closed_segment() {
+    let log = Log::signed_with(3);
+    // What a crash leaves that comes after the renaming.
+    fs::rename(&log.path, log.sibling(".000001")).unwrap();
+    let mut ledger = log.open();
+    let closed = fs::read(log.sibling(".000001")).unwrap();
+    let head = fs::read(log.sibling(".head")).unwrap();
+    assert_eq!(ledger.append(receipt(4)).unwrap().sequence, 4);
+
+    fs::write(&log.path, "").unwrap();
+    fs::write(log.sibling(".head"), &head).unwrap();
+    let mut ledger_of_three = log.open();
+    assert_exchanged(&mut ledger, 4);
+    fs::remove_file(log.sibling(".000001")).unwrap();
+    assert!(ledger_of_three.append(receipt(4)).is_err());
+    fs::write(log.sibling(".000001"), closed).unwrap();
+    assert_eq!(ledger_of_three.append(receipt(4)).unwrap().sequence, 4);
+}
