@@ -1,0 +1,71 @@
+//! Modes, exceptions and windows.
+
+use std::collections::BTreeSet;
+
+use shepherd_core::policy::{Availability, Exception, Modes, TimeWindow};
+
+use super::names::{Names, What};
+use crate::raw::{Name, RawAvailability, RawException, RawModes, RawWindow};
+
+/// The modes; the first of them applies when nothing else does.
+pub(super) fn modes(raw: &RawModes, names: &Names<'_>) -> Modes {
+    names.look_up_all(What::Mode, &raw.names);
+    raw.default.iter().for_each(|mode| names.look_up(What::Mode, mode));
+    raw.dates.iter().for_each(|(_, mode)| names.look_up(What::Mode, mode));
+    let default = raw.default.as_ref().or(raw.names.first());
+    Modes {
+        names: raw.names.iter().map(|mode| mode.value.clone()).collect(),
+        default: default.map(|mode| mode.value.clone()).unwrap_or_default(),
+        by_date: raw.dates.iter().map(|(days, mode)| (days.from, days.to, mode.value.clone())).collect(),
+    }
+}
+
+/// One exception.
+pub(super) fn exception(raw: &RawException, names: &Names<'_>) -> Option<Exception> {
+    raw.entries.iter().for_each(|entries| names.look_up_all(What::Entry, entries));
+    let days = raw.days?;
+    let entries = raw
+        .entries
+        .as_ref()
+        .map(|entries| entries.iter().map(|name| name.value.parse().ok()).collect::<Option<BTreeSet<_>>>());
+    let entries = match entries {
+        None => None,
+        Some(parsed) => Some(parsed?),
+    };
+    Some(Exception {
+        from: days.from,
+        to: days.to,
+        label: raw.label.clone().unwrap_or_default(),
+        entries,
+        rule: raw.rule.clone()?,
+    })
+}
+
+/// When something may run; `None` if that isn't said here.
+pub(super) fn availability(raw: &RawAvailability) -> Option<Availability> {
+    match raw {
+        RawAvailability::Unsaid | RawAvailability::Unreadable => None,
+        RawAvailability::Always => Some(Availability::Always),
+        RawAvailability::Windows(windows) => {
+            Some(Availability::Windows(windows.iter().map(window).collect()))
+        }
+    }
+}
+
+fn window(raw: &RawWindow) -> TimeWindow {
+    let text = |name: &Name| name.value.clone();
+    TimeWindow {
+        days: raw.days,
+        start: raw.start,
+        end: raw.end,
+        modes: raw.modes.as_ref().map(|modes| modes.iter().map(text).collect()),
+    }
+}
+
+/// The modes that windows name.
+pub(super) fn look_up_modes(raw: &RawAvailability, names: &Names<'_>) {
+    if let RawAvailability::Windows(windows) = raw {
+        let of_windows = windows.iter().filter_map(|window| window.modes.as_ref());
+        of_windows.for_each(|modes| names.look_up_all(What::Mode, modes));
+    }
+}

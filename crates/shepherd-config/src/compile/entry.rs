@@ -1,0 +1,103 @@
+//! One entry.
+
+use std::collections::BTreeSet;
+
+use shepherd_core::policy::{Cost, Earning, Entry, Unlock};
+use shepherd_util::ProfileId;
+use ward_diag::{Fault, code};
+
+use super::names::{Names, What};
+use super::{calendar, limits};
+use crate::raw::{RawAvailability, RawDefaults, RawEntry};
+use crate::read::shown;
+
+/// Makes an entry of it; `None` if something it needs could not be read.
+pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -> Option<Entry> {
+    look_up(raw, names);
+    check_availability(raw, defaults, names);
+    check_costs(raw, names);
+    let limits = limits::limits(raw, defaults, names);
+    let warnings = limits::warnings(raw, defaults, names.faults);
+    let id = raw.id.as_ref()?;
+    let earns = match &raw.earns {
+        None => None,
+        Some(earns) => Some(Earning {
+            budget: earns.budget.value.parse().ok()?,
+            for_each: earns.for_each,
+            earned: earns.earned,
+            ceiling: earns.ceiling,
+        }),
+    };
+    let unlock = match &raw.unlock {
+        None => None,
+        Some(unlock) => {
+            Some(Unlock { entry_id: unlock.entry.value.parse().ok()?, at_least: unlock.at_least })
+        }
+    };
+    Some(Entry {
+        entry_id: id.value.parse().ok()?,
+        label: raw.label.clone().unwrap_or_else(|| id.value.clone()),
+        icon_ref: raw.icon.clone(),
+        kind: raw.kind.clone()?,
+        profiles: profiles(raw)?,
+        availability: calendar::availability(&raw.availability)
+            .or_else(|| calendar::availability(&defaults.availability))?,
+        limits,
+        warnings,
+        disabled: raw.disabled.clone(),
+        budgets: raw.budgets.iter().map(|budget| budget.value.parse().ok()).collect::<Option<_>>()?,
+        cost: raw.cost.map_or(Cost::Counts, |cost| cost.value),
+        earns,
+        unlock,
+    })
+}
+
+/// The outer `None` is "unreadable", the inner one "everybody".
+fn profiles(raw: &RawEntry) -> Option<Option<BTreeSet<ProfileId>>> {
+    let Some(names) = &raw.profiles else { return Some(None) };
+    names.iter().map(|name| name.value.parse().ok()).collect::<Option<_>>().map(Some)
+}
+
+fn look_up(raw: &RawEntry, names: &Names<'_>) {
+    raw.library.iter().for_each(|library| names.look_up(What::Library, library));
+    raw.profiles.iter().for_each(|profiles| names.look_up_all(What::Profile, profiles));
+    names.look_up_all(What::Budget, &raw.budgets);
+    raw.earns.iter().for_each(|earns| names.look_up(What::Budget, &earns.budget));
+    raw.unlock.iter().for_each(|unlock| names.look_up(What::Entry, &unlock.entry));
+}
+
+/// Silence about the hours is not "always".
+fn check_availability(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) {
+    calendar::look_up_modes(&raw.availability, names);
+    let unsaid = |said: &RawAvailability| matches!(said, RawAvailability::Unsaid);
+    if unsaid(&raw.availability) && unsaid(&defaults.availability) && !names.is_incomplete() {
+        let who =
+            raw.id.as_ref().map_or("this entry".to_owned(), |id| format!("entry `{}`", shown(&id.value)));
+        names.faults.push(
+            Fault::new(code::MISSING_KEY, raw.span, format!("{who} does not say when it may run")).help(
+                "add `windows = [{ days = \"all\", from = \"15:00\", to = \"18:00\" }]`, or `always = true`",
+            ),
+        );
+    }
+}
+
+/// Rules about cost that work against each other.
+fn check_costs(raw: &RawEntry, names: &Names<'_>) {
+    let free = raw.cost.filter(|cost| cost.value == Cost::Free);
+    if let (Some(cost), Some(budget)) = (free, raw.budgets.first()) {
+        names.faults.push(
+            Fault::new(code::INVALID, budget.span, "an entry that costs nothing draws on no budget")
+                .related(cost.span, "it costs nothing")
+                .help("take `budgets` out, or `cost = \"free\"`"),
+        );
+    }
+    let Some(earns) = &raw.earns else { return };
+    if let Some(own) = raw.budgets.iter().find(|budget| budget.value == earns.budget.value) {
+        let message = format!("this entry draws on the budget `{}` and fills it, too", shown(&own.value));
+        names.faults.push(
+            Fault::new(code::INVALID, earns.budget.span, message)
+                .related(own.span, "it draws on it here")
+                .help("let it earn for another budget, or take this one out of `budgets`"),
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! Which names there are, and the lookup of those that are used.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ward_diag::{Fault, Faults, MAX_FAULTS, Spanned, code};
+
+use crate::raw::{Name, RawPolicy};
+use crate::read::shown;
+
+/// All names that a file gives to things.
+pub(super) struct Names<'r> {
+    pub(super) faults: &'r Faults,
+    // In a file that could not be parsed as a whole, what is missing may stand in the part that is lost.
+    incomplete: bool,
+    known: BTreeMap<What, BTreeSet<&'r str>>,
+}
+
+/// What a name is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum What {
+    Profile,
+    Budget,
+    Library,
+    Mode,
+    Entry,
+}
+
+impl What {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Profile => "profile",
+            Self::Budget => "budget",
+            Self::Library => "library",
+            Self::Mode => "mode",
+            Self::Entry => "entry",
+        }
+    }
+
+    /// How one is defined, for a file that has none.
+    fn definition(self) -> &'static str {
+        match self {
+            Self::Profile => "this file names no profile; add `[profiles.NAME]`",
+            Self::Budget => "this file has no budget; add `[budgets.NAME]` with `daily = \"1h\"`",
+            Self::Library => "this file has no library; add `[libraries.NAME]` with its `paths`",
+            Self::Mode => "this file has no modes; add `[modes]` with `names = [\"school\", \"holiday\"]`",
+            Self::Entry => "this file has no entry; add `[[entries]]`",
+        }
+    }
+}
+
+impl<'r> Names<'r> {
+    /// Collects them.
+    pub(super) fn of(raw: &'r RawPolicy, faults: &'r Faults) -> Self {
+        let text = |name: &'r Name| name.value.as_str();
+        let known = BTreeMap::from([
+            (What::Profile, raw.profiles.iter().map(|profile| text(&profile.id)).collect()),
+            (What::Budget, raw.budgets.iter().map(|budget| text(&budget.id)).collect()),
+            (What::Library, raw.libraries.iter().map(|(name, _)| text(name)).collect()),
+            (What::Mode, raw.modes.names.iter().map(text).collect()),
+            (What::Entry, raw.entries.iter().filter_map(|entry| entry.id.as_ref()).map(text).collect()),
+        ]);
+        Self { faults, incomplete: raw.incomplete, known }
+    }
+
+    /// Whether parts of the file are lost.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// Records a fault if there is no such thing.
+    pub(super) fn look_up(&self, what: What, name: &Name) {
+        let Some(known) = self.known.get(&what) else { return };
+        let is_default = what == What::Profile && known.is_empty() && name.value == "default";
+        if self.incomplete || is_default || known.contains(name.value.as_str()) {
+            return;
+        }
+        // Each suggestion costs a look at every name; nobody reads hundreds of them.
+        if known.is_empty() || self.faults.len() > MAX_FAULTS {
+            let help = if known.is_empty() { what.definition() } else { "check its spelling" };
+            let message = format!("there is no {} `{}`", what.word(), shown(&name.value));
+            self.faults.push(Fault::new(code::UNKNOWN_NAME, name.span, message).help(help));
+            return;
+        }
+        let used = Spanned::new(name.value.as_str(), name.span);
+        self.faults.unknown_name(what.word(), used, known.iter().copied());
+    }
+
+    /// Looks up each of a list, in which none must be twice.
+    pub(super) fn look_up_all(&self, what: What, names: &[Name]) {
+        let mut seen = BTreeMap::new();
+        for name in names {
+            self.look_up(what, name);
+            if let Some(first) = seen.insert(name.value.as_str(), name.span) {
+                let message = format!("{} `{}` is in this list twice", what.word(), shown(&name.value));
+                self.faults.push(
+                    Fault::new(code::DUPLICATE, name.span, message)
+                        .related(first, "first named here")
+                        .help("take one of them out"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Entries that have to be used before others: none must wait for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ward_diag::{Fault, Faults, Span, code};
+
+use crate::raw::{Name, RawEntry};
+use crate::read::shown;
+
+/// Records what can never open.
+pub(super) fn check(entries: &[RawEntry], faults: &Faults) {
+    let by_id: BTreeMap<&str, &RawEntry> =
+        entries.iter().filter_map(|entry| Some((entry.id.as_ref()?.value.as_str(), entry))).collect();
+    let mut seen = BTreeSet::new();
+    for entry in entries {
+        let (Some(id), Some(unlock)) = (&entry.id, &entry.unlock) else { continue };
+        if let Some(circle) = circle(&by_id, &id.value, &mut seen) {
+            faults.push(never_opens(&circle, unlock.entry.span));
+        }
+        if let Some(first) = by_id.get(unlock.entry.value.as_str()) {
+            check_profiles(entry, first, &unlock.entry, faults);
+        }
+    }
+}
+
+fn never_opens(path: &[&str], span: Span) -> Fault {
+    let names: Vec<String> = path.iter().map(|id| format!("`{}`", shown(id))).collect();
+    match names.as_slice() {
+        [only] => {
+            Fault::new(code::INVALID, span, format!("entry {only} waits for itself, and so never opens"))
+                .help("name another entry, or take `unlock` out")
+        }
+        names => {
+            let circle = names.join(", which waits for ");
+            let last = names.last().map_or("", String::as_str);
+            Fault::new(
+                code::INVALID,
+                span,
+                format!("entry {last} waits for {circle}: none of them ever opens"),
+            )
+            .help("take `unlock` out of one of them")
+        }
+    }
+}
+
+/// Follows the entries that this one waits for. Those that lead back to it, which is the last of them; none if they
+/// lead elsewhere. Nobody is followed twice, so that each circle is found once, from its first entry on.
+fn circle<'r>(
+    by_id: &BTreeMap<&'r str, &'r RawEntry>,
+    start: &'r str,
+    seen: &mut BTreeSet<&'r str>,
+) -> Option<Vec<&'r str>> {
+    let mut path = Vec::new();
+    let mut at = start;
+    while seen.insert(at) {
+        at = by_id.get(at)?.unlock.as_ref()?.entry.value.as_str();
+        path.push(at);
+    }
+    (at == start && !path.is_empty()).then_some(path)
+}
+
+/// Somebody who may not do the one can't unlock the other.
+fn check_profiles(entry: &RawEntry, first: &RawEntry, used: &Name, faults: &Faults) {
+    let Some(allowed) = &first.profiles else { return };
+    let left_out = match &entry.profiles {
+        None => None,
+        Some(profiles) => {
+            profiles.iter().find(|profile| allowed.iter().all(|other| other.value != profile.value))
+        }
+    };
+    let message = match (&entry.profiles, left_out) {
+        (Some(_), None) => return,
+        (Some(_), Some(profile)) => {
+            format!(
+                "`{}` is not for profile `{}`, who could never unlock this",
+                shown(&used.value),
+                shown(&profile.value)
+            )
+        }
+        (None, _) => format!("`{}` is not for everybody, but this entry is", shown(&used.value)),
+    };
+    let related = allowed.first().map_or(used.span, |profile| profile.span);
+    faults.push(
+        Fault::new(code::INVALID, used.span, message)
+            .related(related, "only for these")
+            .help("give both entries the same `profiles`"),
+    );
+}

@@ -1,0 +1,154 @@
+//! What a fresh engine answers.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use shepherd_api::ReasonCode;
+use shepherd_core::policy::{Day, Policy};
+use shepherd_core::{CoreEngine, HostCapabilities, Outcome as Ruling, Place, Snapshot, StoredState};
+use shepherd_util::{BootId, EntryId, HumanDuration, ProfileId};
+
+use super::{Example, ExampleDay, Outcome};
+use crate::show::day_name;
+
+/// The Monday of the week that stands for all weeks. Fixed, so that a policy that is right stays right.
+const MONDAY: Day = Day(20_458);
+
+/// A fresh engine is of no boot; this stands for it.
+const NO_BOOT: &str = "00000000-0000-0000-0000-000000000000";
+
+/// What came out.
+pub(super) struct Answer {
+    /// All reasons against it; none is yes.
+    reasons: Vec<ReasonCode>,
+    /// For how long; `None` is without end.
+    longest: Option<Duration>,
+    zone: TimeZone,
+}
+
+impl Answer {
+    /// Whether this is what was expected.
+    pub(super) fn fits(&self, outcome: Outcome) -> bool {
+        let allowed = self.reasons.is_empty();
+        match outcome {
+            Outcome::Allow => allowed,
+            Outcome::AllowFor(length) => allowed && self.longest == length,
+            Outcome::Deny => !allowed,
+            Outcome::DenyFor(code) => self.reasons.iter().any(|reason| reason.code() == code),
+        }
+    }
+
+    fn bound(&mut self, run: Duration) {
+        self.longest = Some(self.longest.map_or(run, |longest| longest.min(run)));
+    }
+
+    /// As an example would say it.
+    pub(super) fn as_written(&self) -> String {
+        match self.reasons.first() {
+            None => Outcome::AllowFor(self.longest).to_string(),
+            Some(reason) => reason.code().to_owned(),
+        }
+    }
+
+    /// The reasons as sentences.
+    pub(super) fn explained(&self) -> String {
+        if self.reasons.is_empty() {
+            return match self.longest {
+                Some(longest) => format!("it may run for {}", HumanDuration(longest)),
+                None => "it may run without end".to_owned(),
+            };
+        }
+        let sentences: Vec<String> = self.reasons.iter().map(|reason| reason.sentence(&self.zone)).collect();
+        sentences.join(" ").trim_end_matches('.').to_owned()
+    }
+}
+
+/// Which days an engine knows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Calendar {
+    /// Ordinary ones only.
+    Week,
+    /// With exceptions, and modes by date.
+    Dates,
+}
+
+/// Asks examples of engines that have seen nothing yet.
+pub(super) struct Examiner<'p> {
+    policy: &'p Policy,
+    zone: TimeZone,
+    engines: BTreeMap<(Calendar, Option<String>), CoreEngine>,
+}
+
+impl<'p> Examiner<'p> {
+    pub(super) fn new(policy: &'p Policy) -> Self {
+        // Windows are civil time: without a zone of its own, a policy means the same in any.
+        let zone = policy.rules().zone.clone().unwrap_or(TimeZone::UTC);
+        Self { policy, zone, engines: BTreeMap::new() }
+    }
+
+    /// The answer, and when and for whom it was asked. `None` if there is no such moment.
+    pub(super) fn ask(&mut self, example: &Example) -> Option<(Answer, String)> {
+        let (calendar, day) = match example.day {
+            ExampleDay::Date(day) => (Calendar::Dates, day),
+            ExampleDay::Weekday(weekday) => (Calendar::Week, MONDAY.plus(i32::try_from(weekday).ok()?)),
+        };
+        let entry_id: EntryId = example.entry.value.parse().ok()?;
+        let profile = match &example.profile {
+            Some(profile) => profile.value.parse().ok()?,
+            None => self.somebody(&entry_id),
+        };
+        let at = self.moment(day, example.time.minutes())?;
+        let zone = self.zone.clone();
+        let mode = example.mode.as_ref().map(|mode| mode.value.clone());
+        let rules = self.engine(calendar, mode)?.why_at(&profile, &entry_id, at)?;
+        let mut answer = Answer { reasons: Vec::new(), longest: None, zone };
+        for rule in rules {
+            match rule.outcome {
+                Ruling::Allows => {}
+                Ruling::AllowsFor(run) => answer.bound(run),
+                Ruling::AllowsUntil(closes) => {
+                    answer.bound(Duration::try_from(closes.duration_since(at)).unwrap_or_default());
+                }
+                Ruling::Forbids(reason) => answer.reasons.push(reason),
+            }
+        }
+        let day = match example.day {
+            ExampleDay::Date(day) => format!("on {day}"),
+            ExampleDay::Weekday(weekday) => format!("on an ordinary {}", day_name(weekday)),
+        };
+        let asked = format!("{day} at {}, for `{profile}` who has used nothing yet: ", example.time);
+        Some((answer, asked))
+    }
+
+    fn engine(&mut self, calendar: Calendar, mode: Option<String>) -> Option<&CoreEngine> {
+        let key = (calendar, mode);
+        if !self.engines.contains_key(&key) {
+            let mut rules = self.policy.rules().clone();
+            if calendar == Calendar::Week {
+                rules.exceptions.clear();
+                rules.modes.by_date.clear();
+            }
+            let snapshot = Snapshot { mode: key.1.clone(), ..Snapshot::default() };
+            let store = StoredState { snapshot, ..StoredState::default() };
+            let place = Place { boot: NO_BOOT.parse::<BootId>().ok()?, zone: self.zone.clone() };
+            let policy = Policy::new(rules).ok()?;
+            let engine = CoreEngine::new(policy, store, HostCapabilities::everything(), place);
+            self.engines.insert(key.clone(), engine);
+        }
+        self.engines.get(&key)
+    }
+
+    /// Somebody who may use the entry: with nothing used, all of them get the same answer.
+    fn somebody(&self, entry_id: &EntryId) -> ProfileId {
+        let named = self.policy.entry(entry_id).and_then(|entry| entry.profiles.as_ref()?.first());
+        named.cloned().unwrap_or_else(|| self.policy.default_profile())
+    }
+
+    fn moment(&self, day: Day, minute: u16) -> Option<Timestamp> {
+        let midnight = day.date().to_datetime(jiff::civil::Time::midnight());
+        let civil = midnight.checked_add(SignedDuration::from_mins(i64::from(minute))).ok()?;
+        Some(civil.to_zoned(self.zone.clone()).ok()?.timestamp())
+    }
+}

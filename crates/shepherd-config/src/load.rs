@@ -1,0 +1,29 @@
+//! From a text to a policy.
+
+use shepherd_core::policy::Policy;
+use ward_diag::{Report, Source, read as read_source};
+
+use crate::{compile, expect, read};
+
+/// A policy that was found to be right.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The policy.
+    pub policy: Policy,
+    /// How many examples it carries, all of which came out as the file says.
+    pub examples: usize,
+}
+
+/// Reads a policy. The name is what people know the text by, usually its path.
+///
+/// # Errors
+/// Every fault of the text, in its order, each with its place, what is wrong and what would be right.
+pub fn load(name: &str, text: &str) -> Result<Loaded, Report> {
+    read_source(Source::new(name, text), |root| {
+        let faults = root.faults();
+        let raw = read::policy(root)?;
+        let policy = compile::policy(&raw, faults)?;
+        expect::run(&raw.examples, &policy, faults);
+        Some(Loaded { policy, examples: raw.examples.len() })
+    })
+}

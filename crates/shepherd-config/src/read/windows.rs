@@ -1,0 +1,84 @@
+//! When something is open.
+
+use shepherd_core::policy::{MinuteOfDay, Weekdays};
+use ward_diag::{Fault, Table, Value, code};
+
+use super::{contradiction, time, values};
+use crate::raw::{RawAvailability, RawWindow};
+
+/// `windows` or `always`, as far as the table says.
+pub(super) fn availability(table: &mut Table<'_>) -> RawAvailability {
+    let windows_value = table.value("windows");
+    let always = table.optional_with("always", Value::boolean);
+    let help = "keep `windows` for certain hours, or `always = true` for all";
+    if contradiction(table, &["windows", "always"], help) {
+        let _ = windows_value.map(windows);
+        return RawAvailability::Unreadable;
+    }
+    match (windows_value, always) {
+        (Some(value), _) => windows(value).map_or(RawAvailability::Unreadable, RawAvailability::Windows),
+        (None, Some(true)) => RawAvailability::Always,
+        (None, Some(false)) => {
+            let span = table.key_span("always").unwrap_or(table.span());
+            table.faults().push(
+                Fault::new(code::INVALID, span, "`always = false` does not say when it may run")
+                    .help("write `windows = [ … ]` instead, or `disabled = true` if it must not run"),
+            );
+            RawAvailability::Unreadable
+        }
+        (None, None) if table.key_span("always").is_some() => RawAvailability::Unreadable,
+        (None, None) => RawAvailability::Unsaid,
+    }
+}
+
+fn windows(value: Value<'_>) -> Option<Vec<RawWindow>> {
+    let if_empty =
+        "add one, such as `{ days = \"all\", from = \"15:00\", to = \"18:00\" }`, or write `always = true`";
+    values::all(values::filled(value, if_empty)?, |element| window(element.table()?))
+}
+
+fn window(mut table: Table<'_>) -> Option<RawWindow> {
+    let days = table.optional_with("days", time::days).unwrap_or(Weekdays::ALL);
+    let hours = hours(&mut table);
+    let modes = table.optional_with("modes", |value| {
+        values::names(value, "name a mode, or leave `modes` out: then it is open in all")
+    });
+    table.finish();
+    let (start, end) = hours?;
+    Some(RawWindow { days, start, end, modes })
+}
+
+/// A window of a single day.
+pub(super) fn hours_of_day(value: Value<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
+    let mut table = value.table()?;
+    let hours = hours(&mut table);
+    table.finish();
+    hours
+}
+
+fn hours(table: &mut Table<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
+    let start = table.required_with("from", time::time_of_day);
+    table.if_missing("from", "add when it opens: `from = \"15:00\"`");
+    let end = table.required_with("to", time::time_of_day);
+    table.if_missing("to", "add when it closes: `to = \"18:30\"`");
+    let (start, end) = (start?, end?);
+    let span = table.span();
+    if start == MinuteOfDay::END {
+        table.faults().push(
+            Fault::new(code::INVALID, span, "this window opens at 24:00, when the day is over")
+                .help("write `from = \"00:00\"` on the day after"),
+        );
+        return None;
+    }
+    if start == end {
+        let help = if start.minutes() == 0 {
+            "write `to = \"24:00\"` for the whole day"
+        } else {
+            "write two different times; `from = \"00:00\", to = \"24:00\"` is the whole day"
+        };
+        let message = format!("this window is empty: it opens and closes at {start}");
+        table.faults().push(Fault::new("empty-window", span, message).help(help));
+        return None;
+    }
+    Some((start, end))
+}

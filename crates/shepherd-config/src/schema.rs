@@ -1,0 +1,168 @@
+//! The JSON Schema of the language, for editors (S7.4). It knows every key and what it takes; what keys mean
+//! together, only [`load`](crate::load) knows.
+
+mod entries;
+mod parts;
+
+use serde_json::{Value, json};
+
+use self::parts::{list, named, object, object_with, text, words};
+
+/// The schema. `policies/policy.schema.json` holds a copy that a test compares.
+#[must_use]
+pub fn json_schema() -> Value {
+    let mut schema = object_with(
+        "A policy: what may run, when and for how long.",
+        &["config_version"],
+        [
+            ("config_version", json!({ "description": "The version of the language.", "const": 1 })),
+            (
+                "timezone",
+                text(
+                    "The time zone that hours are meant in, such as \"Europe/Berlin\". Without it: the machine's.",
+                ),
+            ),
+            (
+                "suspended_time",
+                words("Whether time with the lid closed counts. Usually \"free\".", &["free", "counts"]),
+            ),
+            (
+                "on_reload",
+                words(
+                    "Whether a running session keeps its plan when the policy changes. Usually \"keep-plan\".",
+                    &["keep-plan", "replan"],
+                ),
+            ),
+            (
+                "on_shutdown",
+                words(
+                    "Whether a running session is ended when the daemon is. Usually \"leave-sessions\": the next daemon takes it back.",
+                    &["leave-sessions", "end-sessions"],
+                ),
+            ),
+            ("launch_timeout", parts::duration("How long a program may take to start. Usually \"30s\".")),
+            (
+                "stop_grace",
+                parts::duration("How long a program may take to end when asked to. Usually \"10s\"."),
+            ),
+            (
+                "expect",
+                list(
+                    "Examples that must come out, such as \"sat 10:00 tuxmath: allow 30m\".",
+                    &text("DAY TIME [in MODE] [PROFILE/]ENTRY: OUTCOME"),
+                ),
+            ),
+            ("defaults", defaults()),
+            ("profiles", named("Whose time is counted. Without any: one, called `default`.", &profile())),
+            ("budgets", named("Time that several entries share.", &budget())),
+            ("libraries", named("Where media entries find their files.", &library())),
+            ("modes", modes()),
+            (
+                "exceptions",
+                list(
+                    "Days on which the week does not apply. Of several for a day the last one counts.",
+                    &exception(),
+                ),
+            ),
+            ("breaks", breaks()),
+            ("grants", grants()),
+            ("clock", clock()),
+            ("entries", list("What can be launched, in the order in which it is shown.", &entries::entry())),
+        ],
+    );
+    if let Some(whole) = schema.as_object_mut() {
+        whole.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+        whole.insert("title".to_owned(), json!("Shepherd policy"));
+    }
+    schema
+}
+
+fn defaults() -> Value {
+    let keys = parts::availability().into_iter().chain(parts::limits());
+    object("What applies to an entry that does not say otherwise.", keys)
+}
+
+fn profile() -> Value {
+    object("Somebody whose time is counted.", [("label", text("The name to show."))])
+}
+
+fn budget() -> Value {
+    object(
+        "Time that several entries share.",
+        [
+            ("label", text("The name to show.")),
+            ("daily", parts::quota("How much a day.")),
+            ("weekly", parts::amount("How much a week, from Monday.")),
+        ],
+    )
+}
+
+fn library() -> Value {
+    object_with(
+        "Films, music or pictures.",
+        &["paths"],
+        [
+            ("paths", list("Files and folders, as full paths.", &text("A full path."))),
+            ("player", text("The program that plays them. Usually \"mpv\".")),
+        ],
+    )
+}
+
+fn modes() -> Value {
+    let dates = object_with(
+        "Days on which a mode applies.",
+        &["mode"],
+        std::iter::once(("mode", text("Which mode."))).chain(parts::days_of_the_calendar()),
+    );
+    object_with(
+        "Modes of the household, such as school and holiday.",
+        &["names"],
+        [
+            ("names", list("All modes, that of ordinary days first.", &text("A mode."))),
+            ("default", text("The mode of ordinary days, if it is not the first.")),
+            ("dates", list("When another mode applies. Of several for a day the last one counts.", &dates)),
+        ],
+    )
+}
+
+fn exception() -> Value {
+    let hours = object_with("Hours of the day.", &["from", "to"], parts::hours());
+    object(
+        "Days on which the week does not apply.",
+        std::iter::once(("label", text("The name to show."))).chain(parts::days_of_the_calendar()).chain([
+            ("entries", list("For which entries. Without it: for all.", &text("An entry."))),
+            ("closed", parts::truth("Nothing is open.")),
+            ("open", parts::truth("Open all day.")),
+            ("windows", list("Open in these hours.", &hours)),
+            ("as_on", words("As on this day of the week.", &crate::read::WEEKDAYS)),
+        ]),
+    )
+}
+
+fn breaks() -> Value {
+    object_with(
+        "A break after so much time in a row, whatever it was spent on.",
+        &["after", "length"],
+        [("after", parts::duration("After so much time.")), ("length", parts::duration("For so long."))],
+    )
+}
+
+fn grants() -> Value {
+    object(
+        "How far extra time can go.",
+        [
+            ("extra_per_day", parts::amount("At most so much on a day. Without it: no limit.")),
+            ("open_until", text("No window is stretched beyond this time of day, such as \"20:30\".")),
+        ],
+    )
+}
+
+fn clock() -> Value {
+    object(
+        "What is believed of the clock.",
+        [(
+            "tolerance",
+            parts::duration("How far behind the latest time ever seen it may be. Usually \"10m\"."),
+        )],
+    )
+}

@@ -1,0 +1,152 @@
+//! A policy in plain sentences, for `shepherd policy show`: what applies to each entry, defaults filled in.
+
+mod words;
+
+use shepherd_core::policy::{
+    Availability, Cost, DayRule, Entry, Exception, OnReload, OnShutdown, Policy, Rules, SuspendedTime,
+};
+use shepherd_util::HumanDuration;
+
+pub(crate) use self::words::day as day_name;
+use self::words::{days, hours, listed, quota, span_of_days};
+
+/// The policy in plain sentences.
+#[must_use]
+pub fn show(policy: &Policy) -> String {
+    let rules = policy.rules();
+    let mut lines = household(rules);
+    for exception in &rules.exceptions {
+        lines.push(about_exception(exception));
+    }
+    for entry in policy.entries() {
+        lines.push(String::new());
+        lines.push(format!("{} ({})", entry.label, entry.entry_id));
+        lines.extend(about(entry, rules).into_iter().map(|sentence| format!("  {sentence}")));
+    }
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn household(rules: &Rules) -> Vec<String> {
+    let mut lines = Vec::new();
+    let profiles: Vec<&str> = rules.profiles.values().map(|profile| profile.label.as_str()).collect();
+    lines.push(format!("For {}.", listed(&profiles)));
+    let zone = rules.zone.as_ref().and_then(|zone| zone.iana_name());
+    lines.push(format!("Hours are meant in {}.", zone.unwrap_or("the time zone of this machine")));
+    for budget in rules.budgets.values() {
+        let mut amounts = quota(&budget.daily);
+        amounts.extend(budget.weekly.map(|amount| format!("{} a week", HumanDuration(amount))));
+        lines.push(format!("{}, all together: {}.", budget.label, amounts.join("; ")));
+    }
+    if !rules.modes.names.is_empty() {
+        lines.push(format!("Usually the mode is {}.", rules.modes.default));
+    }
+    for (from, to, mode) in &rules.modes.by_date {
+        lines.push(format!("{}: {mode}.", span_of_days(*from, *to)));
+    }
+    if let Some(breaks) = rules.breaks {
+        let (after, length) = (HumanDuration(breaks.after), HumanDuration(breaks.length));
+        lines.push(format!("After {after} in a row there is a break of {length}."));
+    }
+    if let Some(extra) = rules.ceilings.extra_per_day {
+        lines.push(format!("At most {} extra on a day can be granted.", HumanDuration(extra)));
+    }
+    if let Some(time) = rules.ceilings.open_until {
+        lines.push(format!("Nothing can be granted beyond {time}."));
+    }
+    lines.push(match rules.suspended_time {
+        SuspendedTime::Free => "Time with the machine asleep costs nothing.".to_owned(),
+        SuspendedTime::Counts => "Time with the machine asleep counts.".to_owned(),
+    });
+    lines.push(match rules.on_reload {
+        OnReload::KeepPlan => "When these rules change, what is running keeps its time.".to_owned(),
+        OnReload::Replan => "When these rules change, they apply to what is running, too.".to_owned(),
+    });
+    if rules.on_shutdown == OnShutdown::EndSessions {
+        lines.push("When Shepherd is stopped, what is running ends first.".to_owned());
+    }
+    lines
+}
+
+fn about_exception(exception: &Exception) -> String {
+    let rule = match &exception.rule {
+        DayRule::Closed => "closed".to_owned(),
+        DayRule::Open => "open all day".to_owned(),
+        DayRule::Windows(windows) => {
+            let windows: Vec<String> = windows.iter().map(|(from, to)| hours(*from, *to)).collect();
+            format!("open {}", windows.join(" and "))
+        }
+        DayRule::AsOn(day) => format!("as on a {}", words::day(*day)),
+    };
+    let what = match &exception.entries {
+        None => "everything".to_owned(),
+        Some(entries) => listed(&entries.iter().map(shepherd_util::EntryId::as_str).collect::<Vec<_>>()),
+    };
+    let label = if exception.label.is_empty() { String::new() } else { format!(" ({})", exception.label) };
+    format!("{}{label}: {what} {rule}.", span_of_days(exception.from, exception.to))
+}
+
+fn about(entry: &Entry, rules: &Rules) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(disabled) = &entry.disabled {
+        let reason = disabled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        lines.push(format!("Switched off{reason}."));
+    }
+    if let Some(profiles) = &entry.profiles {
+        let label = |id| rules.profiles.get(id).map(|profile| profile.label.as_str());
+        lines.push(format!("Only for {}.", listed(&profiles.iter().filter_map(label).collect::<Vec<_>>())));
+    }
+    match &entry.availability {
+        Availability::Always => lines.push("At any time.".to_owned()),
+        Availability::Windows(windows) => lines.extend(windows.iter().map(|window| {
+            let modes: Vec<&str> = window.modes.iter().flatten().map(String::as_str).collect();
+            let modes =
+                if modes.is_empty() { String::new() } else { format!(", if it is {}", modes.join(" or ")) };
+            format!("{} {}{modes}.", days(window.days), hours(window.start, window.end))
+        })),
+    }
+    lines.extend(amounts(entry, rules));
+    if let Some(unlock) = &entry.unlock {
+        lines.push(format!(
+            "Only after {} of {} on the same day.",
+            HumanDuration(unlock.at_least),
+            unlock.entry_id
+        ));
+    }
+    if let Some(earning) = &entry.earns {
+        let label = rules.budgets.get(&earning.budget).map_or("", |budget| &budget.label);
+        let (each, earned) = (HumanDuration(earning.for_each), HumanDuration(earning.earned));
+        let ceiling = HumanDuration(earning.ceiling);
+        lines.push(format!("{each} of it earn {earned} for {label}, at most {ceiling} a day."));
+    }
+    let warnings = entry.warnings.warnings().iter();
+    let moments: Vec<String> = warnings.map(|warning| words::short(warning.before)).collect();
+    if !moments.is_empty() {
+        lines.push(format!("Warns {} before the end.", listed(&moments)));
+    }
+    lines
+}
+
+fn amounts(entry: &Entry, rules: &Rules) -> Vec<String> {
+    let limits = &entry.limits;
+    let mut lines = vec![match limits.max_run {
+        Some(longest) => format!("At most {} at a time.", HumanDuration(longest)),
+        None => "As long as one likes at a time.".to_owned(),
+    }];
+    let mut quotas = quota(&limits.daily_quota);
+    quotas.extend(limits.weekly_quota.map(|amount| format!("{} a week", HumanDuration(amount))));
+    if entry.cost == Cost::Free {
+        lines.push("Costs nothing.".to_owned());
+    } else if !quotas.is_empty() {
+        lines.push(format!("At most {}.", quotas.join("; ")));
+    }
+    let label = |id| rules.budgets.get(id).map(|budget| budget.label.as_str());
+    let budgets: Vec<&str> = entry.budgets.iter().filter_map(label).collect();
+    if !budgets.is_empty() {
+        lines.push(format!("Its time is taken from {}.", listed(&budgets)));
+    }
+    if !limits.cooldown_after_run.is_zero() {
+        lines.push(format!("Then a pause of {}.", HumanDuration(limits.cooldown_after_run)));
+    }
+    lines
+}

@@ -1,0 +1,38 @@
+//! Policies that are refused (S7.2): each file in `broken/` with the whole message that a parent gets, as a snapshot.
+//! The first line of a file says, as a comment, which fault it is about.
+
+use insta::{assert_snapshot, with_settings};
+use shepherd_config::load;
+
+use crate::fixture;
+
+/// Fixtures, and so kinds of faults, that have to be there.
+const AT_LEAST: usize = 60;
+
+fn fixtures() -> Vec<(String, String)> {
+    let folder = fixture::path("tests/it/broken");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+        .collect();
+    names.sort();
+    names
+        .into_iter()
+        .map(|name| (fixture::text(&format!("tests/it/broken/{name}.toml")), name))
+        .map(|(text, name)| (name, text))
+        .collect()
+}
+
+#[test]
+fn every_broken_policy_is_refused_with_place_fault_and_cure() {
+    let fixtures = fixtures();
+    assert!(fixtures.len() >= AT_LEAST, "{}", fixtures.len());
+    for (name, text) in fixtures {
+        let report = load("policy.toml", &text).expect_err(&name);
+        assert!(report.faults().iter().all(|fault| fault.cure().is_some()), "{name}: {report}");
+        with_settings!({ omit_expression => true, prepend_module_to_snapshot => false, snapshot_path => "broken" }, {
+            assert_snapshot!(name.as_str(), report.to_string());
+        });
+    }
+}

@@ -1,0 +1,41 @@
+//! What `docs/policy.md` shows is loaded: every block that says it is a policy.
+
+use shepherd_config::{json_schema, load};
+
+use crate::fixture;
+use crate::schema::{as_json, misfit};
+
+fn blocks(text: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() == "```toml policy" {
+            blocks
+                .push(lines.by_ref().take_while(|line| line.trim() != "```").collect::<Vec<_>>().join("\n"));
+        }
+    }
+    blocks
+}
+
+#[test]
+fn every_policy_in_the_documentation_loads() {
+    let blocks = blocks(&fixture::text("../../docs/policy.md"));
+    assert!(blocks.len() >= 10, "{}", blocks.len());
+    for block in blocks {
+        // A block about one matter leaves the version to the first one.
+        let text =
+            if block.contains("config_version") { block } else { format!("config_version = 1\n{block}") };
+        load("docs/policy.md", &text).unwrap_or_else(|report| panic!("{text}\n\n{report}"));
+        assert_eq!(misfit(&as_json(&text), &json_schema(), "policy"), None, "{text}");
+    }
+}
+
+#[test]
+fn every_key_is_explained_in_the_documentation() {
+    let text = fixture::text("../../docs/policy.md");
+    let mut keys = std::collections::BTreeSet::new();
+    crate::schema::keys_of_schema(&json_schema(), "", &mut keys);
+    let missing: Vec<&String> =
+        keys.iter().filter(|path| !text.contains(crate::schema::last(path))).collect();
+    assert_eq!(missing, Vec::<&String>::new());
+}

@@ -1,0 +1,20 @@
+//! Integration tests of `shepherd-config`.
+
+#[cfg(test)]
+mod broken;
+#[cfg(test)]
+mod documentation;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod meaning;
+#[cfg(test)]
+mod policies;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod shown;

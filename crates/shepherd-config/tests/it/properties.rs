@@ -1,0 +1,156 @@
+//! No text makes the loader panic, and what it refuses it explains.
+
+use proptest::prelude::*;
+use shepherd_config::load;
+use ward_diag::Report;
+
+use crate::fixture;
+
+/// Every refusal has at least one fault, each in the text, and can be drawn.
+fn check(text: &str) {
+    if let Err(report) = load("policy.toml", text) {
+        check_report(&report);
+    }
+}
+
+fn check_report(report: &Report) {
+    assert!(!report.faults().is_empty());
+    let length = report.source().text().len();
+    let mut last = 0;
+    for fault in report.faults() {
+        let span = fault.span();
+        assert!(span.start <= span.end && span.end <= length, "{fault:?}");
+        assert!(last <= span.start, "not in the order of the text: {report}");
+        assert!(!fault.message().is_empty());
+        last = span.start;
+    }
+    assert!(!report.to_string().is_empty());
+}
+
+/// Words of the language, for texts that come near to it.
+const WORDS: [&str; 40] = [
+    "config_version = 1\n",
+    "[[entries]]\n",
+    "[defaults]\n",
+    "[modes]\n",
+    "[[exceptions]]\n",
+    "[budgets.games]\n",
+    "[profiles.anna]\n",
+    "id = \"x\"\n",
+    "argv = [\"x\"]\n",
+    "windows = [",
+    "always = true\n",
+    "{ from = \"15:00\", ",
+    "to = \"15:00\" }",
+    "days = []",
+    "days = \"weekdays\", ",
+    "]\n",
+    "max_run = ",
+    "\"45m\"\n",
+    "0\n",
+    "-1\n",
+    "99999999999999999999\n",
+    "2026-12-24\n",
+    "on = ",
+    "as_on = \"sun\"\n",
+    "closed = true\n",
+    "unlock = { entry = \"x\" }\n",
+    "earns = {}\n",
+    "expect = [\"sat 10:00 x: allow\"]\n",
+    "timezone = \"UTC\"\n",
+    "daily = { all = \"1h\" }\n",
+    "names = [\"x\"]\n",
+    "kind = \"vm\"\n",
+    "driver = \"qemu\"\n",
+    "args = { a = [1, nan] }\n",
+    "\"",
+    "é\u{1F411}",
+    "message = \"{remaining\"",
+    "[libraries.x]\n",
+    "paths = [\"/\"]\n",
+    "warnings = [{ before = \"1m\" }]\n",
+];
+
+#[derive(Clone, Debug)]
+enum Mutation {
+    Remove { at: usize, length: usize },
+    Insert { at: usize, word: usize },
+    SwapLines { one: usize, other: usize },
+    RepeatLine { line: usize },
+    DropLine { line: usize },
+    Replace { at: usize, with: char },
+}
+
+fn mutation() -> impl Strategy<Value = Mutation> {
+    prop_oneof![
+        (any::<usize>(), 1_usize..40).prop_map(|(at, length)| Mutation::Remove { at, length }),
+        (any::<usize>(), 0..WORDS.len()).prop_map(|(at, word)| Mutation::Insert { at, word }),
+        (any::<usize>(), any::<usize>()).prop_map(|(one, other)| Mutation::SwapLines { one, other }),
+        any::<usize>().prop_map(|line| Mutation::RepeatLine { line }),
+        any::<usize>().prop_map(|line| Mutation::DropLine { line }),
+        (any::<usize>(), any::<char>()).prop_map(|(at, with)| Mutation::Replace { at, with }),
+    ]
+}
+
+fn apply(text: &str, mutation: &Mutation) -> String {
+    let place = |at: usize| text.floor_char_boundary(at % (text.len() + 1));
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let count = lines.len().max(1);
+    match *mutation {
+        Mutation::Remove { at, length } => {
+            let start = place(at);
+            let end = text.floor_char_boundary((start + length).min(text.len()));
+            format!("{}{}", &text[..start], &text[end..])
+        }
+        Mutation::Insert { at, word } => {
+            format!("{}{}{}", &text[..place(at)], WORDS[word], &text[place(at)..])
+        }
+        Mutation::SwapLines { one, other } => {
+            lines.swap(one % count, other % count);
+            lines.concat()
+        }
+        Mutation::RepeatLine { line } => {
+            lines.insert(line % count, lines[line % count]);
+            lines.concat()
+        }
+        Mutation::DropLine { line } => {
+            lines.remove(line % count);
+            lines.concat()
+        }
+        Mutation::Replace { at, with } => {
+            let start = place(at);
+            let end = text[start..].chars().next().map_or(start, |first| start + first.len_utf8());
+            format!("{}{with}{}", &text[..start], &text[end..])
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arbitrary_text_never_panics(text in any::<String>()) {
+        check(&text);
+        check(&format!("config_version = 1\n{text}"));
+    }
+
+    #[test]
+    fn words_of_the_language_in_any_order_never_panic(words in prop::collection::vec(0..WORDS.len(), 0..40)) {
+        check(&words.iter().map(|word| WORDS[*word]).collect::<String>());
+    }
+
+    #[test]
+    fn a_mutated_family_policy_loads_or_is_explained(mutations in prop::collection::vec(mutation(), 1..6)) {
+        let text = fixture::text("../../policies/family.toml");
+        check(&mutations.iter().fold(text, |text, mutation| apply(&text, mutation)));
+    }
+}
+
+#[test]
+fn the_same_text_gives_the_same_policy_and_the_same_report() {
+    let family = fixture::text("../../policies/family.toml");
+    assert_eq!(load("family.toml", &family), load("family.toml", &family));
+    let broken = family.replace("\"games\"", "\"gmes\"");
+    let (one, other) = (load("family.toml", &broken).unwrap_err(), load("family.toml", &broken).unwrap_err());
+    assert_eq!(one.to_string(), other.to_string());
+}
