@@ -22,6 +22,7 @@ mod report;
 mod rules;
 mod system;
 mod temporary;
+mod trees;
 
 use std::path::PathBuf;
 
@@ -33,6 +34,10 @@ pub(crate) use temporary::remove_private_folder;
 
 /// What a program may reach. The default may reach nothing, not even its own executable;
 /// [`Sandbox::system_read_only`] is a better start.
+///
+/// A tree may lie in another one that can be written, if the way there from that one's root holds
+/// neither a link nor a `..`. Links above are followed: a tree whose way another sandbox's program can
+/// write must not be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
     /// Trees, or single files, that can be read.
@@ -55,7 +60,8 @@ pub enum Network {
     /// No socket of any kind.
     #[default]
     Off,
-    /// Internet protocols. Services of this machine behind socket files stay closed.
+    /// Internet protocols, as far as the machine reaches, itself included. Its services behind socket
+    /// files stay closed.
     On,
 }
 

@@ -10,12 +10,16 @@ use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixStream};
 use std::process::ExitCode;
 
 /// Fits a register on every machine; libc has it in the width of its `ioctl`.
 const TIOCSTI: usize = 0x5412;
+
+/// The same on every machine; libc does not have it everywhere.
+const LISTMOUNT: libc::c_long = 458;
 
 const SUCCEEDED: u8 = 0;
 const UNKNOWN: u8 = 2;
@@ -44,8 +48,17 @@ fn main() -> ExitCode {
 
 fn kind_of(error: &io::Error) -> u8 {
     match error.raw_os_error() {
-        // `EXDEV` is Landlock's word for "not from this tree into that one".
-        Some(libc::EPERM | libc::EACCES | libc::EROFS | libc::ENOSYS | libc::EXDEV) => REFUSED,
+        // `EXDEV` is Landlock's word for "not from this tree into that one". A socket that has its peer,
+        // or is of another family, does not go elsewhere either.
+        Some(
+            libc::EPERM
+            | libc::EACCES
+            | libc::EROFS
+            | libc::ENOSYS
+            | libc::EXDEV
+            | libc::EISCONN
+            | libc::EAFNOSUPPORT,
+        ) => REFUSED,
         None if error.kind() == io::ErrorKind::PermissionDenied => REFUSED,
         // No file handles or extended attributes here, or no namespace left.
         Some(libc::EOPNOTSUPP | libc::ENOSPC) => UNSUPPORTED,
@@ -138,6 +151,11 @@ fn attack_network(words: &[&str]) -> Option<io::Result<()>> {
             call(libc::SYS_socket, &[number(libc::AF_NETLINK.into()), number(libc::SOCK_RAW.into()), 0])
         }
         ["socketpair"] => UnixStream::pair().map(drop),
+        ["send-from-pair", kind, path] => pair_of(kind).and_then(|pair| send_to(pair.as_raw_fd(), path)),
+        ["connect-pair", kind, path] => pair_of(kind).and_then(|pair| connect(pair.as_raw_fd(), path)),
+        ["send-from-internet", path] => {
+            UdpSocket::bind("127.0.0.1:0").and_then(|socket| send_to(socket.as_raw_fd(), path))
+        }
         _ => return None,
     })
 }
@@ -164,7 +182,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
                 .and_then(|()| call(libc::SYS_sched_setaffinity, &[pid, size, at]))
         }
         "enter-namespace" => fs::File::open(format!("/proc/{pid}/ns/uts")).and_then(|file| {
-            let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
+            let fd = file.as_raw_fd();
             call(libc::SYS_setns, &[number(fd.into()), 0])
         }),
         "mount" => {
@@ -185,6 +203,20 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
         "io-uring" => {
             let mut parameters = [0_u8; 120];
             call(libc::SYS_io_uring_setup, &[1, parameters.as_mut_ptr().addr()])
+        }
+        "watch-folder" => {
+            let path = c_string(words.get(1)?);
+            let everything = number(libc::IN_ALL_EVENTS.into());
+            value(libc::SYS_inotify_init1, &[0]).and_then(|watch| {
+                call(libc::SYS_inotify_add_watch, &[number(watch), path.as_ptr().addr(), everything])
+            })
+        }
+        "watch-files" => call(libc::SYS_fanotify_init, &[0, 0]),
+        "list-mounts" => {
+            // struct mnt_id_req: its size, the root of all mounts (all ones), where to begin.
+            let request = [24_u64, u64::MAX, 0];
+            let mut mounts = [0_u64; 4];
+            call(LISTMOUNT, &[request.as_ptr().addr(), mounts.as_mut_ptr().addr(), mounts.len(), 0])
         }
         "shared-memory" => call(libc::SYS_shmget, &[0, 4096, 0o600]),
         "personality" => call(libc::SYS_personality, &[0x0004_0000]),
@@ -211,6 +243,41 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
         },
         _ => return None,
     })
+}
+
+/// One end of a pair of local sockets of this kind; the other one stays open for as long as we live.
+fn pair_of(kind: &str) -> io::Result<UnixDatagram> {
+    let kind = match kind {
+        "stream" => libc::SOCK_STREAM,
+        "packets" => libc::SOCK_SEQPACKET,
+        "raw" => libc::SOCK_RAW,
+        _ => libc::SOCK_DGRAM,
+    };
+    let mut ends = [0_i32; 2];
+    let family = number(libc::AF_UNIX.into());
+    call(libc::SYS_socketpair, &[family, number(kind.into()), 0, ends.as_mut_ptr().addr()])?;
+    // SAFETY: a new descriptor that nobody else owns.
+    Ok(unsafe { UnixDatagram::from_raw_fd(ends[0]) })
+}
+
+fn send_to(socket: i32, path: &str) -> io::Result<()> {
+    let (address, length) = address_of(path);
+    let (text, at) = (b"hostile", std::ptr::from_ref(&address).addr());
+    call(libc::SYS_sendto, &[number(socket.into()), text.as_ptr().addr(), text.len(), 0, at, length])
+}
+
+fn connect(socket: i32, path: &str) -> io::Result<()> {
+    let (address, length) = address_of(path);
+    call(libc::SYS_connect, &[number(socket.into()), std::ptr::from_ref(&address).addr(), length])
+}
+
+fn address_of(path: &str) -> (libc::sockaddr_un, usize) {
+    const LOCAL: libc::sa_family_t = 1;
+    let mut address = libc::sockaddr_un { sun_family: LOCAL, sun_path: [0; 108] };
+    for (to, from) in address.sun_path.iter_mut().zip(path.bytes()) {
+        *to = libc::c_char::from_ne_bytes([from]);
+    }
+    (address, size_of::<libc::sockaddr_un>())
 }
 
 fn file_handle(path: &str) -> io::Result<()> {

@@ -51,7 +51,6 @@ pub(super) const REFUSED: &[c_long] = &[
     libc::SYS_setns,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    libc::SYS_fanotify_init,
     // The machine.
     libc::SYS_reboot,
     libc::SYS_kexec_load,
@@ -104,6 +103,16 @@ pub(super) const ABSENT: &[c_long] = &[
     libc::SYS_memfd_secret,
     // Its mode lies in memory too: libraries fall back to `openat`.
     libc::SYS_openat2,
+    // They tell the names of files in folders that can't be listed; tools look again and again.
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_inotify_init,
+    libc::SYS_inotify_init1,
+    libc::SYS_inotify_add_watch,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    // They tell where everything is mounted, as a file in `/proc` does that is closed.
+    STATMOUNT,
+    LISTMOUNT,
 ];
 
 /// Flags that `clone` may not be given: namespaces, each a fresh set of privileges over something,
@@ -168,4 +177,6 @@ pub(super) const NEWEST_KNOWN: u32 = 462;
 
 /// Numbers above 423 are the same on every architecture; libc does not have these everywhere.
 const FCHMODAT2: c_long = 452;
+const STATMOUNT: c_long = 457;
+const LISTMOUNT: c_long = 458;
 const LSM_SET_SELF_ATTR: c_long = 460;

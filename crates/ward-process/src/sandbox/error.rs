@@ -17,6 +17,16 @@ pub enum SandboxError {
         /// The reason.
         source: io::Error,
     },
+    /// A tree lies inside another one that can be written, behind a link that the program of an earlier
+    /// run may have put there.
+    #[error("the way to sandbox tree `{path}` has a link or `..` in `{writable}`, which can be written",
+        path = path.display(), writable = writable.display())]
+    Link {
+        /// The tree.
+        path: PathBuf,
+        /// The one that can be written.
+        writable: PathBuf,
+    },
     /// The temporary folder could not be made.
     #[error("no private temporary folder in `{path}`", path = path.display())]
     Temporary {

@@ -1,6 +1,7 @@
 //! The seccomp program: everything is allowed but the table in [`denied`](super::denied).
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -18,11 +19,22 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Jumps reach 255 instructions: as many calls can be in the tables, less the two answers.
 const _: () = assert!(REFUSED.len() + ABSENT.len() <= 253);
 
-/// Compiles the filter for this machine.
+/// The filter for this machine, compiled once.
+pub(super) fn compiled(network: Network) -> Result<&'static [sock_filter], &'static BackendError> {
+    static OFF: LazyLock<Result<BpfProgram, BackendError>> = LazyLock::new(|| compile(Network::Off));
+    static ON: LazyLock<Result<BpfProgram, BackendError>> = LazyLock::new(|| compile(Network::On));
+    let program = match network {
+        Network::Off => &OFF,
+        Network::On => &ON,
+    };
+    program.as_ref().map(Vec::as_slice)
+}
+
+/// Compiles the filter.
 ///
 /// The kernel runs it once for each system call there is when it is installed, so that its length is
 /// felt at every start: what needs no look at arguments takes one instruction each.
-pub(super) fn compile(network: Network) -> Result<BpfProgram, BackendError> {
+fn compile(network: Network) -> Result<BpfProgram, BackendError> {
     let mut program = unconditional();
     for (errno, rules) in [(libc::EPERM, conditional()?), (libc::EACCES, sockets(network)?)] {
         // Each group ends in "allow"; the next one takes its place. No call is in two groups, so
@@ -95,7 +107,7 @@ fn privileged_modes() -> Result<Rules, BackendError> {
 }
 
 /// Sockets bound to a path lead to the services of the machine (D-Bus, container engines, the
-/// display), so that they stay closed with the network on too. `socketpair` is another call.
+/// display), so that they stay closed with the network on too.
 fn sockets(network: Network) -> Result<Rules, BackendError> {
     let rules = match network {
         Network::Off => Vec::new(),
@@ -113,7 +125,21 @@ fn sockets(network: Network) -> Result<Rules, BackendError> {
             vec![SeccompRule::new(other_family)?, SeccompRule::new(other_netlink)?]
         }
     };
-    Ok(Rules::from([(libc::SYS_socket, rules)]))
+    Ok(Rules::from([(libc::SYS_socket, rules), (libc::SYS_socketpair, pairs_that_can_leave()?)]))
+}
+
+/// Only pairs that stay connected to each other can't be turned to a path: streams (1) and sequences
+/// of packets (5), which have the lowest of the four bits of the type and neither 2 nor 8. In the
+/// local family the kernel takes a raw socket for a datagram socket.
+fn pairs_that_can_leave() -> Result<Vec<SeccompRule>, BackendError> {
+    let local = u64::from(libc::AF_UNIX.cast_unsigned());
+    let rules = [
+        argument(0, SeccompCmpOp::Ne, local)?,
+        argument(1, SeccompCmpOp::MaskedEq(1), 0)?,
+        has(1, 2)?,
+        has(1, 8)?,
+    ];
+    rules.into_iter().map(|condition| SeccompRule::new(vec![condition])).collect()
 }
 
 fn has(index: u8, bit: u32) -> Result<SeccompCondition, BackendError> {

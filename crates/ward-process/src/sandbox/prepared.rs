@@ -1,9 +1,11 @@
 //! A sandbox between its order and its end.
 
 use std::ffi::OsString;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use super::temporary::PrivateFolder;
+use super::trees::{OpenTree, Trees};
 use super::{Network, Sandbox, SandboxError, SandboxReport, Temporary, filter, probe, rules};
 use crate::output;
 use crate::sys::confine::{Confinement, ReadOnlyMounts};
@@ -30,12 +32,13 @@ impl Sandbox {
     /// Does all that can be done before the program is started; leaves nothing behind if it fails.
     pub(crate) fn prepare(&self) -> Result<Prepared, SandboxError> {
         let report = self.accept(probe::host().report(self))?;
+        let trees = Trees::open(self)?;
         let temporary = match &self.temporary {
-            Temporary::Private => Some(PrivateFolder::make_in(Path::new(SYSTEM_TEMPORARY))?),
-            Temporary::PrivateIn(parent) => Some(PrivateFolder::make_in(parent)?),
+            Temporary::Private => Some(PrivateFolder::make_in(Path::new(SYSTEM_TEMPORARY), &trees)?),
+            Temporary::PrivateIn(parent) => Some(PrivateFolder::make_in(parent, &trees)?),
             Temporary::None => None,
         };
-        match self.confine(temporary.as_ref()) {
+        match self.confine(trees, temporary.as_ref()) {
             Ok(confinement) => Ok(Prepared {
                 report,
                 network_namespace: self.network == Network::Off && probe::host().network_namespace.is_ok(),
@@ -44,29 +47,28 @@ impl Sandbox {
                 temporary,
             }),
             Err(error) => {
-                temporary.iter().for_each(PrivateFolder::remove);
+                temporary.as_ref().map(PrivateFolder::remove);
                 Err(error)
             }
         }
     }
 
-    fn confine(&self, temporary: Option<&PrivateFolder>) -> Result<Confinement, SandboxError> {
+    fn confine(&self, trees: Trees, temporary: Option<&PrivateFolder>) -> Result<Confinement, SandboxError> {
         let host = probe::host();
-        let ruleset = rules::build(self, temporary.map(PrivateFolder::path))?;
+        let ruleset = rules::build(self, &trees, temporary.map(AsFd::as_fd))?;
         let ruleset = ruleset.map(output::above_stdio).transpose().map_err(SandboxError::Descriptor)?;
         let unfit = |error| SandboxError::Filter(Box::new(error));
-        let filter =
-            if host.seccomp.is_ok() { filter::compile(self.network).map_err(unfit)? } else { Vec::new() };
-        let mounts = host.read_only_mounts.is_ok().then(|| self.mounts(temporary)).transpose()?;
+        let filter = if host.seccomp.is_ok() { filter::compiled(self.network).map_err(unfit)? } else { &[] };
+        let mounts = host.read_only_mounts.is_ok().then(|| mounts(trees, temporary)).transpose()?;
         Confinement::new(mounts, ruleset, filter).map_err(|errno| SandboxError::Filter(Box::new(errno)))
     }
+}
 
-    fn mounts(&self, temporary: Option<&PrivateFolder>) -> Result<ReadOnlyMounts, SandboxError> {
-        let mut writable = self.write.clone();
-        writable.extend(temporary.map(|folder| folder.path().to_owned()));
-        ReadOnlyMounts::all_but(&writable)
-            .map_err(|(path, errno)| SandboxError::Tree { path, source: errno.into() })
-    }
+fn mounts(trees: Trees, temporary: Option<&PrivateFolder>) -> Result<ReadOnlyMounts, SandboxError> {
+    let mut writable: Vec<_> = trees.write.into_iter().map(OpenTree::into_handle).collect();
+    let temporary = temporary.map(|folder| folder.as_fd().try_clone_to_owned()).transpose();
+    writable.extend(temporary.map_err(SandboxError::Descriptor)?);
+    ReadOnlyMounts::all_but(writable).map_err(|errno| SandboxError::Descriptor(errno.into()))
 }
 
 impl Prepared {
@@ -75,14 +77,15 @@ impl Prepared {
         &self.report
     }
 
-    /// The private temporary folder, until it is cleaned up.
+    /// The private temporary folder, until it has been removed.
     pub(crate) fn temporary_folder(&self) -> Option<&Path> {
         self.temporary.as_ref().map(PrivateFolder::path)
     }
 
-    /// Removes the temporary folder. To be called when the tree has ended, or was never started.
+    /// Removes the temporary folder. To be called when the tree has ended, or was never started. If
+    /// somebody keeps it from going, [`temporary_folder`](Self::temporary_folder) still tells of it.
     pub(crate) fn clean_up(&mut self) {
-        self.temporary.take().iter().for_each(PrivateFolder::remove);
+        self.temporary.take_if(|folder| folder.remove());
     }
 
     /// Flags of the namespaces that the child is to be born in. Unless we are root it needs a user

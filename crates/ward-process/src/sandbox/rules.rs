@@ -1,16 +1,13 @@
 //! The Landlock rule set: which trees may be read, written and executed, and nothing else.
 
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::trees::Trees;
+use super::{Network, Sandbox, SandboxError};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
-use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::Errno;
-
-use super::{Network, Sandbox, SandboxError};
 
 /// The newest ABI whose rights were weighed here. Older kernels enforce what they know of it.
 const NEWEST_KNOWN: ABI = ABI::V9;
@@ -25,7 +22,11 @@ const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
 });
 
 /// Creates and fills the rule set; `None` on a kernel without Landlock.
-pub(super) fn build(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Option<OwnedFd>, SandboxError> {
+pub(super) fn build(
+    sandbox: &Sandbox,
+    trees: &Trees,
+    temporary: Option<BorrowedFd<'_>>,
+) -> Result<Option<OwnedFd>, SandboxError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST_KNOWN))
@@ -35,8 +36,9 @@ pub(super) fn build(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Optio
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_KNOWN)).map_err(refused)?;
     }
     let mut rules = ruleset.create().map_err(refused)?;
-    for (trees, rights) in [(&sandbox.read, READ), (&sandbox.execute, EXECUTE), (&sandbox.write, WRITE)] {
+    for (trees, rights) in [(&trees.read, READ), (&trees.execute, EXECUTE), (&trees.write, WRITE)] {
         for tree in trees {
+            let rights = if tree.is_folder() { rights } else { rights & AccessFs::from_file(NEWEST_KNOWN) };
             rules = allow(rules, tree, rights)?;
         }
     }
@@ -49,17 +51,10 @@ pub(super) fn build(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Optio
 
 fn allow(
     rules: RulesetCreated,
-    tree: &Path,
+    tree: impl AsFd,
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, SandboxError> {
-    let unusable = |errno: Errno| SandboxError::Tree { path: tree.to_owned(), source: errno.into() };
-    let handle = rustix::fs::open(tree, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(unusable)?;
-    let status = rustix::fs::fstat(&handle).map_err(unusable)?;
-    let rights = match FileType::from_raw_mode(status.st_mode) {
-        FileType::Directory => rights,
-        _ => rights & AccessFs::from_file(NEWEST_KNOWN),
-    };
-    rules.add_rule(PathBeneath::new(handle, rights)).map_err(refused)
+    rules.add_rule(PathBeneath::new(tree, rights)).map_err(refused)
 }
 
 fn refused(error: RulesetError) -> SandboxError {

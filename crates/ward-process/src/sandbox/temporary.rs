@@ -6,12 +6,13 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawDir, Uid};
 use rustix::io::Errno;
 
 use super::SandboxError;
+use super::trees::Trees;
 
 /// What the names of all these folders begin with.
 const PREFIX: &str = "ward-";
@@ -22,6 +23,12 @@ const NAMES_TRIED: u64 = 1_000;
 
 /// Passes over the folder before giving up. One is enough unless somebody still writes into it.
 const PASSES: usize = 8;
+
+/// Entries looked at before giving up: many times what a large build leaves behind.
+const ENTRIES_REMOVED: u32 = 4_000_000;
+
+/// Time before giving up. Whoever waits for the end of a tree waits for this too.
+const TIME_TO_REMOVE: Duration = Duration::from_secs(10);
 
 /// Space for directory entries; at least one of the longest name fits.
 const ENTRIES_BUFFER_BYTES: usize = 8 * 1024;
@@ -34,9 +41,14 @@ pub(super) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    pub(super) fn make_in(parent: &Path) -> Result<Self, SandboxError> {
-        make(parent)
-            .map_err(|errno| SandboxError::Temporary { path: parent.to_owned(), source: errno.into() })
+    /// The way to `parent` is subject to the rule for trees.
+    pub(super) fn make_in(parent: &Path, trees: &Trees) -> Result<Self, SandboxError> {
+        let failed = |source| SandboxError::Temporary { path: parent.to_owned(), source };
+        let folder = trees.open_another(parent).map_err(|error| match error {
+            SandboxError::Tree { source, .. } => failed(source),
+            other => other,
+        })?;
+        make(parent, folder.as_fd()).map_err(|errno| failed(errno.into()))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -47,33 +59,61 @@ impl PrivateFolder {
         ["TMPDIR", "TMP", "TEMP", "HOME"].map(|name| (name.into(), self.path.clone().into())).into()
     }
 
-    /// To be called when nothing is left of the program that used it.
-    pub(super) fn remove(&self) {
-        // A folder that can't be removed is litter in the temporary folder, private and harmless.
-        if empty(self.handle.as_fd()).is_ok() {
-            let _ = rustix::fs::rmdir(&self.path);
-        }
+    /// To be called when nothing is left of the program that used it. Whether the folder is gone: what
+    /// somebody else of its user still fills is left as litter, private and harmless.
+    pub(super) fn remove(&self) -> bool {
+        self.remove_within(&mut Budget::new(ENTRIES_REMOVED, TIME_TO_REMOVE))
+    }
+
+    fn remove_within(&self, budget: &mut Budget) -> bool {
+        let emptied = empty(self.handle.as_fd(), budget);
+        matches!(emptied.and_then(|()| rustix::fs::rmdir(&self.path)), Ok(()) | Err(Errno::NOENT))
     }
 
     pub(super) fn give_to(&self, user: u32, group: u32) -> Result<(), SandboxError> {
         rustix::fs::fchown(&self.handle, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
             .map_err(|errno| SandboxError::Temporary { path: self.path.clone(), source: errno.into() })
             // Nobody will use it then.
-            .inspect_err(|_| self.remove())
+            .inspect_err(|_| _ = self.remove())
+    }
+}
+
+impl AsFd for PrivateFolder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle.as_fd()
+    }
+}
+
+/// What a removal may cost.
+#[derive(Debug)]
+struct Budget {
+    entries: u32,
+    deadline: Instant,
+}
+
+impl Budget {
+    fn new(entries: u32, time: Duration) -> Self {
+        Self { entries, deadline: Instant::now() + time }
+    }
+
+    /// To be called for each entry. Once it has failed it will fail again.
+    fn spend(&mut self) -> Result<(), Errno> {
+        self.entries = self.entries.checked_sub(1).ok_or(Errno::TIMEDOUT)?;
+        if Instant::now() < self.deadline { Ok(()) } else { Err(Errno::TIMEDOUT) }
     }
 }
 
 /// No earlier folder had the name, so that an old record of one can't be taken for a later one.
-fn make(parent: &Path) -> Result<PrivateFolder, Errno> {
+fn make(parent: &Path, folder: BorrowedFd<'_>) -> Result<PrivateFolder, Errno> {
     for _ in 0..NAMES_TRIED {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let path = parent.join(format!("{PREFIX}{}-{now:x}", std::process::id()));
-        match rustix::fs::mkdir(&path, Mode::RWXU) {
+        let name = format!("{PREFIX}{}-{now:x}", std::process::id());
+        match rustix::fs::mkdirat(folder, &name, Mode::RWXU) {
             Err(Errno::EXIST) => continue,
             result => result?,
         }
-        let handle = open_directory(rustix::fs::CWD, &path)?;
-        return Ok(PrivateFolder { path, handle });
+        let handle = open_directory(folder, &name)?;
+        return Ok(PrivateFolder { path: parent.join(name), handle });
     }
     Err(Errno::EXIST)
 }
@@ -94,38 +134,51 @@ fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<Own
 
 /// Removes everything in `root`, never following a link, with two descriptors however deep the tree
 /// is: folders inside folders are moved up into `root` until there are none.
-fn empty(root: BorrowedFd<'_>) -> Result<(), Errno> {
+fn empty(root: BorrowedFd<'_>, budget: &mut Budget) -> Result<(), Errno> {
     rustix::fs::fchmod(root, Mode::RWXU)?;
     let mut moved = 0_u64;
     let mut result = Ok(());
     for _ in 0..PASSES {
-        result = loop {
-            let folders = match remove_files(root) {
-                Ok(folders) if folders.is_empty() => return Ok(()),
-                Ok(folders) => folders,
-                Err(errno) => break Err(errno),
-            };
-            if let Err(errno) = folders.iter().try_for_each(|name| flatten(root, name, &mut moved)) {
-                break Err(errno);
-            }
-        };
+        result = flatten_all(root, &mut moved, budget);
+        // Anything else may be the work of somebody who is gone by the next pass.
+        if matches!(result, Ok(()) | Err(Errno::TIMEDOUT)) {
+            break;
+        }
     }
     result
 }
 
+fn flatten_all(root: BorrowedFd<'_>, moved: &mut u64, budget: &mut Budget) -> Result<(), Errno> {
+    loop {
+        let folders = remove_files(root, budget)?;
+        if folders.is_empty() {
+            return Ok(());
+        }
+        folders.iter().try_for_each(|name| flatten(root, name, moved, budget))?;
+    }
+}
+
 /// Empties the folder `name` of `root` by moving its folders into `root`, and removes it.
-fn flatten(root: BorrowedFd<'_>, name: &CStr, moved: &mut u64) -> Result<(), Errno> {
+fn flatten(root: BorrowedFd<'_>, name: &CStr, moved: &mut u64, budget: &mut Budget) -> Result<(), Errno> {
+    budget.spend()?;
     let folder = open_for_removal(root, name)?;
-    for inner in remove_files(folder.as_fd())? {
+    for inner in remove_files(folder.as_fd(), budget)? {
         // Moving a folder changes its `..`, which takes the right to write to it.
         drop(open_for_removal(folder.as_fd(), inner.as_c_str())?);
-        move_up(folder.as_fd(), &inner, root, moved)?;
+        move_up(folder.as_fd(), &inner, root, moved, budget)?;
     }
     rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR)
 }
 
-fn move_up(from: BorrowedFd<'_>, name: &CStr, root: BorrowedFd<'_>, moved: &mut u64) -> Result<(), Errno> {
+fn move_up(
+    from: BorrowedFd<'_>,
+    name: &CStr,
+    root: BorrowedFd<'_>,
+    moved: &mut u64,
+    budget: &mut Budget,
+) -> Result<(), Errno> {
     loop {
+        budget.spend()?;
         *moved += 1;
         let flags = rustix::fs::RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(from, name, root, format!(".removed-{moved}"), flags) {
@@ -146,7 +199,7 @@ fn open_for_removal(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<O
 }
 
 /// Removes what is not a folder and returns the names of the folders.
-fn remove_files(folder: BorrowedFd<'_>) -> Result<Vec<std::ffi::CString>, Errno> {
+fn remove_files(folder: BorrowedFd<'_>, budget: &mut Budget) -> Result<Vec<std::ffi::CString>, Errno> {
     rustix::fs::seek(folder, rustix::fs::SeekFrom::Start(0))?;
     let mut buffer = Vec::with_capacity(ENTRIES_BUFFER_BYTES);
     let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
@@ -157,6 +210,7 @@ fn remove_files(folder: BorrowedFd<'_>) -> Result<Vec<std::ffi::CString>, Errno>
         if name == c"." || name == c".." {
             continue;
         }
+        budget.spend()?;
         let file_type = match entry.file_type() {
             FileType::Unknown => {
                 let status = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;

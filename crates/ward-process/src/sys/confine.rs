@@ -19,7 +19,7 @@ pub(crate) use mounts::ReadOnlyMounts;
 pub(crate) struct Confinement {
     mounts: Option<ReadOnlyMounts>,
     ruleset: Option<OwnedFd>,
-    filter: Vec<sock_filter>,
+    filter: &'static [sock_filter],
     filter_length: u16,
 }
 
@@ -29,7 +29,7 @@ impl Confinement {
     pub(crate) fn new(
         mounts: Option<ReadOnlyMounts>,
         ruleset: Option<OwnedFd>,
-        filter: Vec<sock_filter>,
+        filter: &'static [sock_filter],
     ) -> Result<Self, Errno> {
         let filter_length = u16::try_from(filter.len()).map_err(|_| Errno::TOOBIG)?;
         Ok(Self { mounts, ruleset, filter, filter_length })
@@ -122,7 +122,7 @@ pub(crate) fn try_namespaces(flags: libc::c_int) -> Result<(), Errno> {
 
 /// Whether a child in a mount namespace of its own may make all mounts read-only.
 pub(crate) fn try_read_only_mounts(flags: libc::c_int) -> Result<(), Errno> {
-    let mounts = ReadOnlyMounts::all_but(&[]).map_err(|(_, errno)| errno)?;
+    let mounts = ReadOnlyMounts::all_but(Vec::new())?;
     try_in_namespaces(flags, || mounts.enter())
 }
 
@@ -160,7 +160,8 @@ mod tests {
             std::fs::write(&file, "content").unwrap();
             CString::new(file.as_os_str().as_bytes()).unwrap()
         });
-        let mounts = ReadOnlyMounts::all_but(&[folder.path().join("inside")]).unwrap();
+        let inside_folder = std::fs::File::open(folder.path().join("inside")).unwrap();
+        let mounts = ReadOnlyMounts::all_but(vec![inside_folder.into()]).unwrap();
         let cut = |file: &CString| {
             try_in_namespaces(libc::CLONE_NEWNS | user_namespace_flag(), || {
                 mounts.enter()?;
@@ -171,5 +172,22 @@ mod tests {
         assert_eq!(cut(&outside), Err(Errno::ROFS));
         assert_eq!(cut(&inside), Ok(()));
         assert_eq!(std::fs::read_to_string(folder.path().join("outside/file")).unwrap(), "content");
+    }
+
+    #[test]
+    fn another_folder_in_the_place_of_a_writable_tree_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [tree, moved] = ["tree", "moved"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&tree).unwrap();
+        let mounts = ReadOnlyMounts::all_but(vec![std::fs::File::open(&tree).unwrap().into()]).unwrap();
+        let enter = || try_in_namespaces(libc::CLONE_NEWNS | user_namespace_flag(), || mounts.enter());
+        assert_eq!(enter(), Ok(()));
+        std::fs::rename(&tree, &moved).unwrap();
+        assert_eq!(enter(), Err(Errno::NOENT));
+        std::os::unix::fs::symlink(&moved, &tree).unwrap();
+        assert_eq!(enter(), Err(Errno::STALE));
+        std::fs::remove_file(&tree).unwrap();
+        std::fs::create_dir(&tree).unwrap();
+        assert_eq!(enter(), Err(Errno::STALE));
     }
 }

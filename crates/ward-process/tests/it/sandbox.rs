@@ -2,6 +2,7 @@
 
 mod attacks;
 mod everyday;
+mod links;
 mod order;
 
 use std::ffi::OsString;

@@ -91,7 +91,6 @@ fn everyday_calls_are_allowed() {
         libc::SYS_execve,
         libc::SYS_mmap,
         libc::SYS_futex,
-        libc::SYS_socketpair,
         libc::SYS_getrandom,
         libc::SYS_renameat2,
         libc::SYS_landlock_restrict_self,
@@ -115,7 +114,9 @@ fn the_whole_table_is_refused() {
 #[test]
 fn no_call_is_in_two_groups() {
     let with_conditions: Vec<_> = conditional().unwrap().into_keys().collect();
-    let mut all = [REFUSED, ABSENT, &with_conditions, &[libc::SYS_socket]].concat();
+    let mut all =
+        [REFUSED, ABSENT, &with_conditions, &sockets(Network::On).unwrap().into_keys().collect::<Vec<_>>()]
+            .concat();
     let count = all.len();
     all.sort_unstable();
     all.dedup();
@@ -211,6 +212,24 @@ fn personality_can_be_asked_and_not_changed() {
     check(call(libc::SYS_personality, &[0xFFFF_FFFF]), &Verdict::Allowed);
     check(call(libc::SYS_personality, &[0]), &Verdict::Allowed);
     check(call(libc::SYS_personality, &[0x0004_0000]), &Verdict::Refused(libc::EPERM));
+}
+
+#[test]
+fn only_pairs_that_stay_connected_can_be_made() {
+    let flags = u64::from((libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK).cast_unsigned());
+    for kind in 0..16 {
+        let stays = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&kind);
+        let expected = if stays { Verdict::Allowed } else { Verdict::Refused(libc::EACCES) };
+        let kind = u64::from(kind.cast_unsigned());
+        for kind in [kind, kind | flags, kind | 1 << 32] {
+            check(call(libc::SYS_socketpair, &[1, kind]), &expected);
+            check(call(libc::SYS_socketpair, &[1 | 1 << 32, kind]), &expected);
+        }
+    }
+    for family in (0..48).filter(|family| *family != libc::AF_UNIX) {
+        let arguments = [u64::from(family.cast_unsigned()), 1];
+        check(call(libc::SYS_socketpair, &arguments), &Verdict::Refused(libc::EACCES));
+    }
 }
 
 #[test]

@@ -1,12 +1,22 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use super::super::Sandbox;
 use super::*;
+
+fn make_in(parent: &Path) -> PrivateFolder {
+    PrivateFolder::make_in(parent, &Trees::open(&Sandbox::default()).unwrap()).unwrap()
+}
 
 fn folder() -> (tempfile::TempDir, PrivateFolder) {
     let parent = tempfile::tempdir().unwrap();
-    let folder = PrivateFolder::make_in(parent.path()).unwrap();
+    let folder = make_in(parent.path());
     (parent, folder)
+}
+
+/// With more patience than usual, because the disk is shared.
+fn remove(folder: &PrivateFolder) -> bool {
+    folder.remove_within(&mut Budget::new(ENTRIES_REMOVED, TIME_TO_REMOVE * 6))
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -51,8 +61,8 @@ fn a_folder_of_another_name_is_not_removed() {
 #[test]
 fn a_name_that_is_taken_is_not_used() {
     let parent = tempfile::tempdir().unwrap();
-    let first = PrivateFolder::make_in(parent.path()).unwrap();
-    let second = PrivateFolder::make_in(parent.path()).unwrap();
+    let first = make_in(parent.path());
+    let second = make_in(parent.path());
     assert_ne!(first.path(), second.path());
 }
 
@@ -68,7 +78,7 @@ fn removal_does_not_follow_links() {
     symlink(&precious, folder.path().join("inner/link")).unwrap();
     symlink(precious.join("file"), folder.path().join("inner/file")).unwrap();
     let path = folder.path().to_owned();
-    folder.remove();
+    assert!(remove(&folder));
     assert!(!path.exists());
     assert_eq!(fs::read_to_string(precious.join("file")).unwrap(), "kept");
     assert_eq!(fs::metadata(&precious).unwrap().permissions().mode() & 0o7777, 0o750);
@@ -83,7 +93,7 @@ fn removal_copes_with_folders_nobody_may_touch() {
     for closed in ["a/b/c", "a/b", "a", ""] {
         set_mode(&path.join(closed), 0o000);
     }
-    folder.remove();
+    assert!(remove(&folder));
     assert!(!path.exists());
 }
 
@@ -97,7 +107,7 @@ fn removal_copes_with_a_tree_deeper_than_any_path_or_descriptor_limit() {
         at = open_directory(&at, c"deeper").unwrap();
     }
     drop(at);
-    folder.remove();
+    assert!(remove(&folder));
     assert!(!path.exists());
 }
 
@@ -108,7 +118,7 @@ fn removal_copes_with_names_it_would_choose_itself() {
     fs::create_dir(path.join(".removed-1")).unwrap();
     fs::create_dir_all(path.join("a/b")).unwrap();
     fs::create_dir_all(path.join("a/c")).unwrap();
-    folder.remove();
+    assert!(remove(&folder));
     assert!(!path.exists());
 }
 
@@ -119,6 +129,44 @@ fn removal_copes_with_many_files() {
     for number in 0..2_000 {
         fs::write(path.join(format!("a-rather-long-name-of-a-file-{number}")), "").unwrap();
     }
-    folder.remove();
+    assert!(remove(&folder));
     assert!(!path.exists());
+}
+
+#[test]
+fn removal_gives_up_when_it_has_done_enough() {
+    let (_parent, folder) = folder();
+    let path = folder.path().to_owned();
+    for number in 0..20 {
+        fs::create_dir_all(path.join(format!("{number}/inner"))).unwrap();
+    }
+    assert!(!folder.remove_within(&mut Budget::new(10, TIME_TO_REMOVE)));
+    assert!(!folder.remove_within(&mut Budget::new(ENTRIES_REMOVED, Duration::ZERO)));
+    assert!(path.exists());
+    assert!(remove(&folder));
+}
+
+#[test]
+fn removal_gives_up_on_a_folder_that_is_being_filled() {
+    let (_parent, folder) = folder();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (folder, done) = (folder.as_fd(), &done);
+            scope.spawn(move || {
+                for number in 0_u64.. {
+                    if done.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                    // It fails once the folder itself is gone.
+                    let _ = rustix::fs::mkdirat(folder, format!("{thread}-{number}"), Mode::RWXU);
+                }
+            });
+        }
+        let start = Instant::now();
+        folder.remove_within(&mut Budget::new(ENTRIES_REMOVED, Duration::from_millis(200)));
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    });
+    assert!(remove(&folder));
 }

@@ -3,13 +3,13 @@
 //! Landlock has no right for `chmod`, `chown`, `touch` or extended attributes, so that a program
 //! could lay open or lock away any file of its user. A read-only mount refuses them all.
 
-use std::ffi::{CStr, CString};
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, CString, OsString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::fs::FileType;
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags};
 
@@ -19,23 +19,35 @@ pub(crate) struct ReadOnlyMounts {
     writable: Vec<Tree>,
 }
 
+/// A folder or a regular file that the parent has opened. The child can't use that handle, which
+/// belongs to the parent's mounts; it opens the path and makes sure that it leads to the same.
 #[derive(Debug)]
 struct Tree {
     path: CString,
-    /// The child, which can't allocate, keeps its handle on a copy of the tree here.
+    status: Stat,
+    /// Keeps the number of the file from being given to another one.
+    _pinned: OwnedFd,
+    /// The child, which can't allocate, keeps its handles here: on the tree and on a copy of it.
+    place: AtomicI32,
     copy: AtomicI32,
 }
 
 impl ReadOnlyMounts {
     /// Devices need no exception: what is written to them does not reach the mount.
-    pub(crate) fn all_but(trees: &[PathBuf]) -> Result<Self, (PathBuf, Errno)> {
-        let mut writable = Vec::with_capacity(trees.len());
-        for tree in trees {
-            if let Some(path) = resolve(tree).map_err(|errno| (tree.clone(), errno))? {
-                writable.push(Tree { path, copy: AtomicI32::new(-1) });
+    pub(crate) fn all_but(trees: Vec<OwnedFd>) -> Result<Self, Errno> {
+        let mut found: Vec<(PathBuf, Stat, OwnedFd)> = Vec::with_capacity(trees.len());
+        for handle in trees {
+            let status = rustix::fs::fstat(&handle)?;
+            let kind = FileType::from_raw_mode(status.st_mode);
+            if matches!(kind, FileType::Directory | FileType::RegularFile) {
+                found.push((path_of(handle.as_fd())?, status, handle));
             }
         }
-        Ok(Self { writable })
+        // What lies in another tree is copied with it.
+        found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        found.dedup_by(|(inner, ..), (outer, ..)| inner.starts_with(outer));
+        let writable = found.into_iter().map(|(path, status, handle)| Tree::new(&path, status, handle));
+        Ok(Self { writable: writable.collect::<Result<_, _>>()? })
     }
 
     /// To be called by a child in a mount namespace of its own, while it still has the privileges
@@ -46,29 +58,60 @@ impl ReadOnlyMounts {
             return Ok(());
         }
         set_attributes(root, &Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() })?;
-        for tree in &self.writable {
-            tree.copy.store(copy_of(&tree.path)?, Ordering::Relaxed);
-        }
+        self.writable.iter().try_for_each(Tree::copy)?;
         set_attributes(root, &Attributes { set: MOUNT_ATTR_RDONLY, ..Attributes::default() })?;
-        for tree in &self.writable {
-            put_over(tree.copy.load(Ordering::Relaxed), &tree.path)?;
-        }
-        Ok(())
+        self.writable.iter().try_for_each(Tree::put_copy_over)
     }
 }
 
-/// Where the tree really is, since a mount point can't be a link; `None` for what is neither a
-/// folder nor a regular file.
-fn resolve(tree: &Path) -> Result<Option<CString>, Errno> {
-    let errno_of = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    let path = std::fs::canonicalize(tree).map_err(errno_of)?;
-    let mode = rustix::fs::stat(&path)?.st_mode;
-    match FileType::from_raw_mode(mode) {
-        FileType::Directory | FileType::RegularFile => {
-            CString::new(path.as_os_str().as_bytes()).map(Some).map_err(|_| Errno::INVAL)
-        }
-        _ => Ok(None),
+impl Tree {
+    fn new(path: &Path, status: Stat, pinned: OwnedFd) -> Result<Self, Errno> {
+        let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
+        let [place, copy] = [-1, -1].map(AtomicI32::new);
+        Ok(Self { path, status, _pinned: pinned, place, copy })
     }
+
+    fn copy(&self) -> Result<(), Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let place = rustix::fs::open(&self.path, flags, Mode::empty())?;
+        let status = rustix::fs::fstat(&place)?;
+        if (status.st_dev, status.st_ino) != (self.status.st_dev, self.status.st_ino) {
+            return Err(Errno::STALE);
+        }
+        self.copy.store(copy_of(place.as_fd())?.into_raw_fd(), Ordering::Relaxed);
+        self.place.store(place.into_raw_fd(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn put_copy_over(&self) -> Result<(), Errno> {
+        // SAFETY: `copy` opened both in this child, and nothing else here knows them.
+        let [copy, place] = unsafe { [take(&self.copy), take(&self.place)] };
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        rustix::mount::move_mount(copy, c"", place, c"", flags)
+    }
+}
+
+fn copy_of(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    rustix::mount::open_tree(place, c"", flags)
+}
+
+/// # Safety
+/// The number must be that of an open descriptor which nobody else owns.
+unsafe fn take(number: &AtomicI32) -> OwnedFd {
+    let number: RawFd = number.swap(-1, Ordering::Relaxed);
+    // SAFETY: the caller vouches for it.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// Where the handle really leads, without a link.
+fn path_of(handle: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+    let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let text = rustix::fs::readlinkat(CWD, link, Vec::new())?;
+    Ok(OsString::from_vec(text.into_bytes()).into())
 }
 
 const MOUNT_ATTR_RDONLY: u64 = 1;
@@ -96,16 +139,4 @@ fn set_attributes(path: &CStr, attributes: &Attributes) -> Result<(), Errno> {
         )
     };
     if result == 0 { Ok(()) } else { Err(crate::sys::last_error()) }
-}
-
-fn copy_of(path: &CStr) -> Result<RawFd, Errno> {
-    let flags =
-        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-    rustix::mount::open_tree(rustix::fs::CWD, path, flags).map(OwnedFd::into_raw_fd)
-}
-
-fn put_over(copy: RawFd, path: &CStr) -> Result<(), Errno> {
-    // SAFETY: `copy_of` opened it in this child, and nothing else here knows it.
-    let copy = unsafe { OwnedFd::from_raw_fd(copy) };
-    rustix::mount::move_mount(copy, c"", rustix::fs::CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }

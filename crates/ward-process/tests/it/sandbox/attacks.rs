@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::process::Child;
 
 use ward_process::Exit;
@@ -223,6 +223,50 @@ fn with_the_network_on_services_of_this_machine_stay_closed() {
         assert_eq!(attack(&["netlink"]), Exit::Code(SUCCEEDED));
         assert_eq!(attack(&["unix", "service"]), Exit::Code(REFUSED));
         assert_eq!(attack(&["packet"]), Exit::Code(REFUSED));
+    }
+}
+
+#[test]
+fn no_pair_of_sockets_can_be_turned_to_a_service() {
+    for site in sites() {
+        let path = site.path("workspace/service");
+        let service = UnixDatagram::bind(&path).unwrap();
+        service.set_nonblocking(true).unwrap();
+        site.actor.give(&path);
+        let mut received = [0; 64];
+        for kind in ["datagram", "raw"] {
+            check(&site, &["connect-pair", kind, "service"], Freely::Succeeds);
+            for network in [Network::Off, Network::On] {
+                let sandbox = Sandbox { network, ..site.sandbox() };
+                let order = site.order(site.hostile()).args(["send-from-pair", kind, "service"]);
+                assert_eq!(run(order.sandbox(sandbox)).exit, Exit::Code(REFUSED), "{kind} {network:?}");
+            }
+            check(&site, &["send-from-pair", kind, "service"], Freely::Succeeds);
+            assert_eq!(service.recv(&mut received).unwrap(), 7, "only the free attack");
+            assert!(service.recv(&mut received).is_err());
+        }
+        // These are allowed, because they go nowhere but to each other.
+        let sandbox = Sandbox { network: Network::On, ..site.sandbox() };
+        let attack = |words: &[&str]| {
+            run(site.order(site.hostile()).args(words.iter().copied()).sandbox(sandbox.clone())).exit
+        };
+        let _listener = UnixListener::bind(site.path("workspace/listener")).unwrap();
+        site.actor.give(&site.path("workspace/listener"));
+        assert_eq!(attack(&["connect-pair", "stream", "listener"]), Exit::Code(REFUSED));
+        for kind in ["stream", "packets"] {
+            attack(&["send-from-pair", kind, "service"]);
+        }
+        assert_eq!(attack(&["send-from-internet", "service"]), Exit::Code(REFUSED));
+        assert!(service.recv(&mut received).is_err(), "nothing arrived");
+    }
+}
+
+#[test]
+fn names_in_closed_folders_are_told_to_nobody() {
+    for site in sites() {
+        check(&site, &["watch-folder", &text(&site.outside())], Freely::Succeeds);
+        check(&site, &["watch-files"], Freely::SucceedsForRoot);
+        check(&site, &["list-mounts"], Freely::DependsOnHost);
     }
 }
 

@@ -89,6 +89,15 @@ fn a_compiler_builds_and_its_result_runs() {
 }
 
 #[test]
+fn a_file_can_be_followed_without_notifications() {
+    let site = Site::new();
+    let script = "echo one > log; (sleep 0.3; echo two >> log; sleep 1.5; echo > done) & \
+                  timeout 3 tail -f -n +1 log 2> said; cat said >&2; wait";
+    let outcome = run(site.shell(script));
+    assert_eq!(outcome.stdout, "one\ntwo\n", "{outcome:?}");
+}
+
+#[test]
 fn sockets_between_a_program_and_its_child_work() {
     let site = Site::new();
     let outcome = run(site.attack(&["socketpair".into()]));
