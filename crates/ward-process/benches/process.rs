@@ -68,7 +68,7 @@ fn thousand(supervisor: &Supervisor) -> Tree {
 }
 
 fn group_of(tree: &Tree) -> PathBuf {
-    let pid = tree.record().pid;
+    let pid = tree.record().root.unwrap().pid;
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap().to_owned();
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();

@@ -1,6 +1,7 @@
 //! What holds a tree together, by its honest name, and what this host offers of it.
 
 use std::fmt;
+use std::os::fd::AsFd;
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -8,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use crate::cgroup::CgroupRoot;
 use crate::sys::child::{self, IdentityMaps};
 use crate::sys::procfs::ProcRoot;
-use crate::sys::wait::{Reaped, reap};
+use crate::sys::wait::{Reaped, reap, wait_readable};
 
 /// What holds a tree together. The earlier, the stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Containment {
-    /// A cgroup v2 group that every member is born into and that is killed as one.
+    /// A cgroup v2 group that every member is born into and that is killed as one. Only for root, and
+    /// it holds programs of other users: one that runs as root, too, can leave any group.
     Cgroup,
     /// A PID namespace, whose members do not survive its init.
     PidNamespace,
@@ -29,7 +31,7 @@ impl Containment {
     /// All of them, the strongest first.
     pub const ALL: [Self; 4] = [Self::Cgroup, Self::PidNamespace, Self::Subreaper, Self::ProcessGroup];
 
-    /// Whether a program that tries can leave it.
+    /// Whether a program of an ordinary user that tries can leave it.
     #[must_use]
     pub fn is_escapable(self) -> bool {
         match self {
@@ -128,19 +130,11 @@ fn try_namespace() -> Result<(), String> {
     let namespaces = namespace_flags();
     let child = child::try_namespaces(namespaces, identity_maps(namespaces).as_ref())
         .map_err(|error| format!("may not make PID namespaces ({error}); {cure}"))?;
-    loop {
-        match reap(std::os::fd::AsFd::as_fd(&child.pidfd)) {
-            Ok(Reaped::Ended(exit, _)) if exit.is_success() => return Ok(()),
-            Ok(Reaped::Running) => wait_readable(&child.pidfd),
-            _ => return Err(format!("may not map users in a namespace; {cure}")),
-        }
+    let ended = wait_readable(child.pidfd.as_fd(), None).and_then(|_| reap(child.pidfd.as_fd()));
+    match ended {
+        Ok(Reaped::Ended(exit, _)) if exit.is_success() => Ok(()),
+        _ => Err(format!("may not map users in a namespace; {cure}")),
     }
-}
-
-fn wait_readable(pidfd: &std::os::fd::OwnedFd) {
-    let mut fds = [rustix::event::PollFd::new(pidfd, rustix::event::PollFlags::IN)];
-    // An interrupted wait is repeated by the caller.
-    let _ = rustix::event::poll(&mut fds, None);
 }
 
 fn try_subreaper() -> Result<(), String> {

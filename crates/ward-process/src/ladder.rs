@@ -28,7 +28,8 @@ pub enum Rung {
     },
 }
 
-/// A program that asks another one to end.
+/// A program that asks another one to end. It runs as the user that the tree runs as, outside of the
+/// tree and of its sandbox, and is killed with its rung if it has not ended by then.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopCommand {
     /// Absolute path.
@@ -76,8 +77,11 @@ pub struct Ladder {
 /// A killed process can hang in the kernel for as long as a disk or a network file system does.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Between two strikes at a tree that forks while it is being killed.
+/// Between the first two strikes at a tree that forks while it is being killed; doubled after each.
 const STRIKE_AGAIN: Duration = Duration::from_millis(2);
+
+/// Between two strikes at what does not vanish.
+const STRIKE_AT_LEAST_EVERY: Duration = Duration::from_millis(100);
 
 impl Ladder {
     /// `SIGTERM` to the whole tree, so much grace, then the kill.
@@ -113,11 +117,28 @@ pub enum EndedBy {
     Kill,
 }
 
+/// What came of a rung that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RungOutcome {
+    /// The tree ended within its patience.
+    Worked,
+    /// The tree went on.
+    NoEffect,
+    /// The command could not be started; the next rung was tried at once.
+    NotStarted {
+        /// Why.
+        reason: String,
+    },
+}
+
 /// A tree that is gone, verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopped {
     /// What did it.
     pub ended_by: EndedBy,
+    /// What came of each polite rung that was tried, in order.
+    pub rungs: Vec<RungOutcome>,
     /// From the first rung until the last member was gone.
     pub elapsed: Duration,
     /// How the program ended.
@@ -147,34 +168,44 @@ pub struct Climb {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    Before { rung: usize },
+    Top,
     On { rung: usize, until: Duration },
-    Killing { next_strike: Duration, until: Duration },
+    Killing { next_strike: Duration, pause: Duration, until: Duration },
+}
+
+impl Stage {
+    fn killing(elapsed: Duration, pause: Duration, until: Duration) -> Self {
+        Self::Killing { next_strike: elapsed.saturating_add(pause), pause, until }
+    }
 }
 
 impl Climb {
     /// At the top.
     #[must_use]
     pub fn new(ladder: Ladder) -> Self {
-        Self { ladder, stage: Stage::Before { rung: 0 } }
+        Self { ladder, stage: Stage::Top }
     }
 
     /// What to do, `elapsed` after the start. Call again after doing it, or when the time is there.
     pub fn next(&mut self, elapsed: Duration) -> Move<'_> {
-        if let Stage::On { rung, until } = self.stage {
-            if elapsed < until {
-                return Move::WaitUntil(until);
-            }
-            self.stage = Stage::Before { rung: rung + 1 };
-        }
         match self.stage {
-            Stage::Before { rung } | Stage::On { rung, .. } => self.step_onto(rung, elapsed),
+            Stage::Top => self.step_onto(0, elapsed),
+            Stage::On { until, .. } if elapsed < until => Move::WaitUntil(until),
+            Stage::On { rung, .. } => self.step_onto(rung + 1, elapsed),
             Stage::Killing { until, .. } if elapsed >= until => Move::GiveUp,
-            Stage::Killing { next_strike, until } if elapsed >= next_strike => {
-                self.stage = Stage::Killing { next_strike: elapsed.saturating_add(STRIKE_AGAIN), until };
+            Stage::Killing { next_strike, pause, until } if elapsed >= next_strike => {
+                let pause = pause.saturating_mul(2).min(STRIKE_AT_LEAST_EVERY);
+                self.stage = Stage::killing(elapsed, pause, until);
                 Move::Kill
             }
-            Stage::Killing { next_strike, until } => Move::WaitUntil(next_strike.min(until)),
+            Stage::Killing { next_strike, until, .. } => Move::WaitUntil(next_strike.min(until)),
+        }
+    }
+
+    /// The rung that was to be taken can't be: the next move is the one after it.
+    pub fn skip_rung(&mut self) {
+        if let Stage::On { until, .. } = &mut self.stage {
+            *until = Duration::ZERO;
         }
     }
 
@@ -182,8 +213,7 @@ impl Climb {
     #[must_use]
     pub fn ended_by(&self) -> EndedBy {
         match self.stage {
-            Stage::Before { rung: 0 } => EndedBy::Itself,
-            Stage::Before { rung } => EndedBy::Rung(rung - 1),
+            Stage::Top => EndedBy::Itself,
             Stage::On { rung, .. } => EndedBy::Rung(rung),
             Stage::Killing { .. } => EndedBy::Kill,
         }
@@ -192,7 +222,7 @@ impl Climb {
     fn step_onto(&mut self, index: usize, elapsed: Duration) -> Move<'_> {
         let Some(rung) = self.ladder.rungs.get(index) else {
             let until = elapsed.saturating_add(self.ladder.kill_patience);
-            self.stage = Stage::Killing { next_strike: elapsed.saturating_add(STRIKE_AGAIN), until };
+            self.stage = Stage::killing(elapsed, STRIKE_AGAIN, until);
             return Move::Kill;
         };
         let (Rung::Run { patience, .. } | Rung::Signal { patience, .. }) = rung;
@@ -228,6 +258,29 @@ mod tests {
         assert_eq!(climb.next(ms(151)), Move::WaitUntil(ms(152)));
         assert_eq!(climb.next(ms(152)), Move::Kill);
         assert_eq!(climb.next(ms(160)), Move::GiveUp);
+    }
+
+    #[test]
+    fn a_rung_that_can_not_be_taken_costs_no_patience() {
+        let quit = StopCommand { program: "/bin/quit".into(), args: vec![], env: vec![] };
+        let mut climb = Climb::new(Ladder::force().after_command(quit, ms(50)));
+        assert!(matches!(climb.next(ms(0)), Move::Take(_)));
+        climb.skip_rung();
+        assert_eq!(climb.next(ms(1)), Move::Kill);
+        climb.skip_rung();
+        assert_eq!(climb.next(ms(1)), Move::WaitUntil(ms(3)));
+    }
+
+    #[test]
+    fn strikes_become_rarer_but_never_stop() {
+        let mut climb = Climb::new(Ladder::force());
+        let mut strikes = Vec::new();
+        for now in (0..600).map(ms) {
+            if climb.next(now) == Move::Kill {
+                strikes.push(now.as_millis());
+            }
+        }
+        assert_eq!(strikes, [0, 2, 6, 14, 30, 62, 126, 226, 326, 426, 526]);
     }
 
     #[test]

@@ -5,8 +5,10 @@
 //! [`Ladder`] is how a tree is stopped, as data. [`probe`] and [`sandbox::probe`] say what this host
 //! gives and why not more.
 //!
-//! What it never does: start a shell, poll, find or signal anything by name or by a bare number,
-//! allocate or fork in order to kill, print, or pretend that a containment is stronger than it is.
+//! What it never does: start a shell, signal anything by its name or by a bare number, allocate or
+//! fork in order to kill, print, or pretend that a containment is stronger than it is. Waiting for a
+//! tree wakes nobody; only one that has been killed, or whose root is gone, and that does not vanish
+//! is looked at again, every 2 to 100 milliseconds.
 //!
 //! ```
 //! use std::time::Duration;
@@ -33,15 +35,16 @@ mod supervisor;
 mod tree;
 
 mod cgroup;
+mod leftovers;
 mod sys;
 
 pub use containment::{Containment, Offer, Probe, probe};
 pub use exit::{Ended, Exit, Usage};
-pub use ladder::{Climb, EndedBy, Ladder, Move, Rung, StopCommand, StopSignal, Stopped};
+pub use ladder::{Climb, EndedBy, Ladder, Move, Rung, RungOutcome, StopCommand, StopSignal, Stopped};
 pub use limits::{Kept, LimitReport, Limits};
 pub use order::{Grouping, Identity, Input, Lifetime, Order, Output, find_program};
 pub use output::Capture;
-pub use record::{InvalidTreeId, TreeId, TreeRecord};
+pub use record::{InvalidTreeId, RootProcess, TreeId, TreeRecord};
 pub use stop::StopError;
 pub use supervisor::{ReattachError, SetupError, SpawnError, Supervisor};
 pub use tree::Tree;

@@ -3,10 +3,11 @@
 use rustix::process::{Resource, Rlimit};
 use serde::Serialize;
 
-/// Bounds on what a tree may use. `None` leaves the one there is.
+/// Bounds on what a tree may use. `None` leaves the one there is; zero processes, memory or processor
+/// are refused, since nothing could run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Processes and threads in the whole tree.
+    /// Processes and threads in the whole tree; our own keeper is not counted.
     pub processes: Option<u64>,
     /// Bytes of memory: of the whole tree in a cgroup, of address space for each process without.
     pub memory: Option<u64>,
@@ -53,6 +54,8 @@ pub(crate) struct Means {
     pub(crate) processor: bool,
     /// Whether `RLIMIT_NPROC` would count this tree and nothing else: in a user namespace of its own.
     pub(crate) counts_processes_apart: bool,
+    /// Processes of ours that are counted with the tree.
+    pub(crate) ours: u64,
 }
 
 /// The bounds, sorted by who keeps them.
@@ -71,9 +74,20 @@ const NO_CONTROLLER: &str =
     "the cgroup has no such controller; a service with Delegate=yes on a pure cgroup v2 system has";
 
 impl Limits {
+    /// The bound that would let nothing run, if there is one.
+    pub(crate) fn impossible(&self) -> Option<&'static str> {
+        let bounds = [
+            ("processes", self.processes),
+            ("memory", self.memory),
+            ("processor_percent", self.processor_percent.map(u64::from)),
+        ];
+        bounds.into_iter().find(|(_, bound)| *bound == Some(0)).map(|(name, _)| name)
+    }
+
     pub(crate) fn plan(&self, means: Means) -> Plan {
         let mut plan = Plan::default();
         if let Some(count) = self.processes {
+            let count = count.saturating_add(means.ours);
             if means.processes {
                 plan.by_cgroup("processes", "pids.max", count.to_string());
             } else if means.counts_processes_apart {
@@ -135,7 +149,7 @@ mod tests {
     use super::*;
 
     const NOTHING: Means =
-        Means { processes: false, memory: false, processor: false, counts_processes_apart: false };
+        Means { processes: false, memory: false, processor: false, counts_processes_apart: false, ours: 0 };
 
     fn kept(limits: &Limits, means: Means) -> Vec<(&'static str, bool)> {
         let not = |kept: &Kept| matches!(kept, Kept::Not { .. });
@@ -150,7 +164,8 @@ mod tests {
 
     #[test]
     fn a_cgroup_is_preferred_to_limits_on_each_process() {
-        let all = Means { processes: true, memory: true, processor: true, counts_processes_apart: true };
+        let all =
+            Means { processes: true, memory: true, processor: true, counts_processes_apart: true, ours: 1 };
         let limits = Limits {
             processes: Some(9),
             memory: Some(1 << 20),
@@ -161,11 +176,19 @@ mod tests {
         assert_eq!(
             plan.cgroup,
             [
-                ("pids.max", "9".to_owned()),
+                ("pids.max", "10".to_owned()),
                 ("memory.max", "1048576".to_owned()),
                 ("cpu.max", "20000 100000".to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn bounds_that_let_nothing_run_are_named() {
+        let zero = Limits { processor_percent: Some(0), ..Limits::default() };
+        assert_eq!(zero.impossible(), Some("processor_percent"));
+        let strict = Limits { file_size: Some(0), memory: Some(1), ..Limits::default() };
+        assert_eq!(strict.impossible(), None);
     }
 
     #[test]

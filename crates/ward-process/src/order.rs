@@ -4,13 +4,15 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::thread::Gid;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
 use crate::sandbox::Sandbox;
 
 /// One program to run. No shell ever reads it: `argv`, `env` and the working directory reach
-/// `execve` exactly as they are here.
+/// `execve` exactly as they are here. Only this is added to the environment: `WARD_TREE`, the mark by
+/// which a lost member is found, and what a sandbox with temporary files sets (`HOME`, `TMPDIR`, `TMP`,
+/// `TEMP`).
 #[derive(Debug)]
 pub struct Order {
     pub(crate) program: PathBuf,
@@ -23,7 +25,8 @@ pub struct Order {
     pub(crate) umask: u32,
     pub(crate) stdin: Input,
     pub(crate) stdout: Output,
-    pub(crate) stderr: Output,
+    /// `None`: wherever standard output goes.
+    pub(crate) stderr: Option<Output>,
     pub(crate) lifetime: Lifetime,
     pub(crate) sandbox: Option<Sandbox>,
 }
@@ -44,7 +47,7 @@ impl Order {
             umask: 0o077,
             stdin: Input::Null,
             stdout: Output::Null,
-            stderr: Output::Null,
+            stderr: Some(Output::Null),
             lifetime: Lifetime::Independent,
             sandbox: None,
         }
@@ -140,7 +143,14 @@ impl Order {
     /// Standard error.
     #[must_use]
     pub fn stderr(mut self, stderr: Output) -> Self {
-        self.stderr = stderr;
+        self.stderr = Some(stderr);
+        self
+    }
+
+    /// Standard error goes wherever standard output goes.
+    #[must_use]
+    pub fn stderr_with_stdout(mut self) -> Self {
+        self.stderr = None;
         self
     }
 
@@ -204,18 +214,18 @@ pub enum Grouping {
 }
 
 /// A user to run as.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub(crate) user: u32,
     pub(crate) group: u32,
-    pub(crate) kernel_groups: Vec<Gid>,
+    pub(crate) supplementary: Vec<u32>,
 }
 
 impl Identity {
     /// User, group and supplementary groups, by number.
     #[must_use]
     pub fn new(user: u32, group: u32, supplementary: &[u32]) -> Self {
-        Self { user, group, kernel_groups: supplementary.iter().map(|id| Gid::from_raw(*id)).collect() }
+        Self { user, group, supplementary: supplementary.to_vec() }
     }
 }
 
@@ -244,9 +254,10 @@ pub enum Output {
     /// Appended to a file, up to so many bytes in this run; what is beyond is dropped. Goes on without
     /// the supervisor.
     Record {
-        /// The file; created with mode 0600 when missing, never followed if it is a link.
+        /// The file, created with mode 0600 when missing. One that is there must be a plain file of our
+        /// own user with one name; links are not followed.
         path: PathBuf,
-        /// Bytes that are kept.
+        /// Bytes that are kept. If something is dropped, one line that says so comes on top.
         limit: u64,
     },
     /// A pipe to the supervisor, who collects up to so many bytes and drops the rest.
@@ -254,8 +265,6 @@ pub enum Output {
         /// Bytes that are kept.
         limit: usize,
     },
-    /// For standard error: wherever standard output goes.
-    WithStdout,
 }
 
 /// What happens to a tree when the process that ordered it is gone.
@@ -264,7 +273,9 @@ pub enum Lifetime {
     /// It goes on, to be taken back by [`crate::Supervisor::reattach`].
     #[default]
     Independent,
-    /// It is ended, however the supervisor died.
+    /// It is ended, however the supervisor died. As strong as the containment: a program that may
+    /// signal a keeper that is not its init (with a [`Subreaper`](crate::Containment::Subreaper), any
+    /// program of our own user) can stop it and then outlive us.
     DiesWithSupervisor,
 }
 

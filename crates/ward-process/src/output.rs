@@ -3,15 +3,16 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
+use rustix::process::Signal;
 
 use crate::order::{Input, Order, Output};
 use crate::sys::recorder;
-use crate::sys::wait::reap;
+use crate::sys::wait::{Reaped, reap, wait_readable};
 
 /// Descriptors 0, 1 and 2 belong to the program, so ours lie above.
 const ABOVE_STDIO: i32 = 3;
@@ -19,7 +20,6 @@ const ABOVE_STDIO: i32 = 3;
 /// The streams as the child gets them, and what stays with us.
 pub(crate) struct Streams {
     pub(crate) stdio: [OwnedFd; 3],
-    pub(crate) recorders: Vec<Recorder>,
     pub(crate) stdout: Option<Capture>,
     pub(crate) stderr: Option<Capture>,
 }
@@ -96,35 +96,45 @@ impl Capture {
 pub(crate) struct Recorder(OwnedFd);
 
 impl Recorder {
-    /// Waits for the last bytes to be written; the writers must be gone.
-    pub(crate) fn finish(self) {
-        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-        while rustix::event::poll(&mut fds, None) == Err(Errno::INTR) {}
+    /// Whether the last byte has been written and nothing is left of it. Never waits.
+    pub(crate) fn has_finished(&self) -> bool {
+        // What can't be reaped, because it is not our child or somebody was faster, is not ours.
+        !matches!(reap(self.0.as_fd()), Ok(Reaped::Running))
+    }
+
+    /// After the end of the tree: whoever stopped it can't do so again.
+    pub(crate) fn wake(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.0, Signal::CONT);
+    }
+
+    /// Waits for the last bytes, at most so long.
+    pub(crate) fn await_finish(&self, at_most: Duration) -> bool {
+        let _ = wait_readable(self.0.as_fd(), Some(at_most));
+        self.has_finished()
+    }
+
+    /// Its stream is held open by somebody outside of the tree, or it hangs.
+    pub(crate) fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.0, Signal::KILL);
     }
 }
 
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        // One that still records is left to whoever inherits it.
-        let _ = reap(self.0.as_fd());
-    }
-}
-
-/// Opens everything that the order names. The error comes with the name of the stream.
-pub(crate) fn open_streams(order: &mut Order) -> Result<Streams, (&'static str, io::Error)> {
-    let mut recorders = Vec::new();
+/// Opens everything that the order names. The error comes with the name of the stream; recorders that
+/// were made by then are in the list all the same.
+pub(crate) fn open_streams(
+    order: &mut Order,
+    recorders: &mut Vec<Recorder>,
+) -> Result<Streams, (&'static str, io::Error)> {
     let stdin = open_input(std::mem::take(&mut order.stdin)).map_err(|error| ("standard input", error))?;
-    let (stdout, captured_stdout) = open_output(std::mem::take(&mut order.stdout), None, &mut recorders)
+    let own = rustix::stdio::stdout();
+    let (stdout, captured_stdout) = open_output(std::mem::take(&mut order.stdout), own, recorders)
         .map_err(|error| ("standard output", error))?;
-    let (stderr, captured_stderr) =
-        open_output(std::mem::take(&mut order.stderr), Some(stdout.as_fd()), &mut recorders)
-            .map_err(|error| ("standard error", error))?;
-    Ok(Streams {
-        stdio: [stdin, stdout, stderr],
-        recorders,
-        stdout: captured_stdout,
-        stderr: captured_stderr,
-    })
+    let (stderr, captured_stderr) = match order.stderr.take() {
+        Some(output) => open_output(output, rustix::stdio::stderr(), recorders),
+        None => copy_above_stdio(stdout.as_fd()).map(|fd| (fd, None)),
+    }
+    .map_err(|error| ("standard error", error))?;
+    Ok(Streams { stdio: [stdin, stdout, stderr], stdout: captured_stdout, stderr: captured_stderr })
 }
 
 fn open_input(input: Input) -> io::Result<OwnedFd> {
@@ -137,19 +147,14 @@ fn open_input(input: Input) -> io::Result<OwnedFd> {
 
 fn open_output(
     output: Output,
-    stdout: Option<BorrowedFd<'_>>,
+    own: BorrowedFd<'_>,
     recorders: &mut Vec<Recorder>,
 ) -> io::Result<(OwnedFd, Option<Capture>)> {
     let plain = |fd: io::Result<OwnedFd>| fd.map(|fd| (fd, None));
     match output {
         Output::Null => plain(null()),
-        Output::Inherit if stdout.is_none() => plain(copy_above_stdio(rustix::stdio::stdout())),
-        Output::Inherit => plain(copy_above_stdio(rustix::stdio::stderr())),
+        Output::Inherit => plain(copy_above_stdio(own)),
         Output::To(fd) => plain(above_stdio(fd)),
-        Output::WithStdout => match stdout {
-            Some(stdout) => plain(copy_above_stdio(stdout)),
-            None => Err(io::Error::new(io::ErrorKind::InvalidInput, "can't go where it goes itself")),
-        },
         Output::Capture { limit } => {
             let (reader, writer) = pipe()?;
             rustix::io::ioctl_fionbio(&reader, true)?;
@@ -166,10 +171,25 @@ fn open_output(
     }
 }
 
-/// A link would let the recorded program's user choose what is written to.
+/// The recorded program's user must not choose what is written to: by a link of either kind, by a file
+/// that is theirs, or by a pipe that nobody reads.
 fn open_recording(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?)
+    let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?;
+    let found = rustix::fs::fstat(&file)?;
+    let refuse = |reason| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return refuse("it is no plain file");
+    }
+    if found.st_nlink != 1 {
+        return refuse("it has another name elsewhere");
+    }
+    if found.st_uid != rustix::process::geteuid().as_raw() {
+        return refuse("it belongs to another user");
+    }
+    rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
+    Ok(file)
 }
 
 fn copy_above_stdio(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {

@@ -1,11 +1,15 @@
 //! What has to be remembered of a tree so that a later process can take it back.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::containment::Containment;
+use crate::order::Identity;
 
 /// The name of a tree, chosen by the caller before the spawn, so that it can be written down first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,6 +23,14 @@ const MAX_ID: usize = 100;
 pub(crate) const MARKER: &str = "WARD_TREE";
 
 impl TreeId {
+    /// For a stop command: a name that no caller can form, because of its dots, and no earlier process
+    /// has left behind.
+    pub(crate) fn of_stop_command() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        Self(format!("stop.{}.{now:x}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
+    }
+
     /// Name of the tree's cgroup.
     pub(crate) fn group_name(&self) -> String {
         format!("ward-{}", self.0)
@@ -80,14 +92,25 @@ pub struct TreeRecord {
     pub id: TreeId,
     /// What holds it together.
     pub containment: Containment,
-    /// Its root process: the keeper where there is one, else the program.
-    pub pid: i32,
-    /// When the root started, in clock ticks after boot.
-    pub start_time: u64,
+    /// Its root process. A tree that has a cgroup can be taken back without.
+    pub root: Option<RootProcess>,
     /// The boot in which it runs.
     pub boot: String,
     /// Inode of its cgroup, where it has one.
     pub cgroup: Option<u64>,
+    /// Whom it runs as, if not as its supervisor; its stop command does, too.
+    pub identity: Option<Identity>,
+    /// The temporary folder of its sandbox, to be removed when it has ended.
+    pub private_folder: Option<PathBuf>,
+}
+
+/// The process at the root of a tree: the keeper where there is one, else the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootProcess {
+    /// Its number.
+    pub pid: i32,
+    /// When it started, in clock ticks after boot.
+    pub start_time: u64,
 }
 
 /// Names the time between two boots of this machine.

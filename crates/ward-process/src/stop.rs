@@ -3,10 +3,11 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::ladder::{Climb, Ladder, Move, Rung, StopCommand, Stopped};
+use crate::containment::Containment;
+use crate::ladder::{Climb, EndedBy, Ladder, Move, Rung, RungOutcome, StopCommand, Stopped};
 use crate::order::{Lifetime, Order};
 use crate::record::TreeId;
-use crate::supervisor::Supervisor;
+use crate::supervisor::{SpawnError, Supervisor};
 use crate::tree::Tree;
 
 /// Why a tree is not known to be gone.
@@ -25,6 +26,18 @@ pub enum StopError {
     Watch(#[from] io::Error),
 }
 
+/// A stop command that runs. It ends with its rung, whatever it is doing.
+struct Helper(Tree);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        /// One that hangs in the kernel is left to whoever is spawned or polled next.
+        const PATIENCE: Duration = Duration::from_secs(1);
+        self.0.kill();
+        let _ = self.0.wait(Some(PATIENCE));
+    }
+}
+
 impl Supervisor {
     /// Ends a tree by the rungs of a ladder, and verifies that nothing is left.
     ///
@@ -33,18 +46,45 @@ impl Supervisor {
     pub fn stop(&self, tree: &mut Tree, ladder: Ladder) -> Result<Stopped, StopError> {
         let start = Instant::now();
         let mut climb = Climb::new(ladder);
+        let mut rungs = Vec::new();
         let mut helper = None;
         loop {
             if let Some(ended) = tree.poll_ended()? {
-                return Ok(Stopped { ended_by: climb.ended_by(), elapsed: start.elapsed(), ended });
+                let (ended_by, elapsed) = (climb.ended_by(), start.elapsed());
+                if let EndedBy::Rung(_) = ended_by
+                    && let Some(last) = rungs.last_mut()
+                {
+                    *last = RungOutcome::Worked;
+                }
+                drop(helper);
+                tree.see_to_the_rest(None);
+                return Ok(Stopped { ended_by, rungs, elapsed, ended });
             }
             match climb.next(start.elapsed()) {
-                Move::Take(Rung::Run { command, .. }) => helper = self.start(tree.id(), command),
-                Move::Take(Rung::Signal { signal, .. }) => tree.signal(*signal),
-                Move::Kill => {
-                    // Dropping it ends it: a command that hangs is no reason to wait.
+                Move::Take(rung) => {
+                    let started = match rung {
+                        Rung::Signal { signal, .. } => {
+                            tree.signal(*signal);
+                            Ok(None)
+                        }
+                        Rung::Run { command, .. } => self.start(tree, command).map(Some),
+                    };
+                    // The command of the rung before has had its time.
                     drop(helper.take());
+                    match started {
+                        Ok(started) => {
+                            helper = started;
+                            rungs.push(RungOutcome::NoEffect);
+                        }
+                        Err(error) => {
+                            rungs.push(RungOutcome::NotStarted { reason: reason(&error) });
+                            climb.skip_rung();
+                        }
+                    }
+                }
+                Move::Kill => {
                     tree.kill();
+                    drop(helper.take());
                 }
                 Move::WaitUntil(until) => {
                     tree.wait(Some(until.saturating_sub(start.elapsed())))?;
@@ -57,18 +97,32 @@ impl Supervisor {
         }
     }
 
-    /// A stop command that can't be started is a rung that did not work; the next one will.
-    fn start(&self, id: &TreeId, command: &StopCommand) -> Option<Tree> {
+    /// It is no more trusted than the tree, so that it gets no more rights.
+    fn start(&self, tree: &Tree, command: &StopCommand) -> Result<Helper, SpawnError> {
         let mut order = Order::new(&command.program).args(command.args.iter().cloned());
         for (name, value) in &command.env {
             order = order.env(name, value);
         }
-        let id = format!("{id}-stop").parse().ok()?;
-        let lifetime = if self.containment() == crate::Containment::ProcessGroup {
-            Lifetime::Independent
-        } else {
-            Lifetime::DiesWithSupervisor
+        if let Some(identity) = tree.identity() {
+            order = order.identity(identity.clone());
+        }
+        let lifetime = match self.containment() {
+            Containment::ProcessGroup => Lifetime::Independent,
+            Containment::Cgroup | Containment::PidNamespace | Containment::Subreaper => {
+                Lifetime::DiesWithSupervisor
+            }
         };
-        self.spawn(id, order.lifetime(lifetime)).ok()
+        self.spawn(TreeId::of_stop_command(), order.lifetime(lifetime)).map(Helper)
     }
+}
+
+/// The error with what is behind it.
+fn reason(error: &SpawnError) -> String {
+    let mut reason = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        reason.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    reason
 }

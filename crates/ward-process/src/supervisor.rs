@@ -1,33 +1,28 @@
 //! Spawning into a containment.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::sync::Arc;
-
-use rustix::event::{PollFd, PollFlags};
+use std::time::Duration;
 
 use crate::cgroup::{Cgroup, CgroupRoot};
 use crate::containment::{self, Containment};
+use crate::leftovers::{self, Folder, Leftover};
 use crate::limits::{Means, Plan};
 use crate::order::{Lifetime, Order};
-use crate::output::{self, Streams};
-use crate::record::{TreeId, current_boot};
+use crate::record::{TreeId, TreeRecord, current_boot};
 use crate::sandbox::Prepared;
-use crate::sys::child::{self, Program, Step};
-use crate::sys::fork::{Birth, Forked};
-use crate::sys::keeper::{self, Keeper, Role};
 use crate::sys::procfs::ProcRoot;
 use crate::sys::signals::IgnoredSignals;
 use crate::sys::sweep::Sweep;
-use crate::sys::wait;
-use crate::tree::{KeeperLink, Parts, Reins, Root, Tree};
+use crate::tree::{Parts, Readiness, Reins, Tree};
 
 mod error;
+mod launch;
 mod program;
 mod reattach;
 
-pub use error::SpawnError;
+pub use error::{SetupError, SpawnError};
+use launch::{Launch, Launched};
 pub use reattach::ReattachError;
 
 /// Spawns process trees into one kind of containment.
@@ -42,48 +37,14 @@ pub struct Supervisor {
     ignored_signals: IgnoredSignals,
 }
 
-/// All that a launch needs to know.
-struct Launch<'a> {
-    id: &'a TreeId,
-    order: &'a Order,
-    sandbox: Option<&'a Prepared>,
-    group: Option<&'a Cgroup>,
-    limits: &'a Plan,
-    birth: Birth<'a>,
-    ignored_signals: IgnoredSignals,
-}
-
-/// A program that runs.
-struct Launched {
-    root: Root,
-    keeper: Option<KeeperLink>,
-    life: Option<OwnedFd>,
-}
-
-/// Why there is no supervisor.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// This host does not give that containment.
-    #[error("no {containment} here: {reason}")]
-    Missing {
-        /// What was asked for.
-        containment: Containment,
-        /// Why not, and what would help.
-        reason: String,
-    },
-    /// The name of this boot can't be read, so that no tree could be taken back later.
-    #[error("could not read the boot id")]
-    BootId(#[source] io::Error),
-    /// Nothing can be watched without it.
-    #[error("could not open /proc")]
-    Proc(#[source] io::Error),
-}
+/// Writes a record down, before the program runs.
+type WriteDown<'a> = Box<dyn FnOnce(&TreeRecord) -> io::Result<()> + 'a>;
 
 impl Supervisor {
     /// With the strongest containment there is.
     ///
     /// # Errors
-    /// When the boot id can't be read.
+    /// When the boot id or `/proc` can't be read, or when what was there a moment ago is not any more.
     pub fn new() -> Result<Self, SetupError> {
         Self::with(containment::probe().best())
     }
@@ -91,7 +52,7 @@ impl Supervisor {
     /// With this containment and no other.
     ///
     /// # Errors
-    /// When the host does not give it.
+    /// When the host does not give it, or when the boot id or `/proc` can't be read.
     pub fn with(containment: Containment) -> Result<Self, SetupError> {
         let missing = |reason| SetupError::Missing { containment, reason };
         let groups = match containment {
@@ -117,40 +78,66 @@ impl Supervisor {
     ///
     /// # Errors
     /// When anything on the way fails; then nothing is left behind.
-    pub fn spawn(&self, id: TreeId, mut order: Order) -> Result<Tree, SpawnError> {
-        let sandbox = self.prepare_sandbox(&order)?;
-        let group = self.make_group(&id)?;
-        let result = self.spawn_into(id, &mut order, sandbox, group.as_ref());
-        match (result, group) {
-            (Ok((parts, reins)), group) => {
-                let reins = reins.unwrap_or_else(|| group.map_or(Reins::Group, Reins::Cgroup));
-                Tree::assemble(parts, reins, Arc::clone(&self.proc)).map_err(SpawnError::Fork)
+    pub fn spawn(&self, id: TreeId, order: Order) -> Result<Tree, SpawnError> {
+        self.spawn_with(id, order, None)
+    }
+
+    /// The same, but the record is written down before the program runs: if we die in between, either
+    /// the record is there or the program never ran.
+    ///
+    /// With a cgroup the record has no root process, and needs none. `write_down` must not wait for
+    /// another spawn of this process, which may be waiting for it.
+    ///
+    /// # Errors
+    /// When anything on the way fails, `write_down` included; then the program never ran.
+    pub fn spawn_recorded(
+        &self,
+        id: TreeId,
+        order: Order,
+        write_down: impl FnOnce(&TreeRecord) -> io::Result<()>,
+    ) -> Result<Tree, SpawnError> {
+        self.spawn_with(id, order, Some(Box::new(write_down)))
+    }
+
+    /// Reaps and removes what is left of trees whose handles were dropped. Every spawn does it, too.
+    pub fn tidy(&self) {
+        leftovers::tidy();
+    }
+
+    fn spawn_with(
+        &self,
+        id: TreeId,
+        mut order: Order,
+        write_down: Option<WriteDown<'_>>,
+    ) -> Result<Tree, SpawnError> {
+        leftovers::tidy();
+        self.check(&order)?;
+        let mut sandbox = prepare_sandbox(&order)?;
+        let group = match self.make_group(&id) {
+            Ok(group) => group,
+            Err(error) => {
+                sandbox.iter_mut().for_each(Prepared::clean_up);
+                return Err(error);
             }
-            (Err(error), group) => {
-                if let Some(group) = group {
-                    // Whatever was born in it is gone or about to be.
-                    let _ = group.kill();
-                    crate::tree::remove_when_empty(&group);
-                }
+        };
+        let reins = self.reins(group);
+        match self.launch(&id, &mut order, sandbox.as_ref(), &reins, write_down) {
+            Ok(launched) => self.assemble(id, &order, sandbox, reins, launched),
+            Err(error) => {
+                give_up(reins, sandbox);
                 Err(error)
             }
         }
     }
 
-    fn prepare_sandbox(&self, order: &Order) -> Result<Option<Prepared>, SpawnError> {
-        let keeper = self.needs_keeper(order);
-        if order.lifetime == Lifetime::DiesWithSupervisor && !keeper {
+    fn check(&self, order: &Order) -> Result<(), SpawnError> {
+        if order.lifetime == Lifetime::DiesWithSupervisor && !self.needs_keeper(order) {
             return Err(SpawnError::NoPromise(self.containment));
         }
         if !order.program.is_absolute() {
             return Err(SpawnError::RelativeProgram { program: order.program.clone() });
         }
-        let Some(sandbox) = &order.sandbox else { return Ok(None) };
-        let prepared = sandbox.prepare()?;
-        if let Some(identity) = &order.identity {
-            prepared.give_to(identity.user, identity.group)?;
-        }
-        Ok(Some(prepared))
+        order.limits.impossible().map_or(Ok(()), |limit| Err(SpawnError::ZeroLimit { limit }))
     }
 
     fn needs_keeper(&self, order: &Order) -> bool {
@@ -161,80 +148,101 @@ impl Supervisor {
         }
     }
 
-    fn make_group(&self, id: &TreeId) -> Result<Option<Cgroup>, SpawnError> {
-        let Some(groups) = &self.groups else { return Ok(None) };
-        let name = id.group_name();
-        groups.create(&name).map(Some).map_err(|source| SpawnError::Cgroup { name, source })
+    fn reins(&self, group: Option<Cgroup>) -> Reins {
+        match (self.containment, group) {
+            (_, Some(group)) => Reins::Cgroup(group),
+            (Containment::PidNamespace, None) => Reins::Namespace,
+            (Containment::Subreaper, None) => Reins::Subreaper(Box::new(Sweep::new())),
+            (Containment::Cgroup | Containment::ProcessGroup, None) => Reins::Group,
+        }
     }
 
-    fn spawn_into(
+    fn make_group(&self, id: &TreeId) -> Result<Option<Cgroup>, SpawnError> {
+        /// The kernel may take a moment to let go of a group after its last member has ended.
+        const ATTEMPTS: u32 = 200;
+        let Some(groups) = &self.groups else { return Ok(None) };
+        let name = id.group_name();
+        let mut attempts = 0;
+        loop {
+            match groups.create(&name) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::AlreadyExists
+                        && attempts < ATTEMPTS
+                        && leftovers::has_group(&name) =>
+                {
+                    attempts += 1;
+                    std::thread::sleep(Duration::from_millis(1));
+                    leftovers::reap();
+                }
+                Err(source) => return Err(SpawnError::Cgroup { name, source }),
+                Ok(group) => return Ok(Some(group)),
+            }
+        }
+    }
+
+    fn launch(
+        &self,
+        id: &TreeId,
+        order: &mut Order,
+        sandbox: Option<&Prepared>,
+        reins: &Reins,
+        write_down: Option<WriteDown<'_>>,
+    ) -> Result<Launched, SpawnError> {
+        let readiness = Readiness::new(reins).map_err(|error| SpawnError::Fork(error.into()))?;
+        let group = if let Reins::Cgroup(group) = reins { Some(group) } else { None };
+        let namespaces = self.namespaces(sandbox);
+        let limits = self.plan_limits(order, namespaces, group)?;
+        Launch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }
+            .carry_out(order, write_down)
+    }
+
+    fn assemble(
         &self,
         id: TreeId,
-        order: &mut Order,
+        order: &Order,
         sandbox: Option<Prepared>,
-        group: Option<&Cgroup>,
-    ) -> Result<(Parts, Option<Reins>), SpawnError> {
-        let namespaces = self.namespaces(sandbox.as_ref());
-        let limits = self.plan_limits(order, namespaces, group)?;
-        let Streams { stdio, recorders, stdout, stderr } =
-            output::open_streams(order).map_err(|(stream, source)| SpawnError::Stream { stream, source })?;
-        let birth = Birth { namespaces, cgroup: group.map(Cgroup::directory) };
-        let launch = Launch {
-            id: &id,
-            order,
-            sandbox: sandbox.as_ref(),
-            group,
-            limits: &limits,
-            birth,
-            ignored_signals: self.ignored_signals,
-        };
-        let launched = match self.launch(&launch, stdio) {
-            Ok(launched) => launched,
-            Err(error) => {
-                // All their writers are gone, so they end at once.
-                recorders.into_iter().for_each(output::Recorder::finish);
-                return Err(error);
-            }
-        };
-        let reins = match self.containment {
-            Containment::Cgroup | Containment::ProcessGroup => None,
-            Containment::PidNamespace => Some(Reins::Namespace),
-            Containment::Subreaper => Some(Reins::Subreaper(Box::new(Sweep::new()))),
-        };
+        reins: Reins,
+        launched: Launched,
+    ) -> Result<Tree, SpawnError> {
+        let Launched { root, keeper, life, readiness, recorders, stdout, stderr, limits } = launched;
+        let watched = root.pidfd().map_or(Ok(()), |pidfd| readiness.watch_root(pidfd));
         let parts = Parts {
             id,
             containment: self.containment,
             boot: self.boot.clone(),
-            root: launched.root,
-            keeper: launched.keeper,
-            life: launched.life,
+            identity: order.identity.clone(),
+            root,
+            keeper,
+            life,
+            readiness,
             recorders,
             stdout,
             stderr,
-            sandbox,
+            sandbox: sandbox.as_ref().map(|sandbox| sandbox.report().clone()),
+            folder: sandbox.map(|sandbox| Folder::Made(Box::new(sandbox))),
             limits: limits.report,
         };
-        Ok((parts, reins))
+        let tree = Tree::new(parts, reins, Arc::clone(&self.proc));
+        match watched {
+            Ok(()) => Ok(tree),
+            Err(error) => {
+                abandon(tree);
+                Err(SpawnError::Fork(error.into()))
+            }
+        }
     }
 
-    /// From here on there is a process; when this fails there is none again.
-    fn launch(&self, launch: &Launch<'_>, stdio: [OwnedFd; 3]) -> Result<Launched, SpawnError> {
-        let (failure, failure_writer) = output::pipe().map_err(SpawnError::Fork)?;
-        let program = program::build(launch, stdio, failure_writer)?;
-        let confinement = launch.sandbox.map(Prepared::confinement);
-        let (forked, keeper, life) = if self.needs_keeper(launch.order) {
-            let (keeper, link, life) = self.build_keeper(launch.order.lifetime, program, launch.group)?;
-            (keeper::spawn(launch.birth, keeper, confinement), Some(link), life)
-        } else {
-            let forked = child::spawn(launch.birth, &program, confinement);
-            // With it goes our end of the failure pipe.
-            drop(program);
-            (forked, None, None)
-        };
-        let forked = forked.map_err(fork_error)?;
-        await_start(&forked, &failure, launch.order.program())?;
-        let root = Root::child(forked);
-        Ok(Launched { root, keeper, life })
+    /// What a later process needs to take a tree back.
+    fn record(&self, launch: &Launch<'_>, order: &Order) -> TreeRecord {
+        TreeRecord {
+            id: launch.id.clone(),
+            containment: self.containment,
+            root: None,
+            boot: self.boot.clone(),
+            cgroup: launch.group.map(Cgroup::inode),
+            identity: order.identity.clone(),
+            private_folder: launch.sandbox.and_then(Prepared::temporary_folder).map(ToOwned::to_owned),
+        }
     }
 
     fn namespaces(&self, sandbox: Option<&Prepared>) -> u64 {
@@ -259,6 +267,7 @@ impl Supervisor {
             memory: controllers.memory,
             processor: controllers.cpu,
             counts_processes_apart: namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0,
+            ours: u64::from(self.needs_keeper(order)),
         });
         if let Some(group) = group {
             for (file, text) in &plan.cgroup {
@@ -268,49 +277,37 @@ impl Supervisor {
         }
         Ok(plan)
     }
+}
 
-    fn build_keeper(
-        &self,
-        lifetime: Lifetime,
-        program: Program,
-        group: Option<&Cgroup>,
-    ) -> Result<(Keeper, KeeperLink, Option<OwnedFd>), SpawnError> {
-        let (status_reader, status) = output::pipe().map_err(SpawnError::Fork)?;
-        rustix::io::ioctl_fionbio(&status_reader, true).map_err(fork_error)?;
-        let (life, our_life) = match lifetime {
-            Lifetime::Independent => (None, None),
-            Lifetime::DiesWithSupervisor => {
-                let (reader, writer) = output::pipe().map_err(SpawnError::Fork)?;
-                (Some(reader), Some(writer))
-            }
-        };
-        let role = match (self.containment, group) {
-            (Containment::PidNamespace, _) => Role::Init,
-            (_, Some(group)) => Role::InCgroup(group.kill_handle().map_err(SpawnError::Fork)?),
-            _ => Role::Subreaper,
-        };
-        let proc = Arc::clone(&self.proc);
-        let null = output::nulls().map_err(SpawnError::Fork)?;
-        let keeper = Keeper { role, program, status, life, proc, sweep: Sweep::new(), null };
-        Ok((keeper, KeeperLink::new(status_reader), our_life))
+fn prepare_sandbox(order: &Order) -> Result<Option<Prepared>, SpawnError> {
+    let Some(sandbox) = &order.sandbox else { return Ok(None) };
+    let prepared = sandbox.prepare()?;
+    if let Some(identity) = &order.identity {
+        prepared.give_to(identity.user, identity.group)?;
     }
+    Ok(Some(prepared))
 }
 
-fn fork_error(error: rustix::io::Errno) -> SpawnError {
-    SpawnError::Fork(error.into())
+/// Nothing was started, or what was is gone or about to be.
+fn give_up(reins: Reins, sandbox: Option<Prepared>) {
+    let mut leftover = Leftover::default();
+    if let Reins::Cgroup(group) = reins {
+        let _ = group.kill();
+        leftover.group = Some(group);
+    }
+    leftover.folder = sandbox.map(|sandbox| Folder::Made(Box::new(sandbox)));
+    leftovers::leave(leftover);
+    leftovers::tidy();
 }
 
-/// Waits until the program runs, or says at which step it failed; then nothing of it is left.
-fn await_start(forked: &Forked, failure: &OwnedFd, program: &Path) -> Result<(), SpawnError> {
-    let outcome = child::read_failure(failure.as_fd());
-    let (step, errno) = match outcome {
-        Ok(None) => return Ok(()),
-        Ok(Some(failure)) => failure,
-        Err(errno) => (Step::Execute, errno),
-    };
-    let _ = rustix::process::pidfd_send_signal(&forked.pidfd, rustix::process::Signal::KILL);
-    let mut fds = [PollFd::new(&forked.pidfd, PollFlags::IN)];
-    while rustix::event::poll(&mut fds, None).is_err() {}
-    let _ = wait::reap(forked.pidfd.as_fd());
-    Err(SpawnError::Start { step: step.describe(), program: program.to_owned(), source: errno.into() })
+/// Ends a program that runs and that nobody could watch.
+fn abandon(mut tree: Tree) {
+    const STRIKES: u32 = 1_000;
+    for _ in 0..STRIKES {
+        tree.kill();
+        if !matches!(tree.poll_ended(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }

@@ -8,10 +8,12 @@
 pub(crate) mod child;
 pub(crate) mod confine;
 pub(crate) mod fork;
+pub(crate) mod gate;
 pub(crate) mod keeper;
 pub(crate) mod procfs;
 pub(crate) mod recorder;
 pub(crate) mod signals;
+pub(crate) mod start;
 pub(crate) mod sweep;
 pub(crate) mod wait;
 

@@ -21,6 +21,9 @@
 //! | `forget [ … ]` | executes itself with an empty environment and the inner script |
 //! | `print N` | writes N bytes to standard output |
 //! | `touch PATH` | creates a file |
+//! | `await PATH` | waits until there is such a file |
+//! | `stray N` | N children that leave at once and are children of its own parent |
+//! | `stop-recorder` | `SIGSTOP` to the recorders among its parent's children |
 //! | `exit N` | leaves with this code |
 #![expect(unsafe_code, reason = "a test double that forks as C programs do")]
 #![expect(clippy::panic, reason = "a wrong script is a wrong test")]
@@ -96,11 +99,21 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             rest
         }
         "exit" => exit(number(rest).0.try_into().unwrap_or(1)),
-        "ignore" | "rename" | "touch" => {
+        "stray" => {
+            let (count, rest) = number(rest);
+            (0..count).for_each(|_| stray());
+            rest
+        }
+        "ignore" | "rename" | "touch" | "await" => {
             let (argument, rest) = rest.split_first().unwrap_or_else(|| panic!("{word} what?"));
             match word {
                 "ignore" => ignore_signals(),
                 "rename" => rename(argument),
+                "await" => {
+                    while !std::path::Path::new(argument).exists() {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                }
                 _ => std::fs::write(argument, "").unwrap_or_else(|error| panic!("{argument}: {error}")),
             }
             rest
@@ -125,6 +138,7 @@ fn plain(word: &str) {
             "setpgid" => _ = libc::setpgid(0, 0),
             "stop" => _ = libc::raise(libc::SIGSTOP),
             "close" => _ = libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0),
+            "stop-recorder" => stop_recorders(),
             "kill-parent" => _ = libc::kill(libc::getppid(), libc::SIGKILL),
             "stop-parent" => _ = libc::kill(libc::getppid(), libc::SIGSTOP),
             other => panic!("unknown word `{other}`"),
@@ -162,6 +176,29 @@ fn child(life: impl FnOnce()) -> i32 {
         exit(0);
     }
     pid
+}
+
+/// A child of our parent that leaves at once; nobody told the parent.
+fn stray() {
+    let flags = u64::from((libc::CLONE_PARENT | libc::SIGCHLD).cast_unsigned());
+    // SAFETY: this program has one thread; without a new stack the child gets a copy of ours.
+    if unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } == 0 {
+        exit(0);
+    }
+}
+
+fn stop_recorders() {
+    // SAFETY: takes no memory.
+    let parent = unsafe { libc::getppid() };
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let all = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    for pid in all.collect::<Vec<_>>().join(" ").split_whitespace() {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if name == "ward-recorder\n" {
+            // SAFETY: kill takes two numbers.
+            unsafe { libc::kill(pid.parse().unwrap_or(0), libc::SIGSTOP) };
+        }
+    }
 }
 
 fn tree(depth: u64, leaf: &[&str]) {

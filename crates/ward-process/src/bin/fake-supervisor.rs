@@ -1,31 +1,69 @@
 //! A test double: a supervisor that starts `fake-child` and waits to be killed.
 //!
-//! `fake-supervisor CONTAINMENT LIFETIME ID PROGRAM SCRIPT` prints the tree's record, field by field.
+//! `fake-supervisor CONTAINMENT HOW ID PROGRAM SCRIPT` prints the tree's record, field by field. `HOW`:
+//!
+//! | word | what it does |
+//! | --- | --- |
+//! | `independent`, `dies` | spawns a tree of that lifetime |
+//! | `hesitate` | prints the record when it is to be written down, and never comes to the program |
+//! | `starve` | spawns with ever more free descriptors, from none; prints how often that failed |
 #![expect(clippy::panic, clippy::print_stdout, reason = "a test double speaks to its test")]
 
-use ward_process::{Containment, Lifetime, Order, Supervisor};
+use std::fs::File;
+
+use ward_process::{Containment, Ladder, Lifetime, Order, RootProcess, Supervisor, TreeId, TreeRecord};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [containment, lifetime, id, program, script] = arguments.as_slice() else {
-        panic!("CONTAINMENT LIFETIME ID PROGRAM SCRIPT");
+    let [containment, how, id, program, script] = arguments.as_slice() else {
+        panic!("CONTAINMENT HOW ID PROGRAM SCRIPT");
     };
     let containment = Containment::ALL
         .into_iter()
         .find(|known| format!("{known:?}") == *containment)
         .unwrap_or_else(|| panic!("no containment {containment}"));
-    let lifetime = match lifetime.as_str() {
-        "dies" => Lifetime::DiesWithSupervisor,
-        _ => Lifetime::Independent,
-    };
     let supervisor = Supervisor::with(containment).unwrap_or_else(|error| panic!("{error}"));
-    let order = Order::new(program).args([script]).lifetime(lifetime);
-    let id = id.parse().unwrap_or_else(|error| panic!("{error}"));
-    let tree = supervisor.spawn(id, order).unwrap_or_else(|error| panic!("{error:?}"));
-    let record = tree.record();
-    let cgroup = record.cgroup.unwrap_or(0);
-    println!("{} {} {} {cgroup}", record.pid, record.start_time, record.boot);
+    let id: TreeId = id.parse().unwrap_or_else(|error| panic!("{error}"));
+    let order = || Order::new(program).args([script]);
+    let tree = match how.as_str() {
+        "independent" => supervisor.spawn(id, order()),
+        "dies" => supervisor.spawn(id, order().lifetime(Lifetime::DiesWithSupervisor)),
+        "hesitate" => supervisor.spawn_recorded(id, order(), |record| {
+            print(record);
+            wait_to_be_killed()
+        }),
+        "starve" => return starve(&supervisor, &id, order),
+        _ => panic!("how is {how}?"),
+    };
+    let tree = tree.unwrap_or_else(|error| panic!("{error:?}"));
+    print(&tree.record());
+    wait_to_be_killed()
+}
+
+fn print(record: &TreeRecord) {
+    let RootProcess { pid, start_time } = record.root.unwrap_or(RootProcess { pid: 0, start_time: 0 });
+    println!("{pid} {start_time} {} {}", record.boot, record.cgroup.unwrap_or(0));
+}
+
+fn wait_to_be_killed() -> ! {
     loop {
         std::thread::park();
+    }
+}
+
+fn starve(supervisor: &Supervisor, id: &TreeId, order: impl Fn() -> Order) {
+    const FEW: u64 = 64;
+    let limit = rustix::process::Rlimit { current: Some(FEW), maximum: Some(FEW) };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)
+        .unwrap_or_else(|error| panic!("{error}"));
+    for free in 0.. {
+        let mut held: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+        held.truncate(held.len().saturating_sub(free));
+        if let Ok(mut tree) = supervisor.spawn(id.clone(), order()) {
+            supervisor.stop(&mut tree, Ladder::force()).unwrap_or_else(|error| panic!("{error}"));
+            println!("{free}");
+            // Whatever a failed attempt has left would live on without us.
+            wait_to_be_killed();
+        }
     }
 }

@@ -5,22 +5,25 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::Mode;
+use rustix::thread::{Gid, Uid};
 
-use super::{Launch, SpawnError};
+use super::SpawnError;
+use super::launch::Launch;
 use crate::containment;
-use crate::order::set_variable;
+use crate::order::{Identity, Order, set_variable};
 use crate::record::MARKER;
 use crate::sandbox::Prepared;
-use crate::sys::child::{CStringArray, Program};
+use crate::sys::child::{CStringArray, KernelIdentity, Parent, Program};
 use crate::sys::fork::ChildStack;
 
 /// Everything that the child will need, in memory that exists before it does.
 pub(super) fn build(
     launch: &Launch<'_>,
+    order: &Order,
     stdio: [OwnedFd; 3],
     failure: OwnedFd,
 ) -> Result<Program, SpawnError> {
-    let Launch { id, order, sandbox, .. } = launch;
+    let Launch { supervisor, id, sandbox, .. } = launch;
     let mut env = vec![(OsString::from(MARKER), OsString::from(id.as_str()))];
     env.extend(order.env.iter().filter(|(name, _)| name != MARKER).cloned());
     for (name, value) in sandbox.map(Prepared::environment).unwrap_or_default() {
@@ -37,15 +40,25 @@ pub(super) fn build(
         env: c_strings(env, "an environment variable")?,
         directory: c_string(order.directory.as_os_str().to_owned(), "the working directory")?,
         grouping: order.grouping,
-        identity: order.identity.clone(),
+        identity: order.identity.as_ref().map(kernel_identity),
+        parent: if supervisor.needs_keeper(order) { Parent::Keeper } else { Parent::Supervisor },
         limits: launch.limits.resources.clone(),
         umask: Mode::from_raw_mode(order.umask),
         stdio,
-        identity_maps: containment::identity_maps(launch.birth.namespaces),
+        identity_maps: containment::identity_maps(launch.namespaces),
         failure,
+        gate: None,
         stack: ChildStack::new(),
-        ignored_signals: launch.ignored_signals,
+        ignored_signals: supervisor.ignored_signals,
     })
+}
+
+fn kernel_identity(identity: &Identity) -> KernelIdentity {
+    KernelIdentity {
+        user: Uid::from_raw(identity.user),
+        group: Gid::from_raw(identity.group),
+        supplementary: identity.supplementary.iter().map(|id| Gid::from_raw(*id)).collect(),
+    }
 }
 
 fn c_string(text: OsString, what: &'static str) -> Result<CString, SpawnError> {

@@ -7,11 +7,10 @@ use super::Supervisor;
 use crate::cgroup::Cgroup;
 use crate::containment::Containment;
 use crate::ladder::Ladder;
+use crate::leftovers::Folder;
 use crate::record::{TreeId, TreeRecord};
-use crate::sys::keeper;
-use crate::sys::procfs::ProcRoot;
-use crate::sys::sweep::Sweep;
-use crate::tree::{Parts, Reins, Root, Tree};
+use crate::sandbox;
+use crate::tree::{Parts, Readiness, Reins, Root, Tree};
 
 /// Why a tree can't be taken back.
 #[derive(Debug, thiserror::Error)]
@@ -51,33 +50,51 @@ impl Supervisor {
         if record.boot != self.boot {
             return Err(gone());
         }
+        let result = self.take_back(record);
+        if let (Err(ReattachError::Gone(_)), Some(folder)) = (&result, &record.private_folder) {
+            sandbox::remove_private_folder(folder);
+        }
+        result
+    }
+
+    fn take_back(&self, record: &TreeRecord) -> Result<Tree, ReattachError> {
+        let gone = || ReattachError::Gone(record.id.clone());
         let handle = |source: io::Error| ReattachError::Handle { id: record.id.clone(), source };
-        let root = Root::found(record.pid, record.start_time, &self.proc).map_err(handle)?;
-        let reins = match self.containment {
-            Containment::Cgroup => Reins::Cgroup(self.reopen_group(record)?),
-            Containment::PidNamespace => Reins::Namespace,
-            Containment::Subreaper => Reins::Subreaper(Box::new(Sweep::new())),
-            Containment::ProcessGroup => Reins::Group,
+        let root = match record.root {
+            Some(process) => Root::found(process, &self.proc).map_err(handle)?,
+            None => Root::unknown(),
         };
+        let group = match self.containment {
+            Containment::Cgroup => Some(self.reopen_group(record)?),
+            Containment::PidNamespace | Containment::Subreaper | Containment::ProcessGroup => None,
+        };
+        let reins = self.reins(group);
         // A cgroup knows its members without the root; a subreaper finds them by their marker.
         let root_needed = matches!(reins, Reins::Namespace | Reins::Group);
         if root_needed && root.has_ended() {
             return Err(gone());
         }
+        let readiness = Readiness::new(&reins).map_err(|error| handle(error.into()))?;
+        if let Some(pidfd) = root.pidfd() {
+            readiness.watch_root(pidfd).map_err(|error| handle(error.into()))?;
+        }
         let parts = Parts {
             id: record.id.clone(),
             containment: self.containment,
             boot: self.boot.clone(),
+            identity: record.identity.clone(),
             root,
             keeper: None,
             life: None,
+            readiness,
             recorders: Vec::new(),
             stdout: None,
             stderr: None,
+            folder: record.private_folder.clone().map(Folder::Known),
             sandbox: None,
             limits: Vec::new(),
         };
-        let mut tree = Tree::assemble(parts, reins, Arc::clone(&self.proc)).map_err(handle)?;
+        let mut tree = Tree::new(parts, reins, Arc::clone(&self.proc));
         if tree.has_lost_its_keeper() {
             // Nothing would tell us of its end, so it is ended here and now.
             self.stop(&mut tree, Ladder::force()).map_err(|error| handle(io::Error::other(error)))?;
@@ -100,56 +117,30 @@ impl Supervisor {
         }
     }
 
-    /// Looks for a tree of which only the name was written down, because its supervisor died in the
-    /// middle of the spawn.
+    /// Looks for a tree of which only the name was written down. Only a cgroup has a name that no
+    /// program can take; elsewhere a tree is found by what [`Supervisor::spawn_recorded`] wrote down.
+    /// The record knows neither whom the tree runs as nor its temporary folder: stop it without a
+    /// command, which would run as us.
     ///
     /// # Errors
-    /// When `/proc` or the cgroup can't be read.
+    /// With `Unsupported` where there is no cgroup, or when the cgroup can't be opened.
     pub fn find(&self, id: &TreeId) -> io::Result<Option<TreeRecord>> {
-        let cgroup = match &self.groups {
-            Some(groups) => match groups.open(&id.group_name()) {
-                Ok(group) => Some(group.inode()),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            },
-            None => None,
+        let Some(groups) = &self.groups else {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "only a cgroup can be found by its name"));
         };
-        let root = find_root(&self.proc, id)?;
-        if root.is_none() && cgroup.is_none() {
-            return Ok(None);
-        }
-        let (pid, start_time) = root.unwrap_or((0, 0));
+        let cgroup = match groups.open(&id.group_name()) {
+            Ok(group) => group.inode(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
         Ok(Some(TreeRecord {
             id: id.clone(),
             containment: self.containment,
-            pid,
-            start_time,
+            root: None,
             boot: self.boot.clone(),
-            cgroup,
+            cgroup: Some(cgroup),
+            identity: None,
+            private_folder: None,
         }))
-    }
-}
-
-/// The keeper above the marked processes, or the topmost of these.
-fn find_root(proc: &ProcRoot, id: &TreeId) -> io::Result<Option<(i32, u64)>> {
-    let marker = id.marker();
-    let mut environment = vec![0; 4096];
-    let mut marked = Vec::new();
-    proc.each_process(|pid| {
-        if proc.has_marker(pid, &marker, &mut environment) {
-            marked.push(pid);
-        }
-    })?;
-    let topmost = marked.iter().filter_map(|pid| Some((*pid, proc.stat(*pid).ok()?)));
-    let topmost =
-        topmost.filter(|(_, stat)| !marked.contains(&stat.parent)).min_by_key(|(_, s)| s.start_time);
-    let Some((pid, stat)) = topmost else { return Ok(None) };
-    let mut name = [0; 32];
-    let length = proc.read(format_args!("{}/comm", stat.parent), &mut name).unwrap_or(0);
-    let parent_is_keeper =
-        name.get(..length).is_some_and(|name| name.trim_ascii() == keeper::NAME.to_bytes());
-    match proc.stat(stat.parent) {
-        Ok(parent) if parent_is_keeper => Ok(Some((stat.parent, parent.start_time))),
-        _ => Ok(Some((pid, stat.start_time))),
     }
 }

@@ -2,89 +2,46 @@
 
 use std::convert::Infallible;
 use std::ffi::{CStr, CString, c_char};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit};
+use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::{Gid, Uid};
 
 use super::confine::Confinement;
 use super::fork::{Birth, ChildStack, Forked, fork, fork_to_execute, leave};
+use super::gate::Waiting;
 use super::last_error;
 use super::signals::IgnoredSignals;
-use crate::order::{Grouping, Identity};
+use super::start::READY;
+pub(crate) use super::start::{Failure, Step};
+use crate::order::Grouping;
 
 /// Exit code of a child that never became the program; shells use the same.
 const NEVER_STARTED: i32 = 127;
-
-/// A step on the way to the program, so that a failure can name it.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    UserNamespace,
-    Grouping,
-    Stdio,
-    Limits,
-    Mounts,
-    Identity,
-    Directory,
-    NoNewPrivileges,
-    Landlock,
-    Seccomp,
-    Descriptors,
-    Keeper,
-    Execute,
-}
-
-impl Step {
-    const ALL: [Self; 13] = [
-        Self::UserNamespace,
-        Self::Grouping,
-        Self::Stdio,
-        Self::Limits,
-        Self::Mounts,
-        Self::Identity,
-        Self::Directory,
-        Self::NoNewPrivileges,
-        Self::Landlock,
-        Self::Seccomp,
-        Self::Descriptors,
-        Self::Keeper,
-        Self::Execute,
-    ];
-
-    fn from_byte(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|step| *step as u8 == byte)
-    }
-
-    /// For the sentence "could not …".
-    pub(crate) fn describe(self) -> &'static str {
-        match self {
-            Self::UserNamespace => "enter a user namespace",
-            Self::Grouping => "start a process group of its own",
-            Self::Stdio => "connect standard input and output",
-            Self::Limits => "set the resource limits",
-            Self::Mounts => "make the file system read-only",
-            Self::Identity => "become the ordered user",
-            Self::Directory => "enter the working directory",
-            Self::NoNewPrivileges => "give up new privileges",
-            Self::Landlock => "restrict file access with Landlock",
-            Self::Seccomp => "restrict system calls with seccomp",
-            Self::Descriptors => "close the descriptors of the parent",
-            Self::Keeper => "start the keeper of the process tree",
-            Self::Execute => "execute the program",
-        }
-    }
-}
-
-/// A step that failed, with the kernel's reason.
-pub(crate) type Failure = (Step, Errno);
 
 /// The texts that map the only identity we may map, our own, into a user namespace.
 pub(crate) struct IdentityMaps {
     pub(crate) users: Vec<u8>,
     pub(crate) groups: Vec<u8>,
+}
+
+/// A user to become.
+pub(crate) struct KernelIdentity {
+    pub(crate) user: Uid,
+    pub(crate) group: Gid,
+    pub(crate) supplementary: Vec<Gid>,
+}
+
+/// Who makes the program, and so whose end it must not survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parent {
+    /// One that may have many threads, so that the kernel's signal on a parent's end would come when
+    /// the one thread ends that made the program.
+    Supervisor,
+    /// A single thread that lives for as long as the tree.
+    Keeper,
 }
 
 /// Everything the child needs, in memory that exists before the fork.
@@ -94,14 +51,18 @@ pub(crate) struct Program {
     pub(crate) env: CStringArray,
     pub(crate) directory: CString,
     pub(crate) grouping: Grouping,
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<KernelIdentity>,
+    pub(crate) parent: Parent,
     pub(crate) limits: Vec<(Resource, Rlimit)>,
     pub(crate) umask: Mode,
     /// Standard input, output, error; none of them is below 3.
     pub(crate) stdio: [OwnedFd; 3],
     pub(crate) identity_maps: Option<IdentityMaps>,
-    /// Write end of the pipe that carries a [`Failure`], and closes by itself at `execve`.
+    /// Write end of the pipe that carries `READY` and a [`Failure`], and closes by itself at
+    /// `execve`.
     pub(crate) failure: OwnedFd,
+    /// Where to wait before anything is done.
+    pub(crate) gate: Option<Waiting>,
     pub(crate) stack: ChildStack,
     pub(crate) ignored_signals: IgnoredSignals,
 }
@@ -140,13 +101,20 @@ fn fork_program(
     life: fn(&Program, Option<&Confinement>) -> Infallible,
 ) -> Result<Forked, Errno> {
     let life = || life(program, confinement);
-    // A change of identity, or of what a namespace means, would reach the memory we share.
-    let may_share = program.identity.is_none() && birth.namespaces == 0 && confinement.is_none();
+    // A change of identity, or of what a namespace means, would reach the memory we share; and who
+    // waits for us to open the gate must not make us wait for it.
+    let may_share = program.identity.is_none()
+        && birth.namespaces == 0
+        && confinement.is_none()
+        && program.gate.is_none();
     // SAFETY: on its way to the program the child only makes system calls on what it was given.
     unsafe { if may_share { fork_to_execute(birth, &program.stack, life) } else { fork(birth, life) } }
 }
 
 fn begin(program: &Program, confinement: Option<&Confinement>) -> Infallible {
+    if program.gate.is_some_and(|gate| !gate.pass()) {
+        return leave(NEVER_STARTED);
+    }
     match program.identity_maps.as_ref().map_or(Ok(()), map_identity) {
         Ok(()) => become_program(program, confinement),
         Err(errno) => report_failure(program, Step::UserNamespace, errno),
@@ -167,25 +135,6 @@ pub(crate) fn report_failure(program: &Program, step: Step, errno: Errno) -> Inf
     leave(NEVER_STARTED)
 }
 
-/// Reads what [`report_failure`] wrote; `None` when the pipe closed because the program runs.
-pub(crate) fn read_failure(pipe: BorrowedFd<'_>) -> Result<Option<Failure>, Errno> {
-    let mut message = [0_u8; 5];
-    let length = loop {
-        match rustix::io::read(pipe, &mut message) {
-            Err(Errno::INTR) => {}
-            result => break result?,
-        }
-    };
-    let [step, a, b, c, d] = message;
-    if length < message.len() {
-        return Ok(None);
-    }
-    // What the child wrote is an error number; anything else would be our own mistake.
-    let number = i32::from_le_bytes([a, b, c, d]);
-    let errno = if (1..4096).contains(&number) { Errno::from_raw_os_error(number) } else { Errno::IO };
-    Ok(Some((Step::from_byte(step).unwrap_or(Step::Execute), errno)))
-}
-
 fn try_to_become(program: &Program, confinement: Option<&Confinement>) -> Result<Infallible, Failure> {
     match program.grouping {
         Grouping::Group => rustix::process::setpgid(None, None).map_err(|e| (Step::Grouping, e))?,
@@ -204,11 +153,17 @@ fn try_to_become(program: &Program, confinement: Option<&Confinement>) -> Result
     }
     rustix::process::chdir(program.directory.as_c_str()).map_err(|e| (Step::Directory, e))?;
     rustix::thread::set_no_new_privs(true).map_err(|e| (Step::NoNewPrivileges, e))?;
+    if program.parent == Parent::Keeper {
+        // After the change of identity, which takes it back.
+        let kill = Some(Signal::KILL);
+        rustix::process::set_parent_process_death_signal(kill).map_err(|e| (Step::Keeper, e))?;
+    }
     close_descriptors_on_exec().map_err(|e| (Step::Descriptors, e))?;
     program.ignored_signals.reset();
     if let Some(confinement) = confinement {
         confinement.enter()?;
     }
+    rustix::io::write(&program.failure, &[READY]).map_err(|e| (Step::Execute, e))?;
     // SAFETY: all three are null-terminated and live until the image is replaced.
     unsafe {
         libc::execve(program.path.as_ptr(), program.argv.pointers.as_ptr(), program.env.pointers.as_ptr());
@@ -261,9 +216,9 @@ pub(crate) fn connect_stdio(stdio: &[OwnedFd; 3]) -> Result<(), Errno> {
 }
 
 /// Groups first, user last: afterwards there is no right left to change them.
-fn assume(identity: &Identity) -> Result<(), Errno> {
-    let (user, group) = (Uid::from_raw(identity.user), Gid::from_raw(identity.group));
-    rustix::thread::set_thread_groups(&identity.kernel_groups)?;
+fn assume(identity: &KernelIdentity) -> Result<(), Errno> {
+    let KernelIdentity { user, group, ref supplementary } = *identity;
+    rustix::thread::set_thread_groups(supplementary)?;
     rustix::thread::set_thread_res_gid(group, group, group)?;
     rustix::thread::set_thread_res_uid(user, user, user)
 }

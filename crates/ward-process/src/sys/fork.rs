@@ -155,7 +155,7 @@ struct CloneArguments {
 impl CloneArguments {
     fn new(birth: Birth<'_>, pidfd: &mut RawFd) -> Self {
         let mut arguments = Self {
-            flags: birth.namespaces | u64::from(libc::CLONE_PIDFD.cast_unsigned()),
+            flags: birth.namespaces | u64::from(libc::CLONE_PIDFD.cast_unsigned()) | CLONE_CLEAR_SIGHAND,
             pidfd: std::ptr::from_mut(pidfd).addr() as u64,
             exit_signal: libc::SIGCHLD.cast_unsigned().into(),
             ..Self::default()
@@ -170,7 +170,11 @@ impl CloneArguments {
 
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
-/// A handler of ours must never run in the child, where it would find only half of the process.
+/// Every handler of ours becomes the default action in the child: it would find only half of a
+/// process there, or write into memory that is still ours.
+const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
+
+/// Until the child is out of reach of what is meant for us, for example by being in another group.
 fn block_every_signal() -> libc::sigset_t {
     let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
     let mut all = MaybeUninit::<libc::sigset_t>::zeroed();

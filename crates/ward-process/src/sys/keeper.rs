@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use rustix::process::Signal;
@@ -20,6 +20,7 @@ use rustix::process::Signal;
 use super::child::{self, Program, Step};
 use super::confine::Confinement;
 use super::fork::{Birth, Forked, fork, leave};
+use super::gate::Waiting;
 use super::last_error;
 use super::procfs::ProcRoot;
 use super::sweep::Sweep;
@@ -37,6 +38,8 @@ pub(crate) enum Role {
 /// Everything the keeper needs, made before the fork.
 pub(crate) struct Keeper {
     pub(crate) role: Role,
+    /// Where to wait before the program is made.
+    pub(crate) gate: Option<Waiting>,
     pub(crate) program: Program,
     /// How the program ended is written here, for whoever still listens.
     pub(crate) status: OwnedFd,
@@ -47,8 +50,11 @@ pub(crate) struct Keeper {
     pub(crate) null: [OwnedFd; 3],
 }
 
-/// The name in `/proc/PID/comm`, by which a keeper is recognised after a restart.
-pub(crate) const NAME: &std::ffi::CStr = c"ward-keeper";
+/// The name in `/proc/PID/comm`, for people. Any program can have the same: nothing relies on it.
+const NAME: &std::ffi::CStr = c"ward-keeper";
+
+/// Between two strikes at members that have outlived the supervisor.
+const STRIKE_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// Makes a keeper, which makes the program.
 pub(crate) fn spawn(
@@ -65,6 +71,9 @@ fn keep(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallible {
         Ok(signals) => signals,
         Err(errno) => return child::report_failure(&keeper.program, Step::Keeper, errno),
     };
+    if keeper.gate.is_some_and(|gate| !gate.pass()) {
+        return leave(1);
+    }
     let program = &keeper.program;
     let leader = match child::spawn_leader(program, confinement) {
         Ok(forked) => forked,
@@ -135,21 +144,9 @@ fn retire(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
 }
 
 fn watch(keeper: &mut Keeper, signals: BorrowedFd<'_>, leader: i32) -> Infallible {
+    let mut supervisor_gone = false;
     loop {
-        let mut supervisor_gone = false;
-        {
-            // A missing life line is stood for by a second look at the signals.
-            let life = keeper.life.as_ref().map_or(signals, AsFd::as_fd);
-            let mut waiting = [
-                PollFd::from_borrowed_fd(signals, PollFlags::IN),
-                PollFd::from_borrowed_fd(life, PollFlags::IN),
-            ];
-            // Interrupted or not, what follows looks for itself.
-            let _ = rustix::event::poll(&mut waiting, None);
-            if keeper.life.is_some() {
-                supervisor_gone = waiting.get(1).is_some_and(|fd| !fd.revents().is_empty());
-            }
-        }
+        supervisor_gone = await_news(keeper, signals, supervisor_gone);
         if take_signals(signals) && matches!(keeper.role, Role::Init) {
             pass_on_to_namespace();
         }
@@ -158,6 +155,25 @@ fn watch(keeper: &mut Keeper, signals: BorrowedFd<'_>, leader: i32) -> Infallibl
         }
         if supervisor_gone {
             end_tree(keeper);
+        }
+    }
+}
+
+/// Waits for a signal or the end of the supervisor. Returns whether the supervisor has gone.
+fn await_news(keeper: &Keeper, signals: BorrowedFd<'_>, supervisor_gone: bool) -> bool {
+    let signals = PollFd::from_borrowed_fd(signals, PollFlags::IN);
+    // Interrupted or not, the caller looks for itself.
+    match &keeper.life {
+        Some(life) if !supervisor_gone => {
+            let mut waiting = [signals, PollFd::new(life, PollFlags::IN)];
+            let _ = rustix::event::poll(&mut waiting, None);
+            waiting.get(1).is_some_and(|life| !life.revents().is_empty())
+        }
+        life => {
+            // The end of file stays readable: waiting for it again would be no waiting.
+            let timeout = life.as_ref().map(|_| &STRIKE_AGAIN);
+            let _ = rustix::event::poll(&mut [signals], timeout);
+            supervisor_gone
         }
     }
 }
@@ -220,7 +236,7 @@ fn end_tree(keeper: &mut Keeper) {
         Role::InCgroup(kill) => _ = rustix::io::write(kill, b"1"),
         Role::Subreaper => {
             let own = rustix::process::getpid().as_raw_nonzero().get();
-            keeper.sweep.signal_descendants(&keeper.proc, own, &[Signal::KILL]);
+            keeper.sweep.signal_descendants(&keeper.proc, own, || true, &[Signal::KILL]);
         }
     }
 }

@@ -1,10 +1,31 @@
-//! What a program inherits of signals: nothing.
+//! What a program inherits of signals: nothing. And how a whole process group is signalled.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+use super::last_error;
 
 /// The kernel's `struct sigaction`: handler, flags, restorer, mask. All zero is the default action.
 type KernelAction = [u64; 4];
 const DEFAULT: KernelAction = [0; 4];
 const MASK_BYTES: usize = 8;
 const HIGHEST: libc::c_int = 64;
+
+/// Signals the process group that the process behind a pidfd leads or has led; 0 only asks whether it
+/// has members, those that nobody has waited for included. A number that was given to somebody else
+/// meanwhile makes no difference. Linux 6.9 can; an older one says `INVAL`.
+pub(crate) fn send_to_group(leader: BorrowedFd<'_>, signal: libc::c_int) -> Result<(), Errno> {
+    const PROCESS_GROUP: libc::c_uint = 1 << 2;
+    let none = std::ptr::null::<libc::siginfo_t>();
+    // SAFETY: numbers only; without a siginfo the kernel makes its own.
+    match unsafe {
+        libc::syscall(libc::SYS_pidfd_send_signal, leader.as_raw_fd(), signal, none, PROCESS_GROUP)
+    } {
+        0 => Ok(()),
+        _ => Err(last_error()),
+    }
+}
 
 /// Signals that this process ignores. Handlers end at `execve`, but what is ignored stays ignored.
 ///

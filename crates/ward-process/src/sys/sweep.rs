@@ -34,8 +34,20 @@ impl Sweep {
     }
 
     /// Signals every living descendant of `root`, but not `root`. Returns how many there were.
-    pub(crate) fn signal_descendants(&mut self, proc: &ProcRoot, root: i32, signals: &[Signal]) -> usize {
+    ///
+    /// `root_lives` is asked once all are known: if it says no, the number may have been somebody
+    /// else's all along, and nobody is signalled.
+    pub(crate) fn signal_descendants(
+        &mut self,
+        proc: &ProcRoot,
+        root: i32,
+        root_lives: impl FnOnce() -> bool,
+        signals: &[Signal],
+    ) -> usize {
         let count = self.collect(proc, root);
+        if !root_lives() {
+            return 0;
+        }
         let members = self.found.get(..count).unwrap_or_default();
         members.iter().filter(|member| signal_member(proc, **member, root, signals)).count()
     }

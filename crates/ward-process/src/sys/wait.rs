@@ -2,8 +2,9 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::last_error;
@@ -17,6 +18,21 @@ pub(crate) enum Reaped {
     Ended(Exit, Usage),
     /// It is not a child of this process, so that only its pidfd tells whether it lives.
     NotOurs,
+}
+
+/// Waits until a descriptor is readable, at most so long; `None` means without end. For a pidfd that
+/// is the end of its process. Returns whether it is.
+pub(crate) fn wait_readable(fd: BorrowedFd<'_>, at_most: Option<Duration>) -> Result<bool, Errno> {
+    let deadline = at_most.and_then(|at_most| Instant::now().checked_add(at_most));
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Err(Errno::INTR) => {}
+            result => return result.map(|ready| ready > 0),
+        }
+    }
 }
 
 /// Reaps the process behind a pidfd if it has ended. Never blocks.

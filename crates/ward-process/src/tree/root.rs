@@ -3,22 +3,33 @@
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::exit::{Exit, Usage};
+use crate::record::RootProcess;
 use crate::sys::fork::Forked;
 use crate::sys::procfs::{ProcRoot, pidfd_of};
-use crate::sys::wait::{Reaped, reap};
+use crate::sys::wait::{Reaped, reap, wait_readable};
 
 /// A process held by its pidfd.
 pub(crate) struct Root {
     pid: i32,
     /// Read when it is first asked for, at the latest before the number is free again.
     start_time: Cell<Option<u64>>,
+    origin: Origin,
     state: State,
+}
+
+/// How we came by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A child of ours: its number is its own until we have reaped it.
+    Child,
+    /// Its number may be given away at any time.
+    Found,
 }
 
 enum State {
@@ -30,11 +41,19 @@ impl Root {
     /// A child that we have just made.
     pub(crate) fn child(forked: Forked) -> Self {
         let pid = forked.pid.as_raw_nonzero().get();
-        Self { pid, start_time: Cell::new(None), state: State::Held(forked.pidfd) }
+        let state = State::Held(forked.pidfd);
+        Self { pid, start_time: Cell::new(None), origin: Origin::Child, state }
+    }
+
+    /// What names a child that we have just made.
+    pub(crate) fn process_of(forked: &Forked, proc: &ProcRoot) -> Result<RootProcess, Errno> {
+        let pid = forked.pid.as_raw_nonzero().get();
+        Ok(RootProcess { pid, start_time: proc.stat(pid)?.start_time })
     }
 
     /// One that was started earlier, if it is still the same.
-    pub(crate) fn found(pid: i32, start_time: u64, proc: &ProcRoot) -> io::Result<Self> {
+    pub(crate) fn found(process: RootProcess, proc: &ProcRoot) -> io::Result<Self> {
+        let RootProcess { pid, start_time } = process;
         let ended = State::Ended(None, Exit::Unknown, Usage::default());
         let state = match pidfd_of(pid) {
             Err(Errno::SRCH) => ended,
@@ -46,20 +65,36 @@ impl Root {
                 Err(error) => return Err(error.into()),
             },
         };
-        Ok(Self { pid, start_time: Cell::new(Some(start_time)), state })
+        Ok(Self { pid, start_time: Cell::new(Some(start_time)), origin: Origin::Found, state })
+    }
+
+    /// Nobody knows which it was.
+    pub(crate) fn unknown() -> Self {
+        let state = State::Ended(None, Exit::Unknown, Usage::default());
+        // No process has the number 0.
+        Self { pid: 0, start_time: Cell::new(None), origin: Origin::Found, state }
     }
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
 
-    pub(crate) fn start_time(&self, proc: &ProcRoot) -> u64 {
+    pub(crate) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// What names it for ever.
+    pub(crate) fn process(&self, proc: &ProcRoot) -> Option<RootProcess> {
+        let start_time = self.start_time(proc)?;
+        Some(RootProcess { pid: self.pid, start_time })
+    }
+
+    fn start_time(&self, proc: &ProcRoot) -> Option<u64> {
         if self.start_time.get().is_none() {
             // Not reaped yet, so the number is still its own, and even a zombie has a start time.
             self.start_time.set(proc.stat(self.pid).ok().map(|stat| stat.start_time));
         }
-        // No process has started at boot: a record with 0 fits none.
-        self.start_time.get().unwrap_or(0)
+        self.start_time.get()
     }
 
     pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
@@ -83,16 +118,20 @@ impl Root {
     /// Ended, as its pidfd tells, but nobody has asked for its status yet.
     pub(crate) fn is_waiting_to_be_reaped(&self) -> bool {
         let State::Held(pidfd) = &self.state else { return false };
-        let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-        rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+        wait_readable(pidfd.as_fd(), Some(Duration::ZERO)) == Ok(true)
     }
 
-    /// Reaps it if it has ended.
+    /// Reaps it if it has ended, with its start time noted before.
     pub(crate) fn poll(&mut self, proc: &ProcRoot) -> Result<Option<(Exit, Usage)>, Errno> {
-        let State::Held(pidfd) = &self.state else { return Ok(self.exit()) };
         if self.is_waiting_to_be_reaped() {
             self.start_time(proc);
         }
+        self.reap()
+    }
+
+    /// Reaps it if it has ended.
+    pub(crate) fn reap(&mut self) -> Result<Option<(Exit, Usage)>, Errno> {
+        let State::Held(pidfd) = &self.state else { return Ok(self.exit()) };
         let (exit, usage) = match reap(pidfd.as_fd())? {
             Reaped::Ended(exit, usage) => (exit, usage),
             Reaped::NotOurs if self.is_waiting_to_be_reaped() => (Exit::Unknown, Usage::default()),
@@ -133,16 +172,4 @@ impl KeeperLink {
         }
         self.program
     }
-}
-
-/// Living processes of a process group.
-pub(crate) fn members_of_group(proc: &ProcRoot, group: i32) -> Vec<i32> {
-    let mut members = Vec::new();
-    // An unreadable /proc shows no members.
-    let _ = proc.each_process(|pid| {
-        if proc.stat(pid).is_ok_and(|stat| stat.group == group && stat.is_alive()) {
-            members.push(pid);
-        }
-    });
-    members
 }

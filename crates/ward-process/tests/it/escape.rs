@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use ward_process::{Containment, EndedBy, Ladder};
+use ward_process::{Containment, EndedBy, Ladder, Lifetime, StopSignal};
 
-use crate::harness::{Run, containments, holding_containments, supervisor};
+use crate::harness::{PATIENCE, Run, containments, holding_containments, supervisor};
 
+/// For what will not go anyway.
 const GRACE: Duration = Duration::from_millis(300);
 
 /// Runs a script until so many have arrived, stops it, and lets nothing be left.
@@ -15,7 +16,8 @@ fn check_in(containments: Vec<Containment>, script: &str, members: usize, by: En
         let run = Run::new();
         let mut tree = run.spawn(&supervisor, script);
         run.await_arrivals(members);
-        let stopped = supervisor.stop(&mut tree, Ladder::polite(GRACE)).unwrap();
+        let grace = if by == KILL { GRACE } else { PATIENCE };
+        let stopped = supervisor.stop(&mut tree, Ladder::polite(grace)).unwrap();
         run.assert_none_left();
         assert_eq!(stopped.ended_by, by, "{containment}: {script}");
         assert_eq!(tree.processes(), Vec::<i32>::new(), "{containment}");
@@ -98,16 +100,16 @@ fn heavy_children_that_fork_while_being_killed_are_killed() {
 
 #[test]
 fn a_program_that_kills_its_keeper_gains_nothing() {
-    // With a cgroup the program's parent is the supervisor itself, which other users protect.
-    for containment in [Containment::PidNamespace, Containment::Subreaper] {
+    for containment in holding_containments() {
         let supervisor = supervisor(containment);
         let run = Run::new();
         let script = "fork 2 [ daemon [ ignore term; FOREVER ] ]; arrive; sleep 300; kill-parent; FOREVER";
-        let mut tree = run.spawn(&supervisor, script);
+        let order = run.order(script).lifetime(Lifetime::DiesWithSupervisor);
+        let mut tree = supervisor.spawn(run.id.clone(), order).unwrap();
         run.await_arrivals(3);
-        if containment == Containment::Subreaper {
-            // The keeper can be killed, and with that the tree is over at once.
-            assert!(tree.wait(Some(Duration::from_secs(20))).unwrap().is_some());
+        if containment != Containment::PidNamespace {
+            // The keeper can be killed, by its own user or by root; with that the tree is over.
+            assert!(tree.wait(Some(PATIENCE)).unwrap().is_some(), "{containment}");
         } else {
             // An init can't be killed from inside.
             assert_eq!(tree.wait(Some(Duration::from_millis(500))).unwrap(), None);
@@ -147,4 +149,35 @@ fn a_process_group_says_that_it_can_be_left() {
     run.await_arrivals(2);
     supervisor.stop(&mut tree, Ladder::force()).unwrap();
     assert_eq!(run.survivors().len(), 1);
+}
+
+#[test]
+fn a_polite_signal_reaches_groups_inside_the_group() {
+    for containment in containments().into_iter().filter(|kind| *kind == Containment::Cgroup) {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor, "fork 1 [ FOREVER ]; FOREVER");
+        run.await_arrivals(2);
+        let inner = run.group().join("inner/most");
+        std::fs::create_dir_all(&inner).unwrap();
+        for pid in run.survivors() {
+            std::fs::write(inner.join("cgroup.procs"), pid.to_string()).unwrap();
+        }
+        assert_eq!(tree.processes().len(), 2);
+        tree.signal(StopSignal::Hangup);
+        assert!(tree.wait(Some(PATIENCE)).unwrap().is_some());
+        run.assert_none_left();
+    }
+}
+
+#[test]
+fn a_signal_after_the_end_reaches_nobody() {
+    for containment in containments() {
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor(containment), "exit 0");
+        tree.wait(Some(PATIENCE)).unwrap().unwrap();
+        tree.signal(StopSignal::Interrupt);
+        tree.kill();
+        assert_eq!(tree.processes(), Vec::<i32>::new());
+    }
 }

@@ -1,7 +1,9 @@
 //! What the tests share: the doubles, the supervisors of this host, and an independent look at what
 //! is left.
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -108,6 +110,17 @@ impl Run {
         wait_until(&format!("{count} arrivals"), || self.arrived() >= count);
     }
 
+    /// The directory of its cgroup, if there is one.
+    pub(crate) fn group(&self) -> PathBuf {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+        let mount = mount.and_then(|line| line.split(' ').nth(1)).unwrap_or("/nonexistent");
+        let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+        let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+        let own = own.strip_suffix("/supervisor").unwrap_or(own);
+        PathBuf::from(format!("{mount}{own}/ward-{}", self.id))
+    }
+
     pub(crate) fn assert_none_left(&self) {
         // A kill is verified by the supervisor, so not even a moment is granted here.
         assert_eq!(self.survivors(), Vec::<i32>::new());
@@ -115,12 +128,62 @@ impl Run {
 }
 
 impl Drop for Run {
-    /// A failed test must not leave its processes behind.
+    /// A failed test must not leave its processes behind, and one that succeeds no zombie and no group.
     fn drop(&mut self) {
         for pid in self.survivors() {
-            let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+            let _ = Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+        if !std::thread::panicking() {
+            let supervisor = supervisor(Containment::ProcessGroup);
+            wait_until("end without zombies and groups", || {
+                supervisor.tidy();
+                zombies().is_empty() && !self.group().exists()
+            });
         }
     }
+}
+
+/// Children of this process that nobody has waited for.
+pub(crate) fn zombies() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let children =
+        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let is_zombie = |pid: &String| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z'))
+    };
+    children.collect::<String>().split_whitespace().map(str::to_owned).filter(is_zombie).collect()
+}
+
+/// Voluntary ones of this thread: each is a sleep that something ended.
+pub(crate) fn context_switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// Starts a supervisor in a process of its own and returns the line that it prints.
+pub(crate) fn start_elsewhere(
+    run: &Run,
+    containment: Containment,
+    how: &str,
+    script: &str,
+) -> (Child, String) {
+    let mut process = Command::new(fake_supervisor())
+        .args([&format!("{containment:?}"), how, run.id.as_str()])
+        .arg(fake_child())
+        .arg(run.script(script))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    (process, line)
+}
+
+pub(crate) fn kill(mut process: Child) {
+    process.kill().unwrap();
+    process.wait().unwrap();
 }
 
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {

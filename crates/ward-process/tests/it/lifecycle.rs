@@ -2,11 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
 use ward_process::{
-    Containment, EndedBy, Exit, Ladder, Lifetime, Order, Output, SpawnError, StopCommand, Supervisor,
+    Containment, EndedBy, Exit, Identity, Ladder, Lifetime, Order, Output, Rung, RungOutcome, SpawnError,
+    StopCommand, Supervisor,
 };
 
-use crate::harness::{PATIENCE, Run, containments, fake_child, holding_containments, supervisor, wait_until};
+use crate::harness::{
+    PATIENCE, Run, containments, context_switches, fake_child, holding_containments, is_root, supervisor,
+    wait_until, zombies,
+};
 
 fn end_of(supervisor: &Supervisor, script: &str) -> Exit {
     let run = Run::new();
@@ -34,10 +40,14 @@ fn exit_codes_and_signals_are_told_in_every_containment() {
 fn a_tree_ends_with_its_last_member_and_not_with_its_first() {
     for containment in holding_containments() {
         let run = Run::new();
-        let mut tree = run.spawn(&supervisor(containment), "fork 1 [ setsid; sleep 400 ]; exit 7");
+        let directory = tempfile::tempdir().unwrap();
+        let release = directory.path().join("release");
+        let script = format!("fork 1 [ setsid; await {} ]; exit 7", release.display());
+        let mut tree = run.spawn(&supervisor(containment), &script);
         wait_until("exit of the program", || tree.program_exit().unwrap().is_some());
         assert_eq!(tree.program_exit().unwrap(), Some(Exit::Code(7)));
         assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: its child still lives");
+        std::fs::write(&release, "").unwrap();
         assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, Exit::Code(7));
     }
 }
@@ -53,54 +63,131 @@ fn in_a_process_group_the_rest_goes_with_the_leader() {
 
 #[test]
 fn no_zombie_is_left() {
-    let own = std::process::id();
     for containment in containments() {
         let supervisor = supervisor(containment);
         for _ in 0..20 {
             end_of(&supervisor, "fork 3 [ exit 1 ]; exit 0");
         }
-        let children = std::fs::read_dir(format!("/proc/{own}/task"))
-            .unwrap()
-            .flatten()
-            .map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
-        assert_eq!(children.collect::<String>().trim(), "", "{containment}");
+        assert_eq!(zombies(), Vec::<String>::new(), "{containment}");
+    }
+}
+
+#[test]
+fn members_that_call_themselves_our_children_are_reaped_with_their_tree() {
+    for containment in containments() {
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor(containment), "stray 50; exit 0");
+        tree.wait(Some(PATIENCE)).unwrap().unwrap();
+        assert_eq!(zombies(), Vec::<String>::new(), "{containment}");
+    }
+}
+
+#[test]
+fn a_dropped_tree_leaves_neither_a_zombie_nor_a_group_for_long() {
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        drop(run.spawn(&supervisor, "sleep 50; exit 0"));
+        // Spawning looks after what was dropped, without being asked.
+        wait_until("reaping", || {
+            end_of(&supervisor, "exit 0");
+            zombies().is_empty() && !run.group().exists()
+        });
+    }
+}
+
+#[test]
+fn a_name_is_free_again_when_its_tree_has_ended() {
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        for _ in 0..20 {
+            let mut tree = run.spawn(&supervisor, "exit 0");
+            while tree.poll_ended().unwrap().is_none() {
+                std::thread::yield_now();
+            }
+        }
     }
 }
 
 #[test]
 fn the_ladder_tells_which_rung_worked() {
-    let supervisor = Supervisor::new().unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let proof = directory.path().join("asked");
-    let ask = StopCommand {
-        program: fake_child(),
-        args: vec![format!("touch {}", proof.display()).into()],
-        env: vec![],
-    };
-    let run = Run::new();
-    let mut tree = run.spawn(&supervisor, "ignore term; FOREVER");
-    run.await_arrivals(1);
-    let ladder = Ladder::polite(Duration::from_millis(100)).after_command(ask, Duration::from_millis(500));
-    let stopped = supervisor.stop(&mut tree, ladder).unwrap();
-    assert!(proof.exists(), "the program's own command was run first");
-    assert_eq!(stopped.ended_by, EndedBy::Kill);
-    assert!(stopped.elapsed >= Duration::from_millis(600), "each rung had its patience");
-    assert_eq!(stopped.ended.exit, Exit::Signal(9));
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let directory = tempfile::tempdir().unwrap();
+        let release = directory.path().join("release");
+        let ask = StopCommand {
+            program: fake_child(),
+            args: vec![format!("touch {}", release.display()).into()],
+            env: vec![],
+        };
+        // The same tree name twice, as long as a name may be: the command must run each time.
+        let mut run = Run::new();
+        run.id = format!("{:x<100}", run.id.as_str()).parse().unwrap();
+        for _ in 0..2 {
+            let script = format!("ignore term; arrive; await {}; exit 0; FOREVER", release.display());
+            let mut tree = run.spawn(&supervisor, &script);
+            run.await_arrivals(1);
+            let missing = StopCommand { program: "/nonexistent/quit".into(), ..ask.clone() };
+            let mut ladder = Ladder::polite(Duration::from_millis(50)).after_command(missing, PATIENCE);
+            ladder.rungs.push(Rung::Run { command: ask.clone(), patience: PATIENCE });
+            let stopped = supervisor.stop(&mut tree, ladder).unwrap();
+            assert_eq!(stopped.ended_by, EndedBy::Rung(2), "{containment}");
+            assert_eq!(stopped.ended.exit, Exit::Code(0), "{containment}");
+            let [RungOutcome::NotStarted { reason }, RungOutcome::NoEffect, RungOutcome::Worked] =
+                stopped.rungs.as_slice()
+            else {
+                panic!("{containment}: {:?}", stopped.rungs);
+            };
+            assert!(reason.contains("/nonexistent/quit"), "{reason}");
+            assert!(stopped.elapsed >= Duration::from_millis(50), "the signal had its patience");
+            assert_eq!(zombies(), Vec::<String>::new(), "{containment}: the command was waited for");
+            std::fs::remove_file(&release).unwrap();
+        }
+    }
 }
 
 #[test]
-fn a_stop_command_that_hangs_or_is_missing_costs_only_its_patience() {
-    let supervisor = Supervisor::new().unwrap();
-    let hanging = Run::new();
-    for program in [fake_child(), "/nonexistent/quit".into()] {
+fn what_no_rung_impresses_is_killed_and_so_is_a_command_that_hangs() {
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let hanging = Run::new();
         let args = vec![hanging.script("ignore term; FOREVER").into()];
-        let ask = StopCommand { program, args, env: vec![] };
+        let ask = StopCommand { program: fake_child(), args, env: vec![] };
         let run = Run::new();
-        let mut tree = run.spawn(&supervisor, "FOREVER");
+        let mut tree = run.spawn(&supervisor, "ignore term; FOREVER");
         run.await_arrivals(1);
-        let ladder = Ladder::force().after_command(ask, Duration::from_millis(200));
-        assert_eq!(supervisor.stop(&mut tree, ladder).unwrap().ended_by, EndedBy::Kill);
-        wait_until("end of the stop command", || hanging.survivors().is_empty());
+        let ladder = Ladder::polite(Duration::from_millis(50)).after_command(ask, Duration::from_millis(200));
+        let stopped = supervisor.stop(&mut tree, ladder).unwrap();
+        assert_eq!(stopped.ended_by, EndedBy::Kill);
+        assert_eq!(stopped.rungs, [RungOutcome::NoEffect, RungOutcome::NoEffect]);
+        assert_eq!(stopped.ended.exit, Exit::Signal(9));
+        assert!(stopped.elapsed >= Duration::from_millis(250), "each rung had its patience");
+        hanging.assert_none_left();
+        assert_eq!(zombies(), Vec::<String>::new(), "{containment}");
+    }
+}
+
+#[test]
+fn a_stop_command_has_no_more_rights_than_its_tree() {
+    // Nobody but root can give rights away.
+    for containment in containments().into_iter().filter(|_| is_root()) {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+        let proof = directory.path().join("asked");
+        let ask =
+            StopCommand { program: "/usr/bin/touch".into(), args: vec![proof.clone().into()], env: vec![] };
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let script = format!("until [ -e {} ]; do sleep 0.02; done", proof.display());
+        let order = Order::new("/bin/sh").args(["-c", &script]).env("PATH", "/usr/bin:/bin");
+        let order = order.identity(Identity::new(65_534, 65_534, &[]));
+        let tree = supervisor.spawn(run.id.clone(), order).unwrap();
+        // Also after a restart, of which the record knows.
+        let mut tree = supervisor.reattach(&tree.record()).unwrap();
+        let stopped = supervisor.stop(&mut tree, Ladder::force().after_command(ask, PATIENCE)).unwrap();
+        assert_eq!(stopped.ended_by, EndedBy::Rung(0), "{containment}");
+        assert_eq!(std::fs::metadata(&proof).unwrap().uid(), 65_534, "{containment}");
     }
 }
 
@@ -117,7 +204,7 @@ fn stopping_what_has_ended_by_itself_credits_nobody() {
 }
 
 #[test]
-fn waiting_wakes_nobody() {
+fn heavy_waiting_wakes_nobody() {
     for containment in containments() {
         let run = Run::new();
         let mut tree = run.spawn(&supervisor(containment), "FOREVER");
@@ -131,13 +218,6 @@ fn waiting_wakes_nobody() {
         // One to fall asleep, one for the end of the wait; the rest is somebody else's turn.
         assert!(switches <= 3, "{containment}: {switches} switches in 1.5 s");
     }
-}
-
-/// Voluntary ones: each is a sleep that something ended.
-fn context_switches() -> u64 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    line.unwrap().trim().parse().unwrap()
 }
 
 #[test]
@@ -175,13 +255,27 @@ fn only_a_cgroup_can_be_frozen_and_the_others_say_so() {
     for containment in containments() {
         let run = Run::new();
         let supervisor = supervisor(containment);
-        let mut tree = run.spawn(&supervisor, "ignore term; fork 2 [ setsid; FOREVER ]; FOREVER");
-        run.await_arrivals(3);
-        let frozen = tree.freeze(true);
+        let directory = tempfile::tempdir().unwrap();
+        let (release, proof) = (directory.path().join("release"), directory.path().join("proof"));
+        let script = format!("arrive; await {}; touch {}; FOREVER", release.display(), proof.display());
+        let mut tree = run.spawn(&supervisor, &script);
+        run.await_arrivals(1);
         if containment == Containment::Cgroup {
-            frozen.unwrap();
+            tree.freeze().unwrap();
+            let events = run.group().join("cgroup.events");
+            wait_until("frozen", || std::fs::read_to_string(&events).unwrap().contains("frozen 1"));
+            std::fs::write(&release, "").unwrap();
+            let before = processor_time();
+            assert_eq!(tree.wait(Some(Duration::from_millis(600))).unwrap(), None);
+            let used = processor_time() - before;
+            assert!(used < Duration::from_millis(200), "waiting for a frozen tree spins: {used:?}");
+            assert!(!proof.exists(), "nothing moves");
+            tree.thaw().unwrap();
+            wait_until("moved", || proof.exists());
+            tree.freeze().unwrap();
         } else {
-            assert_eq!(frozen.unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+            assert_eq!(tree.freeze().unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+            assert_eq!(tree.thaw().unwrap_err().kind(), std::io::ErrorKind::Unsupported);
         }
         // Frozen or not, it can be killed.
         supervisor.stop(&mut tree, Ladder::force()).unwrap();
@@ -208,16 +302,31 @@ fn heavy_stop_one_and_start_the_next_and_none_is_mixed_up() {
 
 #[test]
 fn two_trees_of_one_name_are_refused_where_the_name_holds_them() {
-    if !containments().contains(&Containment::Cgroup) {
-        return;
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor, "FOREVER");
+        run.await_arrivals(1);
+        let second = supervisor.spawn(run.id.clone(), run.order("FOREVER"));
+        match second {
+            Err(error) => {
+                assert!(matches!(error, SpawnError::Cgroup { .. }), "{containment}: {error}");
+                assert_eq!(containment, Containment::Cgroup);
+            }
+            Ok(mut second) => {
+                assert_ne!(containment, Containment::Cgroup);
+                supervisor.stop(&mut second, Ladder::force()).unwrap();
+            }
+        }
+        assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: the first goes on");
+        supervisor.stop(&mut tree, Ladder::force()).unwrap();
     }
-    let supervisor = supervisor(Containment::Cgroup);
-    let run = Run::new();
-    let mut tree = run.spawn(&supervisor, "FOREVER");
-    let error = supervisor.spawn(run.id.clone(), run.order("FOREVER")).unwrap_err();
-    assert!(matches!(error, SpawnError::Cgroup { .. }), "{error}");
-    run.await_arrivals(1);
-    supervisor.stop(&mut tree, Ladder::force()).unwrap();
+}
+
+/// Of this thread.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.try_into().unwrap()
 }
 
 #[test]
@@ -230,5 +339,4 @@ fn a_wait_ends_on_time_when_the_tree_does_not() {
     assert_eq!(tree.wait(Some(Duration::from_millis(100))).unwrap(), None);
     assert!(start.elapsed() >= Duration::from_millis(100));
     supervisor.stop(&mut tree, Ladder::force()).unwrap();
-    let _ = Order::new("/bin/true");
 }

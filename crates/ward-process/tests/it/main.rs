@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod escape;
 #[cfg(test)]
+mod handlers;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod lifecycle;

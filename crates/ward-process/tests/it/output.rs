@@ -1,8 +1,10 @@
 //! Output is bounded, complete, and never in the program's way (S6.4).
 
-use ward_process::{Exit, Output, Supervisor};
+use std::time::{Duration, Instant};
 
-use crate::harness::{PATIENCE, Run, containments, supervisor};
+use ward_process::{Containment, Exit, Output, Supervisor};
+
+use crate::harness::{PATIENCE, Run, containments, is_root, supervisor, wait_until};
 
 #[test]
 fn a_capture_keeps_its_bound_and_lets_the_program_finish() {
@@ -68,8 +70,76 @@ fn both_streams_can_share_a_recording() {
     let order = ward_process::Order::new("/bin/sh")
         .args(["-c", "echo out; echo err >&2"])
         .stdout(Output::Record { path: path.clone(), limit: 100 })
-        .stderr(Output::WithStdout);
+        .stderr_with_stdout();
     let mut tree = Supervisor::new().unwrap().spawn(run.id.clone(), order).unwrap();
     tree.wait(Some(PATIENCE)).unwrap().unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "out\nerr\n");
+}
+
+#[test]
+fn a_recording_goes_to_a_plain_file_of_ours_or_nowhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let supervisor = Supervisor::new().unwrap();
+    let fifo = directory.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let hard = directory.path().join("hard");
+    std::fs::write(directory.path().join("target"), "precious").unwrap();
+    std::fs::hard_link(directory.path().join("target"), &hard).unwrap();
+    let mut cases =
+        vec![(fifo, "no plain file"), (hard, "another name"), ("/dev/null".into(), "no plain file")];
+    if is_root() {
+        let foreign = directory.path().join("foreign");
+        std::fs::write(&foreign, "").unwrap();
+        std::os::unix::fs::chown(&foreign, Some(65_534), None).unwrap();
+        cases.push((foreign, "another user"));
+    }
+    for (path, reason) in cases {
+        let run = Run::new();
+        let order = run.order("print 10").stdout(Output::Record { path: path.clone(), limit: 100 });
+        let error = supervisor.spawn(run.id.clone(), order).unwrap_err();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        // A pipe without a reader is refused by the kernel, before we come to look.
+        assert!(source.contains(reason) || source.contains("os error 6"), "{}: {source}", path.display());
+    }
+    assert_eq!(std::fs::read_to_string(directory.path().join("target")).unwrap(), "precious");
+}
+
+#[test]
+fn a_stopped_recorder_delays_nobody_and_still_writes() {
+    for containment in containments() {
+        // Elsewhere the parent that it looks at is the keeper.
+        if !matches!(containment, Containment::Cgroup | Containment::ProcessGroup) {
+            continue;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let run = Run::new();
+        let order = run
+            .order("stop-recorder; print 10; exit 0")
+            .stdout(Output::Record { path: path.clone(), limit: 100 });
+        let mut tree = supervisor(containment).spawn(run.id.clone(), order).unwrap();
+        wait_until("end", || {
+            let start = Instant::now();
+            let ended = tree.poll_ended().unwrap().is_some();
+            assert!(start.elapsed() < Duration::from_millis(500), "{containment}: never waits");
+            ended
+        });
+        tree.wait(Some(PATIENCE)).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "x".repeat(10), "{containment}");
+    }
+}
+
+#[test]
+fn whoever_keeps_a_recording_open_from_outside_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let run = Run::new();
+    let out = directory.path().join("out");
+    let script = format!("fork 1 [ setsid; touch {0}; FOREVER ]; await {0}; exit 0", out.display());
+    let order = run.order(&script).stdout(Output::Record { path: path.clone(), limit: 100 });
+    let mut tree = supervisor(Containment::ProcessGroup).spawn(run.id.clone(), order).unwrap();
+    let start = Instant::now();
+    assert!(tree.wait(Some(PATIENCE)).unwrap().is_some());
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    run.await_arrivals(1);
 }

@@ -1,41 +1,30 @@
 //! Trees whose supervisor was killed are found again beyond doubt, or said to be gone (S5.2, S9.1).
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::Child;
 use std::time::Duration;
 
-use ward_process::{Containment, Exit, Ladder, ReattachError, TreeRecord};
+use ward_process::{Containment, Exit, Ladder, ReattachError, RootProcess, SpawnError, TreeRecord};
 
 use crate::harness::{
-    PATIENCE, Run, containments, fake_child, fake_supervisor, holding_containments, supervisor, wait_until,
+    PATIENCE, Run, containments, holding_containments, is_root, kill, start_elsewhere, supervisor, wait_until,
 };
 
 /// Starts a supervisor in a process of its own, with the tree of `run`.
-fn start_elsewhere(run: &Run, containment: Containment, lifetime: &str, script: &str) -> (Child, TreeRecord) {
-    let mut process = Command::new(fake_supervisor())
-        .args([&format!("{containment:?}"), lifetime, run.id.as_str()])
-        .arg(fake_child())
-        .arg(run.script(script))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+fn start_tree(run: &Run, containment: Containment, how: &str, script: &str) -> (Child, TreeRecord) {
+    let (process, line) = start_elsewhere(run, containment, how, script);
     let fields: Vec<&str> = line.split_whitespace().collect();
+    let root = RootProcess { pid: fields[0].parse().unwrap(), start_time: fields[1].parse().unwrap() };
     let record = TreeRecord {
         id: run.id.clone(),
         containment,
-        pid: fields[0].parse().unwrap(),
-        start_time: fields[1].parse().unwrap(),
+        root: Some(root).filter(|root| root.pid != 0),
         boot: fields[2].to_owned(),
         cgroup: fields[3].parse().ok().filter(|inode| *inode != 0),
+        identity: None,
+        private_folder: None,
     };
     (process, record)
-}
-
-fn kill(mut process: Child) {
-    process.kill().unwrap();
-    process.wait().unwrap();
 }
 
 #[test]
@@ -43,7 +32,7 @@ fn a_tree_outlives_its_killed_supervisor_and_is_taken_back_whole() {
     for containment in containments() {
         let run = Run::new();
         let script = "ignore term; fork 3 [ FOREVER ]; FOREVER";
-        let (process, record) = start_elsewhere(&run, containment, "independent", script);
+        let (process, record) = start_tree(&run, containment, "independent", script);
         run.await_arrivals(4);
         kill(process);
         assert_eq!(run.arrived(), 4, "{containment}");
@@ -65,7 +54,7 @@ fn a_tree_that_ended_alone_is_gone_and_its_end_is_noticed() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         let run = Run::new();
-        let (process, record) = start_elsewhere(&run, containment, "independent", "sleep 300");
+        let (process, record) = start_tree(&run, containment, "independent", "sleep 300");
         kill(process);
         match supervisor.reattach(&record) {
             Ok(mut tree) => assert!(tree.wait(Some(PATIENCE)).unwrap().is_some(), "{containment}"),
@@ -83,9 +72,11 @@ fn another_process_with_the_same_number_is_never_taken_for_ours() {
         let bystander = Run::new();
         let mut other = bystander.spawn(&supervisor, "FOREVER");
         let real = other.record();
+        let root = real.root.unwrap();
+        let earlier = RootProcess { start_time: root.start_time - 1, ..root };
         // A number that was given again, an earlier boot, a group that was made again.
         let mut forgeries = vec![
-            TreeRecord { start_time: real.start_time - 1, id: run.id.clone(), ..real.clone() },
+            TreeRecord { root: Some(earlier), id: run.id.clone(), ..real.clone() },
             TreeRecord { boot: "another".into(), ..real.clone() },
         ];
         if containment == Containment::Cgroup {
@@ -102,19 +93,70 @@ fn another_process_with_the_same_number_is_never_taken_for_ours() {
 }
 
 #[test]
-fn a_tree_known_only_by_its_name_is_found() {
-    for containment in holding_containments() {
+fn a_tree_known_only_by_its_name_is_found_where_no_program_can_take_the_name() {
+    for containment in containments() {
         let supervisor = supervisor(containment);
         let run = Run::new();
+        if containment != Containment::Cgroup {
+            assert_eq!(supervisor.find(&run.id).unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+            continue;
+        }
         assert_eq!(supervisor.find(&run.id).unwrap(), None);
         let (process, record) =
-            start_elsewhere(&run, containment, "independent", "fork 2 [ setsid; FOREVER ]; FOREVER");
+            start_tree(&run, containment, "independent", "fork 2 [ setsid; FOREVER ]; FOREVER");
         run.await_arrivals(3);
         kill(process);
-        assert_eq!(supervisor.find(&run.id).unwrap(), Some(record.clone()), "{containment}");
-        let mut tree = supervisor.reattach(&record).unwrap();
+        let found = supervisor.find(&run.id).unwrap().unwrap();
+        assert_eq!(found, TreeRecord { root: None, ..record });
+        let mut tree = supervisor.reattach(&found).unwrap();
         supervisor.stop(&mut tree, Ladder::force()).unwrap();
         run.assert_none_left();
+    }
+}
+
+#[test]
+fn what_is_written_down_first_is_all_that_is_needed_to_take_it_back() {
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut written = None;
+        let tree = supervisor
+            .spawn_recorded(run.id.clone(), run.order("fork 2 [ FOREVER ]; FOREVER"), |record| {
+                assert_eq!(run.survivors(), Vec::<i32>::new(), "{containment}: too early");
+                written = Some(record.clone());
+                Ok(())
+            })
+            .unwrap();
+        run.await_arrivals(3);
+        let written = written.unwrap();
+        let root = written.root.or(tree.record().root);
+        assert_eq!(TreeRecord { root, ..written.clone() }, tree.record(), "{containment}");
+        drop(tree);
+        let mut tree = supervisor.reattach(&written).unwrap();
+        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        run.assert_none_left();
+    }
+}
+
+#[test]
+fn what_could_not_be_written_down_never_runs() {
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let proof = tempfile::tempdir().unwrap();
+        let script = format!("touch {}/ran", proof.path().display());
+        let result = supervisor
+            .spawn_recorded(run.id.clone(), run.order(&script), |_| Err(std::io::Error::other("disk full")));
+        assert!(matches!(result, Err(SpawnError::NotRecorded(_))), "{containment}: {result:?}");
+        // Or because we died before it was.
+        if containment != Containment::Cgroup {
+            let (process, record) = start_tree(&run, containment, "hesitate", &script);
+            kill(process);
+            wait_until("end at the gate", || {
+                matches!(supervisor.reattach(&record), Err(ReattachError::Gone(_)))
+            });
+        }
+        assert!(!proof.path().join("ran").exists(), "{containment}");
     }
 }
 
@@ -123,10 +165,14 @@ fn what_was_to_die_with_its_supervisor_does_so_even_after_kill_9() {
     for containment in holding_containments() {
         let run = Run::new();
         let script = "ignore term; fork 2 [ daemon [ FOREVER ] ]; FOREVER";
-        let (process, _) = start_elsewhere(&run, containment, "dies", script);
+        let (process, record) = start_tree(&run, containment, "dies", script);
         run.await_arrivals(3);
         kill(process);
         wait_until("end without the supervisor", || run.survivors().is_empty());
+        // Whoever comes next finds it gone, and removes the empty group.
+        wait_until("nothing left", || {
+            matches!(supervisor(containment).reattach(&record), Err(ReattachError::Gone(_)))
+        });
     }
 }
 
@@ -138,4 +184,42 @@ fn a_tree_is_not_taken_back_by_a_supervisor_of_another_kind() {
     let result = supervisor(all[1]).reattach(&tree.record());
     assert!(matches!(result, Err(ReattachError::OtherContainment { .. })));
     supervisor(all[0]).stop(&mut tree, Ladder::force()).unwrap();
+}
+
+#[test]
+fn a_number_that_was_given_to_somebody_else_is_not_signalled() {
+    let supervisor = supervisor(Containment::ProcessGroup);
+    let run = Run::new();
+    let release = tempfile::tempdir().unwrap();
+    let mut tree = run.spawn(&supervisor, &format!("await {}/release", release.path().display()));
+    let record = tree.record();
+    let number = record.root.unwrap().pid;
+    // Two handles: the one of an earlier process, which reaps, and the one that was taken back.
+    let mut again = supervisor.reattach(&record).unwrap();
+    std::fs::write(release.path().join("release"), "").unwrap();
+    tree.wait(Some(PATIENCE)).unwrap().unwrap();
+    let mut other = is_root().then(|| process_with_number(number));
+    again.kill();
+    again.signal(ward_process::StopSignal::Terminate);
+    assert_eq!(again.processes(), Vec::<i32>::new());
+    assert!(again.poll_ended().unwrap().is_some());
+    if let Some(other) = &mut other {
+        assert_eq!(other.try_wait().unwrap(), None, "a bystander was signalled");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}
+
+/// Leads a group of its own. Only root can ask for a number.
+fn process_with_number(number: i32) -> Child {
+    for _ in 0..5_000 {
+        std::fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).unwrap();
+        let mut child = std::process::Command::new("/bin/sleep").arg("60").process_group(0).spawn().unwrap();
+        if child.id().cast_signed() == number {
+            return child;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    panic!("{number} was never given again");
 }

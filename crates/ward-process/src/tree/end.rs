@@ -1,0 +1,199 @@
+//! Noticing the end of a tree, and what there is to do after it.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::{Reins, Tree, group};
+use crate::exit::{Ended, Exit, Usage};
+use crate::leftovers::{self, Folder};
+use crate::output::Capture;
+use crate::sys::procfs::{Stat, pidfd_of};
+use crate::sys::wait::reap;
+
+/// How long recorders may take to write the last words of a tree that is gone. One that takes longer
+/// is held by somebody outside of the tree, or hangs.
+const RECORDER_PATIENCE: Duration = Duration::from_secs(1);
+
+impl Tree {
+    /// How the ordered program itself ended, which may be long before its tree does.
+    ///
+    /// # Errors
+    /// When the kernel refuses to say.
+    pub fn program_exit(&mut self) -> io::Result<Option<Exit>> {
+        match &mut self.parts.keeper {
+            Some(keeper) => Ok(keeper.program_exit()),
+            None => Ok(self.poll_root()?.map(|(exit, _)| exit)),
+        }
+    }
+
+    /// The end of the tree, once no member is left. Never waits: recorders may still be writing the
+    /// last words, and temporary files be there, until [`Tree::wait`], [`crate::Supervisor::stop`] or
+    /// the drop of the handle has seen to them.
+    ///
+    /// # Errors
+    /// When the kernel refuses to say whether it lives. It is never taken for ended then.
+    pub fn poll_ended(&mut self) -> io::Result<Option<Ended>> {
+        leftovers::reap();
+        if self.ended.is_some() {
+            self.parts.recorders.retain(|recorder| !recorder.has_finished());
+            return Ok(self.ended);
+        }
+        self.parts.readiness.settle();
+        // Before anything else: what is not looked at goes on being news.
+        let populated = match &self.reins {
+            Reins::Cgroup(group) => group.is_populated()?,
+            Reins::Namespace | Reins::Subreaper(_) | Reins::Group => false,
+        };
+        let Some((root_exit, usage)) = self.poll_root()? else { return Ok(None) };
+        if populated || !self.is_empty_without_root(root_exit) {
+            self.outlive_root(root_exit)?;
+            return Ok(None);
+        }
+        let exit = match &mut self.parts.keeper {
+            // A keeper that was killed before it could tell went down with its tree.
+            Some(keeper) => keeper.program_exit().unwrap_or(match root_exit {
+                Exit::Signal(signal) => Exit::Signal(signal),
+                Exit::Code(_) | Exit::Unknown => Exit::Unknown,
+            }),
+            None => root_exit,
+        };
+        self.finish(Ended { exit, usage });
+        Ok(self.ended)
+    }
+
+    fn poll_root(&mut self) -> Result<Option<(Exit, Usage)>, Errno> {
+        if let Reins::Group = self.reins
+            && self.parts.root.is_waiting_to_be_reaped()
+        {
+            group::signal(&self.parts.root, &self.proc, &self.marker, Signal::KILL);
+        }
+        self.parts.root.poll(&self.proc)
+    }
+
+    /// Where a cgroup says that somebody is left, nobody else is asked.
+    fn is_empty_without_root(&mut self, root_exit: Exit) -> bool {
+        match &mut self.reins {
+            Reins::Cgroup(_) | Reins::Namespace => true,
+            Reins::Group => group::members(&self.parts.root, &self.proc, &self.marker).is_empty(),
+            // It left of its own accord, which it does only without children.
+            Reins::Subreaper(_) if root_exit == Exit::Code(0) => true,
+            Reins::Subreaper(sweep) => sweep.signal_marked(&self.proc, &self.marker, &[Signal::KILL]) == 0,
+        }
+    }
+
+    /// Members are left without their root.
+    fn outlive_root(&mut self, root_exit: Exit) -> Result<(), Errno> {
+        if self.parts.keeper.is_some() && root_exit != Exit::Code(0) {
+            // A keeper leaves only after its tree: somebody has killed it, perhaps to outlive us.
+            self.kill();
+        }
+        match self.parts.root.pidfd() {
+            Some(root) => self.parts.readiness.watch_last_members(root),
+            None => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, ended: Ended) {
+        reap_strays(self);
+        if let Reins::Cgroup(group) = &self.reins {
+            // If it does not work yet, it is tried again when this handle is dropped, and after.
+            let _ = group.remove();
+        }
+        self.parts.recorders.iter().for_each(crate::output::Recorder::wake);
+        self.parts.recorders.retain(|recorder| !recorder.has_finished());
+        self.parts.life = None;
+        self.parts.readiness.rest();
+        self.ended = Some(ended);
+    }
+
+    /// Whether a member has killed the subreaper that held the tree.
+    pub(crate) fn has_lost_its_keeper(&self) -> bool {
+        matches!(self.reins, Reins::Subreaper(_)) && self.parts.root.has_ended()
+    }
+
+    /// Waits for the end of the tree, at most so long; `None` means without end. Captured output is
+    /// taken meanwhile. After the end recordings are complete, unless their recorder hangs for longer
+    /// than a second or for as long as may be waited, and temporary files are gone.
+    ///
+    /// # Errors
+    /// When the kernel refuses to wait.
+    pub fn wait(&mut self, at_most: Option<Duration>) -> io::Result<Option<Ended>> {
+        let deadline = at_most.and_then(|duration| Instant::now().checked_add(duration));
+        let left = || deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        loop {
+            let ended = self.poll_ended()?;
+            self.take_output()?;
+            if ended.is_some() {
+                self.see_to_the_rest(left());
+                return Ok(ended);
+            }
+            if left().is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            self.wait_for_news(left())?;
+        }
+    }
+
+    /// After the end: recordings and temporary files.
+    pub(crate) fn see_to_the_rest(&mut self, at_most: Option<Duration>) {
+        let deadline = Instant::now() + at_most.map_or(RECORDER_PATIENCE, |left| left.min(RECORDER_PATIENCE));
+        let may_kill = at_most.is_none_or(|left| left >= RECORDER_PATIENCE);
+        self.parts.recorders.retain(|recorder| {
+            let finished = recorder.await_finish(deadline.saturating_duration_since(Instant::now()));
+            if !finished && may_kill {
+                recorder.kill();
+            }
+            !finished
+        });
+        self.parts.folder.take().into_iter().for_each(Folder::remove);
+    }
+
+    fn take_output(&mut self) -> io::Result<()> {
+        for capture in [&mut self.parts.stdout, &mut self.parts.stderr].into_iter().flatten() {
+            capture.take_available()?;
+        }
+        Ok(())
+    }
+
+    fn wait_for_news(&self, at_most: Option<Duration>) -> io::Result<()> {
+        let captures = [&self.parts.stdout, &self.parts.stderr];
+        let pipes = captures.into_iter().flatten().filter_map(Capture::readiness);
+        let mut fds: Vec<_> = std::iter::once(self.readiness())
+            .chain(pipes)
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let timeout = at_most.and_then(|left| Timespec::try_from(left).ok());
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Reaps members that made themselves children of ours, not of their own parent (`CLONE_PARENT`), and
+/// would stay zombies for as long as we live.
+fn reap_strays(tree: &Tree) {
+    // With a keeper they became children of the keeper.
+    if tree.parts.keeper.is_some() {
+        return;
+    }
+    let proc = &tree.proc;
+    let is_stray = |pid, stat: Stat| match &tree.reins {
+        Reins::Cgroup(group) => group.contains(proc, pid),
+        // Not the number itself: by now it may belong to another program of ours.
+        Reins::Group => stat.group == tree.parts.root.pid() && pid != stat.group,
+        Reins::Namespace | Reins::Subreaper(_) => false,
+    };
+    let own = std::process::id().cast_signed();
+    // A child that can't be looked at stays a zombie, which costs a number and nothing else.
+    let _ = proc.each_child(own, |pid| {
+        if proc.stat(pid).is_ok_and(|stat| !stat.is_alive() && stat.parent == own && is_stray(pid, stat)) {
+            let _ = pidfd_of(pid).and_then(|pidfd| reap(pidfd.as_fd()));
+        }
+    });
+}

@@ -1,0 +1,95 @@
+//! What can be done to a tree: ask, kill, freeze, look.
+
+use std::io;
+
+use rustix::process::Signal;
+
+use super::{Reins, Tree, group};
+use crate::cgroup::Motion;
+use crate::ladder::StopSignal;
+use crate::sys::sweep::Sweep;
+
+impl Tree {
+    /// Asks every member to end. A stopped member is continued so that it can hear it.
+    pub fn signal(&mut self, signal: StopSignal) {
+        let root = &self.parts.root;
+        let signals = [signal.to_kernel(), Signal::CONT];
+        let lives = || !root.has_ended();
+        match &mut self.reins {
+            Reins::Cgroup(group) => group.signal(&self.proc, &signals),
+            // The keeper passes on nothing but SIGTERM; the others reach the members one by one.
+            Reins::Namespace if signal == StopSignal::Terminate => root.signal(Signal::TERM),
+            Reins::Namespace => {
+                Sweep::new().signal_descendants(&self.proc, root.pid(), lives, &signals);
+            }
+            Reins::Subreaper(sweep) => {
+                sweep.signal_descendants(&self.proc, root.pid(), lives, &signals);
+            }
+            Reins::Group => {
+                for signal in signals {
+                    group::signal(root, &self.proc, &self.marker, signal);
+                }
+            }
+        }
+    }
+
+    /// Kills every member. Needs no memory and no new process, with a cgroup or a PID namespace no new
+    /// descriptor either, so that a starved machine can't prevent it. Not waited for: a tree that forks
+    /// while it is being killed may need another strike.
+    pub fn kill(&mut self) {
+        let root = &self.parts.root;
+        match &mut self.reins {
+            Reins::Cgroup(group) => {
+                // The group is gone only together with its members.
+                let _ = group.kill();
+            }
+            Reins::Namespace => root.signal(Signal::KILL),
+            Reins::Subreaper(sweep) => {
+                // A member may have stopped the subreaper, which then could not notice the end.
+                root.signal(Signal::CONT);
+                let lives = || !root.has_ended();
+                sweep.signal_descendants(&self.proc, root.pid(), lives, &[Signal::KILL]);
+            }
+            Reins::Group => {
+                group::signal(root, &self.proc, &self.marker, Signal::KILL);
+                // It may have gone to another group of its session.
+                root.signal(Signal::KILL);
+            }
+        }
+    }
+
+    /// Stops every member without its consent. Only a cgroup can.
+    ///
+    /// # Errors
+    /// With `Unsupported` where there is no cgroup.
+    pub fn freeze(&self) -> io::Result<()> {
+        self.set_motion(Motion::Frozen)
+    }
+
+    /// Lets every member go on after a [`freeze`](Self::freeze).
+    ///
+    /// # Errors
+    /// With `Unsupported` where there is no cgroup.
+    pub fn thaw(&self) -> io::Result<()> {
+        self.set_motion(Motion::Thawed)
+    }
+
+    fn set_motion(&self, motion: Motion) -> io::Result<()> {
+        match &self.reins {
+            Reins::Cgroup(group) => group.set_motion(motion),
+            _ => Err(io::Error::new(io::ErrorKind::Unsupported, "only a cgroup can be frozen")),
+        }
+    }
+
+    /// The numbers of all members, as of a moment ago.
+    #[must_use]
+    pub fn processes(&self) -> Vec<i32> {
+        let root = &self.parts.root;
+        match &self.reins {
+            Reins::Cgroup(group) => group.processes(),
+            Reins::Namespace | Reins::Subreaper(_) if root.has_ended() => Vec::new(),
+            Reins::Namespace | Reins::Subreaper(_) => Sweep::new().descendants(&self.proc, root.pid()),
+            Reins::Group => group::members(root, &self.proc, &self.marker),
+        }
+    }
+}
