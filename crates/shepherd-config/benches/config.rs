@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use shepherd_config::load;
-use ward_bench::{Bar, Row, median, millis, report, timed};
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
 
 /// As many as a house full of children could want.
 const ENTRIES: usize = 1_000;
-const ROUNDS: usize = 21;
+const ROUNDS: usize = 31;
 
 fn policy() -> String {
     let mut text = String::from(
@@ -35,18 +35,24 @@ fn policy() -> String {
 
 fn main() -> std::io::Result<()> {
     let text = policy();
-    let mut samples: Vec<f64> = (0..ROUNDS)
-        .map(|_| {
-            let (loaded, took) = timed(|| load("policy.toml", &text));
-            assert_eq!(loaded.map(|loaded| loaded.policy.entries().len()).ok(), Some(ENTRIES));
-            millis(took)
-        })
-        .collect();
+    let mut loading = Vec::new();
+    let mut parsing = Vec::new();
+    for _ in 0..ROUNDS {
+        let (loaded, took) = timed(|| load("policy.toml", &text));
+        assert_eq!(loaded.map(|loaded| loaded.policy.entries().len()).ok(), Some(ENTRIES));
+        loading.push(millis(took));
+        let (tree, took) = timed(|| toml::de::DeTable::parse(&text));
+        assert!(tree.is_ok());
+        parsing.push(millis(took));
+    }
     report(&Row {
         bench: format!("policy: load {ENTRIES} entries"),
         unit: "ms".to_owned(),
-        figure: median(&mut samples),
-        baseline: None,
+        figure: median(&mut loading),
+        baseline: Some(Baseline {
+            name: "toml: the same text as a tree".to_owned(),
+            figure: median(&mut parsing),
+        }),
         bar: Bar::AtMost(50.0),
     })
 }

@@ -17,6 +17,6 @@ mod load;
 mod schema;
 mod show;
 
-pub use load::{Loaded, load};
+pub use load::{Loaded, load, load_bytes};
 pub use schema::json_schema;
 pub use show::show;

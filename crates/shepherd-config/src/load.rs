@@ -19,7 +19,19 @@ pub struct Loaded {
 /// # Errors
 /// Every fault of the text, in its order, each with its place, what is wrong and what would be right.
 pub fn load(name: &str, text: &str) -> Result<Loaded, Report> {
-    read_source(Source::new(name, text), |root| {
+    load_source(Source::new(name, text))
+}
+
+/// Reads a policy from the bytes of a file. What is not UTF-8 is a fault like any other.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<Loaded, Report> {
+    load_source(Source::from_bytes(name, bytes))
+}
+
+fn load_source(source: Source) -> Result<Loaded, Report> {
+    read_source(source, |root| {
         let faults = root.faults();
         let raw = read::policy(root)?;
         let policy = compile::policy(&raw, faults)?;

@@ -13,3 +13,18 @@ pub(crate) fn text(relative: &str) -> String {
     let path = path(relative);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
+
+/// Compares with what a file of this crate holds. Set `SHEPHERD_UPDATE_SNAPSHOTS` to write it instead, then read what
+/// has changed.
+pub(crate) fn assert_snapshot(relative: &str, found: &str) {
+    let path = path(relative);
+    if std::env::var_os("SHEPHERD_UPDATE_SNAPSHOTS").is_some() {
+        std::fs::write(&path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "{} says otherwise; SHEPHERD_UPDATE_SNAPSHOTS=1 writes it anew\n\n--- found\n{found}\n--- expected\n{expected}",
+        path.display()
+    );
+}

@@ -9,6 +9,8 @@ mod examples;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod meaning;
 #[cfg(test)]
 mod policies;

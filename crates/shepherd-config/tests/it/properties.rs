@@ -13,7 +13,7 @@ fn check(text: &str) {
     }
 }
 
-fn check_report(report: &Report) {
+pub(crate) fn check_report(report: &Report) {
     assert!(!report.faults().is_empty());
     let length = report.source().text().len();
     let mut last = 0;

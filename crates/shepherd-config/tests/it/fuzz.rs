@@ -1,0 +1,30 @@
+//! Fuzz targets; longer with `cargo xtask fuzz shepherd-config`.
+
+use shepherd_config::{load_bytes, show};
+
+use crate::{broken, fixture, properties};
+
+/// A message without what it quotes: enough to tell kinds of faults apart, too little for a new one each time.
+fn kind(text: &str) -> String {
+    let unquoted: String = text.split(['`', '"']).step_by(2).collect();
+    unquoted.chars().filter(|character| !character.is_ascii_digit()).take(100).collect()
+}
+
+#[test]
+fn no_policy_makes_the_loader_panic() {
+    let good = ["family", "minimal"].map(|name| fixture::text(&format!("../../policies/{name}.toml")));
+    let bad = broken::fixtures().into_iter().map(|(_, text)| text);
+    let corpus: Vec<Vec<u8>> = good.into_iter().chain(bad).map(String::into_bytes).collect();
+    let report = ward_fuzz::run("policy", &corpus, |bytes| match load_bytes("policy.toml", bytes) {
+        Ok(loaded) => {
+            assert!(!show(&loaded.policy).is_empty());
+            vec![format!("{} entries", loaded.policy.entries().len())]
+        }
+        Err(report) => {
+            properties::check_report(&report);
+            report.faults().iter().take(3).map(|fault| kind(fault.message())).collect()
+        }
+    })
+    .unwrap();
+    println!("{report}");
+}
