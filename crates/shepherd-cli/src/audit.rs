@@ -21,16 +21,15 @@ pub(crate) enum Command {
         #[arg(long)]
         key: Option<PathBuf>,
         /// The field that carries a record's hash (`receipt_hash` in an agent's receipts).
-        #[arg(long, default_value = EVENT_HASH)]
-        hash_field: String,
+        #[arg(long, default_value = EVENT_HASH, value_parser = |name: &str| Format::new(name))]
+        hash_field: Format,
     },
 }
 
 pub(crate) fn run(command: &Command, screen: &mut Screen) -> Result<(), Failure> {
     let Command::Verify { log, key, hash_field } = command;
-    let format = Format::new(hash_field)?;
     let key = key.as_deref().map(Key::load).transpose()?;
-    let report = ward_ledger::verify(log, &format, key.as_ref())
+    let report = ward_ledger::verify(log, hash_field, key.as_ref())
         .map_err(|source| Failure::Verify { log: log.clone(), source })?;
     screen.answer(&report, |screen| screen.line(&report.to_string()));
     if report.is_sound() { Ok(()) } else { Err(Failure::LogNotSound) }

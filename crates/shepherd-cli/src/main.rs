@@ -12,7 +12,8 @@ mod tour;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 use failure::Failure;
 use screen::Screen;
@@ -45,7 +46,7 @@ enum Command {
     Audit(audit::Command),
 }
 
-#[derive(Clone, Copy, Default, ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
     /// For people.
     #[default]
@@ -56,6 +57,10 @@ enum OutputFormat {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.output == OutputFormat::Json && matches!(arguments.command, None | Some(Command::Tour)) {
+        let fault = "the tour is for people; scripts ask `shepherd doctor --output json`";
+        Arguments::command().error(ErrorKind::ArgumentConflict, fault).exit();
+    }
     let mut screen = Screen::new(arguments.output);
     match run(&arguments, &mut screen) {
         Ok(()) => ExitCode::SUCCESS,

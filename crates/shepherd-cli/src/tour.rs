@@ -9,16 +9,13 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use ward_ledger::{Format, Ledger, Options};
 use ward_process::sandbox::{self, Sandbox, Strictness};
-use ward_process::{EndedBy, Exit, Ladder, Lifetime, Order, Output, Supervisor, Tree};
+use ward_process::{Containment, EndedBy, Exit, Ladder, Lifetime, Order, Output, Supervisor, Tree};
 
 use crate::audit::EVENT_HASH;
 use crate::doctor;
 use crate::failure::Failure;
 use crate::screen::{Screen, Tone};
 
-/// A program that does not want to end: it ignores the polite signal, and so does the child that it
-/// puts into a session of its own.
-const STUBBORN: &str = "trap '' TERM; setsid sleep 600 & sleep 600; sleep 600";
 const SESSION: Duration = Duration::from_secs(3);
 const WARNING: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(500);
@@ -35,14 +32,59 @@ pub(crate) fn run(screen: &mut Screen) -> Result<(), Failure> {
     doctor::show_containments(screen, &ward_process::probe());
 
     show_session(screen, &supervisor, &mut ledger)?;
-    show_sandbox(screen, &supervisor, &mut ledger, folder.path())?;
+    let sandbox_shown = show_sandbox(screen, &supervisor, &mut ledger, folder.path())?;
     show_log(screen, &log)?;
 
-    screen.heading("That was all of it, for real");
+    match sandbox_shown {
+        Shown::Whole => screen.heading("That was all of it, for real"),
+        Shown::Not => screen.heading("That was it, for real but in part: this machine lacks the sandbox"),
+    }
     screen.line(
         "  `shepherd doctor` says what this machine can enforce; `shepherd --help` what else there is.",
     );
     Ok(())
+}
+
+/// Whether the machine had what it takes.
+enum Shown {
+    Whole,
+    Not,
+}
+
+/// A program that does not want to end, known by a sleep that nobody else sleeps: it ignores the polite
+/// signal, and so does its child.
+struct Stubborn {
+    sleep: String,
+    script: String,
+    child: &'static str,
+}
+
+impl Stubborn {
+    fn new(containment: Containment) -> Self {
+        let sleep = format!("sleep {}", 600_000_000 + std::process::id());
+        let (flee, child) = match containment {
+            // It would get away, and the tour would leave it behind.
+            Containment::ProcessGroup => ("", "its child stays, since a process group could not hold it"),
+            _ => ("setsid", "its child fled into another session"),
+        };
+        let script = format!("trap '' TERM; {flee} {sleep} & {sleep}; {sleep}");
+        Self { sleep, script, child }
+    }
+
+    /// What is left of it, by a look at all processes that knows nothing of trees.
+    fn survivors(&self) -> usize {
+        let command = self.sleep.replace(' ', "\0") + "\0";
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        // A zombie has no command line.
+        let commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+        commands
+            .filter(|found| found == command.as_bytes() || contains(found, self.script.as_bytes()))
+            .count()
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
 }
 
 /// A session with a deadline, a warning, and a program that ignores both.
@@ -50,18 +92,20 @@ fn show_session(screen: &mut Screen, supervisor: &Supervisor, ledger: &mut Ledge
     screen.heading("A session of three seconds, with a program that will not go");
     // Written down first: what can't be recorded is not granted.
     record(ledger, json!({"event": "session_started", "entry": "stubborn", "max_run_ms": 3000}))?;
-    let mut tree = spawn(supervisor, "session", shell(STUBBORN))?;
-    screen.toned(Tone::Faint, "▶", "started; it ignores SIGTERM, and its child fled into another session");
+    let stubborn = Stubborn::new(supervisor.containment());
+    let mut tree = spawn(supervisor, "session", shell(&stubborn.script))?;
+    screen.toned(Tone::Faint, "▶", &format!("started; it ignores SIGTERM, and {}", stubborn.child));
 
     still_runs(&mut tree, SESSION - WARNING)?;
     screen.toned(Tone::Faint, "!", "one second left");
     record(ledger, json!({"event": "warning", "entry": "stubborn", "remaining_ms": 1000}))?;
 
     still_runs(&mut tree, WARNING)?;
-    let members = tree.processes().len();
+    let members = stubborn.survivors();
+    expect(members >= 2, "the stubborn program had no child")?;
     let stopped = supervisor.stop(&mut tree, Ladder::polite(GRACE))?;
     expect(stopped.ended_by == EndedBy::Kill, "the stubborn program ended before it was killed")?;
-    expect(tree.processes().is_empty(), "a process outlived the session")?;
+    expect(stubborn.survivors() == 0, "a process outlived the session")?;
     let elapsed = stopped.elapsed.as_millis();
     record(
         ledger,
@@ -81,7 +125,7 @@ fn show_sandbox(
     supervisor: &Supervisor,
     ledger: &mut Ledger,
     folder: &Path,
-) -> Result<(), Failure> {
+) -> Result<Shown, Failure> {
     screen.heading("A command in a sandbox, with a secret next door");
     let (workspace, secret) = (folder.join("workspace"), folder.join("secret"));
     std::fs::create_dir(&workspace).map_err(Failure::io("make a workspace"))?;
@@ -100,22 +144,26 @@ fn show_sandbox(
     let files = sandbox::probe().filesystem;
     if !files.holds() {
         screen.toned(Tone::Bad, "✗", &format!("not shown, since files can't be kept from it here: {files}"));
-        return Ok(());
+        return Ok(Shown::Not);
     }
     for (number, (what, script, may)) in attempts.into_iter().enumerate() {
         record(ledger, json!({"event": "command", "what": what}))?;
         let order = shell(script).directory(&workspace).sandbox(sandbox.clone());
         let mut tree = spawn(supervisor, &format!("sandbox-{number}"), order)?;
         let done = tree.wait(Some(Duration::from_secs(20))).map_err(Failure::io("wait for a command"))?;
-        let did = done.is_some_and(|ended| ended.exit == Exit::Code(0));
-        expect(did == may, &format!("the sandbox was wrong about this: {what}"))?;
+        // Refused is what ended by itself, with an error: not what hung or was killed.
+        let as_told = match done.map(|ended| ended.exit) {
+            Some(Exit::Code(code)) => (code == 0) == may,
+            Some(Exit::Signal(_) | Exit::Unknown) | None => false,
+        };
+        expect(as_told, &format!("the sandbox was wrong about this: {what}"))?;
         if may {
             screen.toned(Tone::Good, "✓", &format!("it could {what}"));
         } else {
             screen.toned(Tone::Good, "✗", &format!("it could not {what}"));
         }
     }
-    Ok(())
+    Ok(Shown::Whole)
 }
 
 /// The record of all that, before and after somebody edits it.
@@ -153,7 +201,7 @@ fn shell(script: &str) -> Order {
 }
 
 fn spawn(supervisor: &Supervisor, name: &str, mut order: Order) -> Result<Tree, Failure> {
-    if supervisor.containment() == ward_process::Containment::ProcessGroup {
+    if supervisor.containment() == Containment::ProcessGroup {
         order = order.lifetime(Lifetime::Independent);
     }
     let id = format!("tour-{}-{name}", std::process::id());

@@ -1,13 +1,18 @@
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Map, Value, json};
 use ward_ledger::{Format, Key, Ledger, Options};
 
 fn shepherd(arguments: &[&str]) -> Output {
+    start(arguments).wait_with_output().unwrap()
+}
+
+fn start(arguments: &[&str]) -> Child {
     let built = env!("CARGO_BIN_EXE_shepherd");
     let program = std::env::var_os("NEXTEST_BIN_EXE_shepherd").unwrap_or_else(|| built.into());
-    Command::new(program).args(arguments).output().unwrap()
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -29,12 +34,48 @@ fn plain() -> Options {
 
 #[test]
 fn the_tour_keeps_its_promises_and_leaves_nothing_behind() {
-    let output = shepherd(&[]);
+    let tour = start(&[]);
+    let number = tour.id();
+    let output = tour.wait_with_output().unwrap();
     let told = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
     assert!(told.contains("none is left"), "{told}");
     assert!(told.contains("broken at record 2"), "{told}");
     assert!(!told.contains('\x1b'), "no colours but on a terminal");
+    assert_eq!(commands_with(&format!("sleep\0{}", 600_000_000 + number)), Vec::<String>::new());
+    assert_eq!(groups_with(&format!("ward-tour-{number}-")), Vec::<PathBuf>::new());
+    assert_eq!(private_folders_with(&format!("ward-{number}-")), Vec::<String>::new());
+}
+
+fn commands_with(text: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let commands = commands.map(|command| String::from_utf8_lossy(&command).into_owned());
+    commands.filter(|command| command.contains(text)).collect()
+}
+
+/// Groups are made below our own; a name that is unique can be looked for everywhere.
+fn groups_with(prefix: &str) -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let mut open: Vec<PathBuf> =
+        mount.and_then(|line| line.split(' ').nth(1)).map(PathBuf::from).into_iter().collect();
+    let mut found = Vec::new();
+    while let Some(group) = open.pop() {
+        let inside = std::fs::read_dir(&group).into_iter().flatten().flatten().map(|entry| entry.path());
+        open.extend(inside.filter(|path| path.is_dir()));
+        if group.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)) {
+            found.push(group);
+        }
+    }
+    found
+}
+
+/// Temporary folders of sandboxes.
+fn private_folders_with(prefix: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/tmp").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(prefix)).collect()
 }
 
 #[test]
@@ -76,6 +117,12 @@ fn a_signed_log_needs_its_key() {
 #[test]
 fn mistakes_are_2_and_what_is_not_there_is_3_and_says_so() {
     assert_eq!(shepherd(&["adit"]).status.code(), Some(2));
+    for tour in [&["--output", "json"][..], &["tour", "--output", "json"]] {
+        let output = shepherd(tour);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{tour:?}");
+    }
+    let output = shepherd(&["audit", "verify", "/nonexistent/audit.log", "--hash-field", "sequence"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let output = shepherd(&["audit", "verify", "/nonexistent/audit.log"]);
     assert_eq!(output.status.code(), Some(3));
     let told = text(&output.stderr);
