@@ -9,7 +9,8 @@ use shepherd_core::policy::{
     Unlock, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
-    CoreEvent, ExitInfo, Gift, GrantScope, LaunchDecision, NewGrant, SessionFate, StopDecision, StopRequest,
+    CoreEngine, CoreEvent, ExitInfo, Gift, GrantScope, HostCapabilities, LaunchDecision, NewGrant,
+    SessionFate, StopDecision, StopRequest, StoredState,
 };
 use shepherd_util::{GrantId, SessionId};
 
@@ -485,4 +486,63 @@ fn a_daemon_that_goes_down_gives_nothing_back() {
         world.sync();
         assert_eq!(world.used("game"), Duration::from_millis(12_345));
     }
+}
+
+#[test]
+fn an_engine_is_made_of_a_policy_what_was_stored_and_what_the_host_can_do() {
+    // S3.1, S5.1: the same engine refuses what the host can't run.
+    let world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut poor = HostCapabilities::everything();
+    poor.spawn_kinds_supported.remove("process");
+    let engine = CoreEngine::new(policy(vec![game()]), StoredState::default(), poor, world.place.clone());
+    let reasons = &engine.list_entries(world.now())[0].reasons;
+    assert_eq!(reasons.iter().map(shepherd_api::ReasonCode::code).collect::<Vec<_>>(), ["host-cannot-run"]);
+}
+
+#[test]
+fn every_event_of_a_session_tells_whose_it_is_and_what_is_left() {
+    // S3.7.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let started = world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
+    let expected = CoreEvent::SessionStarted {
+        session_id: plan.session_id.clone(),
+        entry_id: "game".parse().unwrap(),
+        deadline: plan.deadline,
+    };
+    assert_eq!(started, [expected]);
+    let events = world.run_for(minutes(25));
+    let warning = CoreEvent::Warning {
+        session_id: plan.session_id.clone(),
+        threshold_secs: 300,
+        remaining: minutes(5),
+        severity: shepherd_api::Severity::Warn,
+        message: "game ends in 5 minutes.".to_owned(),
+    };
+    assert_eq!(events, [warning]);
+}
+
+#[test]
+fn nothing_is_due_while_nothing_can_happen() {
+    // S4.7: an idle daemon does not wake up; with a session it wakes for checkpoints, warnings and the end.
+    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    world.tick();
+    assert_eq!(world.engine.next_due(), None);
+    world.launch("game");
+    world.tick();
+    let due = |world: &World| world.engine.next_due().unwrap().total_since(world.now().mono);
+    assert_eq!(due(&world), Duration::from_secs(15));
+    world.run_for(minutes(25) - Duration::from_secs(5));
+    assert_eq!(due(&world), Duration::from_secs(5), "the warning, to the second");
+    world.run_for(minutes(5) + Duration::from_secs(1));
+    assert_eq!(due(&world), Duration::from_secs(4), "the end, to the second");
+
+    // A window that opens is worth waking up for.
+    let mut evening = game();
+    evening.availability = Availability::Windows(vec![window(Weekdays::ALL, (18, 0), (20, 0))]);
+    let mut world = World::new(policy(vec![evening]), MONDAY_NOON);
+    world.tick();
+    assert_eq!(due(&world), hours(6));
+    let events = world.run_for(hours(6));
+    assert_eq!(events, [CoreEvent::EntryAvailabilityChanged]);
 }
