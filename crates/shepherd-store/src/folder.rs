@@ -32,7 +32,7 @@ pub fn audit_log_path(folder: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Folder {
@@ -54,7 +54,7 @@ impl Folder {
             .open(&lock_path)
             .map_err(|source| OpenError::File { step: "open", path: lock_path.clone(), source })?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path, _lock: lock }),
+            Ok(()) => Ok(Self { path, lock }),
             Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path }),
             Err(TryLockError::Error(source)) => {
                 Err(OpenError::File { step: "lock", path: lock_path, source })
@@ -103,6 +103,14 @@ impl Folder {
             Ok(contents)
         };
         look().map_err(|source| OpenError::File { step: "list", path: self.path.clone(), source })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A program that is being started by another thread still shares our files, and with them the lock, until it
+        // executes. Closing ours would not be enough. If this fails, the lock ends with the process.
+        self.lock.unlock().ok();
     }
 }
 

@@ -9,7 +9,7 @@ use shepherd_core::{Snapshot, StoreWrite, Until, UsageKey};
 use shepherd_util::{EntryId, ProfileId};
 
 use super::digest::RowHasher;
-use super::rows::{counter_columns, json};
+use super::rows::{counter_columns, counter_id, json};
 use super::state::{self, State};
 use super::trouble::Trouble;
 use crate::audit::Anchor;
@@ -79,32 +79,42 @@ impl<'t> Batch<'t> {
     }
 
     fn add_usage(&mut self, key: &UsageKey, amount: Duration) -> Result<(), Trouble> {
-        let (kind, name) = counter_columns(&key.counter);
-        let (profile, day) = (key.profile.as_str(), key.day.0);
-        let select = "SELECT used_us FROM usage WHERE profile = ?1 AND kind = ?2 AND name = ?3 AND day = ?4";
+        let counter = self.counter_id(key)?;
+        let day = key.day.0;
+        let select = "SELECT used_us FROM usage WHERE counter = ?1 AND day = ?2";
         let before: Option<i64> = self
             .transaction
             .prepare_cached(select)?
-            .query_row((profile, kind, name, day), |row| row.get(0))
+            .query_row((counter, day), |row| row.get(0))
             .optional()?;
         let after = added(key, before.unwrap_or(0), amount)?;
-        let upsert = "INSERT INTO usage VALUES (?1, ?2, ?3, ?4, ?5)
-            ON CONFLICT DO UPDATE SET used_us = excluded.used_us";
-        self.transaction.prepare_cached(upsert)?.execute((profile, kind, name, day, after))?;
-        let values = |used_us| {
-            [
-                ValueRef::Text(profile.as_bytes()),
-                ValueRef::Text(kind.as_bytes()),
-                ValueRef::Text(name.as_bytes()),
-                ValueRef::Integer(i64::from(day)),
-                ValueRef::Integer(used_us),
-            ]
-        };
+        let upsert =
+            "INSERT INTO usage VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET used_us = excluded.used_us";
+        self.transaction.prepare_cached(upsert)?.execute((counter, day, after))?;
+        let mut hash =
+            |used_us| self.hasher.hash("usage", [counter, i64::from(day), used_us].map(ValueRef::Integer));
         if let Some(before) = before {
-            self.state.digest.remove(self.hasher.hash("usage", values(before)));
+            self.state.digest.remove(hash(before));
         }
-        self.state.digest.add(self.hasher.hash("usage", values(after)));
+        self.state.digest.add(hash(after));
         Ok(())
+    }
+
+    /// The number of a counter, which it is given when it is first used.
+    fn counter_id(&mut self, key: &UsageKey) -> Result<i64, Trouble> {
+        if let Some(id) = counter_id(self.transaction, &key.profile, &key.counter)? {
+            return Ok(id);
+        }
+        let (kind, name) = counter_columns(&key.counter);
+        let insert =
+            "INSERT INTO counter SELECT ?1, ?2, ?3, coalesce(max(id), 0) + 1 FROM counter RETURNING id";
+        let id: i64 = self
+            .transaction
+            .prepare_cached(insert)?
+            .query_row((key.profile.as_str(), kind, name), |row| row.get(0))?;
+        let names = [key.profile.as_str(), kind, name].map(|text| ValueRef::Text(text.as_bytes()));
+        self.state.digest.add(self.hasher.hash("counter", names.into_iter().chain([ValueRef::Integer(id)])));
+        Ok(id)
     }
 
     fn set_cooldown(

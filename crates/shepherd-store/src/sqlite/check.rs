@@ -70,11 +70,11 @@ pub(super) fn digest_of_all(connection: &Connection) -> Result<Digest, Trouble> 
         let columns = statement.column_count();
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let mut values = Vec::with_capacity(columns);
+            hasher.begin(&table);
             for column in 0..columns {
-                values.push(row.get_ref(column)?);
+                hasher.put(row.get_ref(column)?);
             }
-            digest.add(hasher.hash(&table, values));
+            digest.add(hasher.finish());
         }
     }
     Ok(digest)

@@ -42,32 +42,56 @@ fn lanes(bytes: &[u8; 32]) -> impl Iterator<Item = u64> + '_ {
     bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Hashes rows, without a new buffer for each.
+/// Hashes rows, without a new buffer for each. The type and length of every value goes in, so that no two rows look
+/// the same, and in few bytes: a row of usage fits into one block of the hash, which halves the time of a check.
 #[derive(Debug, Default)]
 pub(super) struct RowHasher {
     buffer: Vec<u8>,
 }
 
 impl RowHasher {
-    /// The hash of a row of a table, with the type and length of every value, so that no two rows look the same.
+    /// The hash of a row of a table.
     pub(super) fn hash<'v>(&mut self, table: &str, values: impl IntoIterator<Item = ValueRef<'v>>) -> Hash {
+        self.begin(table);
+        values.into_iter().for_each(|value| self.put(value));
+        self.finish()
+    }
+
+    /// Begins a row whose values are [put](Self::put) one by one.
+    pub(super) fn begin(&mut self, table: &str) {
         self.buffer.clear();
-        self.put(b'@', table.as_bytes());
-        for value in values {
-            match value {
-                ValueRef::Null => self.put(b'n', &[]),
-                ValueRef::Integer(number) => self.put(b'i', &number.to_le_bytes()),
-                ValueRef::Real(number) => self.put(b'r', &number.to_le_bytes()),
-                ValueRef::Text(text) => self.put(b't', text),
-                ValueRef::Blob(bytes) => self.put(b'b', bytes),
-            }
+        self.put_bytes(b'@', table.as_bytes());
+    }
+
+    pub(super) fn put(&mut self, value: ValueRef<'_>) {
+        match value {
+            ValueRef::Null => self.buffer.push(b'n'),
+            ValueRef::Integer(number) => self.put_number(b'i', number.to_le_bytes()),
+            ValueRef::Real(number) => self.put_number(b'r', number.to_le_bytes()),
+            ValueRef::Text(text) => self.put_bytes(b't', text),
+            ValueRef::Blob(bytes) => self.put_bytes(b'b', bytes),
         }
+    }
+
+    pub(super) fn finish(&self) -> Hash {
         Hash::of(&[&self.buffer])
     }
 
-    fn put(&mut self, kind: u8, bytes: &[u8]) {
+    fn put_number(&mut self, kind: u8, bytes: [u8; 8]) {
         self.buffer.push(kind);
-        self.buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.buffer.extend_from_slice(&bytes);
+    }
+
+    fn put_bytes(&mut self, kind: u8, bytes: &[u8]) {
+        self.buffer.push(kind);
+        // One byte for what is short, and one that no short length has before a long one.
+        match u8::try_from(bytes.len()) {
+            Ok(length) if length < u8::MAX => self.buffer.push(length),
+            _ => {
+                self.buffer.push(u8::MAX);
+                self.buffer.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            }
+        }
         self.buffer.extend_from_slice(bytes);
     }
 }

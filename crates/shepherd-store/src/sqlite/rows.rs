@@ -53,26 +53,40 @@ pub(super) fn all(connection: &Connection) -> Result<StoredState, Trouble> {
 }
 
 fn all_usage(connection: &Connection) -> Result<BTreeMap<UsageKey, Duration>, Trouble> {
-    let mut statement = connection.prepare("SELECT profile, kind, name, day, used_us FROM usage")?;
+    let counters = all_counters(connection)?;
+    let mut statement = connection.prepare("SELECT counter, day, used_us FROM usage")?;
     let mut rows = statement.query([])?;
     let mut usage = Vec::new();
-    // Rows come sorted by key, so that most names are those of the row before and need not be checked again.
-    let mut whose: Option<(ProfileId, Counter)> = None;
     while let Some(row) = rows.next()? {
-        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
-        let (profile, columns) = (text(0)?, (text(1)?, text(2)?));
-        let known = whose.take().filter(|(known_profile, known_counter)| {
-            known_profile.as_str() == profile && counter_columns(known_counter) == columns
-        });
-        let (profile, counter) = match known {
-            Some(known) => known,
-            None => (profile.parse()?, counter(columns.0, columns.1)?),
+        let id: i64 = row.get(0)?;
+        let Some((profile, counter)) = counters.get(&id) else {
+            return Err(Trouble::Damage(format!("it has usage of the unknown counter {id}")));
         };
-        let key = UsageKey { profile: profile.clone(), counter: counter.clone(), day: Day(row.get(3)?) };
-        usage.push((key, length(row.get(4)?)));
-        whose = Some((profile, counter));
+        let key = UsageKey { profile: profile.clone(), counter: counter.clone(), day: Day(row.get(1)?) };
+        usage.push((key, used(row.get(2)?)?));
     }
     Ok(usage.into_iter().collect())
+}
+
+fn all_counters(connection: &Connection) -> Result<BTreeMap<i64, (ProfileId, Counter)>, Trouble> {
+    let mut statement = connection.prepare("SELECT id, profile, kind, name FROM counter")?;
+    let mut rows = statement.query([])?;
+    let mut counters = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (profile, kind, name): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let known = counters.insert(row.get(0)?, (profile.parse()?, counter(&kind, &name)?));
+        if known.is_some() {
+            return Err(Trouble::Damage("two of its counters have the same number".to_owned()));
+        }
+    }
+    Ok(counters)
+}
+
+fn used(used_us: i64) -> Result<Duration, Trouble> {
+    if used_us < 0 {
+        return Err(Trouble::Damage("its usage is less than nothing".to_owned()));
+    }
+    Ok(length(used_us))
 }
 
 fn all_cooldowns(connection: &Connection) -> Result<BTreeMap<(ProfileId, EntryId), Until>, Trouble> {
@@ -94,6 +108,18 @@ pub(super) fn snapshot(connection: &Connection) -> Result<Snapshot, Trouble> {
     from_json(&content)
 }
 
+/// The number of a counter, if it was ever used.
+pub(super) fn counter_id(
+    connection: &Connection,
+    profile: &ProfileId,
+    counter: &Counter,
+) -> Result<Option<i64>, Trouble> {
+    let (kind, name) = counter_columns(counter);
+    let sql = "SELECT id FROM counter WHERE profile = ?1 AND kind = ?2 AND name = ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row((profile.as_str(), kind, name), |row| row.get(0)).optional()?)
+}
+
 /// The use under one key.
 pub(super) fn usage(
     connection: &Connection,
@@ -101,13 +127,11 @@ pub(super) fn usage(
     counter: &Counter,
     day: Day,
 ) -> Result<Duration, Trouble> {
-    let (kind, name) = counter_columns(counter);
-    let sql = "SELECT used_us FROM usage WHERE profile = ?1 AND kind = ?2 AND name = ?3 AND day = ?4";
-    let used_us: Option<i64> = connection
-        .prepare_cached(sql)?
-        .query_row((profile.as_str(), kind, name, day.0), |row| row.get(0))
-        .optional()?;
-    Ok(used_us.map_or(Duration::ZERO, length))
+    let Some(id) = counter_id(connection, profile, counter)? else { return Ok(Duration::ZERO) };
+    let sql = "SELECT used_us FROM usage WHERE counter = ?1 AND day = ?2";
+    let used_us: Option<i64> =
+        connection.prepare_cached(sql)?.query_row((id, day.0), |row| row.get(0)).optional()?;
+    used(used_us.unwrap_or(0))
 }
 
 /// The pause of one entry.

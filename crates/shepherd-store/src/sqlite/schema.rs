@@ -13,14 +13,22 @@ use super::trouble::Trouble;
 pub(super) const APPLICATION_ID: i32 = 0x5368_6570;
 
 /// What leads from each version to the next; the first makes a database out of nothing.
+///
+/// Usage is most of it, and all of it is read at start: its rows are three numbers. No table has a second index, for
+/// the checksum is over rows, and a damaged index would hide one.
 pub(super) const MIGRATIONS: &[&str] = &["
-CREATE TABLE usage (
+CREATE TABLE counter (
     profile TEXT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('entry', 'budget')),
     name TEXT NOT NULL,
+    id INTEGER NOT NULL,
+    PRIMARY KEY (profile, kind, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE usage (
+    counter INTEGER NOT NULL,
     day INTEGER NOT NULL,
-    used_us INTEGER NOT NULL CHECK (used_us >= 0),
-    PRIMARY KEY (profile, kind, name, day)
+    used_us INTEGER NOT NULL,
+    PRIMARY KEY (counter, day)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE cooldown (
     profile TEXT NOT NULL,
