@@ -61,7 +61,7 @@ pub(crate) fn examples(value: Value<'_>) -> Option<Vec<Spanned<Example>>> {
 
 /// Asks them all and records each that comes out otherwise.
 pub(crate) fn run(examples: &[Spanned<Example>], policy: &Policy, faults: &Faults) {
-    let mut examiner = ask::Examiner::new(policy);
+    let mut examiner = ask::Examiner::new(policy, examples);
     for Spanned { value: example, span } in examples {
         let Some((answer, asked)) = examiner.ask(example) else {
             let message = "this example can't be asked: there is no such day";

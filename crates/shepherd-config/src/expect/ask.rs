@@ -1,14 +1,15 @@
 //! What a fresh engine answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::ReasonCode;
-use shepherd_core::policy::{Day, Policy};
+use shepherd_core::policy::{Day, Modes, Policy, Rules};
 use shepherd_core::{CoreEngine, HostCapabilities, Outcome as Ruling, Place, Snapshot, StoredState};
 use shepherd_util::{BootId, EntryId, HumanDuration, ProfileId};
+use ward_diag::Spanned;
 
 use super::{Example, ExampleDay, Outcome};
 use crate::show::day_name;
@@ -78,14 +79,26 @@ enum Calendar {
 pub(super) struct Examiner<'p> {
     policy: &'p Policy,
     zone: TimeZone,
+    asked_about: BTreeSet<EntryId>,
     engines: BTreeMap<(Calendar, Option<String>), CoreEngine>,
 }
 
 impl<'p> Examiner<'p> {
-    pub(super) fn new(policy: &'p Policy) -> Self {
+    pub(super) fn new(policy: &'p Policy, examples: &[Spanned<Example>]) -> Self {
         // Windows are civil time: without a zone of its own, a policy means the same in any.
         let zone = policy.rules().zone.clone().unwrap_or(TimeZone::UTC);
-        Self { policy, zone, engines: BTreeMap::new() }
+        let named = examples.iter().filter_map(|example| example.value.entry.value.parse().ok());
+        let mut asked_about: BTreeSet<EntryId> = named.collect();
+        let mut next: Vec<EntryId> = asked_about.iter().cloned().collect();
+        // What unlocks an entry belongs to it.
+        while let Some(entry) = next.pop().and_then(|id| policy.entry(&id)) {
+            if let Some(unlock) = &entry.unlock
+                && asked_about.insert(unlock.entry_id.clone())
+            {
+                next.push(unlock.entry_id.clone());
+            }
+        }
+        Self { policy, zone, asked_about, engines: BTreeMap::new() }
     }
 
     /// The answer, and when and for whom it was asked. `None` if there is no such moment.
@@ -125,19 +138,40 @@ impl<'p> Examiner<'p> {
     fn engine(&mut self, calendar: Calendar, mode: Option<String>) -> Option<&CoreEngine> {
         let key = (calendar, mode);
         if !self.engines.contains_key(&key) {
-            let mut rules = self.policy.rules().clone();
-            if calendar == Calendar::Week {
-                rules.exceptions.clear();
-                rules.modes.by_date.clear();
-            }
             let snapshot = Snapshot { mode: key.1.clone(), ..Snapshot::default() };
             let store = StoredState { snapshot, ..StoredState::default() };
             let place = Place { boot: NO_BOOT.parse::<BootId>().ok()?, zone: self.zone.clone() };
-            let policy = Policy::new(rules).ok()?;
+            let policy = Policy::new(self.rules(calendar)).ok()?;
             let engine = CoreEngine::new(policy, store, HostCapabilities::everything(), place);
             self.engines.insert(key.clone(), engine);
         }
         self.engines.get(&key)
+    }
+
+    /// The rules with no more entries than are asked about: a policy may have a thousand.
+    fn rules(&self, calendar: Calendar) -> Rules {
+        let rules = self.policy.rules();
+        let dates = calendar == Calendar::Dates;
+        Rules {
+            zone: rules.zone.clone(),
+            profiles: rules.profiles.clone(),
+            entries: self.asked_about.iter().filter_map(|id| self.policy.entry(id)).cloned().collect(),
+            budgets: rules.budgets.clone(),
+            modes: Modes {
+                by_date: if dates { rules.modes.by_date.clone() } else { Vec::new() },
+                ..rules.modes.clone()
+            },
+            exceptions: if dates { rules.exceptions.clone() } else { Vec::new() },
+            libraries: rules.libraries.clone(),
+            breaks: rules.breaks,
+            ceilings: rules.ceilings,
+            suspended_time: rules.suspended_time,
+            on_reload: rules.on_reload,
+            on_shutdown: rules.on_shutdown,
+            launch_timeout: rules.launch_timeout,
+            stop_grace: rules.stop_grace,
+            clock_tolerance: rules.clock_tolerance,
+        }
     }
 
     /// Somebody who may use the entry: with nothing used, all of them get the same answer.
