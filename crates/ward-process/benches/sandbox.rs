@@ -7,7 +7,7 @@ use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
 use ward_process::sandbox::Sandbox;
 use ward_process::{Containment, Order, Supervisor, probe};
 
-const ROUNDS: usize = 200;
+const ROUNDS: usize = 300;
 
 /// Promised for every command of an agent: less than a person can notice, less than a fork of a shell.
 const BAR_MS: f64 = 3.0;

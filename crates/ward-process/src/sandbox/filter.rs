@@ -1,5 +1,7 @@
 //! The seccomp program: everything is allowed but the table in [`denied`](super::denied).
 
+mod search;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -13,11 +15,19 @@ use super::denied::{
     ABSENT, CLONE_FLAGS, CREATING_FLAGS, NEWEST_KNOWN, OPEN, OWN_PROCESS_ONLY, PRIVILEGED_MODES, REFUSED,
     SET_MODE, TERMINAL_REQUESTS,
 };
+use search::{Answer, allow, go_on, kill, load, refuse, unless};
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Jumps reach 255 instructions: as many calls can be in the tables, less the two answers.
-const _: () = assert!(REFUSED.len() + ABSENT.len() <= 253);
+/// How the kernel names this architecture in `struct seccomp_data`.
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+
+/// Where in `struct seccomp_data` the number of the call is, and where the architecture.
+const NUMBER: u32 = 0;
+const ARCHITECTURE_OF_CALL: u32 = 4;
 
 /// The filter for this machine, compiled once.
 pub(super) fn compiled(network: Network) -> Result<&'static [sock_filter], &'static BackendError> {
@@ -30,36 +40,44 @@ pub(super) fn compiled(network: Network) -> Result<&'static [sock_filter], &'sta
     program.as_ref().map(Vec::as_slice)
 }
 
-/// Compiles the filter.
-///
-/// The kernel runs it once for each system call there is when it is installed, so that its length is
-/// felt at every start: what needs no look at arguments takes one instruction each.
 fn compile(network: Network) -> Result<BpfProgram, BackendError> {
-    let mut program = unconditional();
-    for (errno, rules) in [(libc::EPERM, conditional()?), (libc::EACCES, sockets(network)?)] {
+    let groups = [(libc::EPERM, conditional()?), (libc::EACCES, sockets(network)?)];
+    let looks = groups.iter().flat_map(|(_, rules)| rules.keys().copied());
+    let mut program = beginning();
+    program.append(&mut search::among(&table(looks)));
+    let mut looking = BpfProgram::new();
+    for (errno, rules) in groups {
         // Each group ends in "allow"; the next one takes its place. No call is in two groups, so
         // that an early "allow" within a group is final.
-        if program.last() == Some(&allow()) {
-            program.pop();
-        }
-        program.append(&mut group(rules, errno)?);
+        looking.pop_if(|last| *last == allow());
+        looking.append(&mut group(rules, errno)?);
     }
+    program.append(&mut looking);
     Ok(program)
 }
 
-/// Refuses and falls through; whoever comes here from another architecture is killed afterwards.
-fn unconditional() -> BpfProgram {
-    let calls = [(REFUSED, 1), (ABSENT, 2)];
-    let mut left = u8::try_from(REFUSED.len() + ABSENT.len()).unwrap_or(u8::MAX);
-    let mut program = vec![load_number(), jump_if_above(NEWEST_KNOWN, left + 2)];
-    for (table, answer) in calls {
-        for call in table {
-            left -= 1;
-            program.push(jump_if_equal(number_of(*call), left + answer));
-        }
-    }
-    program.extend([skip(2), answer(libc::EPERM), answer(libc::ENOSYS)]);
-    program
+/// Kills calls of another architecture, whose numbers mean something else. Numbers with bit 30 set are
+/// x32 calls: other names for the calls in the table, and above the newest that is known.
+fn beginning() -> BpfProgram {
+    vec![
+        load(ARCHITECTURE_OF_CALL),
+        unless(libc::BPF_JEQ, ARCHITECTURE),
+        go_on(1),
+        kill(),
+        load(NUMBER),
+        unless(libc::BPF_JGT, NEWEST_KNOWN),
+        refuse(libc::ENOSYS),
+    ]
+}
+
+/// All calls that are not simply allowed, sorted by their numbers.
+fn table(looks: impl Iterator<Item = libc::c_long>) -> Vec<(u32, Answer)> {
+    let refused = REFUSED.iter().map(|call| (number_of(*call), Answer::Errno(libc::EPERM)));
+    let absent = ABSENT.iter().map(|call| (number_of(*call), Answer::Errno(libc::ENOSYS)));
+    let looks = looks.map(|call| (number_of(call), Answer::Look));
+    let mut table: Vec<_> = refused.chain(absent).chain(looks).collect();
+    table.sort_unstable_by_key(|(number, _)| *number);
+    table
 }
 
 fn group(rules: Rules, errno: libc::c_int) -> Result<BpfProgram, BackendError> {
@@ -151,28 +169,6 @@ fn argument(index: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCond
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
 }
 
-fn load_number() -> sock_filter {
-    statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0)
-}
-
-/// Numbers with bit 30 set are x32 calls: other names for the calls that the table refuses.
-fn jump_if_above(number: u32, distance: u8) -> sock_filter {
-    jump(libc::BPF_JGT, number, distance)
-}
-
-fn jump_if_equal(number: u32, distance: u8) -> sock_filter {
-    jump(libc::BPF_JEQ, number, distance)
-}
-
-fn jump(comparison: u32, number: u32, distance: u8) -> sock_filter {
-    let code = narrow(libc::BPF_JMP | comparison | libc::BPF_K);
-    sock_filter { code, jt: distance, jf: 0, k: number }
-}
-
-fn skip(instructions: u32) -> sock_filter {
-    statement(libc::BPF_JMP | libc::BPF_JA, instructions)
-}
-
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -180,23 +176,6 @@ fn skip(instructions: u32) -> sock_filter {
 )]
 const fn number_of(call: libc::c_long) -> u32 {
     call as u32
-}
-
-fn answer(errno: libc::c_int) -> sock_filter {
-    statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ERRNO | errno.cast_unsigned())
-}
-
-fn allow() -> sock_filter {
-    statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW)
-}
-
-fn statement(code: u32, value: u32) -> sock_filter {
-    sock_filter { code: narrow(code), jt: 0, jf: 0, k: value }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "operation codes have 16 bits, libc's constants 32")]
-const fn narrow(code: u32) -> u16 {
-    code as u16
 }
 
 #[cfg(test)]

@@ -86,18 +86,28 @@ const READ: &[&str] = &[
 const WRITE: &[&str] = &["/dev/full", "/dev/null", "/dev/zero"];
 
 pub(super) fn execute() -> Vec<PathBuf> {
-    present(EXECUTE)
+    present(EXECUTE, Vec::new())
 }
 
 pub(super) fn read() -> Vec<PathBuf> {
-    present(READ)
+    let execute = execute();
+    present(READ, execute.clone()).split_off(execute.len())
 }
 
 pub(super) fn write() -> Vec<PathBuf> {
-    present(WRITE)
+    present(WRITE, Vec::new())
 }
 
-/// Systems differ: what is not on this one needs no rule.
-fn present(paths: &[&str]) -> Vec<PathBuf> {
-    paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
+/// Adds what there is on this system and not in the trees already: every rule is felt at each start of
+/// a program, and most links of the list lead into `/usr`.
+fn present(paths: &[&str], mut trees: Vec<PathBuf>) -> Vec<PathBuf> {
+    for path in paths {
+        // What can't be resolved is not there.
+        if let Ok(real) = std::fs::canonicalize(path)
+            && !trees.iter().any(|tree| real.starts_with(tree))
+        {
+            trees.push(path.into());
+        }
+    }
+    trees
 }
