@@ -7,17 +7,16 @@ use std::time::Duration;
 use crate::cgroup::{Cgroup, CgroupRoot};
 use crate::containment::{self, Containment};
 use crate::leftovers::{self, Folder, Leftover};
-use crate::limits::{Means, Plan};
 use crate::order::{Lifetime, Order};
 use crate::record::{TreeId, TreeRecord, current_boot};
 use crate::sandbox::Prepared;
 use crate::sys::procfs::ProcRoot;
 use crate::sys::signals::IgnoredSignals;
-use crate::sys::sweep::Sweep;
 use crate::tree::{Parts, Readiness, Reins, Tree};
 
 mod error;
 mod launch;
+mod means;
 mod program;
 mod reattach;
 
@@ -140,46 +139,6 @@ impl Supervisor {
         order.limits.impossible().map_or(Ok(()), |limit| Err(SpawnError::ZeroLimit { limit }))
     }
 
-    fn needs_keeper(&self, order: &Order) -> bool {
-        match self.containment {
-            Containment::PidNamespace | Containment::Subreaper => true,
-            Containment::Cgroup => order.lifetime == Lifetime::DiesWithSupervisor,
-            Containment::ProcessGroup => false,
-        }
-    }
-
-    fn reins(&self, group: Option<Cgroup>) -> Reins {
-        match (self.containment, group) {
-            (_, Some(group)) => Reins::Cgroup(group),
-            (Containment::PidNamespace, None) => Reins::Namespace,
-            (Containment::Subreaper, None) => Reins::Subreaper(Box::new(Sweep::new())),
-            (Containment::Cgroup | Containment::ProcessGroup, None) => Reins::Group,
-        }
-    }
-
-    fn make_group(&self, id: &TreeId) -> Result<Option<Cgroup>, SpawnError> {
-        /// The kernel may take a moment to let go of a group after its last member has ended.
-        const ATTEMPTS: u32 = 200;
-        let Some(groups) = &self.groups else { return Ok(None) };
-        let name = id.group_name();
-        let mut attempts = 0;
-        loop {
-            match groups.create(&name) {
-                Err(error)
-                    if error.kind() == io::ErrorKind::AlreadyExists
-                        && attempts < ATTEMPTS
-                        && leftovers::has_group(&name) =>
-                {
-                    attempts += 1;
-                    std::thread::sleep(Duration::from_millis(1));
-                    leftovers::reap();
-                }
-                Err(source) => return Err(SpawnError::Cgroup { name, source }),
-                Ok(group) => return Ok(Some(group)),
-            }
-        }
-    }
-
     fn launch(
         &self,
         id: &TreeId,
@@ -243,39 +202,6 @@ impl Supervisor {
             identity: order.identity.clone(),
             private_folder: launch.sandbox.and_then(Prepared::temporary_folder).map(ToOwned::to_owned),
         }
-    }
-
-    fn namespaces(&self, sandbox: Option<&Prepared>) -> u64 {
-        let mut flags =
-            if self.containment == Containment::PidNamespace { containment::namespace_flags() } else { 0 };
-        let wanted = sandbox.map_or(0, Prepared::namespaces);
-        if wanted != 0 {
-            flags |= u64::from((wanted | containment::user_namespace_flag()).cast_unsigned());
-        }
-        flags
-    }
-
-    fn plan_limits(
-        &self,
-        order: &Order,
-        namespaces: u64,
-        group: Option<&Cgroup>,
-    ) -> Result<Plan, SpawnError> {
-        let controllers = self.groups.as_ref().map(CgroupRoot::controllers).unwrap_or_default();
-        let plan = order.limits.plan(Means {
-            processes: controllers.pids,
-            memory: controllers.memory,
-            processor: controllers.cpu,
-            counts_processes_apart: namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0,
-            ours: u64::from(self.needs_keeper(order)),
-        });
-        if let Some(group) = group {
-            for (file, text) in &plan.cgroup {
-                let name = || format!("{}/{file}", group.name());
-                group.set(file, text).map_err(|source| SpawnError::Cgroup { name: name(), source })?;
-            }
-        }
-        Ok(plan)
     }
 }
 

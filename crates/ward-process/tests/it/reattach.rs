@@ -4,7 +4,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Child;
 use std::time::Duration;
 
-use ward_process::{Containment, Exit, Ladder, ReattachError, RootProcess, SpawnError, TreeRecord};
+use ward_process::sandbox::{Sandbox, Strictness};
+use ward_process::{Containment, Exit, Ladder, Order, ReattachError, RootProcess, SpawnError, TreeRecord};
 
 use crate::harness::{
     PATIENCE, Run, containments, holding_containments, is_root, kill, start_elsewhere, supervisor, wait_until,
@@ -222,4 +223,39 @@ fn process_with_number(number: i32) -> Child {
         child.wait().unwrap();
     }
     panic!("{number} was never given again");
+}
+
+#[test]
+fn the_temporary_folder_of_a_sandbox_goes_with_its_tree_and_not_with_a_handle() {
+    let sandbox = Sandbox { strictness: Strictness::BestEffort, ..Sandbox::system_read_only() };
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let order = Order::new("/bin/sleep").args(["600"]).sandbox(sandbox.clone());
+        let tree = supervisor.spawn(run.id.clone(), order).unwrap();
+        let record = tree.record();
+        let folder = record.private_folder.clone().unwrap();
+        drop(tree);
+        assert!(folder.exists(), "{containment}: the program goes on");
+        let mut tree = supervisor.reattach(&record).unwrap();
+        assert_eq!(tree.record(), record, "{containment}");
+        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        assert!(!folder.exists(), "{containment}");
+
+        // One that ended while nobody looked; one that was never started.
+        std::fs::create_dir(&folder).unwrap();
+        assert!(matches!(supervisor.reattach(&record), Err(ReattachError::Gone(_))));
+        assert!(!folder.exists(), "{containment}");
+        let order = Order::new("/nonexistent/program").sandbox(sandbox.clone());
+        let before = private_folders();
+        assert!(supervisor.spawn(run.id.clone(), order).is_err());
+        assert_eq!(private_folders(), before, "{containment}");
+    }
+}
+
+/// Those that this process has made.
+fn private_folders() -> Vec<std::ffi::OsString> {
+    let prefix = format!("ward-{}-", std::process::id());
+    let names = std::fs::read_dir("/tmp").unwrap().flatten().map(|entry| entry.file_name());
+    names.filter(|name| name.to_string_lossy().starts_with(&prefix)).collect()
 }
