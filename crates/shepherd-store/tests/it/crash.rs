@@ -136,3 +136,50 @@ fn a_crash_between_commit_and_log_writes_each_event_once() {
     assert_eq!(store.load().unwrap().usage[&key()], Duration::from_secs(3));
     assert!(place.verify().is_sound());
 }
+
+/// S8.2: power loss, too. The database is on the disk before its log, and both before anybody hears of it.
+#[test]
+fn the_disk_has_the_batch_before_anybody_hears_of_it() {
+    let place = Place::new();
+    place.open().apply(&batch(1)).unwrap();
+    let trace = place.file("trace");
+    let status = Command::new("strace")
+        .args(["-f", "-qq", "-y", "-e", "trace=write,pwrite64,fdatasync,fsync", "-o"])
+        .arg(&trace)
+        .arg(fake_daemon())
+        .arg(&place.folder)
+        .arg("1")
+        .stdout(Stdio::null())
+        .status()
+        .expect("strace is missing: run `cargo xtask setup`");
+    assert!(status.success());
+    let trace = std::fs::read_to_string(trace).unwrap();
+    let mut steps: Vec<(&str, &str)> = trace
+        .lines()
+        .filter_map(|line| line.split_once(' ')?.1.trim_start().split_once('('))
+        .map(|(call, rest)| (call, rest.split(['<', '>']).nth(1).unwrap_or_default()))
+        .map(|(call, path)| (call, path.rsplit('/').next().unwrap_or_default()))
+        .collect();
+    // From the first page of the batch to the answer.
+    let answer = steps.iter().rposition(|step| *step == ("write", "null")).unwrap();
+    steps.truncate(answer + 1);
+    let opened = steps.iter().position(|step| *step == ("write", "null")).unwrap();
+    steps.drain(..=opened);
+    steps.dedup();
+    assert_eq!(
+        steps,
+        [
+            ("pwrite64", "shepherd.db-wal"),
+            ("fsync", "shepherd.db-wal"),
+            ("fsync", "data"),
+            ("pwrite64", "shepherd.db-wal"),
+            ("fsync", "shepherd.db-wal"),
+            ("write", "audit.log"),
+            ("fdatasync", "audit.log"),
+            ("pwrite64", "audit.log.head"),
+            ("fdatasync", "audit.log.head"),
+            ("pwrite64", "shepherd.db.head"),
+            ("write", "null"),
+        ]
+    );
+}
