@@ -1,7 +1,11 @@
 //! The judge on trial: windows, quotas, sessions, grants, clocks, crashes.
 
 #[cfg(test)]
+mod dst;
+#[cfg(test)]
 mod harness;
+#[cfg(test)]
+mod oracle;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

@@ -1,0 +1,153 @@
+//! How long the judge takes: a listing, a launch, a week drawn as intervals.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use shepherd_api::EntryKind;
+use shepherd_core::policy::{
+    Availability, Budget, Cost, DailyQuota, Day, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules, TimeWindow,
+    WarningPolicy, Weekdays,
+};
+use shepherd_core::{
+    CoreEngine, Counter, HostCapabilities, LaunchDecision, LaunchRequest, Place, StoredState, UsageKey,
+};
+use shepherd_util::{BootId, MonotonicInstant, Now, ProfileId, SessionId};
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+
+/// Enough for a steady median on a noisy machine.
+const ROUNDS: usize = 101;
+
+/// A Monday afternoon in Berlin, when one of the windows is open.
+const NOW: &str = "2026-11-16T15:30:00Z";
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+type Anything = Box<dyn std::error::Error>;
+
+fn window(days: Weekdays, from: u16, to: u16) -> Option<TimeWindow> {
+    let (start, end) = (MinuteOfDay::new(from, 0)?, MinuteOfDay::new(to, 0)?);
+    Some(TimeWindow { days, start, end, modes: None })
+}
+
+fn entry(number: usize) -> Result<Entry, Anything> {
+    let windows = [
+        window(Weekdays::WEEKDAYS, 7, 8),
+        window(Weekdays::WEEKDAYS, 15, 18),
+        window(Weekdays::WEEKENDS, 9, 20),
+    ];
+    Ok(Entry {
+        entry_id: format!("game-{number}").parse()?,
+        label: format!("Game {number}"),
+        icon_ref: Some(format!("game-{number}")),
+        kind: EntryKind::Process {
+            argv: vec![format!("/usr/games/game-{number}")],
+            env: BTreeMap::new(),
+            cwd: None,
+        },
+        profiles: None,
+        availability: Availability::Windows(windows.into_iter().flatten().collect()),
+        limits: LimitsPolicy {
+            max_run: Some(HOUR),
+            daily_quota: DailyQuota::every_day(HOUR * 2),
+            weekly_quota: Some(HOUR * 10),
+            cooldown_after_run: Duration::from_secs(600),
+        },
+        warnings: WarningPolicy::default(),
+        disabled: None,
+        budgets: vec!["games".parse()?, "screen".parse()?],
+        cost: Cost::Counts,
+        earns: None,
+        unlock: None,
+    })
+}
+
+/// A policy of so many entries, three windows and two budgets each, and a fortnight's use of all of them.
+fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, Anything> {
+    let zone = TimeZone::get("Europe/Berlin")?;
+    let budget = |daily| Budget {
+        label: "budget".to_owned(),
+        daily: DailyQuota::every_day(daily),
+        weekly: Some(HOUR * 40),
+    };
+    let today = Day::from_date(zone.to_datetime(wall).date());
+    let rules = Rules {
+        zone: Some(zone.clone()),
+        entries: (0..entries).map(entry).collect::<Result<_, _>>()?,
+        budgets: [("games".parse()?, budget(HOUR * 4)), ("screen".parse()?, budget(HOUR * 5))].into(),
+        ..Rules::default()
+    };
+    let mut store = StoredState::default();
+    let own = rules.entries.iter().map(|entry| Counter::Entry(entry.entry_id.clone()));
+    let shared = rules.budgets.keys().cloned().map(Counter::Budget);
+    for counter in own.chain(shared) {
+        for ago in 0..14 {
+            let day = today.plus(-ago);
+            let key = UsageKey { profile: ProfileId::default(), counter: counter.clone(), day };
+            store.usage.insert(key, HOUR / 2);
+        }
+    }
+    let boot: BootId = "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e".parse()?;
+    let place = Place { boot, zone };
+    Ok(CoreEngine::new(Policy::new(rules)?, store, HostCapabilities::everything(), place))
+}
+
+fn listing(engine: &CoreEngine, now: Now) -> f64 {
+    let (views, took) = timed(|| engine.list_entries(now));
+    assert!(black_box(views).iter().all(|view| view.enabled), "the bench is about entries that are open");
+    millis(took)
+}
+
+fn launch(engine: &CoreEngine, request: &LaunchRequest, now: Now) -> f64 {
+    let mut engine = engine.clone();
+    let (decision, took) = timed(|| engine.request_launch(request, now));
+    assert!(matches!(black_box(decision), LaunchDecision::Approved(_)), "the bench is about an approval");
+    millis(took) * 1_000.0
+}
+
+fn main() -> Result<(), Anything> {
+    let wall: Timestamp = NOW.parse()?;
+    let now = Now { wall, mono: MonotonicInstant::BOOT.after(HOUR) };
+    let (hundred, thousand, many) = (engine(100, wall)?, engine(1_000, wall)?, engine(10_000, wall)?);
+    let request = LaunchRequest {
+        entry_id: "game-77".parse()?,
+        profile: None,
+        session_id: SessionId::from_random(1),
+        actor: "bench".to_owned(),
+    };
+    let week = wall.checked_add(HOUR * 24 * 7)?;
+    let (mut small, mut large, mut launches, mut weeks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        small.push(listing(&thousand, now));
+        launches.push(launch(&thousand, &request, now));
+        if round % 5 == 0 {
+            large.push(listing(&many, now) / 10.0);
+            let (timeline, took) = timed(|| hundred.timeline(&ProfileId::default(), wall, week));
+            assert_eq!(black_box(timeline).len(), 100);
+            weeks.push(millis(took));
+        }
+    }
+    let row = |bench: &str, unit: &str, figure, bar| Row {
+        bench: bench.to_owned(),
+        unit: unit.to_owned(),
+        figure,
+        baseline: None,
+        bar,
+    };
+    let thousand = median(&mut small);
+    report(&row("core: list_entries of 1,000 entries", "ms", thousand, Bar::AtMost(1.0)))?;
+    report(&Row {
+        baseline: Some(Baseline { name: "of 1,000".to_owned(), figure: thousand }),
+        ..row(
+            "core: list_entries of 10,000, a thousand of them",
+            "ms",
+            median(&mut large),
+            Bar::RatioAtMost(1.5),
+        )
+    })?;
+    report(&row("core: request_launch among 1,000 entries", "µs", median(&mut launches), Bar::AtMost(20.0)))?;
+    report(&row("core: timeline of a week of 100 entries", "ms", median(&mut weeks), Bar::AtMost(20.0)))?;
+    Ok(())
+}

@@ -1,0 +1,314 @@
+//! Windows where the clock on the wall jumps (S2.3, S3.4, S4.3). The rule: a window is open while the clock on the
+//! wall shows a time inside it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::{AuditKind, ReasonCode};
+use shepherd_core::policy::{Availability, DailyQuota, Entry, MinuteOfDay, Policy, TimeWindow, Weekdays};
+use shepherd_core::{CoreEngine, CoreEvent, HostCapabilities, Interval, Place, StoredState};
+use shepherd_util::ProfileId;
+
+use crate::harness::{World, boot, entry, hours, minutes, policy_with, wall, window, zone};
+
+fn game(windows: Vec<TimeWindow>) -> Entry {
+    let mut game = entry("game");
+    game.availability = Availability::Windows(windows);
+    game
+}
+
+/// `"22:00-01:00"`, or several with commas, on every day.
+fn windows(text: &str) -> Vec<TimeWindow> {
+    let time = |text: &str| {
+        let (hour, minute) = text.split_once(':').unwrap();
+        (hour.parse().unwrap(), minute.parse().unwrap())
+    };
+    let parse = |text: &str| {
+        let (from, to) = text.split_once('-').unwrap();
+        window(Weekdays::ALL, time(from), time(to))
+    };
+    text.split(',').map(parse).collect()
+}
+
+fn engine_in(policy_zone: &str, entries: Vec<Entry>) -> CoreEngine {
+    let policy = policy_with(entries, |rules| rules.zone = Some(zone(policy_zone)));
+    engine_of(policy)
+}
+
+fn engine_of(policy: Policy) -> CoreEngine {
+    let place = Place { boot: boot(1), zone: zone("UTC") };
+    CoreEngine::new(policy, StoredState::default(), HostCapabilities::everything(), place)
+}
+
+/// What is expected of a window at an instant.
+enum Expect {
+    /// Open; it closes at this instant.
+    Closes(&'static str),
+    /// Closed; it opens at this instant.
+    Opens(&'static str),
+}
+
+use Expect::{Closes, Opens};
+
+/// Exact to the second: the longest run ends when the window closes, the next opening is when it opens.
+fn check(zone_name: &str, spans: &str, at: &str, expect: &Expect) {
+    let engine = engine_in(zone_name, vec![game(windows(spans))]);
+    let at: Timestamp = at.parse().unwrap();
+    let view = engine.list_entries_at(&ProfileId::default(), at).remove(0);
+    let context = format!("{zone_name}, {spans} at {at}");
+    match expect {
+        Closes(end) => {
+            let end: Timestamp = end.parse().unwrap();
+            let run = Duration::try_from(end.duration_since(at)).unwrap();
+            assert!(view.enabled, "{context}: {:?}", view.reasons);
+            assert_eq!(view.max_run_if_started_now.map(Duration::from), Some(run), "{context}");
+        }
+        Opens(next) => {
+            let next_opening = Some(next.parse().unwrap());
+            assert_eq!(view.reasons, [ReasonCode::OutsideHours { next_opening }], "{context}");
+            assert_eq!(view.next_available, next_opening, "{context}");
+        }
+    }
+}
+
+#[test]
+fn in_spring_a_window_loses_what_is_skipped() {
+    // Berlin, 29 March 2026: 02:00 becomes 03:00 at 01:00 UTC. 01:30–02:30 has half an hour, then closes at 03:00.
+    check("Europe/Berlin", "1:30-2:30", "2026-03-29T00:29:59Z", &Opens("2026-03-29T00:30:00Z"));
+    check("Europe/Berlin", "1:30-2:30", "2026-03-29T00:30:00Z", &Closes("2026-03-29T01:00:00Z"));
+    check("Europe/Berlin", "1:30-2:30", "2026-03-29T01:00:00Z", &Opens("2026-03-29T23:30:00Z"));
+    // 02:30–03:30 opens when the wall jumps into it.
+    check("Europe/Berlin", "2:30-3:30", "2026-03-29T00:59:59Z", &Opens("2026-03-29T01:00:00Z"));
+    check("Europe/Berlin", "2:30-3:30", "2026-03-29T01:00:00Z", &Closes("2026-03-29T01:30:00Z"));
+    // Across the gap: an hour shorter.
+    check("Europe/Berlin", "1:00-4:00", "2026-03-29T00:00:00Z", &Closes("2026-03-29T02:00:00Z"));
+    check("America/New_York", "1:30-2:30", "2026-03-08T06:30:00Z", &Closes("2026-03-08T07:00:00Z"));
+    check("America/New_York", "1:30-2:30", "2026-03-08T07:00:00Z", &Opens("2026-03-09T05:30:00Z"));
+}
+
+#[test]
+fn a_window_inside_the_gap_does_not_open_that_day() {
+    check("Europe/Berlin", "2:00-3:00", "2026-03-28T12:00:00Z", &Opens("2026-03-30T00:00:00Z"));
+    check("Europe/Berlin", "2:10-2:50", "2026-03-29T00:59:59Z", &Opens("2026-03-30T00:10:00Z"));
+    // Lord Howe loses half an hour only: 02:00 becomes 02:30 at 15:30 UTC.
+    check("Australia/Lord_Howe", "2:05-2:25", "2026-10-03T12:00:00Z", &Opens("2026-10-04T15:05:00Z"));
+    check("Australia/Lord_Howe", "2:15-2:45", "2026-10-03T15:00:00Z", &Opens("2026-10-03T15:30:00Z"));
+    check("Australia/Lord_Howe", "2:15-2:45", "2026-10-03T15:30:00Z", &Closes("2026-10-03T15:45:00Z"));
+    // Troll jumps by two hours, from 01:00 to 03:00.
+    check("Antarctica/Troll", "1:00-3:00", "2026-03-28T12:00:00Z", &Opens("2026-03-29T23:00:00Z"));
+}
+
+#[test]
+fn in_autumn_a_window_inside_the_fold_opens_twice() {
+    // Berlin, 25 October 2026: 03:00 becomes 02:00 at 01:00 UTC.
+    check("Europe/Berlin", "2:15-2:45", "2026-10-25T00:15:00Z", &Closes("2026-10-25T00:45:00Z"));
+    check("Europe/Berlin", "2:15-2:45", "2026-10-25T00:45:00Z", &Opens("2026-10-25T01:15:00Z"));
+    check("Europe/Berlin", "2:15-2:45", "2026-10-25T01:15:00Z", &Closes("2026-10-25T01:45:00Z"));
+    check("Europe/Berlin", "2:15-2:45", "2026-10-25T01:45:00Z", &Opens("2026-10-26T01:15:00Z"));
+    // Into the fold: open until the second half past two … with a pause? No: 02:30 to 03:00 is outside once.
+    check("Europe/Berlin", "1:30-2:30", "2026-10-24T23:30:00Z", &Closes("2026-10-25T00:30:00Z"));
+    check("Europe/Berlin", "1:30-2:30", "2026-10-25T00:30:00Z", &Opens("2026-10-25T01:00:00Z"));
+    check("Europe/Berlin", "1:30-2:30", "2026-10-25T01:00:00Z", &Closes("2026-10-25T01:30:00Z"));
+    // Across the fold: an hour longer; the whole fold: two hours.
+    check("Europe/Berlin", "1:00-4:00", "2026-10-24T23:00:00Z", &Closes("2026-10-25T03:00:00Z"));
+    check("Europe/Berlin", "2:00-3:00", "2026-10-25T00:00:00Z", &Closes("2026-10-25T02:00:00Z"));
+    check("America/New_York", "1:00-2:00", "2026-11-01T05:00:00Z", &Closes("2026-11-01T07:00:00Z"));
+    check("America/New_York", "1:30-1:40", "2026-11-01T05:45:00Z", &Opens("2026-11-01T06:30:00Z"));
+    // Lord Howe, 5 April 2026: 02:00 becomes 01:30 at 15:00 UTC.
+    check("Australia/Lord_Howe", "1:30-2:00", "2026-04-04T14:30:00Z", &Closes("2026-04-04T15:30:00Z"));
+    check("Australia/Lord_Howe", "1:40-1:50", "2026-04-04T14:50:00Z", &Opens("2026-04-04T15:10:00Z"));
+}
+
+#[test]
+fn a_midnight_that_is_skipped_or_repeated_is_no_special_midnight() {
+    // São Paulo, 15 October 2017: 00:00 became 01:00 at 03:00 UTC.
+    check("America/Sao_Paulo", "0:00-1:00", "2017-10-14T12:00:00Z", &Opens("2017-10-16T02:00:00Z"));
+    check("America/Sao_Paulo", "23:00-1:30", "2017-10-15T02:00:00Z", &Closes("2017-10-15T03:30:00Z"));
+    check("America/Sao_Paulo", "22:00-24:00", "2017-10-15T01:00:00Z", &Closes("2017-10-15T03:00:00Z"));
+    check("America/Sao_Paulo", "0:30-1:30", "2017-10-15T02:59:59Z", &Opens("2017-10-15T03:00:00Z"));
+    // 18 February 2018: 00:00 became 23:00 of the day before at 02:00 UTC.
+    check("America/Sao_Paulo", "23:00-24:00", "2018-02-18T01:00:00Z", &Closes("2018-02-18T03:00:00Z"));
+    check("America/Sao_Paulo", "23:30-0:30", "2018-02-18T01:30:00Z", &Closes("2018-02-18T02:00:00Z"));
+    check("America/Sao_Paulo", "23:30-0:30", "2018-02-18T02:00:00Z", &Opens("2018-02-18T02:30:00Z"));
+    check("America/Sao_Paulo", "23:30-0:30", "2018-02-18T02:30:00Z", &Closes("2018-02-18T03:30:00Z"));
+}
+
+#[test]
+fn clocks_that_go_back_for_ramadan_are_like_any_other() {
+    // Casablanca, 15 February 2026: 03:00 became 02:00 at 02:00 UTC; 22 March: 02:00 becomes 03:00 at 02:00 UTC.
+    check("Africa/Casablanca", "2:15-2:45", "2026-02-15T01:45:00Z", &Opens("2026-02-15T02:15:00Z"));
+    check("Africa/Casablanca", "2:00-3:00", "2026-02-15T01:00:00Z", &Closes("2026-02-15T03:00:00Z"));
+    check("Africa/Casablanca", "2:00-3:00", "2026-03-21T12:00:00Z", &Opens("2026-03-23T01:00:00Z"));
+    check("Africa/Casablanca", "1:30-3:30", "2026-03-22T01:30:00Z", &Closes("2026-03-22T02:30:00Z"));
+}
+
+#[test]
+fn odd_offsets_and_missing_days_follow_the_wall() {
+    // Kathmandu is 5:45 ahead, and never changes.
+    check("Asia/Kathmandu", "15:00-16:00", "2026-11-16T09:14:59Z", &Opens("2026-11-16T09:15:00Z"));
+    check("Asia/Kathmandu", "15:00-16:00", "2026-11-16T09:15:00Z", &Closes("2026-11-16T10:15:00Z"));
+    // Apia went from 29 to 31 December 2011 at 10:00 UTC.
+    check("Pacific/Apia", "10:00-11:00", "2011-12-29T21:00:00Z", &Opens("2011-12-30T20:00:00Z"));
+    check("Pacific/Apia", "22:00-2:00", "2011-12-30T08:00:00Z", &Closes("2011-12-30T12:00:00Z"));
+    check("Pacific/Apia", "12:00-24:00", "2011-12-29T22:00:00Z", &Closes("2011-12-30T10:00:00Z"));
+    // Monrovia was 44 minutes and 30 seconds behind until 7 January 1972, and then not at all.
+    check("Africa/Monrovia", "15:00-16:00", "1972-01-06T15:44:29Z", &Opens("1972-01-06T15:44:30Z"));
+    check("Africa/Monrovia", "15:00-16:00", "1972-01-06T15:44:30Z", &Closes("1972-01-06T16:44:30Z"));
+    check("Africa/Monrovia", "0:15-1:00", "1972-01-07T00:44:00Z", &Opens("1972-01-07T00:44:30Z"));
+    check("Africa/Monrovia", "0:15-1:00", "1972-01-07T00:44:30Z", &Closes("1972-01-07T01:00:00Z"));
+}
+
+#[test]
+fn windows_that_touch_count_as_one_also_over_midnight_and_new_year() {
+    // S3.4.
+    check("UTC", "9:00-10:00,10:00-11:00", "2026-11-16T09:30:00Z", &Closes("2026-11-16T11:00:00Z"));
+    check("UTC", "9:00-10:30,10:00-11:00", "2026-11-16T09:30:00Z", &Closes("2026-11-16T11:00:00Z"));
+    check("UTC", "9:00-10:00,10:01-11:00", "2026-11-16T09:30:00Z", &Closes("2026-11-16T10:00:00Z"));
+    check("UTC", "20:00-24:00,0:00-1:00", "2026-11-16T20:00:00Z", &Closes("2026-11-17T01:00:00Z"));
+    check("UTC", "22:00-1:00,1:00-2:00", "2026-12-31T23:59:59Z", &Closes("2027-01-01T02:00:00Z"));
+    check("UTC", "23:59-24:00", "2026-12-31T23:59:00Z", &Closes("2027-01-01T00:00:00Z"));
+    check("UTC", "23:59-24:00", "2027-01-01T00:00:00Z", &Opens("2027-01-01T23:59:00Z"));
+    check("UTC", "23:00-0:00", "2026-11-16T23:30:00Z", &Closes("2026-11-17T00:00:00Z"));
+    // Windows that touch only because the hour between them is skipped.
+    check("Europe/Berlin", "1:00-2:00,3:00-4:00", "2026-03-29T00:00:00Z", &Closes("2026-03-29T02:00:00Z"));
+    // Windows that touch, but the wall goes back and shows the end of the first again.
+    check("Europe/Berlin", "1:00-2:30,3:00-4:00", "2026-10-24T23:00:00Z", &Closes("2026-10-25T00:30:00Z"));
+}
+
+/// The opening of a window on some days only, asked at noon UTC of a day.
+fn check_days(days: Weekdays, from: (u16, u16), to: (u16, u16), at: &str, expect: (&str, &str)) {
+    let engine = engine_in("UTC", vec![game(vec![window(days, from, to)])]);
+    let at: Timestamp = at.parse().unwrap();
+    let week = at.checked_add(hours(7 * 24)).unwrap();
+    let timeline = engine.timeline(&ProfileId::default(), at, week);
+    let first = Interval { start: expect.0.parse().unwrap(), end: expect.1.parse().unwrap() };
+    assert_eq!(timeline[0].1, [first], "{days:?}");
+}
+
+#[test]
+fn a_window_across_midnight_belongs_to_the_day_it_starts_on() {
+    // S2.3: Sunday's window reaches into Monday, the leap day is a day, and no weekday is lost.
+    let on = |weekday| Weekdays::default().with(weekday);
+    let at = "2026-11-16T12:00:00Z";
+    check_days(on(6), (22, 0), (1, 0), at, ("2026-11-22T22:00:00Z", "2026-11-23T01:00:00Z"));
+    let at = "2028-02-28T12:00:00Z";
+    check_days(on(1), (0, 0), (24, 0), at, ("2028-02-29T00:00:00Z", "2028-03-01T00:00:00Z"));
+    check_days(on(1), (22, 0), (1, 0), at, ("2028-02-29T22:00:00Z", "2028-03-01T01:00:00Z"));
+    let at = "2027-02-27T12:00:00Z";
+    check_days(on(0), (0, 0), (0, 0), at, ("2027-03-01T00:00:00Z", "2027-03-02T00:00:00Z"));
+}
+
+#[test]
+fn a_session_across_the_change_keeps_its_real_length() {
+    // S4.3: an hour's run is an hour, whatever the wall does meanwhile; a window's end is where the wall shows it.
+    for (start, until_window_ends) in [("2026-03-29 01:30", minutes(90)), ("2026-10-25 01:30", minutes(210))]
+    {
+        let mut runner = entry("run");
+        runner.limits.max_run = Some(hours(1));
+        let mut world = World::new(policy_with(vec![runner, game(windows("1:00-4:00"))], |_| {}), start);
+        world.launch("run");
+        assert_eq!(world.play_out(), hours(1), "{start}");
+        assert_eq!(world.used("run"), hours(1), "{start}");
+        let mut world = World::new(policy_with(vec![game(windows("1:00-4:00"))], |_| {}), start);
+        world.launch("game");
+        assert_eq!(world.play_out(), until_window_ends, "{start}");
+        assert_eq!(world.used("game"), until_window_ends, "{start}");
+    }
+}
+
+#[test]
+fn a_day_of_23_or_25_hours_has_one_quota() {
+    // S4.6, S4.3: use before and after the jump is charged to the same day, and refills at the real midnight.
+    for (day, next) in [("2026-03-29 00:30", "2026-03-30 00:00"), ("2026-10-25 00:30", "2026-10-26 00:00")] {
+        let mut game = entry("game");
+        game.limits.daily_quota = DailyQuota::every_day(hours(5));
+        let mut world = World::new(policy_with(vec![game], |_| {}), day);
+        world.launch("game");
+        assert_eq!(world.play_out(), hours(5));
+        assert_eq!(world.store.usage.len(), 1, "one day");
+        assert_eq!(world.view("game").next_available, Some(wall("Europe/Berlin", next)));
+    }
+}
+
+#[test]
+fn another_zone_moves_the_windows_but_not_the_session() {
+    // S4.3: 15:00–18:00, started at 17:00 in Berlin. London is an hour behind; the session still ends as planned.
+    let policy = policy_with(vec![game(windows("15:00-18:00"))], |rules| rules.zone = None);
+    let mut world = World::new(policy, "2026-11-16 17:00");
+    world.launch("game");
+    world.run_for(minutes(10));
+    let events = world.engine.zone_changed(zone("Europe/London"), world.now());
+    world.sync();
+    assert_eq!(events, [CoreEvent::EntryAvailabilityChanged]);
+    assert_eq!(world.remaining(), Some(minutes(50)));
+    let told = AuditKind::ZoneChanged { zone: "Europe/London".to_owned() };
+    assert!(world.audit.iter().any(|event| event.what == told));
+    assert_eq!(world.play_out(), minutes(50));
+    // It is 17:00 in London now.
+    assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(hours(1)));
+    // Eastward, the window has closed for launches, and a running session keeps its plan, too.
+    world.launch("game");
+    let _ = world.engine.zone_changed(zone("Asia/Kathmandu"), world.now());
+    assert_eq!(world.remaining(), Some(hours(1)));
+    world.exit();
+    assert_eq!(world.denied("game"), ["outside-hours"]);
+}
+
+#[test]
+fn the_policy_zone_wins_over_the_system_zone() {
+    let at = |policy: Policy| {
+        let at = "2026-11-16T14:30:00Z".parse().unwrap();
+        engine_of(policy).list_entries_at(&ProfileId::default(), at).remove(0).enabled
+    };
+    let afternoon = || vec![game(windows("15:00-16:00"))];
+    assert!(at(policy_with(afternoon(), |rules| rules.zone = Some(zone("Europe/Berlin")))));
+    assert!(!at(policy_with(afternoon(), |rules| rules.zone = None)), "the system's zone is UTC here");
+    let mut world = World::new(policy_with(afternoon(), |_| {}), "2026-11-16 15:30");
+    let _ = world.engine.zone_changed(zone("Asia/Kathmandu"), world.now());
+    assert!(world.view("game").enabled, "a change of the system's zone is none of the policy's");
+    assert_eq!(world.engine.zone().iana_name(), Some("Europe/Berlin"));
+}
+
+#[test]
+fn a_zone_further_west_gives_no_second_day() {
+    // S4.5: the accounting day never goes back, also when a flight or a setting takes midnight away again.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let mut world = World::new(policy_with(vec![game], |rules| rules.zone = None), "2026-11-16 23:00");
+    world.launch("game");
+    assert_eq!(world.play_out(), hours(2), "Monday's hour, and Tuesday's");
+    let _ = world.engine.zone_changed(zone("America/New_York"), world.now());
+    assert_eq!(world.denied("game"), ["quota-exhausted"], "no second Monday");
+    world.clock.advance(hours(23));
+    assert_eq!(world.denied("game"), ["quota-exhausted"], "Tuesday's hour is used up");
+    world.clock.advance(hours(6));
+    world.launch("game");
+}
+
+#[test]
+fn ceilings_and_midnights_are_instants_of_the_wall() {
+    // S2.7 on the night of the change: "open until 04:00" is four o'clock on the wall.
+    let ceiling = |rules: &mut shepherd_core::policy::Rules| {
+        rules.ceilings.open_until = MinuteOfDay::new(4, 0);
+    };
+    for (evening, until, works) in [
+        ("2026-03-29 00:30", "2026-03-29 04:00", true),
+        ("2026-03-29 00:30", "2026-03-29 04:01", false),
+        ("2026-10-25 00:30", "2026-10-25 04:00", true),
+        ("2026-10-25 00:30", "2026-10-25 04:01", false),
+    ] {
+        let mut world = World::new(policy_with(vec![game(windows("15:00-16:00"))], ceiling), evening);
+        let grant = shepherd_core::NewGrant {
+            grant_id: shepherd_util::GrantId::from_random(1),
+            profile: None,
+            scope: shepherd_core::GrantScope::All,
+            gift: shepherd_core::Gift::OpenUntil(wall("Europe/Berlin", until)),
+            why: None,
+            valid_from: None,
+            lapses_at: None,
+            actor: "parent".to_owned(),
+        };
+        let now = world.now();
+        assert_eq!(world.engine.grant(grant, now).is_ok(), works, "{until}");
+    }
+}

@@ -1,0 +1,166 @@
+//! The engine against a deliberately naive second implementation (S13.5): random households, some around the days
+//! on which clocks jump, minute by minute over a week.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use shepherd_api::{EntryView, ReasonCode};
+use shepherd_core::policy::Policy;
+use shepherd_core::{CoreEngine, HostCapabilities, Interval, Outcome, Place, RuleOutcome};
+use shepherd_util::{MonotonicInstant, Now, ProfileId};
+
+use self::dice::{Dice, Household};
+use self::naive::{LONGEST_RUN, Naive, Watch};
+use crate::harness::{BERLIN, boot, hours, zone};
+
+mod dice;
+mod naive;
+
+const WEEK: usize = 7 * 1440;
+
+/// What both are asked at one moment, in one form.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    enabled: bool,
+    reasons: Vec<ReasonCode>,
+    longest_run: Option<Duration>,
+    next_available: Option<Timestamp>,
+}
+
+fn check(seed: u64) {
+    let mut dice = Dice::new(seed);
+    let Household { rules, store, watch } = Household::roll(&mut dice);
+    let place = Place { boot: boot(1), zone: zone(BERLIN) };
+    let policy = Policy::new(rules.clone()).unwrap();
+    let engine = CoreEngine::new(policy, store.clone(), HostCapabilities::everything(), place);
+    let minds: Vec<Naive<'_>> =
+        rules.entries.iter().map(|entry| Naive::new(&rules, &store, entry, &watch)).collect();
+    compare_timeline(&engine, &minds, &watch, seed);
+    for (index, seconds) in moments(&mut dice, &minds) {
+        compare_moment(&engine, &minds, &watch, (index, seconds), seed);
+    }
+}
+
+/// Edges of the first week with the second before, and some minutes in between.
+fn moments(dice: &mut Dice, minds: &[Naive<'_>]) -> Vec<(usize, u64)> {
+    const AT_MOST: usize = 24;
+    let mut edges: Vec<usize> =
+        (1..WEEK).filter(|index| minds.iter().any(|mind| mind.is_edge(*index))).collect();
+    while edges.len() > AT_MOST {
+        edges.swap_remove(dice.index(edges.len()));
+    }
+    let mut moments: Vec<(usize, u64)> =
+        edges.into_iter().flat_map(|index| [(index - 1, 59), (index, 0)]).collect();
+    moments.extend((0..8).map(|_| (dice.index(WEEK), dice.below(60))));
+    moments
+}
+
+fn compare_moment(
+    engine: &CoreEngine,
+    minds: &[Naive<'_>],
+    watch: &Watch,
+    (index, seconds): (usize, u64),
+    seed: u64,
+) {
+    let at = watch.at(index) + SignedDuration::from_secs(i64::try_from(seconds).unwrap());
+    let horizon = watch.at(2 * WEEK);
+    let profile = ProfileId::default();
+    let now = Now { wall: at, mono: MonotonicInstant::BOOT.after(hours(5)) };
+    let (then, now) = (engine.list_entries_at(&profile, at), engine.list_entries_for(&profile, now));
+    for (mind, (then, now)) in minds.iter().zip(then.iter().zip(&now)) {
+        let enabled = mind.enabled(index);
+        let run = enabled.then(|| mind.longest_run(index, seconds)).flatten();
+        let again = if enabled { None } else { mind.next_available(index) };
+        let expected = Answer {
+            enabled,
+            reasons: within(mind.reasons(index), horizon),
+            longest_run: run.filter(|run| *run <= LONGEST_RUN),
+            next_available: before(again, horizon),
+        };
+        let context = format!("seed {seed}, {} at {at}", then.entry_id);
+        assert_eq!(answer(then, mind, horizon), expected, "{context}, asked before");
+        assert_eq!(answer(now, mind, horizon), expected, "{context}, asked now");
+        compare_why(&engine.why_at(&profile, &then.entry_id, at).unwrap(), then, at, &context);
+    }
+}
+
+fn answer(view: &EntryView, mind: &Naive<'_>, horizon: Timestamp) -> Answer {
+    let longest_run = view.max_run_if_started_now.map(Duration::from).filter(|run| *run <= LONGEST_RUN);
+    Answer {
+        enabled: view.enabled,
+        reasons: within(view.reasons.clone(), horizon),
+        longest_run,
+        next_available: before(view.next_available, horizon).filter(|_| mind.can_foresee()),
+    }
+}
+
+/// What lies beyond the weeks that are watched is not compared.
+fn before(at: Option<Timestamp>, horizon: Timestamp) -> Option<Timestamp> {
+    at.filter(|at| *at < horizon)
+}
+
+/// In one order, and without moments that nobody watched.
+fn within(reasons: Vec<ReasonCode>, horizon: Timestamp) -> Vec<ReasonCode> {
+    let mut reasons: Vec<ReasonCode> = reasons
+        .into_iter()
+        .map(|reason| match reason {
+            ReasonCode::OutsideHours { next_opening } => {
+                ReasonCode::OutsideHours { next_opening: before(next_opening, horizon) }
+            }
+            ReasonCode::QuotaExhausted { quota, used, limit, until } => {
+                ReasonCode::QuotaExhausted { quota, used, limit, until: before(until, horizon) }
+            }
+            other => other,
+        })
+        .collect();
+    reasons.sort_by_key(|reason| format!("{reason:?}"));
+    reasons
+}
+
+/// S3.10: the reasons of `why` are those of the view, and what it allows at least is how long a run may last.
+fn compare_why(why: &[RuleOutcome], view: &EntryView, at: Timestamp, context: &str) {
+    let forbids: Vec<ReasonCode> = why
+        .iter()
+        .filter_map(|rule| match &rule.outcome {
+            Outcome::Forbids(reason) => Some(reason.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(forbids, view.reasons, "{context}, why");
+    let least = why
+        .iter()
+        .filter_map(|rule| match rule.outcome {
+            Outcome::AllowsFor(run) => Some(run),
+            Outcome::AllowsUntil(closes) => Some(Duration::try_from(closes.duration_since(at)).unwrap()),
+            Outcome::Allows | Outcome::Forbids(_) => None,
+        })
+        .min();
+    if view.enabled {
+        assert_eq!(least.map(Into::into), view.max_run_if_started_now, "{context}, why: {why:#?}");
+    }
+}
+
+/// Every minute inside an interval is enabled, every minute outside is not.
+fn compare_timeline(engine: &CoreEngine, minds: &[Naive<'_>], watch: &Watch, seed: u64) {
+    let timeline = engine.timeline(&ProfileId::default(), watch.at(0), watch.at(WEEK));
+    for (mind, (entry_id, intervals)) in minds.iter().zip(timeline) {
+        let mut expected: Vec<Interval> = Vec::new();
+        for index in (0..WEEK).filter(|index| mind.enabled(*index)) {
+            match expected.last_mut() {
+                Some(last) if last.end == watch.at(index) => last.end = watch.at(index + 1),
+                _ => expected.push(Interval { start: watch.at(index), end: watch.at(index + 1) }),
+            }
+        }
+        assert_eq!(intervals, expected, "seed {seed}, timeline of {entry_id}");
+    }
+}
+
+#[test]
+fn random_households_are_judged_as_a_simple_mind_would_first_half() {
+    (0..120).for_each(check);
+}
+
+#[test]
+fn random_households_are_judged_as_a_simple_mind_would_second_half() {
+    (120..240).for_each(check);
+}

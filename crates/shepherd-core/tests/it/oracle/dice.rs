@@ -1,0 +1,262 @@
+//! Random households, from a seed: the same seed, the same household.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::{SignedDuration, ToSpan};
+use shepherd_core::policy::{
+    Availability, Budget, Cost, DailyQuota, Day, DayRule, Disabled, Earning, Entry, Exception, MinuteOfDay,
+    Modes, Rules, TimeWindow, Unlock, WeekdayAmounts, Weekdays,
+};
+use shepherd_core::{Counter, Snapshot, StoredState, Until, UsageKey};
+use shepherd_util::{BootInstant, MonotonicInstant, ProfileId};
+
+use super::naive::Watch;
+use crate::harness::{boot, entry, minutes, zone};
+
+/// Zones with a year in which something happens; of a year without a change every week is as good as another.
+const PLACES: [(&str, i16); 12] = [
+    ("Europe/Berlin", 2026),
+    ("America/New_York", 2026),
+    ("Australia/Lord_Howe", 2026),
+    ("America/Sao_Paulo", 2017),
+    ("America/Sao_Paulo", 2018),
+    ("Africa/Casablanca", 2026),
+    ("Asia/Kathmandu", 2026),
+    ("Pacific/Apia", 2011),
+    ("Antarctica/Troll", 2026),
+    ("Asia/Beirut", 2026),
+    ("America/Havana", 2026),
+    ("Africa/Cairo", 2026),
+];
+
+/// A week to ask about, and more than another one in which the answers may lie.
+const WATCHED_DAYS: usize = 16;
+
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// SplitMix64: small, and good enough to be unpredictable for us.
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound
+    }
+
+    fn percent(&mut self, chance: u64) -> bool {
+        self.below(100) < chance
+    }
+
+    pub(super) fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.below(length as u64)).unwrap()
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.index(of.len())]
+    }
+
+    fn small(&mut self, bound: u16) -> u16 {
+        u16::try_from(self.below(u64::from(bound))).unwrap()
+    }
+
+    fn maybe<T>(&mut self, chance: u64, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.percent(chance).then(|| make(self))
+    }
+
+    fn some<T>(&mut self, least: u64, most: u64, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        let count = least + self.below(most - least + 1);
+        (0..count).map(|_| make(self)).collect()
+    }
+}
+
+/// Everything that an answer depends on.
+pub(super) struct Household {
+    pub(super) rules: Rules,
+    pub(super) store: StoredState,
+    pub(super) watch: Watch,
+}
+
+impl Household {
+    pub(super) fn roll(dice: &mut Dice) -> Self {
+        let (name, year) = *dice.pick(&PLACES);
+        let zone = zone(name);
+        let new_year = jiff::civil::date(year, 1, 1).to_zoned(zone.clone()).unwrap().timestamp();
+        let year_end = new_year + SignedDuration::from_hours(365 * 24);
+        let jumps: Vec<Timestamp> =
+            zone.following(new_year).map(|jump| jump.timestamp()).take_while(|at| *at < year_end).collect();
+        let anchor = if jumps.is_empty() || dice.percent(15) { new_year } else { *dice.pick(&jumps) };
+        let start = anchor - SignedDuration::from_mins(i64::try_from(dice.below(7 * 1440)).unwrap());
+        let first = Day::from_date(zone.to_datetime(start).date());
+        let modes = Modes {
+            names: ["school", "holiday"].map(str::to_owned).into(),
+            default: "school".to_owned(),
+            by_date: dice.some(0, 2, |dice| {
+                let (from, to) = days(dice, first);
+                (from, to, mode(dice))
+            }),
+        };
+        let budgets = ["games", "screen"].map(|id| (id.parse().unwrap(), budget(dice)));
+        let rules = Rules {
+            zone: Some(zone.clone()),
+            entries: vec![maths(dice), game(dice), game_called(dice, "film")],
+            budgets: budgets.into(),
+            modes,
+            exceptions: dice.some(0, 3, |dice| exception(dice, first)),
+            ..Rules::default()
+        };
+        let store = stored(dice, first, start);
+        let watch = Watch::new(&zone, start, WATCHED_DAYS * 1440);
+        Self { rules, store, watch }
+    }
+}
+
+fn days(dice: &mut Dice, first: Day) -> (Day, Day) {
+    let from = first.plus(i32::from(dice.small(10)) - 1);
+    (from, from.plus(i32::from(dice.small(4))))
+}
+
+fn mode(dice: &mut Dice) -> String {
+    (*dice.pick(&["school", "holiday"])).to_owned()
+}
+
+/// Often near the hours at which clocks jump.
+fn time_of_day(dice: &mut Dice) -> MinuteOfDay {
+    let hour = if dice.percent(50) { dice.small(4) } else { dice.small(24) };
+    let minute = if dice.percent(60) { *dice.pick(&[0, 15, 30, 45, 59]) } else { dice.small(60) };
+    MinuteOfDay::new(hour, minute).unwrap()
+}
+
+fn end_of_window(dice: &mut Dice) -> MinuteOfDay {
+    if dice.percent(10) { MinuteOfDay::END } else { time_of_day(dice) }
+}
+
+fn window(dice: &mut Dice) -> TimeWindow {
+    let mut weekdays = Weekdays::default();
+    for _ in 0..=dice.below(5) {
+        weekdays = weekdays.with(usize::from(dice.small(7)));
+    }
+    TimeWindow {
+        days: if dice.percent(40) { Weekdays::ALL } else { weekdays },
+        start: time_of_day(dice),
+        end: end_of_window(dice),
+        modes: dice.maybe(25, |dice| BTreeSet::from([mode(dice)])),
+    }
+}
+
+fn length(dice: &mut Dice) -> Duration {
+    let seconds = if dice.percent(30) { dice.below(60) } else { 0 };
+    let most = if dice.percent(80) { 180 } else { 1600 };
+    minutes(dice.below(most)) + Duration::from_secs(seconds)
+}
+
+fn amounts(dice: &mut Dice) -> WeekdayAmounts {
+    if dice.percent(50) {
+        return [Some(length(dice)); 7];
+    }
+    std::array::from_fn(|_| {
+        dice.maybe(70, |dice| if dice.percent(20) { Duration::ZERO } else { length(dice) })
+    })
+}
+
+fn daily(dice: &mut Dice) -> DailyQuota {
+    if dice.percent(40) {
+        return DailyQuota::default();
+    }
+    let base = amounts(dice);
+    let by_mode: BTreeMap<_, _> = dice.maybe(30, |dice| (mode(dice), amounts(dice))).into_iter().collect();
+    DailyQuota { base, by_mode }
+}
+
+fn budget(dice: &mut Dice) -> Budget {
+    let weekly = dice.maybe(30, |dice| length(dice) * 3);
+    Budget { label: "budget".to_owned(), daily: daily(dice), weekly }
+}
+
+fn game_called(dice: &mut Dice, id: &str) -> Entry {
+    let mut game = entry(id);
+    if dice.percent(90) {
+        game.availability = Availability::Windows(dice.some(1, 4, window));
+    }
+    game.limits.max_run = dice.maybe(40, |dice| length(dice) + minutes(1));
+    game.limits.daily_quota = daily(dice);
+    game.limits.weekly_quota = dice.maybe(30, |dice| length(dice) * 4);
+    game.disabled = dice.maybe(4, |_| Disabled { reason: None });
+    game.cost = if dice.percent(10) { Cost::Free } else { Cost::Counts };
+    game.budgets = match dice.below(4) {
+        0 => Vec::new(),
+        1 => vec!["games".parse().unwrap()],
+        2 => vec!["screen".parse().unwrap()],
+        _ => vec!["games".parse().unwrap(), "screen".parse().unwrap()],
+    };
+    game
+}
+
+fn game(dice: &mut Dice) -> Entry {
+    let mut game = game_called(dice, "game");
+    game.unlock =
+        dice.maybe(15, |dice| Unlock { entry_id: "maths".parse().unwrap(), at_least: length(dice) });
+    game
+}
+
+fn maths(dice: &mut Dice) -> Entry {
+    let mut maths = game_called(dice, "maths");
+    maths.cost = Cost::Free;
+    maths.budgets = Vec::new();
+    maths.earns = dice.maybe(30, |dice| Earning {
+        budget: "games".parse().unwrap(),
+        for_each: minutes(20),
+        earned: minutes(10),
+        ceiling: length(dice),
+    });
+    maths
+}
+
+fn exception(dice: &mut Dice, first: Day) -> Exception {
+    let (from, to) = days(dice, first);
+    let rule = match dice.below(4) {
+        0 => DayRule::Closed,
+        1 => DayRule::Open,
+        2 => DayRule::Windows(dice.some(1, 3, |dice| (time_of_day(dice), end_of_window(dice)))),
+        _ => DayRule::AsOn(usize::from(dice.small(7))),
+    };
+    let entries = dice.maybe(30, |_| BTreeSet::from(["game".parse().unwrap()]));
+    Exception { from, to, label: "exception".to_owned(), entries, rule }
+}
+
+fn stored(dice: &mut Dice, first: Day, start: Timestamp) -> StoredState {
+    let mut usage = BTreeMap::new();
+    let entries = ["maths", "game", "film"].map(|id| Counter::Entry(id.parse().unwrap()));
+    let budgets = ["games", "screen"].map(|id| Counter::Budget(id.parse().unwrap()));
+    for counter in entries.into_iter().chain(budgets) {
+        for day in 0..9 {
+            let key = UsageKey {
+                profile: ProfileId::default(),
+                counter: counter.clone(),
+                day: first.plus(day - 1),
+            };
+            usage.extend(dice.maybe(35, |dice| (key, length(dice))));
+        }
+    }
+    let cooldowns = dice.maybe(25, |dice| {
+        let wall = start + i64::try_from(dice.below(4 * 1440)).unwrap().minutes();
+        let boot = BootInstant::new(boot(7), MonotonicInstant::BOOT);
+        ((ProfileId::default(), "game".parse().unwrap()), Until { wall, boot })
+    });
+    let mode = dice.maybe(15, mode);
+    StoredState {
+        usage,
+        cooldowns: cooldowns.into_iter().collect(),
+        snapshot: Snapshot { mode, ..Snapshot::default() },
+    }
+}

@@ -1,0 +1,341 @@
+//! The second opinion: what the policy means, minute by minute, with nothing clever in it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan};
+use shepherd_api::{Quota, ReasonCode};
+use shepherd_core::policy::{Availability, Cost, DailyQuota, Day, DayRule, Entry, Rules};
+use shepherd_core::{Counter, StoredState, UsageKey};
+use shepherd_util::ProfileId;
+
+/// How far the simulation of a run goes; one that is longer is only known to be longer.
+pub(super) const LONGEST_RUN: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+
+/// What the wall shows in one minute of the world.
+#[derive(Clone, Copy)]
+struct Shown {
+    date: Date,
+    minute: u16,
+}
+
+/// A quota of an entry or of one of its budgets.
+struct Limit<'a> {
+    counter: Counter,
+    daily: &'a DailyQuota,
+    weekly: Option<Duration>,
+}
+
+/// What is the same all day, worked out once.
+struct DayFacts {
+    windows: Vec<(u16, u16)>,
+    /// Every quota that is used up: which, how much was used, of how much.
+    exhausted: Vec<(Quota, Duration, Duration)>,
+    /// The least that is left of the day, and of the week.
+    left: (Duration, Duration),
+    /// What has to be done first, and is not: how much was done, of how much.
+    locked: Option<(Duration, Duration)>,
+}
+
+/// The minutes that are watched, as the wall shows them.
+pub(super) struct Watch {
+    start: Timestamp,
+    shown: Vec<Shown>,
+}
+
+impl Watch {
+    pub(super) fn new(zone: &TimeZone, start: Timestamp, minutes: usize) -> Self {
+        let mut watch = Self { start, shown: Vec::new() };
+        for index in 0..minutes {
+            let civil = zone.to_datetime(watch.at(index));
+            let (hour, minute) =
+                (u16::try_from(civil.hour()).unwrap(), u16::try_from(civil.minute()).unwrap());
+            watch.shown.push(Shown { date: civil.date(), minute: hour * 60 + minute });
+        }
+        watch
+    }
+
+    pub(super) fn at(&self, index: usize) -> Timestamp {
+        self.start + SignedDuration::from_mins(i64::try_from(index).unwrap())
+    }
+}
+
+/// One entry, watched over some weeks.
+pub(super) struct Naive<'a> {
+    rules: &'a Rules,
+    store: &'a StoredState,
+    entry: &'a Entry,
+    watch: &'a Watch,
+    days: BTreeMap<Date, DayFacts>,
+    open: Vec<bool>,
+    enabled: Vec<bool>,
+}
+
+impl<'a> Naive<'a> {
+    pub(super) fn new(rules: &'a Rules, store: &'a StoredState, entry: &'a Entry, watch: &'a Watch) -> Self {
+        let mut naive =
+            Self { rules, store, entry, watch, days: BTreeMap::new(), open: Vec::new(), enabled: Vec::new() };
+        let (first, last) = (watch.shown[0].date, watch.shown[watch.shown.len() - 1].date);
+        let mut date = first.yesterday().unwrap();
+        while date <= last {
+            naive.days.insert(date, naive.facts_of(date));
+            date = date.tomorrow().unwrap();
+        }
+        for shown in &watch.shown {
+            let inside = |date: Date, now: u16| {
+                naive.days[&date].windows.iter().any(|(from, to)| *from <= now && now < *to)
+            };
+            let yesterday = shown.date.yesterday().unwrap();
+            naive.open.push(inside(shown.date, shown.minute) || inside(yesterday, shown.minute + 1440));
+        }
+        let cooldown = naive.cooldown();
+        for index in 0..watch.shown.len() {
+            let (open, day) = (naive.open[index], naive.on(index));
+            let cooled = cooldown.is_none_or(|until| until <= watch.at(index));
+            let allowed = entry.disabled.is_none() && day.locked.is_none() && day.exhausted.is_empty();
+            naive.enabled.push(open && cooled && allowed);
+        }
+        naive
+    }
+
+    fn facts_of(&self, date: Date) -> DayFacts {
+        let mut facts = DayFacts {
+            windows: self.windows_of(date),
+            exhausted: Vec::new(),
+            left: (Duration::MAX, Duration::MAX),
+            locked: None,
+        };
+        for limit in self.limits() {
+            let (daily, weekly) = names(&limit.counter);
+            let used = self.used_on(&limit.counter, date);
+            if let Some(amount) = self.daily_limit(&limit, date) {
+                facts.left.0 = facts.left.0.min(amount.saturating_sub(used));
+                if used >= amount {
+                    facts.exhausted.push((daily, used, amount));
+                }
+            }
+            let used = self.used_in_week_of(&limit.counter, date);
+            if let Some(amount) = self.weekly_limit(&limit, date) {
+                facts.left.1 = facts.left.1.min(amount.saturating_sub(used));
+                if used >= amount {
+                    facts.exhausted.push((weekly, used, amount));
+                }
+            }
+        }
+        if let Some(unlock) = &self.entry.unlock {
+            let done = self.used_on(&Counter::Entry(unlock.entry_id.clone()), date);
+            facts.locked = (done < unlock.at_least).then_some((done, unlock.at_least));
+        }
+        facts
+    }
+
+    fn on(&self, index: usize) -> &DayFacts {
+        &self.days[&self.watch.shown[index].date]
+    }
+
+    fn mode(&self, date: Date) -> &str {
+        if let Some(mode) = &self.store.snapshot.mode {
+            return mode;
+        }
+        let mut mode = &self.rules.modes.default;
+        for (from, to, dated) in &self.rules.modes.by_date {
+            if from.date() <= date && date <= to.date() {
+                mode = dated;
+            }
+        }
+        mode
+    }
+
+    /// The windows that start on a date, in minutes after its midnight.
+    fn windows_of(&self, date: Date) -> Vec<(u16, u16)> {
+        let mut rule = None;
+        for exception in &self.rules.exceptions {
+            let concerned = exception.entries.as_ref().is_none_or(|ids| ids.contains(&self.entry.entry_id));
+            if concerned && exception.from.date() <= date && date <= exception.to.date() {
+                rule = Some(&exception.rule);
+            }
+        }
+        let pairs = match rule {
+            Some(DayRule::Closed) => Vec::new(),
+            Some(DayRule::Open) => vec![(0, 1440)],
+            Some(DayRule::Windows(pairs)) => {
+                pairs.iter().map(|(from, to)| (from.minutes(), to.minutes())).collect()
+            }
+            Some(DayRule::AsOn(weekday)) => self.weekly_windows(*weekday, self.mode(date)),
+            None => self.weekly_windows(weekday(date), self.mode(date)),
+        };
+        pairs.into_iter().map(|(from, to)| if to > from { (from, to) } else { (from, to + 1440) }).collect()
+    }
+
+    fn weekly_windows(&self, weekday: usize, mode: &str) -> Vec<(u16, u16)> {
+        let Availability::Windows(windows) = &self.entry.availability else { return vec![(0, 1440)] };
+        let in_mode = |modes: &std::collections::BTreeSet<String>| modes.contains(mode);
+        windows
+            .iter()
+            .filter(|window| window.days.contains(weekday) && window.modes.as_ref().is_none_or(in_mode))
+            .map(|window| (window.start.minutes(), window.end.minutes()))
+            .collect()
+    }
+
+    fn limits(&self) -> Vec<Limit<'a>> {
+        if self.entry.cost == Cost::Free {
+            return Vec::new();
+        }
+        let own = Limit {
+            counter: Counter::Entry(self.entry.entry_id.clone()),
+            daily: &self.entry.limits.daily_quota,
+            weekly: self.entry.limits.weekly_quota,
+        };
+        let shared = self.entry.budgets.iter().map(|id| {
+            let budget = &self.rules.budgets[id];
+            Limit { counter: Counter::Budget(id.clone()), daily: &budget.daily, weekly: budget.weekly }
+        });
+        std::iter::once(own).chain(shared).collect()
+    }
+
+    fn used_on(&self, counter: &Counter, date: Date) -> Duration {
+        let key =
+            UsageKey { profile: ProfileId::default(), counter: counter.clone(), day: Day::from_date(date) };
+        self.store.usage.get(&key).copied().unwrap_or_default()
+    }
+
+    fn used_in_week_of(&self, counter: &Counter, date: Date) -> Duration {
+        let monday = monday_of(date);
+        (0..7).map(|days| self.used_on(counter, monday + days.days())).sum()
+    }
+
+    fn daily_limit(&self, limit: &Limit<'_>, date: Date) -> Option<Duration> {
+        let amounts = limit.daily.by_mode.get(self.mode(date)).unwrap_or(&limit.daily.base);
+        Some(amounts[weekday(date)]? + self.earned_on(limit, date))
+    }
+
+    fn weekly_limit(&self, limit: &Limit<'_>, date: Date) -> Option<Duration> {
+        let earned = (0..7).map(|days| self.earned_on(limit, monday_of(date) + days.days()));
+        Some(limit.weekly? + earned.sum::<Duration>())
+    }
+
+    fn earned_on(&self, limit: &Limit<'_>, date: Date) -> Duration {
+        let Counter::Budget(budget) = &limit.counter else { return Duration::ZERO };
+        let mut earned = Duration::ZERO;
+        for earner in &self.rules.entries {
+            if let Some(earning) = earner.earns.as_ref().filter(|earning| earning.budget == *budget) {
+                let used = self.used_on(&Counter::Entry(earner.entry_id.clone()), date);
+                let times = u32::try_from(used.as_secs() / earning.for_each.as_secs()).unwrap();
+                earned += (earning.earned * times).min(earning.ceiling);
+            }
+        }
+        earned
+    }
+
+    fn cooldown(&self) -> Option<Timestamp> {
+        let key = (ProfileId::default(), self.entry.entry_id.clone());
+        self.store.cooldowns.get(&key).map(|until| until.wall)
+    }
+
+    pub(super) fn enabled(&self, index: usize) -> bool {
+        self.enabled[index]
+    }
+
+    /// Whether the answer in this minute may differ from the one before.
+    pub(super) fn is_edge(&self, index: usize) -> bool {
+        let shown = &self.watch.shown;
+        index > 0 && (self.open[index] != self.open[index - 1] || shown[index].date != shown[index - 1].date)
+    }
+
+    fn first_after(&self, index: usize, holds: impl Fn(usize) -> bool) -> Option<Timestamp> {
+        (index + 1..self.open.len()).find(|later| holds(*later)).map(|later| self.watch.at(later))
+    }
+
+    pub(super) fn next_available(&self, index: usize) -> Option<Timestamp> {
+        if !self.can_foresee() {
+            return None;
+        }
+        self.first_after(index, |later| self.enabled(later))
+    }
+
+    /// What somebody has to do first can't be foreseen.
+    pub(super) fn can_foresee(&self) -> bool {
+        self.entry.unlock.is_none()
+    }
+
+    pub(super) fn reasons(&self, index: usize) -> Vec<ReasonCode> {
+        let mut reasons = Vec::new();
+        if let Some(disabled) = &self.entry.disabled {
+            reasons.push(ReasonCode::Disabled { reason: disabled.reason.clone() });
+        }
+        if !self.open[index] {
+            let next_opening = self.first_after(index, |later| self.open[later]);
+            reasons.push(ReasonCode::OutsideHours { next_opening });
+        }
+        if let Some(until) = self.cooldown().filter(|until| *until > self.watch.at(index)) {
+            reasons.push(ReasonCode::Cooldown { until });
+        }
+        if let (Some((done, needed)), Some(unlock)) = (self.on(index).locked, &self.entry.unlock) {
+            let entry_id = unlock.entry_id.clone();
+            reasons.push(ReasonCode::NotUnlocked { entry_id, done: done.into(), needed: needed.into() });
+        }
+        for (quota, used, limit) in &self.on(index).exhausted {
+            let again = |later| self.on(later).exhausted.iter().all(|(other, _, _)| other != quota);
+            reasons.push(ReasonCode::QuotaExhausted {
+                quota: quota.clone(),
+                used: (*used).into(),
+                limit: (*limit).into(),
+                until: self.first_after(index, again),
+            });
+        }
+        reasons
+    }
+
+    /// How long a run could last that starts so many seconds into a minute: played through, minute by minute.
+    /// `None` is longer than [`LONGEST_RUN`].
+    pub(super) fn longest_run(&self, index: usize, seconds: u64) -> Option<Duration> {
+        let most = self.entry.limits.max_run.unwrap_or(Duration::MAX);
+        let mut date = self.watch.shown[index].date;
+        let (mut run, mut today, mut this_week) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        for later in index..self.open.len() {
+            let shown = self.watch.shown[later].date;
+            // Where the clock goes back over midnight, use stays with the later day (S4.5).
+            if shown > date {
+                today = Duration::ZERO;
+                if monday_of(shown) > monday_of(date) {
+                    this_week = Duration::ZERO;
+                }
+                date = shown;
+            }
+            if run >= most || !self.open[later] {
+                return Some(run.min(most));
+            }
+            if run > LONGEST_RUN {
+                return None;
+            }
+            let rest = Duration::from_secs(if later == index { 60 - seconds } else { 60 });
+            let (daily, weekly) = self.days[&date].left;
+            let left = daily.saturating_sub(today).min(weekly.saturating_sub(this_week));
+            let part = rest.min(left);
+            run += part;
+            today += part;
+            this_week += part;
+            if part < rest {
+                return Some(run.min(most));
+            }
+        }
+        None
+    }
+}
+
+fn names(counter: &Counter) -> (Quota, Quota) {
+    match counter {
+        Counter::Entry(_) => (Quota::EntryDaily, Quota::EntryWeekly),
+        Counter::Budget(id) => (Quota::BudgetDaily(id.clone()), Quota::BudgetWeekly(id.clone())),
+    }
+}
+
+fn weekday(date: Date) -> usize {
+    usize::try_from(date.weekday().to_monday_zero_offset()).unwrap()
+}
+
+fn monday_of(date: Date) -> Date {
+    date - i64::from(date.weekday().to_monday_zero_offset()).days()
+}
