@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
-use shepherd_api::{AuditEvent, AuditKind};
+use shepherd_api::{AuditEvent, AuditKind, EndReason, Severity, StopRequester};
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, Counter, Gift, Grant, GrantScope, RequestState, Snapshot, StoreWrite, Streak, TimeRequest,
-    Until, UsageKey,
+    ClockRecord, Counter, Ends, Gift, Grant, GrantScope, RequestState, ScheduledWarning, SessionRecord,
+    Snapshot, Stage, StoreWrite, Streak, TimeRequest, Until, UsageKey,
 };
 use shepherd_util::{
-    BootId, BootInstant, BudgetId, EntryId, GrantId, MonotonicInstant, ProfileId, RequestId,
+    BootId, BootInstant, BudgetId, Counting, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId,
+    RequestId, SessionId,
 };
 
 const GOOD_NAME: &str = "a name of the samples is a good one";
@@ -98,11 +99,46 @@ pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
     ]
 }
 
+/// A session that runs and has been warned once.
+#[must_use]
+pub fn session(number: u64) -> SessionRecord {
+    let warning = |before| ScheduledWarning {
+        before: Duration::from_secs(before),
+        severity: Severity::Critical,
+        message_template: Some("{remaining} left, “really”".to_owned()),
+        armed: true,
+    };
+    SessionRecord {
+        session_id: SessionId::from_random(u128::from(number)),
+        entry_id: entry_id("chess"),
+        label: "Schach für Anna".to_owned(),
+        profile: profile("anna"),
+        started_at: at(1_800_000_000),
+        boot: boot(),
+        started: moment(1_000),
+        ends: Ends {
+            run: Some(Deadline::after(moment(1_000), Duration::from_millis(1_800_001), Counting::Awake)),
+            window: Some(Deadline::after(moment(1_000), Duration::from_secs(7_200), Counting::Total)),
+        },
+        warnings: vec![warning(60)],
+        given: vec![Duration::from_secs(300)],
+        charged_to: moment(1_000 + number),
+        charged_day: Day(20_833),
+        charged: Duration::from_micros(1_234_567),
+        host_session_handle: Some("{\"pid\":4711}".to_owned()),
+        stage: Stage::Expiring(EndReason::Stopped { by: StopRequester::Admin }),
+        stop_grace: Duration::from_secs(10),
+        budgets: vec!["games".parse().expect(GOOD_NAME)],
+        free: false,
+        cooldown: Duration::from_secs(600),
+    }
+}
+
 /// A snapshot with something in every place.
 #[must_use]
 pub fn snapshot(number: u64) -> Snapshot {
     Snapshot {
-        session: None,
+        session: Some(session(number)),
         clock: ClockRecord { latest_seen: Some(at(1_800_000_001)), accounting_day: Some(Day(20_833)) },
         mode: Some("holiday".to_owned()),
         grants: vec![Grant {

@@ -13,4 +13,6 @@ mod damage;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
+mod engine;
+#[cfg(test)]
 mod support;
