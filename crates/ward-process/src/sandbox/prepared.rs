@@ -22,6 +22,8 @@ const SYSTEM_TEMPORARY: &str = "/tmp";
 #[derive(Debug)]
 pub(crate) struct Prepared {
     report: SandboxReport,
+    /// A second wall: the filter alone refuses all sockets, but one mistake in it would open the
+    /// network. It costs 0.6 ms of a start, more than any other part.
     network_namespace: bool,
     environment: Vec<(OsString, OsString)>,
     confinement: Confinement,
