@@ -1,12 +1,18 @@
 //! The judge on trial: windows, quotas, sessions, grants, clocks, crashes.
 
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod dst;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
+mod questions;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod transitions;

@@ -1,0 +1,264 @@
+//! Every state and everything that can happen in it (S3.6): what comes out, and nothing else is possible.
+
+use shepherd_api::{SessionPhase, StopMode, StopRequester};
+use shepherd_core::policy::{Policy, WarningPolicy};
+use shepherd_core::{CoreEvent, ExitInfo, LaunchDecision, SessionFate, StopDecision, StopRequest};
+use shepherd_util::SessionId;
+
+use crate::harness::{World, entry, minutes, policy, warning};
+
+const STATES: [&str; 5] = ["idle", "launching", "running", "warned", "expiring"];
+
+fn half_an_hour() -> Policy {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.warnings = WarningPolicy::new(vec![warning(minutes(5))]);
+    policy(vec![game])
+}
+
+/// A world in a state.
+fn world_in(state: &str) -> World {
+    let mut world = World::new(half_an_hour(), "2026-11-16 12:00");
+    match state {
+        "idle" => {}
+        "launching" => assert!(matches!(world.ask("game"), LaunchDecision::Approved(_))),
+        "running" => {
+            world.launch("game");
+        }
+        "warned" => {
+            world.launch("game");
+            world.run_for(minutes(26));
+        }
+        "expiring" => {
+            world.launch("game");
+            world.run_for(minutes(31));
+        }
+        other => panic!("no state {other}"),
+    }
+    world.tick();
+    assert_eq!(phase(&world), state);
+    world
+}
+
+fn phase(world: &World) -> &'static str {
+    match world.engine.get_state(world.now()).session.map(|session| session.phase) {
+        None => "idle",
+        Some(SessionPhase::Launching) => "launching",
+        Some(SessionPhase::Running) => "running",
+        Some(SessionPhase::Warned) => "warned",
+        Some(SessionPhase::Expiring) => "expiring",
+    }
+}
+
+/// What came out, as words.
+fn words(events: &[CoreEvent]) -> String {
+    let word = |event: &CoreEvent| match event {
+        CoreEvent::SessionStarted { .. } => "started".to_owned(),
+        CoreEvent::Warning { threshold_secs, .. } => format!("warning {threshold_secs}"),
+        CoreEvent::DeadlineChanged { .. } => "deadline".to_owned(),
+        CoreEvent::ExpireDue { .. } => "expire".to_owned(),
+        CoreEvent::SessionEnded { reason, .. } => {
+            let json = serde_json::to_value(reason).unwrap();
+            format!("ended {}", json["reason"].as_str().unwrap())
+        }
+        CoreEvent::EntryAvailabilityChanged => "availability".to_owned(),
+        CoreEvent::PolicyReloaded { .. } => "reloaded".to_owned(),
+    };
+    events.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Lets something happen, and says what came out.
+fn happen(world: &mut World, event: &str) -> String {
+    // The session in question: the one there is, or one that there never was.
+    let known = world.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
+    let stranger = SessionId::from_random(999);
+    let own = known.unwrap_or_else(|| stranger.clone());
+    let exit = |session_id: SessionId| ExitInfo { session_id, code: Some(0), signal: None };
+    let now = world.now();
+    let told = match event {
+        "launch" => match world.ask("game") {
+            LaunchDecision::Approved(_) => "approved".to_owned(),
+            LaunchDecision::Denied { reasons } => {
+                format!(
+                    "denied {}",
+                    reasons.iter().map(shepherd_api::ReasonCode::code).collect::<Vec<_>>().join(" ")
+                )
+            }
+        },
+        "start" => world
+            .engine
+            .start_session(&own, "handle".to_owned(), now)
+            .map_or("not awaited".to_owned(), |events| words(&events)),
+        "strange start" => world
+            .engine
+            .start_session(&stranger, "handle".to_owned(), now)
+            .map_or("not awaited".to_owned(), |events| words(&events)),
+        "failure" => words(&world.engine.launch_failed(&own, "no such file".to_owned(), now)),
+        "strange failure" => words(&world.engine.launch_failed(&stranger, String::new(), now)),
+        "exit" => words(&world.engine.notify_session_exited(&exit(own), now)),
+        "strange exit" => words(&world.engine.notify_session_exited(&exit(stranger), now)),
+        "stop" => {
+            let (by, mode) = (StopRequester::User, StopMode::Graceful);
+            match world.engine.stop_current(&StopRequest { by, mode, actor: "child".to_owned() }, now) {
+                StopDecision::Stop { .. } => "stop".to_owned(),
+                StopDecision::NothingToStop => "nothing to stop".to_owned(),
+            }
+        }
+        "tick" => words(&world.engine.tick(now)),
+        "five minutes" => {
+            world.clock.advance(minutes(5));
+            words(&world.engine.tick(world.now()))
+        }
+        "an hour" => {
+            world.clock.advance(minutes(60));
+            words(&world.engine.tick(world.now()))
+        }
+        "reload" => words(&world.engine.reload(half_an_hour(), None, "parent", now)),
+        "crash, alive" => {
+            world.crash();
+            let fate = SessionFate::Alive { handle: Some("handle".to_owned()) };
+            words(&world.engine.recover(fate, now))
+        }
+        "crash, gone" => {
+            world.crash();
+            words(&world.engine.recover(SessionFate::Gone, now))
+        }
+        other => panic!("no event {other}"),
+    };
+    world.sync();
+    told
+}
+
+/// What comes out in each of the states, and the state after it.
+fn check(event: &str, expected: [(&str, &str); 5]) {
+    for (state, (out, after)) in STATES.into_iter().zip(expected) {
+        let mut world = world_in(state);
+        let told = happen(&mut world, event);
+        assert_eq!((told.as_str(), phase(&world)), (out, after), "{event} while {state}");
+    }
+}
+
+#[test]
+fn a_launch_is_approved_only_when_nothing_runs() {
+    let denied = "denied session-active";
+    check(
+        "launch",
+        [
+            ("approved", "launching"),
+            (denied, "launching"),
+            (denied, "running"),
+            (denied, "warned"),
+            (denied, "expiring"),
+        ],
+    );
+}
+
+#[test]
+fn only_a_launch_that_waits_can_start_or_fail() {
+    check(
+        "start",
+        [
+            ("not awaited", "idle"),
+            ("started", "running"),
+            ("not awaited", "running"),
+            ("not awaited", "warned"),
+            ("not awaited", "expiring"),
+        ],
+    );
+    check(
+        "failure",
+        [
+            ("", "idle"),
+            ("ended launch_failed, availability", "idle"),
+            ("", "running"),
+            ("", "warned"),
+            ("", "expiring"),
+        ],
+    );
+}
+
+#[test]
+fn an_exit_ends_in_any_state() {
+    check(
+        "exit",
+        [
+            ("", "idle"),
+            ("ended launch_failed, availability", "idle"),
+            ("ended exited, availability", "idle"),
+            ("ended exited, availability", "idle"),
+            ("ended expired, availability", "idle"),
+        ],
+    );
+}
+
+#[test]
+fn what_is_of_another_session_changes_nothing() {
+    // S6.2b.
+    let same = STATES.map(|state| ("", state));
+    check("strange exit", same);
+    check("strange failure", same);
+    check("strange start", STATES.map(|state| ("not awaited", state)));
+}
+
+#[test]
+fn a_stop_ends_whatever_there_is() {
+    check(
+        "stop",
+        [
+            ("nothing to stop", "idle"),
+            ("stop", "expiring"),
+            ("stop", "expiring"),
+            ("stop", "expiring"),
+            ("stop", "expiring"),
+        ],
+    );
+}
+
+#[test]
+fn time_alone_warns_and_expires_each_once() {
+    check("tick", STATES.map(|state| ("", state)));
+    check(
+        "five minutes",
+        [
+            ("", "idle"),
+            ("ended launch_timed_out, availability", "idle"),
+            ("", "running"),
+            ("expire", "expiring"),
+            ("", "expiring"),
+        ],
+    );
+    check(
+        "an hour",
+        [
+            ("", "idle"),
+            ("ended launch_timed_out, availability", "idle"),
+            ("warning 300, expire", "expiring"),
+            ("expire", "expiring"),
+            ("", "expiring"),
+        ],
+    );
+}
+
+#[test]
+fn a_reload_leaves_the_state_alone() {
+    check("reload", STATES.map(|state| ("reloaded, availability", state)));
+}
+
+#[test]
+fn a_crash_is_followed_by_what_was_or_by_an_end() {
+    // S9.1, S9.2.
+    check(
+        "crash, alive",
+        [("", "idle"), ("", "running"), ("", "running"), ("", "warned"), ("expire", "expiring")],
+    );
+    check(
+        "crash, gone",
+        [
+            ("", "idle"),
+            ("ended launch_failed, availability", "idle"),
+            ("ended lost, availability", "idle"),
+            ("ended lost, availability", "idle"),
+            ("ended lost, availability", "idle"),
+        ],
+    );
+}
