@@ -153,7 +153,7 @@ impl Launch<'_> {
         gate.open().map_err(fork_error)
     }
 
-    fn build_keeper(&self, lifetime: Lifetime, program: Program) -> Result<(Keeper, Links), SpawnError> {
+    fn build_keeper(&self, lifetime: Lifetime, mut program: Program) -> Result<(Keeper, Links), SpawnError> {
         let (status_reader, status) = output::pipe().map_err(SpawnError::Fork)?;
         rustix::io::ioctl_fionbio(&status_reader, true).map_err(fork_error)?;
         let (life, our_life) = match lifetime {
@@ -168,9 +168,16 @@ impl Launch<'_> {
             (_, Some(group)) => Role::InCgroup(group.kill_handle().map_err(SpawnError::Fork)?),
             _ => Role::Subreaper,
         };
+        let retired = match role {
+            // It can't be stopped from inside.
+            Role::Init => None,
+            Role::Subreaper | Role::InCgroup(_) => Some(Gate::new(output::pipe().map_err(SpawnError::Fork)?)),
+        };
+        program.gate = retired.as_ref().map(Gate::waiting);
         let keeper = Keeper {
             role,
             gate: None,
+            retired,
             program,
             status,
             life,

@@ -91,7 +91,7 @@ pub(crate) fn spawn(
 
 /// Makes the program of a keeper, who has mapped its identity already.
 pub(crate) fn spawn_leader(program: &Program, confinement: Option<&Confinement>) -> Result<Forked, Errno> {
-    fork_program(Birth::default(), program, confinement, become_program)
+    fork_program(Birth::default(), program, confinement, become_leader)
 }
 
 fn fork_program(
@@ -112,13 +112,17 @@ fn fork_program(
 }
 
 fn begin(program: &Program, confinement: Option<&Confinement>) -> Infallible {
+    match program.identity_maps.as_ref().map_or(Ok(()), map_identity) {
+        Ok(()) => become_leader(program, confinement),
+        Err(errno) => report_failure(program, Step::UserNamespace, errno),
+    }
+}
+
+fn become_leader(program: &Program, confinement: Option<&Confinement>) -> Infallible {
     if program.gate.is_some_and(|gate| !gate.pass()) {
         return leave(NEVER_STARTED);
     }
-    match program.identity_maps.as_ref().map_or(Ok(()), map_identity) {
-        Ok(()) => become_program(program, confinement),
-        Err(errno) => report_failure(program, Step::UserNamespace, errno),
-    }
+    become_program(program, confinement)
 }
 
 /// Turns this child into the program, or tells the parent why not.

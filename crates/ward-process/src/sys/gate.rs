@@ -1,17 +1,17 @@
-//! Keeps a new process from the ordered program until what must be written down has been.
+//! Keeps a new process from the ordered program until something else has been done.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
-/// The supervisor's side. Dropped unopened, or lost with the supervisor, it stays closed for ever.
+/// The side of whoever opens it. Dropped unopened, or lost with its process, it stays closed for ever.
 pub(crate) struct Gate {
     writer: OwnedFd,
     /// So that opening it never meets a pipe without a reader, which would be a signal.
     reader: OwnedFd,
 }
 
-/// What the new process, a copy of the supervisor, needs to wait at the gate.
+/// What the new process, a copy of the one that opens, needs to wait at the gate.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
     reader: RawFd,
@@ -27,6 +27,11 @@ impl Gate {
         Waiting { reader: self.reader.as_raw_fd(), writer: self.writer.as_raw_fd() }
     }
 
+    /// What must stay open for it to be opened.
+    pub(crate) fn descriptors(&self) -> [RawFd; 2] {
+        [self.reader.as_raw_fd(), self.writer.as_raw_fd()]
+    }
+
     pub(crate) fn open(self) -> Result<(), Errno> {
         loop {
             match rustix::io::write(&self.writer, b"1") {
@@ -40,7 +45,7 @@ impl Gate {
 impl Waiting {
     /// In the new process: waits. False when the gate will never open. Only makes system calls.
     pub(crate) fn pass(self) -> bool {
-        // SAFETY: our copy of the supervisor's end, which would keep the pipe open; nobody here uses it.
+        // SAFETY: our copy of the other's end, which would keep the pipe open; nobody here uses it.
         unsafe { libc::close(self.writer) };
         let mut byte = 0_u8;
         loop {

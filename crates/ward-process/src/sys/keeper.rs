@@ -20,7 +20,7 @@ use rustix::process::Signal;
 use super::child::{self, Program, Step};
 use super::confine::Confinement;
 use super::fork::{Birth, Forked, fork, leave};
-use super::gate::Waiting;
+use super::gate::{Gate, Waiting};
 use super::last_error;
 use super::procfs::ProcRoot;
 use super::sweep::Sweep;
@@ -40,6 +40,9 @@ pub(crate) struct Keeper {
     pub(crate) role: Role,
     /// Where to wait before the program is made.
     pub(crate) gate: Option<Waiting>,
+    /// Where the program waits until we have let go of its streams and of the pipe that tells of its
+    /// start. One that may stop us could otherwise keep the supervisor waiting.
+    pub(crate) retired: Option<Gate>,
     pub(crate) program: Program,
     /// How the program ended is written here, for whoever still listens.
     pub(crate) status: OwnedFd,
@@ -79,7 +82,8 @@ fn keep(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallible {
         Ok(forked) => forked,
         Err(errno) => return child::report_failure(program, Step::Keeper, errno),
     };
-    if retire(&keeper, signals.as_fd()).is_err() {
+    let retired = retire(&keeper, signals.as_fd());
+    if retired.and_then(|()| keeper.retired.take().map_or(Ok(()), Gate::open)).is_err() {
         return leave(1);
     }
     watch(&mut keeper, signals.as_fd(), leader.pid.as_raw_nonzero().get())
@@ -134,7 +138,10 @@ fn retire(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
     let _ = rustix::process::chdir(c"/");
     let kill = if let Role::InCgroup(kill) = &keeper.role { kill.as_raw_fd() } else { -1 };
     let life = keeper.life.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    let [reader, writer] = keeper.retired.as_ref().map_or([-1; 2], Gate::descriptors);
     child::close_all_but(&mut [
+        reader,
+        writer,
         signals.as_raw_fd(),
         keeper.status.as_raw_fd(),
         keeper.proc.as_ref().as_fd().as_raw_fd(),

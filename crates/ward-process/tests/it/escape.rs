@@ -132,6 +132,20 @@ fn a_program_that_stops_its_keeper_is_killed_all_the_same() {
 }
 
 #[test]
+fn a_program_that_stops_its_keeper_at_once_keeps_nobody_waiting_for_its_start() {
+    for containment in holding_containments() {
+        let supervisor = supervisor(containment);
+        for _ in 0..20 {
+            let run = Run::new();
+            let order = run.order("stop-parent; FOREVER").lifetime(Lifetime::DiesWithSupervisor);
+            let mut tree = supervisor.spawn(run.id.clone(), order).unwrap();
+            supervisor.stop(&mut tree, Ladder::force()).unwrap();
+            run.assert_none_left();
+        }
+    }
+}
+
+#[test]
 fn a_member_that_forgets_its_environment_is_still_a_member() {
     check("fork 2 [ daemon [ forget [ ignore term; FOREVER ] ] ]; FOREVER", 3, KILL);
 }
