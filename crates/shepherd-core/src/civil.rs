@@ -46,8 +46,60 @@ pub(crate) fn start_of(day: Day) -> CivilSecond {
     i64::from(day.0) * DAY
 }
 
-/// The instant at which the offset changes next.
-pub(crate) fn next_jump(zone: &TimeZone, after: i64) -> Option<i64> {
+/// The clock on the wall of a zone. It knows by heart the stretch from one moment to the next jump, where nearly all
+/// questions about that moment lie.
+#[derive(Clone, Copy)]
+pub(crate) struct Wall<'a> {
+    pub(crate) zone: &'a TimeZone,
+    from: Local,
+    jump: Option<i64>,
+}
+
+impl<'a> Wall<'a> {
+    pub(crate) fn near(zone: &'a TimeZone, at: Timestamp) -> Self {
+        let from = Local::at(zone, at);
+        Self { zone, from, jump: jump_after(zone, from.second) }
+    }
+
+    fn knows(&self, second: i64) -> bool {
+        self.from.second <= second && self.jump.is_none_or(|jump| second < jump)
+    }
+
+    /// What it shows.
+    pub(crate) fn local(&self, at: Timestamp) -> Local {
+        let second = at.as_second();
+        if self.knows(second) { Local { second, offset: self.from.offset } } else { Local::at(self.zone, at) }
+    }
+
+    /// The instant at which the offset changes next.
+    pub(crate) fn next_jump(&self, after: i64) -> Option<i64> {
+        if self.knows(after) { self.jump } else { jump_after(self.zone, after) }
+    }
+
+    /// The first instant at or after `at` when it shows this or a later time.
+    pub(crate) fn first_showing(&self, at: Timestamp, civil: CivilSecond) -> Option<Timestamp> {
+        let mut local = self.local(at);
+        // Without a jump it takes one round, with a jump two; no zone has many within days.
+        for _ in 0..8 {
+            if local.civil() >= civil {
+                return timestamp(local.second);
+            }
+            let then = local.second + (civil - local.civil());
+            match self.next_jump(local.second).filter(|jump| *jump <= then) {
+                None => return timestamp(then),
+                Some(jump) => local = self.local(timestamp(jump)?),
+            }
+        }
+        None
+    }
+
+    /// The first instant at or after `at` when it shows a day later than `day`.
+    pub(crate) fn end_of_day(&self, at: Timestamp, day: Day) -> Option<Timestamp> {
+        self.first_showing(at, start_of(day.plus(1)))
+    }
+}
+
+fn jump_after(zone: &TimeZone, after: i64) -> Option<i64> {
     let after = Timestamp::from_second(after).ok()?;
     zone.following(after).next().map(|transition| transition.timestamp().as_second())
 }
@@ -55,23 +107,6 @@ pub(crate) fn next_jump(zone: &TimeZone, after: i64) -> Option<i64> {
 /// Whole seconds as a timestamp; beyond the calendar there is none.
 pub(crate) fn timestamp(second: i64) -> Option<Timestamp> {
     Timestamp::from_second(second).ok()
-}
-
-/// The first instant at or after `at` when the wall shows a day later than `day`.
-pub(crate) fn end_of_day(zone: &TimeZone, at: Timestamp, day: Day) -> Option<Timestamp> {
-    let mut local = Local::at(zone, at);
-    // A day without a jump needs one round, one with a jump two; the calendar has no day with many.
-    for _ in 0..8 {
-        if local.day() > day {
-            return timestamp(local.second);
-        }
-        let midnight = local.second + (start_of(day.plus(1)) - local.civil());
-        match next_jump(zone, local.second).filter(|jump| *jump <= midnight) {
-            None => return timestamp(midnight),
-            Some(jump) => local = Local::at(zone, timestamp(jump)?),
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -82,7 +117,7 @@ mod tests {
         let zone = TimeZone::get(zone).unwrap();
         let at: Timestamp = at.parse().unwrap();
         let day = Local::at(&zone, at).day();
-        assert_eq!(end_of_day(&zone, at, day).unwrap().to_string(), end);
+        assert_eq!(Wall::near(&zone, at).end_of_day(at, day).unwrap().to_string(), end);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use shepherd_api::{
 use shepherd_util::{BootId, EntryId, MonotonicInstant, Now, ProfileId};
 
 use crate::capability::HostCapabilities;
-use crate::civil::Local;
+use crate::civil::{Local, Wall};
 use crate::judge::{Facts, Moment, Nobody};
 use crate::policy::{Day, Entry, Policy};
 use crate::session::{SessionRecord, Stage};
@@ -198,7 +198,7 @@ impl CoreEngine {
             grants: &self.snapshot.grants,
             streaks: &self.snapshot.streaks,
             mode: self.snapshot.mode.as_deref(),
-            zone: self.zone(),
+            wall: Wall::near(self.zone(), at.wall),
             boot: self.place.boot,
             active: active.map(|session| (&session.session_id, &session.entry_id)),
             clock_behind: self.clock_behind(at.wall),

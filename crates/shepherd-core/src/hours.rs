@@ -1,9 +1,8 @@
 //! When an entry is open: its windows, the days on which the week does not apply, the mode of the household.
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
-use crate::civil::{CivilSecond, DAY, Local, day_of, next_jump, start_of, timestamp};
+use crate::civil::{CivilSecond, DAY, Local, Wall, day_of, start_of, timestamp};
 use crate::policy::{Availability, Day, DayRule, Entry, Exception, Policy};
 
 /// How far ahead an opening or a closing is looked for.
@@ -16,7 +15,7 @@ pub(crate) struct Hours<'a> {
     pub(crate) entry: &'a Entry,
     /// The mode that somebody chose.
     pub(crate) mode: Option<&'a str>,
-    pub(crate) zone: &'a TimeZone,
+    pub(crate) wall: Wall<'a>,
 }
 
 /// Whether an entry is open at a moment, and until when that stays so, as far as anyone can see.
@@ -33,7 +32,7 @@ impl<'a> Hours<'a> {
     }
 
     pub(crate) fn at(&self, at: Timestamp) -> Opening {
-        let local = Local::at(self.zone, at);
+        let local = self.wall.local(at);
         if self.never_closes(local.day()) {
             return Opening::Open { closes: None };
         }
@@ -144,10 +143,10 @@ impl<'a> Hours<'a> {
                 Want::Open => self.opening_after(local.civil()),
             };
             let change = civil.map(|civil| civil - local.offset);
-            let jump = next_jump(self.zone, local.second);
+            let jump = self.wall.next_jump(local.second);
             match (change, jump) {
                 (change, Some(jump)) if change.is_none_or(|change| jump <= change) && jump < horizon => {
-                    local = Local::at(self.zone, timestamp(jump)?);
+                    local = self.wall.local(timestamp(jump)?);
                     if self.covers(local.civil()) == (want == Want::Open) {
                         return timestamp(jump);
                     }

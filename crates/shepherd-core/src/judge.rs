@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use shepherd_api::ReasonCode;
 use shepherd_util::{BootId, EntryId, MonotonicInstant, ProfileId, SessionId};
 
 use crate::capability::HostCapabilities;
+use crate::civil::Wall;
 use crate::grant::{Gift, Grant, GrantScope};
 use crate::hours::{Hours, Opening};
 use crate::policy::{Cost, Day, Entry, Policy};
 use crate::state::{Streak, Until};
-use crate::usage::{ProfileUsage, UsageBook};
+use crate::usage::{ProfileUsage, UsageBook, on};
 
 mod limit;
 
@@ -30,7 +30,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) grants: &'a [Grant],
     pub(crate) streaks: &'a BTreeMap<ProfileId, Streak>,
     pub(crate) mode: Option<&'a str>,
-    pub(crate) zone: &'a TimeZone,
+    pub(crate) wall: Wall<'a>,
     pub(crate) boot: BootId,
     /// The session that runs, if the question is about now.
     pub(crate) active: Option<(&'a SessionId, &'a EntryId)>,
@@ -96,7 +96,7 @@ impl Witness for Nobody {
 
 impl Facts<'_> {
     pub(crate) fn hours<'s>(&'s self, entry: &'s Entry) -> Hours<'s> {
-        Hours { policy: self.policy, entry, mode: self.mode, zone: self.zone }
+        Hours { policy: self.policy, entry, mode: self.mode, wall: self.wall }
     }
 
     /// Asks every rule.
@@ -130,10 +130,7 @@ impl Facts<'_> {
         for _ in 0..ROUNDS {
             let ends: Option<Vec<Timestamp>> = reasons.iter().map(ReasonCode::until).collect();
             let at = ends?.into_iter().max()?;
-            if let [ReasonCode::OutsideHours { .. }] = reasons.as_slice() {
-                return Some(at);
-            }
-            let day = crate::civil::Local::at(self.zone, at).day();
+            let day = self.wall.local(at).day();
             reasons = self.judge(profile, entry, Moment { wall: at, mono: None, day }, &mut Nobody).reasons;
             if reasons.is_empty() {
                 return Some(at);
@@ -207,7 +204,7 @@ impl Facts<'_> {
             }
         };
         let look = || {
-            let local = at.wall.to_zoned(self.zone.clone());
+            let local = at.wall.to_zoned(self.wall.zone.clone());
             let mode = self.hours(entry).mode_on(Day::from_date(local.date()));
             let mode = if mode.is_empty() { String::new() } else { format!(", mode `{mode}`") };
             format!("{}{mode}", local.strftime("%a %Y-%m-%d %H:%M"))
@@ -230,7 +227,10 @@ impl Facts<'_> {
         at: Moment,
         bench: &mut Bench<'_, W>,
     ) {
-        let cooldown = self.cooldowns.get(&(profile.clone(), entry.entry_id.clone()));
+        // Most entries have none, and a key costs two copies.
+        let none = self.cooldowns.is_empty();
+        let cooldown =
+            if none { None } else { self.cooldowns.get(&(profile.clone(), entry.entry_id.clone())) };
         let waits = cooldown.and_then(|until| self.still_until(*until, at));
         let saying = waits.map_or(Saying::Nothing, |until| Saying::No(ReasonCode::Cooldown { until }));
         bench.take("cooldown", || "the pause after its last run".to_owned(), saying);
@@ -266,7 +266,7 @@ impl Facts<'_> {
         let none = ProfileUsage::default();
         let usage = self.usage.of(profile).unwrap_or(&none);
         if let Some(unlock) = &entry.unlock {
-            let done = usage.entry_on(&unlock.entry_id, at.day);
+            let done = on(usage.of_entry(&unlock.entry_id), at.day);
             let reason = ReasonCode::NotUnlocked {
                 entry_id: unlock.entry_id.clone(),
                 done: done.into(),
@@ -278,12 +278,12 @@ impl Facts<'_> {
         if entry.cost == Cost::Free {
             return;
         }
-        for limit in self.limits_of(profile, entry, usage) {
-            let saying = self.ask_limit(&limit, at);
+        self.each_limit(profile, entry, usage, |limit| {
+            let saying = self.ask_limit(limit, at);
             let look =
                 || format!("{} used on {}", shepherd_util::HumanDuration(limit.used_on(at.day)), at.day);
             bench.take(limit.rule(), look, saying);
-        }
+        });
     }
 
     /// The least that quotas and budgets leave; `None` is without limit.

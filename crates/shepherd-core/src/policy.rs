@@ -24,6 +24,8 @@ pub type ModeName = String;
 pub struct Policy {
     rules: Rules,
     index: BTreeMap<EntryId, usize>,
+    /// Which entries earn time for a budget, so that nobody has to look through all of them.
+    earners: BTreeMap<BudgetId, Vec<usize>>,
 }
 
 /// What a policy is made of.
@@ -317,13 +319,16 @@ impl Policy {
         if rules.profiles.is_empty() {
             return Err(PolicyError::NoProfile);
         }
-        let mut index = BTreeMap::new();
+        let (mut index, mut earners) = (BTreeMap::new(), BTreeMap::<BudgetId, Vec<usize>>::new());
         for (position, entry) in rules.entries.iter().enumerate() {
+            if let Some(earning) = &entry.earns {
+                earners.entry(earning.budget.clone()).or_default().push(position);
+            }
             if index.insert(entry.entry_id.clone(), position).is_some() {
                 return Err(PolicyError::DuplicateEntry(entry.entry_id.clone()));
             }
         }
-        let policy = Self { rules, index };
+        let policy = Self { rules, index, earners };
         policy.rules.entries.iter().try_for_each(|entry| policy.check(entry))?;
         Ok(policy)
     }
@@ -368,6 +373,15 @@ impl Policy {
     #[must_use]
     pub fn entry(&self, entry_id: &EntryId) -> Option<&Entry> {
         self.rules.entries.get(*self.index.get(entry_id)?)
+    }
+
+    /// The entries whose use adds to a budget.
+    pub(crate) fn earners(&self, budget: &BudgetId) -> impl Iterator<Item = (&EntryId, &Earning)> {
+        let positions = self.earners.get(budget).into_iter().flatten();
+        positions.filter_map(|position| {
+            let entry = self.rules.entries.get(*position)?;
+            Some((&entry.entry_id, entry.earns.as_ref()?))
+        })
     }
 
     /// The profile of whoever names none: the first.

@@ -8,7 +8,8 @@ use shepherd_util::{BudgetId, EntryId, ProfileId};
 use crate::policy::Day;
 use crate::state::{Counter, UsageKey};
 
-type Days = BTreeMap<Day, Duration>;
+/// Use by day.
+pub(crate) type Days = BTreeMap<Day, Duration>;
 
 /// Use by profile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,29 +60,22 @@ impl UsageBook {
 }
 
 impl ProfileUsage {
-    pub(crate) fn entry_on(&self, entry: &EntryId, day: Day) -> Duration {
-        on(self.entries.get(entry), day)
+    pub(crate) fn of_entry(&self, entry: &EntryId) -> Option<&Days> {
+        self.entries.get(entry)
     }
 
-    pub(crate) fn entry_in_week(&self, entry: &EntryId, day: Day) -> Duration {
-        in_week(self.entries.get(entry), day)
-    }
-
-    pub(crate) fn budget_on(&self, budget: &BudgetId, day: Day) -> Duration {
-        on(self.budgets.get(budget), day)
-    }
-
-    pub(crate) fn budget_in_week(&self, budget: &BudgetId, day: Day) -> Duration {
-        in_week(self.budgets.get(budget), day)
+    pub(crate) fn of_budget(&self, budget: &BudgetId) -> Option<&Days> {
+        self.budgets.get(budget)
     }
 }
 
-fn on(days: Option<&Days>, day: Day) -> Duration {
+/// What was used on a day.
+pub(crate) fn on(days: Option<&Days>, day: Day) -> Duration {
     days.and_then(|days| days.get(&day)).copied().unwrap_or_default()
 }
 
 /// The whole week: what was borrowed from a later day of it is gone, too.
-fn in_week(days: Option<&Days>, day: Day) -> Duration {
+pub(crate) fn in_week(days: Option<&Days>, day: Day) -> Duration {
     let monday = day.week_start();
     let used = days.into_iter().flat_map(|days| days.range(monday..monday.plus(7)));
     used.map(|(_, used)| *used).fold(Duration::ZERO, Duration::saturating_add)

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use shepherd_util::{BootInstant, Counting, Deadline, MonotonicInstant, Now};
 
 use super::CoreEngine;
-use crate::civil::{Local, start_of, timestamp};
+use crate::civil::Wall;
 use crate::judge::Nobody;
 use crate::policy::{Cost, Day, SuspendedTime};
 use crate::session::{SessionRecord, Stage};
@@ -41,14 +42,7 @@ impl CoreEngine {
         if elapsed.is_zero() {
             return;
         }
-        let from_day = session.charged_day.min(to_day);
-        let midnight = start_of(to_day) - Local::at(&zone, now.wall).offset;
-        let today = since(now.wall, timestamp(midnight)).min(elapsed);
-        let parts = if from_day == to_day {
-            vec![(to_day, elapsed)]
-        } else {
-            vec![(from_day, elapsed - today), (to_day, today)]
-        };
+        let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, now.wall, elapsed);
         session.charged_to = now.mono;
         session.charged_day = to_day;
         session.charged = session.charged.saturating_add(elapsed);
@@ -122,6 +116,29 @@ impl CoreEngine {
     }
 }
 
+/// So much time up to `end`, cut at every midnight in between, to days from `first` to `last`.
+fn split_by_day(
+    zone: &TimeZone,
+    first: Day,
+    last: Day,
+    end: Timestamp,
+    elapsed: Duration,
+) -> Vec<(Day, Duration)> {
+    let mut cursor = end.saturating_sub(elapsed).unwrap_or(Timestamp::MIN);
+    let wall = Wall::near(zone, cursor);
+    let (mut left, mut parts) = (elapsed, Vec::new());
+    while !left.is_zero() {
+        let day = wall.local(cursor).day().clamp(first, last);
+        // The last day takes what is left, whatever the wall shows by then.
+        let midnight = wall.end_of_day(cursor, day).filter(|midnight| day < last && *midnight > cursor);
+        let part = midnight.map_or(left, |midnight| since(midnight, cursor).min(left));
+        parts.push((day, part));
+        left -= part;
+        cursor = midnight.unwrap_or(end);
+    }
+    parts
+}
+
 fn keys_of(session: &SessionRecord, day: Day) -> Vec<UsageKey> {
     let key = |counter| UsageKey { profile: session.profile.clone(), counter, day };
     let entry = std::iter::once(Counter::Entry(session.entry_id.clone()));
@@ -129,6 +146,6 @@ fn keys_of(session: &SessionRecord, day: Day) -> Vec<UsageKey> {
     entry.chain(budgets).map(key).collect()
 }
 
-fn since(later: Timestamp, earlier: Option<Timestamp>) -> Duration {
-    earlier.and_then(|earlier| Duration::try_from(later.duration_since(earlier)).ok()).unwrap_or_default()
+fn since(later: Timestamp, earlier: Timestamp) -> Duration {
+    Duration::try_from(later.duration_since(earlier)).unwrap_or_default()
 }

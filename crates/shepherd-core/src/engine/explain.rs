@@ -104,7 +104,7 @@ impl CoreEngine {
                 Opening::Open { closes } => closes,
                 Opening::Closed { opens } => opens,
             };
-            let midnight = crate::civil::end_of_day(self.zone(), at, moment.day);
+            let midnight = facts.wall.end_of_day(at, moment.day);
             let pauses = finding.reasons.iter().filter_map(ReasonCode::until);
             let grants = self.snapshot.grants.iter().flat_map(|grant| [grant.valid_from, grant.lapses_at]);
             let changes = pauses.chain(hours).chain(midnight).chain(finding.closes).chain(grants);

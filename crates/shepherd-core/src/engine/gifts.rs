@@ -8,7 +8,7 @@ use shepherd_util::{GrantId, Now, ProfileId};
 
 use super::run::CoreEvent;
 use super::{CoreEngine, POLICY};
-use crate::civil::{Local, end_of_day, start_of, timestamp};
+use crate::civil::{Local, Wall, start_of};
 use crate::grant::{Gift, Grant, GrantScope};
 use crate::session::{SessionRecord, Stage};
 
@@ -73,7 +73,9 @@ impl CoreEngine {
         let day = Local::at(self.zone(), valid_from).day();
         let lapses_at = match (new.lapses_at, new.gift) {
             (Some(at), _) | (None, Gift::OpenUntil(at)) => at,
-            (None, Gift::Extra(_)) => end_of_day(self.zone(), valid_from, day).unwrap_or(Timestamp::MAX),
+            (None, Gift::Extra(_)) => {
+                Wall::near(self.zone(), valid_from).end_of_day(valid_from, day).unwrap_or(Timestamp::MAX)
+            }
         };
         if lapses_at <= valid_from.max(now.wall) {
             return Err(GiftError::Empty);
@@ -199,8 +201,8 @@ impl CoreEngine {
     /// The latest moment to which a window may be stretched on the day of `at`.
     fn latest_opening(&self, at: Timestamp) -> Option<Timestamp> {
         let latest = self.policy.rules().ceilings.open_until?;
-        let local = Local::at(self.zone(), at);
-        timestamp(start_of(local.day()) + i64::from(latest.minutes()) * 60 - local.offset)
+        let wall = Wall::near(self.zone(), at);
+        wall.first_showing(at, start_of(wall.local(at).day()) + i64::from(latest.minutes()) * 60)
     }
 
     fn concerned(&self, grant: &Grant) -> Option<&SessionRecord> {

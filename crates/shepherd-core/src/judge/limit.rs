@@ -4,91 +4,110 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{Quota, ReasonCode};
-use shepherd_util::{BudgetId, EntryId, ProfileId};
+use shepherd_util::{BudgetId, ProfileId};
 
 use super::{Facts, Moment, Saying};
-use crate::civil::{Local, end_of_day};
 use crate::grant::{Gift, GrantScope};
 use crate::policy::{DailyQuota, Day, Entry};
-use crate::usage::ProfileUsage;
+use crate::usage::{Days, ProfileUsage, in_week, on};
 
 /// How many days ahead a quota is followed: a run that long is without end for all purposes.
-const DAYS_AHEAD: u8 = 8;
+const PERIODS_AHEAD: u8 = 8;
 
 impl Facts<'_> {
     pub(super) fn ask_limit(&self, limit: &Limit<'_>, at: Moment) -> Saying {
-        let Some(amount) = limit.amount_on(at.day) else { return Saying::Nothing };
-        let used = limit.used_on(at.day);
-        if used >= amount {
-            let until = self.refill(limit, at);
+        let (amount, used) = (limit.amount_on(at.day), limit.used_on(at.day));
+        if let Some(amount) = amount.filter(|amount| used >= *amount) {
             return Saying::No(ReasonCode::QuotaExhausted {
-                quota: limit.quota.clone(),
+                quota: limit.quota(),
                 used: used.into(),
                 limit: amount.into(),
-                until,
+                until: self.refill(limit, at),
             });
         }
-        self.leaves(limit, at).map_or(Saying::Nothing, Saying::AtMost)
+        let left = amount.map(|amount| amount.saturating_sub(used));
+        self.leaves(limit, left, at).map_or(Saying::Nothing, Saying::AtMost)
     }
 
-    /// How long a run may last before it hits the limit. A run across midnight has the next day's share, too.
-    fn leaves(&self, limit: &Limit<'_>, at: Moment) -> Option<Duration> {
+    /// How long a run may last before it hits the limit, with so much left now. A run across midnight has the next
+    /// day's share, too, and its limit even where this day has none.
+    fn leaves(&self, limit: &Limit<'_>, mut left: Option<Duration>, at: Moment) -> Option<Duration> {
         let (mut total, mut cursor, mut day) = (Duration::ZERO, at.wall, at.day);
-        for _ in 0..DAYS_AHEAD {
-            let left = limit.amount_on(day)?.saturating_sub(limit.used_on(day));
-            let end = end_of_day(self.zone, cursor, day)?;
+        for _ in 0..PERIODS_AHEAD {
+            let end = self.wall.end_of_day(cursor, limit.last_day(day))?;
             let until_end = Duration::try_from(end.duration_since(cursor)).unwrap_or_default();
-            // A week's share goes on over midnight, unless the week ends there.
-            let same_share = limit.is_weekly() && day.plus(1).week_start() == day.week_start();
-            if same_share || left < until_end {
+            if let Some(left) = left.filter(|left| *left < until_end) {
                 return Some(total.saturating_add(left));
             }
             total = total.saturating_add(until_end);
-            (cursor, day) = (end, day.plus(1));
+            // A day that did not take place is passed over.
+            (cursor, day) = (end, self.wall.local(end).day());
+            left = limit.amount_on(day).map(|amount| amount.saturating_sub(limit.used_on(day)));
         }
         None
     }
 
-    /// When there will be some again.
+    /// When there will be some again: with the first day or week that has more than was used of it.
     fn refill(&self, limit: &Limit<'_>, at: Moment) -> Option<Timestamp> {
-        let last = if limit.is_weekly() { at.day.week_start().plus(6) } else { at.day };
-        end_of_day(self.zone, at.wall, last)
+        let (mut cursor, mut day) = (at.wall, at.day);
+        for _ in 0..PERIODS_AHEAD {
+            cursor = self.wall.end_of_day(cursor, limit.last_day(day))?;
+            day = self.wall.local(cursor).day();
+            if limit.amount_on(day).is_none_or(|amount| limit.used_on(day) < amount) {
+                return Some(cursor);
+            }
+        }
+        None
     }
 
     /// Everything that bounds the use of an entry over days.
-    pub(super) fn limits_of<'s>(
+    pub(super) fn each_limit<'s>(
         &'s self,
         profile: &'s ProfileId,
         entry: &'s Entry,
         usage: &'s ProfileUsage,
-    ) -> Vec<Limit<'s>> {
-        let limit = |quota, amount, used| Limit { facts: self, profile, entry, quota, amount, used };
-        let id = &entry.entry_id;
-        let mut limits =
-            vec![limit(Quota::EntryDaily, Amount::Daily(&entry.limits.daily_quota), Used::Entry(usage, id))];
+        mut visit: impl FnMut(&Limit<'s>),
+    ) {
+        let own = Limit {
+            facts: self,
+            profile,
+            entry,
+            whose: Whose::Entry,
+            amount: Amount::Daily(&entry.limits.daily_quota),
+            usage,
+            days: usage.of_entry(&entry.entry_id),
+        };
+        visit(&own);
         if let Some(weekly) = entry.limits.weekly_quota {
-            limits.push(limit(Quota::EntryWeekly, Amount::Weekly(weekly), Used::Entry(usage, id)));
+            visit(&Limit { amount: Amount::Weekly(weekly), ..own });
         }
         for id in &entry.budgets {
             let Some(budget) = self.policy.rules().budgets.get(id) else { continue };
-            let used = Used::Budget(usage, id);
-            limits.push(limit(Quota::BudgetDaily(id.clone()), Amount::Daily(&budget.daily), used));
+            let (whose, days) = (Whose::Budget(id), usage.of_budget(id));
+            visit(&Limit { whose, amount: Amount::Daily(&budget.daily), days, ..own });
             if let Some(weekly) = budget.weekly {
-                limits.push(limit(Quota::BudgetWeekly(id.clone()), Amount::Weekly(weekly), used));
+                visit(&Limit { whose, amount: Amount::Weekly(weekly), days, ..own });
             }
         }
-        limits
     }
 }
 
 /// Something that bounds use over days.
+#[derive(Clone, Copy)]
 pub(super) struct Limit<'a> {
     facts: &'a Facts<'a>,
     profile: &'a ProfileId,
     entry: &'a Entry,
-    quota: Quota,
+    whose: Whose<'a>,
     amount: Amount<'a>,
-    used: Used<'a>,
+    usage: &'a ProfileUsage,
+    days: Option<&'a Days>,
+}
+
+#[derive(Clone, Copy)]
+enum Whose<'a> {
+    Entry,
+    Budget(&'a BudgetId),
 }
 
 #[derive(Clone, Copy)]
@@ -97,19 +116,22 @@ enum Amount<'a> {
     Weekly(Duration),
 }
 
-#[derive(Clone, Copy)]
-enum Used<'a> {
-    Entry(&'a ProfileUsage, &'a EntryId),
-    Budget(&'a ProfileUsage, &'a BudgetId),
-}
-
 impl Limit<'_> {
     pub(super) fn rule(&self) -> &'static str {
-        match self.quota {
-            Quota::EntryDaily => "daily-quota",
-            Quota::EntryWeekly => "weekly-quota",
-            Quota::BudgetDaily(_) => "budget-daily",
-            Quota::BudgetWeekly(_) => "budget-weekly",
+        match (self.whose, self.amount) {
+            (Whose::Entry, Amount::Daily(_)) => "daily-quota",
+            (Whose::Entry, Amount::Weekly(_)) => "weekly-quota",
+            (Whose::Budget(_), Amount::Daily(_)) => "budget-daily",
+            (Whose::Budget(_), Amount::Weekly(_)) => "budget-weekly",
+        }
+    }
+
+    fn quota(&self) -> Quota {
+        match (self.whose, self.amount) {
+            (Whose::Entry, Amount::Daily(_)) => Quota::EntryDaily,
+            (Whose::Entry, Amount::Weekly(_)) => Quota::EntryWeekly,
+            (Whose::Budget(id), Amount::Daily(_)) => Quota::BudgetDaily(id.clone()),
+            (Whose::Budget(id), Amount::Weekly(_)) => Quota::BudgetWeekly(id.clone()),
         }
     }
 
@@ -117,13 +139,13 @@ impl Limit<'_> {
         matches!(self.amount, Amount::Weekly(_))
     }
 
+    /// The last day of the period that a day belongs to.
+    fn last_day(&self, day: Day) -> Day {
+        if self.is_weekly() { day.week_start().plus(6) } else { day }
+    }
+
     pub(super) fn used_on(&self, day: Day) -> Duration {
-        match (self.used, self.amount) {
-            (Used::Entry(usage, id), Amount::Daily(_)) => usage.entry_on(id, day),
-            (Used::Entry(usage, id), Amount::Weekly(_)) => usage.entry_in_week(id, day),
-            (Used::Budget(usage, id), Amount::Daily(_)) => usage.budget_on(id, day),
-            (Used::Budget(usage, id), Amount::Weekly(_)) => usage.budget_in_week(id, day),
-        }
+        if self.is_weekly() { in_week(self.days, day) } else { on(self.days, day) }
     }
 
     /// The policy's amount, with what was earned and granted; `None` is without limit.
@@ -137,20 +159,15 @@ impl Limit<'_> {
     }
 
     fn earned_on(&self, day: Day) -> Duration {
-        let Used::Budget(usage, budget) = self.used else { return Duration::ZERO };
-        let days = if self.is_weekly() {
-            (day.week_start().0..=day.week_start().plus(6).0).map(Day)
-        } else {
-            (day.0..=day.0).map(Day)
-        };
-        let earned = days.flat_map(|day| {
-            self.facts.policy.entries().iter().filter_map(move |entry| {
-                let earning = entry.earns.as_ref().filter(|earning| earning.budget == *budget)?;
-                let used = usage.entry_on(&entry.entry_id, day).as_millis();
+        let Whose::Budget(budget) = self.whose else { return Duration::ZERO };
+        let first = if self.is_weekly() { day.week_start() } else { day };
+        let earned = self.facts.policy.earners(budget).flat_map(|(entry_id, earning)| {
+            let used = self.usage.of_entry(entry_id);
+            (first.0..=self.last_day(day).0).map(move |day| {
                 let for_each = earning.for_each.as_millis().max(1);
                 // Only whole portions count: twenty minutes unlock ten, nineteen unlock none.
-                let portions = u32::try_from(used / for_each).unwrap_or(u32::MAX);
-                Some(earning.earned.saturating_mul(portions).min(earning.ceiling))
+                let portions = u32::try_from(on(used, Day(day)).as_millis() / for_each).unwrap_or(u32::MAX);
+                earning.earned.saturating_mul(portions).min(earning.ceiling)
             })
         });
         earned.fold(Duration::ZERO, Duration::saturating_add)
@@ -160,15 +177,15 @@ impl Limit<'_> {
     fn granted_on(&self, day: Day) -> Duration {
         let extra = self.facts.grants.iter().filter_map(|grant| {
             let Gift::Extra(extra) = grant.gift else { return None };
-            let first = Local::at(self.facts.zone, grant.valid_from).day();
+            let first = self.facts.wall.local(grant.valid_from).day();
             let last_instant =
                 grant.lapses_at.checked_sub(Duration::from_nanos(1)).unwrap_or(grant.lapses_at);
-            let last = Local::at(self.facts.zone, last_instant).day();
+            let last = self.facts.wall.local(last_instant).day();
             let (from, to) =
                 if self.is_weekly() { (day.week_start(), day.week_start().plus(6)) } else { (day, day) };
-            let concerned = match (&grant.scope, &self.quota) {
-                (GrantScope::Budget(id), Quota::BudgetDaily(own) | Quota::BudgetWeekly(own)) => id == own,
-                (GrantScope::Budget(_), Quota::EntryDaily | Quota::EntryWeekly) => false,
+            let concerned = match (&grant.scope, self.whose) {
+                (GrantScope::Budget(id), Whose::Budget(own)) => id == own,
+                (GrantScope::Budget(_), Whose::Entry) => false,
                 (GrantScope::All | GrantScope::Entry(_), _) => {
                     self.facts.concerns(grant, self.profile, self.entry)
                 }

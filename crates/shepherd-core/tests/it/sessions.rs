@@ -273,6 +273,19 @@ fn a_session_across_midnight_is_charged_to_each_day() {
 }
 
 #[test]
+fn an_absence_of_days_is_charged_to_each_of_them() {
+    // S4.6, S9.1: the daemon was gone from Monday to Thursday, the program was not.
+    let mut world = World::new(policy(vec![entry("piano")]), "2026-11-16 18:00");
+    world.launch("piano");
+    world.crash();
+    world.clock.advance(hours(66));
+    world.engine.recover(SessionFate::Alive { handle: None }, world.now());
+    world.sync();
+    let days: Vec<Duration> = world.store.usage.values().copied().collect();
+    assert_eq!(days, [hours(6), hours(24), hours(24), hours(12)]);
+}
+
+#[test]
 fn suspend_costs_nothing_but_the_window_closes() {
     // S4.4.
     let mut game = game();
