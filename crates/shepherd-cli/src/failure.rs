@@ -12,6 +12,10 @@ use ward_process::{SetupError, SpawnError, StopError};
 pub(crate) enum Failure {
     #[error("the log is not sound")]
     LogNotSound,
+    #[error("the policy is not valid: {count} fault{}", if *count == 1 { "" } else { "s" })]
+    PolicyNotValid { count: usize },
+    #[error("could not read {}", file.display())]
+    Policy { file: PathBuf, source: io::Error },
     #[error("{0}")]
     NotAsTold(String),
     #[error("could not check {}", log.display())]
@@ -41,7 +45,7 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::LogNotSound | Self::NotAsTold(_) => ExitCode::from(1),
+            Self::LogNotSound | Self::PolicyNotValid { .. } | Self::NotAsTold(_) => ExitCode::from(1),
             _ => ExitCode::from(3),
         }
     }

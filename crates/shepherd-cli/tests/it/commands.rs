@@ -134,3 +134,51 @@ fn help_has_examples() {
     let help = text(&shepherd(&["--help"]).stdout);
     assert!(help.contains("Examples:\n  shepherd "), "{help}");
 }
+
+fn policies(name: &str) -> String {
+    let manifest =
+        std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    format!("{manifest}/../../policies/{name}")
+}
+
+#[test]
+fn a_valid_policy_is_0_and_says_what_it_says() {
+    // S7.4.
+    let output = shepherd(&["policy", "check", &policies("family.toml")]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(
+        text(&output.stdout).contains("is valid: 9 entries, 14 examples hold"),
+        "{}",
+        text(&output.stdout)
+    );
+    let shown = text(&shepherd(&["policy", "show", &policies("family.toml")]).stdout);
+    assert!(shown.contains("tuxmath"), "{shown}");
+    let schema: Value = serde_json::from_slice(&shepherd(&["policy", "schema"]).stdout).unwrap();
+    let checked_in: Value =
+        serde_json::from_str(&std::fs::read_to_string(policies("policy.schema.json")).unwrap()).unwrap();
+    assert_eq!(schema, checked_in);
+}
+
+#[test]
+fn a_broken_policy_is_1_with_every_fault_its_place_and_its_cure() {
+    // S7.2, S7.4.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    std::fs::write(&file, "config_version = 1\n[[entries]]\nid = \"game\"\nkind = \"process\"\nargv = []\nalways = true\nmax_rum = \"1h\"\n").unwrap();
+    let name = file.to_str().unwrap();
+    let output = shepherd(&["policy", "check", name]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stdout);
+    assert!(told.contains(&format!("{name}:5:")) && told.contains(&format!("{name}:7:")), "{told}");
+    assert!(told.contains("max_run") && told.contains("help: "), "{told}");
+    assert!(!told.contains('\x1b'), "no colours but on a terminal");
+    assert!(text(&output.stderr).starts_with("error: the policy is not valid: "), "{}", text(&output.stderr));
+    let json: Value =
+        serde_json::from_slice(&shepherd(&["policy", "check", name, "--output", "json"]).stdout).unwrap();
+    let lines: Vec<u64> =
+        json["faults"].as_array().unwrap().iter().filter_map(|fault| fault["line"].as_u64()).collect();
+    assert!(lines.contains(&5) && lines.contains(&7), "{lines:?}");
+    let missing = shepherd(&["policy", "check", "/nonexistent/policy.toml"]);
+    assert_eq!(missing.status.code(), Some(3));
+    assert!(text(&missing.stderr).starts_with("error: could not read /nonexistent/policy.toml: "));
+}
