@@ -60,6 +60,15 @@ pub struct Place {
     pub zone: TimeZone,
 }
 
+/// When what can be launched changes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NextChange {
+    /// Nobody has looked yet.
+    Unknown,
+    /// At this moment, if at all.
+    Known(Option<jiff::Timestamp>),
+}
+
 /// The policy engine and the session state machine.
 #[derive(Clone, Debug)]
 pub struct CoreEngine {
@@ -71,7 +80,11 @@ pub struct CoreEngine {
     snapshot: Snapshot,
     writes: Vec<StoreWrite>,
     last_seen: Option<Now>,
-    next_opening_or_closing: Option<jiff::Timestamp>,
+    next_change: NextChange,
+    /// The clock was set, or may have been: what was planned has to be looked at again.
+    clock_upset: bool,
+    /// The machine slept: ends on the clock that stops meanwhile have moved away.
+    slept: bool,
     store_trouble: Option<String>,
     clock_reported_untrusted: bool,
 }
@@ -89,7 +102,9 @@ impl CoreEngine {
             snapshot: store.snapshot,
             writes: Vec::new(),
             last_seen: None,
-            next_opening_or_closing: None,
+            next_change: NextChange::Unknown,
+            clock_upset: false,
+            slept: false,
             store_trouble: None,
             clock_reported_untrusted: false,
         }
@@ -129,7 +144,9 @@ impl CoreEngine {
         self.policy.rules().zone.as_ref().unwrap_or(&self.place.zone)
     }
 
-    /// What has to be made durable, all or none, before anything is done about the events.
+    /// What has to be made durable, all or none, before anything is done about the events. If that fails, this engine
+    /// knows more than the store: it must be made anew from what the store holds, except that what ends a session is
+    /// carried out all the same.
     #[must_use]
     pub fn take_writes(&mut self) -> Vec<StoreWrite> {
         std::mem::take(&mut self.writes)

@@ -149,7 +149,8 @@ impl Facts<'_> {
         let no = |condition: bool, reason: ReasonCode| {
             if condition { Saying::No(reason) } else { Saying::Nothing }
         };
-        let stranger = entry.profiles.as_ref().is_some_and(|profiles| !profiles.contains(profile));
+        let unknown = !self.policy.rules().profiles.contains_key(profile);
+        let stranger = unknown || entry.profiles.as_ref().is_some_and(|profiles| !profiles.contains(profile));
         bench.take("profile", || format!("profile `{profile}`"), no(stranger, ReasonCode::NotForProfile));
         let disabled = entry.disabled.as_ref().map_or(Saying::Nothing, |disabled| {
             Saying::No(ReasonCode::Disabled { reason: disabled.reason.clone() })

@@ -27,5 +27,5 @@ pub use engine::{
     NewRequest, NotAwaited, Outcome, Place, RuleOutcome, SessionFate, StopDecision, StopRequest,
 };
 pub use grant::{Gift, Grant, GrantScope, RequestState, TimeRequest};
-pub use session::{Ends, ScheduledWarning, SessionPlan, SessionRecord, Stage};
+pub use session::{Ends, Extension, ScheduledWarning, SessionPlan, SessionRecord, Stage};
 pub use state::{ClockRecord, Counter, Snapshot, StoreWrite, StoredState, Streak, Until, UsageKey};

@@ -384,7 +384,22 @@ impl Policy {
         })
     }
 
-    /// The profile of whoever names none: the first.
+    /// Whether anything in it is filled up again with the day.
+    #[must_use]
+    pub fn has_quotas(&self) -> bool {
+        let bounded = |quota: &DailyQuota| {
+            quota.base.iter().chain(quota.by_mode.values().flatten()).any(Option::is_some)
+        };
+        let entry = |entry: &Entry| {
+            bounded(&entry.limits.daily_quota)
+                || entry.limits.weekly_quota.is_some()
+                || entry.unlock.is_some()
+        };
+        self.rules.entries.iter().any(entry)
+            || self.rules.budgets.values().any(|budget| bounded(&budget.daily) || budget.weekly.is_some())
+    }
+
+    /// The profile of whoever names none: the first by its name. The daemon knows who asks and names one.
     #[must_use]
     pub fn default_profile(&self) -> ProfileId {
         self.rules.profiles.keys().next().cloned().unwrap_or_default()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use shepherd_api::{EndReason, Severity};
-use shepherd_util::{BootId, Deadline, EntryId, MonotonicInstant, ProfileId, SessionId};
+use shepherd_util::{BootId, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId};
 
 use crate::policy::{Day, Entry};
 
@@ -99,6 +99,8 @@ pub struct SessionRecord {
     pub warnings: Vec<ScheduledWarning>,
     /// Thresholds of the warnings that were given, so that none comes twice even if the end moves.
     pub given: Vec<Duration>,
+    /// How far grants have moved its ends, so that exactly that can be taken back.
+    pub extensions: Vec<Extension>,
     /// Up to here its time has been charged.
     pub charged_to: MonotonicInstant,
     /// The day that it was charged to last.
@@ -117,6 +119,17 @@ pub struct SessionRecord {
     pub free: bool,
     /// The pause after it.
     pub cooldown: Duration,
+}
+
+/// How far a grant has moved the ends of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extension {
+    /// Which grant.
+    pub grant_id: GrantId,
+    /// By how much the run got longer.
+    pub run: Duration,
+    /// By how much the window got longer.
+    pub window: Duration,
 }
 
 impl SessionRecord {

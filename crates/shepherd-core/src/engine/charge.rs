@@ -8,7 +8,7 @@ use shepherd_util::{BootInstant, Counting, Deadline, MonotonicInstant, Now};
 
 use super::CoreEngine;
 use crate::civil::Wall;
-use crate::judge::Nobody;
+use crate::judge::{Moment, Nobody};
 use crate::policy::{Cost, Day, SuspendedTime};
 use crate::session::{SessionRecord, Stage};
 use crate::state::{Counter, StoreWrite, Streak, Until, UsageKey};
@@ -28,22 +28,29 @@ impl CoreEngine {
     /// Charges the running session with the time since it was last charged, to each day for its part.
     pub(super) fn charge(&mut self, now: Now) {
         let counting = self.counting();
-        let zone = self.zone().clone();
-        let to_day = self.moment(now).day;
         let Some(session) = &mut self.snapshot.session else { return };
-        // What has not been started costs nothing, whatever else happens to it.
-        if session.host_session_handle.is_none() {
+        // What has not been started costs nothing, whatever else happens to it; and the clock of another boot says
+        // nothing about this one.
+        if session.host_session_handle.is_none() || session.boot != self.place.boot {
             return;
         }
         let elapsed = match counting {
             Counting::Awake => now.mono.awake_since(session.charged_to),
             Counting::Total => now.mono.total_since(session.charged_to),
         };
+        session.charged_to = now.mono;
+        self.charge_with(elapsed, now);
+    }
+
+    /// Charges the session with so much time up to now.
+    pub(super) fn charge_with(&mut self, elapsed: Duration, now: Now) {
         if elapsed.is_zero() {
             return;
         }
+        let zone = self.zone().clone();
+        let to_day = self.moment(now).day;
+        let Some(session) = &mut self.snapshot.session else { return };
         let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, now.wall, elapsed);
-        session.charged_to = now.mono;
         session.charged_day = to_day;
         session.charged = session.charged.saturating_add(elapsed);
         let keys: Vec<(UsageKey, Duration)> = parts
@@ -87,19 +94,12 @@ impl CoreEngine {
             self.writes.push(StoreWrite::SetCooldown { profile: key.0, entry_id: key.1, until });
         }
         if let Some(rule) = self.policy.rules().breaks {
-            let at = self.moment(now);
-            let earlier = self.snapshot.streaks.get(&session.profile);
             // The break counts as taken if it was over when this session began.
-            let began =
-                jiff::SignedDuration::try_from(now.mono.total_since(session.started)).unwrap_or_default();
-            let goes_on = earlier.filter(|streak| {
-                let at_start = crate::judge::Moment {
-                    wall: at.wall.checked_sub(began).unwrap_or(at.wall),
-                    mono: Some(session.started),
-                    day: at.day,
-                };
-                self.facts(at).still_until(streak.rested, at_start).is_some()
-            });
+            let mono = (session.boot == self.place.boot).then_some(session.started);
+            let start = Moment { wall: session.started_at, mono, day: session.charged_day };
+            let earlier = self.snapshot.streaks.get(&session.profile);
+            let goes_on =
+                earlier.filter(|streak| self.facts(start).still_until(streak.rested, start).is_some());
             let played =
                 goes_on.map_or(Duration::ZERO, |streak| streak.played).saturating_add(session.charged);
             let streak = Streak { played, rested: self.until(now, rule.length) };

@@ -1,19 +1,26 @@
 //! What is known of the clock (S4.5): the latest time ever seen, the day that use is charged to, and whether both
 //! are to be believed.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::AuditKind;
 use shepherd_util::Now;
 
-use super::{CoreEngine, CoreEvent, POLICY};
+/// Less than this between the clocks is how they are read, not that one was set.
+const JITTER: Duration = Duration::from_secs(1);
+
+use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::civil::Local;
 use crate::judge::Moment;
 
 impl CoreEngine {
     /// Takes note of the moment. Every change begins with it.
     pub(super) fn observe(&mut self, now: Now) {
-        self.last_seen = Some(now);
+        let before = self.last_seen.replace(now);
+        self.clock_upset |= before.is_none_or(|before| was_set(before, now));
+        self.slept |= before.is_some_and(|before| now.mono.suspended_since(before.mono) > JITTER);
         let day = Local::at(self.zone(), now.wall).day();
         match self.clock_behind(now.wall) {
             None => {
@@ -57,6 +64,7 @@ impl CoreEngine {
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
+        self.next_change = NextChange::Unknown;
         self.clock_reported_untrusted = false;
         self.observe(now);
         self.audit(now, actor, AuditKind::ClockTrusted);
@@ -69,7 +77,8 @@ impl CoreEngine {
         let name = zone.iana_name().unwrap_or("unnamed").to_owned();
         self.place.zone = zone;
         self.observe(now);
-        self.next_opening_or_closing = None;
+        self.next_change = NextChange::Unknown;
+        self.clock_upset = true;
         self.audit(now, POLICY, AuditKind::ZoneChanged { zone: name });
         self.save();
         vec![CoreEvent::EntryAvailabilityChanged]
@@ -90,9 +99,16 @@ impl CoreEngine {
         }
         self.observe(now);
         self.snapshot.mode.clone_from(&mode);
-        self.next_opening_or_closing = None;
+        self.next_change = NextChange::Unknown;
         self.audit(now, actor, AuditKind::ModeSwitched { mode });
         self.save();
         Ok(vec![CoreEvent::EntryAvailabilityChanged])
     }
+}
+
+/// Whether the wall clock was set since it was last looked at.
+fn was_set(before: Now, now: Now) -> bool {
+    let wall = now.wall.duration_since(before.wall);
+    let real = jiff::SignedDuration::try_from(now.mono.total_since(before.mono)).unwrap_or(wall);
+    (wall - real).unsigned_abs() > JITTER
 }

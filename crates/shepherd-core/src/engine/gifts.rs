@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::AuditKind;
-use shepherd_util::{GrantId, Now, ProfileId};
+use shepherd_api::{AuditKind, ReasonCode};
+use shepherd_util::{Counting, Deadline, GrantId, Now, ProfileId};
 
 use super::run::CoreEvent;
 use super::{CoreEngine, POLICY};
 use crate::civil::{Local, Wall, start_of};
 use crate::grant::{Gift, Grant, GrantScope};
-use crate::session::{SessionRecord, Stage};
+use crate::judge::Nobody;
+use crate::policy::Day;
+use crate::session::{Extension, SessionRecord, Stage};
 
 /// A grant that somebody wants to give.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +62,9 @@ pub enum GiftError {
     /// Nothing runs.
     #[error("nothing is running")]
     NothingRuns,
+    /// What can't be recorded is not given.
+    #[error("nothing can be recorded now: {0}")]
+    StoreUnavailable(String),
 }
 
 impl CoreEngine {
@@ -69,6 +74,9 @@ impl CoreEngine {
     /// When the ceilings of the policy forbid it, or the grant makes no sense.
     pub fn grant(&mut self, new: NewGrant, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
         self.observe(now);
+        if let Some(detail) = &self.store_trouble {
+            return Err(GiftError::StoreUnavailable(detail.clone()));
+        }
         let valid_from = new.valid_from.unwrap_or(now.wall);
         let day = Local::at(self.zone(), valid_from).day();
         let lapses_at = match (new.lapses_at, new.gift) {
@@ -111,14 +119,14 @@ impl CoreEngine {
     pub fn extend_current(
         &mut self,
         by: Duration,
-        grant_id: GrantId,
+        grant_id: &GrantId,
         actor: &str,
         now: Now,
     ) -> Result<Vec<CoreEvent>, GiftError> {
         let running = |session: &&SessionRecord| session.stage == Stage::Running;
         let session = self.snapshot.session.as_ref().filter(running).ok_or(GiftError::NothingRuns)?;
         let new = NewGrant {
-            grant_id,
+            grant_id: grant_id.clone(),
             profile: Some(session.profile.clone()),
             scope: GrantScope::Entry(session.entry_id.clone()),
             gift: Gift::Extra(by),
@@ -128,16 +136,14 @@ impl CoreEngine {
             actor: actor.to_owned(),
         };
         let mut events = self.grant(new, now)?;
-        // A grant of time alone does not move the window; an extension does.
-        let latest = self.latest_opening(now.wall);
-        if let Some(session) = &mut self.snapshot.session
-            && let Some(window) = session.ends.window
-        {
-            let room = latest.map(|latest| {
+        // A grant of time alone does not move the window; an extension does, as far as the ceiling allows.
+        let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
+        if let Some(window) = window {
+            let room = self.latest_opening(now.wall).map(|latest| {
                 let until = Duration::try_from(latest.duration_since(now.wall)).unwrap_or_default();
                 until.saturating_sub(window.remaining(now.mono))
             });
-            session.ends.window = Some(window.extended(room.map_or(by, |room| room.min(by))));
+            self.lengthen(grant_id, Duration::ZERO, room.map_or(by, |room| room.min(by)));
             events.extend(self.rearm(now));
             self.save();
         }
@@ -153,11 +159,14 @@ impl CoreEngine {
         self.charge(now);
         let held = self.snapshot.grants.iter_mut().find(|grant| grant.grant_id == *grant_id);
         let grant = held.filter(|grant| grant.revoked_at.is_none()).ok_or(GiftError::Unknown("grant"))?;
+        let held_now = grant.holds_at(now.wall);
         grant.revoked_at = Some(now.wall);
         let grant = grant.clone();
         self.audit(now, actor, AuditKind::GrantRevoked { grant_id: grant_id.clone() });
         let mut events = vec![CoreEvent::EntryAvailabilityChanged];
-        events.extend(self.take_from_running(&grant, now));
+        if held_now && self.concerned(&grant).is_some() {
+            events.extend(self.take_from_running(&grant, now));
+        }
         self.save();
         Ok(events)
     }
@@ -171,24 +180,36 @@ impl CoreEngine {
         if known { Ok(()) } else { Err(GiftError::Unknown("entry or budget")) }
     }
 
+    /// The days on which a grant holds; of one that never seems to end, the first year.
+    fn days_of(&self, grant: &Grant) -> std::ops::RangeInclusive<Day> {
+        let first = Local::at(self.zone(), grant.valid_from).day();
+        let end = grant.lapses_at.checked_sub(Duration::from_nanos(1)).unwrap_or(grant.lapses_at);
+        let last = Local::at(self.zone(), end).day();
+        first..=last.clamp(first, first.plus(366))
+    }
+
     fn check_ceilings(&self, grant: &Grant) -> Result<(), GiftError> {
-        let day = Local::at(self.zone(), grant.valid_from).day();
         match grant.gift {
             Gift::Extra(extra) => {
                 let Some(ceiling) = self.policy.rules().ceilings.extra_per_day else { return Ok(()) };
-                let same_day = |other: &&Grant| {
+                let for_the_same = |other: &&Grant| {
                     other.revoked_at.is_none()
-                        && Local::at(self.zone(), other.valid_from).day() == day
                         && (other.profile.is_none()
                             || grant.profile.is_none()
                             || other.profile == grant.profile)
                 };
-                let given =
-                    self.snapshot.grants.iter().filter(same_day).filter_map(|other| match other.gift {
-                        Gift::Extra(extra) => Some(extra),
-                        Gift::OpenUntil(_) => None,
+                let given_on = |day: Day| {
+                    let grants = self.snapshot.grants.iter().filter(for_the_same);
+                    let extra = grants.filter_map(|other| match other.gift {
+                        Gift::Extra(extra) if self.days_of(other).contains(&day) => Some(extra),
+                        Gift::Extra(_) | Gift::OpenUntil(_) => None,
                     });
-                let left = ceiling.saturating_sub(given.fold(Duration::ZERO, Duration::saturating_add));
+                    extra.fold(Duration::ZERO, Duration::saturating_add)
+                };
+                // On every day it holds, since it gives on every one of them.
+                let (first, last) = self.days_of(grant).into_inner();
+                let left = (first.0..=last.0).map(|day| ceiling.saturating_sub(given_on(Day(day)))).min();
+                let left = left.unwrap_or(ceiling);
                 if extra > left { Err(GiftError::AboveCeiling { left }) } else { Ok(()) }
             }
             Gift::OpenUntil(until) => match self.latest_opening(grant.valid_from) {
@@ -219,31 +240,65 @@ impl CoreEngine {
         if !grant.holds_at(now.wall) || self.concerned(grant).is_none() {
             return Vec::new();
         }
-        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
-        match grant.gift {
-            Gift::Extra(extra) => session.ends.run = session.ends.run.map(|run| run.extended(extra)),
+        let (run, window) = match grant.gift {
+            Gift::Extra(extra) => (extra, Duration::ZERO),
             Gift::OpenUntil(until) => {
                 let left = Duration::try_from(until.duration_since(now.wall)).unwrap_or_default();
-                if let Some(window) = session.ends.window {
-                    let more = left.saturating_sub(window.remaining(now.mono));
-                    session.ends.window = Some(window.extended(more));
-                }
+                let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
+                (
+                    Duration::ZERO,
+                    left.saturating_sub(window.map_or(left, |window| window.remaining(now.mono))),
+                )
             }
-        }
+        };
+        self.lengthen(&grant.grant_id, run, window);
         // Other quotas may allow less than was given here.
         self.shorten_to_quota(now);
         self.rearm(now)
     }
 
-    fn take_from_running(&mut self, grant: &Grant, now: Now) -> Vec<CoreEvent> {
-        if self.concerned(grant).is_none() {
-            return Vec::new();
+    /// Moves the ends of the session that runs, and remembers by whose leave.
+    fn lengthen(&mut self, grant_id: &GrantId, run: Duration, window: Duration) {
+        let Some(session) = &mut self.snapshot.session else { return };
+        session.ends.run = session.ends.run.map(|end| end.extended(run));
+        session.ends.window = session.ends.window.map(|end| end.extended(window));
+        let grant_id = grant_id.clone();
+        match session.extensions.iter_mut().find(|known| known.grant_id == grant_id) {
+            Some(known) => {
+                known.run = known.run.saturating_add(run);
+                known.window = known.window.saturating_add(window);
+            }
+            None => session.extensions.push(Extension { grant_id, run, window }),
         }
-        if let (Gift::Extra(extra), Some(session)) = (grant.gift, &mut self.snapshot.session) {
-            session.ends.run = session.ends.run.map(|run| run.before(extra));
+    }
+
+    /// Takes back what the session that runs has had of a grant, while it ran or when it was planned.
+    fn take_from_running(&mut self, grant: &Grant, now: Now) -> Vec<CoreEvent> {
+        let closes = self.closes_by_itself(now);
+        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
+        if let Some(position) = session.extensions.iter().position(|known| known.grant_id == grant.grant_id) {
+            let Extension { run, window, .. } = session.extensions.remove(position);
+            session.ends.run = session.ends.run.map(|end| end.before(run));
+            session.ends.window = session.ends.window.map(|end| end.before(window));
+        } else if let (Gift::OpenUntil(_), Some(closes)) = (grant.gift, closes) {
+            session.ends.window = Some(closes);
         }
         self.shorten_to_quota(now);
         self.rearm(now)
+    }
+
+    /// When the window of the session that runs closes by what is in force now; at once if it is closed.
+    fn closes_by_itself(&self, now: Now) -> Option<Deadline> {
+        let session = self.snapshot.session.as_ref()?;
+        let entry = self.policy.entry(&session.entry_id)?;
+        let at = self.moment(now);
+        let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
+        let closed = finding.reasons.iter().any(|reason| matches!(reason, ReasonCode::OutsideHours { .. }));
+        if closed {
+            Some(Deadline::after(now.mono, Duration::ZERO, Counting::Total))
+        } else {
+            self.ends(&finding, now).window
+        }
     }
 
     /// A change of the end re-plans the warnings (S3.5b): those that fit before the new end come, none comes twice.

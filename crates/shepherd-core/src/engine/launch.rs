@@ -56,14 +56,11 @@ impl CoreEngine {
                 ..Finding::default()
             },
         };
-        let known = self.policy.rules().profiles.contains_key(&profile);
-        let Some(entry) = entry.filter(|_| finding.reasons.is_empty() && known) else {
-            let mut reasons = finding.reasons;
-            if !known {
-                reasons.insert(0, ReasonCode::NotForProfile);
-            }
+        let Some(entry) = entry.filter(|_| finding.reasons.is_empty()) else {
+            let reasons = finding.reasons;
             let (entry_id, told) = (request.entry_id.clone(), reasons.clone());
             self.audit(now, &request.actor, AuditKind::LaunchDenied { entry_id, profile, reasons: told });
+            self.save();
             return LaunchDecision::Denied { reasons };
         };
         let session = self.plan(&entry, profile, request.session_id.clone(), &finding, now);
@@ -103,6 +100,7 @@ impl CoreEngine {
             ends,
             warnings: schedule(entry, ends.remaining(now.mono)),
             given: Vec::new(),
+            extensions: Vec::new(),
             charged_to: now.mono,
             charged_day: self.moment(now).day,
             charged: Duration::ZERO,

@@ -1,7 +1,5 @@
 //! Coming back: after a crash, a restart or a reboot (S9).
 
-use std::time::Duration;
-
 use shepherd_api::{AuditKind, EndReason, StopRequester};
 use shepherd_util::Now;
 
@@ -55,7 +53,7 @@ impl CoreEngine {
             (SessionFate::Gone, true, Stage::Launching) => {
                 self.end(EndReason::LaunchFailed { detail: "the daemon was restarted".to_owned() }, now)
             }
-            // Nobody knows when it ended; at the latest at its end, or now.
+            // Nobody knows when it ended. It is charged up to now: whoever killed the daemon wins nothing by it.
             (SessionFate::Gone, true, _) => self.end(EndReason::Lost, now),
             (_, false, Stage::Launching) => {
                 self.end(EndReason::LaunchFailed { detail: "the machine was restarted".to_owned() }, now)
@@ -65,14 +63,14 @@ impl CoreEngine {
     }
 
     fn end_after_reboot(&mut self, now: Now) -> Vec<CoreEvent> {
-        if let Some(session) = &mut self.snapshot.session {
-            let planned = session.ends.remaining(session.charged_to).unwrap_or(CHECKPOINT);
-            let lost = planned.min(CHECKPOINT);
-            // The clock of this boot has nothing to do with the one it was charged on.
-            session.boot = self.place.boot;
-            session.started = now.mono;
-            session.charged_to = earlier(now, lost);
-        }
+        let lost = self.snapshot.session.as_ref().map(|session| match session.stage {
+            // It would have been ended by then.
+            Stage::Running => {
+                session.ends.remaining(session.charged_to).map_or(CHECKPOINT, |left| left.min(CHECKPOINT))
+            }
+            Stage::Launching | Stage::Expiring(_) => CHECKPOINT,
+        });
+        self.charge_with(lost.unwrap_or_default(), now);
         self.end(EndReason::Lost, now)
     }
 
@@ -94,13 +92,4 @@ impl CoreEngine {
         self.save();
         events
     }
-}
-
-/// So much before now, on both clocks of this boot. A machine that has just come up has no such moment; the boot is
-/// as early as it gets.
-fn earlier(now: Now, by: Duration) -> shepherd_util::MonotonicInstant {
-    shepherd_util::MonotonicInstant::new(
-        now.mono.total().saturating_sub(by),
-        now.mono.awake().saturating_sub(by),
-    )
 }

@@ -1,13 +1,15 @@
 //! Another policy (S7.3): whole, or not at all.
 
-use shepherd_api::AuditKind;
-use shepherd_util::Now;
+use std::time::Duration;
 
-use super::CoreEngine;
+use shepherd_api::{AuditKind, ReasonCode};
+use shepherd_util::{Deadline, Now};
+
 use super::run::CoreEvent;
+use super::{CoreEngine, NextChange};
 use crate::judge::Nobody;
 use crate::policy::{OnReload, Policy};
-use crate::session::Stage;
+use crate::session::{Ends, Extension, SessionRecord, Stage};
 
 impl CoreEngine {
     /// Another policy applies from now on. A running session keeps its plan, unless the new policy says otherwise,
@@ -22,7 +24,7 @@ impl CoreEngine {
         self.observe(now);
         self.charge(now);
         self.policy = policy;
-        self.next_opening_or_closing = None;
+        self.next_change = NextChange::Unknown;
         if self.snapshot.mode.as_ref().is_some_and(|mode| !self.policy.rules().modes.names.contains(mode)) {
             self.snapshot.mode = None;
         }
@@ -42,66 +44,63 @@ impl CoreEngine {
         self.audit(now, actor, AuditKind::PolicyRejected { faults });
     }
 
-    fn replan_after_reload(&mut self, now: Now) -> Option<CoreEvent> {
-        let session = self.snapshot.session.as_ref().filter(|session| session.stage == Stage::Running)?;
-        let at = self.moment(now);
-        let ends = match self.policy.entry(&session.entry_id) {
-            Some(entry) => {
-                let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
-                let mut ends = self.ends(&finding, now);
-                let shut = |reason: &shepherd_api::ReasonCode| {
-                    !matches!(
-                        reason,
-                        shepherd_api::ReasonCode::SessionActive { .. }
-                            | shepherd_api::ReasonCode::Cooldown { .. }
-                            | shepherd_api::ReasonCode::ClockUntrusted { .. }
-                            | shepherd_api::ReasonCode::StoreUnavailable { .. }
-                    )
-                };
-                if finding.reasons.iter().any(shut) {
-                    ends.run = Some(shepherd_util::Deadline::after(
-                        now.mono,
-                        std::time::Duration::ZERO,
-                        self.counting(),
-                    ));
-                }
-                // What it has run already counts against the new longest run.
-                if let (Some(max_run), Some(run)) = (entry.limits.max_run, &mut ends.run) {
-                    let left = max_run.saturating_sub(session.charged);
-                    if left < run.remaining(now.mono) {
-                        *run = shepherd_util::Deadline::after(now.mono, left, self.counting());
-                    }
-                }
-                ends
-            }
-            None => return None,
+    /// The end by the new policy, with what grants have added; it takes effect only where it comes sooner.
+    fn replan_after_reload(&mut self, now: Now) -> Vec<CoreEvent> {
+        let Some(session) = self.snapshot.session.as_ref().filter(|session| session.stage == Stage::Running)
+        else {
+            return Vec::new();
         };
-        let session = self.snapshot.session.as_mut()?;
-        let before = session.ends.remaining(now.mono);
-        session.ends.run = sooner(session.ends.run, ends.run, now);
-        session.ends.window = sooner(session.ends.window, ends.window, now);
-        let remaining = session.ends.remaining(now.mono);
-        let session_id = session.session_id.clone();
-        if remaining == before {
-            return None;
+        let Some(entry) = self.policy.entry(&session.entry_id) else { return Vec::new() };
+        let at = self.moment(now);
+        let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
+        let mut ends = self.ends(&finding, now);
+        let shut = finding.reasons.iter().any(ends_a_session);
+        // What it has run already counts against the new longest run.
+        let run_left = entry.limits.max_run.map(|max_run| max_run.saturating_sub(session.charged));
+        let (more_run, more_window) = granted(session);
+        let session_ends = session.ends;
+        if let Some(left) = run_left {
+            ends.run = sooner(ends.run, Some(Deadline::after(now.mono, left, self.counting())), now);
         }
-        self.audit(
-            now,
-            super::POLICY,
-            AuditKind::DeadlineChanged {
-                session_id: session_id.clone(),
-                remaining: remaining.map(Into::into),
-            },
-        );
-        Some(CoreEvent::DeadlineChanged { session_id, remaining })
+        ends.run = ends.run.map(|end| end.extended(more_run));
+        ends.window = ends.window.map(|end| end.extended(more_window));
+        if shut {
+            ends.run = Some(Deadline::after(now.mono, Duration::ZERO, self.counting()));
+        }
+        let ends = Ends {
+            run: sooner(session_ends.run, ends.run, now),
+            window: sooner(session_ends.window, ends.window, now),
+        };
+        if ends == session_ends {
+            return Vec::new();
+        }
+        if let Some(session) = &mut self.snapshot.session {
+            session.ends = ends;
+        }
+        self.rearm(now)
     }
 }
 
-fn sooner(
-    old: Option<shepherd_util::Deadline>,
-    new: Option<shepherd_util::Deadline>,
-    now: Now,
-) -> Option<shepherd_util::Deadline> {
+/// Reasons that are no reason against a session that already runs.
+fn ends_a_session(reason: &ReasonCode) -> bool {
+    !matches!(
+        reason,
+        ReasonCode::SessionActive { .. }
+            | ReasonCode::Cooldown { .. }
+            | ReasonCode::ClockUntrusted { .. }
+            | ReasonCode::StoreUnavailable { .. }
+    )
+}
+
+/// How far grants have moved the two ends of a session.
+fn granted(session: &SessionRecord) -> (Duration, Duration) {
+    let add = |(run, window): (Duration, Duration), more: &Extension| {
+        (run.saturating_add(more.run), window.saturating_add(more.window))
+    };
+    session.extensions.iter().fold((Duration::ZERO, Duration::ZERO), add)
+}
+
+fn sooner(old: Option<Deadline>, new: Option<Deadline>, now: Now) -> Option<Deadline> {
     match (old, new) {
         (Some(old), Some(new)) => {
             Some(if new.remaining(now.mono) < old.remaining(now.mono) { new } else { old })

@@ -6,7 +6,7 @@ use shepherd_api::{AuditKind, EndReason, Severity, StopMode, StopRequester};
 use shepherd_util::{EntryId, HumanDuration, MonotonicInstant, Now, SessionId};
 
 use super::charge::CHECKPOINT;
-use super::{CoreEngine, POLICY};
+use super::{CoreEngine, NextChange, POLICY};
 use crate::hours::Opening;
 use crate::session::{ScheduledWarning, SessionRecord, Stage};
 
@@ -108,26 +108,39 @@ impl CoreEngine {
         self.observe(now);
         let mut events = Vec::new();
         self.charge(now);
-        self.shorten_to_quota(now);
-        match self.snapshot.session.as_ref().map(|session| session.stage.clone()) {
-            Some(Stage::Launching) => events.extend(self.time_out_launch(now)),
-            Some(Stage::Running) => {
-                self.warn(now, &mut events);
-                self.expire(now, &mut events);
+        if self.is_running() {
+            let planned = self.snapshot.session.as_ref().map(|session| session.ends);
+            if std::mem::take(&mut self.clock_upset) {
+                self.shorten_to_quota(now);
             }
-            Some(Stage::Expiring(_)) | None => {}
+            let changed = self.snapshot.session.as_ref().map(|session| session.ends) != planned;
+            if std::mem::take(&mut self.slept) || changed {
+                events.extend(self.rearm(now));
+            }
         }
+        if self.is_running() {
+            self.warn(now, &mut events);
+            self.expire(now, &mut events);
+        }
+        events.extend(self.time_out_launch(now));
         if !events.is_empty() {
             self.save();
         }
-        self.announce_openings(now, &mut events);
+        self.announce_changes(now, &mut events);
         self.lapse(now);
         events
     }
 
+    fn is_running(&self) -> bool {
+        self.snapshot.session.as_ref().is_some_and(|session| session.stage == Stage::Running)
+    }
+
+    /// Also one that was stopped before its program came up: nobody else would end it.
     fn time_out_launch(&mut self, now: Now) -> Vec<CoreEvent> {
         let timeout = self.policy.rules().launch_timeout;
-        let late = |session: &SessionRecord| now.mono.total_since(session.started) >= timeout;
+        let late = |session: &SessionRecord| {
+            session.host_session_handle.is_none() && now.mono.total_since(session.started) >= timeout
+        };
         if self.snapshot.session.as_ref().is_some_and(late) {
             return self.end(EndReason::LaunchTimedOut, now);
         }
@@ -228,18 +241,21 @@ impl CoreEngine {
     #[must_use]
     pub fn next_due(&self) -> Option<MonotonicInstant> {
         let now = self.last_seen?;
-        let wait = [self.session_due(now), self.opening_due(now)].into_iter().flatten().min()?;
+        let wait = [self.session_due(now), self.change_due(now)].into_iter().flatten().min()?;
         Some(now.mono.after(wait))
     }
 
     fn session_due(&self, now: Now) -> Option<Duration> {
         let session = self.snapshot.session.as_ref()?;
         let since = |at: MonotonicInstant, length: Duration| length.saturating_sub(now.mono.total_since(at));
+        if session.host_session_handle.is_none() {
+            return Some(since(session.started, self.policy.rules().launch_timeout));
+        }
+        let checkpoint = since(session.charged_to, CHECKPOINT);
         match session.stage {
-            Stage::Launching => Some(since(session.started, self.policy.rules().launch_timeout)),
-            Stage::Expiring(_) => None,
+            // A program that resists its end is still being used.
+            Stage::Launching | Stage::Expiring(_) => Some(checkpoint),
             Stage::Running => {
-                let checkpoint = since(session.charged_to, CHECKPOINT);
                 let remaining = session.ends.remaining(now.mono);
                 let warnings = session.warnings.iter().filter(|warning| warning.armed);
                 let warning =
@@ -249,25 +265,46 @@ impl CoreEngine {
         }
     }
 
-    fn opening_due(&self, now: Now) -> Option<Duration> {
-        let at = self.next_opening_or_closing?;
-        Some(Duration::try_from(at.duration_since(now.wall)).unwrap_or_default())
+    fn change_due(&self, now: Now) -> Option<Duration> {
+        match self.next_change {
+            NextChange::Unknown => Some(Duration::ZERO),
+            NextChange::Known(at) => {
+                Some(Duration::try_from(at?.duration_since(now.wall)).unwrap_or_default())
+            }
+        }
     }
 
-    fn announce_openings(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
-        if self.next_opening_or_closing.is_some_and(|at| at > now.wall) {
-            return;
+    /// Tells when what can be launched has changed: windows, pauses, the refill at midnight, grants, requests. The
+    /// moment is remembered with it, so that a clock that is set back later is noticed.
+    fn announce_changes(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
+        match self.next_change {
+            NextChange::Known(None) => return,
+            NextChange::Known(Some(at)) if at > now.wall => return,
+            NextChange::Known(Some(_)) => {
+                events.push(CoreEvent::EntryAvailabilityChanged);
+                self.save();
+            }
+            NextChange::Unknown => {}
         }
-        if self.next_opening_or_closing.is_some() {
-            events.push(CoreEvent::EntryAvailabilityChanged);
-        }
-        let facts = self.facts(self.moment(now));
-        let changes =
-            self.policy.entries().iter().filter_map(|entry| match facts.hours(entry).at(now.wall) {
-                Opening::Open { closes } => closes,
-                Opening::Closed { opens } => opens,
-            });
-        self.next_opening_or_closing = changes.min();
+        self.next_change = NextChange::Known(self.find_next_change(now));
+    }
+
+    fn find_next_change(&self, now: Now) -> Option<jiff::Timestamp> {
+        let at = self.moment(now);
+        let facts = self.facts(at);
+        let hours = self.policy.entries().iter().filter_map(|entry| match facts.hours(entry).at(now.wall) {
+            Opening::Open { closes } => closes,
+            Opening::Closed { opens } => opens,
+        });
+        let used_up = self.policy.has_quotas().then(|| facts.wall.end_of_day(now.wall, at.day)).flatten();
+        let rests = self.snapshot.streaks.values().map(|streak| streak.rested);
+        let pauses = self.cooldowns.values().copied().chain(rests);
+        let pauses = pauses.filter_map(|until| facts.still_until(until, at));
+        let grants = self.snapshot.grants.iter().flat_map(|grant| [grant.valid_from, grant.lapses_at]);
+        let requests = self.snapshot.requests.iter().filter(|request| request.state.is_open());
+        let requests = requests.map(|request| request.lapses_at);
+        let changes = hours.chain(used_up).chain(pauses).chain(grants).chain(requests);
+        changes.filter(|change| *change > now.wall).min()
     }
 }
 

@@ -194,7 +194,7 @@ impl Life {
         let id = GrantId::from_random(self.next_id());
         let now = self.world.now();
         let result = if extend {
-            self.world.engine.extend_current(amount, id, "parent", now)
+            self.world.engine.extend_current(amount, &id, "parent", now)
         } else {
             let new = NewGrant {
                 grant_id: id,

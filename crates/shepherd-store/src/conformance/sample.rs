@@ -8,7 +8,7 @@ use serde_json::json;
 use shepherd_api::{AuditEvent, AuditKind, EndReason, Severity, StopRequester};
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, Counter, Ends, Gift, Grant, GrantScope, RequestState, ScheduledWarning, SessionRecord,
+    ClockRecord, Counter, Ends, Extension, Gift, Grant, GrantScope, RequestState, ScheduledWarning, SessionRecord,
     Snapshot, Stage, StoreWrite, Streak, TimeRequest, Until, UsageKey,
 };
 use shepherd_util::{
@@ -122,6 +122,11 @@ pub fn session(number: u64) -> SessionRecord {
         },
         warnings: vec![warning(60)],
         given: vec![Duration::from_secs(300)],
+        extensions: vec![Extension {
+            grant_id: GrantId::from_random(3),
+            run: Duration::from_secs(900),
+            window: Duration::ZERO,
+        }],
         charged_to: moment(1_000 + number),
         charged_day: Day(20_833),
         charged: Duration::from_micros(1_234_567),
