@@ -7,7 +7,7 @@ use shepherd_api::{AuditKind, ReasonCode};
 use shepherd_util::{Counting, Deadline, GrantId, Now, ProfileId};
 
 use super::run::CoreEvent;
-use super::{CoreEngine, POLICY};
+use super::{CoreEngine, NextChange, POLICY};
 use crate::civil::{Local, Wall, start_of};
 use crate::grant::{Gift, Grant, GrantScope};
 use crate::judge::Nobody;
@@ -106,6 +106,7 @@ impl CoreEngine {
         let told = serde_json_of(&grant);
         self.audit(now, &new.actor, AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: told });
         self.snapshot.grants.push(grant.clone());
+        self.next_change = NextChange::Unknown;
         let mut events = vec![CoreEvent::EntryAvailabilityChanged];
         events.extend(self.give_to_running(&grant, now));
         self.save();

@@ -8,7 +8,7 @@ use shepherd_util::{EntryId, GrantId, Now, ProfileId, RequestId};
 
 use super::gifts::{GiftError, NewGrant};
 use super::run::CoreEvent;
-use super::{CoreEngine, POLICY};
+use super::{CoreEngine, NextChange, POLICY};
 use crate::grant::{Gift, GrantScope, RequestState, TimeRequest};
 
 /// How long an answered request or a lapsed grant is remembered, for whoever looks back at the week.
@@ -54,6 +54,7 @@ impl CoreEngine {
                 amount: new.amount.into(),
             },
         );
+        self.next_change = NextChange::Unknown;
         self.snapshot.requests.push(TimeRequest {
             request_id: new.request_id,
             profile: new.profile,

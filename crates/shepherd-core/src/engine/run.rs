@@ -226,6 +226,7 @@ impl CoreEngine {
         if ran {
             self.begin_pauses(&session, now);
         }
+        self.next_change = NextChange::Unknown;
         let session_id = session.session_id;
         let charged = session.charged.into();
         self.audit(

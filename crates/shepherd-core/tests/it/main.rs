@@ -7,6 +7,8 @@ mod dst;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod mended;
+#[cfg(test)]
 mod oracle;
 #[cfg(test)]
 mod questions;

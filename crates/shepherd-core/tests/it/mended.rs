@@ -1,0 +1,210 @@
+//! Faults that a reader found, each with the rule that it broke.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use shepherd_api::{EndReason, StopMode, StopRequester};
+use shepherd_core::policy::{Availability, BreakRule, DailyQuota, OnReload, Weekdays};
+use shepherd_core::{
+    CoreEvent, Gift, GiftError, GrantScope, LaunchDecision, NewGrant, SessionFate, StopRequest,
+};
+use shepherd_util::GrantId;
+
+use crate::harness::{BERLIN, World, boot, entry, hours, minutes, policy, policy_with, wall, window};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+fn grant(id: u128, gift: Gift) -> NewGrant {
+    NewGrant {
+        grant_id: GrantId::from_random(id),
+        profile: None,
+        scope: GrantScope::All,
+        gift,
+        why: None,
+        valid_from: None,
+        lapses_at: None,
+        actor: "parent".to_owned(),
+    }
+}
+
+fn in_window(from: (u16, u16), to: (u16, u16)) -> shepherd_core::policy::Entry {
+    let mut game = entry("game");
+    game.availability = Availability::Windows(vec![window(Weekdays::ALL, from, to)]);
+    game
+}
+
+#[test]
+fn a_revoked_opening_closes_on_a_session_planned_or_lengthened_by_it() {
+    // S2.7.
+    let until = Gift::OpenUntil(wall(BERLIN, "2026-11-16 15:00"));
+    for before_the_launch in [true, false] {
+        let mut world = World::new(policy(vec![in_window((11, 0), (13, 0))]), MONDAY_NOON);
+        if before_the_launch {
+            world.engine.grant(grant(1, until), world.now()).unwrap();
+            world.launch("game");
+        } else {
+            world.launch("game");
+            world.engine.grant(grant(1, until), world.now()).unwrap();
+        }
+        assert_eq!(world.remaining(), Some(hours(3)));
+        world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+        assert_eq!(world.remaining(), Some(hours(1)), "before the launch: {before_the_launch}");
+    }
+}
+
+#[test]
+fn revoking_what_does_not_hold_now_takes_nothing() {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let tomorrow =
+        NewGrant { valid_from: Some(wall(BERLIN, "2026-11-17 08:00")), ..grant(1, Gift::Extra(minutes(20))) };
+    world.engine.grant(tomorrow, world.now()).unwrap();
+    world.launch("game");
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(30)));
+}
+
+#[test]
+fn the_latest_time_is_remembered_by_an_idle_daemon_too() {
+    // S4.5: at eleven at night the clock is set to seven, and the machine is switched off and on.
+    let mut world = World::new(policy(vec![in_window((16, 0), (20, 0))]), "2026-11-16 16:00");
+    world.run_for(hours(7));
+    world.place.boot = boot(2);
+    world.crash();
+    world.clock.move_wall(SignedDuration::from_hours(-4));
+    world.engine.recover(SessionFate::Gone, world.now());
+    world.sync();
+    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+}
+
+#[test]
+fn a_reboot_is_no_break_and_comes_at_a_price_however_early_the_daemon_is_up() {
+    // S2.4, S9.2b.
+    let policy = policy_with(vec![entry("a"), entry("b")], |rules| {
+        rules.breaks = Some(BreakRule { after: hours(1), length: minutes(10) });
+    });
+    let mut world = World::new(policy, MONDAY_NOON);
+    world.launch("a");
+    world.run_for(minutes(30));
+    world.exit();
+    world.launch("b");
+    world.run_for(minutes(29));
+    world.place.boot = boot(2);
+    world.crash();
+    let now = world.now().wall;
+    world.clock = shepherd_util::ManualClock::starting_at(now);
+    world.clock.advance(Duration::from_secs(3));
+    world.engine.recover(SessionFate::Gone, world.now());
+    world.sync();
+    assert_eq!(world.used("b"), minutes(29) + Duration::from_secs(15));
+    world.launch("a");
+    assert!(world.remaining().unwrap() <= minutes(1), "{:?} in a row are left", world.remaining());
+}
+
+#[test]
+fn a_program_that_resists_its_end_is_charged_all_the_while() {
+    // S8.2.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(1));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(10));
+    assert_eq!(world.used("game"), minutes(10));
+}
+
+#[test]
+fn a_session_stopped_before_its_program_came_up_times_out() {
+    // S3.6, S13.5: no orphan state.
+    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+    let request =
+        StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
+    let _ = world.engine.stop_current(&request, world.now());
+    let events = world.run_for(minutes(1));
+    let timed_out = CoreEvent::SessionEnded {
+        session_id: shepherd_util::SessionId::from_random(1),
+        reason: EndReason::LaunchTimedOut,
+    };
+    assert!(events.contains(&timed_out), "{events:?}");
+}
+
+#[test]
+fn the_ceiling_holds_on_every_day_of_a_long_grant() {
+    // S2.7.
+    let policy = policy_with(vec![entry("game")], |rules| rules.ceilings.extra_per_day = Some(hours(1)));
+    let mut world = World::new(policy, MONDAY_NOON);
+    let week =
+        NewGrant { lapses_at: Some(wall(BERLIN, "2026-11-23 00:00")), ..grant(1, Gift::Extra(hours(1))) };
+    world.engine.grant(week, world.now()).unwrap();
+    world.clock.advance(hours(24));
+    let error = world.engine.grant(grant(2, Gift::Extra(minutes(1))), world.now()).unwrap_err();
+    assert_eq!(error, GiftError::AboveCeiling { left: Duration::ZERO });
+}
+
+#[test]
+fn what_can_not_be_recorded_is_not_given() {
+    // S8.4b, house style 14.
+    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
+    world.engine.store_failed("the disk is full".to_owned());
+    let error = world.engine.grant(grant(1, Gift::Extra(minutes(1))), world.now()).unwrap_err();
+    assert_eq!(error.to_string(), "nothing can be recorded now: the disk is full");
+}
+
+#[test]
+fn a_session_keeps_its_plan_when_a_quota_shrinks_unless_the_policy_says_otherwise() {
+    // S7.3, and what was granted survives a new plan.
+    let household = |quota, on_reload| {
+        let mut game = entry("game");
+        game.limits.max_run = Some(hours(1));
+        game.limits.daily_quota = DailyQuota::every_day(quota);
+        policy_with(vec![game], |rules| rules.on_reload = on_reload)
+    };
+    let mut world = World::new(household(hours(1), OnReload::KeepPlan), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(10));
+    world.engine.reload(household(minutes(20), OnReload::KeepPlan), None, "parent", world.now());
+    world.run_for(minutes(1));
+    assert_eq!(world.remaining(), Some(minutes(49)));
+
+    let mut world = World::new(household(hours(1), OnReload::Replan), MONDAY_NOON);
+    world.launch("game");
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.run_for(minutes(70));
+    world.engine.reload(household(hours(1), OnReload::Replan), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(minutes(20)), "the extension is not forgotten");
+}
+
+#[test]
+fn clients_are_told_when_sleep_has_moved_the_end() {
+    // S3.5b.
+    let mut game = entry("game");
+    game.limits.max_run = Some(hours(1));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.tick();
+    world.clock.suspend(hours(2));
+    let events = world.tick();
+    assert!(
+        matches!(events[..], [CoreEvent::DeadlineChanged { remaining: Some(left), .. }] if left == hours(1))
+    );
+}
+
+#[test]
+fn whoever_trusts_next_due_misses_nothing() {
+    // S4.7: after a start or a change of the rules there is something to look at; pauses and midnight are due, too.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    game.limits.cooldown_after_run = minutes(10);
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.engine.recover(SessionFate::Gone, world.now());
+    let due = |world: &World| world.engine.next_due().map(|due| due.total_since(world.now().mono));
+    assert_eq!(due(&world), Some(Duration::ZERO));
+    world.tick();
+    assert_eq!(due(&world), Some(hours(12)), "the refill at midnight");
+    world.launch("game");
+    world.run_for(minutes(5));
+    world.exit();
+    world.tick();
+    assert_eq!(due(&world), Some(minutes(10)), "the end of the pause");
+}
