@@ -3,7 +3,7 @@
 mod words;
 
 use shepherd_core::policy::{
-    Availability, Cost, DayRule, Entry, Exception, OnReload, OnShutdown, Policy, Rules, SuspendedTime,
+    AvailabilityPolicy, Cost, DayRule, Entry, Exception, OnReload, OnShutdown, Policy, Rules, SuspendedTime,
 };
 use shepherd_util::HumanDuration;
 
@@ -97,8 +97,8 @@ fn about(entry: &Entry, rules: &Rules) -> Vec<String> {
         lines.push(format!("Only for {}.", listed(&profiles.iter().filter_map(label).collect::<Vec<_>>())));
     }
     match &entry.availability {
-        Availability::Always => lines.push("At any time.".to_owned()),
-        Availability::Windows(windows) => lines.extend(windows.iter().map(|window| {
+        AvailabilityPolicy::Always => lines.push("At any time.".to_owned()),
+        AvailabilityPolicy::Windows(windows) => lines.extend(windows.iter().map(|window| {
             let modes: Vec<&str> = window.modes.iter().flatten().map(String::as_str).collect();
             let modes =
                 if modes.is_empty() { String::new() } else { format!(", if it is {}", modes.join(" or ")) };

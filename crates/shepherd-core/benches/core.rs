@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{
-    Availability, Budget, Cost, DailyQuota, Day, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules, TimeWindow,
-    WarningPolicy, Weekdays,
+    AvailabilityPolicy, Budget, Cost, DailyQuota, Day, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules,
+    TimeWindow, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEngine, Counter, HostCapabilities, LaunchDecision, LaunchRequest, Place, StoredState, UsageKey,
@@ -48,7 +48,7 @@ fn entry(number: usize) -> Result<Entry, Anything> {
             cwd: None,
         },
         profiles: None,
-        availability: Availability::Windows(windows.into_iter().flatten().collect()),
+        availability: AvailabilityPolicy::Windows(windows.into_iter().flatten().collect()),
         limits: LimitsPolicy {
             max_run: Some(HOUR),
             daily_quota: DailyQuota::every_day(HOUR * 2),

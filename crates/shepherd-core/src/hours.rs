@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::civil::{CivilSecond, DAY, Local, Wall, day_of, start_of, timestamp};
-use crate::policy::{Availability, Day, DayRule, Entry, Exception, Policy};
+use crate::policy::{AvailabilityPolicy, Day, DayRule, Entry, Exception, Policy};
 
 /// How far ahead an opening or a closing is looked for.
 const HORIZON_DAYS: i32 = 400;
@@ -47,7 +47,8 @@ impl<'a> Hours<'a> {
     fn never_closes(&self, today: Day) -> bool {
         // An exception of yesterday may reach into today.
         let ahead = |exception: &Exception| exception.to >= today.plus(-1);
-        self.entry.availability == Availability::Always && !self.policy.rules().exceptions.iter().any(ahead)
+        self.entry.availability == AvailabilityPolicy::Always
+            && !self.policy.rules().exceptions.iter().any(ahead)
     }
 
     /// Calls `visit` with each open span of a day, in minutes after its midnight, until it says stop.
@@ -73,8 +74,8 @@ impl<'a> Hours<'a> {
 
     fn any_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64) -> bool) -> bool {
         let windows = match &self.entry.availability {
-            Availability::Always => return visit(0, 1440),
-            Availability::Windows(windows) => windows,
+            AvailabilityPolicy::Always => return visit(0, 1440),
+            AvailabilityPolicy::Windows(windows) => windows,
         };
         let mode = self.mode_on(day);
         windows.iter().any(|window| {

@@ -13,7 +13,7 @@ use shepherd_util::{BudgetId, EntryId, ProfileId};
 mod calendar;
 mod quota;
 
-pub use calendar::{Availability, Day, DayRule, Exception, MinuteOfDay, Modes, TimeWindow, Weekdays};
+pub use calendar::{AvailabilityPolicy, Day, DayRule, Exception, MinuteOfDay, Modes, TimeWindow, Weekdays};
 pub use quota::{DailyQuota, WeekdayAmounts};
 
 /// A mode of the household: school, holiday, grandparents.
@@ -107,7 +107,7 @@ pub struct Entry {
     /// Who may launch it; `None` is everyone.
     pub profiles: Option<BTreeSet<ProfileId>>,
     /// When it may run.
-    pub availability: Availability,
+    pub availability: AvailabilityPolicy,
     /// For how long.
     pub limits: LimitsPolicy,
     /// When to warn.

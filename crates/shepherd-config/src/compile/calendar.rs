@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shepherd_core::policy::{Availability, Exception, Modes, TimeWindow};
+use shepherd_core::policy::{AvailabilityPolicy, Exception, Modes, TimeWindow};
 
 use super::names::{Names, What};
 use crate::raw::{Name, RawAvailability, RawException, RawModes, RawWindow};
@@ -42,12 +42,12 @@ pub(super) fn exception(raw: &RawException, names: &Names<'_>) -> Option<Excepti
 }
 
 /// When something may run; `None` if that isn't said here.
-pub(super) fn availability(raw: &RawAvailability) -> Option<Availability> {
+pub(super) fn availability(raw: &RawAvailability) -> Option<AvailabilityPolicy> {
     match raw {
         RawAvailability::Unsaid | RawAvailability::Unreadable => None,
-        RawAvailability::Always => Some(Availability::Always),
+        RawAvailability::Always => Some(AvailabilityPolicy::Always),
         RawAvailability::Windows(windows) => {
-            Some(Availability::Windows(windows.iter().map(window).collect()))
+            Some(AvailabilityPolicy::Windows(windows.iter().map(window).collect()))
         }
     }
 }

@@ -6,8 +6,8 @@ use jiff::civil::date;
 use shepherd_api::{EntryKind, Severity};
 use shepherd_config::load;
 use shepherd_core::policy::{
-    Availability, BreakRule, Cost, DailyQuota, Day, DayRule, Disabled, Earning, Entry, MinuteOfDay, OnReload,
-    OnShutdown, Policy, SuspendedTime, TimeWindow, Unlock, Weekdays,
+    AvailabilityPolicy, BreakRule, Cost, DailyQuota, Day, DayRule, Disabled, Earning, Entry, MinuteOfDay,
+    OnReload, OnShutdown, Policy, SuspendedTime, TimeWindow, Unlock, Weekdays,
 };
 
 fn policy(text: &str) -> Policy {
@@ -43,7 +43,7 @@ fn an_entry_has_its_id_as_a_label_and_is_a_process_unless_it_says_otherwise() {
         EntryKind::Process { argv: vec!["x".to_owned()], env: Default::default(), cwd: None }
     );
     assert_eq!((entry.profiles, entry.disabled, entry.cost), (None, None, Cost::Counts));
-    assert_eq!(entry.availability, Availability::Always);
+    assert_eq!(entry.availability, AvailabilityPolicy::Always);
 }
 
 // S2.2
@@ -66,7 +66,7 @@ fn a_driver_gets_its_settings_as_they_are_written() {
 // S2.3, S7.1
 #[test]
 fn windows_have_days_in_all_their_forms() {
-    let Availability::Windows(windows) = entry(
+    let AvailabilityPolicy::Windows(windows) = entry(
         "windows = [\n\
          { from = \"15:00\", to = \"18:30\" },\n\
          { days = \"weekdays\", from = \"9:05\", to = \"24:00\" },\n\
@@ -146,14 +146,14 @@ fn what_an_entry_does_not_say_comes_from_the_defaults() {
     assert_eq!(entry_with_all.limits.weekly_quota, Some(minutes(300)));
     assert_eq!(entry_with_all.limits.cooldown_after_run, minutes(5));
     assert_eq!(entry_with_all.warnings.warnings().len(), 1);
-    assert!(matches!(entry_with_all.availability, Availability::Windows(_)));
+    assert!(matches!(entry_with_all.availability, AvailabilityPolicy::Windows(_)));
 
     let own = "always = true\nmax_run = 0\ndaily_quota = \"unlimited\"\nweekly_quota = \"unlimited\"\n\
                cooldown_after_run = 0\nwarnings = []";
     let without = with_others(defaults, own);
     assert_eq!(without.limits, Default::default());
     assert_eq!(without.warnings.warnings(), []);
-    assert_eq!(without.availability, Availability::Always);
+    assert_eq!(without.availability, AvailabilityPolicy::Always);
 }
 
 // S2.5

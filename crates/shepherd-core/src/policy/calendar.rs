@@ -140,7 +140,7 @@ impl TimeWindow {
 
 /// When an entry may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Availability {
+pub enum AvailabilityPolicy {
     /// At any time; exceptions still apply.
     Always,
     /// While one of them is open.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{AuditKind, ReasonCode};
-use shepherd_core::policy::{Availability, DailyQuota, Entry, MinuteOfDay, Policy, TimeWindow, Weekdays};
+use shepherd_core::policy::{
+    AvailabilityPolicy, DailyQuota, Entry, MinuteOfDay, Policy, TimeWindow, Weekdays,
+};
 use shepherd_core::{CoreEngine, CoreEvent, HostCapabilities, Interval, Place, StoredState};
 use shepherd_util::ProfileId;
 
@@ -13,7 +15,7 @@ use crate::harness::{World, boot, entry, hours, minutes, policy_with, wall, wind
 
 fn game(windows: Vec<TimeWindow>) -> Entry {
     let mut game = entry("game");
-    game.availability = Availability::Windows(windows);
+    game.availability = AvailabilityPolicy::Windows(windows);
     game
 }
 

@@ -8,8 +8,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::{EntryKind, EntryView, ReasonCode, Severity};
 use shepherd_core::policy::{
-    Availability, Budget, Cost, DailyQuota, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules, TimeWindow,
-    Warning, WarningPolicy, Weekdays,
+    AvailabilityPolicy, Budget, Cost, DailyQuota, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules,
+    TimeWindow, Warning, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, LaunchRequest, Place, SessionPlan,
@@ -44,7 +44,7 @@ pub(crate) fn entry(id: &str) -> Entry {
         icon_ref: None,
         kind: EntryKind::Process { argv: vec!["/bin/true".into()], env: BTreeMap::new(), cwd: None },
         profiles: None,
-        availability: Availability::Always,
+        availability: AvailabilityPolicy::Always,
         limits: LimitsPolicy::default(),
         warnings: WarningPolicy::default(),
         disabled: None,

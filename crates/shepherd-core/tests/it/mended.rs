@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use shepherd_api::{EndReason, StopMode, StopRequester};
-use shepherd_core::policy::{Availability, BreakRule, DailyQuota, OnReload, Weekdays};
+use shepherd_core::policy::{AvailabilityPolicy, BreakRule, DailyQuota, OnReload, Weekdays};
 use shepherd_core::{
     CoreEvent, Gift, GiftError, GrantScope, LaunchDecision, NewGrant, SessionFate, StopRequest,
 };
@@ -29,7 +29,7 @@ fn grant(id: u128, gift: Gift) -> NewGrant {
 
 fn in_window(from: (u16, u16), to: (u16, u16)) -> shepherd_core::policy::Entry {
     let mut game = entry("game");
-    game.availability = Availability::Windows(vec![window(Weekdays::ALL, from, to)]);
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
     game
 }
 

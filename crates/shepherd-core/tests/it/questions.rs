@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use shepherd_api::{AuditKind, EntryKind, ReasonCode};
 use shepherd_core::policy::{
-    Availability, BreakRule, DailyQuota, Day, DayRule, Disabled, Entry, Exception, MinuteOfDay, Modes,
+    AvailabilityPolicy, BreakRule, DailyQuota, Day, DayRule, Disabled, Entry, Exception, MinuteOfDay, Modes,
     Profile, Rules, Unlock, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
@@ -27,7 +27,7 @@ pub(crate) fn day(text: &str) -> Day {
 
 fn afternoons() -> Entry {
     let mut game = entry("game");
-    game.availability = Availability::Windows(vec![window(Weekdays::ALL, (15, 0), (18, 0))]);
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (15, 0), (18, 0))]);
     game
 }
 
@@ -154,7 +154,7 @@ fn why_tells_every_rule_and_what_it_looked_at() {
     game.kind = EntryKind::Vm { driver: "qemu".to_owned(), args: BTreeMap::new() };
     game.profiles = Some(BTreeSet::from(["anna".parse().unwrap()]));
     game.disabled = Some(Disabled { reason: None });
-    game.availability = Availability::Windows(vec![window(Weekdays::WEEKENDS, (9, 0), (10, 0))]);
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::WEEKENDS, (9, 0), (10, 0))]);
     game.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
     game.limits.weekly_quota = Some(Duration::ZERO);
     game.limits.max_run = Some(minutes(20));
@@ -229,7 +229,7 @@ fn why_tells_every_rule_and_what_it_looked_at() {
 fn a_week_can_be_drawn() {
     // S3.10.
     let mut game = entry("game");
-    game.availability = Availability::Windows(vec![
+    game.availability = AvailabilityPolicy::Windows(vec![
         window(Weekdays::WEEKDAYS, (15, 0), (16, 0)),
         window(Weekdays::WEEKENDS, (9, 0), (12, 0)),
         window(Weekdays::WEEKENDS, (12, 0), (13, 0)),
@@ -281,7 +281,7 @@ pub(crate) fn on(from: &str, to: &str, rule: DayRule) -> Exception {
 fn exceptions_override_the_week() {
     // S2.3 beyond: a closure, an opening, other windows, another weekday; the last one for a day wins.
     let mut game = entry("game");
-    game.availability = Availability::Windows(vec![
+    game.availability = AvailabilityPolicy::Windows(vec![
         window(Weekdays::WEEKDAYS, (15, 0), (18, 0)),
         window(Weekdays::default().with(6), (9, 0), (22, 0)),
     ]);
@@ -326,7 +326,7 @@ fn an_exception_can_be_for_some_entries_and_closes_what_is_always_open() {
 fn a_window_of_the_evening_before_reaches_into_a_closed_day() {
     // S2.3: 22:00–01:00 belongs to the day it starts on.
     let mut game = entry("game");
-    game.availability = Availability::Windows(vec![window(Weekdays::ALL, (22, 0), (1, 0))]);
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (22, 0), (1, 0))]);
     let policy = policy_with(vec![game], |rules| {
         rules.exceptions = vec![on("2026-11-17", "2026-11-17", DayRule::Closed)];
     });
@@ -349,7 +349,7 @@ pub(crate) fn by_mode() -> Entry {
     school.modes = Some(BTreeSet::from(["school".to_owned()]));
     let mut holiday = window(Weekdays::ALL, (9, 0), (20, 0));
     holiday.modes = Some(BTreeSet::from(["holiday".to_owned()]));
-    game.availability = Availability::Windows(vec![school, holiday]);
+    game.availability = AvailabilityPolicy::Windows(vec![school, holiday]);
     game.limits.daily_quota = DailyQuota {
         base: [Some(minutes(30)); 7],
         by_mode: BTreeMap::from([("holiday".to_owned(), [Some(hours(3)); 7])]),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use shepherd_api::{StopMode, StopRequester};
 use shepherd_core::policy::{
-    Availability, BreakRule, Cost, DailyQuota, LimitsPolicy, OnReload, Policy, WarningPolicy, Weekdays,
+    AvailabilityPolicy, BreakRule, Cost, DailyQuota, LimitsPolicy, OnReload, Policy, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEvent, Counter, ExitInfo, Gift, GrantScope, LaunchDecision, NewGrant, SessionFate, StopRequest,
@@ -51,7 +51,7 @@ fn household(variant: u64) -> Policy {
     a.budgets = vec!["games".parse().unwrap()];
     a.warnings = WarningPolicy::new(vec![warning(minutes(10)), warning(minutes(5)), warning(minutes(1))]);
     let mut b = entry("b");
-    b.availability = Availability::Windows(vec![
+    b.availability = AvailabilityPolicy::Windows(vec![
         window(Weekdays::ALL, (8, 0), (13, 0)),
         window(Weekdays::ALL, (13, 0), (if variant == 2 { 18 } else { 22 }, 0)),
         window(Weekdays::WEEKENDS, (23, 0), (1, 30)),

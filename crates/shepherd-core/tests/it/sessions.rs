@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use shepherd_api::{EndReason, StopMode, StopRequester};
 use shepherd_core::policy::{
-    Availability, BreakRule, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown, SuspendedTime,
-    Unlock, WarningPolicy, Weekdays,
+    AvailabilityPolicy, BreakRule, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown,
+    SuspendedTime, Unlock, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     CoreEngine, CoreEvent, ExitInfo, Gift, GrantScope, HostCapabilities, LaunchDecision, NewGrant,
@@ -51,7 +51,7 @@ fn the_deadline_is_the_least_of_all_that_apply() {
     let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
     assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(30));
     let mut by_window = game();
-    by_window.availability = Availability::Windows(vec![window(Weekdays::ALL, (11, 0), (12, 20))]);
+    by_window.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), (12, 20))]);
     let mut world = World::new(policy(vec![by_window.clone()]), MONDAY_NOON);
     assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(20));
     by_window.limits.daily_quota = DailyQuota::every_day(minutes(10));
@@ -80,7 +80,7 @@ fn a_denial_has_all_its_reasons() {
     // S3.3, S3.8.
     let mut closed = game();
     closed.disabled = Some(Disabled { reason: Some("broken".to_owned()) });
-    closed.availability = Availability::Windows(vec![window(Weekdays::WEEKENDS, (9, 0), (10, 0))]);
+    closed.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::WEEKENDS, (9, 0), (10, 0))]);
     closed.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
     let mut world = World::new(policy(vec![closed, entry("piano")]), MONDAY_NOON);
     world.launch("piano");
@@ -289,7 +289,7 @@ fn an_absence_of_days_is_charged_to_each_of_them() {
 fn suspend_costs_nothing_but_the_window_closes() {
     // S4.4.
     let mut game = game();
-    game.availability = Availability::Windows(vec![window(Weekdays::ALL, (9, 0), (14, 0))]);
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (9, 0), (14, 0))]);
     let mut world = World::new(policy(vec![game.clone()]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(10));
@@ -423,7 +423,7 @@ fn a_grant_lengthens_the_running_session_and_replans_its_warnings() {
 #[test]
 fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
     let mut game = game();
-    game.availability = Availability::Windows(vec![window(Weekdays::ALL, (15, 0), (16, 0))]);
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (15, 0), (16, 0))]);
     let policy = policy_with(vec![game], |rules| {
         rules.ceilings.open_until = shepherd_core::policy::MinuteOfDay::new(20, 0);
         rules.ceilings.extra_per_day = Some(minutes(20));
@@ -552,7 +552,7 @@ fn nothing_is_due_while_nothing_can_happen() {
 
     // A window that opens is worth waking up for.
     let mut evening = game();
-    evening.availability = Availability::Windows(vec![window(Weekdays::ALL, (18, 0), (20, 0))]);
+    evening.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (18, 0), (20, 0))]);
     let mut world = World::new(policy(vec![evening]), MONDAY_NOON);
     world.tick();
     assert_eq!(due(&world), hours(6));

@@ -8,8 +8,8 @@ use serde_json::json;
 use shepherd_api::{AuditEvent, AuditKind, EndReason, Severity, StopRequester};
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, Counter, Ends, Extension, Gift, Grant, GrantScope, RequestState, ScheduledWarning, SessionRecord,
-    Snapshot, Stage, StoreWrite, Streak, TimeRequest, Until, UsageKey,
+    ClockRecord, Counter, Ends, Extension, Gift, Grant, GrantScope, RequestState, ScheduledWarning,
+    SessionRecord, Snapshot, Stage, StoreWrite, Streak, TimeRequest, Until, UsageKey,
 };
 use shepherd_util::{
     BootId, BootInstant, BudgetId, Counting, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{
-    Availability, Cost, DailyQuota, Entry, LimitsPolicy, Policy, Rules, WarningPolicy,
+    AvailabilityPolicy, Cost, DailyQuota, Entry, LimitsPolicy, Policy, Rules, WarningPolicy,
 };
 use shepherd_core::{
     CoreEngine, CoreEvent, HostCapabilities, LaunchDecision, LaunchRequest, Place, SessionFate,
@@ -23,7 +23,7 @@ fn household() -> Policy {
         icon_ref: None,
         kind: EntryKind::Process { argv: vec!["/bin/true".into()], env: BTreeMap::new(), cwd: None },
         profiles: None,
-        availability: Availability::Always,
+        availability: AvailabilityPolicy::Always,
         limits: LimitsPolicy {
             max_run: Some(Duration::from_secs(1_800)),
             daily_quota: DailyQuota::every_day(Duration::from_secs(2_400)),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::{SignedDuration, ToSpan};
 use shepherd_core::policy::{
-    Availability, Budget, Cost, DailyQuota, Day, DayRule, Disabled, Earning, Entry, Exception, MinuteOfDay,
-    Modes, Rules, TimeWindow, Unlock, WeekdayAmounts, Weekdays,
+    AvailabilityPolicy, Budget, Cost, DailyQuota, Day, DayRule, Disabled, Earning, Entry, Exception,
+    MinuteOfDay, Modes, Rules, TimeWindow, Unlock, WeekdayAmounts, Weekdays,
 };
 use shepherd_core::{Counter, Snapshot, StoredState, Until, UsageKey};
 use shepherd_util::{BootInstant, MonotonicInstant, ProfileId};
@@ -186,7 +186,7 @@ fn budget(dice: &mut Dice) -> Budget {
 fn game_called(dice: &mut Dice, id: &str) -> Entry {
     let mut game = entry(id);
     if dice.percent(90) {
-        game.availability = Availability::Windows(dice.some(1, 4, window));
+        game.availability = AvailabilityPolicy::Windows(dice.some(1, 4, window));
     }
     game.limits.max_run = dice.maybe(40, |dice| length(dice) + minutes(1));
     game.limits.daily_quota = daily(dice);

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use shepherd_api::{Quota, ReasonCode};
-use shepherd_core::policy::{Availability, Cost, DailyQuota, Day, DayRule, Entry, Rules};
+use shepherd_core::policy::{AvailabilityPolicy, Cost, DailyQuota, Day, DayRule, Entry, Rules};
 use shepherd_core::{Counter, StoredState, UsageKey};
 use shepherd_util::ProfileId;
 
@@ -170,7 +170,7 @@ impl<'a> Naive<'a> {
     }
 
     fn weekly_windows(&self, weekday: usize, mode: &str) -> Vec<(u16, u16)> {
-        let Availability::Windows(windows) = &self.entry.availability else { return vec![(0, 1440)] };
+        let AvailabilityPolicy::Windows(windows) = &self.entry.availability else { return vec![(0, 1440)] };
         let in_mode = |modes: &std::collections::BTreeSet<String>| modes.contains(mode);
         windows
             .iter()
