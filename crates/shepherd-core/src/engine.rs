@@ -80,9 +80,13 @@ pub struct CoreEngine {
     snapshot: Snapshot,
     writes: Vec<StoreWrite>,
     last_seen: Option<Now>,
+    /// The latest time that counted, on both clocks, as far as this boot and this engine go.
+    anchor: Option<Now>,
     next_change: NextChange,
     /// The clock was set, or may have been: what was planned has to be looked at again.
     clock_upset: bool,
+    /// The clock was set for certain: what can be launched may have changed.
+    clock_set: bool,
     /// The machine slept: ends on the clock that stops meanwhile have moved away.
     slept: bool,
     store_trouble: Option<String>,
@@ -102,8 +106,10 @@ impl CoreEngine {
             snapshot: store.snapshot,
             writes: Vec::new(),
             last_seen: None,
+            anchor: None,
             next_change: NextChange::Unknown,
             clock_upset: false,
+            clock_set: false,
             slept: false,
             store_trouble: None,
             clock_reported_untrusted: false,
@@ -144,12 +150,21 @@ impl CoreEngine {
         self.policy.rules().zone.as_ref().unwrap_or(&self.place.zone)
     }
 
-    /// What has to be made durable, all or none, before anything is done about the events. If that fails, this engine
-    /// knows more than the store: it must be made anew from what the store holds, except that what ends a session is
-    /// carried out all the same.
+    /// What has to be made durable, all or none, before anything is done about the events. If that fails, they go back
+    /// by [`CoreEngine::writes_failed`], nothing of what they would have granted is carried out, and a launch is
+    /// reported as failed; what ends a session is carried out all the same.
     #[must_use]
     pub fn take_writes(&mut self) -> Vec<StoreWrite> {
         std::mem::take(&mut self.writes)
+    }
+
+    /// These writes could not be made durable: they come again with the next ones, and nothing is granted until the
+    /// store works.
+    pub fn writes_failed(&mut self, writes: Vec<StoreWrite>, detail: String) {
+        let later = std::mem::replace(&mut self.writes, writes);
+        self.writes.extend(later);
+        self.save();
+        self.store_failed(detail);
     }
 
     /// The store can't be relied on: nothing is granted until it can (S8.4b).
@@ -218,7 +233,7 @@ impl CoreEngine {
             wall: Wall::near(self.zone(), at.wall),
             boot: self.place.boot,
             active: active.map(|session| (&session.session_id, &session.entry_id)),
-            clock_behind: self.clock_behind(at.wall),
+            clock_behind: self.clock_behind(at.shown),
             store_trouble: self.store_trouble.as_deref(),
         }
     }

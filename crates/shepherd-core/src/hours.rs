@@ -122,7 +122,7 @@ impl<'a> Hours<'a> {
     /// The next civil moment at which a span begins.
     fn opening_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
-        (0..=HORIZON_DAYS).find_map(|ahead| {
+        (0..=self.horizon(today)).find_map(|ahead| {
             let midnight = start_of(today.plus(ahead));
             let mut first: Option<CivilSecond> = None;
             self.any_span(today.plus(ahead), |from, _| {
@@ -134,6 +134,14 @@ impl<'a> Hours<'a> {
             });
             first
         })
+    }
+
+    /// Where every week is like the next, there is nothing to look for beyond one.
+    fn horizon(&self, today: Day) -> i32 {
+        let rules = self.policy.rules();
+        let dated = rules.exceptions.iter().map(|exception| exception.to);
+        let mut dated = dated.chain(rules.modes.by_date.iter().map(|(_, to, _)| *to));
+        if dated.any(|to| to >= today.plus(-1)) { HORIZON_DAYS } else { 8 }
     }
 
     fn next_change(&self, mut local: Local, want: Want) -> Option<Timestamp> {

@@ -43,7 +43,10 @@ pub(crate) struct Facts<'a> {
 /// The moment that a question is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
+    /// The time that counts.
     pub(crate) wall: Timestamp,
+    /// What the clock shows.
+    pub(crate) shown: Timestamp,
     /// `None` for a moment other than now.
     pub(crate) mono: Option<MonotonicInstant>,
     /// The day that use is charged to.
@@ -131,7 +134,9 @@ impl Facts<'_> {
             let ends: Option<Vec<Timestamp>> = reasons.iter().map(ReasonCode::until).collect();
             let at = ends?.into_iter().max()?;
             let day = self.wall.local(at).day();
-            reasons = self.judge(profile, entry, Moment { wall: at, mono: None, day }, &mut Nobody).reasons;
+            reasons = self
+                .judge(profile, entry, Moment { wall: at, shown: at, mono: None, day }, &mut Nobody)
+                .reasons;
             if reasons.is_empty() {
                 return Some(at);
             }
@@ -315,7 +320,7 @@ impl Facts<'_> {
         let open =
             self.grants.iter().filter(|grant| grant.holds_at(at) && self.concerns(grant, profile, entry));
         let until = open.filter_map(|grant| match grant.gift {
-            Gift::OpenUntil(until) if until > at => Some(until),
+            Gift::OpenUntil(until) if until > at => Some(until.min(grant.lapses_at)),
             Gift::OpenUntil(_) | Gift::Extra(_) => None,
         });
         until.max()

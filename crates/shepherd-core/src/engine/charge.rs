@@ -48,9 +48,9 @@ impl CoreEngine {
             return;
         }
         let zone = self.zone().clone();
-        let to_day = self.moment(now).day;
+        let (to_day, end) = (self.moment(now).day, self.effective(now));
         let Some(session) = &mut self.snapshot.session else { return };
-        let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, now.wall, elapsed);
+        let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, end, elapsed);
         session.charged_day = to_day;
         session.charged = session.charged.saturating_add(elapsed);
         let keys: Vec<(UsageKey, Duration)> = parts
@@ -96,7 +96,8 @@ impl CoreEngine {
         if let Some(rule) = self.policy.rules().breaks {
             // The break counts as taken if it was over when this session began.
             let mono = (session.boot == self.place.boot).then_some(session.started);
-            let start = Moment { wall: session.started_at, mono, day: session.charged_day };
+            let wall = session.started_at;
+            let start = Moment { wall, shown: wall, mono, day: session.charged_day };
             let earlier = self.snapshot.streaks.get(&session.profile);
             let goes_on =
                 earlier.filter(|streak| self.facts(start).still_until(streak.rested, start).is_some());
@@ -110,7 +111,7 @@ impl CoreEngine {
     pub(super) fn until(&self, now: Now, length: Duration) -> Until {
         let at = MonotonicInstant::new(now.mono.total().saturating_add(length), now.mono.awake());
         Until {
-            wall: now.wall.checked_add(length).unwrap_or(Timestamp::MAX),
+            wall: self.effective(now).checked_add(length).unwrap_or(Timestamp::MAX),
             boot: BootInstant::new(self.place.boot, at),
         }
     }

@@ -19,13 +19,21 @@ impl CoreEngine {
     /// Takes note of the moment. Every change begins with it.
     pub(super) fn observe(&mut self, now: Now) {
         let before = self.last_seen.replace(now);
-        self.clock_upset |= before.is_none_or(|before| was_set(before, now));
+        let set = before.is_some_and(|before| was_set(before, now));
+        self.clock_upset |= set || before.is_none();
+        self.clock_set |= set;
         self.slept |= before.is_some_and(|before| now.mono.suspended_since(before.mono) > JITTER);
-        let day = Local::at(self.zone(), now.wall).day();
         match self.clock_behind(now.wall) {
             None => {
+                if self.clock_reported_untrusted {
+                    // It has caught up; what it shows is the time again.
+                    self.anchor = None;
+                }
+                let counted = self.effective(now);
+                self.anchor = Some(Now { wall: counted, mono: now.mono });
+                let day = Local::at(self.zone(), counted).day();
                 let clock = &mut self.snapshot.clock;
-                clock.latest_seen = clock.latest_seen.max(Some(now.wall));
+                clock.latest_seen = clock.latest_seen.max(Some(counted));
                 clock.accounting_day = clock.accounting_day.max(Some(day));
                 if std::mem::take(&mut self.clock_reported_untrusted) {
                     self.audit(now, POLICY, AuditKind::ClockTrusted);
@@ -47,16 +55,27 @@ impl CoreEngine {
         (behind > tolerance).then_some(latest)
     }
 
-    /// Now: use is charged to the day that the wall shows, but never to one before the latest that was charged.
+    /// The time that counts: never before the latest that was seen, and within a boot it goes on from there, so that a
+    /// clock set back by minutes, which is still believed, opens nothing again (S4.2).
+    pub(super) fn effective(&self, now: Now) -> Timestamp {
+        let seen = match self.anchor {
+            Some(anchor) => anchor.wall.saturating_add(now.mono.total_since(anchor.mono)).ok(),
+            None => self.snapshot.clock.latest_seen,
+        };
+        seen.map_or(now.wall, |seen| seen.max(now.wall))
+    }
+
+    /// Now: use is charged to the day of the time that counts, but never to one before the latest that was charged.
     pub(super) fn moment(&self, now: Now) -> Moment {
-        let shown = Local::at(self.zone(), now.wall).day();
-        let day = self.snapshot.clock.accounting_day.map_or(shown, |latest| latest.max(shown));
-        Moment { wall: now.wall, mono: Some(now.mono), day }
+        let wall = self.effective(now);
+        let counted = Local::at(self.zone(), wall).day();
+        let day = self.snapshot.clock.accounting_day.map_or(counted, |latest| latest.max(counted));
+        Moment { wall, shown: now.wall, mono: Some(now.mono), day }
     }
 
     /// A moment that a question is about.
     pub(super) fn other_moment(&self, at: Timestamp) -> Moment {
-        Moment { wall: at, mono: None, day: Local::at(self.zone(), at).day() }
+        Moment { wall: at, shown: at, mono: None, day: Local::at(self.zone(), at).day() }
     }
 
     /// An administrator says that the clock is right.
@@ -64,6 +83,7 @@ impl CoreEngine {
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
+        self.anchor = None;
         self.next_change = NextChange::Unknown;
         self.clock_reported_untrusted = false;
         self.observe(now);

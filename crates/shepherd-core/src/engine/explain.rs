@@ -11,6 +11,9 @@ use crate::hours::Opening;
 use crate::judge::{Moment, Saying, Witness};
 use crate::policy::Entry;
 
+/// Two months are more than anyone draws; what is beyond is left out.
+const MAX_TIMELINE: Duration = Duration::from_secs(62 * 24 * 60 * 60);
+
 /// What one rule looked at and how it came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleOutcome {
@@ -88,6 +91,7 @@ impl CoreEngine {
         from: Timestamp,
         to: Timestamp,
     ) -> Vec<(EntryId, Vec<Interval>)> {
+        let to = to.min(from.checked_add(MAX_TIMELINE).unwrap_or(to));
         let entries = self.policy.entries().iter();
         entries.map(|entry| (entry.entry_id.clone(), self.intervals(profile, entry, from, to))).collect()
     }

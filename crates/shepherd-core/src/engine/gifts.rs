@@ -56,6 +56,12 @@ pub enum GiftError {
     /// Nothing has that name.
     #[error("there is no such {0}")]
     Unknown(&'static str),
+    /// Something has that name already.
+    #[error("there is such a {0} already")]
+    Known(&'static str),
+    /// A child asks too often, or for too much.
+    #[error("{0}")]
+    TooMuch(&'static str),
     /// It was answered already.
     #[error("it has been decided already")]
     Decided,
@@ -77,7 +83,10 @@ impl CoreEngine {
         if let Some(detail) = &self.store_trouble {
             return Err(GiftError::StoreUnavailable(detail.clone()));
         }
-        let valid_from = new.valid_from.unwrap_or(now.wall);
+        let valid_from = new.valid_from.map_or(now.wall, |from| from.max(now.wall));
+        if self.snapshot.grants.iter().any(|known| known.grant_id == new.grant_id) {
+            return Err(GiftError::Known("grant"));
+        }
         let day = Local::at(self.zone(), valid_from).day();
         let lapses_at = match (new.lapses_at, new.gift) {
             (Some(at), _) | (None, Gift::OpenUntil(at)) => at,
@@ -228,7 +237,8 @@ impl CoreEngine {
     }
 
     fn concerned(&self, grant: &Grant) -> Option<&SessionRecord> {
-        let session = self.snapshot.session.as_ref().filter(|session| session.stage == Stage::Running)?;
+        let goes_on = |session: &&SessionRecord| !matches!(session.stage, Stage::Expiring(_));
+        let session = self.snapshot.session.as_ref().filter(goes_on)?;
         let in_scope = match &grant.scope {
             GrantScope::All => true,
             GrantScope::Entry(id) => *id == session.entry_id,

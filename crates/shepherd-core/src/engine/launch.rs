@@ -72,7 +72,7 @@ impl CoreEngine {
                 session_id: session.session_id.clone(),
                 entry_id: session.entry_id.clone(),
                 profile: session.profile.clone(),
-                max_run: finding.longest(now.wall).map(Into::into),
+                max_run: finding.longest(at.wall).map(Into::into),
             },
         );
         self.snapshot.session = Some(session);
@@ -116,7 +116,7 @@ impl CoreEngine {
     /// Run time on the clock that the policy counts on, the window on the one that never stops (S4.4).
     pub(super) fn ends(&self, finding: &Finding, now: Now) -> Ends {
         let window = finding.closes.map(|closes| {
-            let length = Duration::try_from(closes.duration_since(now.wall)).unwrap_or_default();
+            let length = Duration::try_from(closes.duration_since(self.effective(now))).unwrap_or_default();
             Deadline::after(now.mono, length, Counting::Total)
         });
         let run = finding.run.map(|run| Deadline::after(now.mono, run, self.counting()));

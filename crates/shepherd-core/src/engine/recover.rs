@@ -55,10 +55,20 @@ impl CoreEngine {
             }
             // Nobody knows when it ended. It is charged up to now: whoever killed the daemon wins nothing by it.
             (SessionFate::Gone, true, _) => self.end(EndReason::Lost, now),
-            (_, false, Stage::Launching) => {
+            // It can't be: a boot ends every program. Whatever runs there is ended.
+            (SessionFate::Alive { .. }, false, _) => {
+                session.stage = Stage::Expiring(EndReason::Lost);
+                session.boot = self.place.boot;
+                session.charged_to = now.mono;
+                let session_id = session.session_id.clone();
+                self.charge_with(CHECKPOINT, now);
+                self.save();
+                vec![CoreEvent::ExpireDue { session_id }]
+            }
+            (SessionFate::Gone, false, Stage::Launching) => {
                 self.end(EndReason::LaunchFailed { detail: "the machine was restarted".to_owned() }, now)
             }
-            (_, false, _) => self.end_after_reboot(now),
+            (SessionFate::Gone, false, _) => self.end_after_reboot(now),
         }
     }
 

@@ -8,7 +8,7 @@ use shepherd_util::{Deadline, Now};
 use super::run::CoreEvent;
 use super::{CoreEngine, NextChange};
 use crate::judge::Nobody;
-use crate::policy::{OnReload, Policy};
+use crate::policy::{Cost, OnReload, Policy};
 use crate::session::{Ends, Extension, SessionRecord, Stage};
 
 impl CoreEngine {
@@ -31,6 +31,7 @@ impl CoreEngine {
         let entry_count = self.policy.entries().len();
         self.audit(now, actor, AuditKind::PolicyLoaded { entry_count, digest });
         let mut events = vec![CoreEvent::PolicyReloaded { entry_count }, CoreEvent::EntryAvailabilityChanged];
+        self.charge_by_new_rules();
         if self.policy.rules().on_reload == OnReload::Replan {
             events.extend(self.replan_after_reload(now));
         }
@@ -44,13 +45,29 @@ impl CoreEngine {
         self.audit(now, actor, AuditKind::PolicyRejected { faults });
     }
 
+    /// Whatever the end of a session is, its time counts by the rules that apply.
+    fn charge_by_new_rules(&mut self) {
+        let Some(session) = &mut self.snapshot.session else { return };
+        if let Some(entry) = self.policy.entry(&session.entry_id) {
+            session.budgets.clone_from(&entry.budgets);
+            session.free = entry.cost == Cost::Free;
+            session.cooldown = entry.limits.cooldown_after_run;
+        }
+    }
+
+    fn end_now(&mut self, now: Now) -> Vec<CoreEvent> {
+        let end = Deadline::after(now.mono, Duration::ZERO, self.counting());
+        if let Some(session) = &mut self.snapshot.session {
+            session.ends.run = Some(end);
+        }
+        self.rearm(now)
+    }
+
     /// The end by the new policy, with what grants have added; it takes effect only where it comes sooner.
     fn replan_after_reload(&mut self, now: Now) -> Vec<CoreEvent> {
-        let Some(session) = self.snapshot.session.as_ref().filter(|session| session.stage == Stage::Running)
-        else {
-            return Vec::new();
-        };
-        let Some(entry) = self.policy.entry(&session.entry_id) else { return Vec::new() };
+        let goes_on = |session: &&SessionRecord| !matches!(session.stage, Stage::Expiring(_));
+        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return Vec::new() };
+        let Some(entry) = self.policy.entry(&session.entry_id) else { return self.end_now(now) };
         let at = self.moment(now);
         let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
         let mut ends = self.ends(&finding, now);

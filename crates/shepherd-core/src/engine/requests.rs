@@ -14,6 +14,12 @@ use crate::grant::{Gift, GrantScope, RequestState, TimeRequest};
 /// How long an answered request or a lapsed grant is remembered, for whoever looks back at the week.
 const REMEMBERED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 
+/// A parent reads a few, not a flood.
+const MAX_OPEN_REQUESTS: usize = 5;
+
+/// More than a day is no wish but a mistake.
+const MAX_REQUEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How long a request waits for an answer.
 const REQUEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -43,6 +49,19 @@ impl CoreEngine {
         self.observe(now);
         if self.policy.entry(&new.entry_id).is_none() {
             return Err(GiftError::Unknown("entry"));
+        }
+        if !self.policy.rules().profiles.contains_key(&new.profile) {
+            return Err(GiftError::Unknown("profile"));
+        }
+        if self.snapshot.requests.iter().any(|known| known.request_id == new.request_id) {
+            return Err(GiftError::Known("request"));
+        }
+        let open = |known: &&TimeRequest| known.state.is_open() && known.profile == new.profile;
+        if self.snapshot.requests.iter().filter(open).count() >= MAX_OPEN_REQUESTS {
+            return Err(GiftError::TooMuch("there are enough questions open; wait for an answer"));
+        }
+        if new.amount > MAX_REQUEST {
+            return Err(GiftError::TooMuch("nobody can be asked for more than a day"));
         }
         self.audit(
             now,
@@ -95,6 +114,8 @@ impl CoreEngine {
         actor: &str,
         now: Now,
     ) -> Result<Vec<CoreEvent>, GiftError> {
+        self.observe(now);
+        self.lapse(now);
         let request = self.open_request(request_id)?;
         let new = NewGrant {
             grant_id: grant_id.clone(),
@@ -123,6 +144,7 @@ impl CoreEngine {
         now: Now,
     ) -> Result<(), GiftError> {
         self.observe(now);
+        self.lapse(now);
         self.open_request(request_id)?;
         self.decide(request_id, RequestState::Denied { why }, "denied", actor, now);
         Ok(())

@@ -126,6 +126,10 @@ impl CoreEngine {
         if !events.is_empty() {
             self.save();
         }
+        if std::mem::take(&mut self.clock_set) {
+            self.next_change = NextChange::Unknown;
+            events.push(CoreEvent::EntryAvailabilityChanged);
+        }
         self.announce_changes(now, &mut events);
         self.lapse(now);
         events
@@ -222,7 +226,9 @@ impl CoreEngine {
     pub(super) fn end(&mut self, reason: EndReason, now: Now) -> Vec<CoreEvent> {
         self.charge(now);
         let Some(session) = self.snapshot.session.take() else { return Vec::new() };
-        let ran = !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
+        // What was stopped before it was started has not run either.
+        let ran = session.host_session_handle.is_some()
+            && !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
         if ran {
             self.begin_pauses(&session, now);
         }

@@ -16,7 +16,7 @@ const PERIODS_AHEAD: u8 = 8;
 
 impl Facts<'_> {
     pub(super) fn ask_limit(&self, limit: &Limit<'_>, at: Moment) -> Saying {
-        let (amount, used) = (limit.amount_on(at.day), limit.used_on(at.day));
+        let (amount, used) = (limit.amount_on(at.day, at), limit.used_on(at.day));
         if let Some(amount) = amount.filter(|amount| used >= *amount) {
             return Saying::No(ReasonCode::QuotaExhausted {
                 quota: limit.quota(),
@@ -42,7 +42,7 @@ impl Facts<'_> {
             total = total.saturating_add(until_end);
             // A day that did not take place is passed over.
             (cursor, day) = (end, self.wall.local(end).day());
-            left = limit.amount_on(day).map(|amount| amount.saturating_sub(limit.used_on(day)));
+            left = limit.amount_on(day, at).map(|amount| amount.saturating_sub(limit.used_on(day)));
         }
         None
     }
@@ -53,7 +53,7 @@ impl Facts<'_> {
         for _ in 0..PERIODS_AHEAD {
             cursor = self.wall.end_of_day(cursor, limit.last_day(day))?;
             day = self.wall.local(cursor).day();
-            if limit.amount_on(day).is_none_or(|amount| limit.used_on(day) < amount) {
+            if limit.amount_on(day, at).is_none_or(|amount| limit.used_on(day) < amount) {
                 return Some(cursor);
             }
         }
@@ -149,12 +149,12 @@ impl Limit<'_> {
     }
 
     /// The policy's amount, with what was earned and granted; `None` is without limit.
-    fn amount_on(&self, day: Day) -> Option<Duration> {
+    fn amount_on(&self, day: Day, at: Moment) -> Option<Duration> {
         let given = match self.amount {
             Amount::Daily(quota) => quota.on(day, self.facts.hours(self.entry).mode_on(day))?,
             Amount::Weekly(amount) => amount,
         };
-        let more = self.earned_on(day).saturating_add(self.granted_on(day));
+        let more = self.earned_on(day).saturating_add(self.granted_on(day, at));
         Some(given.saturating_add(more))
     }
 
@@ -174,7 +174,7 @@ impl Limit<'_> {
     }
 
     /// Extra time whose grant holds on that day.
-    fn granted_on(&self, day: Day) -> Duration {
+    fn granted_on(&self, day: Day, at: Moment) -> Duration {
         let extra = self.facts.grants.iter().filter_map(|grant| {
             let Gift::Extra(extra) = grant.gift else { return None };
             let first = self.facts.wall.local(grant.valid_from).day();
@@ -191,8 +191,13 @@ impl Limit<'_> {
                 }
             };
             let revoked = grant.revoked_at.is_some();
-            (concerned && grant.is_for(self.profile) && !revoked && first <= to && from <= last)
-                .then_some(extra)
+            // On the day that the question is about, only while it holds.
+            let holds = if from <= at.day && at.day <= to {
+                grant.holds_at(at.wall)
+            } else {
+                first <= to && from <= last
+            };
+            (concerned && grant.is_for(self.profile) && !revoked && holds).then_some(extra)
         });
         extra.fold(Duration::ZERO, Duration::saturating_add)
     }

@@ -75,7 +75,81 @@ fn the_latest_time_is_remembered_by_an_idle_daemon_too() {
     world.clock.move_wall(SignedDuration::from_hours(-4));
     world.engine.recover(SessionFate::Gone, world.now());
     world.sync();
-    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+    assert_eq!(world.denied("game"), ["clock-untrusted", "outside-hours"]);
+}
+
+#[test]
+fn minutes_of_tolerance_open_no_window_again() {
+    // S4.2: play to the end of the window, set the clock back by less than is noticed, and so on for ever.
+    let mut world = World::new(policy(vec![in_window((15, 0), (18, 0))]), "2026-11-16 17:50");
+    world.launch("game");
+    assert_eq!(world.play_out(), minutes(10));
+    for _ in 0..5 {
+        world.move_wall(SignedDuration::from_secs(-599));
+        assert!(world.denied("game").contains(&"outside-hours"));
+        world.run_for(minutes(5));
+    }
+    assert_eq!(world.used("game"), minutes(10));
+}
+
+#[test]
+fn writes_that_failed_come_again_and_nothing_is_given_meanwhile() {
+    // S8.4b: fifty minutes on a full disk are not forgotten when there is room again.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    for _ in 0..10 {
+        world.clock.advance(minutes(5));
+        world.engine.tick(world.now());
+        let writes = world.engine.take_writes();
+        world.engine.writes_failed(writes, "no space left".to_owned());
+    }
+    assert_eq!(world.used("game"), Duration::ZERO);
+    world.engine.store_works();
+    world.tick();
+    assert_eq!(world.used("game"), minutes(50));
+    world.exit();
+    world.crash();
+    assert_eq!(world.view("game").max_run_if_started_now.map(|run| run.0), Some(10 * 60_000));
+}
+
+#[test]
+fn extra_time_counts_only_while_its_grant_holds() {
+    // S2.7.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(minutes(30));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let lapsed =
+        NewGrant { lapses_at: Some(wall(BERLIN, "2026-11-16 12:30")), ..grant(1, Gift::Extra(minutes(30))) };
+    let later =
+        NewGrant { valid_from: Some(wall(BERLIN, "2026-11-16 20:00")), ..grant(2, Gift::Extra(minutes(30))) };
+    world.engine.grant(lapsed, world.now()).unwrap();
+    world.engine.grant(later, world.now()).unwrap();
+    world.clock.advance(hours(2));
+    assert_eq!(world.view("game").max_run_if_started_now.map(|run| run.0), Some(30 * 60_000));
+}
+
+#[test]
+fn a_new_plan_reaches_an_entry_that_is_gone_and_charges_by_the_new_rules() {
+    // S7.3.
+    let replan = |entries| policy_with(entries, |rules| rules.on_reload = OnReload::Replan);
+    let mut world = World::new(replan(vec![entry("game")]), MONDAY_NOON);
+    world.launch("game");
+    world.engine.reload(replan(vec![entry("piano")]), None, "parent", world.now());
+    assert!(world.tick().iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })));
+
+    let mut counted = entry("game");
+    counted.budgets = vec!["games".parse().unwrap()];
+    let with_budget = policy_with(vec![counted], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), crate::harness::budget(hours(1)));
+    });
+    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
+    world.launch("game");
+    world.engine.reload(with_budget, None, "parent", world.now());
+    world.run_for(minutes(40));
+    world.exit();
+    assert_eq!(world.view("game").max_run_if_started_now.map(|run| run.0), Some(20 * 60_000));
 }
 
 #[test]
