@@ -129,13 +129,26 @@ pub enum OpenError {
         /// What the system said.
         source: io::Error,
     },
-    /// Others could exchange what is in the folder.
-    #[error("the folder {0} has mode {mode:04o}, so that others can change what is in it; run `chmod 700 {0}`", path.display())]
+    /// Others could change what is in the folder, or in a file of it.
+    #[error("{0} has mode {mode:04o}, so that others can change what is in it; run `chmod go-w {0}`", path.display())]
     Mode {
-        /// The folder.
+        /// The folder or file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
+    },
+    /// Somebody else could change what is in the folder, or in a file of it.
+    #[error(
+        "{0} belongs to user {owner}, who can change what is in it; if you trust what it holds, run `chown {user} {0}`",
+        path.display()
+    )]
+    Owner {
+        /// The folder or file.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Whose it should be: the user that this program runs as.
+        user: u32,
     },
     /// Another daemon has the folder.
     #[error("{} is in use by another daemon; end that one first", path.display())]

@@ -2,13 +2,17 @@
 //!
 //! `shepherd.db` with SQLite's `-wal` and `-shm`, `shepherd.db.head` that vouches for it, `audit.log` with its own head
 //! and segments, `shepherd.lock`, and `damaged-…` folders with what had to be put aside.
+//!
+//! The lock is empty until there is a database. From then on it says so, and whoever removes everything else has not
+//! made a new folder.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use rustix::process::geteuid;
 
 use crate::aside::DAMAGED;
 use crate::error::OpenError;
@@ -19,7 +23,10 @@ const LOCK: &str = "shepherd.lock";
 /// A database that is being made; it takes its name when it is whole.
 const UNFINISHED: &str = "new-shepherd.db";
 
-/// Permission bits with which somebody else could change what is in a folder.
+/// What the lock says once there is a database. Any content counts, so that half of it does, too.
+const MARK: &[u8] = b"There is a store in this folder.\n";
+
+/// Permission bits with which somebody else could change what is in a folder or file.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// Where the audit log of a store is.
@@ -42,10 +49,8 @@ impl Folder {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file_error("create"))?;
         // SQLite is told to follow no link, and means those on the way, too.
         let path = fs::canonicalize(folder).map_err(file_error("find"))?;
-        let mode = fs::metadata(&path).map_err(file_error("look at"))?.permissions().mode() & 0o7777;
-        if mode & WRITABLE_BY_OTHERS != 0 {
-            return Err(OpenError::Mode { path, mode });
-        }
+        let user = geteuid().as_raw();
+        check_private(&path, &fs::metadata(&path).map_err(file_error("look at"))?, user)?;
         let lock_path = path.join(LOCK);
         let lock = private()
             .write(true)
@@ -54,12 +59,40 @@ impl Folder {
             .open(&lock_path)
             .map_err(|source| OpenError::File { step: "open", path: lock_path.clone(), source })?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path, lock }),
-            Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path }),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path }),
             Err(TryLockError::Error(source)) => {
-                Err(OpenError::File { step: "lock", path: lock_path, source })
+                return Err(OpenError::File { step: "lock", path: lock_path, source });
             }
         }
+        let claimed = Self { path, lock };
+        for name in claimed.look()?.names() {
+            let path = claimed.path.join(name);
+            let metadata = fs::symlink_metadata(&path).map_err(|source| OpenError::File {
+                step: "look at",
+                path: path.clone(),
+                source,
+            })?;
+            check_private(&path, &metadata, user)?;
+        }
+        Ok(claimed)
+    }
+
+    /// Notes in the lock that there is a database, so that its absence can't be taken for a new folder.
+    pub(crate) fn mark(&self) -> Result<(), OpenError> {
+        let mark = || {
+            if self.is_marked()? {
+                return Ok(());
+            }
+            self.lock.write_all_at(MARK, 0)?;
+            self.lock.sync_all()?;
+            sync_folder(&self.path)
+        };
+        mark().map_err(|source| OpenError::File { step: "write", path: self.path.join(LOCK), source })
+    }
+
+    fn is_marked(&self) -> io::Result<bool> {
+        Ok(self.lock.metadata()?.len() > 0)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -85,7 +118,7 @@ impl Folder {
     /// What the folder holds at this moment.
     pub(crate) fn look(&self) -> Result<Contents, OpenError> {
         let look = || {
-            let mut contents = Contents::default();
+            let mut contents = Contents { marked: self.is_marked()?, ..Contents::default() };
             for entry in fs::read_dir(&self.path)? {
                 // Ours are all ASCII; what can't be read as text is somebody else's.
                 let Ok(name) = entry?.file_name().into_string() else { continue };
@@ -97,6 +130,8 @@ impl Folder {
                     contents.audit.push(name);
                 } else if name.starts_with(DAMAGED) {
                     contents.damaged.push(name);
+                } else if name == LOCK {
+                    contents.lock = Some(name);
                 }
             }
             contents.damaged.sort();
@@ -122,17 +157,39 @@ pub(crate) struct Contents {
     pub(crate) unfinished: Vec<String>,
     /// Folders with what was put aside, the oldest first.
     pub(crate) damaged: Vec<String>,
+    lock: Option<String>,
+    /// Whether the lock tells of a database.
+    marked: bool,
 }
 
 impl Contents {
     /// Whether there has never been a store here, as far as anybody can tell.
     pub(crate) fn is_untouched(&self) -> bool {
-        self.database.is_empty() && self.audit.is_empty() && self.damaged.is_empty()
+        !self.marked && self.database.is_empty() && self.audit.is_empty() && self.damaged.is_empty()
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> {
+        let lists = [&self.database, &self.audit, &self.unfinished, &self.damaged];
+        lists.into_iter().flatten().chain(&self.lock)
     }
 
     pub(crate) fn has_database(&self) -> bool {
         self.database.iter().any(|name| name == DATABASE)
     }
+}
+
+/// Refuses what anybody but `user` and root can change.
+fn check_private(path: &Path, metadata: &Metadata, user: u32) -> Result<(), OpenError> {
+    let owner = metadata.uid();
+    if owner != user && owner != 0 {
+        return Err(OpenError::Owner { path: path.to_owned(), owner, user });
+    }
+    let mode = metadata.permissions().mode() & 0o7777;
+    // The mode of a link means nothing, and links are refused when they are opened.
+    if !metadata.is_symlink() && mode & WRITABLE_BY_OTHERS != 0 {
+        return Err(OpenError::Mode { path: path.to_owned(), mode });
+    }
+    Ok(())
 }
 
 /// A file for us alone, and not one that a link leads to.
@@ -145,4 +202,24 @@ pub(crate) fn private() -> OpenOptions {
 /// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_another_user_is_not_private() {
+        let folder = tempfile::tempdir().unwrap();
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(folder.path(), Some(65_534), None).unwrap();
+        }
+        let metadata = fs::metadata(folder.path()).unwrap();
+        let owner = metadata.uid();
+        check_private(folder.path(), &metadata, owner).unwrap();
+        for user in [0, owner + 1] {
+            let refused = check_private(folder.path(), &metadata, user).unwrap_err();
+            assert!(matches!(refused, OpenError::Owner { .. }), "{refused}");
+        }
+    }
 }

@@ -87,6 +87,7 @@ impl Database {
         };
         match open() {
             Ok((connection, state, version)) => {
+                folder.mark()?;
                 if state.generation > 0 {
                     head.write(state.vouched()).map_err(|source| OpenError::File {
                         step: "write",

@@ -98,6 +98,19 @@ fn both_damaged_are_both_begun_anew() {
 }
 
 #[test]
+fn a_folder_with_nothing_but_the_lock_is_begun_anew() {
+    let place = with(3);
+    for name in place.names().iter().filter(|name| *name != "shepherd.lock") {
+        fs::remove_file(place.file(name)).unwrap();
+    }
+    let (store, begun) = begin(&place);
+    assert_eq!(begun, Begun { database: Part::Anew, audit: Part::Anew, kept_in: None });
+    drop(store);
+    assert_eq!(last_note(&place).0, "uid 1000");
+    assert_eq!(place.load(), StoredState::default());
+}
+
+#[test]
 fn an_older_copy_of_the_database_keeps_what_it_knows() {
     let place = with(3);
     let older = ["shepherd.db", "shepherd.db.head"].map(|name| (name, fs::read(place.file(name)).unwrap()));

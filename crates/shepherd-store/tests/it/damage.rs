@@ -199,6 +199,34 @@ fn a_removed_database_is_not_a_new_one() {
 }
 
 #[test]
+fn a_folder_with_nothing_but_the_lock_of_a_store_is_not_a_new_one() {
+    let place = closed();
+    for name in names(&place.folder).iter().filter(|name| *name != "shepherd.lock") {
+        fs::remove_file(place.file(name)).unwrap();
+    }
+    for _ in 0..2 {
+        let error = place.try_open().unwrap_err();
+        assert!(matches!(error, OpenError::Damaged(_)), "{}", chain(&error));
+        assert!(error.to_string().contains("its database is gone; its files are gone"), "{error}");
+    }
+}
+
+#[test]
+fn a_lock_from_before_there_was_a_store_is_no_damage() {
+    let place = Place::new();
+    drop(place.open());
+    for name in names(&place.folder).iter().filter(|name| *name != "shepherd.lock") {
+        fs::remove_file(place.file(name)).unwrap();
+    }
+    fs::write(place.file("shepherd.lock"), "").unwrap();
+    place.open().apply(&batch(1)).unwrap();
+    // A store whose lock was lost or has never been marked gets the mark when it is opened.
+    fs::remove_file(place.file("shepherd.lock")).unwrap();
+    drop(place.open());
+    assert!(fs::metadata(place.file("shepherd.lock")).unwrap().len() > 0);
+}
+
+#[test]
 fn an_unfinished_database_is_made_again() {
     let place = Place::new();
     fs::create_dir(&place.folder).unwrap();

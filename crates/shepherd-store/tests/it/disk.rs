@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use rusqlite::{Connection, TransactionBehavior};
 use shepherd_store::{OpenError, SqliteStore, Store, StoreError};
 
-use crate::support::{Place, batch, daemon_on, fake_daemon, key, now};
+use crate::support::{Place, batch, copy_folder, daemon_on, fake_daemon, key, now};
 
 /// Runs a daemon whose files may not grow over `blocks` of 512 bytes; the signal that would kill it is ignored, so
 /// that writes fail as they do on a full disk.
@@ -179,9 +179,48 @@ fn a_folder_that_others_can_write_is_refused() {
     fs::set_permissions(&place.folder, Permissions::from_mode(0o770)).unwrap();
     let refusal = place.refusal();
     assert!(
-        refusal.contains("has mode 0770, so that others can change what is in it; run `chmod 700 "),
+        refusal.contains("has mode 0770, so that others can change what is in it; run `chmod go-w "),
         "{refusal}"
     );
+}
+
+#[test]
+fn a_file_that_others_can_write_is_refused() {
+    let original = Place::killed_after(1);
+    for (name, mode) in original.names().iter().flat_map(|name| [(name, 0o620), (name, 0o602)]) {
+        let place = Place::new();
+        copy_folder(&original.folder, &place.folder);
+        fs::set_permissions(place.file(name), Permissions::from_mode(mode)).unwrap();
+        let refused = place.try_open().unwrap_err();
+        assert!(matches!(&refused, OpenError::Mode { path, .. } if path.ends_with(name)), "{refused:?}");
+        let text = refused.to_string();
+        assert!(text.contains(&format!("has mode {mode:04o}, so that others can change")), "{text}");
+        assert_eq!(place.names(), original.names(), "nothing is put aside");
+        // What it tells people to do helps.
+        let cure = text.split('`').nth(1).unwrap();
+        assert!(Command::new("sh").args(["-c", cure]).status().unwrap().success(), "{cure}");
+        assert_eq!(place.load().usage[&key()].as_secs(), 1);
+    }
+}
+
+#[test]
+fn what_belongs_to_another_user_is_refused() {
+    // Only root can give files away; for everybody else there is the unit test of the judgement.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let original = Place::killed_after(1);
+    for name in original.names().iter().map(String::as_str).chain([""]) {
+        let place = Place::new();
+        copy_folder(&original.folder, &place.folder);
+        std::os::unix::fs::chown(place.file(name), Some(65_534), None).unwrap();
+        let refused = place.try_open().unwrap_err();
+        assert!(matches!(refused, OpenError::Owner { owner: 65_534, user: 0, .. }), "{name}: {refused:?}");
+        let text = refused.to_string();
+        let cure = text.split('`').nth(1).unwrap();
+        assert!(Command::new("sh").args(["-c", cure]).status().unwrap().success(), "{cure}");
+        assert_eq!(place.load().usage[&key()].as_secs(), 1);
+    }
 }
 
 #[test]
