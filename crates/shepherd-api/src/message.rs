@@ -159,7 +159,12 @@ impl ClientMessage {
     /// The line is not a message, or its command is one that this version does not know.
     pub fn parse(line: &[u8]) -> Result<Self, Unreadable> {
         let fault = match serde_json::from_slice(line) {
-            Ok(message) => return Ok(message),
+            Ok(message) if is_spelled_out(line) => return Ok(message),
+            Ok(_) => {
+                let sentence =
+                    "This line is not a message of the protocol: write it as an object with a `type`.";
+                return Err(Unreadable::Line(ApiError::new(ErrorCode::MalformedMessage, sentence)));
+            }
             Err(fault) => fault,
         };
         let Ok(Envelope { r#type: RequestTag::Request, id, command }) = serde_json::from_slice(line) else {
@@ -179,6 +184,16 @@ impl ClientMessage {
         };
         Err(Unreadable::Request { id, error })
     }
+}
+
+/// Whether message and command are objects with a name. The library would also take arrays and numbers, which mean
+/// positions, and would mean something else after an addition.
+fn is_spelled_out(line: &[u8]) -> bool {
+    let named = |value: &serde_json::Value| {
+        value.is_object() && value.get("type").is_some_and(serde_json::Value::is_string)
+    };
+    serde_json::from_slice(line)
+        .is_ok_and(|message: serde_json::Value| named(&message) && message.get("command").is_none_or(named))
 }
 
 impl ServerMessage {

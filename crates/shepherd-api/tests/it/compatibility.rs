@@ -191,3 +191,15 @@ fn a_client_of_another_version_is_told_both_versions_and_the_cure() {
     );
     assert_eq!(Hello::of("x").agree(), Ok(API_VERSION));
 }
+
+#[test]
+fn a_command_is_spelled_out_and_never_a_position() {
+    // S10.1: an addition in the middle must not change what an old line means.
+    for line in [
+        r#"["request",1,["launch","tux",null]]"#,
+        r#"{"type":"request","id":1,"command":[2,"tux",null]}"#,
+        r#"{"type":"request","id":1,"command":["launch","tux",null]}"#,
+    ] {
+        assert!(ClientMessage::parse(line.as_bytes()).is_err(), "{line}");
+    }
+}
