@@ -37,7 +37,7 @@ pub(crate) fn policy(raw: &RawPolicy, faults: &Faults) -> Option<Policy> {
         .collect();
     let entries: Vec<_> =
         raw.entries.iter().map(|entry| entry::entry(entry, &raw.defaults, &names)).collect();
-    unlock::check(&raw.entries, faults);
+    unlock::check(&raw.entries, &raw.defaults, faults);
     look_up_examples(raw, &names);
     if !faults.is_empty() {
         return None;

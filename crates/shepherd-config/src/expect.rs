@@ -14,6 +14,10 @@ use shepherd_util::format_duration;
 use ward_diag::{Fault, Faults, Spanned, Value};
 
 use crate::raw::Name;
+use crate::read::few;
+
+/// Each is asked of an engine, whenever the policy is loaded.
+const MAX_EXAMPLES: usize = 500;
 
 /// One example.
 #[derive(Clone, Debug)]
@@ -56,7 +60,8 @@ pub(crate) fn examples(value: Value<'_>) -> Option<Vec<Spanned<Example>>> {
         let span = element.span();
         element.parse(|text| parse::example(text, span)).map(|example| element.spanned(example))
     };
-    Some(value.elements()?.into_iter().filter_map(read).collect())
+    let elements = few(value.elements()?, MAX_EXAMPLES, "examples", "keep those that matter most");
+    Some(elements.into_iter().filter_map(read).collect())
 }
 
 /// Asks them all and records each that comes out otherwise.

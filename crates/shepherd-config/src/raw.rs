@@ -76,7 +76,7 @@ pub(crate) struct RawEntry {
     pub(crate) availability: RawAvailability,
     pub(crate) limits: RawLimits,
     pub(crate) warnings: Option<Vec<RawWarning>>,
-    pub(crate) disabled: Option<Disabled>,
+    pub(crate) disabled: Option<Spanned<Disabled>>,
     pub(crate) budgets: Vec<Name>,
     pub(crate) cost: Option<Spanned<Cost>>,
     pub(crate) earns: Option<RawEarning>,
@@ -110,7 +110,7 @@ pub(crate) struct RawWindow {
 pub(crate) struct RawLimits {
     pub(crate) max_run: Option<Spanned<Amount>>,
     pub(crate) daily: Option<RawQuota>,
-    pub(crate) weekly: Option<Amount>,
+    pub(crate) weekly: Option<Spanned<Amount>>,
     pub(crate) cooldown: Option<Duration>,
 }
 
@@ -135,10 +135,28 @@ impl Amount {
 
 /// A quota for a day, by weekday and by mode.
 pub(crate) struct RawQuota {
+    pub(crate) span: Span,
     /// Every day has an amount.
     pub(crate) base: [Amount; 7],
     /// Days that a mode does not name have the amount of `base`.
     pub(crate) by_mode: Vec<(Name, [Option<Amount>; 7])>,
+}
+
+impl RawQuota {
+    /// The most that any day in any mode gives; `None` is without limit.
+    pub(crate) fn most(&self) -> Option<Duration> {
+        self.amounts().try_fold(Duration::ZERO, |most, amount| Some(most.max(amount.limit()?)))
+    }
+
+    /// Whether there is a day with a limit.
+    pub(crate) fn limits_anything(&self) -> bool {
+        self.amounts().any(|amount| amount.limit().is_some())
+    }
+
+    fn amounts(&self) -> impl Iterator<Item = Amount> {
+        let of_modes = self.by_mode.iter().flat_map(|(_, amounts)| amounts.iter().flatten());
+        self.base.iter().chain(of_modes).copied()
+    }
 }
 
 /// One warning.
@@ -159,7 +177,7 @@ pub(crate) struct RawEarning {
 /// `unlock = { … }`.
 pub(crate) struct RawUnlock {
     pub(crate) entry: Name,
-    pub(crate) at_least: Duration,
+    pub(crate) at_least: Spanned<Duration>,
 }
 
 /// `[modes]`.

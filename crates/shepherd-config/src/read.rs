@@ -11,7 +11,7 @@ mod warnings;
 mod windows;
 
 pub(crate) use self::time::{DAY_GROUPS, WEEKDAYS, parse_date, parse_time_of_day, parse_weekday};
-pub(crate) use self::values::shown;
+pub(crate) use self::values::{few, shown};
 
 use ward_diag::{Fault, Shape, Table, Value, code};
 
@@ -44,8 +44,8 @@ pub(crate) fn policy(root: &mut Table<'_>) -> Option<RawPolicy> {
         suspended_time: root.optional_with("suspended_time", household::suspended_time),
         on_reload: root.optional_with("on_reload", household::on_reload),
         on_shutdown: root.optional_with("on_shutdown", household::on_shutdown),
-        launch_timeout: root.optional_with("launch_timeout", time::some_duration),
-        stop_grace: root.optional_with("stop_grace", time::duration),
+        launch_timeout: root.optional_with("launch_timeout", household::launch_timeout),
+        stop_grace: root.optional_with("stop_grace", household::stop_grace),
         clock_tolerance: root.table("clock").and_then(household::clock),
         examples: root.optional_with("expect", expect::examples).unwrap_or_default(),
     })

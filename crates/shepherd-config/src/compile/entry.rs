@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use shepherd_core::policy::{Cost, Earning, Entry, Unlock};
 use shepherd_util::ProfileId;
-use ward_diag::{Fault, code};
+use ward_diag::{Fault, Span, code};
 
 use super::names::{Names, What};
 use super::{calendar, limits};
@@ -31,7 +31,7 @@ pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -
     let unlock = match &raw.unlock {
         None => None,
         Some(unlock) => {
-            Some(Unlock { entry_id: unlock.entry.value.parse().ok()?, at_least: unlock.at_least })
+            Some(Unlock { entry_id: unlock.entry.value.parse().ok()?, at_least: unlock.at_least.value })
         }
     };
     Some(Entry {
@@ -44,7 +44,7 @@ pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -
             .or_else(|| calendar::availability(&defaults.availability))?,
         limits,
         warnings,
-        disabled: raw.disabled.clone(),
+        disabled: raw.disabled.as_ref().map(|disabled| disabled.value.clone()),
         budgets: raw.budgets.iter().map(|budget| budget.value.parse().ok()).collect::<Option<_>>()?,
         cost: raw.cost.map_or(Cost::Counts, |cost| cost.value),
         earns,
@@ -91,6 +91,9 @@ fn check_costs(raw: &RawEntry, names: &Names<'_>) {
                 .help("take `budgets` out, or `cost = \"free\"`"),
         );
     }
+    if let Some(cost) = free {
+        check_free_quotas(raw, cost.span, names);
+    }
     let Some(earns) = &raw.earns else { return };
     if let Some(own) = raw.budgets.iter().find(|budget| budget.value == earns.budget.value) {
         let message = format!("this entry draws on the budget `{}` and fills it, too", shown(&own.value));
@@ -98,6 +101,21 @@ fn check_costs(raw: &RawEntry, names: &Names<'_>) {
             Fault::new(code::INVALID, earns.budget.span, message)
                 .related(own.span, "it draws on it here")
                 .help("let it earn for another budget, or take this one out of `budgets`"),
+        );
+    }
+}
+
+/// Quotas of the defaults are for those that have a cost; one of its own is somebody's wish, and would do nothing.
+fn check_free_quotas(raw: &RawEntry, free: Span, names: &Names<'_>) {
+    let daily = raw.limits.daily.as_ref().filter(|daily| daily.limits_anything()).map(|daily| daily.span);
+    let weekly = raw.limits.weekly.filter(|weekly| weekly.value.limit().is_some()).map(|weekly| weekly.span);
+    for (key, said_at) in [("daily_quota", daily), ("weekly_quota", weekly)] {
+        let Some(said_at) = said_at else { continue };
+        let message = format!("an entry that costs nothing never uses up its `{key}`");
+        names.faults.push(
+            Fault::new(code::INVALID, said_at, message)
+                .related(free, "it costs nothing")
+                .help(format!("take `{key}` out, or `cost = \"free\"`")),
         );
     }
 }

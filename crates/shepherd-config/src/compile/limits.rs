@@ -14,7 +14,7 @@ pub(super) fn limits(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) 
     LimitsPolicy {
         max_run: own.max_run.or(other.max_run).and_then(|longest| longest.value.limit()),
         daily_quota: quota(own.daily.as_ref().or(other.daily.as_ref()), names),
-        weekly_quota: own.weekly.or(other.weekly).and_then(Amount::limit),
+        weekly_quota: own.weekly.or(other.weekly).and_then(|weekly| weekly.value.limit()),
         cooldown_after_run: own.cooldown.or(other.cooldown).unwrap_or_default(),
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use shepherd_core::policy::Cost;
+use shepherd_util::HumanDuration;
 use ward_diag::{Fault, Faults, Span, code};
 
-use crate::raw::{Name, RawEntry};
+use crate::raw::{Name, RawDefaults, RawEntry, RawUnlock};
 use crate::read::shown;
 
 /// Records what can never open.
-pub(super) fn check(entries: &[RawEntry], faults: &Faults) {
+pub(super) fn check(entries: &[RawEntry], defaults: &RawDefaults, faults: &Faults) {
     let by_id: BTreeMap<&str, &RawEntry> =
         entries.iter().filter_map(|entry| Some((entry.id.as_ref()?.value.as_str(), entry))).collect();
     let mut seen = BTreeSet::new();
@@ -19,6 +21,8 @@ pub(super) fn check(entries: &[RawEntry], faults: &Faults) {
         }
         if let Some(first) = by_id.get(unlock.entry.value.as_str()) {
             check_profiles(entry, first, &unlock.entry, faults);
+            check_disabled(entry, first, &unlock.entry, faults);
+            check_quotas(first, defaults, unlock, faults);
         }
     }
 }
@@ -84,5 +88,47 @@ fn check_profiles(entry: &RawEntry, first: &RawEntry, used: &Name, faults: &Faul
         Fault::new(code::INVALID, used.span, message)
             .related(related, "only for these")
             .help("give both entries the same `profiles`"),
+    );
+}
+
+/// What waits for something that is switched off has to be switched off itself.
+fn check_disabled(entry: &RawEntry, first: &RawEntry, used: &Name, faults: &Faults) {
+    let (None, Some(disabled)) = (&entry.disabled, &first.disabled) else { return };
+    let message = format!("`{}` is disabled, so nobody could ever unlock this", shown(&used.value));
+    faults.push(
+        Fault::new(code::INVALID, used.span, message)
+            .related(disabled.span, "switched off here")
+            .help("take `unlock` out, or write `disabled = true` here, too"),
+    );
+}
+
+/// No day must ask for more than it gives.
+fn check_quotas(first: &RawEntry, defaults: &RawDefaults, unlock: &RawUnlock, faults: &Faults) {
+    if first.cost.is_some_and(|cost| cost.value == Cost::Free) {
+        return;
+    }
+    let daily = first.limits.daily.as_ref().or(defaults.limits.daily.as_ref());
+    let daily = daily.and_then(|daily| Some((daily.most()?, daily.span, "a day")));
+    let weekly = first.limits.weekly.or(defaults.limits.weekly);
+    let weekly = weekly.and_then(|weekly| Some((weekly.value.limit()?, weekly.span, "a week")));
+    let least = daily.into_iter().chain(weekly).min_by_key(|(most, ..)| *most);
+    let Some((most, said_at, period)) = least.filter(|(most, ..)| *most < unlock.at_least.value) else {
+        return;
+    };
+    let (name, needed) = (shown(&unlock.entry.value), HumanDuration(unlock.at_least.value));
+    let (message, help) = if most.is_zero() {
+        (
+            format!("this opens after {needed} of `{name}`, which gets no time at all"),
+            format!("give `{name}` a quota of at least {needed}, or take `unlock` out"),
+        )
+    } else {
+        let most = HumanDuration(most);
+        (
+            format!("this opens after {needed} of `{name}`, which never gets more than {most} {period}"),
+            format!("lower `at_least`, or give `{name}` more time"),
+        )
+    };
+    faults.push(
+        Fault::new(code::INVALID, unlock.at_least.span, message).related(said_at, "its quota").help(help),
     );
 }

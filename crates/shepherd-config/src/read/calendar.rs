@@ -9,6 +9,9 @@ use crate::raw::{DayRange, RawException, RawModes};
 /// The ways to say what applies on such a day.
 const RULES: [&str; 4] = ["closed", "open", "windows", "as_on"];
 
+/// Each multiplies what has to be asked when a policy is loaded.
+const MAX_MODES: usize = 50;
+
 /// `[modes]`.
 pub(super) fn modes(mut table: Table<'_>) -> RawModes {
     let faults = table.faults();
@@ -17,7 +20,9 @@ pub(super) fn modes(mut table: Table<'_>) -> RawModes {
             let text = value.filled_text()?;
             Some(values::new_name(faults, value.spanned(text)))
         };
-        Some(values::each(values::filled(value, "name the modes, that of ordinary days first")?, new))
+        let named = values::filled(value, "name the modes, that of ordinary days first")?;
+        let cure = "let several of them share a name, or use `[[exceptions]]` for single days";
+        Some(values::each(values::few(named, MAX_MODES, "modes", cure), new))
     });
     table.if_missing(
         "names",

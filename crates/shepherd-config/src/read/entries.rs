@@ -31,7 +31,8 @@ pub(super) fn entry(mut table: Table<'_>) -> RawEntry {
         availability: windows::availability(&mut table),
         limits: limits::limits(&mut table),
         warnings: warnings::warnings(&mut table),
-        disabled: table.optional_with("disabled", disabled),
+        disabled: table
+            .optional_with("disabled", |value| disabled(value).map(|disabled| value.spanned(disabled))),
         budgets: table
             .optional_with("budgets", |value| Some(values::each(value.elements()?, values::name)))
             .unwrap_or_default(),
@@ -82,7 +83,7 @@ fn earning(mut table: Table<'_>) -> Option<RawEarning> {
 fn unlock(mut table: Table<'_>) -> Option<RawUnlock> {
     let entry = table.required_with("entry", values::name);
     table.if_missing("entry", "name the entry that comes first: `entry = \"maths\"`");
-    let at_least = table.required_with("at_least", time::some_duration);
+    let at_least = table.required_with("at_least", |value| Some(value.spanned(time::some_duration(value)?)));
     table.if_missing("at_least", "say for how long: `at_least = \"20m\"`");
     table.finish();
     Some(RawUnlock { entry: entry?, at_least: at_least? })

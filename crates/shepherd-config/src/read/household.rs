@@ -8,6 +8,12 @@ use ward_diag::{Fault, Invalid, Shape, Table, Value, code};
 use super::{limits, time, values, warnings, windows};
 use crate::raw::{Name, RawBudget, RawDefaults, RawProfile};
 
+/// Longest wait for a program to start or to end. Who writes "10h" for "10s" would have no limit at all.
+const MAX_WAIT: Duration = Duration::from_mins(5);
+
+/// How far a clock can be behind and still be believed.
+const MAX_TOLERANCE: Duration = Duration::from_hours(1);
+
 /// `[defaults]`.
 pub(super) fn defaults(mut table: Table<'_>) -> RawDefaults {
     let defaults = RawDefaults {
@@ -117,9 +123,21 @@ pub(super) fn grants(mut table: Table<'_>) -> Ceilings {
 
 /// `[clock]`.
 pub(super) fn clock(mut table: Table<'_>) -> Option<Duration> {
-    let tolerance = table.optional_with("tolerance", time::duration);
+    let tolerance = table.optional_with("tolerance", |value| {
+        time::at_most(value, time::duration(value)?, MAX_TOLERANCE, "10m")
+    });
     table.finish();
     tolerance
+}
+
+/// How long a program may take to start.
+pub(super) fn launch_timeout(value: Value<'_>) -> Option<Duration> {
+    time::at_most(value, time::some_duration(value)?, MAX_WAIT, "30s")
+}
+
+/// How long a program may take to end.
+pub(super) fn stop_grace(value: Value<'_>) -> Option<Duration> {
+    time::at_most(value, time::duration(value)?, MAX_WAIT, "10s")
 }
 
 /// Whether a suspended hour costs anything.

@@ -11,7 +11,8 @@ pub(super) fn limits(table: &mut Table<'_>) -> RawLimits {
         max_run: table
             .optional_with("max_run", |value| time::max_run(value).map(|longest| value.spanned(longest))),
         daily: table.optional_with("daily_quota", quota),
-        weekly: table.optional_with("weekly_quota", time::amount),
+        weekly: table
+            .optional_with("weekly_quota", |value| time::amount(value).map(|amount| value.spanned(amount))),
         cooldown: table
             .value_of_either("cooldown_after_run", "min_gap_between_runs")
             .and_then(time::duration),
@@ -20,18 +21,20 @@ pub(super) fn limits(table: &mut Table<'_>) -> RawLimits {
 
 /// An amount for every day, or a table of amounts by day and by mode.
 pub(super) fn quota(value: Value<'_>) -> Option<RawQuota> {
+    let span = value.span();
     if !matches!(value.shape(), Shape::Table) {
-        return time::amount(value).map(|amount| RawQuota { base: [amount; 7], by_mode: Vec::new() });
+        return time::amount(value).map(|amount| RawQuota { span, base: [amount; 7], by_mode: Vec::new() });
     }
     let mut table = value.table()?;
-    let (name, span, faults) = (value.name(), table.span(), table.faults());
+    let (name, faults) = (value.name(), table.faults());
     let modes = table.table("modes").map(by_mode);
     let days = by_day(&mut table);
-    let found = faults.len();
+    let (found, table_span) = (faults.len(), table.span());
     table.finish();
     // A misspelt day is not also a forgotten one.
-    let base = if faults.len() == found { every_day(days?, &name, span, faults)? } else { return None };
-    Some(RawQuota { base, by_mode: modes.unwrap_or_default() })
+    let base =
+        if faults.len() == found { every_day(days?, &name, table_span, faults)? } else { return None };
+    Some(RawQuota { span, base, by_mode: modes.unwrap_or_default() })
 }
 
 fn by_mode(mut table: Table<'_>) -> Vec<(Name, [Option<Amount>; 7])> {

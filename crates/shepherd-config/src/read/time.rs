@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use shepherd_core::policy::{Day, MinuteOfDay, Weekdays};
-use shepherd_util::{MAX_DURATION, parse_duration};
+use shepherd_util::{HumanDuration, MAX_DURATION, parse_duration};
 use ward_diag::{Invalid, Shape, Value, closest, code};
 
 use super::values;
@@ -64,6 +64,15 @@ pub(super) fn some_duration(value: Value<'_>) -> Option<Duration> {
         return refuse(value, "can't be zero", "write a length of time, such as \"30s\" or \"10m\"");
     }
     Some(duration)
+}
+
+/// A length of time that is not beyond all reason.
+pub(super) fn at_most(value: Value<'_>, said: Duration, most: Duration, usual: &str) -> Option<Duration> {
+    if said <= most {
+        return Some(said);
+    }
+    let fault = format!("can't be longer than {}", HumanDuration(most));
+    refuse(value, &fault, &format!("check the unit; \"{usual}\" is usual"))
 }
 
 /// A longest run: 0 or "unlimited" is without limit (S2.4).

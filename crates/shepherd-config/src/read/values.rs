@@ -76,6 +76,16 @@ pub(super) fn filled<'a>(value: Value<'a>, if_empty: &str) -> Option<Vec<Value<'
     Some(elements)
 }
 
+/// No more elements than this: what is beyond them is left out, and a fault.
+pub(crate) fn few<'a>(mut elements: Vec<Value<'a>>, most: usize, what: &str, cure: &str) -> Vec<Value<'a>> {
+    if let Some(beyond) = elements.get(most) {
+        let message = format!("there can be no more than {most} {what}, but there are {}", elements.len());
+        beyond.refuse(Invalid::new(message).help(cure));
+        elements.truncate(most);
+    }
+    elements
+}
+
 /// A name that is given to something new. It is kept even if it is bad, so that whatever uses it is not told
 /// that it does not exist.
 pub(super) fn new_name(faults: &Faults, name: Spanned<&str>) -> Name {

@@ -1,10 +1,19 @@
 //! When something is open.
 
+use std::time::Duration;
+
 use shepherd_core::policy::{MinuteOfDay, Weekdays};
+use shepherd_util::HumanDuration;
 use ward_diag::{Fault, Table, Value, code};
 
 use super::{contradiction, time, values};
 use crate::raw::{RawAvailability, RawWindow};
+
+/// Minutes of a day.
+const DAY: u16 = 1440;
+
+/// A window past midnight that is closed for less than this has its times swapped, most likely.
+const LEAST_CLOSED: u16 = DAY / 2;
 
 /// `windows` or `always`, as far as the table says.
 pub(super) fn availability(table: &mut Table<'_>) -> RawAvailability {
@@ -78,6 +87,17 @@ fn hours(table: &mut Table<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
         };
         let message = format!("this window is empty: it opens and closes at {start}");
         table.faults().push(Fault::new("empty-window", span, message).help(help));
+        return None;
+    }
+    // One that closes at 00:00 ends with its own day.
+    if start > end && end.minutes() != 0 && start.minutes() - end.minutes() < LEAST_CLOSED {
+        let open = HumanDuration(Duration::from_mins(u64::from(DAY - (start.minutes() - end.minutes()))));
+        let message = format!("this window closes before it opens, and so goes on past midnight, for {open}");
+        let help = format!(
+            "write `from = \"{end}\", to = \"{start}\"`; if it is really so long, write two windows: \
+             `from = \"{start}\", to = \"24:00\"`, and `from = \"00:00\", to = \"{end}\"` on the day after"
+        );
+        table.faults().push(Fault::new(code::INVALID, span, message).help(help));
         return None;
     }
     Some((start, end))
