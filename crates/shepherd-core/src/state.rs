@@ -76,13 +76,17 @@ pub struct Snapshot {
 }
 
 /// What is known of the clock (S4.5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClockRecord {
     /// The latest time ever seen.
     pub latest_seen: Option<Timestamp>,
     /// The day that use is charged to; it never goes back by itself.
     pub accounting_day: Option<Day>,
+    /// The zone in which it was seen, and its offset in seconds at that time.
+    pub zone: Option<(String, i64)>,
+    /// A change of the zone has put the wall back: until it shows as late as before, nothing is opened again.
+    pub held_until: Option<Timestamp>,
 }
 
 /// Time in a row, for the rule about breaks.

@@ -94,18 +94,20 @@ impl CoreEngine {
             self.writes.push(StoreWrite::SetCooldown { profile: key.0, entry_id: key.1, until });
         }
         if let Some(rule) = self.policy.rules().breaks {
-            // The break counts as taken if it was over when this session began.
-            let mono = (session.boot == self.place.boot).then_some(session.started);
-            let wall = session.started_at;
-            let start = Moment { wall, shown: wall, mono, day: session.charged_day };
-            let earlier = self.snapshot.streaks.get(&session.profile);
-            let goes_on =
-                earlier.filter(|streak| self.facts(start).still_until(streak.rested, start).is_some());
-            let played =
-                goes_on.map_or(Duration::ZERO, |streak| streak.played).saturating_add(session.charged);
+            let played = self.played_before(session).saturating_add(session.charged);
             let streak = Streak { played, rested: self.until(now, rule.length) };
             self.snapshot.streaks.insert(session.profile.clone(), streak);
         }
+    }
+
+    /// The time in a row before a session. The break counts as taken if it was over when the session began.
+    pub(super) fn played_before(&self, session: &SessionRecord) -> Duration {
+        let mono = (session.boot == self.place.boot).then_some(session.started);
+        let wall = session.started_at;
+        let start = Moment { wall, shown: wall, mono, day: session.charged_day };
+        let earlier = self.snapshot.streaks.get(&session.profile);
+        let goes_on = earlier.filter(|streak| self.facts(start).still_until(streak.rested, start).is_some());
+        goes_on.map_or(Duration::ZERO, |streak| streak.played)
     }
 
     pub(super) fn until(&self, now: Now, length: Duration) -> Until {

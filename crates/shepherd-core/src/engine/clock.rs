@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 use shepherd_api::AuditKind;
 use shepherd_util::Now;
 
@@ -31,7 +31,9 @@ impl CoreEngine {
                 }
                 let counted = self.effective(now);
                 self.anchor = Some(Now { wall: counted, mono: now.mono });
-                let day = Local::at(self.zone(), counted).day();
+                let local = Local::at(self.zone(), counted);
+                let day = local.day();
+                self.hold_after_zone_change(local.offset, counted);
                 let clock = &mut self.snapshot.clock;
                 clock.latest_seen = clock.latest_seen.max(Some(counted));
                 clock.accounting_day = clock.accounting_day.max(Some(day));
@@ -47,11 +49,29 @@ impl CoreEngine {
         }
     }
 
+    /// Another zone can put the wall back as well as a hand can. The night of the time change does so too, but that
+    /// is the same zone.
+    fn hold_after_zone_change(&mut self, offset: i64, counted: Timestamp) {
+        let name = self.zone().iana_name().unwrap_or("unnamed").to_owned();
+        let before = self.snapshot.clock.zone.replace((name, offset));
+        let clock = &mut self.snapshot.clock;
+        if let (Some((old_name, old_offset)), Some((name, _))) = (before, &clock.zone)
+            && old_name != *name
+            && offset < old_offset
+        {
+            let shows_again = counted.checked_add(SignedDuration::from_secs(old_offset - offset)).ok();
+            clock.held_until = clock.held_until.max(shows_again);
+        }
+    }
+
     /// The latest time ever seen, if the clock is too far behind it.
     pub(super) fn clock_behind(&self, wall: Timestamp) -> Option<Timestamp> {
+        if let Some(held) = self.snapshot.clock.held_until.filter(|held| wall < *held) {
+            return Some(held);
+        }
         let latest = self.snapshot.clock.latest_seen?;
         let behind = latest.duration_since(wall);
-        let tolerance = jiff::SignedDuration::try_from(self.policy.rules().clock_tolerance).ok()?;
+        let tolerance = SignedDuration::try_from(self.policy.rules().clock_tolerance).ok()?;
         (behind > tolerance).then_some(latest)
     }
 
@@ -83,6 +103,7 @@ impl CoreEngine {
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
+        clock.held_until = None;
         self.anchor = None;
         self.next_change = NextChange::Unknown;
         self.clock_reported_untrusted = false;
@@ -129,6 +150,6 @@ impl CoreEngine {
 /// Whether the wall clock was set since it was last looked at.
 fn was_set(before: Now, now: Now) -> bool {
     let wall = now.wall.duration_since(before.wall);
-    let real = jiff::SignedDuration::try_from(now.mono.total_since(before.mono)).unwrap_or(wall);
+    let real = SignedDuration::try_from(now.mono.total_since(before.mono)).unwrap_or(wall);
     (wall - real).unsigned_abs() > JITTER
 }

@@ -149,7 +149,9 @@ impl CoreEngine {
         // A grant of time alone does not move the window; an extension does, as far as the ceiling allows.
         let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
         if let Some(window) = window {
-            let room = self.latest_opening(now.wall).map(|latest| {
+            // The ceiling of the day on which it began: midnight brings no new one.
+            let began = self.snapshot.session.as_ref().map_or(now.wall, |session| session.started_at);
+            let room = self.latest_opening(began).map(|latest| {
                 let until = Duration::try_from(latest.duration_since(now.wall)).unwrap_or_default();
                 until.saturating_sub(window.remaining(now.mono))
             });
@@ -252,6 +254,10 @@ impl CoreEngine {
             return Vec::new();
         }
         let (run, window) = match grant.gift {
+            // More of a budget is not a longer run; only the quota gives way.
+            Gift::Extra(_) if matches!(grant.scope, GrantScope::Budget(_)) => {
+                (self.room_by_rules(now), Duration::ZERO)
+            }
             Gift::Extra(extra) => (extra, Duration::ZERO),
             Gift::OpenUntil(until) => {
                 let left = Duration::try_from(until.duration_since(now.wall)).unwrap_or_default();
@@ -266,6 +272,23 @@ impl CoreEngine {
         // Other quotas may allow less than was given here.
         self.shorten_to_quota(now);
         self.rearm(now)
+    }
+
+    /// How much longer the session that runs could go on by all rules but its present end.
+    fn room_by_rules(&self, now: Now) -> Duration {
+        let Some(session) = &self.snapshot.session else { return Duration::ZERO };
+        let (Some(entry), Some(end)) = (self.policy.entry(&session.entry_id), session.ends.run) else {
+            return Duration::ZERO;
+        };
+        let at = self.moment(now);
+        let granted =
+            session.extensions.iter().map(|more| more.run).fold(Duration::ZERO, Duration::saturating_add);
+        let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
+        let quota = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
+        let in_a_row =
+            self.policy.rules().breaks.map(|rule| rule.after.saturating_sub(self.played_before(session)));
+        let left = [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min();
+        left.map_or(Duration::ZERO, |left| left.saturating_sub(end.remaining(now.mono)))
     }
 
     /// Moves the ends of the session that runs, and remembers by whose leave.

@@ -25,6 +25,8 @@ impl CoreEngine {
         self.charge(now);
         self.policy = policy;
         self.next_change = NextChange::Unknown;
+        // Another zone in the policy is the parents' own wish.
+        self.snapshot.clock.zone = None;
         if self.snapshot.mode.as_ref().is_some_and(|mode| !self.policy.rules().modes.names.contains(mode)) {
             self.snapshot.mode = None;
         }

@@ -282,3 +282,48 @@ fn whoever_trusts_next_due_misses_nothing() {
     world.tick();
     assert_eq!(due(&world), Some(minutes(10)), "the end of the pause");
 }
+
+#[test]
+fn hopping_to_the_west_opens_no_window_again() {
+    // S4.3, S4.5: a change of the system's zone that puts the wall back is a clock that is set back.
+    let household = policy_with(vec![in_window((15, 0), (18, 0))], |rules| rules.zone = None);
+    let mut world = World::new(household, "2026-11-16 17:00");
+    world.launch("game");
+    assert_eq!(world.play_out(), hours(1));
+    let now = world.now();
+    world.engine.zone_changed(crate::harness::zone("America/New_York"), now);
+    assert!(world.denied("game").contains(&"clock-untrusted"));
+    world.engine.confirm_clock("parent", world.now());
+    assert!(!world.denied("game").contains(&"clock-untrusted"), "a family that travels says so");
+}
+
+#[test]
+fn more_of_a_budget_is_not_a_longer_run() {
+    // S2.7.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.budgets = vec!["games".parse().unwrap()];
+    let policy = policy_with(vec![game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), crate::harness::budget(minutes(20)));
+    });
+    let mut world = World::new(policy, MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(5));
+    let more =
+        NewGrant { scope: GrantScope::Budget("games".parse().unwrap()), ..grant(1, Gift::Extra(hours(1))) };
+    world.engine.grant(more, world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(25)));
+}
+
+#[test]
+fn midnight_brings_no_new_ceiling() {
+    // S2.7.
+    let policy = policy_with(vec![in_window((20, 0), (1, 0))], |rules| {
+        rules.ceilings.open_until = shepherd_core::policy::MinuteOfDay::new(22, 0);
+    });
+    let mut world = World::new(policy, "2026-11-16 23:30");
+    world.launch("game");
+    world.run_for(minutes(40));
+    world.engine.extend_current(hours(8), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(50)));
+}

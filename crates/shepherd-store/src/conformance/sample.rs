@@ -144,7 +144,12 @@ pub fn session(number: u64) -> SessionRecord {
 pub fn snapshot(number: u64) -> Snapshot {
     Snapshot {
         session: Some(session(number)),
-        clock: ClockRecord { latest_seen: Some(at(1_800_000_001)), accounting_day: Some(Day(20_833)) },
+        clock: ClockRecord {
+            latest_seen: Some(at(1_800_000_001)),
+            accounting_day: Some(Day(20_833)),
+            zone: Some(("Europe/Berlin".to_owned(), 3_600)),
+            held_until: Some(at(1_800_000_002)),
+        },
         mode: Some("holiday".to_owned()),
         grants: vec![Grant {
             grant_id: GrantId::from_random(3),
