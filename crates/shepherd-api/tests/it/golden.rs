@@ -26,6 +26,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(file: &str, type_n
 
 #[test]
 fn every_command_has_its_line() {
+    // S10.3.
     check::<Command>("commands", "Command", "type");
 }
 

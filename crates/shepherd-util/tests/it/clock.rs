@@ -30,6 +30,7 @@ fn a_suspended_hour_is_told_apart_from_an_awake_one() {
 
 #[test]
 fn setting_the_wall_clock_moves_nothing_else() {
+    // S4.1, S4.2.
     let clock = ManualClock::starting_at(saturday());
     clock.advance(MINUTE);
     let before = clock.now().mono;
