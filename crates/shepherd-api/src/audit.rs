@@ -163,7 +163,7 @@ pub enum AuditKind {
     },
     /// The daemon went down in order.
     DaemonStopped,
-    /// A command was refused because of who gave it.
+    /// A command was refused: because of who gave it, or because the policy forbids what it asks for.
     CommandRefused {
         /// Which command.
         command: String,

@@ -152,7 +152,7 @@ impl ReasonCode {
         let length = |millis: &Millis| HumanDuration((*millis).into());
         match self {
             Self::UnknownEntry { entry_id } => format!("There is no entry `{entry_id}`."),
-            Self::NotForProfile => "This entry is for somebody else.".to_owned(),
+            Self::NotForProfile => "Not for this profile, or nobody said whose time it is.".to_owned(),
             Self::Disabled { reason: Some(reason) } => format!("Switched off: {reason}"),
             Self::Disabled { reason: None } => "Switched off.".to_owned(),
             Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),

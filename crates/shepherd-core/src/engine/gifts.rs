@@ -80,6 +80,16 @@ impl CoreEngine {
     /// When the ceilings of the policy forbid it, or the grant makes no sense.
     pub fn grant(&mut self, new: NewGrant, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
         self.observe(now);
+        let actor = new.actor.clone();
+        let result = self.try_to_grant(new, now);
+        if let Err(error) = &result {
+            let (command, reason) = ("grant".to_owned(), error.to_string());
+            self.audit(now, &actor, AuditKind::CommandRefused { command, reason });
+        }
+        result
+    }
+
+    fn try_to_grant(&mut self, new: NewGrant, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
         if let Some(detail) = &self.store_trouble {
             return Err(GiftError::StoreUnavailable(detail.clone()));
         }

@@ -50,6 +50,10 @@ impl CoreEngine {
         let at = self.moment(now);
         let entry = self.policy.entry(&request.entry_id).cloned();
         let finding = match &entry {
+            // Of several children none can be taken for the one who asks.
+            Some(_) if request.profile.is_none() && self.policy.rules().profiles.len() > 1 => {
+                Finding { reasons: vec![ReasonCode::NotForProfile], ..Finding::default() }
+            }
             Some(entry) => self.facts(at).judge(&profile, entry, at, &mut Nobody),
             None => Finding {
                 reasons: vec![ReasonCode::UnknownEntry { entry_id: request.entry_id.clone() }],

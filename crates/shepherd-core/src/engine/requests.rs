@@ -88,18 +88,17 @@ impl CoreEngine {
         Ok(())
     }
 
-    /// Somebody who may decide has looked at what was asked.
-    pub fn see_requests(&mut self, now: Now) {
+    /// Somebody who may decide has looked at a request.
+    ///
+    /// # Errors
+    /// When there is no such open request.
+    pub fn see_request(&mut self, request_id: &RequestId, actor: &str, now: Now) -> Result<(), GiftError> {
         self.observe(now);
-        let unseen = self.snapshot.requests.iter_mut().filter(|request| request.state == RequestState::Asked);
-        let mut changed = false;
-        for request in unseen {
-            request.state = RequestState::Seen;
-            changed = true;
+        self.lapse(now);
+        if self.open_request(request_id)?.state == RequestState::Asked {
+            self.decide(request_id, RequestState::Seen, "seen", actor, now);
         }
-        if changed {
-            self.save();
-        }
+        Ok(())
     }
 
     /// Yes to a request: by a grant of what was asked, or of another amount.

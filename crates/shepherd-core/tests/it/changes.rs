@@ -146,7 +146,9 @@ fn a_request_is_asked_seen_and_granted_denied_or_lapsed() {
         world.engine.request_time(request(id, minutes(20)), world.now()).unwrap();
     }
     assert_eq!(states(&world), [RequestState::Asked, RequestState::Asked, RequestState::Asked]);
-    world.engine.see_requests(world.now());
+    for id in &ids {
+        world.engine.see_request(id, "parent", world.now()).unwrap();
+    }
     assert_eq!(states(&world), [RequestState::Seen, RequestState::Seen, RequestState::Seen]);
     let grant_id = GrantId::from_random(1);
     let less = Some(minutes(10));
@@ -174,7 +176,7 @@ fn a_request_is_asked_seen_and_granted_denied_or_lapsed() {
             _ => None,
         })
         .collect();
-    assert_eq!(decisions, ["granted", "denied", "lapsed"]);
+    assert_eq!(decisions, ["seen", "seen", "seen", "granted", "denied", "lapsed"]);
     // After a fortnight they are forgotten.
     world.run_for(hours(24 * 15));
     assert_eq!(states(&world), []);

@@ -327,3 +327,21 @@ fn midnight_brings_no_new_ceiling() {
     world.engine.extend_current(hours(8), &GrantId::from_random(1), "parent", world.now()).unwrap();
     assert_eq!(world.remaining(), Some(minutes(50)));
 }
+
+#[test]
+fn of_two_children_none_is_taken_for_the_one_who_asks_and_refusals_are_on_record() {
+    // S3.3, S8.3.
+    let policy = policy_with(vec![entry("game")], |rules| {
+        let label = |name: &str| shepherd_core::policy::Profile { label: name.to_owned() };
+        rules.profiles = [("anna", label("Anna")), ("ben", label("Ben"))]
+            .map(|(id, label)| (id.parse().unwrap(), label))
+            .into();
+        rules.ceilings.extra_per_day = Some(minutes(1));
+    });
+    let mut world = World::new(policy, MONDAY_NOON);
+    assert_eq!(world.denied("game"), ["not-for-profile"]);
+    world.engine.grant(grant(1, Gift::Extra(minutes(5))), world.now()).unwrap_err();
+    world.sync();
+    let refused = |event: &shepherd_api::AuditEvent| matches!(&event.what, shepherd_api::AuditKind::CommandRefused { reason, .. } if reason.contains("1 minute"));
+    assert!(world.audit.iter().any(refused));
+}

@@ -500,8 +500,14 @@ fn children_have_their_own_entries_and_their_own_time() {
     };
     assert_eq!(denied(&mut world, "shooter", "anna"), ["not-for-profile"]);
     assert_eq!(denied(&mut world, "chess", "carl"), ["not-for-profile"], "nobody we know");
-    // Whoever names no profile is the first one: Anna.
-    world.launch("chess");
+    assert_eq!(world.denied("chess"), ["not-for-profile"], "nobody said whose time it is");
+    let LaunchDecision::Approved(plan) =
+        world.engine.request_launch(&wish("chess", Some("anna"), 100), world.now())
+    else {
+        panic!()
+    };
+    let _ = world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
+    world.sync();
     assert_eq!(world.play_out(), hours(1));
     assert_eq!(denied(&mut world, "chess", "anna"), ["quota-exhausted"]);
     assert!(world.engine.list_entries_for(&ben, world.now()).iter().all(|view| view.enabled));
