@@ -1,7 +1,7 @@
 //! What the parents have decided, checked and complete: no text, no defaults left to fill in.
 //!
 //! A `Policy` is made by `shepherd-config` from a file, or by hand in a test. [`Policy::new`] is the only way in,
-//! so that every reference in it leads somewhere.
+//! so that every budget, profile and entry it names is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -36,8 +36,8 @@ pub struct UsageKey {
     pub day: Day,
 }
 
-/// A moment that neither a wall-clock change nor a reboot brings nearer: on the clock of its boot while that lasts,
-/// on the wall clock after.
+/// A moment that no change of the wall clock brings nearer while its boot lasts. After a reboot only the wall clock is
+/// left to go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Until {
     /// By the wall clock.

@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use shepherd_api::AuditKind;
 use shepherd_util::Now;
 
-/// Less than this between the clocks is how they are read, not that one was set.
-const JITTER: Duration = Duration::from_secs(1);
-
 use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::civil::Local;
 use crate::judge::Moment;
+
+/// Less than this between the clocks is how they are read, not that one was set.
+const JITTER: Duration = Duration::from_secs(1);
 
 impl CoreEngine {
     /// Takes note of the moment. Every change begins with it.
@@ -52,16 +52,19 @@ impl CoreEngine {
     /// Another zone can put the wall back as well as a hand can. The night of the time change does so too, but that
     /// is the same zone.
     fn hold_after_zone_change(&mut self, offset: i64, counted: Timestamp) {
-        let name = self.zone().iana_name().unwrap_or("unnamed").to_owned();
-        let before = self.snapshot.clock.zone.replace((name, offset));
-        let clock = &mut self.snapshot.clock;
-        if let (Some((old_name, old_offset)), Some((name, _))) = (before, &clock.zone)
-            && old_name != *name
-            && offset < old_offset
-        {
-            let shows_again = counted.checked_add(SignedDuration::from_secs(old_offset - offset)).ok();
-            clock.held_until = clock.held_until.max(shows_again);
+        let name = self.zone().iana_name().unwrap_or("unnamed");
+        let before = self.snapshot.clock.zone.as_ref();
+        if before.is_some_and(|(known, known_offset)| known == name && *known_offset == offset) {
+            return;
         }
+        let put_back = before.filter(|(known, known_offset)| known != name && offset < *known_offset);
+        let shows_again = put_back.and_then(|(_, known_offset)| {
+            counted.checked_add(SignedDuration::from_secs(known_offset - offset)).ok()
+        });
+        let zone = Some((name.to_owned(), offset));
+        let clock = &mut self.snapshot.clock;
+        clock.zone = zone;
+        clock.held_until = clock.held_until.max(shows_again);
     }
 
     /// The latest time ever seen, if the clock is too far behind it.

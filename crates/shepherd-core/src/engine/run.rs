@@ -108,13 +108,14 @@ impl CoreEngine {
         self.observe(now);
         let mut events = Vec::new();
         self.charge(now);
+        let slept = std::mem::take(&mut self.slept);
         if self.is_running() {
             let planned = self.snapshot.session.as_ref().map(|session| session.ends);
             if std::mem::take(&mut self.clock_upset) {
                 self.shorten_to_quota(now);
             }
             let changed = self.snapshot.session.as_ref().map(|session| session.ends) != planned;
-            if std::mem::take(&mut self.slept) || changed {
+            if slept || changed {
                 events.extend(self.rearm(now));
             }
         }
