@@ -63,6 +63,7 @@ pub(crate) fn policy(raw: &RawPolicy, faults: &Faults) -> Option<Policy> {
         launch_timeout: raw.launch_timeout.unwrap_or(standard.launch_timeout),
         stop_grace: raw.stop_grace.unwrap_or(standard.stop_grace),
         clock_tolerance: raw.clock_tolerance.unwrap_or(standard.clock_tolerance),
+        ..standard
     };
     match Policy::new(rules) {
         Ok(policy) => Some(policy),
@@ -89,7 +90,7 @@ fn profiles(raw: &[RawProfile]) -> Option<BTreeMap<ProfileId, Profile>> {
     }
     let profile = |profile: &RawProfile| {
         let label = profile.label.clone().unwrap_or_else(|| profile.id.value.clone());
-        Some((profile.id.value.parse().ok()?, Profile { label }))
+        Some((profile.id.value.parse().ok()?, Profile { label, accounts: Vec::new() }))
     };
     raw.iter().map(profile).collect()
 }

@@ -61,6 +61,7 @@ fn entry(number: usize) -> Result<Entry, Anything> {
         cost: Cost::Counts,
         earns: None,
         unlock: None,
+        run: shepherd_core::policy::RunPolicy::default(),
     })
 }
 

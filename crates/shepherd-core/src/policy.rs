@@ -10,11 +10,15 @@ use jiff::tz::TimeZone;
 use shepherd_api::{EntryKind, Severity};
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
+mod access;
 mod calendar;
 mod quota;
+mod run;
 
+pub use access::{Access, Account};
 pub use calendar::{AvailabilityPolicy, Day, DayRule, Exception, MinuteOfDay, Modes, TimeWindow, Weekdays};
 pub use quota::{DailyQuota, WeekdayAmounts};
+pub use run::{Compositor, Display, Driver, RunLimits, RunPolicy};
 
 /// A mode of the household: school, holiday, grandparents.
 pub type ModeName = String;
@@ -55,6 +59,14 @@ pub struct Rules {
     pub on_shutdown: OnShutdown,
     /// Media libraries: what their entries show.
     pub libraries: BTreeMap<String, Library>,
+    /// Programs that run custom entries, by type.
+    pub drivers: BTreeMap<String, Driver>,
+    /// The compositor, if the daemon is to work with one.
+    pub compositor: Option<Compositor>,
+    /// Who may do what at the daemon's socket.
+    pub access: Access,
+    /// Whether the policy is read again when its file changes.
+    pub watch: Watch,
     /// How long a program may take to start.
     pub launch_timeout: Duration,
     /// How long a program may take to end after it was asked to.
@@ -68,7 +80,10 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             zone: None,
-            profiles: BTreeMap::from([(ProfileId::default(), Profile { label: "default".to_owned() })]),
+            profiles: BTreeMap::from([(
+                ProfileId::default(),
+                Profile { label: "default".to_owned(), accounts: Vec::new() },
+            )]),
             entries: Vec::new(),
             budgets: BTreeMap::new(),
             modes: Modes::default(),
@@ -79,6 +94,10 @@ impl Default for Rules {
             on_reload: OnReload::KeepPlan,
             on_shutdown: OnShutdown::LeaveSessions,
             libraries: BTreeMap::new(),
+            drivers: BTreeMap::new(),
+            compositor: None,
+            access: Access::default(),
+            watch: Watch::No,
             launch_timeout: Duration::from_secs(30),
             stop_grace: Duration::from_secs(10),
             clock_tolerance: Duration::from_secs(10 * 60),
@@ -91,6 +110,8 @@ impl Default for Rules {
 pub struct Profile {
     /// For people.
     pub label: String,
+    /// Who this is to the operating system. A client of such an account plays on this profile's time and no other.
+    pub accounts: Vec<Account>,
 }
 
 /// A whitelisted launchable unit (S2.1).
@@ -122,6 +143,8 @@ pub struct Entry {
     pub earns: Option<Earning>,
     /// What has to be done first.
     pub unlock: Option<Unlock>,
+    /// How it is run.
+    pub run: RunPolicy,
 }
 
 /// Why an entry is switched off.
@@ -261,6 +284,15 @@ pub enum OnShutdown {
     LeaveSessions,
     /// It is ended first.
     EndSessions,
+}
+
+/// Whether a changed file is a new policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// Only when somebody says so.
+    No,
+    /// As soon as it has been written.
+    Yes,
 }
 
 /// What the media entries of a library show.

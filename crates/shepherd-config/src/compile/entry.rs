@@ -49,6 +49,7 @@ pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -
         cost: raw.cost.map_or(Cost::Counts, |cost| cost.value),
         earns,
         unlock,
+        run: shepherd_core::policy::RunPolicy::default(),
     })
 }
 

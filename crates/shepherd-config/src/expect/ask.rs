@@ -171,6 +171,8 @@ impl<'p> Examiner<'p> {
             launch_timeout: rules.launch_timeout,
             stop_grace: rules.stop_grace,
             clock_tolerance: rules.clock_tolerance,
+            // How an entry is run and who may ask for it has nothing to do with when.
+            ..Rules::default()
         }
     }
 

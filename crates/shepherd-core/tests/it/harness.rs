@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::{EntryKind, EntryView, ReasonCode, Severity};
 use shepherd_core::policy::{
-    AvailabilityPolicy, Budget, Cost, DailyQuota, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules,
+    AvailabilityPolicy, Budget, Cost, DailyQuota, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules, RunPolicy,
     TimeWindow, Warning, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
@@ -52,6 +52,7 @@ pub(crate) fn entry(id: &str) -> Entry {
         cost: Cost::Counts,
         earns: None,
         unlock: None,
+        run: RunPolicy::default(),
     }
 }
 

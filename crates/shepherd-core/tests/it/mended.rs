@@ -332,7 +332,8 @@ fn midnight_brings_no_new_ceiling() {
 fn of_two_children_none_is_taken_for_the_one_who_asks_and_refusals_are_on_record() {
     // S3.3, S8.3.
     let policy = policy_with(vec![entry("game")], |rules| {
-        let label = |name: &str| shepherd_core::policy::Profile { label: name.to_owned() };
+        let label =
+            |name: &str| shepherd_core::policy::Profile { label: name.to_owned(), accounts: Vec::new() };
         rules.profiles = [("anna", label("Anna")), ("ben", label("Ben"))]
             .map(|(id, label)| (id.parse().unwrap(), label))
             .into();

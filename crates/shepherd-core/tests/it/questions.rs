@@ -161,7 +161,9 @@ fn why_tells_every_rule_and_what_it_looked_at() {
     game.budgets = vec!["games".parse().unwrap()];
     game.unlock = Some(Unlock { entry_id: "maths".parse().unwrap(), at_least: hours(9) });
     let with_profiles = policy_with(vec![maths, game], |rules| {
-        rules.profiles.insert("anna".parse().unwrap(), Profile { label: "Anna".to_owned() });
+        rules
+            .profiles
+            .insert("anna".parse().unwrap(), Profile { label: "Anna".to_owned(), accounts: Vec::new() });
         let mut games = budget(Duration::ZERO);
         games.weekly = Some(Duration::ZERO);
         rules.budgets.insert("games".parse().unwrap(), games);
@@ -472,8 +474,9 @@ fn use_across_midnight_and_the_change_is_charged_to_the_right_days() {
 }
 
 fn family(rules: &mut Rules) {
-    rules.profiles =
-        ["anna", "ben"].map(|name| (name.parse().unwrap(), Profile { label: name.to_owned() })).into();
+    rules.profiles = ["anna", "ben"]
+        .map(|name| (name.parse().unwrap(), Profile { label: name.to_owned(), accounts: Vec::new() }))
+        .into();
     rules.budgets.insert("games".parse().unwrap(), budget(hours(1)));
 }
 

@@ -36,6 +36,7 @@ fn household() -> Policy {
         cost: Cost::Counts,
         earns: None,
         unlock: None,
+        run: shepherd_core::policy::RunPolicy::default(),
     };
     Policy::new(Rules { entries: vec![entry], ..Rules::default() }).unwrap()
 }

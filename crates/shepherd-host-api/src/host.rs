@@ -1,0 +1,46 @@
+//! The trait that a platform implements (S5.3).
+
+use shepherd_core::policy::Display;
+use shepherd_core::{HostCapabilities, policy::Policy};
+use shepherd_util::SessionId;
+
+use crate::{HostEvents, HostSessionHandle, SpawnOrder, StopOrder};
+
+/// A platform.
+///
+/// No method waits for a program, a disk or a compositor: each takes an order and returns, and what came of it is an
+/// event. Events of one session come in order, and nothing comes after its [`Exited`](crate::HostEvent::Exited),
+/// [`SpawnFailed`](crate::HostEvent::SpawnFailed) or [`Gone`](crate::HostEvent::Gone).
+pub trait Host {
+    /// What this host can do, as it found out when it was made (S5.1).
+    fn capabilities(&self) -> HostCapabilities;
+
+    /// What this host can't do, in sentences for people (S13.3). Empty if it lacks nothing.
+    fn limitations(&self) -> Vec<String>;
+
+    /// Where events come out. There is one stream; a second call ends the first.
+    fn subscribe(&mut self) -> HostEvents;
+
+    /// Another policy applies: libraries, drivers and the compositor are those of this one from now on. What runs
+    /// goes on as it was ordered.
+    fn policy_changed(&mut self, policy: &Policy);
+
+    /// Starts a program. [`Spawned`](crate::HostEvent::Spawned) or
+    /// [`SpawnFailed`](crate::HostEvent::SpawnFailed) follows.
+    ///
+    /// What is needed to find the program again is durable before it runs its first instruction.
+    fn spawn(&mut self, order: SpawnOrder);
+
+    /// Ends a program and everything that came of it. [`Exited`](crate::HostEvent::Exited) follows when the whole
+    /// tree is gone. A second order can only be stricter than the first. A session that is still being started is
+    /// ended as soon as it is there. One that the host does not know is [`Gone`](crate::HostEvent::Gone).
+    fn stop(&mut self, order: StopOrder);
+
+    /// Takes back a program that an earlier daemon started (S9.1). Without a handle the host looks for what it wrote
+    /// down itself before the start. [`Reattached`](crate::HostEvent::Reattached) or
+    /// [`Gone`](crate::HostEvent::Gone) follows.
+    fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>);
+
+    /// Shows the window of a session, where the host can.
+    fn show(&mut self, session_id: &SessionId, display: Display);
+}
