@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
-use crate::{Gift, Millis, Note, Scope, StopMode};
+use crate::{Gift, Millis, Note, Pin, Scope, StopMode};
 
 /// One command. Where a profile can be named and is not, it is the one that the transport knows the client by, or
 /// the only one of the policy.
@@ -155,6 +155,18 @@ pub enum Command {
         /// At most so many.
         limit: u32,
     },
+    /// Become the administrator that this client would be if there were no PIN.
+    Authenticate {
+        /// The administrator's PIN.
+        pin: Pin,
+    },
+    /// Set, change or remove the administrator's PIN.
+    SetPin {
+        /// The new one; none is asked for any more if absent.
+        pin: Option<Pin>,
+    },
+    /// What the daemon counts, in the text format of Prometheus.
+    Metrics {},
 }
 
 impl Command {
@@ -183,6 +195,9 @@ impl Command {
         "switch_mode",
         "confirm_clock",
         "read_audit",
+        "authenticate",
+        "set_pin",
+        "metrics",
     ];
 
     /// The stable name, as it stands on the wire.
@@ -212,6 +227,9 @@ impl Command {
             Self::SwitchMode { .. } => "switch_mode",
             Self::ConfirmClock { .. } => "confirm_clock",
             Self::ReadAudit { .. } => "read_audit",
+            Self::Authenticate { .. } => "authenticate",
+            Self::SetPin { .. } => "set_pin",
+            Self::Metrics { .. } => "metrics",
         }
     }
 }

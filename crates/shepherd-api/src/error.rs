@@ -95,6 +95,10 @@ pub enum ErrorCode {
     LaunchFailed,
     /// Too many commands in too short a time.
     RateLimited,
+    /// The PIN is another one, or none is set.
+    WrongPin,
+    /// As many clients are connected as the daemon has room for, in all or of this user. The connection ends.
+    TooManyClients,
     /// What was used can't be read or written.
     StoreUnavailable,
     /// The daemon is going down.

@@ -41,6 +41,8 @@ mod health;
 mod message;
 mod millis;
 mod note;
+mod permission;
+mod pin;
 mod reason;
 mod reply;
 mod session;
@@ -59,6 +61,7 @@ pub use health::{HealthCheck, HealthView};
 pub use message::{ClientMessage, Outcome, Request, Response, ServerMessage, Unreadable};
 pub use millis::Millis;
 pub use note::{MAX_NOTE_LENGTH, Note, NoteError};
+pub use pin::{MAX_PIN_LENGTH, MIN_PIN_LENGTH, Pin, PinError};
 pub use reason::{Quota, ReasonCode};
 pub use reply::{AuditRecord, Reply};
 pub use session::{

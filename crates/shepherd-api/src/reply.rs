@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use shepherd_util::{ProfileId, SessionId};
 
 use crate::{
-    AuditEvent, DaemonStateSnapshot, EntryView, GrantView, HealthView, RequestView, SessionView,
+    AuditEvent, DaemonStateSnapshot, EntryView, GrantView, HealthView, RequestView, Role, SessionView,
     TimelineView, UsageView, WhyView,
 };
 
@@ -123,6 +123,21 @@ pub enum Reply {
     Audit {
         /// Oldest first.
         records: Vec<AuditRecord>,
+    },
+    /// To `authenticate`.
+    Authenticated {
+        /// What this connection may do from now on.
+        role: Role,
+    },
+    /// To `set_pin`.
+    PinChanged {
+        /// Whether there is one now.
+        set: bool,
+    },
+    /// To `metrics`.
+    Metrics {
+        /// In the text format of Prometheus.
+        text: String,
     },
     /// Something that this client is too old to know. Never sent.
     #[serde(other)]

@@ -113,6 +113,7 @@ fn text(format: Option<&str>, name: &str) -> BoxedStrategy<String> {
         (_, "request_id") => random("request"),
         (_, "grant_id") => random("grant"),
         (_, "client_id") => random("client"),
+        (_, "pin") => "[ -~äöüß✓]{4,64}".prop_regex(),
         (_, "note") => "[ -~äöüß✓]{0,30}".prop_regex(),
         _ => any::<String>().boxed(),
     }

@@ -15,6 +15,10 @@ mod golden;
 #[cfg(test)]
 mod notes;
 #[cfg(test)]
+mod permission;
+#[cfg(test)]
+mod pin;
+#[cfg(test)]
 mod reasons;
 #[cfg(test)]
 mod schema;
