@@ -13,7 +13,10 @@ use thiserror::Error;
 use ward_ledger::verify::VerifyError;
 use ward_ledger::{AppendError, Format, Hash, Ledger, Options, RecordError, Recovery, Sealed, seal};
 
+mod page;
 mod tail;
+
+pub use page::read_audit_log;
 
 /// The member of a record that holds its own hash.
 pub(crate) const HASH_FIELD: &str = "event_hash";
@@ -67,6 +70,14 @@ pub enum AuditFault {
         /// What the system said.
         source: io::Error,
     },
+    /// What stands in the log is no record of its chain.
+    #[error("{} has after number {after} what nobody wrote there: a line was changed, removed or added", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The last number that is in order.
+        after: u64,
+    },
     /// The database is older than the log.
     #[error(
         "it has events after number {known} that the database doesn't know of: the database is an older copy"
@@ -94,7 +105,7 @@ impl AuditFault {
                 ward_ledger::OpenError::File { .. } | ward_ledger::OpenError::Recovery { .. }
             ),
             Self::Append(_) | Self::Read { .. } | Self::Verify(_) => false,
-            Self::Cut { .. } | Self::Ahead { .. } | Self::Other { .. } => true,
+            Self::Cut { .. } | Self::Line { .. } | Self::Ahead { .. } | Self::Other { .. } => true,
         }
     }
 }
@@ -140,6 +151,10 @@ impl AuditLog {
         let recovery = log.open_ledger()?;
         log.settle()?;
         Ok((log, recovery))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Where the log ends.

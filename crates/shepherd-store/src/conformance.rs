@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use shepherd_api::AuditEvent;
+use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::policy::Day;
 use shepherd_core::{Snapshot, StoreWrite, StoredState};
 
@@ -38,6 +38,9 @@ pub const ALL: &[Check] = &[
     ("a_batch_is_all_there_after_opening_again", a_batch_is_all_there_after_opening_again),
     ("a_refused_batch_leaves_nothing_behind", a_refused_batch_leaves_nothing_behind),
     ("events_keep_their_order_and_come_once", events_keep_their_order_and_come_once),
+    ("the_log_is_read_in_pages_from_any_number", the_log_is_read_in_pages_from_any_number),
+    ("the_end_of_the_log_tells_the_numbers_of_a_batch", the_end_of_the_log_tells_the_numbers_of_a_batch),
+    ("a_store_goes_on_in_another_thread", a_store_goes_on_in_another_thread),
     ("an_event_that_no_log_can_carry_is_refused", an_event_that_no_log_can_carry_is_refused),
     ("an_empty_batch_changes_nothing", an_empty_batch_changes_nothing),
 ];
@@ -163,6 +166,47 @@ fn events_keep_their_order_and_come_once(workbench: &mut dyn Workbench) {
     }
     drop(workbench.open());
     assert_eq!(workbench.audit(), events);
+}
+
+fn the_log_is_read_in_pages_from_any_number(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    assert_eq!(done(store.read_audit(None, 9)), []);
+    let append = |number| StoreWrite::AppendAudit(Box::new(note(number)));
+    done(store.apply(&(1..=500).map(append).collect::<Vec<_>>()));
+    let expected = |from: u64, to: u64| -> Vec<AuditRecord> {
+        (from..=to).map(|sequence| AuditRecord { sequence, line: note(sequence) }).collect()
+    };
+    for (after, limit, to) in [(0, 500, 500), (0, 3, 3), (250, 7, 257), (498, 7, 500), (499, 1, 500)] {
+        assert_eq!(done(store.read_audit(Some(after), limit)), expected(after + 1, to));
+    }
+    assert_eq!(done(store.read_audit(None, u32::MAX)), expected(1, 500));
+    for (after, limit) in [(Some(500), 9), (Some(9_999), 9), (Some(u64::MAX), 9), (Some(7), 0)] {
+        assert_eq!(done(store.read_audit(after, limit)), [], "{after:?}");
+    }
+}
+
+fn the_end_of_the_log_tells_the_numbers_of_a_batch(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    assert_eq!(store.audit_end(), 0);
+    done(store.apply(&batch(1)));
+    assert_eq!(store.audit_end(), 1);
+    done(store.apply(&[batch(2), batch(3)].concat()));
+    assert_eq!(store.audit_end(), 3);
+    done(store.add_usage(&profile("ada"), &entry("chess"), Day(1), Duration::from_secs(1)));
+    assert_eq!(store.audit_end(), 3);
+    drop(store);
+    assert_eq!(workbench.open().audit_end(), 3);
+}
+
+fn a_store_goes_on_in_another_thread(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    done(store.apply(&batch(1)));
+    let elsewhere = std::thread::spawn(move || {
+        done(store.apply(&batch(2)));
+        store
+    });
+    let store = elsewhere.join().expect("the thread did its work");
+    assert_eq!(done(store.load_snapshot()), snapshot(2));
 }
 
 fn an_event_that_no_log_can_carry_is_refused(workbench: &mut dyn Workbench) {

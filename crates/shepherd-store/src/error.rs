@@ -19,7 +19,7 @@ pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The database refused, for a reason of its own or of the disk.
-    #[error("can't {step} {}", path.display())]
+    #[error("can't {step} {}; see to its disk and its permissions, then restart the daemon", path.display())]
     Database {
         /// What was being done.
         step: &'static str,
@@ -55,13 +55,16 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// More usage than can be counted.
-    #[error("the usage of {} by `{}` on {} is too large to be counted", Named(&key.counter), key.profile, key.day)]
+    #[error("the usage of {} by `{}` on {} is too large to be counted; \
+        no day is so long, so report this as a fault of Shepherd", Named(&key.counter), key.profile, key.day)]
     Overflow {
         /// Of what.
         key: Box<UsageKey>,
     },
     /// An event that doesn't fit the audit log.
-    #[error("event {index} of the batch can't be written to the audit log")]
+    #[error(
+        "event {index} of the batch can't be written to the audit log; report this as a fault of Shepherd"
+    )]
     Event {
         /// Which event of the batch, from 0.
         index: usize,
@@ -69,17 +72,33 @@ pub enum StoreError {
         source: EventError,
     },
     /// A value that JSON has no words for.
-    #[error("a value can't be written as JSON")]
+    #[error("a value can't be written as JSON; report this as a fault of Shepherd")]
     Encode {
         /// Why not.
         source: serde_json::Error,
     },
     /// The batch before is safe in the database but not yet in the audit log, and as long as that is so there is
     /// no other.
-    #[error("the audit log can't be continued")]
-    Audit(#[source] AuditFault),
+    #[error(
+        "the audit log {} can't be continued; see to its disk and run `shepherd audit verify`, then restart the daemon",
+        path.display()
+    )]
+    Audit {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong.
+        source: AuditFault,
+    },
+    /// The audit log can't be shown.
+    #[error("can't read the audit log {}; run `shepherd audit verify`", path.display())]
+    ReadAudit {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong.
+        source: AuditFault,
+    },
     /// The file that vouches for the database can't be written.
-    #[error("can't write {}", path.display())]
+    #[error("can't write {}; see to its disk and its permissions", path.display())]
     Head {
         /// The file.
         path: PathBuf,
@@ -120,7 +139,7 @@ pub enum EventError {
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// The system refused.
-    #[error("can't {step} {}", path.display())]
+    #[error("can't {step} {}; the daemon's user must be able to, and its disk must be in order", path.display())]
     File {
         /// What was being done.
         step: &'static str,
@@ -193,7 +212,7 @@ pub enum OpenError {
 
 /// A damaged database, and where it is now.
 #[derive(Debug, Error)]
-#[error("the store in {} is damaged: {fault}; {kept}. Nothing is granted until an administrator begins it anew", folder.display())]
+#[error("the store in {} is damaged: {fault}; {kept}; nothing is granted until an administrator begins it anew", folder.display())]
 pub struct Damage {
     /// The folder of the store.
     pub folder: PathBuf,

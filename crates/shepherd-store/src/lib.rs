@@ -20,10 +20,10 @@ mod folder;
 mod sqlite;
 
 pub use aside::KeptAside;
-pub use audit::{AuditFault, audit_format};
+pub use audit::{AuditFault, audit_format, read_audit_log};
 pub use error::{Damage, EventError, OpenError, StoreError};
 pub use folder::audit_log_path;
 pub use memory::{Memory, MemoryStore};
 pub use record::{event_of, record_of};
 pub use sqlite::{Administrator, Begun, Opened, Part, SCHEMA_VERSION, SqliteStore};
-pub use store::Store;
+pub use store::{AUDIT_PAGE_BYTES, Store};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use shepherd_api::AuditEvent;
+use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::policy::Day;
 use shepherd_core::{Counter, Snapshot, StoreWrite, StoredState, Until, UsageKey};
 use shepherd_util::{EntryId, ProfileId};
@@ -97,6 +97,17 @@ impl Store for MemoryStore {
 
     fn load_snapshot(&self) -> Result<Snapshot, StoreError> {
         Ok(self.memory.contents().state.snapshot.clone())
+    }
+
+    fn audit_end(&self) -> u64 {
+        self.memory.contents().tip.sequence
+    }
+
+    fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+        let after = after.unwrap_or(0);
+        let lines = self.memory.audit().into_iter().zip(1..);
+        let later = lines.filter(|(_, sequence)| *sequence > after).take(limit as usize);
+        Ok(later.map(|(line, sequence)| AuditRecord { sequence, line }).collect())
     }
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::{Map, Value};
+use shepherd_api::AuditRecord;
 use shepherd_core::policy::Day;
 use shepherd_core::{Counter, Snapshot, StoreWrite, StoredState, Until};
 use shepherd_util::{EntryId, ProfileId};
 
-use crate::audit::{AuditLog, chained};
+use crate::audit::{AuditLog, chained, read_audit_log};
 use crate::error::StoreError;
 use crate::folder::Folder;
 use crate::record::record_of;
@@ -59,7 +60,9 @@ impl SqliteStore {
 
     /// Finishes what the last batch left to do. It was acknowledged; what is left can be done again and again.
     fn settle(&mut self) -> Result<(), StoreError> {
-        self.audit.settle().map_err(StoreError::Audit)?;
+        self.audit
+            .settle()
+            .map_err(|source| StoreError::Audit { path: self.audit.path().to_owned(), source })?;
         self.head
             .write(self.state.vouched())
             .map_err(|source| StoreError::Head { path: self.head.path().to_owned(), source })
@@ -119,6 +122,14 @@ impl Store for SqliteStore {
 
     fn load_snapshot(&self) -> Result<Snapshot, StoreError> {
         rows::snapshot(&self.connection).map_err(|trouble| self.trouble(trouble, "read"))
+    }
+
+    fn audit_end(&self) -> u64 {
+        self.audit.anchor().sequence
+    }
+
+    fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+        read_audit_log(self.folder.path(), after, limit)
     }
 }
 

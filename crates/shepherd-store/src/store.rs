@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
-use shepherd_api::AuditEvent;
+use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::policy::Day;
 use shepherd_core::{Counter, Snapshot, StoreWrite, StoredState, Until, UsageKey};
 use shepherd_util::{EntryId, ProfileId};
 
 use crate::error::StoreError;
 
-/// What outlives the daemon.
-pub trait Store {
+/// How much of the audit log, in bytes, one call of [`Store::read_audit`] returns at most, unless a single line is
+/// longer: whoever asks for a million lines gets them in pieces.
+pub const AUDIT_PAGE_BYTES: usize = 256 << 10;
+
+/// What outlives the daemon. It may be used on another thread than the one that opened it.
+pub trait Store: Send {
     /// Everything that the engine needs, at once.
     ///
     /// # Errors
@@ -48,6 +52,21 @@ pub trait Store {
     /// # Errors
     /// When it can't be read.
     fn load_snapshot(&self) -> Result<Snapshot, StoreError>;
+
+    /// The number of the last line of the audit log; 0 if there is none yet.
+    ///
+    /// After [`apply`](Self::apply) the events of the batch are the last lines, in their order. If the end has moved
+    /// by another number, the log had an account of its own to give, or could not be written at once:
+    /// [`read_audit`](Self::read_audit) tells then.
+    fn audit_end(&self) -> u64;
+
+    /// Lines of the audit log, the oldest first: those after this number, at most so many, and no more than
+    /// [`AUDIT_PAGE_BYTES`]. None means that there are no more. The price is that of what is returned, wherever in the
+    /// log it stands. Each line is compared with its own hash and with the line before.
+    ///
+    /// # Errors
+    /// When the log can't be read, or a line is not what was written.
+    fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, StoreError>;
 
     /// Adds a line to the audit log.
     ///

@@ -40,7 +40,7 @@ pub(super) fn read_after(log: &Path, anchor: Anchor, limit: usize) -> Result<Tai
                     return judge(anchor, Some(link.place), links);
                 }
                 found.push(link);
-                let events = links.iter().chain(&found).filter(|link| link.event.is_some()).count();
+                let events = links.iter().chain(&found).filter(|link| link.is_event()).count();
                 if events > limit {
                     return Err(AuditFault::Ahead { known: anchor.sequence });
                 }
@@ -70,22 +70,24 @@ fn judge(anchor: Anchor, before: Option<Anchor>, links: Vec<Link>) -> Result<Tai
             return Err(AuditFault::Other { sequence: link.place.sequence });
         }
         end = link.place;
-        events.extend(link.event);
+        if link.is_event() {
+            events.push(link.content);
+        }
     }
     Ok(Tail { events, end })
 }
 
 /// A record, taken apart.
-struct Link {
-    place: Anchor,
-    previous_hash: Hash,
-    /// `None` for the ledger's own.
-    event: Option<Map<String, Value>>,
+pub(super) struct Link {
+    pub(super) place: Anchor,
+    pub(super) previous_hash: Hash,
+    /// Without what the chain added to it.
+    pub(super) content: Map<String, Value>,
 }
 
 impl Link {
     /// `None` if it is no record, or not what its hash says.
-    fn read(line: &[u8]) -> Option<Self> {
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
         let mut record = parse_object(line).ok()?;
         let hash = hash_of(&record.remove(HASH_FIELD)?)?;
         if Hash::of(&[&canonical_json(&record).ok()?]) != hash {
@@ -93,8 +95,12 @@ impl Link {
         }
         let sequence = record.remove("sequence")?.as_u64()?;
         let previous_hash = hash_of(&record.remove("previous_hash")?)?;
-        let event = (!record.contains_key(RECOVERY_FIELD)).then_some(record);
-        Some(Self { place: Anchor { sequence, hash }, previous_hash, event })
+        Some(Self { place: Anchor { sequence, hash }, previous_hash, content: record })
+    }
+
+    /// Whether it is one of ours, and not the ledger's own account.
+    fn is_event(&self) -> bool {
+        !self.content.contains_key(RECOVERY_FIELD)
     }
 }
 

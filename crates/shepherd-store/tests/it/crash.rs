@@ -123,8 +123,8 @@ fn a_crash_between_commit_and_log_writes_each_event_once() {
     std::fs::create_dir(&log).unwrap();
     store.apply(&batch(2)).unwrap();
     assert_eq!(store.events_waiting(), 1);
-    let refused = store.apply(&batch(3)).unwrap_err();
-    assert_eq!(refused.to_string(), "the audit log can't be continued");
+    let refused = store.apply(&batch(3)).unwrap_err().to_string();
+    assert!(refused.contains("audit.log can't be continued; "), "{refused}");
     drop(store);
     std::fs::remove_dir(&log).unwrap();
     std::fs::rename(&moved, &log).unwrap();

@@ -78,7 +78,7 @@ fn check_damage(place: &Place, fault: &str) {
     let kept_in = damage.kept.folder().unwrap().to_owned();
     assert!(kept_in.file_name().unwrap().to_str().unwrap().starts_with("damaged-20270115T080000Z-"));
     let text = damage.to_string();
-    assert!(text.contains("Nothing is granted until an administrator begins it anew"), "{text}");
+    assert!(text.contains("nothing is granted until an administrator begins it anew"), "{text}");
     // Nothing is thrown away, but for SQLite's index of its write-ahead log, which it makes anew each time.
     let mut after = names(&place.folder);
     after.retain(|name| !name.starts_with("damaged-"));

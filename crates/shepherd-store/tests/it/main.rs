@@ -15,4 +15,6 @@ mod disk;
 #[cfg(test)]
 mod engine;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod support;

@@ -1,0 +1,189 @@
+//! A page of the audit log, from any place in it.
+//!
+//! Numbers rise from line to line, so the place is found by halving: a page out of the middle of a log of years costs
+//! what it returns, and a few lines more.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use shepherd_api::{AuditEvent, AuditKind, AuditRecord};
+use ward_ledger::RECOVERY_FIELD;
+
+use super::tail::{Link, closed_segments};
+use super::{Anchor, AuditFault};
+use crate::error::StoreError;
+use crate::folder::audit_log_path;
+use crate::record::event_of;
+use crate::store::AUDIT_PAGE_BYTES;
+
+/// Stretches shorter than this are read through instead of being halved again.
+const READ_THROUGH_BYTES: u64 = 32 << 10;
+
+/// What [`Store::read_audit`](crate::Store::read_audit) returns, for whoever has the folder of the store but not the
+/// store: a long page then keeps no batch waiting.
+///
+/// # Errors
+/// When the log can't be read, or a line is not what was written.
+pub fn read_audit_log(folder: &Path, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, StoreError> {
+    let path = audit_log_path(folder);
+    read_page(&path, after.unwrap_or(0), limit).map_err(|source| StoreError::ReadAudit { path, source })
+}
+
+/// At most `limit` lines after number `after`, each of which fits the one before it.
+fn read_page(log: &Path, after: u64, limit: u32) -> Result<Vec<AuditRecord>, AuditFault> {
+    let mut segments = closed_segments(log)?;
+    segments.push(log.to_owned());
+    let mut page = Page { after, limit: limit as usize, bytes: 0, before: None, records: Vec::new() };
+    let first = first_segment(&segments, after)?;
+    for (index, path) in segments.iter().enumerate().skip(first) {
+        let read = |source| AuditFault::Read { path: path.clone(), source };
+        let Some(mut segment) = Segment::open(path).map_err(read)? else { continue };
+        if index == first {
+            segment.seek_to(after).map_err(read)?;
+        }
+        while !page.is_full() {
+            let Some(line) = segment.next_line().map_err(read)? else { break };
+            page.take(&line).ok_or_else(|| AuditFault::Line { path: path.clone(), after: page.reached() })?;
+        }
+    }
+    Ok(page.records)
+}
+
+/// The last segment that begins at or before the line `after`, by halving.
+fn first_segment(segments: &[PathBuf], after: u64) -> Result<usize, AuditFault> {
+    let (mut low, mut high) = (0, segments.len());
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        let Some(path) = segments.get(middle) else { break };
+        let read = |source| AuditFault::Read { path: path.clone(), source };
+        let line = match Segment::open(path).map_err(read)? {
+            Some(mut segment) => segment.next_line().map_err(read)?,
+            None => None,
+        };
+        match line.as_deref().and_then(Link::read) {
+            Some(link) if link.place.sequence <= after => low = middle,
+            // One that has not been written to yet is the last.
+            _ => high = middle,
+        }
+    }
+    Ok(low)
+}
+
+/// What has been read so far.
+struct Page {
+    after: u64,
+    limit: usize,
+    bytes: usize,
+    /// The line before, and when it was written.
+    before: Option<(Anchor, Timestamp)>,
+    records: Vec<AuditRecord>,
+}
+
+impl Page {
+    fn is_full(&self) -> bool {
+        self.records.len() >= self.limit || self.bytes >= AUDIT_PAGE_BYTES
+    }
+
+    fn reached(&self) -> u64 {
+        self.before.map_or(self.after, |(before, _)| before.sequence)
+    }
+
+    /// `None` if the line does not follow what was read before.
+    fn take(&mut self, line: &[u8]) -> Option<()> {
+        let link = Link::read(line)?;
+        // A page may begin anywhere, and a log at number 1.
+        let fits = match self.before {
+            Some((before, _)) => {
+                (link.place.sequence, link.previous_hash) == (before.sequence + 1, before.hash)
+            }
+            None => link.place.sequence <= self.after.saturating_add(1),
+        };
+        if !fits {
+            return None;
+        }
+        let sequence = link.place.sequence;
+        let shown = event(link.content, self.before.map_or(Timestamp::UNIX_EPOCH, |(_, at)| at));
+        self.before = Some((link.place, shown.at));
+        if sequence > self.after {
+            self.bytes += line.len();
+            self.records.push(AuditRecord { sequence, line: shown });
+        }
+        Some(())
+    }
+}
+
+/// What a line says. The ledger's own account of a recovery and an event of a later version become notes, so that
+/// every number has its line; the ledger has no clock, so that its account is as old as the line before.
+fn event(record: Map<String, Value>, before: Timestamp) -> AuditEvent {
+    let note = |at, actor: &str, told: &str, value: &Value| {
+        let what = AuditKind::Note { text: format!("{told}: {value}") };
+        AuditEvent { at, actor: actor.to_owned(), what }
+    };
+    if let Some(told) = record.get(RECOVERY_FIELD) {
+        return note(before, "policy", "the audit log was put right", told);
+    }
+    match event_of(record.clone()) {
+        Ok(event) => event,
+        Err(_) => {
+            let text = |name: &str| record.get(name).and_then(Value::as_str);
+            let at = text("at").and_then(|at| at.parse().ok()).unwrap_or(before);
+            let actor = text("actor").unwrap_or("unknown").to_owned();
+            note(at, &actor, "an event that this version does not know", &Value::Object(record))
+        }
+    }
+}
+
+/// A file of the log.
+struct Segment {
+    reader: BufReader<File>,
+    length: u64,
+}
+
+impl Segment {
+    /// `None` if it is not there, as before the first event.
+    fn open(path: &Path) -> io::Result<Option<Self>> {
+        match File::open(path) {
+            Ok(file) => {
+                let length = file.metadata()?.len();
+                Ok(Some(Self { reader: BufReader::new(file), length }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next complete line; one without an end is still being written.
+    fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        self.reader.read_until(b'\n', &mut line)?;
+        Ok((line.pop() == Some(b'\n')).then_some(line))
+    }
+
+    /// Goes to a line at or not far before number `sequence`.
+    fn seek_to(&mut self, sequence: u64) -> io::Result<()> {
+        let (mut low, mut high) = (0, self.length);
+        while high - low > READ_THROUGH_BYTES {
+            let middle = low.midpoint(high);
+            let (start, line) = self.line_from(middle)?;
+            match line.as_deref().and_then(Link::read) {
+                Some(link) if link.place.sequence <= sequence => low = start,
+                // Also what can't be read: the way there finds it again and names it.
+                _ => high = middle,
+            }
+        }
+        self.reader.seek(SeekFrom::Start(low)).map(drop)
+    }
+
+    /// The first line that begins at or after an offset, and where.
+    fn line_from(&mut self, offset: u64) -> io::Result<(u64, Option<Vec<u8>>)> {
+        self.reader.seek(SeekFrom::Start(offset.saturating_sub(1)))?;
+        if offset > 0 {
+            let rest = self.reader.read_until(b'\n', &mut Vec::new())?;
+            return Ok((offset - 1 + rest as u64, self.next_line()?));
+        }
+        Ok((0, self.next_line()?))
+    }
+}
