@@ -30,7 +30,7 @@ pub enum Scope {
 }
 
 /// What a grant gives.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Gift {
     /// So much more.
@@ -70,6 +70,20 @@ pub struct GrantView {
     pub lapses_at: Timestamp,
     /// When it was taken back, if it was.
     pub revoked_at: Option<Timestamp>,
+}
+
+impl GrantView {
+    /// Whether it holds at a moment.
+    #[must_use]
+    pub fn holds_at(&self, at: Timestamp) -> bool {
+        self.valid_from <= at && at < self.lapses_at && self.revoked_at.is_none_or(|revoked| at < revoked)
+    }
+
+    /// Whether it is for this profile.
+    #[must_use]
+    pub fn is_for(&self, profile: &ProfileId) -> bool {
+        self.profile.as_ref().is_none_or(|whose| whose == profile)
+    }
 }
 
 /// A child's request for time.
@@ -117,4 +131,12 @@ pub enum RequestState {
     },
     /// Nobody answered in time.
     Lapsed,
+}
+
+impl RequestState {
+    /// Whether it still waits for an answer.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Asked | Self::Seen)
+    }
 }

@@ -18,35 +18,36 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{
-    API_VERSION, AuditEvent, AuditKind, DaemonStateSnapshot, EntryView, SessionPhase, SessionView,
-};
-use shepherd_util::{BootId, EntryId, MonotonicInstant, Now, ProfileId};
+use shepherd_api::{API_VERSION, AuditEvent, AuditKind, DaemonStateSnapshot, EntryView};
+use shepherd_util::{BootId, EntryId, Now, ProfileId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::{Local, Wall};
 use crate::judge::{Facts, Moment, Nobody};
 use crate::policy::{Day, Entry, Policy};
-use crate::session::{SessionRecord, Stage};
 use crate::state::{Snapshot, StoreWrite, StoredState, Until};
 use crate::usage::UsageBook;
 
+mod answer;
 mod charge;
 mod clock;
+mod event;
 mod explain;
 mod gifts;
 mod launch;
 mod recover;
+mod refusal;
 mod reload;
 mod requests;
 mod run;
 
-pub use explain::{Interval, Outcome, RuleOutcome};
-pub use gifts::{GiftError, NewGrant};
+pub use event::CoreEvent;
+pub use gifts::NewGrant;
 pub use launch::{LaunchDecision, LaunchRequest, NotAwaited};
 pub use recover::SessionFate;
+pub use refusal::{AskError, GiftError, UnknownMode};
 pub use requests::NewRequest;
-pub use run::{CoreEvent, ExitInfo, StopDecision, StopRequest};
+pub use run::{ExitInfo, StopDecision, StopRequest};
 
 /// On whose behalf the engine itself acts, in the audit log.
 pub(crate) const POLICY: &str = "policy";
@@ -209,7 +210,7 @@ impl CoreEngine {
         DaemonStateSnapshot {
             api_version: API_VERSION,
             at: now.wall,
-            session: self.snapshot.session.as_ref().map(|session| session_view(session, now.mono)),
+            session: self.session_view(now),
             entry_count: self.policy.entries().len(),
             mode: self.mode_on(day).to_owned(),
             clock_trusted: self.clock_behind(now.wall).is_none(),
@@ -263,23 +264,5 @@ fn view(facts: &Facts<'_>, profile: &ProfileId, entry: &Entry, at: Moment) -> En
         max_run_if_started_now: if enabled { finding.longest(at.wall).map(Into::into) } else { None },
         reasons: finding.reasons,
         next_available,
-    }
-}
-
-fn session_view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
-    let phase = match (&session.stage, session.given.is_empty()) {
-        (Stage::Launching, _) => SessionPhase::Launching,
-        (Stage::Running, true) => SessionPhase::Running,
-        (Stage::Running, false) => SessionPhase::Warned,
-        (Stage::Expiring(_), _) => SessionPhase::Expiring,
-    };
-    SessionView {
-        session_id: session.session_id.clone(),
-        entry_id: session.entry_id.clone(),
-        label: session.label.clone(),
-        profile: session.profile.clone(),
-        phase,
-        started_at: session.started_at,
-        remaining: session.ends.remaining(now).map(Into::into),
     }
 }

@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::ReasonCode;
+use shepherd_api::{Gift, GrantView, ReasonCode, Scope};
 use shepherd_util::{BootId, EntryId, MonotonicInstant, ProfileId, SessionId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::Wall;
-use crate::grant::{Gift, Grant, GrantScope};
 use crate::hours::{Hours, Opening};
 use crate::policy::{Cost, Day, Entry, Policy};
 use crate::state::{Streak, Until};
@@ -27,7 +26,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) capabilities: &'a HostCapabilities,
     pub(crate) usage: &'a UsageBook,
     pub(crate) cooldowns: &'a BTreeMap<(ProfileId, EntryId), Until>,
-    pub(crate) grants: &'a [Grant],
+    pub(crate) grants: &'a [GrantView],
     pub(crate) streaks: &'a BTreeMap<ProfileId, Streak>,
     pub(crate) mode: Option<&'a str>,
     pub(crate) wall: Wall<'a>,
@@ -200,7 +199,7 @@ impl Facts<'_> {
             (Opening::Closed { opens }, None) => {
                 // A window may be opened in advance by a grant.
                 let advance = self.grants.iter().filter(|grant| {
-                    matches!(grant.gift, Gift::OpenUntil(_))
+                    matches!(grant.gift, Gift::OpenUntil { .. })
                         && grant.valid_from > at.wall
                         && grant.holds_at(grant.valid_from)
                         && self.concerns(grant, profile, entry)
@@ -306,12 +305,12 @@ impl Facts<'_> {
         if bench.finding.reasons.iter().any(exhausted) { Some(Duration::ZERO) } else { bench.finding.run }
     }
 
-    fn concerns(&self, grant: &Grant, profile: &ProfileId, entry: &Entry) -> bool {
+    fn concerns(&self, grant: &GrantView, profile: &ProfileId, entry: &Entry) -> bool {
         grant.is_for(profile)
             && match &grant.scope {
-                GrantScope::All => true,
-                GrantScope::Entry(id) => *id == entry.entry_id,
-                GrantScope::Budget(id) => entry.budgets.contains(id),
+                Scope::Everything {} => true,
+                Scope::Entry { entry_id } => *entry_id == entry.entry_id,
+                Scope::Budget { budget_id } => entry.budgets.contains(budget_id),
             }
     }
 
@@ -320,8 +319,8 @@ impl Facts<'_> {
         let open =
             self.grants.iter().filter(|grant| grant.holds_at(at) && self.concerns(grant, profile, entry));
         let until = open.filter_map(|grant| match grant.gift {
-            Gift::OpenUntil(until) if until > at => Some(until.min(grant.lapses_at)),
-            Gift::OpenUntil(_) | Gift::Extra(_) => None,
+            Gift::OpenUntil { until } if until > at => Some(until.min(grant.lapses_at)),
+            Gift::OpenUntil { .. } | Gift::Extra { .. } => None,
         });
         until.max()
     }

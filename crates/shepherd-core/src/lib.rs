@@ -10,7 +10,6 @@
 pub mod policy;
 
 mod capability;
-mod grant;
 mod session;
 mod state;
 
@@ -23,9 +22,8 @@ mod engine;
 
 pub use capability::HostCapabilities;
 pub use engine::{
-    CoreEngine, CoreEvent, ExitInfo, GiftError, Interval, LaunchDecision, LaunchRequest, NewGrant,
-    NewRequest, NotAwaited, Outcome, Place, RuleOutcome, SessionFate, StopDecision, StopRequest,
+    AskError, CoreEngine, CoreEvent, ExitInfo, GiftError, LaunchDecision, LaunchRequest, NewGrant,
+    NewRequest, NotAwaited, Place, SessionFate, StopDecision, StopRequest, UnknownMode,
 };
-pub use grant::{Gift, Grant, GrantScope, RequestState, TimeRequest};
 pub use session::{Ends, Extension, ScheduledWarning, SessionPlan, SessionRecord, Stage};
 pub use state::{ClockRecord, Counter, Snapshot, StoreWrite, StoredState, Streak, Until, UsageKey};

@@ -232,6 +232,14 @@ pub struct Earning {
     pub ceiling: Duration,
 }
 
+impl Earning {
+    /// What so much use on one day earns. Only whole portions count: twenty minutes unlock ten, nineteen unlock none.
+    pub(crate) fn for_use(&self, used: Duration) -> Duration {
+        let portions = used.as_millis() / self.for_each.as_millis().max(1);
+        self.earned.saturating_mul(u32::try_from(portions).unwrap_or(u32::MAX)).min(self.ceiling)
+    }
+}
+
 /// What has to be done on a day before an entry opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unlock {

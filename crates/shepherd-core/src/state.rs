@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use shepherd_api::AuditEvent;
+use shepherd_api::{AuditEvent, GrantView, RequestView};
 use shepherd_util::{BootInstant, BudgetId, EntryId, ProfileId};
 
-use crate::grant::{Grant, TimeRequest};
 use crate::policy::{Day, ModeName};
 use crate::session::SessionRecord;
 
@@ -68,9 +67,9 @@ pub struct Snapshot {
     /// The mode that somebody chose; `None` lets the calendar decide.
     pub mode: Option<ModeName>,
     /// Extra time and longer windows, until they lapse.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<GrantView>,
     /// What children asked for.
-    pub requests: Vec<TimeRequest>,
+    pub requests: Vec<RequestView>,
     /// Time in a row, by profile.
     pub streaks: BTreeMap<ProfileId, Streak>,
 }

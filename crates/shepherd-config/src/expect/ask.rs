@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use shepherd_api::ReasonCode;
+use shepherd_api::{ReasonCode, RuleOutcome};
 use shepherd_core::policy::{Day, Modes, Policy, Rules};
-use shepherd_core::{CoreEngine, HostCapabilities, Outcome as Ruling, Place, Snapshot, StoredState};
+use shepherd_core::{CoreEngine, HostCapabilities, Place, Snapshot, StoredState};
 use shepherd_util::{BootId, EntryId, HumanDuration, ProfileId};
 use ward_diag::Spanned;
 
@@ -115,16 +115,16 @@ impl<'p> Examiner<'p> {
         let at = self.moment(day, example.time.minutes())?;
         let zone = self.zone.clone();
         let mode = example.mode.as_ref().map(|mode| mode.value.clone());
-        let rules = self.engine(calendar, mode)?.why_at(&profile, &entry_id, at)?;
+        let why = self.engine(calendar, mode)?.why_at(&profile, &entry_id, at).ok()?;
         let mut answer = Answer { reasons: Vec::new(), longest: None, zone };
-        for rule in rules {
+        for rule in why.rules {
             match rule.outcome {
-                Ruling::Allows => {}
-                Ruling::AllowsFor(run) => answer.bound(run),
-                Ruling::AllowsUntil(closes) => {
-                    answer.bound(Duration::try_from(closes.duration_since(at)).unwrap_or_default());
+                RuleOutcome::Passes => {}
+                RuleOutcome::Limits { at_most } => answer.bound(at_most.into()),
+                RuleOutcome::LimitsUntil { until } => {
+                    answer.bound(Duration::try_from(until.duration_since(at)).unwrap_or_default());
                 }
-                Ruling::Forbids(reason) => answer.reasons.push(reason),
+                RuleOutcome::Refuses { reason } => answer.reasons.push(reason),
             }
         }
         let day = match example.day {

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use shepherd_api::AuditKind;
 use shepherd_util::Now;
 
+use super::refusal::UnknownMode;
 use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::civil::Local;
 use crate::judge::Moment;
@@ -131,15 +132,15 @@ impl CoreEngine {
     /// Chooses a mode of the household; `None` lets the calendar decide again.
     ///
     /// # Errors
-    /// With the name, if the policy has no such mode.
+    /// When the policy has no such mode.
     pub fn switch_mode(
         &mut self,
         mode: Option<String>,
         actor: &str,
         now: Now,
-    ) -> Result<Vec<CoreEvent>, String> {
+    ) -> Result<Vec<CoreEvent>, UnknownMode> {
         if let Some(name) = mode.as_ref().filter(|name| !self.policy.rules().modes.names.contains(*name)) {
-            return Err(name.clone());
+            return Err(UnknownMode(name.clone()));
         }
         self.observe(now);
         self.snapshot.mode.clone_from(&mode);

@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, ReasonCode};
+use shepherd_api::{AuditKind, Gift, GrantView, ReasonCode, Scope};
 use shepherd_util::{Counting, Deadline, GrantId, Now, ProfileId};
 
-use super::run::CoreEvent;
-use super::{CoreEngine, NextChange, POLICY};
+use super::refusal::GiftError;
+use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::civil::{Local, Wall, start_of};
-use crate::grant::{Gift, Grant, GrantScope};
 use crate::judge::Nobody;
 use crate::policy::Day;
 use crate::session::{Extension, SessionRecord, Stage};
@@ -22,7 +21,7 @@ pub struct NewGrant {
     /// For whom; `None` is everyone.
     pub profile: Option<ProfileId>,
     /// For what.
-    pub scope: GrantScope,
+    pub scope: Scope,
     /// What.
     pub gift: Gift,
     /// Why.
@@ -33,44 +32,6 @@ pub struct NewGrant {
     pub lapses_at: Option<Timestamp>,
     /// Who gives it.
     pub actor: String,
-}
-
-/// Why nothing was given.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GiftError {
-    /// The policy's ceiling leaves less.
-    #[error("the policy allows at most {} more today", shepherd_util::HumanDuration(*.left))]
-    AboveCeiling {
-        /// What could still be given.
-        left: Duration,
-    },
-    /// The policy stretches no window that far.
-    #[error("the policy opens nothing beyond {latest}")]
-    TooLate {
-        /// The latest time.
-        latest: Timestamp,
-    },
-    /// It would be over before it began.
-    #[error("it would lapse before it begins")]
-    Empty,
-    /// Nothing has that name.
-    #[error("there is no such {0}")]
-    Unknown(&'static str),
-    /// Something has that name already.
-    #[error("there is such a {0} already")]
-    Known(&'static str),
-    /// A child asks too often, or for too much.
-    #[error("{0}")]
-    TooMuch(&'static str),
-    /// It was answered already.
-    #[error("it has been decided already")]
-    Decided,
-    /// Nothing runs.
-    #[error("nothing is running")]
-    NothingRuns,
-    /// What can't be recorded is not given.
-    #[error("nothing can be recorded now: {0}")]
-    StoreUnavailable(String),
 }
 
 impl CoreEngine {
@@ -95,19 +56,19 @@ impl CoreEngine {
         }
         let valid_from = new.valid_from.map_or(now.wall, |from| from.max(now.wall));
         if self.snapshot.grants.iter().any(|known| known.grant_id == new.grant_id) {
-            return Err(GiftError::Known("grant"));
+            return Err(GiftError::GrantExists(new.grant_id));
         }
         let day = Local::at(self.zone(), valid_from).day();
         let lapses_at = match (new.lapses_at, new.gift) {
-            (Some(at), _) | (None, Gift::OpenUntil(at)) => at,
-            (None, Gift::Extra(_)) => {
+            (Some(at), _) | (None, Gift::OpenUntil { until: at }) => at,
+            (None, Gift::Extra { .. }) => {
                 Wall::near(self.zone(), valid_from).end_of_day(valid_from, day).unwrap_or(Timestamp::MAX)
             }
         };
         if lapses_at <= valid_from.max(now.wall) {
             return Err(GiftError::Empty);
         }
-        let grant = Grant {
+        let grant = GrantView {
             grant_id: new.grant_id,
             profile: new.profile,
             scope: new.scope,
@@ -148,8 +109,8 @@ impl CoreEngine {
         let new = NewGrant {
             grant_id: grant_id.clone(),
             profile: Some(session.profile.clone()),
-            scope: GrantScope::Entry(session.entry_id.clone()),
-            gift: Gift::Extra(by),
+            scope: Scope::Entry { entry_id: session.entry_id.clone() },
+            gift: Gift::Extra { amount: by.into() },
             why: Some("the running session was extended".to_owned()),
             valid_from: None,
             lapses_at: None,
@@ -180,7 +141,9 @@ impl CoreEngine {
         self.observe(now);
         self.charge(now);
         let held = self.snapshot.grants.iter_mut().find(|grant| grant.grant_id == *grant_id);
-        let grant = held.filter(|grant| grant.revoked_at.is_none()).ok_or(GiftError::Unknown("grant"))?;
+        let grant = held
+            .filter(|grant| grant.revoked_at.is_none())
+            .ok_or_else(|| GiftError::UnknownGrant(grant_id.clone()))?;
         let held_now = grant.holds_at(now.wall);
         grant.revoked_at = Some(now.wall);
         let grant = grant.clone();
@@ -193,28 +156,32 @@ impl CoreEngine {
         Ok(events)
     }
 
-    fn check_scope(&self, scope: &GrantScope) -> Result<(), GiftError> {
-        let known = match scope {
-            GrantScope::All => true,
-            GrantScope::Entry(id) => self.policy.entry(id).is_some(),
-            GrantScope::Budget(id) => self.policy.rules().budgets.contains_key(id),
-        };
-        if known { Ok(()) } else { Err(GiftError::Unknown("entry or budget")) }
+    fn check_scope(&self, scope: &Scope) -> Result<(), GiftError> {
+        match scope {
+            Scope::Entry { entry_id } if self.policy.entry(entry_id).is_none() => {
+                Err(GiftError::UnknownEntry(entry_id.clone()))
+            }
+            Scope::Budget { budget_id } if !self.policy.rules().budgets.contains_key(budget_id) => {
+                Err(GiftError::UnknownBudget(budget_id.clone()))
+            }
+            Scope::Everything {} | Scope::Entry { .. } | Scope::Budget { .. } => Ok(()),
+        }
     }
 
     /// The days on which a grant holds; of one that never seems to end, the first year.
-    fn days_of(&self, grant: &Grant) -> std::ops::RangeInclusive<Day> {
+    pub(super) fn days_of(&self, grant: &GrantView) -> std::ops::RangeInclusive<Day> {
         let first = Local::at(self.zone(), grant.valid_from).day();
         let end = grant.lapses_at.checked_sub(Duration::from_nanos(1)).unwrap_or(grant.lapses_at);
         let last = Local::at(self.zone(), end).day();
         first..=last.clamp(first, first.plus(366))
     }
 
-    fn check_ceilings(&self, grant: &Grant) -> Result<(), GiftError> {
+    fn check_ceilings(&self, grant: &GrantView) -> Result<(), GiftError> {
         match grant.gift {
-            Gift::Extra(extra) => {
+            Gift::Extra { amount } => {
+                let extra = Duration::from(amount);
                 let Some(ceiling) = self.policy.rules().ceilings.extra_per_day else { return Ok(()) };
-                let for_the_same = |other: &&Grant| {
+                let for_the_same = |other: &&GrantView| {
                     other.revoked_at.is_none()
                         && (other.profile.is_none()
                             || grant.profile.is_none()
@@ -223,8 +190,8 @@ impl CoreEngine {
                 let given_on = |day: Day| {
                     let grants = self.snapshot.grants.iter().filter(for_the_same);
                     let extra = grants.filter_map(|other| match other.gift {
-                        Gift::Extra(extra) if self.days_of(other).contains(&day) => Some(extra),
-                        Gift::Extra(_) | Gift::OpenUntil(_) => None,
+                        Gift::Extra { amount } if self.days_of(other).contains(&day) => Some(amount.into()),
+                        Gift::Extra { .. } | Gift::OpenUntil { .. } => None,
                     });
                     extra.fold(Duration::ZERO, Duration::saturating_add)
                 };
@@ -234,10 +201,13 @@ impl CoreEngine {
                 let left = left.unwrap_or(ceiling);
                 if extra > left { Err(GiftError::AboveCeiling { left }) } else { Ok(()) }
             }
-            Gift::OpenUntil(until) => match self.latest_opening(grant.valid_from) {
-                Some(latest) if until > latest => Err(GiftError::TooLate { latest }),
-                _ => Ok(()),
-            },
+            Gift::OpenUntil { until } => {
+                let too_late = self.latest_opening(grant.valid_from).is_some_and(|latest| until > latest);
+                match self.policy.rules().ceilings.open_until.filter(|_| too_late) {
+                    Some(latest) => Err(GiftError::TooLate { latest }),
+                    None => Ok(()),
+                }
+            }
         }
     }
 
@@ -248,28 +218,28 @@ impl CoreEngine {
         wall.first_showing(at, start_of(wall.local(at).day()) + i64::from(latest.minutes()) * 60)
     }
 
-    fn concerned(&self, grant: &Grant) -> Option<&SessionRecord> {
+    fn concerned(&self, grant: &GrantView) -> Option<&SessionRecord> {
         let goes_on = |session: &&SessionRecord| !matches!(session.stage, Stage::Expiring(_));
         let session = self.snapshot.session.as_ref().filter(goes_on)?;
         let in_scope = match &grant.scope {
-            GrantScope::All => true,
-            GrantScope::Entry(id) => *id == session.entry_id,
-            GrantScope::Budget(id) => session.budgets.contains(id),
+            Scope::Everything {} => true,
+            Scope::Entry { entry_id } => *entry_id == session.entry_id,
+            Scope::Budget { budget_id } => session.budgets.contains(budget_id),
         };
         (in_scope && grant.is_for(&session.profile)).then_some(session)
     }
 
-    fn give_to_running(&mut self, grant: &Grant, now: Now) -> Vec<CoreEvent> {
+    fn give_to_running(&mut self, grant: &GrantView, now: Now) -> Vec<CoreEvent> {
         if !grant.holds_at(now.wall) || self.concerned(grant).is_none() {
             return Vec::new();
         }
         let (run, window) = match grant.gift {
             // More of a budget is not a longer run; only the quota gives way.
-            Gift::Extra(_) if matches!(grant.scope, GrantScope::Budget(_)) => {
+            Gift::Extra { .. } if matches!(grant.scope, Scope::Budget { .. }) => {
                 (self.room_by_rules(now), Duration::ZERO)
             }
-            Gift::Extra(extra) => (extra, Duration::ZERO),
-            Gift::OpenUntil(until) => {
+            Gift::Extra { amount } => (amount.into(), Duration::ZERO),
+            Gift::OpenUntil { until } => {
                 let left = Duration::try_from(until.duration_since(now.wall)).unwrap_or_default();
                 let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
                 (
@@ -317,14 +287,14 @@ impl CoreEngine {
     }
 
     /// Takes back what the session that runs has had of a grant, while it ran or when it was planned.
-    fn take_from_running(&mut self, grant: &Grant, now: Now) -> Vec<CoreEvent> {
+    fn take_from_running(&mut self, grant: &GrantView, now: Now) -> Vec<CoreEvent> {
         let closes = self.closes_by_itself(now);
         let Some(session) = &mut self.snapshot.session else { return Vec::new() };
         if let Some(position) = session.extensions.iter().position(|known| known.grant_id == grant.grant_id) {
             let Extension { run, window, .. } = session.extensions.remove(position);
             session.ends.run = session.ends.run.map(|end| end.before(run));
             session.ends.window = session.ends.window.map(|end| end.before(window));
-        } else if let (Gift::OpenUntil(_), Some(closes)) = (grant.gift, closes) {
+        } else if let (Gift::OpenUntil { .. }, Some(closes)) = (grant.gift, closes) {
             session.ends.window = Some(closes);
         }
         self.shorten_to_quota(now);
@@ -364,6 +334,6 @@ impl CoreEngine {
 }
 
 /// A grant is plain data; it always has a JSON form.
-fn serde_json_of(grant: &Grant) -> serde_json::Value {
+fn serde_json_of(grant: &GrantView) -> serde_json::Value {
     serde_json::to_value(grant).unwrap_or(serde_json::Value::Null)
 }

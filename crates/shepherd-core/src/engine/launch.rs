@@ -5,8 +5,7 @@ use std::time::Duration;
 use shepherd_api::{AuditKind, EndReason, ReasonCode};
 use shepherd_util::{Counting, Deadline, EntryId, Now, ProfileId, SessionId};
 
-use super::run::CoreEvent;
-use super::{CoreEngine, POLICY};
+use super::{CoreEngine, CoreEvent, POLICY};
 use crate::judge::{Finding, Nobody};
 use crate::policy::{Cost, Entry};
 use crate::session::{Ends, ScheduledWarning, SessionPlan, SessionRecord, Stage};

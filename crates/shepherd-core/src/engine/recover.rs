@@ -4,8 +4,7 @@ use shepherd_api::{AuditKind, EndReason, StopRequester};
 use shepherd_util::Now;
 
 use super::charge::CHECKPOINT;
-use super::run::CoreEvent;
-use super::{CoreEngine, POLICY};
+use super::{CoreEngine, CoreEvent, POLICY};
 use crate::policy::OnShutdown;
 use crate::session::Stage;
 

@@ -5,8 +5,7 @@ use std::time::Duration;
 use shepherd_api::{AuditKind, ReasonCode};
 use shepherd_util::{Deadline, Now};
 
-use super::run::CoreEvent;
-use super::{CoreEngine, NextChange};
+use super::{CoreEngine, CoreEvent, NextChange};
 use crate::judge::Nobody;
 use crate::policy::{Cost, OnReload, Policy};
 use crate::session::{Ends, Extension, SessionRecord, Stage};

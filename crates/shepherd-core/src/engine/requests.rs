@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::AuditKind;
+use shepherd_api::{AuditKind, Gift, RequestState, RequestView, Scope};
 use shepherd_util::{EntryId, GrantId, Now, ProfileId, RequestId};
 
-use super::gifts::{GiftError, NewGrant};
-use super::run::CoreEvent;
-use super::{CoreEngine, NextChange, POLICY};
-use crate::grant::{Gift, GrantScope, RequestState, TimeRequest};
+use super::gifts::NewGrant;
+use super::refusal::GiftError;
+use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 
 /// How long an answered request or a lapsed grant is remembered, for whoever looks back at the week.
 const REMEMBERED: Duration = Duration::from_secs(14 * 24 * 60 * 60);
@@ -48,20 +47,20 @@ impl CoreEngine {
     pub fn request_time(&mut self, new: NewRequest, now: Now) -> Result<(), GiftError> {
         self.observe(now);
         if self.policy.entry(&new.entry_id).is_none() {
-            return Err(GiftError::Unknown("entry"));
+            return Err(GiftError::UnknownEntry(new.entry_id));
         }
         if !self.policy.rules().profiles.contains_key(&new.profile) {
-            return Err(GiftError::Unknown("profile"));
+            return Err(GiftError::UnknownProfile(new.profile));
         }
         if self.snapshot.requests.iter().any(|known| known.request_id == new.request_id) {
-            return Err(GiftError::Known("request"));
+            return Err(GiftError::RequestExists(new.request_id));
         }
-        let open = |known: &&TimeRequest| known.state.is_open() && known.profile == new.profile;
+        let open = |known: &&RequestView| known.state.is_open() && known.profile == new.profile;
         if self.snapshot.requests.iter().filter(open).count() >= MAX_OPEN_REQUESTS {
-            return Err(GiftError::TooMuch("there are enough questions open; wait for an answer"));
+            return Err(GiftError::TooManyRequests);
         }
         if new.amount > MAX_REQUEST {
-            return Err(GiftError::TooMuch("nobody can be asked for more than a day"));
+            return Err(GiftError::RequestTooLong);
         }
         self.audit(
             now,
@@ -74,11 +73,11 @@ impl CoreEngine {
             },
         );
         self.next_change = NextChange::Unknown;
-        self.snapshot.requests.push(TimeRequest {
+        self.snapshot.requests.push(RequestView {
             request_id: new.request_id,
             profile: new.profile,
             entry_id: new.entry_id,
-            amount: new.amount,
+            amount: new.amount.into(),
             note: new.note,
             asked_at: now.wall,
             lapses_at: now.wall.checked_add(REQUEST_LIFE).unwrap_or(Timestamp::MAX),
@@ -119,15 +118,15 @@ impl CoreEngine {
         let new = NewGrant {
             grant_id: grant_id.clone(),
             profile: Some(request.profile.clone()),
-            scope: GrantScope::Entry(request.entry_id.clone()),
-            gift: Gift::Extra(amount.unwrap_or(request.amount)),
+            scope: Scope::Entry { entry_id: request.entry_id.clone() },
+            gift: Gift::Extra { amount: amount.map_or(request.amount, Into::into) },
             why: request.note.clone(),
             valid_from: None,
             lapses_at: None,
             actor: actor.to_owned(),
         };
         let events = self.grant(new, now)?;
-        self.decide(request_id, RequestState::Granted(grant_id), "granted", actor, now);
+        self.decide(request_id, RequestState::Granted { grant_id }, "granted", actor, now);
         Ok(events)
     }
 
@@ -149,9 +148,9 @@ impl CoreEngine {
         Ok(())
     }
 
-    fn open_request(&self, request_id: &RequestId) -> Result<&TimeRequest, GiftError> {
+    fn open_request(&self, request_id: &RequestId) -> Result<&RequestView, GiftError> {
         let request = self.snapshot.requests.iter().find(|request| request.request_id == *request_id);
-        let request = request.ok_or(GiftError::Unknown("request"))?;
+        let request = request.ok_or_else(|| GiftError::UnknownRequest(request_id.clone()))?;
         if request.state.is_open() { Ok(request) } else { Err(GiftError::Decided) }
     }
 

@@ -2,66 +2,13 @@
 
 use std::time::Duration;
 
-use shepherd_api::{AuditKind, EndReason, Severity, StopMode, StopRequester};
-use shepherd_util::{EntryId, HumanDuration, MonotonicInstant, Now, SessionId};
+use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
+use shepherd_util::{HumanDuration, MonotonicInstant, Now, SessionId};
 
 use super::charge::CHECKPOINT;
-use super::{CoreEngine, NextChange, POLICY};
+use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::hours::Opening;
 use crate::session::{ScheduledWarning, SessionRecord, Stage};
-
-/// What clients and the daemon have to know (S3.7), in the order in which it happened.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CoreEvent {
-    /// The program runs.
-    SessionStarted {
-        /// Which session.
-        session_id: SessionId,
-        /// Of which entry.
-        entry_id: EntryId,
-        /// When it ends if the machine stays awake; `None` is without end.
-        deadline: Option<MonotonicInstant>,
-    },
-    /// The end comes near.
-    Warning {
-        /// Of which session.
-        session_id: SessionId,
-        /// The threshold that was passed.
-        threshold_secs: u64,
-        /// What is left.
-        remaining: Duration,
-        /// How loud.
-        severity: Severity,
-        /// What to say.
-        message: String,
-    },
-    /// The end of a session was moved, and its warnings with it (S3.5b).
-    DeadlineChanged {
-        /// Of which session.
-        session_id: SessionId,
-        /// What is left now; `None` is without end.
-        remaining: Option<Duration>,
-    },
-    /// The program has to be ended now, whatever it likes.
-    ExpireDue {
-        /// Of which session.
-        session_id: SessionId,
-    },
-    /// A session is over.
-    SessionEnded {
-        /// Which.
-        session_id: SessionId,
-        /// Why.
-        reason: EndReason,
-    },
-    /// What can be launched has changed.
-    EntryAvailabilityChanged,
-    /// Another policy applies.
-    PolicyReloaded {
-        /// How many entries it has.
-        entry_count: usize,
-    },
-}
 
 /// How a program ended, as the host saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]

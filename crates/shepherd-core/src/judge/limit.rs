@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{Quota, ReasonCode};
+use shepherd_api::{Gift, Quota, ReasonCode, Scope};
 use shepherd_util::{BudgetId, ProfileId};
 
 use super::{Facts, Moment, Saying};
-use crate::grant::{Gift, GrantScope};
 use crate::policy::{DailyQuota, Day, Entry};
 use crate::usage::{Days, ProfileUsage, in_week, on};
 
@@ -176,7 +175,7 @@ impl Limit<'_> {
     /// Extra time whose grant holds on that day.
     fn granted_on(&self, day: Day, at: Moment) -> Duration {
         let extra = self.facts.grants.iter().filter_map(|grant| {
-            let Gift::Extra(extra) = grant.gift else { return None };
+            let Gift::Extra { amount } = grant.gift else { return None };
             let first = self.facts.wall.local(grant.valid_from).day();
             let last_instant =
                 grant.lapses_at.checked_sub(Duration::from_nanos(1)).unwrap_or(grant.lapses_at);
@@ -184,9 +183,9 @@ impl Limit<'_> {
             let (from, to) =
                 if self.is_weekly() { (day.week_start(), day.week_start().plus(6)) } else { (day, day) };
             let concerned = match (&grant.scope, self.whose) {
-                (GrantScope::Budget(id), Whose::Budget(own)) => id == own,
-                (GrantScope::Budget(_), Whose::Entry) => false,
-                (GrantScope::All | GrantScope::Entry(_), _) => {
+                (Scope::Budget { budget_id }, Whose::Budget(own)) => budget_id == own,
+                (Scope::Budget { .. }, Whose::Entry) => false,
+                (Scope::Everything {} | Scope::Entry { .. }, _) => {
                     self.facts.concerns(grant, self.profile, self.entry)
                 }
             };
@@ -197,7 +196,7 @@ impl Limit<'_> {
             } else {
                 first <= to && from <= last
             };
-            (concerned && grant.is_for(self.profile) && !revoked && holds).then_some(extra)
+            (concerned && grant.is_for(self.profile) && !revoked && holds).then_some(amount.into())
         });
         extra.fold(Duration::ZERO, Duration::saturating_add)
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use shepherd_api::AuditKind;
+use shepherd_api::{AuditKind, RequestState};
 use shepherd_core::policy::{DailyQuota, DayRule, OnReload, Policy};
-use shepherd_core::{CoreEvent, GiftError, NewRequest, RequestState};
+use shepherd_core::{CoreEvent, GiftError, NewRequest};
 use shepherd_util::{GrantId, ProfileId, RequestId};
 
 use crate::harness::{World, entry, hours, minutes, policy, policy_with};
@@ -160,7 +160,11 @@ fn a_request_is_asked_seen_and_granted_denied_or_lapsed() {
     world.run_for(hours(23));
     assert_eq!(states(&world)[2], RequestState::Seen);
     world.run_for(hours(1));
-    let ends = [RequestState::Granted(grant_id.clone()), RequestState::Denied { why }, RequestState::Lapsed];
+    let ends = [
+        RequestState::Granted { grant_id: grant_id.clone() },
+        RequestState::Denied { why },
+        RequestState::Lapsed,
+    ];
     assert_eq!(states(&world), ends);
     // Decided is decided.
     for id in &ids {
@@ -187,12 +191,12 @@ fn a_request_for_nothing_known_is_refused() {
     let mut world = World::new(policy(vec![entry("piano")]), MONDAY_NOON);
     assert_eq!(
         world.engine.request_time(request(1, minutes(5)), world.now()),
-        Err(GiftError::Unknown("entry"))
+        Err(GiftError::UnknownEntry("game".parse().unwrap()))
     );
     let nobody = RequestId::from_random(7);
     assert_eq!(
         world.engine.deny_request(&nobody, None, "parent", world.now()),
-        Err(GiftError::Unknown("request"))
+        Err(GiftError::UnknownRequest(nobody))
     );
 }
 

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, ReasonCode};
+use shepherd_api::{AuditKind, Interval, ReasonCode};
 use shepherd_core::policy::{
     AvailabilityPolicy, DailyQuota, Entry, MinuteOfDay, Policy, TimeWindow, Weekdays,
 };
-use shepherd_core::{CoreEngine, CoreEvent, HostCapabilities, Interval, Place, StoredState};
+use shepherd_core::{CoreEngine, CoreEvent, HostCapabilities, Place, StoredState};
 use shepherd_util::ProfileId;
 
 use crate::harness::{World, boot, entry, hours, minutes, policy_with, wall, window, zone};
@@ -182,9 +182,9 @@ fn check_days(days: Weekdays, from: (u16, u16), to: (u16, u16), at: &str, expect
     let engine = engine_in("UTC", vec![game(vec![window(days, from, to)])]);
     let at: Timestamp = at.parse().unwrap();
     let week = at.checked_add(hours(7 * 24)).unwrap();
-    let timeline = engine.timeline(&ProfileId::default(), at, week);
-    let first = Interval { start: expect.0.parse().unwrap(), end: expect.1.parse().unwrap() };
-    assert_eq!(timeline[0].1, [first], "{days:?}");
+    let timeline = engine.timeline(&ProfileId::default(), at, week).unwrap();
+    let first = Interval { from: expect.0.parse().unwrap(), to: expect.1.parse().unwrap() };
+    assert_eq!(timeline.entries[0].intervals, [first], "{days:?}");
 }
 
 #[test]
@@ -305,8 +305,8 @@ fn ceilings_and_midnights_are_instants_of_the_wall() {
         let grant = shepherd_core::NewGrant {
             grant_id: shepherd_util::GrantId::from_random(1),
             profile: None,
-            scope: shepherd_core::GrantScope::All,
-            gift: shepherd_core::Gift::OpenUntil(wall("Europe/Berlin", until)),
+            scope: shepherd_api::Scope::Everything {},
+            gift: shepherd_api::Gift::OpenUntil { until: wall("Europe/Berlin", until) },
             why: None,
             valid_from: None,
             lapses_at: None,

@@ -1,6 +1,8 @@
 //! The judge on trial: windows, quotas, sessions, grants, clocks, crashes.
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod changes;
 #[cfg(test)]
 mod dst;

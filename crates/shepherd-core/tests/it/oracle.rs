@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use shepherd_api::{EntryView, ReasonCode};
+use shepherd_api::{EntryTimeline, EntryView, Interval, ReasonCode, RuleOutcome, RuleView};
 use shepherd_core::policy::Policy;
-use shepherd_core::{CoreEngine, HostCapabilities, Interval, Outcome, Place, RuleOutcome};
+use shepherd_core::{CoreEngine, HostCapabilities, Place};
 use shepherd_util::{MonotonicInstant, Now, ProfileId};
 
 use self::dice::{Dice, Household};
@@ -80,7 +80,7 @@ fn compare_moment(
         let context = format!("seed {seed}, {} at {at}", then.entry_id);
         assert_eq!(answer(then, mind, horizon), expected, "{context}, asked before");
         assert_eq!(answer(now, mind, horizon), expected, "{context}, asked now");
-        compare_why(&engine.why_at(&profile, &then.entry_id, at).unwrap(), then, at, &context);
+        compare_why(&engine.why_at(&profile, &then.entry_id, at).unwrap().rules, then, at, &context);
     }
 }
 
@@ -118,11 +118,11 @@ fn within(reasons: Vec<ReasonCode>, horizon: Timestamp) -> Vec<ReasonCode> {
 }
 
 /// S3.10: the reasons of `why` are those of the view, and what it allows at least is how long a run may last.
-fn compare_why(why: &[RuleOutcome], view: &EntryView, at: Timestamp, context: &str) {
+fn compare_why(why: &[RuleView], view: &EntryView, at: Timestamp, context: &str) {
     let forbids: Vec<ReasonCode> = why
         .iter()
         .filter_map(|rule| match &rule.outcome {
-            Outcome::Forbids(reason) => Some(reason.clone()),
+            RuleOutcome::Refuses { reason } => Some(reason.clone()),
             _ => None,
         })
         .collect();
@@ -130,9 +130,9 @@ fn compare_why(why: &[RuleOutcome], view: &EntryView, at: Timestamp, context: &s
     let least = why
         .iter()
         .filter_map(|rule| match rule.outcome {
-            Outcome::AllowsFor(run) => Some(run),
-            Outcome::AllowsUntil(closes) => Some(Duration::try_from(closes.duration_since(at)).unwrap()),
-            Outcome::Allows | Outcome::Forbids(_) => None,
+            RuleOutcome::Limits { at_most } => Some(at_most.into()),
+            RuleOutcome::LimitsUntil { until } => Some(Duration::try_from(until.duration_since(at)).unwrap()),
+            RuleOutcome::Passes | RuleOutcome::Refuses { .. } => None,
         })
         .min();
     if view.enabled {
@@ -142,13 +142,13 @@ fn compare_why(why: &[RuleOutcome], view: &EntryView, at: Timestamp, context: &s
 
 /// Every minute inside an interval is enabled, every minute outside is not.
 fn compare_timeline(engine: &CoreEngine, minds: &[Naive<'_>], watch: &Watch, seed: u64) {
-    let timeline = engine.timeline(&ProfileId::default(), watch.at(0), watch.at(WEEK));
-    for (mind, (entry_id, intervals)) in minds.iter().zip(timeline) {
+    let timeline = engine.timeline(&ProfileId::default(), watch.at(0), watch.at(WEEK)).unwrap();
+    for (mind, EntryTimeline { entry_id, intervals, .. }) in minds.iter().zip(timeline.entries) {
         let mut expected: Vec<Interval> = Vec::new();
         for index in (0..WEEK).filter(|index| mind.enabled(*index)) {
             match expected.last_mut() {
-                Some(last) if last.end == watch.at(index) => last.end = watch.at(index + 1),
-                _ => expected.push(Interval { start: watch.at(index), end: watch.at(index + 1) }),
+                Some(last) if last.to == watch.at(index) => last.to = watch.at(index + 1),
+                _ => expected.push(Interval { from: watch.at(index), to: watch.at(index + 1) }),
             }
         }
         assert_eq!(intervals, expected, "seed {seed}, timeline of {entry_id}");

@@ -6,13 +6,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_api::{StopMode, StopRequester};
+use shepherd_api::{Gift, Scope, StopMode, StopRequester};
 use shepherd_core::policy::{
     AvailabilityPolicy, BreakRule, Cost, DailyQuota, LimitsPolicy, OnReload, Policy, WarningPolicy, Weekdays,
 };
-use shepherd_core::{
-    CoreEvent, Counter, ExitInfo, Gift, GrantScope, LaunchDecision, NewGrant, SessionFate, StopRequest,
-};
+use shepherd_core::{CoreEvent, Counter, ExitInfo, LaunchDecision, NewGrant, SessionFate, StopRequest};
 use shepherd_util::{GrantId, SessionId};
 
 use crate::harness::{World, boot, budget, entry, hours, minutes, policy_with, warning, window, zone};
@@ -199,8 +197,8 @@ impl Life {
             let new = NewGrant {
                 grant_id: id,
                 profile: None,
-                scope: GrantScope::All,
-                gift: Gift::Extra(amount),
+                scope: Scope::Everything {},
+                gift: Gift::Extra { amount: amount.into() },
                 why: None,
                 valid_from: None,
                 lapses_at: None,

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_api::{EndReason, StopMode, StopRequester};
+use shepherd_api::{EndReason, Gift, Scope, StopMode, StopRequester};
 use shepherd_core::policy::{
     AvailabilityPolicy, BreakRule, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown,
     SuspendedTime, Unlock, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, ExitInfo, Gift, GrantScope, HostCapabilities, LaunchDecision, NewGrant,
-    SessionFate, StopDecision, StopRequest, StoredState,
+    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, NewGrant, SessionFate, StopDecision,
+    StopRequest, StoredState,
 };
 use shepherd_util::{GrantId, SessionId};
 
@@ -390,8 +390,8 @@ fn extra(id: u128, amount: Duration) -> NewGrant {
     NewGrant {
         grant_id: GrantId::from_random(id),
         profile: None,
-        scope: GrantScope::All,
-        gift: Gift::Extra(amount),
+        scope: Scope::Everything {},
+        gift: Gift::Extra { amount: amount.into() },
         why: None,
         valid_from: None,
         lapses_at: None,
@@ -429,7 +429,7 @@ fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
     let mut world = World::new(policy, MONDAY_NOON);
     let at = |civil: &str| crate::harness::wall(crate::harness::BERLIN, civil);
     let open = |from: &str, until: &str, id| NewGrant {
-        gift: Gift::OpenUntil(at(until)),
+        gift: Gift::OpenUntil { until: at(until) },
         valid_from: Some(at(from)),
         ..extra(id, Duration::ZERO)
     };
@@ -440,7 +440,7 @@ fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
     assert!(world.view("game").enabled);
     assert!(world.engine.grant(extra(3, minutes(15)), world.now()).is_ok());
     let error = world.engine.grant(extra(4, minutes(10)), world.now()).unwrap_err();
-    assert_eq!(error.to_string(), "the policy allows at most 5 minutes more today");
+    assert_eq!(error.to_string(), "the policy allows at most 5 minutes more on that day");
 }
 
 #[test]

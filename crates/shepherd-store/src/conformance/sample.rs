@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
-use shepherd_api::{AuditEvent, AuditKind, EndReason, Severity, StopRequester};
+use shepherd_api::{
+    AuditEvent, AuditKind, EndReason, Gift, GrantView, Millis, RequestState, RequestView, Scope, Severity,
+    StopRequester,
+};
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, Counter, Ends, Extension, Gift, Grant, GrantScope, RequestState, ScheduledWarning,
-    SessionRecord, Snapshot, Stage, StoreWrite, Streak, TimeRequest, Until, UsageKey,
+    ClockRecord, Counter, Ends, Extension, ScheduledWarning, SessionRecord, Snapshot, Stage, StoreWrite,
+    Streak, Until, UsageKey,
 };
 use shepherd_util::{
     BootId, BootInstant, BudgetId, Counting, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId,
@@ -151,11 +154,11 @@ pub fn snapshot(number: u64) -> Snapshot {
             held_until: Some(at(1_800_000_002)),
         },
         mode: Some("holiday".to_owned()),
-        grants: vec![Grant {
+        grants: vec![GrantView {
             grant_id: GrantId::from_random(3),
             profile: None,
-            scope: GrantScope::Budget("games".parse().expect(GOOD_NAME)),
-            gift: Gift::Extra(Duration::from_secs(1_800)),
+            scope: Scope::Budget { budget_id: "games".parse().expect(GOOD_NAME) },
+            gift: Gift::Extra { amount: Millis(1_800_000) },
             by: "parent".to_owned(),
             why: Some("a good report, “very” good".to_owned()),
             given_at: at(1_799_000_000),
@@ -163,15 +166,15 @@ pub fn snapshot(number: u64) -> Snapshot {
             lapses_at: at(1_799_086_400),
             revoked_at: None,
         }],
-        requests: vec![TimeRequest {
+        requests: vec![RequestView {
             request_id: RequestId::from_random(4),
             profile: profile("ada"),
             entry_id: entry_id("chess"),
-            amount: Duration::from_secs(number),
+            amount: Millis(number * 1_000),
             note: None,
             asked_at: at(1_799_000_000),
             lapses_at: at(1_799_003_600),
-            state: RequestState::Granted(GrantId::from_random(3)),
+            state: RequestState::Granted { grant_id: GrantId::from_random(3) },
         }],
         streaks: BTreeMap::from([(
             profile("ada"),

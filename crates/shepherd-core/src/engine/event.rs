@@ -1,0 +1,140 @@
+//! What happened, and how clients are told (S3.7, S10.4).
+
+use std::time::Duration;
+
+use shepherd_api::{EndReason, EventKind, SessionPhase, SessionView, Severity};
+use shepherd_util::{EntryId, MonotonicInstant, Now, SessionId};
+
+use super::CoreEngine;
+use crate::session::{SessionRecord, Stage};
+
+/// What clients and the daemon have to know (S3.7), in the order in which it happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CoreEvent {
+    /// The program runs.
+    SessionStarted {
+        /// Which session.
+        session_id: SessionId,
+        /// Of which entry.
+        entry_id: EntryId,
+        /// When it ends if the machine stays awake; `None` is without end.
+        deadline: Option<MonotonicInstant>,
+    },
+    /// The end comes near.
+    Warning {
+        /// Of which session.
+        session_id: SessionId,
+        /// The threshold that was passed.
+        threshold_secs: u64,
+        /// What is left.
+        remaining: Duration,
+        /// How loud.
+        severity: Severity,
+        /// What to say.
+        message: String,
+    },
+    /// The end of a session was moved, and its warnings with it (S3.5b).
+    DeadlineChanged {
+        /// Of which session.
+        session_id: SessionId,
+        /// What is left now; `None` is without end.
+        remaining: Option<Duration>,
+    },
+    /// The program has to be ended now, whatever it likes.
+    ExpireDue {
+        /// Of which session.
+        session_id: SessionId,
+    },
+    /// A session is over.
+    SessionEnded {
+        /// Which.
+        session_id: SessionId,
+        /// Why.
+        reason: EndReason,
+    },
+    /// What can be launched has changed.
+    EntryAvailabilityChanged,
+    /// Another policy applies.
+    PolicyReloaded {
+        /// How many entries it has.
+        entry_count: usize,
+    },
+}
+
+impl CoreEngine {
+    /// The session as clients see it, if there is one.
+    #[must_use]
+    pub fn session_view(&self, now: Now) -> Option<SessionView> {
+        self.snapshot.session.as_ref().map(|session| view(session, now.mono))
+    }
+
+    /// An event in the words of the protocol, as long as it is news: right after the step that it came of.
+    #[must_use]
+    pub fn event_kind(&self, event: &CoreEvent, now: Now) -> EventKind {
+        match event {
+            CoreEvent::SessionStarted { session_id, .. } => {
+                self.about(session_id, now, |session, _| EventKind::SessionStarted { session })
+            }
+            CoreEvent::Warning { session_id, threshold_secs, severity, message, .. } => {
+                self.about(session_id, now, |session, _| EventKind::WarningIssued {
+                    session,
+                    threshold_secs: *threshold_secs,
+                    severity: *severity,
+                    message: message.clone(),
+                })
+            }
+            CoreEvent::DeadlineChanged { session_id, .. } => {
+                self.about(session_id, now, |session, _| EventKind::DeadlineChanged { session })
+            }
+            CoreEvent::ExpireDue { session_id } => {
+                self.about(session_id, now, |session, end| EventKind::SessionExpired { session, end })
+            }
+            CoreEvent::SessionEnded { session_id, reason } => {
+                EventKind::SessionEnded { session_id: session_id.clone(), end: reason.clone() }
+            }
+            CoreEvent::EntryAvailabilityChanged => EventKind::EntriesChanged {},
+            CoreEvent::PolicyReloaded { entry_count } => {
+                EventKind::PolicyReloaded { entry_count: *entry_count }
+            }
+        }
+    }
+
+    /// What is said of a session carries it whole. If another step has ended it meanwhile, the state says so.
+    fn about(
+        &self,
+        session_id: &SessionId,
+        now: Now,
+        say: impl FnOnce(SessionView, EndReason) -> EventKind,
+    ) -> EventKind {
+        match self.snapshot.session.as_ref().filter(|session| session.session_id == *session_id) {
+            Some(session) => say(view(session, now.mono), end_of(session)),
+            None => EventKind::StateChanged { snapshot: self.get_state(now) },
+        }
+    }
+}
+
+/// Why a session will have ended.
+fn end_of(session: &SessionRecord) -> EndReason {
+    match &session.stage {
+        Stage::Expiring(reason) => reason.clone(),
+        Stage::Launching | Stage::Running => EndReason::Expired,
+    }
+}
+
+fn view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
+    let phase = match (&session.stage, session.given.is_empty()) {
+        (Stage::Launching, _) => SessionPhase::Launching,
+        (Stage::Running, true) => SessionPhase::Running,
+        (Stage::Running, false) => SessionPhase::Warned,
+        (Stage::Expiring(_), _) => SessionPhase::Expiring,
+    };
+    SessionView {
+        session_id: session.session_id.clone(),
+        entry_id: session.entry_id.clone(),
+        label: session.label.clone(),
+        profile: session.profile.clone(),
+        phase,
+        started_at: session.started_at,
+        remaining: session.ends.remaining(now).map(Into::into),
+    }
+}
