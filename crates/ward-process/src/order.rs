@@ -227,6 +227,18 @@ impl Identity {
     pub fn new(user: u32, group: u32, supplementary: &[u32]) -> Self {
         Self { user, group, supplementary: supplementary.to_vec() }
     }
+
+    /// The user.
+    #[must_use]
+    pub fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// Its first group.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.group
+    }
 }
 
 /// Where standard input comes from.
