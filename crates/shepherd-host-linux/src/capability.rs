@@ -1,0 +1,63 @@
+//! What this host can do, what it can't, and why (S5.1, S13.3).
+
+use std::ffi::OsStr;
+
+use shepherd_host_api::HostCapabilities;
+use ward_process::{Containment, Probe, find_program};
+
+use crate::options::LinuxHostOptions;
+use crate::recipe::{MPV, QEMU};
+
+pub(crate) fn capabilities(containment: Containment) -> HostCapabilities {
+    HostCapabilities {
+        // Each kind has a driver that needs nothing but itself; what a single entry lacks is said at its start.
+        spawn_kinds_supported: ["process", "vm", "media", "custom"].map(str::to_owned).into(),
+        can_kill_forcefully: true,
+        can_graceful_stop: true,
+        can_group_process_tree: containment != Containment::ProcessGroup,
+        can_observe_exit: true,
+        can_observe_window_ready: false,
+        can_force_foreground: false,
+        can_force_fullscreen: false,
+        can_lock_to_single_app: false,
+    }
+}
+
+pub(crate) fn limitations(
+    containment: Containment,
+    probe: &Probe,
+    options: &LinuxHostOptions,
+) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for offer in probe.offers.iter().take_while(|offer| offer.containment < containment) {
+        let reason = offer.missing.as_deref().unwrap_or("it was not chosen");
+        sentences.push(format!(
+            "Programs are held by a {containment} and not by a {}: {reason}.",
+            offer.containment
+        ));
+    }
+    if containment.is_escapable() {
+        sentences.push(format!("A program that sets out to do so can get out of a {containment}."));
+    }
+    if rustix::process::geteuid().is_root() {
+        sentences.push(
+            "An entry without `run.user` runs as root, and root can leave every containment: name a user."
+                .to_owned(),
+        );
+    } else {
+        sentences.push(
+            "Programs run as the daemon's own user, whose other programs they can touch, the daemon included: \
+             run it as root, and name a user for each entry."
+                .to_owned(),
+        );
+    }
+    for (program, what, package) in [
+        (QEMU, "virtual machines of driver `qemu`", "qemu-system-x86"),
+        (MPV, "media without a player", "mpv"),
+    ] {
+        if find_program(OsStr::new(program), &options.search_path).is_none() {
+            sentences.push(format!("There is no `{program}` for {what}: install {package}."));
+        }
+    }
+    sentences
+}

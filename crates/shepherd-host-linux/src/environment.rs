@@ -1,0 +1,117 @@
+//! What a program gets to see of the daemon's environment: a short list, and nothing else (S6.5).
+//!
+//! Not on it, on purpose: everything that changes how programs are loaded (`LD_*`, `GCONV_PATH`, …), whatever the
+//! daemon keeps for itself, and the session bus, which starts programs outside of the tree of whoever asks.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::user::User;
+
+/// Language and time zone.
+const FOR_EVERYBODY: &[&str] = &["LANG", "LANGUAGE", "TZ"];
+
+/// The daemon's own screen and sound: the display names are passed on to other users, too, who may or may not be
+/// let in there.
+const DISPLAYS: &[&str] = &["DISPLAY", "WAYLAND_DISPLAY"];
+
+/// Who the daemon is, and what only it can use.
+const FOR_OUR_OWN_USER: &[&str] =
+    &["HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XAUTHORITY", "PULSE_SERVER", "PIPEWIRE_REMOTE"];
+
+/// Language in detail: `LC_ALL`, `LC_TIME`, …
+const LOCALE_PREFIX: &str = "LC_";
+
+/// The environment of a program before its entry adds to it.
+pub(crate) fn base(
+    daemon: &[(OsString, OsString)],
+    search_path: &OsStr,
+    user: Option<&User>,
+) -> Vec<(OsString, OsString)> {
+    let mut environment: Vec<_> = daemon
+        .iter()
+        .filter(|(name, _)| {
+            name.to_str().is_some_and(|name| {
+                let own = user.is_none() && FOR_OUR_OWN_USER.contains(&name);
+                own || FOR_EVERYBODY.contains(&name)
+                    || DISPLAYS.contains(&name)
+                    || name.starts_with(LOCALE_PREFIX)
+            })
+        })
+        .cloned()
+        .collect();
+    if let Some(user) = user {
+        environment.push(("HOME".into(), user.home.clone().into_os_string()));
+        environment.extend(["USER", "LOGNAME"].map(|name| (name.into(), user.name.clone().into())));
+        let runtime = PathBuf::from(format!("/run/user/{}", user.user));
+        if runtime.is_dir() {
+            environment.push(("XDG_RUNTIME_DIR".into(), runtime.into_os_string()));
+        }
+    }
+    environment.push(("PATH".into(), search_path.to_owned()));
+    environment
+}
+
+/// One variable.
+pub(crate) fn get<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
+    environment.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+}
+
+/// The user's home if it is there, else the root folder.
+pub(crate) fn home(environment: &[(OsString, OsString)]) -> PathBuf {
+    let home = get(environment, "HOME").map(Path::new).filter(|home| home.is_absolute() && home.is_dir());
+    home.unwrap_or(Path::new("/")).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(environment: &[(OsString, OsString)]) -> Vec<&str> {
+        environment.iter().map(|(name, _)| name.to_str().unwrap()).collect()
+    }
+
+    fn daemon() -> Vec<(OsString, OsString)> {
+        let names = [
+            "HOME",
+            "LANG",
+            "LC_TIME",
+            "LD_PRELOAD",
+            "LD_LIBRARY_PATH",
+            "SHEPHERD_PIN",
+            "PATH",
+            "XAUTHORITY",
+            "WAYLAND_DISPLAY",
+            "DBUS_SESSION_BUS_ADDRESS",
+        ];
+        names.map(|name| (name.into(), "value".into())).into()
+    }
+
+    #[test]
+    fn only_what_is_on_the_list_is_passed_on_and_the_path_is_ours() {
+        let environment = base(&daemon(), OsStr::new("/bin"), None);
+        assert_eq!(names(&environment), ["HOME", "LANG", "LC_TIME", "XAUTHORITY", "WAYLAND_DISPLAY", "PATH"]);
+        assert_eq!(get(&environment, "PATH"), Some(OsStr::new("/bin")));
+    }
+
+    #[test]
+    fn another_user_gets_its_own_home_and_not_our_keys() {
+        let user =
+            User { name: "kid".into(), user: 54_321, group: 9, groups: vec![9], home: "/home/kid".into() };
+        let environment = base(&daemon(), OsStr::new("/bin"), Some(&user));
+        assert_eq!(
+            names(&environment),
+            ["LANG", "LC_TIME", "WAYLAND_DISPLAY", "HOME", "USER", "LOGNAME", "PATH"]
+        );
+        assert_eq!(get(&environment, "HOME"), Some(OsStr::new("/home/kid")));
+    }
+
+    #[test]
+    fn without_a_home_a_program_starts_at_the_root() {
+        let with = |home: &str| self::home(&[("HOME".into(), home.into())]);
+        assert_eq!(with("/usr"), Path::new("/usr"));
+        assert_eq!(with("/nonexistent/home"), Path::new("/"));
+        assert_eq!(with("usr"), Path::new("/"));
+        assert_eq!(self::home(&[]), Path::new("/"));
+    }
+}

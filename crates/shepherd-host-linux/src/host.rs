@@ -1,0 +1,174 @@
+//! The host: takes orders, hands each to the thread that carries it out, and returns.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+use shepherd_core::policy::{Display, Policy};
+use shepherd_host_api::{
+    Host, HostCapabilities, HostEvents, HostSessionHandle, SpawnFailure, SpawnOrder, StopOrder,
+};
+use shepherd_util::SessionId;
+use tokio::sync::mpsc::unbounded_channel;
+use ward_process::{Containment, Supervisor};
+
+use crate::capability;
+use crate::folder::StateFolder;
+use crate::janitor;
+use crate::options::{HostError, LinuxHostOptions};
+use crate::recipe::Catalogue;
+use crate::start::Start;
+use crate::take_back::TakeBack;
+use crate::worker::{Line, Lost, Message, Worker};
+
+/// Runs entries on this machine.
+///
+/// Dropping it leaves what runs, to be taken back by a later one with the same state folder.
+pub struct LinuxHost {
+    options: Arc<LinuxHostOptions>,
+    supervisor: Arc<Supervisor>,
+    folder: StateFolder,
+    catalogue: Arc<Catalogue>,
+    /// Of the first subscriber: what happens before it subscribes is not lost.
+    events: Option<HostEvents>,
+    limitations: Vec<String>,
+    line: Line,
+    worker: Option<JoinHandle<()>>,
+    janitor: Option<JoinHandle<()>>,
+}
+
+impl LinuxHost {
+    /// Finds out what this machine gives, and starts the threads.
+    ///
+    /// # Errors
+    /// When the containment is not to be had, or the state folder can't be made.
+    pub fn new(options: LinuxHostOptions) -> Result<Self, HostError> {
+        let probe = ward_process::probe();
+        let supervisor = Arc::new(Supervisor::with(options.containment.unwrap_or_else(|| probe.best()))?);
+        let folder = StateFolder::open(&options.state_folder)?;
+        let limitations = capability::limitations(supervisor.containment(), &probe, &options);
+        let (sender, events) = unbounded_channel();
+        let (remains, janitor) = janitor::start(folder.clone()).map_err(HostError::Threads)?;
+        let (line, worker) =
+            Worker::start(Arc::clone(&supervisor), sender, remains).map_err(HostError::Threads)?;
+        Ok(Self {
+            options: Arc::new(options),
+            supervisor,
+            folder,
+            catalogue: Arc::default(),
+            events: Some(events),
+            limitations,
+            line,
+            worker: Some(worker),
+            janitor: Some(janitor),
+        })
+    }
+
+    /// What holds programs together.
+    #[must_use]
+    pub fn containment(&self) -> Containment {
+        self.supervisor.containment()
+    }
+
+    /// Does something slow on a thread of its own. `cannot` says that it was not done.
+    fn apart(
+        &self,
+        session_id: &SessionId,
+        work: impl FnOnce() -> Message + Send + 'static,
+        cannot: fn(SessionId, &str) -> Message,
+    ) {
+        let (line, id) = (self.line.clone(), session_id.clone());
+        let started = Builder::new().name("host-start".into()).spawn(move || {
+            // Nobody may wait for ever because of a fault of ours.
+            let outcome = std::panic::catch_unwind(AssertUnwindSafe(work));
+            line.send(outcome.unwrap_or_else(|_| cannot(id, "the thread that was at it panicked")));
+        });
+        if let Err(error) = started {
+            self.line.send(cannot(session_id.clone(), &format!("there is no thread for it ({error})")));
+        }
+    }
+}
+
+fn not_started(session_id: SessionId, why: &str) -> Message {
+    let detail = format!("this machine: {why}; end other programs and try again");
+    Message::Started(session_id, Err(SpawnFailure { detail }))
+}
+
+fn not_taken_back(session_id: SessionId, why: &str) -> Message {
+    Message::TakenBack(session_id, Err(Lost { doubt: Some(why.to_owned()), sockets: None }))
+}
+
+impl Host for LinuxHost {
+    fn capabilities(&self) -> HostCapabilities {
+        capability::capabilities(self.containment())
+    }
+
+    fn limitations(&self) -> Vec<String> {
+        self.limitations.clone()
+    }
+
+    fn subscribe(&mut self) -> HostEvents {
+        self.events.take().unwrap_or_else(|| {
+            let (sender, events) = unbounded_channel();
+            self.line.send(Message::Subscribe(sender));
+            events
+        })
+    }
+
+    fn policy_changed(&mut self, policy: &Policy) {
+        let rules = policy.rules();
+        let (libraries, drivers) = (rules.libraries.clone(), rules.drivers.clone());
+        self.catalogue = Arc::new(Catalogue { libraries, drivers });
+    }
+
+    fn spawn(&mut self, order: SpawnOrder) {
+        let session_id = order.session_id.clone();
+        self.line.send(Message::Expect(session_id.clone()));
+        let start = Start {
+            order,
+            options: Arc::clone(&self.options),
+            supervisor: Arc::clone(&self.supervisor),
+            folder: self.folder.clone(),
+            catalogue: Arc::clone(&self.catalogue),
+        };
+        let id = session_id.clone();
+        self.apart(&session_id, || Message::Started(id, start.carry_out().map(Box::new)), not_started);
+    }
+
+    fn stop(&mut self, order: StopOrder) {
+        self.line.send(Message::Stop(order, Instant::now()));
+    }
+
+    fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>) {
+        self.line.send(Message::Expect(session_id.clone()));
+        let take_back = TakeBack {
+            session_id: session_id.clone(),
+            handle: handle.cloned(),
+            supervisor: Arc::clone(&self.supervisor),
+            folder: self.folder.clone(),
+        };
+        let id = session_id.clone();
+        self.apart(
+            session_id,
+            || Message::TakenBack(id, take_back.carry_out().map(Box::new)),
+            not_taken_back,
+        );
+    }
+
+    fn earlier_sessions(&self) -> Vec<SessionId> {
+        self.folder.written_down()
+    }
+
+    fn show(&mut self, _session_id: &SessionId, _display: Display) {}
+}
+
+impl Drop for LinuxHost {
+    fn drop(&mut self) {
+        self.line.send(Message::Leave);
+        // The janitor leaves when the worker, who gives it work, has.
+        for thread in [self.worker.take(), self.janitor.take()].into_iter().flatten() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What is left to do after a session has ended, on a thread that may wait for a disk.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use shepherd_util::SessionId;
+use ward_process::Tree;
+
+use crate::folder::StateFolder;
+
+/// How long the last words of a program may take to be written.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What an ended session leaves.
+pub(crate) struct Remains {
+    pub(crate) session_id: SessionId,
+    pub(crate) tree: Option<Box<Tree>>,
+    pub(crate) sockets: Option<PathBuf>,
+}
+
+/// Starts the thread. It ends when nobody can give it work any more.
+pub(crate) fn start(folder: StateFolder) -> io::Result<(Sender<Remains>, JoinHandle<()>)> {
+    let (sender, remains) = channel();
+    let thread = Builder::new().name("host-janitor".into()).spawn(move || tidy_up(&folder, &remains))?;
+    Ok((sender, thread))
+}
+
+fn tidy_up(folder: &StateFolder, all: &Receiver<Remains>) {
+    folder.prune_logs();
+    for Remains { session_id, tree, sockets } in all {
+        if let Some(mut tree) = tree {
+            // It has ended; what fails here is only that its log may lack a line.
+            let _ = tree.wait(Some(LAST_WORDS));
+        }
+        if let Some(sockets) = sockets {
+            let _ = std::fs::remove_dir_all(sockets);
+        }
+        folder.forget(&session_id);
+        folder.prune_logs();
+    }
+}

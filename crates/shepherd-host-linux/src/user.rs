@@ -1,0 +1,74 @@
+//! Who a user is, from the two files that say so. Users of a directory service are not seen.
+
+use std::path::PathBuf;
+
+/// A user of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) name: String,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// All its groups, its own included.
+    pub(crate) groups: Vec<u32>,
+    pub(crate) home: PathBuf,
+}
+
+impl User {
+    /// Looks a name up in the texts of `/etc/passwd` and `/etc/group`.
+    pub(crate) fn find(name: &str, passwd: &str, group: &str) -> Option<Self> {
+        let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
+        let (user, own, home) = fields
+            .filter_map(|fields| match fields.as_slice() {
+                [known, _, user, group, _, home, ..] if *known == name && !name.is_empty() => {
+                    Some((user.parse().ok()?, group.parse().ok()?, PathBuf::from(home)))
+                }
+                _ => None,
+            })
+            .next()?;
+        let mut groups = vec![own];
+        for line in group.lines() {
+            if let [_, _, number, members] = line.split(':').collect::<Vec<_>>().as_slice()
+                && members.split(',').any(|member| member == name)
+                && let Ok(number) = number.parse()
+                && !groups.contains(&number)
+            {
+                groups.push(number);
+            }
+        }
+        Some(Self { name: name.to_owned(), user, group: own, groups, home })
+    }
+
+    /// The same, on this machine.
+    pub(crate) fn find_here(name: &str) -> std::io::Result<Option<Self>> {
+        let passwd = std::fs::read_to_string("/etc/passwd")?;
+        let group = std::fs::read_to_string("/etc/group")?;
+        Ok(Self::find(name, &passwd, &group))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSWD: &str = "root:x:0:0:root:/root:/bin/bash\n# no user\nbroken:x:many:1::/:\nkid:x:1001:1002:Kid,,,:/home/kid:/bin/sh\n";
+    const GROUP: &str = "root:x:0:\naudio:x:29:root,kid\nkid:x:1002:kid\nvideo:x:44:kidder\nplay:x:60:kid\n";
+
+    #[test]
+    fn a_user_comes_with_all_its_groups_and_no_others() {
+        let kid = User {
+            name: "kid".into(),
+            user: 1001,
+            group: 1002,
+            groups: vec![1002, 29, 60],
+            home: "/home/kid".into(),
+        };
+        assert_eq!(User::find("kid", PASSWD, GROUP), Some(kid));
+    }
+
+    #[test]
+    fn who_is_not_listed_properly_is_nobody() {
+        for name in ["", "kidder", "broken", "# no user", "1001"] {
+            assert_eq!(User::find(name, PASSWD, GROUP), None, "{name}");
+        }
+    }
+}

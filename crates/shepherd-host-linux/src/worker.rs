@@ -1,0 +1,289 @@
+//! The one thread that watches and ends programs. It sleeps unless something happens.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
+
+use rustix::event::{EventfdFlags, Timespec, epoll};
+use shepherd_host_api::{ExitStatus, HostEvent, SpawnFailure, StopOrder};
+use shepherd_util::SessionId;
+use tokio::sync::mpsc::UnboundedSender;
+use ward_process::{Exit, Supervisor};
+
+use crate::janitor::Remains;
+
+mod remembered;
+mod session;
+
+use remembered::Remembered;
+pub(crate) use session::Running;
+use session::{Session, Stop};
+
+/// What the thread is told.
+pub(crate) enum Message {
+    /// A session is being started or taken back.
+    Expect(SessionId),
+    /// What came of it.
+    Started(SessionId, Result<Box<Started>, SpawnFailure>),
+    /// What came of it.
+    TakenBack(SessionId, Result<Box<Started>, Lost>),
+    /// End it, by an order of this moment.
+    Stop(StopOrder, Instant),
+    /// The request of this index could not be made.
+    NotAsked(SessionId, usize),
+    /// Events go here from now on.
+    Subscribe(UnboundedSender<HostEvent>),
+    /// The host is no more; what runs goes on.
+    Leave,
+}
+
+/// A program that runs, and the event that says so.
+pub(crate) struct Started {
+    pub(crate) running: Running,
+    pub(crate) event: HostEvent,
+}
+
+/// A program that could not be taken back.
+pub(crate) struct Lost {
+    /// Why it is not certain that it is gone, if it isn't. Then what was written down of it stays.
+    pub(crate) doubt: Option<String>,
+    /// The folder of its control socket.
+    pub(crate) sockets: Option<PathBuf>,
+}
+
+/// How the others reach the thread.
+#[derive(Clone)]
+pub(crate) struct Line {
+    messages: Sender<Message>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Line {
+    pub(crate) fn send(&self, message: Message) {
+        // A thread that has left needs to hear nothing.
+        if self.messages.send(message).is_ok() {
+            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        }
+    }
+}
+
+/// What is behind every wake-up that is no tree's.
+const BELL: u64 = 0;
+
+pub(crate) struct Worker {
+    supervisor: Arc<Supervisor>,
+    line: Line,
+    messages: Receiver<Message>,
+    wakers: OwnedFd,
+    sessions: BTreeMap<SessionId, Session>,
+    /// Those whose last event is out.
+    over: Remembered,
+    events: UnboundedSender<HostEvent>,
+    janitor: Sender<Remains>,
+}
+
+impl Worker {
+    /// Starts the thread.
+    pub(crate) fn start(
+        supervisor: Arc<Supervisor>,
+        events: UnboundedSender<HostEvent>,
+        janitor: Sender<Remains>,
+    ) -> io::Result<(Line, JoinHandle<()>)> {
+        let (sender, messages) = channel();
+        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wakers = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&wakers, &bell, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
+        let line = Line { messages: sender, bell: Arc::new(bell) };
+        let (sessions, over) = (BTreeMap::new(), Remembered::default());
+        let worker =
+            Self { supervisor, line: line.clone(), messages, wakers, sessions, over, events, janitor };
+        let thread = Builder::new().name("host-worker".into()).spawn(move || worker.run())?;
+        Ok((line, thread))
+    }
+
+    fn run(mut self) {
+        let mut woken = Vec::with_capacity(16);
+        loop {
+            self.sleep(&mut woken);
+            while let Ok(message) = self.messages.try_recv() {
+                if let Message::Leave = message {
+                    return;
+                }
+                self.hear(message);
+            }
+            self.see_to_sessions();
+        }
+    }
+
+    /// Until there is news, or until the next step of a stop that is under way.
+    fn sleep(&self, woken: &mut Vec<epoll::Event>) {
+        let now = Instant::now();
+        let due = self.sessions.values().filter_map(Session::due).min();
+        let timeout = due.map(|due| due.saturating_duration_since(now));
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        woken.clear();
+        // Interrupted is woken, too: whoever is woken looks at everything.
+        let _ = epoll::wait(&self.wakers, rustix::buffer::spare_capacity(woken), timeout.as_ref());
+        if woken.iter().any(|event| event.data.u64() == BELL) {
+            let _ = rustix::io::read(&self.line.bell, &mut [0_u8; 8]);
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        match message {
+            Message::Expect(session_id) => self.expect(session_id),
+            Message::Started(session_id, Ok(started)) | Message::TakenBack(session_id, Ok(started)) => {
+                if self.is_not_running(&session_id) {
+                    self.run_on(&session_id, *started);
+                }
+            }
+            Message::Started(session_id, Err(failure)) => {
+                if self.is_not_running(&session_id) {
+                    self.sessions.remove(&session_id);
+                    self.over.insert(session_id.clone());
+                    self.say(HostEvent::SpawnFailed { session_id, failure });
+                }
+            }
+            Message::TakenBack(session_id, Err(lost)) => {
+                if self.is_not_running(&session_id) {
+                    self.lose(session_id, lost);
+                }
+            }
+            Message::Stop(order, since) => self.stop(&order, since),
+            Message::NotAsked(session_id, request) => {
+                if let Some(Session::Running(running)) = self.sessions.get_mut(&session_id) {
+                    running.skip(request);
+                }
+            }
+            Message::Subscribe(events) => self.events = events,
+            // Heard by `run`.
+            Message::Leave => {}
+        }
+    }
+
+    fn expect(&mut self, session_id: SessionId) {
+        self.sessions.entry(session_id).or_insert(Session::Starting { stop: None });
+    }
+
+    /// Whoever starts or takes back what runs already changes nothing about it.
+    fn is_not_running(&self, session_id: &SessionId) -> bool {
+        let running = matches!(self.sessions.get(session_id), Some(Session::Running(_)));
+        if running {
+            self.trouble(session_id, "it was to be started or taken back, but it runs already".to_owned());
+        }
+        !running
+    }
+
+    fn lose(&mut self, session_id: SessionId, lost: Lost) {
+        self.sessions.remove(&session_id);
+        match lost.doubt {
+            Some(detail) => self.trouble(&session_id, detail),
+            None => {
+                let (session_id, sockets) = (session_id.clone(), lost.sockets);
+                let _ = self.janitor.send(Remains { session_id, tree: None, sockets });
+            }
+        }
+        self.over.insert(session_id.clone());
+        self.say(HostEvent::Gone { session_id });
+    }
+
+    fn run_on(&mut self, session_id: &SessionId, started: Started) {
+        let Started { mut running, event } = started;
+        let stop = match self.sessions.remove(session_id) {
+            Some(Session::Starting { stop }) => stop,
+            Some(Session::Running(_)) | None => None,
+        };
+        self.say(event);
+        let data = epoll::EventData::new_u64(BELL + 1);
+        let watched = epoll::add(&self.wakers, running.tree.readiness(), data, epoll::EventFlags::IN);
+        if let Err(error) = watched {
+            // Nothing would tell us of its end.
+            let detail = format!("the program can't be watched ({error}), so it is ended");
+            self.trouble(session_id, detail);
+            running.stop(Stop::at_once(Instant::now()));
+        }
+        if let Some(stop) = stop {
+            running.stop(stop);
+        }
+        self.sessions.insert(session_id.clone(), Session::Running(Box::new(running)));
+        self.see_to(session_id);
+    }
+
+    fn stop(&mut self, order: &StopOrder, since: Instant) {
+        let ordered = Stop { since, grace: order.grace };
+        match self.sessions.get_mut(&order.session_id) {
+            Some(Session::Starting { stop }) => {
+                *stop = Some(stop.map_or(ordered, |earlier| earlier.stricter(ordered)));
+            }
+            Some(Session::Running(running)) => {
+                running.stop(ordered);
+                self.see_to(&order.session_id);
+            }
+            None if self.over.contains(&order.session_id) => {}
+            None => {
+                self.over.insert(order.session_id.clone());
+                self.say(HostEvent::Gone { session_id: order.session_id.clone() });
+            }
+        }
+    }
+
+    fn see_to_sessions(&mut self) {
+        let all: Vec<SessionId> = self.sessions.keys().cloned().collect();
+        all.iter().for_each(|session_id| self.see_to(session_id));
+    }
+
+    /// Takes the steps that are due, and notices the end.
+    fn see_to(&mut self, session_id: &SessionId) {
+        let Some(Session::Running(running)) = self.sessions.get_mut(session_id) else { return };
+        let survives = running.carry_on(session_id, &self.supervisor, &self.line);
+        match running.tree.poll_ended() {
+            Ok(Some(ended)) => self.bury(session_id, ended.exit),
+            Ok(None) if survives => {
+                let left = running.tree.processes();
+                let detail = format!("{} processes outlive their kill: {left:?}", left.len());
+                self.trouble(session_id, detail);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                // It would be news for ever. From now on it is only looked at after each strike.
+                let _ = epoll::delete(&self.wakers, running.tree.readiness());
+                running.stop(Stop::at_once(Instant::now()));
+                if running.first_trouble() {
+                    let detail = format!("the program can't be watched ({error}), so it is ended");
+                    self.trouble(session_id, detail);
+                }
+            }
+        }
+    }
+
+    fn bury(&mut self, session_id: &SessionId, exit: Exit) {
+        let Some(Session::Running(running)) = self.sessions.remove(session_id) else { return };
+        let _ = epoll::delete(&self.wakers, running.tree.readiness());
+        self.over.insert(session_id.clone());
+        let status = match exit {
+            Exit::Code(code) => ExitStatus { code: Some(code), signal: None },
+            Exit::Signal(signal) => ExitStatus { code: None, signal: Some(signal) },
+            Exit::Unknown => ExitStatus::default(),
+        };
+        self.say(HostEvent::Exited { session_id: session_id.clone(), status });
+        let _ = self.janitor.send(Remains {
+            session_id: session_id.clone(),
+            tree: Some(Box::new(running.tree)),
+            sockets: running.sockets,
+        });
+    }
+
+    fn trouble(&self, session_id: &SessionId, detail: String) {
+        self.say(HostEvent::Trouble { session_id: Some(session_id.clone()), detail });
+    }
+
+    fn say(&self, event: HostEvent) {
+        // Nobody has to listen.
+        let _ = self.events.send(event);
+    }
+}

@@ -1,0 +1,152 @@
+//! One session, as the worker sees it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use shepherd_util::SessionId;
+use ward_process::{StopSignal, Supervisor, Tree};
+
+use super::{Line, Message};
+use crate::ask::{Ask, SlowAsk};
+use crate::descent::{Descent, Step};
+
+pub(super) enum Session {
+    /// Another thread is at it.
+    Starting {
+        /// What is to be done as soon as it is there.
+        stop: Option<Stop>,
+    },
+    Running(Box<Running>),
+}
+
+impl Session {
+    /// When something has to be done about it, whatever happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        match self {
+            Self::Starting { .. } => None,
+            Self::Running(running) => running.due,
+        }
+    }
+}
+
+/// When a stop was ordered, and how long it may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    pub(super) since: Instant,
+    pub(super) grace: Duration,
+}
+
+impl Stop {
+    pub(super) fn at_once(since: Instant) -> Self {
+        Self { since, grace: Duration::ZERO }
+    }
+
+    /// Both at once.
+    pub(super) fn stricter(self, other: Self) -> Self {
+        let offset = other.since.saturating_duration_since(self.since);
+        Self { since: self.since, grace: self.grace.min(offset.saturating_add(other.grace)) }
+    }
+}
+
+/// A program that runs.
+pub(crate) struct Running {
+    pub(crate) tree: Tree,
+    pub(crate) sockets: Option<PathBuf>,
+    asks: Vec<Ask>,
+    /// As which user it runs.
+    user: u32,
+    stopping: Option<Stopping>,
+    due: Option<Instant>,
+    troubled: bool,
+}
+
+struct Stopping {
+    order: Stop,
+    descent: Descent,
+}
+
+impl Running {
+    pub(crate) fn new(tree: Tree, asks: Vec<Ask>, user: u32, sockets: Option<PathBuf>) -> Self {
+        Self { tree, sockets, asks, user, stopping: None, due: None, troubled: false }
+    }
+
+    pub(super) fn stop(&mut self, order: Stop) {
+        match &mut self.stopping {
+            None => {
+                let descent = Descent::new(self.asks.len(), order.grace);
+                self.stopping = Some(Stopping { order, descent });
+            }
+            Some(stopping) => {
+                stopping.order = stopping.order.stricter(order);
+                stopping.descent.tighten(stopping.order.grace);
+            }
+        }
+        self.due = Some(order.since);
+    }
+
+    pub(super) fn skip(&mut self, request: usize) {
+        if let Some(stopping) = &mut self.stopping {
+            stopping.descent.skip(request);
+            self.due = Some(stopping.order.since);
+        }
+    }
+
+    /// Whether nothing was said of it before.
+    pub(super) fn first_trouble(&mut self) -> bool {
+        !std::mem::replace(&mut self.troubled, true)
+    }
+
+    /// Takes the steps that are due. Whether something that outlives its kill is to be reported.
+    pub(super) fn carry_on(
+        &mut self,
+        session_id: &SessionId,
+        supervisor: &Arc<Supervisor>,
+        line: &Line,
+    ) -> bool {
+        loop {
+            let Some(Stopping { order, descent }) = &mut self.stopping else { return false };
+            let since = order.since;
+            match descent.next(since.elapsed()) {
+                Step::Ask(request) => self.ask(request, session_id, supervisor, line),
+                Step::Kill => self.tree.kill(),
+                Step::WaitUntil(elapsed) => {
+                    self.due = since.checked_add(elapsed);
+                    return false;
+                }
+                Step::Survives => {
+                    self.due = Some(Instant::now());
+                    return self.first_trouble();
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, request: usize, session_id: &SessionId, supervisor: &Arc<Supervisor>, line: &Line) {
+        match self.asks.get(request) {
+            Some(Ask::Signal) => self.tree.signal(StopSignal::Terminate),
+            Some(ask) => {
+                let slow = SlowAsk {
+                    supervisor: Arc::clone(supervisor),
+                    session_id: session_id.clone(),
+                    identity: self.tree.identity().cloned(),
+                    user: self.user,
+                    ask: ask.clone(),
+                    patience: self.stopping.as_ref().map_or(Duration::ZERO, |stopping| stopping.order.grace),
+                };
+                let (line, session_id) = (line.clone(), session_id.clone());
+                let (line_of_thread, id_of_thread) = (line.clone(), session_id.clone());
+                let started = Builder::new().name("host-ask".into()).spawn(move || {
+                    if slow.carry_out().is_err() {
+                        line_of_thread.send(Message::NotAsked(id_of_thread, request));
+                    }
+                });
+                if started.is_err() {
+                    line.send(Message::NotAsked(session_id, request));
+                }
+            }
+            None => self.skip(request),
+        }
+    }
+}
