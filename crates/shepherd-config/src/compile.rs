@@ -1,10 +1,12 @@
 //! From what a file says to a [`Policy`]: names are looked up, defaults filled in, and what makes no sense together
 //! is found. Goes on after each fault; the policy counts only if there was none.
 
+mod access;
 mod calendar;
 mod entry;
 mod limits;
 mod names;
+mod run;
 mod unlock;
 
 use std::collections::BTreeMap;
@@ -37,6 +39,8 @@ pub(crate) fn policy(raw: &RawPolicy, faults: &Faults) -> Option<Policy> {
         .collect();
     let entries: Vec<_> =
         raw.entries.iter().map(|entry| entry::entry(entry, &raw.defaults, &names)).collect();
+    run::check(raw, faults);
+    let access = access::access(raw, faults);
     unlock::check(&raw.entries, &raw.defaults, faults);
     look_up_examples(raw, &names);
     if !faults.is_empty() {
@@ -60,10 +64,17 @@ pub(crate) fn policy(raw: &RawPolicy, faults: &Faults) -> Option<Policy> {
             .iter()
             .map(|(name, library)| Some((name.value.clone(), library.clone()?)))
             .collect::<Option<_>>()?,
+        drivers: raw
+            .drivers
+            .iter()
+            .map(|(name, driver)| Some((name.value.clone(), driver.clone()?)))
+            .collect::<Option<_>>()?,
+        compositor: raw.compositor.clone().flatten(),
+        access,
+        watch: raw.watch.unwrap_or(standard.watch),
         launch_timeout: raw.launch_timeout.unwrap_or(standard.launch_timeout),
-        stop_grace: raw.stop_grace.unwrap_or(standard.stop_grace),
+        stop_grace: raw.stop_grace.map_or(standard.stop_grace, |grace| grace.value),
         clock_tolerance: raw.clock_tolerance.unwrap_or(standard.clock_tolerance),
-        ..standard
     };
     match Policy::new(rules) {
         Ok(policy) => Some(policy),
@@ -90,7 +101,8 @@ fn profiles(raw: &[RawProfile]) -> Option<BTreeMap<ProfileId, Profile>> {
     }
     let profile = |profile: &RawProfile| {
         let label = profile.label.clone().unwrap_or_else(|| profile.id.value.clone());
-        Some((profile.id.value.parse().ok()?, Profile { label, accounts: Vec::new() }))
+        let accounts = profile.accounts.iter().map(|account| account.value.clone()).collect();
+        Some((profile.id.value.parse().ok()?, Profile { label, accounts }))
     };
     raw.iter().map(profile).collect()
 }

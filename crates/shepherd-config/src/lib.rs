@@ -8,6 +8,7 @@
 
 mod raw;
 mod read;
+mod settings;
 
 mod compile;
 
@@ -17,6 +18,7 @@ mod load;
 mod schema;
 mod show;
 
-pub use load::{Loaded, load, load_bytes};
+pub use load::{Loaded, STARTER_POLICY, load, load_bytes};
 pub use schema::json_schema;
+pub use settings::setting_keys;
 pub use show::show;

@@ -5,6 +5,9 @@ use ward_diag::{Report, Source, read as read_source};
 
 use crate::{compile, expect, read};
 
+/// A first policy for whoever has none: it loads, and starts nothing that a machine does not have.
+pub const STARTER_POLICY: &str = include_str!("../../../policies/starter.toml");
+
 /// A policy that was found to be right.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{EntryKind, Severity};
+use shepherd_api::{EntryKind, Role, Severity};
 use shepherd_core::policy::{
-    BreakRule, Ceilings, Cost, Day, Disabled, Library, MinuteOfDay, OnReload, OnShutdown, SuspendedTime,
-    Weekdays,
+    Account, BreakRule, Ceilings, Compositor, Cost, Day, Disabled, Display, Driver, Library, MinuteOfDay,
+    OnReload, OnShutdown, SuspendedTime, Watch, Weekdays,
 };
 use ward_diag::{Span, Spanned};
 
@@ -15,6 +15,9 @@ use crate::expect::Example;
 
 /// A name that the file uses.
 pub(crate) type Name = Spanned<String>;
+
+/// An account that the file names.
+pub(crate) type RawAccount = Spanned<Account>;
 
 /// The whole file.
 #[derive(Default)]
@@ -26,6 +29,11 @@ pub(crate) struct RawPolicy {
     pub(crate) profiles: Vec<RawProfile>,
     pub(crate) budgets: Vec<RawBudget>,
     pub(crate) libraries: Vec<(Name, Option<Library>)>,
+    pub(crate) drivers: Vec<(Name, Option<Driver>)>,
+    /// Where it is said, and what could be read of it.
+    pub(crate) compositor: Option<Option<Compositor>>,
+    pub(crate) access: RawAccess,
+    pub(crate) watch: Option<Watch>,
     pub(crate) entries: Vec<RawEntry>,
     pub(crate) modes: RawModes,
     pub(crate) exceptions: Vec<RawException>,
@@ -35,7 +43,7 @@ pub(crate) struct RawPolicy {
     pub(crate) on_reload: Option<OnReload>,
     pub(crate) on_shutdown: Option<OnShutdown>,
     pub(crate) launch_timeout: Option<Duration>,
-    pub(crate) stop_grace: Option<Duration>,
+    pub(crate) stop_grace: Option<Spanned<Duration>>,
     pub(crate) clock_tolerance: Option<Duration>,
     pub(crate) examples: Vec<Spanned<Example>>,
 }
@@ -46,12 +54,21 @@ pub(crate) struct RawDefaults {
     pub(crate) availability: RawAvailability,
     pub(crate) limits: RawLimits,
     pub(crate) warnings: Option<Vec<RawWarning>>,
+    pub(crate) run: RawRun,
+}
+
+/// `[access]`.
+#[derive(Default)]
+pub(crate) struct RawAccess {
+    pub(crate) rules: Vec<(RawAccount, Role)>,
+    pub(crate) others: Option<Role>,
 }
 
 /// `[profiles.NAME]`.
 pub(crate) struct RawProfile {
     pub(crate) id: Name,
     pub(crate) label: Option<String>,
+    pub(crate) accounts: Vec<RawAccount>,
 }
 
 /// `[budgets.NAME]`.
@@ -69,9 +86,7 @@ pub(crate) struct RawEntry {
     pub(crate) id: Option<Name>,
     pub(crate) label: Option<String>,
     pub(crate) icon: Option<String>,
-    pub(crate) kind: Option<EntryKind>,
-    /// The library of a media entry, to be looked up.
-    pub(crate) library: Option<Name>,
+    pub(crate) kind: RawKind,
     pub(crate) profiles: Option<Vec<Name>>,
     pub(crate) availability: RawAvailability,
     pub(crate) limits: RawLimits,
@@ -81,6 +96,37 @@ pub(crate) struct RawEntry {
     pub(crate) cost: Option<Spanned<Cost>>,
     pub(crate) earns: Option<RawEarning>,
     pub(crate) unlock: Option<RawUnlock>,
+    pub(crate) run: RawRun,
+}
+
+/// What it takes to start an entry, and the names in it that are to be looked up.
+#[derive(Default)]
+pub(crate) struct RawKind {
+    pub(crate) kind: Option<EntryKind>,
+    /// The library of a media entry.
+    pub(crate) library: Option<Name>,
+    /// The type of a custom entry.
+    pub(crate) driver: Option<Name>,
+}
+
+/// How something is run, as far as it says.
+#[derive(Default)]
+pub(crate) struct RawRun {
+    pub(crate) user: Option<String>,
+    pub(crate) stop_grace: Option<Spanned<Duration>>,
+    pub(crate) output_limit: Option<u64>,
+    pub(crate) display: Option<Spanned<Display>>,
+    pub(crate) resources: RawResources,
+}
+
+/// `resources = { … }`.
+#[derive(Default)]
+pub(crate) struct RawResources {
+    pub(crate) memory: Option<Bound<u64>>,
+    pub(crate) processes: Option<Bound<u32>>,
+    pub(crate) cpu: Option<Bound<u32>>,
+    pub(crate) open_files: Option<Bound<u32>>,
+    pub(crate) file_size: Option<Bound<u64>>,
 }
 
 /// When an entry may run, as far as it says.
@@ -114,18 +160,21 @@ pub(crate) struct RawLimits {
     pub(crate) cooldown: Option<Duration>,
 }
 
+/// So much time, or without limit.
+pub(crate) type Amount = Bound<Duration>;
+
 /// So much, or without limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Amount {
+pub(crate) enum Bound<T> {
     /// Without limit.
     Unlimited,
     /// At most this.
-    Limited(Duration),
+    Limited(T),
 }
 
-impl Amount {
+impl<T> Bound<T> {
     /// As the engine wants it: `None` is without limit.
-    pub(crate) fn limit(self) -> Option<Duration> {
+    pub(crate) fn limit(self) -> Option<T> {
         match self {
             Self::Unlimited => None,
             Self::Limited(amount) => Some(amount),

@@ -1,15 +1,22 @@
 //! From a text to a [`RawPolicy`]: what has the wrong form is recorded and left out, and reading goes on.
 
+mod access;
 mod calendar;
 mod entries;
 mod household;
 mod kind;
 mod limits;
+mod payload;
+mod run;
+mod size;
 mod time;
 mod values;
 mod warnings;
 mod windows;
 
+pub(crate) use self::access::written;
+pub(crate) use self::run::DISPLAYS;
+pub(crate) use self::size::format_size;
 pub(crate) use self::time::{DAY_GROUPS, WEEKDAYS, parse_date, parse_time_of_day, parse_weekday};
 pub(crate) use self::values::{few, shown};
 
@@ -36,6 +43,10 @@ pub(crate) fn policy(root: &mut Table<'_>) -> Option<RawPolicy> {
         profiles: root.table("profiles").map(household::profiles).unwrap_or_default(),
         budgets: root.table("budgets").map(household::budgets).unwrap_or_default(),
         libraries: root.table("libraries").map(household::libraries).unwrap_or_default(),
+        drivers: root.table("drivers").map(household::drivers).unwrap_or_default(),
+        compositor: root.table("compositor").map(run::compositor),
+        access: root.table("access").map(access::access).unwrap_or_default(),
+        watch: root.optional_with("reload_on_change", household::reload_on_change),
         entries: root.tables("entries").into_iter().map(entries::entry).collect(),
         modes: root.table("modes").map(calendar::modes).unwrap_or_default(),
         exceptions: root.tables("exceptions").into_iter().map(calendar::exception).collect(),
@@ -45,7 +56,8 @@ pub(crate) fn policy(root: &mut Table<'_>) -> Option<RawPolicy> {
         on_reload: root.optional_with("on_reload", household::on_reload),
         on_shutdown: root.optional_with("on_shutdown", household::on_shutdown),
         launch_timeout: root.optional_with("launch_timeout", household::launch_timeout),
-        stop_grace: root.optional_with("stop_grace", household::stop_grace),
+        stop_grace: root
+            .optional_with("stop_grace", |value| Some(value.spanned(household::stop_grace(value)?))),
         clock_tolerance: root.table("clock").and_then(household::clock),
         examples: root.optional_with("expect", expect::examples).unwrap_or_default(),
     })

@@ -40,6 +40,12 @@ pub fn json_schema() -> Value {
                     &["leave-sessions", "end-sessions"],
                 ),
             ),
+            (
+                "reload_on_change",
+                parts::truth(
+                    "Whether the policy is read again as soon as its file has been written. Usually not.",
+                ),
+            ),
             ("launch_timeout", parts::duration("How long a program may take to start. Usually \"30s\".")),
             (
                 "stop_grace",
@@ -56,6 +62,9 @@ pub fn json_schema() -> Value {
             ("profiles", named("Whose time is counted. Without any: one, called `default`.", &profile())),
             ("budgets", named("Time that several entries share.", &budget())),
             ("libraries", named("Where media entries find their files.", &library())),
+            ("drivers", named("Programs that run custom entries, by type.", &driver())),
+            ("compositor", compositor()),
+            ("access", access()),
             ("modes", modes()),
             (
                 "exceptions",
@@ -78,12 +87,15 @@ pub fn json_schema() -> Value {
 }
 
 fn defaults() -> Value {
-    let keys = parts::availability().into_iter().chain(parts::limits());
+    let keys = parts::availability().into_iter().chain(parts::limits()).chain(entries::run());
     object("What applies to an entry that does not say otherwise.", keys)
 }
 
 fn profile() -> Value {
-    object("Somebody whose time is counted.", [("label", text("The name to show."))])
+    object(
+        "Somebody whose time is counted.",
+        [("label", text("The name to show.")), ("accounts", accounts("Who this is to the machine."))],
+    )
 }
 
 fn budget() -> Value {
@@ -106,6 +118,46 @@ fn library() -> Value {
             ("player", text("The program that plays them. Usually \"mpv\".")),
         ],
     )
+}
+
+fn driver() -> Value {
+    let argv = list("The program and its arguments; it gets the payload.", &text("An argument."));
+    object_with("A program that runs custom entries of this type.", &["argv"], [("argv", argv)])
+}
+
+fn compositor() -> Value {
+    object(
+        "What shows the windows: one that runs already (`sway`), or one that Shepherd starts (`start`).",
+        [
+            ("sway", words("Works with the Sway that runs already.", &["connect"])),
+            ("socket", text("Its socket, as a full path. Without it: the one that the environment names.")),
+            ("start", list("Starts this one.", &text("The program, then its arguments."))),
+        ],
+    )
+}
+
+fn access() -> Value {
+    object(
+        "Who may do what. Root and the user that Shepherd runs as may do everything without being named.",
+        [
+            ("admins", accounts("May do everything.")),
+            ("shells", accounts("May start entries, end what they started, and ask for time.")),
+            ("observers", accounts("May look.")),
+            (
+                "others",
+                words("What everybody else may do. Usually \"nothing\".", &["nothing", "observe", "shell"]),
+            ),
+        ],
+    )
+}
+
+fn accounts(description: &str) -> Value {
+    let number = json!({ "type": "integer", "minimum": 0, "description": "A user by number." });
+    let account = parts::any_of(
+        "A user by name, \"anna\", or number, 1000. A group with a sign before it: \"@family\", \"@100\".",
+        [text("A user, or a group with `@`."), number],
+    );
+    list(description, &account)
 }
 
 fn modes() -> Value {

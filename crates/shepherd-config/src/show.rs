@@ -1,5 +1,6 @@
 //! A policy in plain sentences, for `shepherd policy show`: what applies to each entry, defaults filled in.
 
+mod enforcement;
 mod words;
 
 use shepherd_core::policy::{
@@ -15,6 +16,7 @@ use self::words::{days, hours, listed, quota, span_of_days};
 pub fn show(policy: &Policy) -> String {
     let rules = policy.rules();
     let mut lines = household(rules);
+    lines.extend(enforcement::household(rules));
     for exception in &rules.exceptions {
         lines.push(about_exception(exception));
     }
@@ -124,6 +126,7 @@ fn about(entry: &Entry, rules: &Rules) -> Vec<String> {
     if !moments.is_empty() {
         lines.push(format!("Warns {} before the end.", listed(&moments)));
     }
+    lines.extend(enforcement::about(&entry.run));
     lines
 }
 

@@ -7,7 +7,7 @@ use shepherd_util::ProfileId;
 use ward_diag::{Fault, Span, code};
 
 use super::names::{Names, What};
-use super::{calendar, limits};
+use super::{calendar, limits, run};
 use crate::raw::{RawAvailability, RawDefaults, RawEntry};
 use crate::read::shown;
 
@@ -38,7 +38,7 @@ pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -
         entry_id: id.value.parse().ok()?,
         label: raw.label.clone().unwrap_or_else(|| id.value.clone()),
         icon_ref: raw.icon.clone(),
-        kind: raw.kind.clone()?,
+        kind: raw.kind.kind.clone()?,
         profiles: profiles(raw)?,
         availability: calendar::availability(&raw.availability)
             .or_else(|| calendar::availability(&defaults.availability))?,
@@ -49,7 +49,7 @@ pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -
         cost: raw.cost.map_or(Cost::Counts, |cost| cost.value),
         earns,
         unlock,
-        run: shepherd_core::policy::RunPolicy::default(),
+        run: run::run(&raw.run, &defaults.run),
     })
 }
 
@@ -60,7 +60,8 @@ fn profiles(raw: &RawEntry) -> Option<Option<BTreeSet<ProfileId>>> {
 }
 
 fn look_up(raw: &RawEntry, names: &Names<'_>) {
-    raw.library.iter().for_each(|library| names.look_up(What::Library, library));
+    raw.kind.library.iter().for_each(|library| names.look_up(What::Library, library));
+    raw.kind.driver.iter().for_each(|driver| names.look_up(What::Driver, driver));
     raw.profiles.iter().for_each(|profiles| names.look_up_all(What::Profile, profiles));
     names.look_up_all(What::Budget, &raw.budgets);
     raw.earns.iter().for_each(|earns| names.look_up(What::Budget, &earns.budget));

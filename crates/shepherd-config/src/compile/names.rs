@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ward_diag::{Fault, Faults, MAX_FAULTS, Spanned, code};
+use ward_diag::{Fault, Faults, MAX_FAULTS, Spanned, closest, code};
 
 use crate::raw::{Name, RawPolicy};
 use crate::read::shown;
+use crate::settings::BUILT_IN_TYPES;
 
 /// All names that a file gives to things.
 pub(super) struct Names<'r> {
@@ -21,6 +22,7 @@ pub(super) enum What {
     Profile,
     Budget,
     Library,
+    Driver,
     Mode,
     Entry,
 }
@@ -31,6 +33,7 @@ impl What {
             Self::Profile => "profile",
             Self::Budget => "budget",
             Self::Library => "library",
+            Self::Driver => "driver",
             Self::Mode => "mode",
             Self::Entry => "entry",
         }
@@ -42,6 +45,7 @@ impl What {
             Self::Profile => "this file names no profile; add `[profiles.NAME]`",
             Self::Budget => "this file has no budget; add `[budgets.NAME]` with `daily = \"1h\"`",
             Self::Library => "this file has no library; add `[libraries.NAME]` with its `paths`",
+            Self::Driver => "this file has no driver; add `[drivers.NAME]` with its `argv`",
             Self::Mode => "this file has no modes; add `[modes]` with `names = [\"school\", \"holiday\"]`",
             Self::Entry => "this file has no entry; add `[[entries]]`",
         }
@@ -56,6 +60,7 @@ impl<'r> Names<'r> {
             (What::Profile, raw.profiles.iter().map(|profile| text(&profile.id)).collect()),
             (What::Budget, raw.budgets.iter().map(|budget| text(&budget.id)).collect()),
             (What::Library, raw.libraries.iter().map(|(name, _)| text(name)).collect()),
+            (What::Driver, raw.drivers.iter().map(|(name, _)| text(name)).chain(BUILT_IN_TYPES).collect()),
             (What::Mode, raw.modes.names.iter().map(text).collect()),
             (What::Entry, raw.entries.iter().filter_map(|entry| entry.id.as_ref()).map(text).collect()),
         ]);
@@ -81,8 +86,25 @@ impl<'r> Names<'r> {
             self.faults.push(Fault::new(code::UNKNOWN_NAME, name.span, message).help(help));
             return;
         }
+        if what == What::Driver {
+            self.no_driver(name, known);
+            return;
+        }
         let used = Spanned::new(name.value.as_str(), name.span);
         self.faults.unknown_name(what.word(), used, known.iter().copied());
+    }
+
+    /// A type without a driver could never run, but one is quickly added.
+    fn no_driver(&self, name: &Name, known: &BTreeSet<&str>) {
+        let shown = shown(&name.value);
+        let help = match closest(&name.value, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`flatpak`, `snap` and `steam` are built in; for all else add `[drivers.NAME]` with the \
+                     program that runs it: `argv = [\"/usr/bin/my-driver\"]`"
+                .to_owned(),
+        };
+        let message = format!("there is no driver for the type `{shown}`");
+        self.faults.push(Fault::new(code::UNKNOWN_NAME, name.span, message).help(help));
     }
 
     /// Looks up each of a list, in which none must be twice.

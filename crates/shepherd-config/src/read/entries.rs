@@ -3,7 +3,7 @@
 use shepherd_core::policy::{Cost, Disabled};
 use ward_diag::{Fault, Invalid, Shape, Table, Value, code};
 
-use super::{kind, limits, time, values, warnings, windows};
+use super::{kind, limits, run, time, values, warnings, windows};
 use crate::raw::{RawEarning, RawEntry, RawUnlock};
 
 /// One of `[[entries]]`.
@@ -17,14 +17,13 @@ pub(super) fn entry(mut table: Table<'_>) -> RawEntry {
     table.if_missing("id", "give it a short name that never changes, such as `id = \"tuxmath\"`");
     let label = table.optional_with("label", values::label);
     let icon = table.optional_with("icon", values::label);
-    let (kind, library) = kind::kind(&mut table);
+    let kind = kind::kind(&mut table);
     let entry = RawEntry {
         span,
         id,
         label,
         icon,
         kind,
-        library,
         profiles: table.optional_with("profiles", |value| {
             values::names(value, "name somebody, or leave `profiles` out: then it is for everybody")
         }),
@@ -42,6 +41,7 @@ pub(super) fn entry(mut table: Table<'_>) -> RawEntry {
         }),
         earns: table.table("earns").and_then(earning),
         unlock: table.table("unlock").and_then(unlock),
+        run: run::run(&mut table),
     };
     table.finish();
     entry

@@ -1,12 +1,15 @@
-//! What is said once for everybody: profiles, budgets, libraries, defaults and ceilings.
+//! What is said once for everybody: profiles, budgets, libraries, drivers, defaults and ceilings.
 
 use std::time::Duration;
 
-use shepherd_core::policy::{BreakRule, Ceilings, Library, OnReload, OnShutdown, SuspendedTime};
+use shepherd_core::policy::{
+    BreakRule, Ceilings, Driver, Library, OnReload, OnShutdown, SuspendedTime, Watch,
+};
 use ward_diag::{Fault, Invalid, Shape, Table, Value, code};
 
-use super::{limits, time, values, warnings, windows};
+use super::{access, kind, limits, run, time, values, warnings, windows};
 use crate::raw::{Name, RawBudget, RawDefaults, RawProfile};
+use crate::settings::BUILT_IN_TYPES;
 
 /// Longest wait for a program to start or to end. Who writes "10h" for "10s" would have no limit at all.
 const MAX_WAIT: Duration = Duration::from_mins(5);
@@ -20,6 +23,7 @@ pub(super) fn defaults(mut table: Table<'_>) -> RawDefaults {
         availability: windows::availability(&mut table),
         limits: limits::limits(&mut table),
         warnings: warnings::warnings(&mut table),
+        run: run::run(&mut table),
     };
     table.finish();
     defaults
@@ -27,9 +31,16 @@ pub(super) fn defaults(mut table: Table<'_>) -> RawDefaults {
 
 /// `[profiles.NAME]`.
 pub(super) fn profiles(table: Table<'_>) -> Vec<RawProfile> {
-    named("profiles", table, |table| table.optional_with("label", values::label))
+    let read = |table: &mut Table<'_>| {
+        let label = table.optional_with("label", values::label);
+        (label, table.optional_with("accounts", access::accounts).unwrap_or_default())
+    };
+    named("profiles", table, read)
         .into_iter()
-        .map(|(id, label)| RawProfile { id, label: label.flatten() })
+        .map(|(id, read)| {
+            let (label, accounts) = read.unwrap_or_default();
+            RawProfile { id, label, accounts }
+        })
         .collect()
 }
 
@@ -70,6 +81,24 @@ pub(super) fn libraries(table: Table<'_>) -> Vec<(Name, Option<Library>)> {
         paths.map(|paths| Library { paths, player })
     };
     named("libraries", table, read).into_iter().map(|(id, library)| (id, library.flatten())).collect()
+}
+
+/// `[drivers.NAME]`.
+pub(super) fn drivers(table: Table<'_>) -> Vec<(Name, Option<Driver>)> {
+    let faults = table.faults();
+    let read = |table: &mut Table<'_>| {
+        let argv = table.required_with("argv", kind::argv);
+        table.if_missing("argv", "add the program and its arguments: `argv = [\"/usr/bin/my-driver\"]`");
+        argv.map(|argv| Driver { argv })
+    };
+    let drivers = named("drivers", table, read);
+    for (name, _) in drivers.iter().filter(|(name, _)| BUILT_IN_TYPES.contains(&name.value.as_str())) {
+        let message = format!("`{}` is built in, and needs no driver", name.value);
+        faults.push(
+            Fault::new(code::DUPLICATE, name.span, message).help("take it out, or give yours another name"),
+        );
+    }
+    drivers.into_iter().map(|(name, driver)| (name, driver.flatten())).collect()
 }
 
 /// A table whose keys are new names, each with a table of its own. A name stays known if its table is bad.
@@ -153,4 +182,9 @@ pub(super) fn on_reload(value: Value<'_>) -> Option<OnReload> {
 /// What the end of the daemon does to a session that runs.
 pub(super) fn on_shutdown(value: Value<'_>) -> Option<OnShutdown> {
     value.one_of(&[("leave-sessions", OnShutdown::LeaveSessions), ("end-sessions", OnShutdown::EndSessions)])
+}
+
+/// Whether the policy is read again when its file changes.
+pub(super) fn reload_on_change(value: Value<'_>) -> Option<Watch> {
+    value.boolean().map(|reload| if reload { Watch::Yes } else { Watch::No })
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Number, Value as Json};
 use shepherd_api::EntryKind;
 use ward_diag::{Fault, Invalid, Shape, Table, Value, closest, code};
 
-use super::values;
-use crate::raw::Name;
+use super::{payload, values};
+use crate::raw::RawKind;
+use crate::settings::{BUILT_IN_TYPES, settings};
 
 /// The kinds, as they are written.
 const KINDS: [&str; 4] = ["process", "vm", "media", "custom"];
@@ -27,22 +27,22 @@ const KEYS: [(&str, &[&str]); 8] = [
 /// Programs that run virtual machines (S6.6).
 const DRIVERS: [(&str, &str); 2] = [("qemu", "qemu"), ("command", "command")];
 
-/// The kind of an entry, and the library that it names.
-pub(super) fn kind(table: &mut Table<'_>) -> (Option<EntryKind>, Option<Name>) {
+/// The kind of an entry, and the names that it uses for it.
+pub(super) fn kind(table: &mut Table<'_>) -> RawKind {
     let said = table.value("kind");
     let name = match said {
         None => Some("process"),
         Some(value) => known_kind(value),
     };
-    let (kind, library) = match name {
-        Some("vm") => (vm(table), None),
+    let kind = match name {
+        Some("vm") => RawKind { kind: vm(table), ..RawKind::default() },
         Some("media") => media(table),
-        Some("custom") => (custom(table), None),
-        Some(_) => (process(table), None),
-        None => (None, None),
+        Some("custom") => custom(table),
+        Some(_) => RawKind { kind: process(table), ..RawKind::default() },
+        None => RawKind::default(),
     };
     foreign_keys(table, name);
-    (kind, library)
+    kind
 }
 
 fn known_kind<'a>(value: Value<'a>) -> Option<&'a str> {
@@ -85,31 +85,36 @@ fn process(table: &mut Table<'_>) -> Option<EntryKind> {
     Some(EntryKind::Process { argv: argv?, env, cwd })
 }
 
-fn argv(value: Value<'_>) -> Option<Vec<String>> {
+/// A program and its arguments.
+pub(super) fn argv(value: Value<'_>) -> Option<Vec<String>> {
+    let name = value.name();
+    let key = name.trim_matches('`');
     if let Shape::Text(line) = value.shape() {
         let words: Vec<String> = line.split_whitespace().map(|word| format!("{word:?}")).collect();
-        let message = "`argv` must be a list: no shell takes a line apart here";
+        let message = format!("{name} must be a list: no shell takes a line apart here");
         value.refuse(
             Invalid::new(message)
                 .code(code::WRONG_TYPE)
-                .help(format!("write `argv = [{}]`", words.join(", "))),
+                .help(format!("write `{key} = [{}]`", words.join(", "))),
         );
         return None;
     }
     let elements = value.elements()?;
     let Some(program) = elements.first().copied() else {
         value.refuse(
-            Invalid::new("`argv` is empty: there is nothing to start")
-                .code(code::EMPTY)
-                .help("put the program first, then its arguments: `argv = [\"tuxmath\", \"--fullscreen\"]`"),
+            Invalid::new(format!("{name} is empty: there is nothing to start")).code(code::EMPTY).help(
+                format!(
+                    "put the program first, then its arguments: `{key} = [\"tuxmath\", \"--fullscreen\"]`"
+                ),
+            ),
         );
         return None;
     };
     if matches!(program.shape(), Shape::Text(name) if name.trim().is_empty()) {
         program.refuse(
-            Invalid::new("the program in `argv` has no name")
+            Invalid::new(format!("the program in {name} has no name"))
                 .code(code::EMPTY)
-                .help("put the program first: `argv = [\"tuxmath\", \"--fullscreen\"]`"),
+                .help(format!("put the program first: `{key} = [\"tuxmath\", \"--fullscreen\"]`")),
         );
     }
     values::all(elements, values::system_text)
@@ -136,11 +141,19 @@ fn environment(mut table: Table<'_>) -> BTreeMap<String, String> {
 fn vm(table: &mut Table<'_>) -> Option<EntryKind> {
     let driver = table.required_with("driver", |value| value.one_of(&DRIVERS));
     table.if_missing("driver", "add `driver = \"qemu\"`, or `driver = \"command\"` for any other program");
-    let args = table.table("args").and_then(|mut table| object(&mut table));
-    Some(EntryKind::Vm { driver: driver?.to_owned(), args: args.unwrap_or_default().into_iter().collect() })
+    let args = match driver.and_then(settings) {
+        Some(settings) => payload::required(table, "args", settings),
+        // Whose settings these are is not known; the fault is on record.
+        None => table.optional_with("args", payload::json),
+    };
+    let args = match args? {
+        serde_json::Value::Object(args) => args.into_iter().collect(),
+        _ => BTreeMap::new(),
+    };
+    Some(EntryKind::Vm { driver: driver?.to_owned(), args })
 }
 
-fn media(table: &mut Table<'_>) -> (Option<EntryKind>, Option<Name>) {
+fn media(table: &mut Table<'_>) -> RawKind {
     let library = table.required_with("library", values::name);
     table.if_missing("library", "name one of `[libraries]`: `library = \"films\"`");
     let args = table.optional_with("args", |value| values::all(value.elements()?, values::system_text));
@@ -148,36 +161,18 @@ fn media(table: &mut Table<'_>) -> (Option<EntryKind>, Option<Name>) {
         library_id: library.value.clone(),
         args: args.unwrap_or_default(),
     });
-    (kind, library)
+    RawKind { kind, library, driver: None }
 }
 
-fn custom(table: &mut Table<'_>) -> Option<EntryKind> {
-    let type_name = table.required_with("type", values::label);
+fn custom(table: &mut Table<'_>) -> RawKind {
+    let driver = table.required_with("type", values::name);
     table.if_missing("type", "name the driver: `type = \"flatpak\"`");
-    let payload = table.optional_with("payload", json).unwrap_or_default();
-    Some(EntryKind::Custom { type_name: type_name?, payload })
-}
-
-/// Whatever a driver understands.
-fn json(value: Value<'_>) -> Option<Json> {
-    Some(match value.shape() {
-        Shape::Text(text) | Shape::DateTime(text) => Json::from(text),
-        Shape::Boolean(flag) => Json::from(flag),
-        Shape::Integer(number) => Json::from(i64::try_from(number).ok().or_else(|| {
-            value.refuse(Invalid::new("this number is too large").help("put it in quotes"));
-            None
-        })?),
-        Shape::Float(number) => Json::Number(Number::from_f64(number).or_else(|| {
-            value.refuse(Invalid::new("this is not a number that a driver can be given").help("take it out"));
-            None
-        })?),
-        Shape::Array => Json::Array(values::all(value.elements()?, json)?),
-        Shape::Table => Json::Object(object(&mut value.table()?)?),
-    })
-}
-
-fn object(table: &mut Table<'_>) -> Option<Map<String, Json>> {
-    let read: Vec<Option<_>> =
-        table.entries().into_iter().map(|(key, value)| Some((key.value.to_owned(), json(value)?))).collect();
-    read.into_iter().collect()
+    let built_in = driver.as_ref().filter(|driver| BUILT_IN_TYPES.contains(&driver.value.as_str()));
+    let payload = match built_in.and_then(|driver| settings(&driver.value)) {
+        Some(settings) => payload::required(table, "payload", settings),
+        None => Some(table.optional_with("payload", payload::json).unwrap_or_default()),
+    };
+    let type_name = driver.as_ref().map(|driver| driver.value.clone());
+    let kind = type_name.zip(payload).map(|(type_name, payload)| EntryKind::Custom { type_name, payload });
+    RawKind { kind, library: None, driver }
 }

@@ -56,6 +56,14 @@ pub(super) fn absolute_path(value: Value<'_>) -> Option<String> {
     None
 }
 
+/// Whether this could be the name of a user or group. Whether there is one, the machine knows.
+pub(super) fn is_account_name(name: &str) -> bool {
+    let strange = |character: char| {
+        character.is_whitespace() || character.is_control() || matches!(character, ':' | '/' | ',')
+    };
+    !name.is_empty() && !name.starts_with(['-', '@']) && !name.contains(strange)
+}
+
 /// A name that is used, not yet looked up.
 pub(super) fn name(value: Value<'_>) -> Option<Name> {
     value.filled_text().map(|text| value.spanned(text.to_owned()))

@@ -66,6 +66,17 @@ pub(super) fn duration(description: &str) -> Value {
     any_of(description, [written, json!({ "type": "integer", "minimum": 0, "description": "Seconds." })])
 }
 
+/// A size.
+pub(super) fn size(description: &str) -> Value {
+    let written = json!({ "type": "string", "examples": ["512MiB", "2GiB", "unlimited"] });
+    any_of(description, [written, json!({ "type": "integer", "minimum": 0, "description": "Bytes." })])
+}
+
+/// A whole number of something, or "unlimited".
+pub(super) fn count(description: &str) -> Value {
+    any_of(description, [json!({ "type": "integer", "minimum": 1 }), json!({ "const": "unlimited" })])
+}
+
 /// A quota: a length of time, "none" or "unlimited".
 pub(super) fn amount(description: &str) -> Value {
     let written = json!({ "type": "string", "examples": ["45m", "1h30m", "none", "unlimited"] });

@@ -6,7 +6,7 @@ use shepherd_config::load;
 use crate::fixture;
 
 /// Fixtures, and so kinds of faults, that have to be there.
-const AT_LEAST: usize = 60;
+const AT_LEAST: usize = 120;
 
 pub(crate) fn fixtures() -> Vec<(String, String)> {
     let folder = fixture::path("tests/it/broken");

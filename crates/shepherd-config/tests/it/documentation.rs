@@ -5,7 +5,8 @@ use shepherd_config::{json_schema, load};
 use crate::fixture;
 use crate::schema::{as_json, misfit};
 
-fn blocks(text: &str) -> Vec<String> {
+/// Whole policies; each with the version that a block about one matter leaves to the first one.
+pub(crate) fn blocks(text: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -14,17 +15,17 @@ fn blocks(text: &str) -> Vec<String> {
                 .push(lines.by_ref().take_while(|line| line.trim() != "```").collect::<Vec<_>>().join("\n"));
         }
     }
-    blocks
+    let complete = |block: String| {
+        if block.contains("config_version") { block } else { format!("config_version = 1\n{block}") }
+    };
+    blocks.into_iter().map(complete).collect()
 }
 
 #[test]
 fn every_policy_in_the_documentation_loads() {
     let blocks = blocks(&fixture::text("../../docs/policy.md"));
     assert!(blocks.len() >= 10, "{}", blocks.len());
-    for block in blocks {
-        // A block about one matter leaves the version to the first one.
-        let text =
-            if block.contains("config_version") { block } else { format!("config_version = 1\n{block}") };
+    for text in blocks {
         load("docs/policy.md", &text).unwrap_or_else(|report| panic!("{text}\n\n{report}"));
         assert_eq!(misfit(&as_json(&text), &json_schema(), "policy"), None, "{text}");
     }

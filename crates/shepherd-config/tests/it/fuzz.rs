@@ -2,7 +2,7 @@
 
 use shepherd_config::{load_bytes, show};
 
-use crate::{broken, fixture, properties};
+use crate::{broken, documentation, fixture, properties};
 
 /// A message without what it quotes: enough to tell kinds of faults apart, too little for a new one each time.
 fn kind(text: &str) -> String {
@@ -12,9 +12,11 @@ fn kind(text: &str) -> String {
 
 #[test]
 fn no_policy_makes_the_loader_panic() {
-    let good = ["family", "minimal"].map(|name| fixture::text(&format!("../../policies/{name}.toml")));
+    let good =
+        ["family", "minimal", "starter"].map(|name| fixture::text(&format!("../../policies/{name}.toml")));
+    let shown = documentation::blocks(&fixture::text("../../docs/policy.md"));
     let bad = broken::fixtures().into_iter().map(|(_, text)| text);
-    let corpus: Vec<Vec<u8>> = good.into_iter().chain(bad).map(String::into_bytes).collect();
+    let corpus: Vec<Vec<u8>> = good.into_iter().chain(shown).chain(bad).map(String::into_bytes).collect();
     let report = ward_fuzz::run("policy", &corpus, |bytes| match load_bytes("policy.toml", bytes) {
         Ok(loaded) => {
             assert!(!show(&loaded.policy).is_empty());

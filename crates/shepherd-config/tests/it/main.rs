@@ -5,6 +5,8 @@ mod broken;
 #[cfg(test)]
 mod documentation;
 #[cfg(test)]
+mod enforcement;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod fixture;

@@ -46,21 +46,26 @@ fn an_entry_has_its_id_as_a_label_and_is_a_process_unless_it_says_otherwise() {
     assert_eq!(entry.availability, AvailabilityPolicy::Always);
 }
 
-// S2.2
+// S2.2, S6.6
 #[test]
-fn a_driver_gets_its_settings_as_they_are_written() {
+fn a_driver_gets_its_settings_as_they_are_written_and_memory_in_mebibytes() {
     let policy = policy(
-        "[[entries]]\nid = \"vm\"\nkind = \"vm\"\ndriver = \"qemu\"\nalways = true\n\
-         args = { memory = \"1G\", cores = 2, fast = true, disks = [\"/a\", \"/b\"], since = 2026-01-01 }\n\
-         [[entries]]\nid = \"own\"\nkind = \"custom\"\ntype = \"steam\"\npayload = 220\nalways = true\n",
+        "[drivers.trains]\nargv = [\"trains\", \"-q\"]\n\
+         [[entries]]\nid = \"vm\"\nkind = \"vm\"\ndriver = \"qemu\"\nalways = true\n\
+         args = { memory = \"1GiB\", cpus = 2, disk = [\"/a\", \"/b\"], cdrom = \"/c\", network = \"none\" }\n\
+         [[entries]]\nid = \"game\"\nkind = \"custom\"\ntype = \"steam\"\npayload = { app = 220 }\nalways = true\n\
+         [[entries]]\nid = \"own\"\nkind = \"custom\"\ntype = \"trains\"\nalways = true\n\
+         payload = { fast = true, speed = 1.5, since = 2026-01-01, cars = [1, \"two\"] }\n",
     );
-    let args = serde_json::json!({
-        "memory": "1G", "cores": 2, "fast": true, "disks": ["/a", "/b"], "since": "2026-01-01"
-    });
+    let args = serde_json::json!({ "memory": 1024, "cpus": 2, "disk": ["/a", "/b"], "cdrom": "/c", "network": "none" });
     let EntryKind::Vm { driver, args: found } = &policy.entries()[0].kind else { panic!() };
     assert_eq!((driver.as_str(), serde_json::to_value(found).unwrap()), ("qemu", args));
-    let own = EntryKind::Custom { type_name: "steam".to_owned(), payload: 220.into() };
-    assert_eq!(policy.entries()[1].kind, own);
+    let custom = |type_name: &str, payload| EntryKind::Custom { type_name: type_name.to_owned(), payload };
+    assert_eq!(policy.entries()[1].kind, custom("steam", serde_json::json!({ "app": 220 })));
+    let payload =
+        serde_json::json!({ "fast": true, "speed": 1.5, "since": "2026-01-01", "cars": [1, "two"] });
+    assert_eq!(policy.entries()[2].kind, custom("trains", payload));
+    assert_eq!(policy.rules().drivers["trains"].argv, ["trains", "-q"]);
 }
 
 // S2.3, S7.1

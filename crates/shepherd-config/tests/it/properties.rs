@@ -28,7 +28,7 @@ pub(crate) fn check_report(report: &Report) {
 }
 
 /// Words of the language, for texts that come near to it.
-const WORDS: [&str; 40] = [
+const WORDS: [&str; 58] = [
     "config_version = 1\n",
     "[[entries]]\n",
     "[defaults]\n",
@@ -69,6 +69,24 @@ const WORDS: [&str; 40] = [
     "[libraries.x]\n",
     "paths = [\"/\"]\n",
     "warnings = [{ before = \"1m\" }]\n",
+    "[access]\n",
+    "admins = [\"@family\", 1000, \"@100\"]\n",
+    "others = \"shell\"\n",
+    "accounts = [\"anna\"]\n",
+    "[compositor]\n",
+    "sway = \"connect\"\n",
+    "start = [\"sway\"]\n",
+    "display = \"fullscreen\"\n",
+    "output_limit = ",
+    "\"1MiB\"\n",
+    "\"18446744073709551615GiB\"\n",
+    "resources = { cpu = \"150%\", memory = \"1 GiB\", processes = \"unlimited\" }\n",
+    "[drivers.x]\n",
+    "kind = \"custom\"\n",
+    "type = \"flatpak\"\n",
+    "payload = { app = \"org.x.y\" }\n",
+    "args = { memory = \"1GiB\", kernel = \"/x\", accel = \"kvm\" }\n",
+    "user = \"kid\"\n",
 ];
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,104 @@
+//! How an entry is run: as whom, with what bounds, and how it is shown (S6.5, S6.7).
+
+use shepherd_core::policy::{Compositor, Display};
+use ward_diag::{Fault, Invalid, Shape, Table, Value, code};
+
+use super::{contradiction, household, kind, size, values};
+use crate::raw::{RawResources, RawRun};
+
+/// As many processes as Linux can number.
+const MAX_PROCESSES: u32 = 4_194_304;
+
+/// A program opens as many files as this before its first line is run.
+const LEAST_OPEN_FILES: u32 = 16;
+
+/// As many as Linux lets a process have, unless told otherwise.
+const MAX_OPEN_FILES: u32 = 1_048_576;
+
+/// The ways to show a window, as they are written.
+pub(crate) const DISPLAYS: [(&str, Display); 3] =
+    [("fullscreen", Display::Fullscreen), ("foreground", Display::Foreground), ("as-it-is", Display::AsItIs)];
+
+/// What an entry or `[defaults]` says about it.
+pub(super) fn run(table: &mut Table<'_>) -> RawRun {
+    RawRun {
+        user: table.optional_with("user", user),
+        stop_grace: table
+            .optional_with("stop_grace", |value| Some(value.spanned(household::stop_grace(value)?))),
+        output_limit: table.optional_with("output_limit", |value| size::size(value, &size::OUTPUT)),
+        display: table.optional_with("display", |value| Some(value.spanned(value.one_of(&DISPLAYS)?))),
+        resources: table.optional_with("resources", resources).unwrap_or_default(),
+    }
+}
+
+fn user(value: Value<'_>) -> Option<String> {
+    let name = match value.shape() {
+        Shape::Integer(_) => "",
+        _ => value.filled_text()?,
+    };
+    if name == "root" {
+        let message = "nothing that a child can start may run as root: nothing could hold it";
+        value.refuse(Invalid::new(message).code(code::NOT_ALLOWED).help("name the child's own user"));
+        return None;
+    }
+    if !values::is_account_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
+        let message = format!("`user` is not the name of a user: {}", value.quoted());
+        value.refuse(Invalid::new(message).help("write it as `id` says it, such as \"anna\""));
+        return None;
+    }
+    Some(name.to_owned())
+}
+
+fn resources(value: Value<'_>) -> Option<RawResources> {
+    if !matches!(value.shape(), Shape::Table) {
+        let message = "`resources` must say what of";
+        let help = "write `resources = { memory = \"2GiB\", processes = 200 }`";
+        value.refuse(Invalid::new(message).code(code::WRONG_TYPE).help(help));
+        return None;
+    }
+    let mut table = value.table()?;
+    let bytes = |table: &mut Table<'_>, key, limits| {
+        table.optional_with(key, |value| size::bound(value, |value| size::size(value, limits)))
+    };
+    let count = |table: &mut Table<'_>, key, least, most| {
+        table.optional_with(key, |value| size::bound(value, |value| size::count(value, least, most)))
+    };
+    let resources = RawResources {
+        memory: bytes(&mut table, "memory", &size::MEMORY),
+        processes: count(&mut table, "processes", 1, MAX_PROCESSES),
+        cpu: table.optional_with("cpu", |value| size::bound(value, size::percent)),
+        open_files: count(&mut table, "open_files", LEAST_OPEN_FILES, MAX_OPEN_FILES),
+        file_size: bytes(&mut table, "file_size", &size::FILE),
+    };
+    table.finish();
+    Some(resources)
+}
+
+/// `[compositor]`.
+pub(super) fn compositor(mut table: Table<'_>) -> Option<Compositor> {
+    let connect = table.optional_with("sway", |value| value.one_of(&[("connect", ())]));
+    let socket = table.optional_with("socket", values::absolute_path);
+    let start = table.optional_with("start", kind::argv);
+    let clash = contradiction(
+        &table,
+        &["sway", "start"],
+        "keep `sway = \"connect\"` for one that runs already, or `start` for one that Shepherd starts",
+    ) || contradiction(
+        &table,
+        &["socket", "start"],
+        "take `socket` out: Shepherd finds the one that it starts itself",
+    );
+    let said = |key| table.key_span(key).is_some();
+    if !clash && !said("sway") && !said("start") && !table.is_incomplete() {
+        let message = "this does not say which compositor";
+        table.faults().push(
+            Fault::new(code::MISSING_KEY, table.span(), message)
+                .help("add `sway = \"connect\"` for one that runs already, or `start = [\"sway\"]`"),
+        );
+    }
+    table.finish();
+    match start {
+        Some(argv) => Some(Compositor::Start { argv }),
+        None => connect.map(|()| Compositor::Connect { socket: socket.map(Into::into) }),
+    }
+}

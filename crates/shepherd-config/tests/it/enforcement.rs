@@ -1,0 +1,173 @@
+//! How entries are run and who may ask (S6.5 to S6.7, S11.3): what a text comes to mean.
+
+use std::time::Duration;
+
+use shepherd_api::Role;
+use shepherd_config::{load, setting_keys};
+use shepherd_core::policy::{Account, Compositor, Display, Policy, RunLimits, RunPolicy, Watch};
+
+fn policy(text: &str) -> Policy {
+    let text = format!("config_version = 1\n{text}");
+    load("policy.toml", &text).unwrap_or_else(|report| panic!("{report}")).policy
+}
+
+/// How the single entry of a policy is run.
+fn run(others: &str, lines: &str) -> RunPolicy {
+    let text = format!("{others}\n[[entries]]\nid = \"x\"\nargv = [\"x\"]\nalways = true\n{lines}\n");
+    policy(&text).entries()[0].run.clone()
+}
+
+fn user(name: &str) -> Account {
+    Account::User(name.to_owned())
+}
+
+fn group(name: &str) -> Account {
+    Account::Group(name.to_owned())
+}
+
+#[test]
+fn an_entry_that_says_nothing_is_run_as_it_is() {
+    assert_eq!(run("", ""), RunPolicy::default());
+}
+
+// S6.5: each bound by itself comes from the entry, else from the defaults.
+#[test]
+fn what_an_entry_does_not_say_about_its_run_comes_from_the_defaults() {
+    let defaults = "[compositor]\nsway = \"connect\"\n[defaults]\nuser = \"kid\"\nstop_grace = \"20s\"\n\
+                    output_limit = \"64KiB\"\ndisplay = \"fullscreen\"\n\
+                    resources = { memory = \"2GiB\", processes = 200, cpu = \"150%\" }";
+    let of_defaults = RunPolicy {
+        user: Some("kid".to_owned()),
+        limits: RunLimits {
+            memory: Some(2 << 30),
+            processes: Some(200),
+            cpu_percent: Some(150),
+            open_files: None,
+            file_size: None,
+        },
+        stop_grace: Some(Duration::from_secs(20)),
+        output_limit: Some(64 << 10),
+        display: Display::Fullscreen,
+    };
+    assert_eq!(run(defaults, ""), of_defaults);
+
+    let own = "user = \"anna\"\nstop_grace = 0\noutput_limit = 4096\ndisplay = \"as-it-is\"\n\
+               [entries.resources]\nmemory = \"512 MiB\"\nprocesses = \"unlimited\"\nopen_files = 64\nfile_size = \"1MiB\"";
+    let of_entry = RunPolicy {
+        user: Some("anna".to_owned()),
+        limits: RunLimits {
+            memory: Some(512 << 20),
+            processes: None,
+            cpu_percent: Some(150),
+            open_files: Some(64),
+            file_size: Some(1 << 20),
+        },
+        stop_grace: Some(Duration::ZERO),
+        output_limit: Some(4096),
+        display: Display::AsItIs,
+    };
+    assert_eq!(run(defaults, own), of_entry);
+}
+
+#[test]
+fn sizes_are_read_to_the_byte() {
+    for (written, bytes) in [
+        ("1048576", 1 << 20),
+        ("\"1024KiB\"", 1 << 20),
+        ("\"1MiB\"", 1 << 20),
+        ("\"3 GiB\"", 3 << 30),
+        ("\"1048576GiB\"", 1 << 50),
+        ("1048577", (1 << 20) + 1),
+    ] {
+        let limits = run("", &format!("resources = {{ memory = {written} }}")).limits;
+        assert_eq!(limits.memory, Some(bytes), "{written}");
+    }
+}
+
+// S11.3
+#[test]
+fn accounts_are_users_or_groups_by_name_or_number() {
+    let policy = policy(
+        "[access]\nadmins = [\"anna\", \"@parents\", \"anna@example\"]\nshells = [1000, \"@100\"]\n\
+         observers = [\"1001\"]\nothers = \"observe\"",
+    );
+    let access = &policy.rules().access;
+    assert_eq!(
+        access.rules,
+        [
+            (user("anna"), Role::Admin),
+            (group("parents"), Role::Admin),
+            (user("anna@example"), Role::Admin),
+            (Account::Uid(1000), Role::Shell),
+            (Account::Gid(100), Role::Shell),
+            (Account::Uid(1001), Role::Observer),
+        ]
+    );
+    assert_eq!(access.others, Some(Role::Observer));
+}
+
+// S11.3: silence is no permission.
+#[test]
+fn without_a_word_nobody_else_may_do_anything() {
+    for text in ["", "[access]", "[access]\nothers = \"nothing\"\nadmins = []"] {
+        let access = policy(text).rules().access.clone();
+        assert_eq!((access.rules, access.others), (Vec::new(), None), "{text}");
+    }
+    assert_eq!(policy("[access]\nothers = \"shell\"").rules().access.others, Some(Role::Shell));
+}
+
+// S11.3
+#[test]
+fn whoever_has_a_profile_may_launch_unless_named_otherwise() {
+    let policy = policy(
+        "[profiles.anna]\naccounts = [\"anna\", 1000]\n[profiles.ben]\naccounts = [\"ben\"]\n[profiles.guest]\n\
+         [access]\nobservers = [\"ben\"]",
+    );
+    let rules = policy.rules();
+    assert_eq!(
+        rules.access.rules,
+        [(user("ben"), Role::Observer), (user("anna"), Role::Shell), (Account::Uid(1000), Role::Shell)]
+    );
+    let accounts: Vec<&[Account]> =
+        rules.profiles.values().map(|profile| profile.accounts.as_slice()).collect();
+    assert_eq!(accounts, [&[user("anna"), Account::Uid(1000)][..], &[user("ben")], &[]]);
+}
+
+// S6.7
+#[test]
+fn a_compositor_is_connected_to_or_started() {
+    let compositor = |text: &str| policy(text).rules().compositor.clone();
+    assert_eq!(compositor(""), None);
+    assert_eq!(compositor("[compositor]\nsway = \"connect\""), Some(Compositor::Connect { socket: None }));
+    assert_eq!(
+        compositor("[compositor]\nsway = \"connect\"\nsocket = \"/run/sway.sock\""),
+        Some(Compositor::Connect { socket: Some("/run/sway.sock".into()) })
+    );
+    assert_eq!(
+        compositor("[compositor]\nstart = [\"sway\", \"-c\", \"/etc/sway\"]"),
+        Some(Compositor::Start { argv: ["sway", "-c", "/etc/sway"].map(str::to_owned).to_vec() })
+    );
+}
+
+// S7.3
+#[test]
+fn a_changed_file_is_read_again_only_on_request() {
+    assert_eq!(policy("").rules().watch, Watch::No);
+    assert_eq!(policy("reload_on_change = false").rules().watch, Watch::No);
+    assert_eq!(policy("reload_on_change = true").rules().watch, Watch::Yes);
+}
+
+// S6.6: what hosts can rely on.
+#[test]
+fn the_settings_of_every_built_in_driver_are_known() {
+    let qemu = [
+        "memory", "cpus", "disk", "cdrom", "snapshot", "kernel", "initrd", "append", "machine", "accel",
+        "display", "network", "serial", "program", "extra",
+    ];
+    assert_eq!(setting_keys("qemu"), Some(qemu.to_vec()));
+    assert_eq!(setting_keys("command"), Some(vec!["argv", "cwd", "stop"]));
+    for app in ["flatpak", "snap", "steam"] {
+        assert_eq!(setting_keys(app), Some(vec!["app", "args"]), "{app}");
+    }
+    assert_eq!(setting_keys("trains"), None);
+}
