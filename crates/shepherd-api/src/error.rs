@@ -65,7 +65,9 @@ pub enum ErrorCode {
     UnknownCommand,
     /// The command has a field that is unknown, missing or of no use.
     InvalidCommand,
-    /// This client may not give this command.
+    /// The client took too long: to say hello, to end a line, or to say anything at all. The connection ends.
+    TimedOut,
+    /// This client may not give this command, or may not be connected at all.
     NotPermitted,
     /// The policy says no; the reasons say why.
     Denied,

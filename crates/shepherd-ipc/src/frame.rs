@@ -50,10 +50,6 @@ impl FrameDecoder {
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
         self.start = 0;
-        if self.buffer.is_empty() {
-            // One long line does not keep its memory for ever.
-            self.buffer.shrink_to(MAX_FRAME);
-        }
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -67,6 +63,11 @@ impl FrameDecoder {
             let unseen = rest.get(self.scanned..).unwrap_or_default();
             let Some(found) = unseen.iter().position(|byte| *byte == b'\n') else {
                 self.scanned = rest.len();
+                if rest.is_empty() {
+                    // Of thousands of connections most are idle: they hold nothing.
+                    (self.buffer, self.start) = (Vec::new(), 0);
+                    return Ok(None);
+                }
                 return if rest.len() > self.limit {
                     Err(FrameTooLarge { limit: self.limit })
                 } else {

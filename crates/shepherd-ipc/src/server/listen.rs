@@ -1,0 +1,154 @@
+//! A socket in the file system that is nobody else's, and never open wider than it should be.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FlockOperation, Gid, Mode, chmodat, chownat, fchmod, flock};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+use shepherd_util::MAX_SOCKET_PATH;
+
+/// Connections that the kernel keeps until they are accepted; it takes less if it is set up so.
+const BACKLOG: i32 = 4_096;
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another daemon has it.
+    #[error("another daemon listens at {}", socket.display())]
+    Taken {
+        /// Where.
+        socket: PathBuf,
+    },
+    /// Something is there that is no socket. It is not ours to remove.
+    #[error("{} is not a socket; move it away", socket.display())]
+    NotASocket {
+        /// Where.
+        socket: PathBuf,
+    },
+    /// The kernel can't bind such a path.
+    #[error("the socket's path has {length} bytes, but the system allows {MAX_SOCKET_PATH}")]
+    PathTooLong {
+        /// Its length.
+        length: usize,
+    },
+    /// Anything else.
+    #[error("can't {step} {}", path.display())]
+    Io {
+        /// What was tried.
+        step: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A bound socket. It is removed from the file system when dropped, if it is still ours.
+#[derive(Debug)]
+pub(super) struct BoundSocket {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// Held as long as we listen, so that of two daemons that start at once one sees the other.
+    _lock: File,
+}
+
+/// Binds and listens. The socket file is born for its owner alone and only then opened to whom `mode` says.
+pub(super) fn bind_socket(
+    path: &Path,
+    mode: u32,
+    group: Option<u32>,
+) -> Result<(BoundSocket, UnixListener), BindError> {
+    let length = path.as_os_str().len();
+    if length > MAX_SOCKET_PATH {
+        return Err(BindError::PathTooLong { length });
+    }
+    let lock = lock(path)?;
+    remove_stale(path)?;
+    let failed = |step| move |error: Errno| io_error(step, path, error.into());
+    let socket = new_socket().map_err(failed("make a socket for"))?;
+    // The file gets the mode that the socket has when it is bound; the umask can only take from it.
+    fchmod(&socket, Mode::RUSR | Mode::WUSR).map_err(failed("set the mode of"))?;
+    let address = SocketAddrUnix::new(path).map_err(failed("name"))?;
+    bind(&socket, &address).map_err(failed("bind"))?;
+    let metadata = fs::symlink_metadata(path).map_err(|error| io_error("look at", path, error))?;
+    let bound =
+        BoundSocket { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino(), _lock: lock };
+    listen(&socket, BACKLOG).map_err(failed("listen at"))?;
+    if let Some(group) = group {
+        chownat(CWD, path, None, Some(Gid::from_raw(group)), AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(failed("change the group of"))?;
+    }
+    chmodat(CWD, path, Mode::from_bits_truncate(mode), AtFlags::empty())
+        .map_err(failed("set the mode of"))?;
+    let listener = UnixListener::from(socket);
+    listener.set_nonblocking(true).map_err(|error| io_error("set up", path, error))?;
+    Ok((bound, listener))
+}
+
+fn lock(path: &Path) -> Result<File, BindError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&name)
+        .map_err(|error| io_error("open", &name, error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(BindError::Taken { socket: path.to_owned() }),
+        Err(error) => Err(io_error("lock", &name, error.into())),
+    }
+}
+
+/// Removes what a daemon left that was killed. What answers, or is no socket, stays.
+fn remove_stale(path: &Path) -> Result<(), BindError> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io_error("look at", path, error)),
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(BindError::NotASocket { socket: path.to_owned() });
+    }
+    let probe = || {
+        let socket = new_socket()?;
+        connect(&socket, &SocketAddrUnix::new(path)?)
+    };
+    match probe() {
+        Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(|error| io_error("remove", path, error)),
+        // A full backlog is somebody's, too.
+        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(BindError::Taken { socket: path.to_owned() }),
+        Err(error) => Err(io_error("look who listens at", path, error.into())),
+    }
+}
+
+fn new_socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+}
+
+fn io_error(step: &'static str, path: &Path, source: io::Error) -> BindError {
+    BindError::Io { step, path: path.to_owned(), source }
+}
+
+impl Drop for BoundSocket {
+    fn drop(&mut self) {
+        let is_ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode);
+        if is_ours {
+            // Whoever comes next removes it otherwise.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}

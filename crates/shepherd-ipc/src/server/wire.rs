@@ -1,0 +1,53 @@
+//! Lines that the daemon writes.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use shepherd_api::{ApiError, ErrorCode, Event, ServerMessage};
+
+use super::outbox::Line;
+
+/// [`ServerMessage::Event`] of an event that is only lent.
+#[derive(Serialize)]
+pub(super) struct EventMessage<'a> {
+    r#type: &'static str,
+    event: &'a Event,
+}
+
+impl<'a> EventMessage<'a> {
+    pub(super) fn new(event: &'a Event) -> Self {
+        Self { r#type: "event", event }
+    }
+}
+
+/// A message as a line. `None` can't be with types of the protocol, whose keys are all texts.
+pub(super) fn line(message: &impl Serialize) -> Option<Line> {
+    let mut line = serde_json::to_vec(message).ok()?;
+    line.push(b'\n');
+    Some(line.into())
+}
+
+/// The last line of a connection.
+pub(super) fn farewell(error: ApiError) -> Option<Line> {
+    line(&ServerMessage::Closing { error })
+}
+
+pub(super) fn not_welcome() -> ApiError {
+    let sentence = "The policy gives this user no access. An administrator can name it under `access`.";
+    ApiError::new(ErrorCode::NotPermitted, sentence)
+}
+
+pub(super) fn took_too_long(what: &str, patience: Duration) -> ApiError {
+    ApiError::new(ErrorCode::TimedOut, format!("{what} within {} seconds.", patience.as_secs_f32()))
+}
+
+/// An error and what is behind it, in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        text = format!("{text}: {error}");
+        next = error.source();
+    }
+    text
+}
