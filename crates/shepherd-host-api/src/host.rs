@@ -41,8 +41,8 @@ pub trait Host {
     /// [`Gone`](crate::HostEvent::Gone) follows.
     fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>);
 
-    /// Sessions of an earlier daemon of which this host has something written down, and which nobody has taken back
-    /// yet. Whoever finds one here that it does not know takes it back and ends it.
+    /// Sessions of which this host has something written down. Asked before anything is started, these are what an
+    /// earlier daemon left: whoever finds one here that it does not know takes it back and ends it.
     fn earlier_sessions(&self) -> Vec<SessionId> {
         Vec::new()
     }

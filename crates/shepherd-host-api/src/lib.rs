@@ -4,6 +4,9 @@
 //! A [`Host`] takes orders and never makes anybody wait: each returns at once, and its outcome comes back as a
 //! [`HostEvent`] (S13.3b). The engine decides by [`HostCapabilities`], never by platform. Start with [`Host`].
 //!
+//! [`FakeHost`] is one that follows a script, for the tests of whoever uses a host; [`conformance`] is what every
+//! host has to hold to, and can be run against any.
+//!
 //! What it never does: decide whether something may run, or for how long.
 
 mod event;
@@ -11,7 +14,11 @@ mod handle;
 mod host;
 mod order;
 
+pub mod conformance;
+mod fake;
+
 pub use event::{ExitStatus, HostEvent, HostEvents, SpawnFailure};
+pub use fake::{FakeHost, FakeOrder, FakeProgram, FakeStart, FakeWorld, WhenAsked};
 pub use handle::HostSessionHandle;
 pub use host::Host;
 pub use order::{SpawnOrder, StopOrder};

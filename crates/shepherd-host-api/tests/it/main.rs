@@ -1,0 +1,6 @@
+//! The fake host: that it holds to what every host must, and does what its script says.
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod suite;
