@@ -30,7 +30,7 @@ pub(crate) struct RawPolicy {
     pub(crate) budgets: Vec<RawBudget>,
     pub(crate) libraries: Vec<(Name, Option<Library>)>,
     pub(crate) drivers: Vec<(Name, Option<Driver>)>,
-    /// Where it is said, and what could be read of it.
+    /// The outer `None` is "not said", the inner one "unreadable".
     pub(crate) compositor: Option<Option<Compositor>>,
     pub(crate) access: RawAccess,
     pub(crate) watch: Option<Watch>,

@@ -44,7 +44,7 @@ pub(crate) fn policy(root: &mut Table<'_>) -> Option<RawPolicy> {
         budgets: root.table("budgets").map(household::budgets).unwrap_or_default(),
         libraries: root.table("libraries").map(household::libraries).unwrap_or_default(),
         drivers: root.table("drivers").map(household::drivers).unwrap_or_default(),
-        compositor: root.table("compositor").map(run::compositor),
+        compositor: root.value("compositor").map(|value| value.table().and_then(run::compositor)),
         access: root.table("access").map(access::access).unwrap_or_default(),
         watch: root.optional_with("reload_on_change", household::reload_on_change),
         entries: root.tables("entries").into_iter().map(entries::entry).collect(),
