@@ -11,6 +11,7 @@ use shepherd_core::{Snapshot, StoreWrite, StoredState};
 use crate::error::StoreError;
 use crate::store::Store;
 
+pub mod life;
 pub mod sample;
 
 use sample::{budget, entry, entry_id, key, note, profile, snapshot, until};

@@ -13,7 +13,9 @@ mod damage;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
-mod engine;
+mod household;
+#[cfg(test)]
+mod kills;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]

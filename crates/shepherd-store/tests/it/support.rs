@@ -117,11 +117,22 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// A program of this crate that is for tests only.
+pub(crate) fn helper(name: &str) -> PathBuf {
+    let built = match name {
+        "fake-daemon" => env!("CARGO_BIN_EXE_fake-daemon"),
+        "fake-household" => env!("CARGO_BIN_EXE_fake-household"),
+        _ => panic!("there is no program {name}"),
+    };
+    [name.to_owned(), name.replace('-', "_")]
+        .iter()
+        .find_map(|name| std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")))
+        .map_or_else(|| PathBuf::from(built), PathBuf::from)
+}
+
 /// The helper that keeps a store in a process of its own.
 pub(crate) fn fake_daemon() -> PathBuf {
-    std::env::var_os("NEXTEST_BIN_EXE_fake-daemon")
-        .or_else(|| std::env::var_os("NEXTEST_BIN_EXE_fake_daemon"))
-        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fake-daemon")), PathBuf::from)
+    helper("fake-daemon")
 }
 
 pub(crate) fn daemon_on(folder: &Path, batches: &str) -> Command {

@@ -1,0 +1,47 @@
+//! A process that keeps a store and the engine on it, for tests: `fake-household FOLDER BOOT`.
+//!
+//! It tells what the store remembers, then reads steps, a line of JSON each, and tells of each when the engine has taken
+//! it and the store has made it durable. The clock is in the steps. What goes wrong is on standard error.
+
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use shepherd_store::conformance::life::{Remembered, Report, Step, carry_out, engine};
+use shepherd_store::conformance::sample;
+use shepherd_store::{SqliteStore, Store};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to do when even standard error is gone.
+            drop(writeln!(io::stderr(), "{error:?}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, boot] = arguments.as_slice() else {
+        return Err("usage: fake-household FOLDER BOOT".into());
+    };
+    let (mut store, _) = SqliteStore::open(Path::new(folder), sample::at(1_800_000_000))?;
+    let mut engine = engine(store.load()?, boot.parse()?);
+    tell(&Report::Opened(Box::new(Remembered::by(&store)?)))?;
+    for line in io::stdin().lock().lines() {
+        let step: Step = serde_json::from_str(&line?)?;
+        let events = carry_out(&mut engine, &step);
+        store.apply(&engine.take_writes())?;
+        tell(&Report::Done(events.iter().map(|event| format!("{event:?}")).collect()))?;
+    }
+    Ok(())
+}
+
+fn tell(report: &Report) -> Result<(), Box<dyn Error>> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{}", serde_json::to_string(report)?)?;
+    Ok(output.flush()?)
+}

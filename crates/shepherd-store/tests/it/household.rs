@@ -1,0 +1,331 @@
+//! What is true of a household, whatever its daemon remembers: who played how long, by a clock that nobody can kill.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use shepherd_api::AuditEvent;
+use shepherd_core::{CoreEngine, CoreEvent, Counter, Ends, SessionRecord, Stage, StoreWrite, StoredState};
+use shepherd_store::conformance::life::{
+    COOLDOWN, Deed, MAX_RUN, Remembered, Step, carry_out, engine, household,
+};
+use shepherd_store::conformance::sample::entry_id;
+use shepherd_util::{BootId, Clock, EntryId, ManualClock, MonotonicInstant, Now, SessionId};
+
+use crate::support::Dice;
+
+mod story;
+
+/// How much a power cut may cost.
+const CHECKPOINT: Duration = Duration::from_secs(15);
+
+/// The program of the session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Program {
+    None,
+    Alive,
+    /// And the daemon has not been told.
+    Dead {
+        at: MonotonicInstant,
+    },
+}
+
+/// What we know of a session.
+#[derive(Debug)]
+struct Session {
+    id: SessionId,
+    entry_id: EntryId,
+    launched: Now,
+    boot: u64,
+    ends: Ends,
+    /// The wall clock was moved since it was launched.
+    moved: bool,
+    warned: BTreeSet<u64>,
+    /// What had been charged to its entry before.
+    before: Duration,
+    /// How long its program has run.
+    played: Duration,
+    /// From the launch to a start that may not have been written down.
+    launch_took: Duration,
+    /// How much more it may cost, because nobody could know better.
+    doubt: Duration,
+    /// The same, for when its program was found gone.
+    doubt_of_end: Duration,
+}
+
+/// A step on its way to the disk.
+pub(crate) struct Pending {
+    pub(crate) step: Step,
+    pub(crate) events: Vec<CoreEvent>,
+    boot: u64,
+    engine: CoreEngine,
+    stored: StoredState,
+    audit: Vec<AuditEvent>,
+}
+
+/// When it became known that a step is durable.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Heard {
+    AtOnce,
+    AfterRestart,
+}
+
+/// What the run was made of, so that it can't pass by not happening.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) sessions: u64,
+    pub(crate) charged_exactly: u64,
+    pub(crate) reboots: u64,
+    pub(crate) warnings: u64,
+    pub(crate) expired: u64,
+    pub(crate) taken_back: u64,
+    pub(crate) found_after_restart: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.charged_exactly += other.charged_exactly;
+        self.reboots += other.reboots;
+        self.warnings += other.warnings;
+        self.expired += other.expired;
+        self.taken_back += other.taken_back;
+        self.found_after_restart += other.found_after_restart;
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) dice: Dice,
+    pub(crate) tally: Tally,
+    clock: ManualClock,
+    boot: u64,
+    /// An engine that has been told the same as the daemon, and what must be on the disk by now.
+    engine: CoreEngine,
+    stored: StoredState,
+    audit: Vec<AuditEvent>,
+    session: Option<Session>,
+    program: Program,
+    /// The program was started, and it is not written down.
+    unrecorded: bool,
+    last_run: Option<(u64, EntryId, MonotonicInstant)>,
+    denied: bool,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let clock = ManualClock::starting_at("2026-11-16T12:00:00Z".parse::<Timestamp>().unwrap());
+        clock.advance(Duration::from_secs(40));
+        Self {
+            dice: Dice::new(seed),
+            tally: Tally::default(),
+            clock,
+            boot: 1,
+            engine: engine(StoredState::default(), boot_id(1)),
+            stored: StoredState::default(),
+            audit: Vec::new(),
+            session: None,
+            program: Program::None,
+            unrecorded: false,
+            last_run: None,
+            denied: false,
+        }
+    }
+
+    pub(crate) fn boot_id(&self) -> BootId {
+        boot_id(self.boot)
+    }
+
+    pub(crate) fn stored(&self) -> &StoredState {
+        &self.stored
+    }
+
+    pub(crate) fn audit(&self) -> &[AuditEvent] {
+        &self.audit
+    }
+
+    fn record(&self) -> Option<&SessionRecord> {
+        self.stored.snapshot.session.as_ref()
+    }
+
+    fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// What will be true when this step is durable.
+    pub(crate) fn foresee(&self, step: Step) -> Pending {
+        let (mut engine, mut stored, mut audit) = (self.engine.clone(), self.stored.clone(), Vec::new());
+        let events = carry_out(&mut engine, &step);
+        for write in engine.take_writes() {
+            match write {
+                StoreWrite::AddUsage { key, amount } => *stored.usage.entry(key).or_default() += amount,
+                StoreWrite::SetCooldown { profile, entry_id, until } => {
+                    stored.cooldowns.insert((profile, entry_id), until);
+                }
+                StoreWrite::SaveSnapshot(snapshot) => stored.snapshot = *snapshot,
+                StoreWrite::AppendAudit(event) => audit.push(*event),
+            }
+        }
+        Pending { step, events, boot: self.boot, engine, stored, audit }
+    }
+
+    /// A daemon came up and told what it found: all that was acknowledged, and the step on its way entirely or not at
+    /// all (S8.2).
+    pub(crate) fn opened(&mut self, found: &Remembered, pending: Option<Pending>) {
+        let before = Remembered::expected(self.stored.clone(), self.audit.last().cloned());
+        let after = pending.map(|pending| {
+            let last = pending.audit.last().or(self.audit.last()).cloned();
+            (Remembered::expected(pending.stored.clone(), last), pending)
+        });
+        match after {
+            Some((after, pending)) if *found == after => {
+                self.tally.found_after_restart += u64::from(after != before);
+                self.accept(pending, Heard::AfterRestart);
+            }
+            _ => assert_eq!(*found, before, "everything acknowledged is there, and nothing else"),
+        }
+        self.engine = engine(self.stored.clone(), self.boot_id());
+    }
+
+    /// A step is durable.
+    pub(crate) fn accept(&mut self, pending: Pending, heard: Heard) {
+        let Pending { step, events, boot, engine, stored, audit } = pending;
+        let before = std::mem::replace(&mut self.stored, stored).snapshot.session;
+        self.engine = engine;
+        self.audit.extend(audit);
+        let after = self.record().cloned();
+        if let Deed::Launch { entry_id, .. } = &step.deed {
+            self.denied = before.is_some() || after.is_none();
+            if let (None, Some(record)) = (&before, &after) {
+                self.launched(entry_id, record, step.now, boot);
+            }
+        }
+        if step.deed == Deed::Start && heard == Heard::AtOnce {
+            let runs = after.as_ref().is_some_and(|record| record.stage != Stage::Launching);
+            self.program = if runs { Program::Alive } else { Program::None };
+        }
+        if step.deed == Deed::TakeBack
+            && let (Some(before), Some(session)) = (&before, &mut self.session)
+        {
+            self.tally.taken_back += 1;
+            if before.stage == Stage::Launching {
+                // It is not known when it was started, so the launch counts, too.
+                session.doubt = session.launch_took;
+            }
+        }
+        self.unrecorded &= after.as_ref().is_some_and(|record| record.stage == Stage::Launching);
+        self.hear(&events);
+        self.check_end(&step, after.as_ref());
+        self.check_charge(&step, after.is_none(), heard);
+        if after.is_none() && self.session.is_some() {
+            self.ended(before.as_ref(), step.now, boot);
+        }
+    }
+
+    fn launched(&mut self, entry_id: &EntryId, record: &SessionRecord, now: Now, boot: u64) {
+        if let Some((last_boot, last, at)) = &self.last_run
+            && *last_boot == boot
+            && last == entry_id
+        {
+            assert!(now.mono.total_since(*at) >= COOLDOWN, "launched before its pause was over");
+        }
+        self.tally.sessions += 1;
+        self.program = Program::None;
+        self.session = Some(Session {
+            id: record.session_id.clone(),
+            entry_id: entry_id.clone(),
+            launched: now,
+            boot,
+            ends: record.ends,
+            moved: false,
+            warned: BTreeSet::new(),
+            before: used(&self.stored, entry_id),
+            played: Duration::ZERO,
+            launch_took: Duration::ZERO,
+            doubt: Duration::ZERO,
+            doubt_of_end: Duration::ZERO,
+        });
+    }
+
+    /// No warning comes twice (S9.1).
+    fn hear(&mut self, events: &[CoreEvent]) {
+        for event in events {
+            match event {
+                CoreEvent::Warning { session_id, threshold_secs, .. } => {
+                    let session = self.session.as_mut().expect("only a session is warned");
+                    assert_eq!(*session_id, session.id);
+                    assert!(session.warned.insert(*threshold_secs), "warned twice: {event:?}");
+                    self.tally.warnings += 1;
+                }
+                CoreEvent::ExpireDue { .. } => self.tally.expired += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// The end is the one that was planned, and holds (S9.1).
+    fn check_end(&self, step: &Step, after: Option<&SessionRecord>) {
+        let (Some(session), Some(record)) = (&self.session, after) else { return };
+        assert_eq!(record.session_id, session.id);
+        let now = step.now.mono;
+        // What is left of a day's quota ends with the day, so that the end may come nearer at midnight.
+        let same_day = TimeZone::UTC.to_datetime(session.launched.wall).date()
+            == TimeZone::UTC.to_datetime(step.now.wall).date();
+        if session.moved || !same_day {
+            assert!(record.ends.remaining(now) <= session.ends.remaining(now), "the end moved away");
+        } else {
+            assert_eq!(record.ends, session.ends, "the end is the original one: {step:?}, {record:?}");
+        }
+        let looked = matches!(step.deed, Deed::Tick | Deed::TakeBack);
+        let over = now.awake_since(session.launched.mono) >= MAX_RUN;
+        if looked && over && session.entry_id == entry_id("game") {
+            assert!(matches!(record.stage, Stage::Expiring(_)), "ran over its end: {record:?}");
+        }
+    }
+
+    /// Charged is what was played, never less, and more only where nobody could know (S9.2b).
+    fn check_charge(&mut self, step: &Step, ended: bool, heard: Heard) {
+        let Some(session) = &self.session else { return };
+        let charges =
+            matches!(step.deed, Deed::Tick | Deed::Stop | Deed::Exit | Deed::TakeBack | Deed::FindGone);
+        if !ended && (!charges || heard == Heard::AfterRestart) {
+            return;
+        }
+        let charged = used(&self.stored, &session.entry_id) - session.before;
+        let most = session.played + session.doubt + session.doubt_of_end;
+        assert!(
+            session.played <= charged && charged <= most,
+            "played {:?}, charged {charged:?}, at most {most:?}: {step:?}, {session:?}",
+            session.played
+        );
+        self.tally.charged_exactly += u64::from(ended && !charged.is_zero() && session.played == most);
+        let entries = household().entries().iter().map(|entry| used(&self.stored, &entry.entry_id)).sum();
+        assert_eq!(budgeted(&self.stored), entries, "the budget was charged with the same");
+    }
+
+    fn ended(&mut self, before: Option<&SessionRecord>, now: Now, boot: u64) {
+        let session = self.session.take().expect("there was one");
+        if before
+            .is_some_and(|record| record.stage != Stage::Launching && record.host_session_handle.is_some())
+        {
+            self.last_run = Some((boot, session.entry_id, now.mono));
+        }
+        self.program = Program::None;
+    }
+}
+
+fn boot_id(number: u64) -> BootId {
+    format!("3f1c1e9a-5d0b-4c57-9f0e-{number:012x}").parse().unwrap()
+}
+
+fn sum(state: &StoredState, counts: impl Fn(&Counter) -> bool) -> Duration {
+    state.usage.iter().filter(|(key, _)| counts(&key.counter)).map(|(_, used)| *used).sum()
+}
+
+fn used(state: &StoredState, entry_id: &EntryId) -> Duration {
+    sum(state, |counter| matches!(counter, Counter::Entry(id) if id == entry_id))
+}
+
+fn budgeted(state: &StoredState) -> Duration {
+    sum(state, |counter| matches!(counter, Counter::Budget(_)))
+}
