@@ -1,27 +1,110 @@
 //! What this machine can enforce, what it can't, and what would help.
 
+use std::path::PathBuf;
+
+use rustix::process::geteuid;
 use serde::Serialize;
+use shepherd_api::{Command, HealthView, Reply, Role};
+use shepherd_ipc::{Client, ClientOptions};
 use ward_process::sandbox::{self, Part, SandboxReport};
 use ward_process::{Containment, Probe};
 
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Screen, Tone};
+use crate::text::clean;
 
 #[derive(Serialize)]
 struct Findings {
     containment: Containment,
     containments: Probe,
     sandbox: SandboxReport,
+    daemon: DaemonFindings,
 }
 
-pub(crate) fn run(screen: &mut Screen) -> Result<(), Failure> {
+/// What can be told of the daemon from here.
+#[derive(Serialize)]
+struct DaemonFindings {
+    socket: PathBuf,
+    /// Why it can't be reached, if so.
+    unreachable: Option<String>,
+    /// What this user may do.
+    role: Option<Role>,
+    health: Option<HealthView>,
+    /// Whether it runs as the user who asks: then that user could end it, or change what it keeps.
+    same_user: Option<bool>,
+}
+
+pub(crate) fn run(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
     let containments = ward_process::probe();
-    let findings = Findings { containment: containments.best(), containments, sandbox: sandbox::probe() };
+    let findings = Findings {
+        containment: containments.best(),
+        containments,
+        sandbox: sandbox::probe(),
+        daemon: look_at_daemon(context.socket()?),
+    };
     screen.answer(&findings, |screen| {
+        show_daemon(screen, &findings.daemon);
         show_containments(screen, &findings.containments);
         show_sandbox(screen, &findings.sandbox);
     });
     Ok(())
+}
+
+fn look_at_daemon(socket: PathBuf) -> DaemonFindings {
+    use std::os::unix::fs::MetadataExt;
+    let owner = std::fs::metadata(&socket).ok().map(|socket| socket.uid());
+    let same_user = owner.map(|owner| owner == geteuid().as_raw());
+    let mut findings =
+        DaemonFindings { socket: socket.clone(), unreachable: None, role: None, health: None, same_user };
+    match Client::connect(&ClientOptions::new(socket, "shepherd doctor")) {
+        Err(error) => findings.unreachable = Some(error.to_string()),
+        Ok(mut client) => {
+            findings.role = Some(client.welcome().role);
+            if let Ok(Reply::Health { health }) = client.call(Command::Health {}) {
+                findings.health = Some(health);
+            }
+        }
+    }
+    findings
+}
+
+fn show_daemon(screen: &mut Screen, daemon: &DaemonFindings) {
+    screen.heading("The daemon");
+    let socket = daemon.socket.display();
+    if let Some(why) = &daemon.unreachable {
+        screen.toned(Tone::Bad, "✗", &clean(why));
+        screen.toned(
+            Tone::Faint,
+            "→",
+            "start it with `shepherd up`, or as a service with `systemctl start shepherdd`",
+        );
+        return;
+    }
+    if let Some(role) = daemon.role {
+        let (tone, may) = match role {
+            Role::Admin => (Tone::Good, "are an administrator"),
+            Role::Shell => (Tone::Good, "may launch, and stop what you launched"),
+            Role::Observer => (Tone::Warn, "may look"),
+        };
+        screen.toned(tone, "●", &format!("{socket}: you {may}"));
+    }
+    if daemon.same_user == Some(true) && !geteuid().is_root() {
+        screen.toned(
+            Tone::Warn,
+            "!",
+            "it runs as you: whoever has this login can end it or change its files. Run it as a service of its own \
+             for a child's machine; where parent and child share a login, set a PIN with `shepherd pin set`",
+        );
+    }
+    let Some(health) = &daemon.health else { return };
+    for check in &health.checks {
+        let (tone, mark) = if check.passed { (Tone::Good, "●") } else { (Tone::Bad, "✗") };
+        screen.toned(tone, mark, &format!("{}: {}", clean(&check.name), clean(&check.detail)));
+    }
+    for limitation in &health.limitations {
+        screen.toned(Tone::Warn, "–", &clean(limitation));
+    }
 }
 
 pub(crate) fn show_containments(screen: &mut Screen, probe: &Probe) {

@@ -4,6 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use shepherd_api::{ApiError, ErrorCode, NoteError, PinError};
+use shepherd_ipc::{CallError, ConnectError};
+use shepherd_util::PathError;
 use ward_ledger::verify::VerifyError;
 use ward_ledger::{AppendError, FormatError, KeyError, OpenError};
 use ward_process::{SetupError, SpawnError, StopError};
@@ -16,8 +19,36 @@ pub(crate) enum Failure {
     PolicyNotValid { count: usize },
     #[error("could not read {}", file.display())]
     Policy { file: PathBuf, source: io::Error },
+    #[error("{} is there already; take it away first, or choose another place", file.display())]
+    PolicyExists { file: PathBuf },
     #[error("{0}")]
     NotAsTold(String),
+    #[error("the daemon is not ready to work")]
+    NotReady,
+    #[error("it could not be started: {0}")]
+    LaunchFailed(String),
+    #[error("can't reach the daemon")]
+    Connect(#[from] ConnectError),
+    #[error("{}", .0.sentence)]
+    Refused(ApiError),
+    #[error("the conversation with the daemon failed")]
+    Call(#[source] CallError),
+    #[error("the daemon answered with something else than was asked for; is it newer than this program?")]
+    StrangeReply,
+    #[error("there is no {what} `{given}`; `shepherd {list}` lists them")]
+    NoneOfThese { what: &'static str, given: String, list: &'static str },
+    #[error("`{given}` could be several {what}s; give more of it")]
+    SeveralOfThese { what: &'static str, given: String },
+    #[error("can't tell where the daemon's things are")]
+    Paths(#[source] PathError),
+    #[error("the note can't be used")]
+    Note(#[from] NoteError),
+    #[error("this can't be the PIN")]
+    Pin(#[from] PinError),
+    #[error("the two PINs are not the same")]
+    PinsDiffer,
+    #[error("there is no terminal to ask for the PIN at; give it with --pin-file")]
+    NoTerminal,
     #[error("could not check {}", log.display())]
     Verify { log: PathBuf, source: VerifyError },
     #[error("could not use the key")]
@@ -36,6 +67,17 @@ pub(crate) enum Failure {
     Stop(#[from] StopError),
     #[error("could not {what}")]
     Io { what: &'static str, source: io::Error },
+    #[error("could not use {}", path.display())]
+    File { path: PathBuf, source: io::Error },
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(error) => Self::Refused(error),
+            other => Self::Call(other),
+        }
+    }
 }
 
 impl Failure {
@@ -43,10 +85,85 @@ impl Failure {
         move |source| Self::Io { what, source }
     }
 
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+
+    /// What to do about it, where that can be said.
+    pub(crate) fn cure(&self) -> Option<&'static str> {
+        match self {
+            Self::Connect(ConnectError::NoDaemon { .. }) => Some(
+                "start it with `shepherd up`, or as a service with `systemctl start shepherdd`; \
+                 `--socket` says where it listens",
+            ),
+            Self::Connect(ConnectError::NotAllowed { .. }) => {
+                Some("ask whoever administers this machine to name you in `access` of the policy")
+            }
+            Self::Connect(ConnectError::TimedOut { .. }) => {
+                Some("it hangs, or the machine is very busy; `systemctl restart shepherdd` loses no session")
+            }
+            Self::Connect(ConnectError::NotShepherd { .. }) => {
+                Some("give the daemon's own socket with `--socket`")
+            }
+            Self::Refused(error) => refusal_cure(error.code),
+            _ => None,
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Self::LogNotSound | Self::PolicyNotValid { .. } | Self::NotAsTold(_) => ExitCode::from(1),
+            Self::LogNotSound
+            | Self::PolicyNotValid { .. }
+            | Self::PolicyExists { .. }
+            | Self::NotAsTold(_)
+            | Self::NotReady
+            | Self::LaunchFailed(_)
+            | Self::NoneOfThese { .. }
+            | Self::SeveralOfThese { .. }
+            | Self::PinsDiffer => ExitCode::from(1),
+            Self::Refused(error) if !is_trouble(error.code) => ExitCode::from(1),
+            Self::Note(_) | Self::Pin(_) => ExitCode::from(2),
             _ => ExitCode::from(3),
         }
+    }
+}
+
+/// Whether the daemon said "I can't" rather than "no".
+fn is_trouble(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::MalformedMessage
+            | ErrorCode::MessageTooLarge
+            | ErrorCode::UnsupportedVersion
+            | ErrorCode::HandshakeExpected
+            | ErrorCode::UnknownCommand
+            | ErrorCode::InvalidCommand
+            | ErrorCode::RateLimited
+            | ErrorCode::TooManyClients
+            | ErrorCode::StoreUnavailable
+            | ErrorCode::ShuttingDown
+            | ErrorCode::Internal
+            | ErrorCode::Unknown
+    )
+}
+
+fn refusal_cure(code: ErrorCode) -> Option<&'static str> {
+    match code {
+        ErrorCode::UnknownEntry => Some("`shepherd list` shows what there is"),
+        ErrorCode::UnknownProfile => Some("say whose time it is with `--profile NAME`"),
+        ErrorCode::NotPermitted => {
+            Some("an administrator may; where a PIN is set, give it with `--pin-file`, or at a terminal")
+        }
+        ErrorCode::Denied => {
+            Some("`shepherd why ENTRY` tells every rule; `shepherd request ENTRY 15m` asks for time")
+        }
+        ErrorCode::NoSession => Some("`shepherd list` shows what could be launched"),
+        ErrorCode::UnsupportedVersion | ErrorCode::UnknownCommand => {
+            Some("`shepherd` and `shepherdd` should be of the same version")
+        }
+        ErrorCode::RateLimited => Some("wait a moment and try again"),
+        ErrorCode::StoreUnavailable => Some("`shepherd health` says what is wrong"),
+        _ => None,
     }
 }

@@ -1,75 +1,57 @@
 //! `shepherd`: the command line for parents, administrators and scripts.
 //!
-//! It decides and enforces nothing; it asks and shows. Exit codes: 0 done, 1 the answer is no (a log
-//! that was tampered with, a policy that is not valid, a tour that did not go as told), 2 the command line is wrong, 3 something
-//! outside failed (a file, the kernel).
+//! It decides and enforces nothing; it asks and shows. Exit codes: 0 done, 1 the answer is no (denied, not permitted,
+//! not found, a log that was tampered with, a policy that is not valid, a demonstration that did not go as told),
+//! 2 the command line is wrong, 3 something outside failed (no daemon, a file, the kernel).
+//!
+//! Start at `arguments.rs`, what can be said; each command has a module of its own. `screen.rs` is the only one that
+//! writes to the terminal, `daemon.rs` the only one that talks to the daemon, except for the live view in `watch.rs`.
+
+mod arguments;
+mod context;
+mod daemon;
+mod failure;
+mod moment;
+mod pin;
+mod screen;
+mod table;
+mod text;
+mod words;
 
 mod audit;
 mod doctor;
-mod failure;
+mod entries;
+mod generate;
+mod grants;
+mod health;
+mod household;
 mod policy;
-mod screen;
+mod requests;
+mod session;
+mod status;
 mod tour;
+mod usage;
+mod week;
 
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser};
 
+use arguments::{Arguments, Command, OutputFormat};
+use context::Context;
 use failure::Failure;
 use screen::Screen;
 
-#[derive(Parser)]
-#[command(
-    name = "shepherd",
-    version,
-    about = "One authority over what runs on this machine, when and for how long",
-    after_help = "Examples:\n  shepherd                     a tour of what this machine can enforce\n  \
-                  shepherd doctor              what is in force here, and how to get more\n  \
-                  shepherd policy check FILE   is the policy valid, and if not, what would be right?\n  \
-                  shepherd policy show FILE    what the policy says, in plain sentences\n  \
-                  shepherd audit verify LOG    has the log been tampered with?"
-)]
-struct Arguments {
-    /// How to answer.
-    #[arg(long, value_enum, default_value_t, global = true)]
-    output: OutputFormat,
-    #[command(subcommand)]
-    command: Option<Command>,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Shows both products' shared ground at work, in a few seconds. The default.
-    Tour,
-    /// Says what this machine can enforce, what it can't, and what would help.
-    Doctor,
-    /// Reads a policy file.
-    #[command(subcommand)]
-    Policy(policy::Command),
-    /// Looks after the tamper-evident log.
-    #[command(subcommand)]
-    Audit(audit::Command),
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum OutputFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// For scripts: one JSON value.
-    Json,
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.output == OutputFormat::Json && matches!(arguments.command, None | Some(Command::Tour)) {
-        let fault = "the tour is for people; scripts ask `shepherd doctor --output json`";
+    if arguments.output == OutputFormat::Json && arguments.is_for_people() {
+        let fault = "this is for people; scripts ask `shepherd status --output json` and the like";
         Arguments::command().error(ErrorKind::ArgumentConflict, fault).exit();
     }
     let mut screen = Screen::new(arguments.output);
-    match run(&arguments, &mut screen) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run(arguments, &mut screen) {
+        Ok(code) => code,
         Err(failure) => {
             screen.failure(&failure);
             failure.exit_code()
@@ -77,11 +59,35 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &Arguments, screen: &mut Screen) -> Result<(), Failure> {
-    match arguments.command.as_ref().unwrap_or(&Command::Tour) {
+fn run(arguments: Arguments, screen: &mut Screen) -> Result<ExitCode, Failure> {
+    let context = Context::new(&arguments, screen.width());
+    match arguments.command.unwrap_or(Command::Tour) {
         Command::Tour => tour::run(screen),
-        Command::Doctor => doctor::run(screen),
-        Command::Policy(command) => policy::run(command, screen),
-        Command::Audit(command) => audit::run(command, screen),
-    }
+        Command::Status => status::run(&context, screen),
+        Command::List(list) => entries::list(&list, &context, screen),
+        Command::Why(why) => entries::why(&why, &context, screen),
+        Command::Week(week) => week::run(&week, &context, screen),
+        Command::Launch(launch) => session::launch(&launch, &context, screen),
+        Command::Stop(stop) => session::stop(&stop, &context, screen),
+        Command::Extend(extend) => session::extend(&extend, &context, screen),
+        Command::Grant(grant) => grants::give(&grant, &context, screen),
+        Command::Grants => grants::list(&context, screen),
+        Command::Revoke(revoke) => grants::revoke(&revoke, &context, screen),
+        Command::Request(request) => requests::ask(&request, &context, screen),
+        Command::Requests => requests::list(&context, screen),
+        Command::Decide(decide) => requests::decide(&decide, &context, screen),
+        Command::Mode(mode) => household::mode(&mode, &context, screen),
+        Command::Clock(clock) => household::clock(&clock, &context, screen),
+        Command::Reload => household::reload(&context, screen),
+        Command::Usage(usage) => usage::run(&usage, &context, screen),
+        Command::Policy(command) => policy::run(&command, &context, screen),
+        Command::Audit(command) => audit::run(&command, &context, screen),
+        Command::Pin(command) => pin::run(&command, &context, screen),
+        Command::Health => health::health(&context, screen),
+        Command::Metrics => health::metrics(&context, screen),
+        Command::Doctor => doctor::run(&context, screen),
+        Command::Completions(completions) => generate::completions(&completions, screen),
+        Command::Man(man) => generate::man(&man, screen),
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,29 +1,52 @@
-//! The policy file, from outside: is it valid, what does it say, what can be written in it (S7.4).
+//! Policies: is one valid, what does it say, what can be written in it; to begin with one, and to replace it (S7.4).
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
+use shepherd_api::{Command as Order, Reply};
 use shepherd_config::{Loaded, json_schema, load_bytes, show};
 use ward_diag::Style;
 
+use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Screen, Tone};
+use crate::{daemon, household};
+
+/// The policy to begin with: it needs nothing but this machine.
+pub(crate) const STARTER: &str = include_str!("../../../policies/starter.toml");
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Says whether a policy is valid, with every fault, its place and its cure. Exit code 1 if it is not.
+    #[command(after_help = "Examples:\n  shepherd policy check policy.toml")]
     Check {
         /// The policy.
         file: PathBuf,
     },
     /// Says in plain sentences what a policy allows.
+    #[command(after_help = "Examples:\n  shepherd policy show policy.toml\n  shepherd policy show")]
     Show {
-        /// The policy.
-        file: PathBuf,
+        /// The policy; that of the daemon if absent.
+        file: Option<PathBuf>,
     },
     /// Prints the JSON Schema of the format, for editors.
     Schema,
+    /// Writes a policy to begin with.
+    #[command(after_help = "Examples:\n  shepherd policy init\n  shepherd policy init ./policy.toml")]
+    Init {
+        /// Where; where the daemon looks for it if absent.
+        file: Option<PathBuf>,
+    },
+    /// Replaces the daemon's policy with this one, if it is valid.
+    #[command(after_help = "Examples:\n  shepherd policy set policy.toml")]
+    Set {
+        /// The new policy.
+        file: PathBuf,
+    },
 }
 
 #[derive(Serialize)]
@@ -37,10 +60,15 @@ struct Shown {
     policy: String,
 }
 
-pub(crate) fn run(command: &Command, screen: &mut Screen) -> Result<(), Failure> {
+#[derive(Serialize)]
+struct Written<'p> {
+    written: &'p Path,
+}
+
+pub(crate) fn run(command: &Command, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
     match command {
         Command::Check { file } => {
-            let loaded = read(file, screen)?;
+            let loaded = load(&file.display().to_string(), &read(file)?, screen)?;
             let checked = Checked { entries: loaded.policy.entries().len(), examples: loaded.examples };
             screen.answer(&checked, |screen| {
                 let (entries, examples) = (checked.entries, checked.examples);
@@ -48,24 +76,76 @@ pub(crate) fn run(command: &Command, screen: &mut Screen) -> Result<(), Failure>
                     format!("{} is valid: {entries} entries, {examples} examples hold", file.display());
                 screen.toned(Tone::Good, "✓", &told);
             });
-            Ok(())
         }
-        Command::Show { file } => {
-            let text = show(&read(file, screen)?.policy);
-            screen.answer(&Shown { policy: text.clone() }, |screen| screen.line(text.trim_end()));
-            Ok(())
+        Command::Show { file: Some(file) } => {
+            shown(&load(&file.display().to_string(), &read(file)?, screen)?, screen);
+        }
+        Command::Show { file: None } => {
+            let Reply::Policy { text, .. } = daemon::ask(context, Order::GetPolicy {})? else {
+                return Err(Failure::StrangeReply);
+            };
+            let text = text.ok_or(Failure::StrangeReply)?;
+            shown(&load("the daemon's policy", text.as_bytes(), screen)?, screen);
         }
         Command::Schema => {
             let schema = json_schema();
             screen.line(&serde_json::to_string_pretty(&schema).unwrap_or_default());
-            Ok(())
         }
+        Command::Init { file } => {
+            let file = match file {
+                Some(file) => file.clone(),
+                None => context.paths().map_err(Failure::Paths)?.policy,
+            };
+            if !write_starter(&file)? {
+                return Err(Failure::PolicyExists { file });
+            }
+            screen.answer(&Written { written: &file }, |screen| {
+                screen.toned(
+                    Tone::Good,
+                    "✓",
+                    &format!("{}: read it, change it, it says how", file.display()),
+                );
+            });
+        }
+        Command::Set { file } => {
+            let bytes = read(file)?;
+            // Checked here first, so that faults are shown with their place in this file.
+            load(&file.display().to_string(), &bytes, screen)?;
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            household::applied(&daemon::ask(context, Order::SetPolicy { text })?, screen)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the policy to begin with, unless there is something. Says whether it did.
+pub(crate) fn write_starter(file: &Path) -> Result<bool, Failure> {
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(Failure::file(folder))?;
+    }
+    let mut options = OpenOptions::new();
+    let opened = options.write(true).create_new(true).mode(0o644).open(file);
+    match opened {
+        Ok(mut opened) => {
+            opened.write_all(STARTER.as_bytes()).map_err(Failure::file(file))?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(Failure::file(file)(error)),
     }
 }
 
-fn read(file: &Path, screen: &mut Screen) -> Result<Loaded, Failure> {
-    let bytes = std::fs::read(file).map_err(|source| Failure::Policy { file: file.to_owned(), source })?;
-    load_bytes(&file.display().to_string(), &bytes).map_err(|report| {
+fn shown(loaded: &Loaded, screen: &mut Screen) {
+    let text = show(&loaded.policy);
+    screen.answer(&Shown { policy: text.clone() }, |screen| screen.line(text.trim_end()));
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|source| Failure::Policy { file: file.to_owned(), source })
+}
+
+fn load(name: &str, bytes: &[u8], screen: &mut Screen) -> Result<Loaded, Failure> {
+    load_bytes(name, bytes).map_err(|report| {
         // The colours are taken out again where nobody would see them.
         screen.answer(&report, |screen| screen.line(report.render(Style::Coloured).trim_end()));
         let count = report.faults().len() + report.more();

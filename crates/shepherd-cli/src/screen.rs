@@ -3,17 +3,37 @@
 use std::error::Error;
 use std::io::Write;
 
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
+use serde_json::json;
 
-use crate::OutputFormat;
+use crate::arguments::OutputFormat;
 use crate::failure::Failure;
+use crate::text;
 
-/// What a line means; its colour follows.
-#[derive(Clone, Copy)]
+/// The width where nobody says it: what a page of text has had since there were terminals.
+const DEFAULT_WIDTH: usize = 80;
+
+/// What a text means; its colour follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Good,
+    Warn,
     Bad,
     Faint,
+    Strong,
+}
+
+/// The text in the colour of its meaning.
+pub(crate) fn paint(tone: Tone, text: &str) -> String {
+    let colour = match tone {
+        Tone::Good => 32,
+        Tone::Warn => 33,
+        Tone::Bad => 31,
+        Tone::Faint => 2,
+        Tone::Strong => 1,
+    };
+    format!("\x1b[{colour}m{text}\x1b[0m")
 }
 
 pub(crate) struct Screen {
@@ -25,19 +45,37 @@ impl Screen {
         Self { format }
     }
 
+    /// The columns that there are: of the terminal, else of the variable that says so.
+    pub(crate) fn width(&self) -> usize {
+        let terminal = tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+        let said = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        terminal.filter(|columns| *columns > 0).or_else(said).unwrap_or(DEFAULT_WIDTH).clamp(40, 200)
+    }
+
     /// One answer: `text` for people, `value` for scripts.
     pub(crate) fn answer(&mut self, value: &impl Serialize, text: impl FnOnce(&mut Self)) {
         match self.format {
             OutputFormat::Text => text(self),
             OutputFormat::Json => match serde_json::to_string_pretty(value) {
                 Ok(json) => self.line(&json),
-                Err(error) => self.line(&format!("{{\"error\": \"{error}\"}}")),
+                Err(error) => self.line(&json!({ "error": error.to_string() }).to_string()),
+            },
+        }
+    }
+
+    /// One of many answers that come one after the other: JSON in one line each.
+    pub(crate) fn next_answer(&mut self, value: &impl Serialize, text: impl FnOnce(&mut Self)) {
+        match self.format {
+            OutputFormat::Text => text(self),
+            OutputFormat::Json => match serde_json::to_string(value) {
+                Ok(json) => self.line(&json),
+                Err(error) => self.line(&json!({ "error": error.to_string() }).to_string()),
             },
         }
     }
 
     pub(crate) fn heading(&mut self, text: &str) {
-        self.line(&format!("\n\x1b[1m{text}\x1b[0m"));
+        self.line(&format!("\n{}", paint(Tone::Strong, text)));
     }
 
     pub(crate) fn line(&mut self, text: &str) {
@@ -46,24 +84,45 @@ impl Screen {
         let _ = writeln!(anstream::stdout().lock(), "{text}");
     }
 
-    pub(crate) fn toned(&mut self, tone: Tone, mark: &str, text: &str) {
-        let colour = match tone {
-            Tone::Good => 32,
-            Tone::Bad => 31,
-            Tone::Faint => 2,
-        };
-        self.line(&format!("  \x1b[{colour}m{mark}\x1b[0m {text}"));
+    /// Bytes for a file or a pipe, as they are.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        let mut output = std::io::stdout().lock();
+        let _ = output.write_all(bytes).and_then(|()| output.flush());
     }
 
-    /// The failure and everything behind it, in one sentence.
-    pub(crate) fn failure(&mut self, failure: &Failure) {
-        let mut text = failure.to_string();
-        let mut source = failure.source();
-        while let Some(cause) = source {
-            text.push_str(": ");
-            text.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        let _ = writeln!(anstream::stderr().lock(), "\x1b[31merror\x1b[0m: {text}");
+    pub(crate) fn toned(&mut self, tone: Tone, mark: &str, text: &str) {
+        self.line(&format!("  {} {text}", paint(tone, mark)));
     }
+
+    /// The failure and everything behind it, in one sentence; below it what else is known, and the cure.
+    pub(crate) fn failure(&mut self, failure: &Failure) {
+        if let (OutputFormat::Json, Failure::Refused(error)) = (self.format, failure) {
+            self.answer(&json!({ "error": error }), |_| {});
+        }
+        let mut error_output = anstream::stderr().lock();
+        let _ = writeln!(error_output, "{}: {}", paint(Tone::Bad, "error"), text::clean(&chain(failure)));
+        if let Failure::Refused(error) = failure {
+            for fault in &error.faults {
+                let _ = writeln!(error_output, "{}", text::clean_lines(fault));
+            }
+        }
+        if let Some(cure) = failure.cure() {
+            let _ = writeln!(error_output, "{}: {cure}", paint(Tone::Strong, "help"));
+        }
+    }
+}
+
+fn chain(failure: &Failure) -> String {
+    let mut text = failure.to_string();
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // A transparent error repeats what is behind it.
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
 }

@@ -1,0 +1,154 @@
+//! One record of the log in a line.
+
+use serde_json::Value;
+use shepherd_api::{AuditKind, AuditRecord, StopMode};
+
+use crate::context::Look;
+use crate::screen::{Tone, paint};
+use crate::text::clean;
+use crate::words;
+
+pub(super) const CSV_HEAD: &str = "sequence,at,actor,event,details\r\n";
+
+/// For people: number, time, who, what.
+pub(super) fn line(record: &AuditRecord, look: &Look) -> String {
+    let at = record.line.at.to_zoned(look.zone.clone()).strftime("%Y-%m-%d %H:%M:%S");
+    let (tone, told) = told(&record.line.what);
+    let head = format!("{:>6}  {at}  {}", record.sequence, clean(&record.line.actor));
+    format!("{}  {}", paint(Tone::Faint, &head), paint_if(tone, &clean(&told)))
+}
+
+fn paint_if(tone: Option<Tone>, text: &str) -> String {
+    tone.map_or_else(|| text.to_owned(), |tone| paint(tone, text))
+}
+
+fn told(what: &AuditKind) -> (Option<Tone>, String) {
+    match what {
+        AuditKind::LaunchApproved { entry_id, profile, max_run, .. } => {
+            let most =
+                max_run.map_or("without end".to_owned(), |most| format!("for {}", words::length(most)));
+            (Some(Tone::Good), format!("launch of {entry_id} for {profile} approved, {most}"))
+        }
+        AuditKind::LaunchDenied { entry_id, profile, reasons } => {
+            let codes: Vec<&str> = reasons.iter().map(shepherd_api::ReasonCode::code).collect();
+            (Some(Tone::Bad), format!("launch of {entry_id} for {profile} denied: {}", codes.join(", ")))
+        }
+        AuditKind::SessionStarted { session_id } => (None, format!("{} runs", short(session_id.as_str()))),
+        AuditKind::WarningGiven { session_id, threshold_secs } => {
+            let warned = format!("{} warned {threshold_secs} s before the end", short(session_id.as_str()));
+            (Some(Tone::Warn), warned)
+        }
+        AuditKind::DeadlineChanged { session_id, remaining } => {
+            let left = remaining.map_or("no end".to_owned(), |left| format!("{} left", words::length(left)));
+            (None, format!("{} has {left} now", short(session_id.as_str())))
+        }
+        AuditKind::StopRequested { session_id, by, mode } => {
+            let how = match mode {
+                StopMode::Graceful => "asked to end",
+                StopMode::Force => "to be ended at once",
+            };
+            (Some(Tone::Warn), format!("{} {how}, by {}", short(session_id.as_str()), words::requester(*by)))
+        }
+        AuditKind::SessionEnded { session_id, end, charged } => {
+            let charged = words::length(*charged);
+            (None, format!("{} ended: {}; charged {charged}", short(session_id.as_str()), words::end(end)))
+        }
+        AuditKind::CommandRefused { command, reason } => {
+            (Some(Tone::Bad), format!("command {command} refused: {reason}"))
+        }
+        AuditKind::PolicyRejected { faults } => {
+            (Some(Tone::Bad), format!("policy rejected, {} faults", faults.len()))
+        }
+        AuditKind::PolicyLoaded { entry_count, .. } => {
+            (None, format!("policy loaded, {entry_count} entries"))
+        }
+        AuditKind::Note { text } => (None, text.clone()),
+        other => (None, plain(other)),
+    }
+}
+
+/// The rest in its own words: the event's name and what it carries.
+fn plain(what: &AuditKind) -> String {
+    let (event, details) = parts(what);
+    let fields = details.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+    let fields: Vec<String> = fields
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name} {text}"),
+            other => format!("{name} {other}"),
+        })
+        .collect();
+    if fields.is_empty() {
+        event.replace('_', " ")
+    } else {
+        format!("{}: {}", event.replace('_', " "), fields.join(", "))
+    }
+}
+
+/// The event's name, and everything else.
+fn parts(what: &AuditKind) -> (String, Value) {
+    let mut details = serde_json::to_value(what).unwrap_or_default();
+    let event = details.as_object_mut().and_then(|fields| fields.remove("event"));
+    (event.and_then(|event| event.as_str().map(str::to_owned)).unwrap_or_default(), details)
+}
+
+/// For spreadsheets. The details begin with a brace, so that no cell of a child's is taken for a formula.
+pub(super) fn csv(record: &AuditRecord) -> String {
+    let (event, details) = parts(&record.line.what);
+    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+    let (sequence, at) = (record.sequence, record.line.at);
+    let (actor, details) = (quoted(&record.line.actor), quoted(&details.to_string()));
+    format!("{sequence},{at},{actor},{event},{details}\r\n")
+}
+
+fn short(id: &str) -> &str {
+    words::short_id(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use shepherd_api::{AuditEvent, EndReason, Millis, ReasonCode};
+    use shepherd_util::{GrantId, SessionId};
+
+    use super::*;
+
+    fn record(sequence: u64, what: AuditKind) -> AuditRecord {
+        let at = "2026-11-16T10:00:00Z".parse().unwrap();
+        AuditRecord { sequence, line: AuditEvent { at, actor: "uid 1000".to_owned(), what } }
+    }
+
+    #[test]
+    fn every_line_says_who_and_what() {
+        let look = Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 };
+        let session_id = SessionId::from_random(0x1a2b_3c4d << 96);
+        let records = [
+            AuditKind::DaemonStarted { recovered: None },
+            AuditKind::LaunchDenied {
+                entry_id: "racing".parse().unwrap(),
+                profile: "anna".parse().unwrap(),
+                reasons: vec![ReasonCode::NotForProfile, ReasonCode::Disabled { reason: None }],
+            },
+            AuditKind::SessionEnded { session_id, end: EndReason::Expired, charged: Millis(20_000) },
+            AuditKind::GrantRevoked { grant_id: GrantId::from_random(1) },
+            AuditKind::Note { text: "\x1b[2J".to_owned() },
+        ];
+        let lines: Vec<String> =
+            (1..).zip(records).map(|(number, what)| line(&record(number, what), &look)).collect();
+        insta::assert_snapshot!(anstream::adapter::strip_str(&lines.join("\n")).to_string(), @r"
+        1  2026-11-16 10:00:00  uid 1000  daemon started
+        2  2026-11-16 10:00:00  uid 1000  launch of racing for anna denied: not-for-profile, disabled
+        3  2026-11-16 10:00:00  uid 1000  session-1a2b3c4d ended: time was up; charged 20 seconds
+        4  2026-11-16 10:00:00  uid 1000  grant revoked: grant_id grant-00000000000000000000000000000001
+        5  2026-11-16 10:00:00  uid 1000  \u{1b}[2J
+        ");
+    }
+
+    #[test]
+    fn a_spreadsheet_gets_every_field_quoted() {
+        let what = AuditKind::Note { text: "=\"a\",b".to_owned() };
+        assert_eq!(
+            csv(&record(7, what)),
+            "7,2026-11-16T10:00:00Z,\"uid 1000\",note,\"{\"\"text\"\":\"\"=\\\"\"a\\\"\",b\"\"}\"\r\n"
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! What is running.
+
+use shepherd_api::{Command, DaemonStateSnapshot, Millis, Reply, SessionView};
+
+use crate::context::{Context, Look};
+use crate::daemon;
+use crate::failure::Failure;
+use crate::screen::{Screen, Tone, paint};
+use crate::text::{clean, cut};
+use crate::words;
+
+/// Columns of the bar.
+const BAR: usize = 40;
+
+pub(crate) fn run(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
+    let reply = daemon::ask(context, Command::GetState {})?;
+    let Reply::State { snapshot } = &reply else { return Err(Failure::StrangeReply) };
+    let look = Look { now: snapshot.at, ..context.look.clone() };
+    screen.answer(&reply, |screen| screen.line(&shown(snapshot, &look)));
+    Ok(())
+}
+
+fn shown(snapshot: &DaemonStateSnapshot, look: &Look) -> String {
+    let mut lines = match &snapshot.session {
+        Some(session) => session_lines(session, look),
+        None => vec![format!("{} Nothing is running.", paint(Tone::Faint, "○"))],
+    };
+    let entries =
+        if snapshot.entry_count == 1 { "1 entry" } else { &format!("{} entries", snapshot.entry_count) };
+    lines.push(format!("  Mode {} · {entries}", clean(&snapshot.mode)));
+    if !snapshot.clock_trusted {
+        let told = "The clock went back: nothing is launched until it is right, or `shepherd clock confirm`.";
+        lines.push(format!("{} {told}", paint(Tone::Bad, "✗")));
+    }
+    lines.join("\n")
+}
+
+fn session_lines(session: &SessionView, look: &Look) -> Vec<String> {
+    let label = cut(&clean(&session.label), look.width.saturating_sub(40).max(20));
+    let mut lines = vec![format!(
+        "{} {} is {}, for {}",
+        paint(Tone::Good, "●"),
+        paint(Tone::Strong, &label),
+        words::phase(session.phase),
+        session.profile
+    )];
+    let since = words::moment(session.started_at, look);
+    match session.remaining {
+        None => lines.push(format!("  since {since}, without an end")),
+        Some(remaining) => {
+            let (tone, bar) = bar(session, remaining, look);
+            lines.push(format!("  {} {} left", paint(tone, &bar), words::countdown(remaining)));
+            let ends = look.now + std::time::Duration::from(remaining);
+            lines.push(format!("  since {since}, until {}", words::moment(ends, look)));
+        }
+    }
+    lines
+}
+
+/// What is left, drawn.
+fn bar(session: &SessionView, remaining: Millis, look: &Look) -> (Tone, String) {
+    let share = remaining_share(session, remaining, look.now);
+    let tone = match share {
+        share if share > 0.5 => Tone::Good,
+        share if share > 0.2 => Tone::Warn,
+        _ => Tone::Bad,
+    };
+    (tone, drawn(share, BAR))
+}
+
+/// Which share of the session is left, from 0 to 1.
+pub(crate) fn remaining_share(session: &SessionView, Millis(remaining): Millis, now: jiff::Timestamp) -> f64 {
+    let passed = now.as_millisecond().saturating_sub(session.started_at.as_millisecond());
+    let passed = u64::try_from(passed).unwrap_or(0);
+    share(remaining, remaining.saturating_add(passed))
+}
+
+/// A part of a whole, from 0 to 1.
+#[expect(clippy::cast_precision_loss, reason = "it becomes a bar of a few dozen columns")]
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 / whole as f64).clamp(0.0, 1.0) }
+}
+
+/// A bar in so many columns, to an eighth of a column.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a share of a few dozen columns"
+)]
+pub(crate) fn drawn(share: f64, columns: usize) -> String {
+    const EIGHTHS: [char; 8] = ['░', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * (columns * 8) as f64).round() as usize;
+    let (whole, part) = (eighths / 8, eighths % 8);
+    let mut bar: String = std::iter::repeat_n('█', whole).collect();
+    if whole < columns {
+        bar.push(EIGHTHS.get(part).copied().unwrap_or('░'));
+        bar.extend(std::iter::repeat_n('░', columns - whole - 1));
+    }
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use shepherd_api::SessionPhase;
+    use shepherd_util::SessionId;
+
+    use super::*;
+
+    fn snapshot(session: Option<SessionView>) -> DaemonStateSnapshot {
+        DaemonStateSnapshot {
+            api_version: 1,
+            at: "2026-11-16T10:00:00Z".parse().unwrap(),
+            session,
+            entry_count: 7,
+            mode: "normal".to_owned(),
+            clock_trusted: true,
+        }
+    }
+
+    fn look() -> Look {
+        Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
+    }
+
+    fn session(remaining: Option<u64>) -> SessionView {
+        SessionView {
+            session_id: SessionId::from_random(1),
+            entry_id: "racing".parse().unwrap(),
+            label: "Racing\x1b[2J".to_owned(),
+            profile: "anna".parse().unwrap(),
+            phase: SessionPhase::Warned,
+            started_at: "2026-11-16T09:45:00Z".parse().unwrap(),
+            remaining: remaining.map(Millis),
+        }
+    }
+
+    fn plain(snapshot: &DaemonStateSnapshot) -> String {
+        anstream::adapter::strip_str(&shown(snapshot, &look())).to_string()
+    }
+
+    #[test]
+    fn a_session_is_shown_with_what_is_left_of_it() {
+        insta::assert_snapshot!(plain(&snapshot(Some(session(Some(300_000))))), @r"
+        ● Racing\u{1b}[2J is running, warned, for anna
+          ██████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ 5:00 left
+          since 09:45, until 10:05
+          Mode normal · 7 entries
+        ");
+        insta::assert_snapshot!(plain(&snapshot(Some(session(None)))), @r"
+        ● Racing\u{1b}[2J is running, warned, for anna
+          since 09:45, without an end
+          Mode normal · 7 entries
+        ");
+    }
+
+    #[test]
+    fn nothing_running_and_a_wrong_clock_are_said() {
+        let untrusted = DaemonStateSnapshot { clock_trusted: false, entry_count: 1, ..snapshot(None) };
+        insta::assert_snapshot!(plain(&untrusted), @r"
+        ○ Nothing is running.
+          Mode normal · 1 entry
+        ✗ The clock went back: nothing is launched until it is right, or `shepherd clock confirm`.
+        ");
+    }
+
+    #[test]
+    fn bars_are_full_empty_and_in_between_and_always_as_wide() {
+        assert_eq!(drawn(1.0, 4), "████");
+        assert_eq!(drawn(0.0, 4), "░░░░");
+        assert_eq!(drawn(0.5, 4), "██░░");
+        assert_eq!(drawn(0.56, 4), "██▎░");
+        assert_eq!(drawn(f64::NAN, 4).chars().count(), 4);
+    }
+}

@@ -1,0 +1,134 @@
+//! Text that fits: safe to show, as wide as it looks, and never wider than there is room.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// The text of others with whatever could steer a terminal, turn a line round or hide escaped.
+pub(crate) fn clean(text: &str) -> String {
+    let mut cleaned = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            // How wide they make the character before them differs from terminal to terminal.
+            '\u{fe00}'..='\u{fe0f}' => {}
+            _ if is_harmful(character) => cleaned.extend(character.escape_default()),
+            _ => cleaned.push(character),
+        }
+    }
+    cleaned
+}
+
+/// The same for a text of several lines.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+}
+
+fn is_harmful(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The columns that a cleaned text takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The beginning of the text that fits in so many columns, with an ellipsis if it is not all of it.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut taken = 0;
+    let mut cut = String::new();
+    for character in text.chars() {
+        taken += character.width().unwrap_or(0);
+        if taken + 1 > columns {
+            break;
+        }
+        cut.push(character);
+    }
+    if columns > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+/// The text in exactly so many columns.
+pub(crate) fn fit(text: &str, columns: usize) -> String {
+    let mut fitted = cut(text, columns);
+    fitted.extend(std::iter::repeat_n(' ', columns.saturating_sub(width(&fitted))));
+    fitted
+}
+
+/// The text in lines of at most so many columns, broken between words where that can be.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let gap = usize::from(!line.is_empty());
+        if width(&line) + gap + width(word) <= columns {
+            line.extend(std::iter::repeat_n(' ', gap));
+            line.push_str(word);
+            continue;
+        }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        for character in word.chars() {
+            if width(&line) + character.width().unwrap_or(0) > columns {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(character);
+        }
+    }
+    if !line.is_empty() || lines.is_empty() {
+        lines.push(line);
+    }
+    lines
+}
+
+/// The words of a line as a shell takes them, as far as our examples need it.
+#[cfg(test)]
+pub(crate) fn words_of_a_shell(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (number, part) in line.split('"').enumerate() {
+        if number % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_steer_a_terminal_is_escaped() {
+        assert_eq!(clean("a\x1b[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\n");
+        assert_eq!(clean("Übung ❤\u{fe0f} 数学"), "Übung ❤ 数学");
+        assert_eq!(clean_lines("a\nb\x07"), "a\nb\\u{7}");
+    }
+
+    #[test]
+    fn a_text_is_as_wide_as_it_looks() {
+        assert_eq!(fit("数学", 6), "数学  ");
+        assert_eq!(fit("数学", 3), "数…");
+        assert_eq!(fit("数学", 2), "… ");
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abc", 0), "");
+        assert_eq!(cut("abcd", 3), "ab…");
+    }
+
+    #[test]
+    fn lines_break_between_words_and_long_words_anywhere() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh i", 3), ["abc", "def", "gh", "i"]);
+        assert_eq!(wrap("", 3), [""]);
+        assert_eq!(wrap("数学数学", 5), ["数学", "数学"]);
+    }
+}

@@ -1,0 +1,165 @@
+//! How much was used, as bars.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use jiff::ToSpan;
+use jiff::civil::Date;
+use shepherd_api::{Command, Reply, UsageView};
+
+use crate::context::{Context, Look};
+use crate::daemon;
+use crate::failure::Failure;
+use crate::screen::{Screen, Tone, paint};
+use crate::status::{drawn, share};
+use crate::text::{cut, fit, width};
+use crate::words;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  shepherd usage\n  shepherd usage --week --profile anna")]
+pub(crate) struct Usage {
+    /// The last seven days instead of today.
+    #[arg(long)]
+    week: bool,
+}
+
+pub(crate) fn run(usage: &Usage, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
+    let to = context.look.now.to_zoned(context.look.zone.clone()).date();
+    let from = if usage.week { to.checked_sub(6.days()).unwrap_or(to) } else { to };
+    let reply = daemon::ask(context, Command::Usage { from, to, profile: context.profile.clone() })?;
+    let Reply::Usage { usage: used } = &reply else { return Err(Failure::StrangeReply) };
+    screen.answer(&reply, |screen| {
+        let lines = if usage.week { week_lines(used, &context.look) } else { day_lines(used, &context.look) };
+        if lines.is_empty() {
+            screen.line(if usage.week {
+                "Nothing was used in the last seven days."
+            } else {
+                "Nothing was used today."
+            });
+        }
+        for line in lines {
+            screen.line(&line);
+        }
+    });
+    Ok(())
+}
+
+/// One day: for each profile, what was used of what.
+fn day_lines(used: &[UsageView], look: &Look) -> Vec<String> {
+    let names = used.iter().map(|usage| width(&words::scope(&usage.of)));
+    let name_width = names.max().unwrap_or(0).min(look.width / 3);
+    let mut lines = Vec::new();
+    let mut by_profile: BTreeMap<&str, Vec<&UsageView>> = BTreeMap::new();
+    for usage in used {
+        by_profile.entry(usage.profile.as_str()).or_default().push(usage);
+    }
+    let longest = longest(used);
+    for (profile, used) in by_profile {
+        lines.push(paint(Tone::Strong, profile));
+        for usage in used {
+            lines.push(line(&words::scope(&usage.of), name_width, usage, longest, look));
+        }
+    }
+    lines
+}
+
+/// Several days: for each profile and thing, a bar a day.
+fn week_lines(used: &[UsageView], look: &Look) -> Vec<String> {
+    let mut by_thing: BTreeMap<(&str, String), Vec<&UsageView>> = BTreeMap::new();
+    for usage in used {
+        by_thing.entry((usage.profile.as_str(), words::scope(&usage.of))).or_default().push(usage);
+    }
+    let longest = longest(used);
+    let mut lines = Vec::new();
+    for ((profile, thing), used) in by_thing {
+        lines.push(cut(&paint(Tone::Strong, &format!("{profile}: {thing}")), look.width + 8));
+        for usage in used {
+            lines.push(line(&day_name(usage.day), 10, usage, longest, look));
+        }
+    }
+    lines
+}
+
+fn day_name(day: Date) -> String {
+    day.strftime("%a %d %b").to_string()
+}
+
+/// Without a limit, bars are measured by the longest.
+fn longest(used: &[UsageView]) -> u64 {
+    used.iter().map(|usage| usage.used.0).max().unwrap_or(0)
+}
+
+fn line(name: &str, name_width: usize, usage: &UsageView, longest: u64, look: &Look) -> String {
+    let whole = usage.limit.map_or(longest, |limit| limit.0);
+    let share = share(usage.used.0, whole);
+    let tone = match usage.limit {
+        None => Tone::Faint,
+        Some(_) if share < 0.75 => Tone::Good,
+        Some(_) if share < 1.0 => Tone::Warn,
+        Some(_) => Tone::Bad,
+    };
+    let told = match usage.limit {
+        Some(limit) => format!("{} of {}", words::length(usage.used), words::length(limit)),
+        None => words::length(usage.used),
+    };
+    let bar = look.width.saturating_sub(name_width + 40).clamp(10, 40);
+    format!("  {}  {}  {told}", fit(name, name_width), paint(tone, &drawn(share, bar)))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use shepherd_api::{Millis, Scope};
+
+    use super::*;
+
+    fn used(day: &str, profile: &str, of: Scope, minutes: u64, limit: Option<u64>) -> UsageView {
+        UsageView {
+            day: day.parse().unwrap(),
+            profile: profile.parse().unwrap(),
+            of,
+            used: Millis(minutes * 60_000),
+            limit: limit.map(|minutes| Millis(minutes * 60_000)),
+        }
+    }
+
+    fn sample() -> Vec<UsageView> {
+        let entry = |id: &str| Scope::Entry { entry_id: id.parse().unwrap() };
+        vec![
+            used("2026-11-15", "anna", entry("tuxmath"), 20, Some(60)),
+            used("2026-11-16", "anna", entry("tuxmath"), 60, Some(60)),
+            used("2026-11-16", "anna", Scope::Budget { budget_id: "games".parse().unwrap() }, 45, Some(50)),
+            used("2026-11-16", "ben", Scope::Everything {}, 30, None),
+        ]
+    }
+
+    fn look() -> Look {
+        Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
+    }
+
+    #[test]
+    fn a_day_is_a_bar_for_each_thing() {
+        let lines = day_lines(&sample()[1..], &look()).join("\n");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
+        anna
+          tuxmath       ████████████████████████████  1 hour of 1 hour
+          budget games  █████████████████████████▎░░  45 minutes of 50 minutes
+        ben
+          everything    ██████████████░░░░░░░░░░░░░░  30 minutes
+        ");
+    }
+
+    #[test]
+    fn a_week_is_a_bar_for_each_day() {
+        let lines = week_lines(&sample(), &look()).join("\n");
+        insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
+        anna: budget games
+          Mon 16 Nov  ███████████████████████████░░░  45 minutes of 50 minutes
+        anna: tuxmath
+          Sun 15 Nov  ██████████░░░░░░░░░░░░░░░░░░░░  20 minutes of 1 hour
+          Mon 16 Nov  ██████████████████████████████  1 hour of 1 hour
+        ben: everything
+          Mon 16 Nov  ███████████████░░░░░░░░░░░░░░░  30 minutes
+        ");
+    }
+}

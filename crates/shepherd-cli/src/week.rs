@@ -1,0 +1,287 @@
+//! When entries could be launched in the coming seven days, drawn (S3.10).
+
+use clap::Args;
+use jiff::{Timestamp, ToSpan, Zoned};
+use shepherd_api::{Command, EntryTimeline, Interval, Reply};
+use shepherd_util::EntryId;
+
+use crate::context::{Context, Look};
+use crate::daemon;
+use crate::failure::Failure;
+use crate::screen::{Screen, Tone, paint};
+use crate::text::{clean, cut, fit};
+
+const DAYS: i64 = 7;
+
+#[derive(Args)]
+#[command(after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna")]
+pub(crate) struct Week {
+    /// Which entry; all of them, a line each, if absent.
+    entry: Option<EntryId>,
+}
+
+pub(crate) fn run(week: &Week, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
+    let look = &context.look;
+    let days = days(look);
+    let (Some(first), Some(last)) = (days.first(), days.last()) else { return Err(Failure::StrangeReply) };
+    let (from, to) = (first.timestamp(), last.timestamp());
+    let reply = daemon::ask(context, Command::Timeline { from, to, profile: context.profile.clone() })?;
+    let Reply::Timeline { timeline } = &reply else { return Err(Failure::StrangeReply) };
+    let chosen = match &week.entry {
+        None => None,
+        Some(wanted) => {
+            Some(timeline.entries.iter().find(|entry| entry.entry_id == *wanted).ok_or_else(|| {
+                Failure::NoneOfThese { what: "entry", given: wanted.to_string(), list: "list" }
+            })?)
+        }
+    };
+    screen.answer(&reply, |screen| {
+        let lines = match chosen {
+            Some(entry) => entry_lines(entry, &days, look),
+            None => overview_lines(&timeline.entries, &days, look),
+        };
+        for line in lines {
+            screen.line(&line);
+        }
+    });
+    Ok(())
+}
+
+/// The midnights from that of today on: one more than there are days.
+fn days(look: &Look) -> Vec<Zoned> {
+    let today = look.now.to_zoned(look.zone.clone()).date();
+    let dates = (0..=DAYS).filter_map(|days| today.checked_add(days.days()).ok());
+    dates.filter_map(|date| date.to_zoned(look.zone.clone()).ok()).collect()
+}
+
+/// One entry: a line a day, 24 hours wide.
+fn entry_lines(entry: &EntryTimeline, days: &[Zoned], look: &Look) -> Vec<String> {
+    const NAME: usize = 11;
+    let cells_an_hour = match look.width.saturating_sub(NAME) {
+        room if room >= 96 => 4,
+        room if room >= 48 => 2,
+        _ => 1,
+    };
+    let columns = 24 * cells_an_hour;
+    let mut lines = vec![paint(Tone::Strong, &cut(&clean(&entry.label), look.width))];
+    let hours: String = (0..24).step_by(3).map(|hour| fit(&hour.to_string(), 3 * cells_an_hour)).collect();
+    lines.push(paint(Tone::Faint, format!("{}{hours}", " ".repeat(NAME)).trim_end()));
+    for day in days.windows(2) {
+        let [begin, end] = day else { continue };
+        let name = begin.strftime("%a %d %b").to_string();
+        let drawn = day_cells(entry, begin, end, columns, look.now);
+        lines.push(format!("{}{drawn}", fit(&name, NAME)));
+    }
+    lines.push(legend(60 / cells_an_hour));
+    lines
+}
+
+/// All entries: a line each, the days side by side.
+fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], look: &Look) -> Vec<String> {
+    let room = usize::try_from(DAYS).unwrap_or(7);
+    let longest = entries.iter().map(|entry| crate::text::width(&clean(&entry.label))).max().unwrap_or(0);
+    let (columns, label) = [24, 12, 8, 6, 4]
+        .into_iter()
+        .map(|columns| (columns, look.width.saturating_sub(room * (columns + 1))))
+        .find(|(_, label)| *label >= longest.clamp(6, 20))
+        .unwrap_or((3, 12));
+    let label = label.min(longest.max(6) + 1);
+    let names = days.iter().take(room).map(|day| fit(&day.strftime("%a %d").to_string(), columns));
+    let head = format!("{} {}", fit("", label), names.collect::<Vec<_>>().join(" "));
+    let mut lines = vec![paint(Tone::Faint, head.trim_end())];
+    for entry in entries {
+        let mut line = fit(&clean(&entry.label), label);
+        for day in days.windows(2) {
+            let [begin, end] = day else { continue };
+            line.push(' ');
+            line.push_str(&day_cells(entry, begin, end, columns, look.now));
+        }
+        lines.push(line);
+    }
+    lines.push(legend(24 * 60 / columns));
+    lines
+}
+
+fn legend(minutes: usize) -> String {
+    let cell =
+        if minutes.is_multiple_of(60) { format!("{} h", minutes / 60) } else { format!("{minutes} min") };
+    format!(
+        "{} open  {} in part  {} closed  {} past   each is {cell}",
+        paint(Tone::Good, "█"),
+        paint(Tone::Good, "▒"),
+        paint(Tone::Faint, "·"),
+        paint(Tone::Faint, "-"),
+    )
+}
+
+/// How much of a cell is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shade {
+    Open,
+    Part,
+    Closed,
+    Past,
+}
+
+fn day_cells(entry: &EntryTimeline, begin: &Zoned, end: &Zoned, columns: usize, now: Timestamp) -> String {
+    let minutes = 24 * 60 / i64::try_from(columns).unwrap_or(24);
+    let at = |cell: usize| -> Timestamp {
+        // By the clock on the wall: a day of 23 or 25 hours still has noon in its middle.
+        let cell = i64::try_from(cell).unwrap_or(0);
+        let clock = begin.datetime().checked_add((cell * minutes).minutes());
+        let zoned = clock.and_then(|clock| clock.to_zoned(begin.time_zone().clone()));
+        zoned.map_or(end.timestamp(), |zoned| zoned.timestamp().min(end.timestamp()))
+    };
+    let shades = (0..columns).map(|cell| shade(&entry.intervals, at(cell), at(cell + 1), now));
+    let shades: Vec<Shade> = shades.collect();
+    shades.chunk_by(|one, other| one == other).map(run_of).collect()
+}
+
+fn run_of(run: &[Shade]) -> String {
+    let Some(first) = run.first() else { return String::new() };
+    let (tone, mark) = match first {
+        Shade::Open => (Tone::Good, '█'),
+        Shade::Part => (Tone::Good, '▒'),
+        Shade::Closed => (Tone::Faint, '·'),
+        Shade::Past => (Tone::Faint, '-'),
+    };
+    paint(tone, &std::iter::repeat_n(mark, run.len()).collect::<String>())
+}
+
+fn shade(intervals: &[Interval], from: Timestamp, to: Timestamp, now: Timestamp) -> Shade {
+    if to <= now && from < to {
+        return Shade::Past;
+    }
+    let from = from.max(now.min(to));
+    let length = to.as_millisecond() - from.as_millisecond();
+    let open: i64 = intervals
+        .iter()
+        .map(|interval| {
+            (interval.to.min(to).as_millisecond() - interval.from.max(from).as_millisecond()).max(0)
+        })
+        .sum();
+    match open {
+        0 => Shade::Closed,
+        open if open >= length => Shade::Open,
+        _ => Shade::Part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    fn look(width: usize) -> Look {
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        Look { now: "2026-11-16T09:15:00Z".parse().unwrap(), zone, width }
+    }
+
+    fn timeline(id: &str, label: &str, spans: &[(&str, &str)]) -> EntryTimeline {
+        let interval = |(from, to): &(&str, &str)| Interval {
+            from: format!("2026-11-{from}:00Z").parse().unwrap(),
+            to: format!("2026-11-{to}:00Z").parse().unwrap(),
+        };
+        EntryTimeline {
+            entry_id: id.parse().unwrap(),
+            label: label.to_owned(),
+            intervals: spans.iter().map(interval).collect(),
+        }
+    }
+
+    fn sample() -> Vec<EntryTimeline> {
+        vec![
+            timeline("paint", "Painting", &[("15T23:00", "22T23:00")]),
+            timeline("race", "Racing 数学", &[("16T15:00", "16T17:10"), ("21T08:00", "21T11:00")]),
+            timeline("off", "Switched off", &[]),
+        ]
+    }
+
+    fn plain(lines: &[String]) -> String {
+        anstream::adapter::strip_str(&lines.join("\n")).to_string()
+    }
+
+    #[test]
+    fn a_week_of_one_entry_in_80_columns() {
+        let shown = plain(&entry_lines(&sample()[1], &days(&look(80)), &look(80)));
+        insta::assert_snapshot!(shown, @r"
+        Racing 数学
+                   0     3     6     9     12    15    18    21
+        Mon 16 Nov --------------------············████▒···········
+        Tue 17 Nov ················································
+        Wed 18 Nov ················································
+        Thu 19 Nov ················································
+        Fri 20 Nov ················································
+        Sat 21 Nov ··················██████························
+        Sun 22 Nov ················································
+        █ open  ▒ in part  · closed  - past   each is 30 min
+        ");
+    }
+
+    #[test]
+    fn a_week_of_one_entry_in_120_and_in_40_columns() {
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &days(&look(120)), &look(120))), @r"
+        Racing 数学
+                   0           3           6           9           12          15          18          21
+        Mon 16 Nov -----------------------------------------·······················████████▒·······················
+        Tue 17 Nov ································································································
+        Wed 18 Nov ································································································
+        Thu 19 Nov ································································································
+        Fri 20 Nov ································································································
+        Sat 21 Nov ····································████████████················································
+        Sun 22 Nov ································································································
+        █ open  ▒ in part  · closed  - past   each is 15 min
+        ");
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &days(&look(40)), &look(40))), @r"
+        Racing 数学
+                   0  3  6  9  12 15 18 21
+        Mon 16 Nov ----------······██▒·····
+        Tue 17 Nov ························
+        Wed 18 Nov ························
+        Thu 19 Nov ························
+        Fri 20 Nov ························
+        Sat 21 Nov ·········███············
+        Sun 22 Nov ························
+        █ open  ▒ in part  · closed  - past   each is 1 h
+        ");
+    }
+
+    #[test]
+    fn a_week_of_everything_fits() {
+        for width in [40, 60, 80, 120, 200] {
+            let shown = plain(&overview_lines(&sample(), &days(&look(width)), &look(width)));
+            let table = shown.lines().take(4);
+            assert!(table.clone().all(|line| crate::text::width(line) <= width), "{width}:\n{shown}");
+        }
+        insta::assert_snapshot!(plain(&overview_lines(&sample(), &days(&look(80)), &look(80))), @r"
+                      Mon 16   Tue 17   Wed 18   Thu 19   Fri 20   Sat 21   Sun 22
+        Painting      ---█████ ████████ ████████ ████████ ████████ ████████ ████████
+        Racing 数学   ---··▒▒· ········ ········ ········ ········ ···█···· ········
+        Switched off  ---····· ········ ········ ········ ········ ········ ········
+        █ open  ▒ in part  · closed  - past   each is 3 h
+        ");
+    }
+
+    #[test]
+    fn noon_is_in_the_middle_of_a_day_of_23_hours() {
+        // S4.3: the clock jumps on 29 March 2026.
+        let zone = TimeZone::get("Europe/Berlin").unwrap();
+        let look = Look { now: "2026-03-28T23:00:00Z".parse().unwrap(), zone, width: 40 };
+        let noon = Interval {
+            from: "2026-03-29T10:00:00Z".parse().unwrap(),
+            to: "2026-03-29T11:00:00Z".parse().unwrap(),
+        };
+        let entry = EntryTimeline {
+            entry_id: "noon".parse().unwrap(),
+            label: "Noon".to_owned(),
+            intervals: vec![noon],
+        };
+        let days = days(&look);
+        let cells = day_cells(&entry, &days[0], &days[1], 24, look.now);
+        assert_eq!(
+            anstream::adapter::strip_str(&cells).to_string(),
+            format!("{}█{}", "·".repeat(12), "·".repeat(11))
+        );
+    }
+}
