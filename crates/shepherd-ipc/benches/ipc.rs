@@ -1,0 +1,196 @@
+//! What the socket costs: a round trip, many of them, and an event for everybody. The loop behind it is trivial.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use shepherd_api::{Command, DaemonStateSnapshot, Event, EventKind, Reply, Role};
+use shepherd_ipc::{
+    Client, ClientOptions, Gatekeeper, Hub, Incoming, Limits, Peer, PinKeeper, PinState, Server,
+    ServerOptions, Standing,
+};
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+
+const ROUND_TRIPS: usize = 4_000;
+const CLIENTS: usize = 4;
+const SUBSCRIBERS: usize = 500;
+const EVENTS: usize = 50;
+
+struct Everybody;
+
+impl Gatekeeper for Everybody {
+    fn standing(&self, _: &Peer, _: PinState) -> Option<Standing> {
+        Some(Standing { role: Role::Shell, role_with_pin: Role::Shell, profile: None })
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    let folder = tempfile::tempdir()?;
+    let hub = start_daemon(folder.path())?;
+    let options = ClientOptions::new(folder.path().join("s"), "bench");
+    round_trip(&options)?;
+    many(&options)?;
+    everybody(&options, &hub)
+}
+
+/// A daemon on a thread of its own, until the process ends.
+fn start_daemon(folder: &Path) -> Result<Hub, Box<dyn std::error::Error>> {
+    let (ready, hub) = std::sync::mpsc::channel();
+    let folder = folder.to_owned();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let options = ServerOptions {
+                socket: folder.join("s"),
+                mode: 0o600,
+                group: None,
+                daemon_version: String::new(),
+                limits: Limits::default(),
+            };
+            let pin = PinKeeper::open(folder.join("pin")).expect("no PIN");
+            let mut server = Server::bind(options, Arc::new(Everybody), pin).expect("a socket");
+            let hub = server.hub().clone();
+            ready.send(hub.clone()).expect("somebody waits");
+            while let Some(incoming) = server.next().await {
+                if let Incoming::Request { client, request_id, command } = incoming {
+                    let snapshot = snapshot();
+                    let reply = match command {
+                        Command::SubscribeEvents {} => Reply::Subscribed { snapshot },
+                        _ => Reply::State { snapshot },
+                    };
+                    hub.respond(&client.client_id, request_id, Ok(reply));
+                }
+            }
+        });
+    });
+    Ok(hub.recv()?)
+}
+
+fn snapshot() -> DaemonStateSnapshot {
+    DaemonStateSnapshot {
+        api_version: 1,
+        at: Timestamp::UNIX_EPOCH,
+        session: None,
+        entry_count: 20,
+        mode: "school".to_owned(),
+        clock_trusted: true,
+    }
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1_000_000.0
+}
+
+/// One client, one request at a time; beside it a byte to a thread and back.
+fn round_trip(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>> {
+    let (mut near, mut far) = UnixStream::pair()?;
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while far.read_exact(&mut byte).is_ok() && far.write_all(&byte).is_ok() {}
+    });
+    let mut client = Client::connect(options)?;
+    let (mut calls, mut echoes) = (Vec::new(), Vec::new());
+    for _ in 0..ROUND_TRIPS {
+        let (reply, time) = timed(|| client.call(Command::GetState {}));
+        reply?;
+        calls.push(micros(time));
+        let (echo, time) = timed(|| near.write_all(b"x").and_then(|()| near.read_exact(&mut [0])));
+        echo?;
+        echoes.push(micros(time));
+    }
+    report(&Row {
+        bench: "ipc: get_state, round trip (median)".to_owned(),
+        unit: "µs".to_owned(),
+        figure: median(&mut calls),
+        baseline: Some(Baseline {
+            name: "a byte to a thread and back".to_owned(),
+            figure: median(&mut echoes),
+        }),
+        bar: Bar::AtMost(100.0),
+    })?;
+    Ok(())
+}
+
+/// Several clients at once, each with as many requests under way as it may have.
+fn many(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>> {
+    let mut rates = Vec::new();
+    for _ in 0..5 {
+        let started = Instant::now();
+        let threads: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                let socket = options.socket.clone();
+                std::thread::spawn(move || flood(&socket).map_err(|error| error.to_string()))
+            })
+            .collect();
+        let mut answered = 0;
+        for thread in threads {
+            answered += thread.join().map_err(|_| "a client panicked")??;
+        }
+        rates.push(f64::from(answered) / started.elapsed().as_secs_f64());
+        // The rates that a user may have fill up again.
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    report(&Row {
+        bench: format!("ipc: get_state, {CLIENTS} clients at once"),
+        unit: "requests/s".to_owned(),
+        figure: median(&mut rates),
+        baseline: None,
+        bar: Bar::AtLeast(20_000.0),
+    })?;
+    Ok(())
+}
+
+/// How many answers came that were none of "too fast".
+fn flood(socket: &Path) -> Result<u32, Box<dyn std::error::Error>> {
+    const PIPELINED: usize = 4;
+    let mut stream = UnixStream::connect(socket)?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    stream.write_all(b"{\"type\":\"hello\",\"api_version\":1,\"client\":\"bench\"}\n")?;
+    reader.read_line(&mut line)?;
+    let requests = "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"get_state\"}}\n".repeat(PIPELINED);
+    let mut answered = 0;
+    for _ in 0..ROUND_TRIPS / PIPELINED {
+        stream.write_all(requests.as_bytes())?;
+        for _ in 0..PIPELINED {
+            line.clear();
+            reader.read_line(&mut line)?;
+            answered += u32::from(line.contains("\"ok\""));
+        }
+    }
+    Ok(answered)
+}
+
+/// From the loop's word to the last of all subscribers.
+fn everybody(options: &ClientOptions, hub: &Hub) -> Result<(), Box<dyn std::error::Error>> {
+    let mut subscribers = Vec::new();
+    for _ in 0..SUBSCRIBERS {
+        let mut client = Client::connect(options)?;
+        client.subscribe()?;
+        subscribers.push(client);
+    }
+    let event = Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::StateChanged { snapshot: snapshot() } };
+    let mut times = Vec::new();
+    for _ in 0..EVENTS {
+        let started = Instant::now();
+        hub.broadcast(&event);
+        for client in &mut subscribers {
+            client.pushed(None)?;
+        }
+        times.push(millis(started.elapsed()));
+    }
+    report(&Row {
+        bench: format!("ipc: an event reaches {SUBSCRIBERS} subscribers (median)"),
+        unit: "ms".to_owned(),
+        figure: median(&mut times),
+        baseline: None,
+        bar: Bar::AtMost(20.0),
+    })?;
+    Ok(())
+}

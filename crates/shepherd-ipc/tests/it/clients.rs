@@ -1,0 +1,193 @@
+//! The client library against a real daemon: blocking, asynchronous, and across restarts.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Uid, geteuid};
+use rustix::thread::set_thread_uid;
+use shepherd_api::{Command, ErrorCode, Refresh, Reply, Role};
+use shepherd_ipc::{
+    AsyncClient, AsyncWatch, CallError, Client, ClientOptions, ConnectError, Limits, Pushed, Update, Watch,
+};
+
+use crate::support::{Daemon, Everybody, PATIENCE, event, snapshot};
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn everybody(role: Option<Role>) -> Arc<Everybody> {
+    Arc::new(Everybody(role))
+}
+
+#[test]
+fn a_call_is_answered_or_refused() {
+    let daemon = Daemon::with_role(Role::Shell);
+    let mut client = Client::connect(&daemon.options()).unwrap();
+    assert_eq!(client.welcome().role, Role::Shell);
+    assert_eq!(client.welcome().daemon_version, "0.0.0-test");
+    assert_eq!(client.call(Command::GetState {}).unwrap(), Reply::State { snapshot: snapshot(0) });
+    let refused = client.call(Command::ReloadConfig {}).unwrap_err();
+    assert_eq!(refused.api_error().unwrap().code, ErrorCode::NotPermitted);
+    // A refusal does not end the conversation.
+    client.call(Command::GetState {}).unwrap();
+    daemon.hub.set_gatekeeper(everybody(None));
+    let ended = client.call(Command::GetState {}).unwrap_err();
+    assert!(matches!(&ended, CallError::Closed(error) if error.code == ErrorCode::NotPermitted), "{ended:?}");
+    let refused = Client::connect(&daemon.options()).unwrap_err();
+    assert!(
+        matches!(&refused, ConnectError::Refused(error) if error.code == ErrorCode::NotPermitted),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn the_asynchronous_client_does_the_same() {
+    let daemon = Daemon::with_role(Role::Shell);
+    block_on(async {
+        let mut client = AsyncClient::connect(&daemon.options()).await.unwrap();
+        assert_eq!(client.welcome().role, Role::Shell);
+        assert_eq!(client.call(Command::GetState {}).await.unwrap(), Reply::State { snapshot: snapshot(0) });
+        let refused = client.call(Command::ReloadConfig {}).await.unwrap_err();
+        assert_eq!(refused.api_error().unwrap().code, ErrorCode::NotPermitted);
+        assert_eq!(client.subscribe().await.unwrap(), snapshot(0));
+        daemon.hub.broadcast(&event(1));
+        daemon.hub.broadcast(&event(2));
+        client.call(Command::GetState {}).await.unwrap();
+        assert_eq!(client.pushed().await.unwrap(), Pushed::Event(event(1)));
+        assert_eq!(client.pushed().await.unwrap(), Pushed::Event(event(2)));
+        daemon.hub.set_gatekeeper(everybody(None));
+        let ended = client.call(Command::GetState {}).await.unwrap_err();
+        assert!(matches!(&ended, CallError::Closed(_)), "{ended:?}");
+        let refused = AsyncClient::connect(&daemon.options()).await.unwrap_err();
+        assert!(matches!(&refused, ConnectError::Refused(_)), "{refused:?}");
+    });
+}
+
+#[test]
+fn without_a_daemon_the_error_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ClientOptions::new(folder.path().join("s"), "test");
+    let missing = Client::connect(&options).unwrap_err();
+    assert!(matches!(missing, ConnectError::NoDaemon { .. }), "{missing:?}");
+    drop(UnixListener::bind(&options.socket).unwrap());
+    let stale = Client::connect(&options).unwrap_err();
+    assert!(matches!(stale, ConnectError::NoDaemon { .. }), "{stale:?}");
+    let stale = block_on(AsyncClient::connect(&options)).unwrap_err();
+    assert!(matches!(stale, ConnectError::NoDaemon { .. }), "{stale:?}");
+}
+
+#[test]
+fn a_daemon_that_hangs_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let options =
+        ClientOptions { connect_patience: Duration::from_millis(200), ..ClientOptions::new(&socket, "test") };
+    let hung = Client::connect(&options).unwrap_err();
+    assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
+    let hung = block_on(AsyncClient::connect(&options)).unwrap_err();
+    assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
+    // Also one that does not even accept.
+    rustix::net::listen(&listener, 0).unwrap();
+    let _queued: Vec<_> = (0..2).map(|_| Client::connect(&options)).collect();
+    let hung = Client::connect(&options).unwrap_err();
+    assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
+}
+
+#[test]
+fn what_speaks_something_else_is_not_taken_for_the_daemon() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("s");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let stranger = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"220 mail.example ESMTP\r\n").unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+    });
+    let refused = Client::connect(&ClientOptions::new(&socket, "test")).unwrap_err();
+    assert!(matches!(refused, ConnectError::NotShepherd { .. }), "{refused:?}");
+    stranger.join().unwrap();
+}
+
+#[test]
+fn a_socket_that_may_not_be_opened_is_named() {
+    let daemon = Daemon::start();
+    fs::set_permissions(daemon.socket(), fs::Permissions::from_mode(0o000)).unwrap();
+    let options = daemon.options();
+    let other = std::thread::spawn(move || {
+        // No mode stops root. Credentials are a thread's own on Linux.
+        if geteuid().is_root() {
+            set_thread_uid(Uid::from_raw(65_001)).unwrap();
+        }
+        Client::connect(&options).unwrap_err()
+    });
+    let refused = other.join().unwrap();
+    assert!(matches!(refused, ConnectError::NotAllowed { .. }), "{refused:?}");
+}
+
+#[test]
+fn events_that_come_before_an_answer_are_kept() {
+    let daemon = Daemon::start();
+    let mut client = Client::connect(&daemon.options()).unwrap();
+    assert_eq!(client.subscribe().unwrap(), snapshot(0));
+    daemon.hub.broadcast(&event(1));
+    client.call(Command::GetState {}).unwrap();
+    daemon.hub.broadcast(&event(2));
+    assert_eq!(client.pushed(Some(PATIENCE)).unwrap(), Pushed::Event(event(1)));
+    assert_eq!(client.pushed(None).unwrap(), Pushed::Event(event(2)));
+    let nothing = client.pushed(Some(Duration::from_millis(10))).unwrap_err();
+    assert!(matches!(nothing, CallError::TimedOut), "{nothing:?}");
+}
+
+#[test]
+fn a_watcher_follows_and_comes_back_after_a_restart() {
+    let daemon = Daemon::start();
+    let mut watch = Watch::new(daemon.options());
+    assert!(watch.state().is_none());
+    assert!(matches!(watch.next().unwrap(), Update::Resynced { missed: 0 }));
+    daemon.hub.broadcast(&event(5));
+    let update = watch.next_within(PATIENCE).unwrap();
+    assert!(
+        matches!(&update, Update::Event { event: seen, refresh: Refresh::Entries } if *seen == event(5)),
+        "{update:?}"
+    );
+    assert_eq!(watch.state().unwrap().picture(snapshot(0).at).entry_count, 5);
+    assert!(watch.next_within(Duration::from_millis(10)).is_none());
+
+    let folder = daemon.stop();
+    let lost = watch.next_within(PATIENCE).unwrap();
+    assert!(
+        matches!(&lost, Update::Disconnected { error } if error.to_string() == "the daemon ended the connection"),
+        "{lost:?}"
+    );
+    assert!(!watch.is_connected() && watch.state().is_some());
+    assert!(matches!(watch.next_within(PATIENCE).unwrap(), Update::Disconnected { .. }));
+    let _daemon = Daemon::within(folder, Limits::default(), everybody(Some(Role::Admin)));
+    assert!(matches!(
+        watch.find(|update| !matches!(update, Update::Disconnected { .. })),
+        Some(Update::Resynced { missed: 0 })
+    ));
+    assert_eq!(watch.state().unwrap().picture(snapshot(0).at).entry_count, 0, "what was known is replaced");
+}
+
+#[test]
+fn an_asynchronous_watcher_does_the_same() {
+    let daemon = Daemon::start();
+    block_on(async {
+        let mut watch = AsyncWatch::new(daemon.options());
+        assert!(matches!(watch.next().await, Update::Resynced { missed: 0 }));
+        daemon.hub.broadcast(&event(5));
+        assert!(matches!(watch.next().await, Update::Event { .. }));
+        assert_eq!(watch.state().unwrap().picture(snapshot(0).at).entry_count, 5);
+        let folder = daemon.stop();
+        assert!(matches!(watch.next().await, Update::Disconnected { .. }));
+        assert!(!watch.is_connected());
+        let _daemon = Daemon::within(folder, Limits::default(), everybody(Some(Role::Admin)));
+        while !matches!(watch.next().await, Update::Resynced { .. }) {}
+        assert!(watch.is_connected());
+    });
+}

@@ -1,0 +1,187 @@
+//! The administrator's PIN (S11.3b).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use shepherd_api::{Pin, Role};
+use shepherd_ipc::{Limits, PinError, PinKeeper, PinState};
+
+use crate::support::{Daemon, Everybody, Raw, eventually};
+
+fn pin(text: &str) -> Pin {
+    Pin::try_from(text.to_owned()).unwrap()
+}
+
+fn outcome(reply: &Value) -> &str {
+    let result = &reply["result"];
+    result["err"]["code"].as_str().or(result["ok"]["type"].as_str()).unwrap()
+}
+
+/// A daemon with the PIN 4711.
+fn locked(limits: Limits) -> Daemon {
+    let daemon = Daemon::with(limits, Everybody(Some(Role::Admin)));
+    let mut parent = daemon.greeted();
+    let reply = parent.call(1, &json!({"type": "set_pin", "pin": "4711"}));
+    assert_eq!(reply["result"]["ok"], json!({"type": "pin_changed", "set": true}));
+    daemon
+}
+
+fn authenticate(raw: &mut Raw, pin: &str) -> String {
+    outcome(&raw.call(9, &json!({"type": "authenticate", "pin": pin}))).to_owned()
+}
+
+fn administer(raw: &mut Raw) -> String {
+    outcome(&raw.call(8, &json!({"type": "set_policy", "text": "#"}))).to_owned()
+}
+
+#[test]
+fn with_a_pin_nobody_is_an_administrator_who_has_not_given_it() {
+    let daemon = Daemon::start();
+    let mut parent = daemon.greeted();
+    let mut before = daemon.greeted();
+    assert_eq!(administer(&mut before), "policy_applied");
+    assert_eq!(authenticate(&mut before, "4711"), "wrong-pin", "none is set");
+    parent.call(1, &json!({"type": "set_pin", "pin": "4711"}));
+    // Also not who was one before; only who set it.
+    assert_eq!(administer(&mut before), "not-permitted");
+    assert_eq!(administer(&mut parent), "policy_applied");
+    let mut raw = daemon.raw();
+    assert_eq!(raw.hello()["role"], "shell");
+    assert_eq!(authenticate(&mut raw, "4712"), "wrong-pin");
+    assert_eq!(administer(&mut raw), "not-permitted");
+    let reply = raw.call(2, &json!({"type": "authenticate", "pin": "4711"}));
+    assert_eq!(reply["result"]["ok"], json!({"type": "authenticated", "role": "admin"}));
+    assert_eq!(administer(&mut raw), "policy_applied");
+    eventually("it is recorded", || {
+        daemon.records.lock().unwrap().iter().any(|line| line == "authenticated raw")
+    });
+    // One connection is one person.
+    assert_eq!(administer(&mut daemon.greeted()), "not-permitted");
+    // No PIN is on disk, and nobody else can read what is.
+    let file = daemon.folder.path().join("pin.json");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("$argon2id$") && !text.contains("4711"), "{text}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_new_pin_ends_what_the_old_one_opened() {
+    let daemon = locked(Limits::default());
+    let mut other = daemon.greeted();
+    let mut parent = daemon.greeted();
+    assert_eq!(authenticate(&mut other, "4711"), "authenticated");
+    assert_eq!(authenticate(&mut parent, "4711"), "authenticated");
+    assert_eq!(outcome(&parent.call(1, &json!({"type": "set_pin", "pin": "0815"}))), "pin_changed");
+    assert_eq!(administer(&mut other), "not-permitted");
+    assert_eq!(administer(&mut parent), "policy_applied");
+    assert_eq!(authenticate(&mut other, "4711"), "wrong-pin");
+    // Without one everybody is again what the rules say.
+    assert_eq!(parent.call(2, &json!({"type": "set_pin", "pin": null}))["result"]["ok"]["set"], false);
+    assert_eq!(administer(&mut other), "policy_applied");
+}
+
+#[test]
+fn a_parent_who_walks_away_leaves_nothing_open() {
+    let daemon = locked(Limits { pin_lasts: Duration::from_millis(400), ..Limits::default() });
+    let mut raw = daemon.greeted();
+    assert_eq!(authenticate(&mut raw, "4711"), "authenticated");
+    assert_eq!(administer(&mut raw), "policy_applied");
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(administer(&mut raw), "not-permitted");
+}
+
+#[test]
+fn no_pin_makes_an_administrator_of_somebody_who_is_none() {
+    let daemon = locked(Limits::default());
+    daemon.hub.set_gatekeeper(Arc::new(Everybody(Some(Role::Shell))));
+    let mut child = daemon.greeted();
+    for _ in 0..10 {
+        // It is not even checked: a child can't lock its parents out with this.
+        assert_eq!(authenticate(&mut child, "4711"), "not-permitted");
+    }
+    assert_eq!(administer(&mut child), "not-permitted");
+}
+
+#[test]
+fn whoever_guesses_waits_also_after_a_restart_and_with_the_right_pin() {
+    let daemon = locked(Limits::default());
+    for _ in 0..3 {
+        assert_eq!(authenticate(&mut daemon.greeted(), "0000"), "wrong-pin");
+    }
+    let refused = daemon.greeted().call(1, &json!({"type": "authenticate", "pin": "4711"}));
+    assert_eq!(outcome(&refused), "rate-limited");
+    let wait = refused["result"]["err"]["retry_after"].as_u64().unwrap();
+    assert!((1..=2_000).contains(&wait), "{refused}");
+    let folder = daemon.stop();
+    let restarted = Instant::now();
+    let daemon = Daemon::within(folder, Limits::default(), Arc::new(Everybody(Some(Role::Admin))));
+    let mut raw = daemon.greeted();
+    assert_eq!(authenticate(&mut raw, "4711"), "rate-limited");
+    eventually("the wait is over", || authenticate(&mut raw, "4711") == "authenticated");
+    assert!(restarted.elapsed() >= Duration::from_millis(1_500), "a restart shortened the wait");
+}
+
+#[test]
+fn while_a_pin_is_checked_others_are_served() {
+    let daemon = locked(Limits::default());
+    let mut guessers: Vec<_> = (0..20).map(|_| daemon.greeted()).collect();
+    for raw in &mut guessers {
+        raw.request(1, &json!({"type": "authenticate", "pin": "0000"}));
+    }
+    let started = Instant::now();
+    daemon.assert_serves();
+    assert!(started.elapsed() < Duration::from_secs(1));
+    // All came at once, and still only three were checked.
+    let outcomes: Vec<_> = guessers.iter_mut().map(|raw| outcome(&raw.read().unwrap()).to_owned()).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "wrong-pin").count(), 3, "{outcomes:?}");
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "rate-limited").count(), 17, "{outcomes:?}");
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+#[test]
+fn an_attempt_that_can_not_be_counted_is_not_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data").join("pin.json");
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let keeper = PinKeeper::open(path.clone()).unwrap();
+    block_on(keeper.set(Some(pin("4711")))).unwrap();
+    // Not even root can write into a folder that is gone.
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let refused = block_on(keeper.verify(1000, pin("4711")));
+    assert!(matches!(refused, Err(PinError::File { .. })), "{refused:?}");
+    let kept = block_on(keeper.set(None));
+    assert!(matches!(kept, Err(PinError::File { .. })), "{kept:?}");
+    assert_eq!(keeper.state(), PinState::Set, "what could not be written does not count");
+}
+
+#[test]
+fn a_file_that_somebody_else_could_have_written_is_no_file_of_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pin.json");
+    let set = |text: &str, mode| {
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        PinKeeper::open(path.clone())
+    };
+    let good = r#"{"hash":null,"failures":{"all":0,"by_uid":{}}}"#;
+    assert!(set(good, 0o600).is_ok());
+    for (text, mode) in [
+        (good, 0o644),
+        (good, 0o620),
+        ("", 0o600),
+        ("{}", 0o600),
+        (r#"{"hash":"4711","failures":{"all":0,"by_uid":{}}}"#, 0o600),
+    ] {
+        assert!(matches!(set(text, mode), Err(PinError::File { .. })), "{mode:o} {text}");
+    }
+    fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+    assert!(PinKeeper::open(path.clone()).is_ok(), "no file is no PIN");
+    std::os::unix::fs::symlink(folder.path().join("elsewhere"), &path).unwrap();
+    assert!(matches!(PinKeeper::open(path), Err(PinError::File { .. })), "a link");
+}

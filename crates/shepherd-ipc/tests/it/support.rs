@@ -1,0 +1,260 @@
+//! A daemon with a trivial loop, on a thread of its own, and clients that do as they like.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use shepherd_api::{ApiError, Command, DaemonStateSnapshot, ErrorCode, Event, EventKind, Reply, Role};
+use shepherd_ipc::{
+    ClientOptions, Gatekeeper, Hub, Incoming, Limits, Peer, PinKeeper, PinState, Server, ServerOptions,
+    Standing,
+};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+/// Long enough for a noisy machine; a test that waits for it has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Everybody has the same role, whoever runs the tests.
+pub(crate) struct Everybody(pub(crate) Option<Role>);
+
+impl Gatekeeper for Everybody {
+    fn standing(&self, _: &Peer, pin: PinState) -> Option<Standing> {
+        let role_with_pin = self.0?;
+        let role = if pin == PinState::Set { role_with_pin.min(Role::Shell) } else { role_with_pin };
+        Some(Standing { role, role_with_pin, profile: None })
+    }
+}
+
+pub(crate) struct Daemon {
+    pub(crate) folder: TempDir,
+    pub(crate) hub: Hub,
+    /// What was handed on for the record.
+    pub(crate) records: Arc<Mutex<Vec<String>>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Daemon {
+    pub(crate) fn start() -> Self {
+        Self::with(Limits::default(), Everybody(Some(Role::Admin)))
+    }
+
+    pub(crate) fn with_role(role: Role) -> Self {
+        Self::with(Limits::default(), Everybody(Some(role)))
+    }
+
+    pub(crate) fn with(limits: Limits, gatekeeper: impl Gatekeeper + 'static) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), limits, Arc::new(gatekeeper))
+    }
+
+    pub(crate) fn within(folder: TempDir, limits: Limits, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
+        let records = Arc::new(Mutex::new(Vec::new()));
+        let (stop, stopped) = oneshot::channel();
+        let (ready, hub) = std::sync::mpsc::channel();
+        let (path, noted) = (folder.path().to_owned(), Arc::clone(&records));
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let pin = PinKeeper::open(path.join("pin.json")).unwrap();
+                let server = Server::bind(options(&path, limits), gatekeeper, pin).unwrap();
+                ready.send(server.hub().clone()).unwrap();
+                run(server, stopped, &noted).await;
+            });
+        });
+        let hub = hub.recv().expect("the daemon did not come up");
+        Self { folder, hub, records, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        socket(self.folder.path())
+    }
+
+    pub(crate) fn options(&self) -> ClientOptions {
+        ClientOptions { call_patience: PATIENCE, ..ClientOptions::new(self.socket(), "test") }
+    }
+
+    pub(crate) fn raw(&self) -> Raw {
+        Raw::connect(&self.socket())
+    }
+
+    /// A connection after its handshake.
+    pub(crate) fn greeted(&self) -> Raw {
+        let mut raw = self.raw();
+        raw.hello();
+        raw
+    }
+
+    /// Whether the daemon still answers somebody else.
+    pub(crate) fn assert_serves(&self) {
+        let reply = self.greeted().call(1, &json!({"type": "get_state"}));
+        assert_eq!(reply["result"]["ok"]["type"], "state", "{reply}");
+    }
+
+    /// Ends the daemon in order, as a restart would, and gives its folder back.
+    pub(crate) fn stop(mut self) -> TempDir {
+        self.end();
+        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
+    }
+
+    fn end(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+pub(crate) fn socket(folder: &Path) -> PathBuf {
+    folder.join("shepherd.sock")
+}
+
+pub(crate) fn options(folder: &Path, limits: Limits) -> ServerOptions {
+    ServerOptions {
+        socket: socket(folder),
+        mode: 0o666,
+        group: None,
+        daemon_version: "0.0.0-test".to_owned(),
+        limits,
+    }
+}
+
+async fn run(mut server: Server, mut stopped: oneshot::Receiver<()>, records: &Mutex<Vec<String>>) {
+    let hub = server.hub().clone();
+    loop {
+        let incoming = tokio::select! {
+            incoming = server.next() => incoming,
+            _ = &mut stopped => break,
+        };
+        let record = |text: String| records.lock().unwrap().push(text);
+        match incoming.expect("the channel is open as long as the server") {
+            Incoming::Request { client, request_id, command: Command::SetPin { pin } } => {
+                hub.change_pin(&client.client_id, request_id, pin);
+            }
+            Incoming::Request { client, request_id, command } => {
+                hub.respond(&client.client_id, request_id, answer(&command));
+            }
+            Incoming::Authenticated { client } => record(format!("authenticated {}", client.name)),
+            Incoming::Refused { peer, command, unrecorded, .. } => {
+                record(format!("uid {} {command} unrecorded {unrecorded}", peer.uid));
+            }
+            Incoming::NeedsSnapshot { client_id } => hub.resync(&client_id, snapshot(77)),
+        }
+    }
+    server.shutdown().await;
+}
+
+fn answer(command: &Command) -> Result<Reply, ApiError> {
+    match command {
+        Command::GetState {} => Ok(Reply::State { snapshot: snapshot(0) }),
+        Command::SubscribeEvents {} => Ok(Reply::Subscribed { snapshot: snapshot(0) }),
+        // As much as the test asks for.
+        Command::ReadAudit { limit, .. } => {
+            Ok(Reply::Metrics { text: "x".repeat(usize::try_from(*limit).unwrap()) })
+        }
+        Command::SetPolicy { text } => Ok(Reply::PolicyApplied { entry_count: text.len() }),
+        other => Err(ApiError::new(ErrorCode::Internal, format!("`{}` is not answered here", other.name()))),
+    }
+}
+
+pub(crate) fn snapshot(entry_count: usize) -> DaemonStateSnapshot {
+    DaemonStateSnapshot {
+        api_version: 1,
+        at: Timestamp::UNIX_EPOCH,
+        session: None,
+        entry_count,
+        mode: "school".to_owned(),
+        clock_trusted: true,
+    }
+}
+
+/// An event with a number in it.
+pub(crate) fn event(number: usize) -> Event {
+    Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::PolicyReloaded { entry_count: number } }
+}
+
+/// A client that writes what it wants.
+pub(crate) struct Raw {
+    pub(crate) stream: UnixStream,
+    reader: BufReader<UnixStream>,
+}
+
+impl Raw {
+    pub(crate) fn connect(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let reader = BufReader::new(stream.try_clone().unwrap());
+        Self { stream, reader }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn send_json(&mut self, message: &Value) {
+        self.send(format!("{message}\n").as_bytes());
+    }
+
+    pub(crate) fn request(&mut self, id: u64, command: &Value) {
+        self.send_json(&json!({"type": "request", "id": id, "command": command}));
+    }
+
+    /// The next line; `None` at the end of the connection.
+    pub(crate) fn read(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        match self.reader.read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(serde_json::from_str(&line).unwrap()),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
+            Err(error) => panic!("nothing to read: {error}"),
+        }
+    }
+
+    pub(crate) fn hello(&mut self) -> Value {
+        self.send_json(&json!({"type": "hello", "api_version": 1, "client": "raw"}));
+        let welcome = self.read().expect("no welcome");
+        assert_eq!(welcome["type"], "welcome", "{welcome}");
+        welcome
+    }
+
+    pub(crate) fn call(&mut self, id: u64, command: &Value) -> Value {
+        self.request(id, command);
+        let reply = self.read().expect("no answer");
+        assert_eq!(reply["id"], id, "{reply}");
+        reply
+    }
+
+    /// The code with which the daemon ends the connection.
+    pub(crate) fn closing_code(&mut self) -> String {
+        loop {
+            let message = self.read().expect("the connection ended without a word");
+            if message["type"] == "closing" {
+                assert_eq!(self.read(), None, "the last word was not the last");
+                return message["error"]["code"].as_str().unwrap().to_owned();
+            }
+        }
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
