@@ -15,8 +15,11 @@ use ward_ledger::{AppendError, Format, Hash, Ledger, Options, RecordError, Recov
 
 mod page;
 mod tail;
+mod whole;
 
 pub use page::read_audit_log;
+pub(crate) use whole::check_whole;
+pub use whole::{AuditCheck, WHOLE_CHECK_BYTES};
 
 /// The member of a record that holds its own hash.
 pub(crate) const HASH_FIELD: &str = "event_hash";
@@ -70,6 +73,12 @@ pub enum AuditFault {
         /// What the system said.
         source: io::Error,
     },
+    /// It does not verify.
+    #[error("{fault}")]
+    Broken {
+        /// The first broken link, or what else is wrong.
+        fault: String,
+    },
     /// What stands in the log is no record of its chain.
     #[error("{} has after number {after} what nobody wrote there: a line was changed, removed or added", path.display())]
     Line {
@@ -105,7 +114,11 @@ impl AuditFault {
                 ward_ledger::OpenError::File { .. } | ward_ledger::OpenError::Recovery { .. }
             ),
             Self::Append(_) | Self::Read { .. } | Self::Verify(_) => false,
-            Self::Cut { .. } | Self::Line { .. } | Self::Ahead { .. } | Self::Other { .. } => true,
+            Self::Cut { .. }
+            | Self::Broken { .. }
+            | Self::Line { .. }
+            | Self::Ahead { .. }
+            | Self::Other { .. } => true,
         }
     }
 }

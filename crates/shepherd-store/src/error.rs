@@ -11,6 +11,7 @@ use ward_ledger::RecordError;
 
 use crate::aside::KeptAside;
 use crate::audit::AuditFault;
+use crate::way::Exposed;
 
 /// What a backend said.
 pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
@@ -168,6 +169,17 @@ pub enum OpenError {
         owner: u32,
         /// Whose it should be: the user that this program runs as.
         user: u32,
+    },
+    /// There is no folder, and others can write where it should be: they may have renamed it away.
+    #[error(
+        "there is no {0}, and nobody can tell whether there ever was: {way}; or, if it is new, run `mkdir -m 700 {0}`",
+        path.display()
+    )]
+    Exposed {
+        /// The folder.
+        path: PathBuf,
+        /// Where others can write.
+        way: Exposed,
     },
     /// Another daemon has the folder.
     #[error("{} is in use by another daemon; end that one first", path.display())]

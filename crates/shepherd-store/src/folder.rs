@@ -16,6 +16,7 @@ use rustix::process::geteuid;
 
 use crate::aside::DAMAGED;
 use crate::error::OpenError;
+use crate::way::{Exposed, exposed};
 
 const DATABASE: &str = "shepherd.db";
 const AUDIT_LOG: &str = "audit.log";
@@ -39,17 +40,23 @@ pub fn audit_log_path(folder: &Path) -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Where others could put another one in its place.
+    exposed: Vec<Exposed>,
     lock: File,
 }
 
 impl Folder {
-    /// Takes the folder, and makes it where there is none.
+    /// Takes the folder, and makes it where there is none and nobody else can have taken it away.
     pub(crate) fn claim(folder: &Path) -> Result<Self, OpenError> {
         let file_error = |step| move |source| OpenError::File { step, path: folder.to_owned(), source };
+        let user = geteuid().as_raw();
+        let exposed = exposed(folder, user).map_err(file_error("find"))?;
+        if let Some(way) = exposed.first().filter(|_| !folder.exists()) {
+            return Err(OpenError::Exposed { path: folder.to_owned(), way: way.clone() });
+        }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file_error("create"))?;
         // SQLite is told to follow no link, and means those on the way, too.
         let path = fs::canonicalize(folder).map_err(file_error("find"))?;
-        let user = geteuid().as_raw();
         check_private(&path, &fs::metadata(&path).map_err(file_error("look at"))?, user)?;
         let lock_path = path.join(LOCK);
         let lock = private()
@@ -65,7 +72,7 @@ impl Folder {
                 return Err(OpenError::File { step: "lock", path: lock_path, source });
             }
         }
-        let claimed = Self { path, lock };
+        let claimed = Self { path, exposed, lock };
         for name in claimed.look()?.names() {
             let path = claimed.path.join(name);
             let metadata = fs::symlink_metadata(&path).map_err(|source| OpenError::File {
@@ -97,6 +104,10 @@ impl Folder {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn exposed(&self) -> &[Exposed] {
+        &self.exposed
     }
 
     pub(crate) fn database(&self) -> PathBuf {

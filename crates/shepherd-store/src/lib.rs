@@ -17,13 +17,16 @@ mod memory;
 mod aside;
 mod audit;
 mod folder;
+mod way;
+
 mod sqlite;
 
 pub use aside::KeptAside;
-pub use audit::{AuditFault, audit_format, read_audit_log};
+pub use audit::{AuditCheck, AuditFault, WHOLE_CHECK_BYTES, audit_format, read_audit_log};
 pub use error::{Damage, EventError, OpenError, StoreError};
 pub use folder::audit_log_path;
 pub use memory::{Memory, MemoryStore};
 pub use record::{event_of, record_of};
 pub use sqlite::{Administrator, Begun, Opened, Part, SCHEMA_VERSION, SqliteStore};
 pub use store::{AUDIT_PAGE_BYTES, Store};
+pub use way::{Exposed, ExposedTo};

@@ -18,9 +18,10 @@ use super::state::{self, State};
 use super::trouble::Trouble;
 use super::{SqliteStore, check, rows};
 use crate::aside::{KeptAside, put_aside};
-use crate::audit::{Anchor, AuditLog};
+use crate::audit::{Anchor, AuditCheck, AuditLog, WHOLE_CHECK_BYTES, check_whole};
 use crate::error::{Damage, OpenError};
 use crate::folder::{Contents, Folder};
+use crate::way::Exposed;
 
 /// What happened when a store was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +33,20 @@ pub struct Opened {
     pub migrated_from: Option<i32>,
     /// What the audit log needed after a crash; the log itself tells of it, too.
     pub audit_recovery: Recovery,
+    /// How much of the audit log was verified.
+    pub audit_check: AuditCheck,
+    /// Where others could put another folder in the place of this one. It can't be mended from within: people have to
+    /// be told.
+    pub exposed: Vec<Exposed>,
 }
 
 impl SqliteStore {
     /// Opens the store in `folder` and makes one where none has ever been. `now` is only for the name of what may
     /// have to be put aside.
+    ///
+    /// Verified is every page and row of the database, that it is as new as its head says, that the end of the audit
+    /// log is the one it knows, and every link of the log unless that is [very long](crate::WHOLE_CHECK_BYTES). Not
+    /// noticed is a folder that was replaced as a whole by an older copy of itself.
     ///
     /// # Errors
     /// When there is anything wrong with it. Nothing may be granted then.
@@ -50,8 +60,11 @@ impl SqliteStore {
         let database = Database::open(&folder, now)?;
         let migrated_from = database.migrated_from;
         let (audit, audit_recovery) = database.open_audit(&folder)?;
+        let audit_check = check_whole(audit.path(), WHOLE_CHECK_BYTES)
+            .map_err(|source| OpenError::Audit { path: folder.audit_log(), source })?;
+        let exposed = folder.exposed().to_vec();
         let store = database.into_store(audit, folder);
-        Ok((store, Opened { created, migrated_from, audit_recovery }))
+        Ok((store, Opened { created, migrated_from, audit_recovery, audit_check, exposed }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rusqlite::{Connection, TransactionBehavior};
-use shepherd_store::{OpenError, SqliteStore, Store, StoreError};
+use shepherd_store::{Exposed, ExposedTo, OpenError, SqliteStore, Store, StoreError};
 
 use crate::support::{Place, batch, copy_folder, daemon_on, fake_daemon, key, now};
 
@@ -145,6 +145,34 @@ fn a_second_daemon_is_refused_while_one_runs() {
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
     place.open().apply(&batch(1)).unwrap();
+}
+
+#[test]
+fn a_store_renamed_away_where_others_can_write_is_no_first_run() {
+    let place = Place::new();
+    place.open().apply(&batch(1)).unwrap();
+    let parent = place.folder.parent().unwrap();
+    fs::set_permissions(parent, Permissions::from_mode(0o777)).unwrap();
+    // As long as it is there it can be used, and whoever opens it is told.
+    let (store, opened) = SqliteStore::open(&place.folder, now()).unwrap();
+    assert_eq!(opened.exposed, [Exposed { path: parent.to_owned(), to: ExposedTo::Mode(0o777) }]);
+    drop(store);
+    let elsewhere = parent.join("elsewhere");
+    fs::rename(&place.folder, &elsewhere).unwrap();
+    let refused = place.try_open().unwrap_err();
+    assert!(matches!(refused, OpenError::Exposed { .. }), "{refused:?}");
+    let text = refused.to_string();
+    assert!(text.contains("nobody can tell whether there ever was: "), "{text}");
+    assert!(!place.folder.exists(), "nothing was made in its place");
+    fs::rename(&elsewhere, &place.folder).unwrap();
+    assert_eq!(place.load().usage[&key()].as_secs(), 1);
+    // Each of the two cures that it names helps where there has been no store.
+    for cure in text.split('`').skip(1).step_by(2) {
+        fs::set_permissions(parent, Permissions::from_mode(0o777)).unwrap();
+        fs::remove_dir_all(&place.folder).unwrap();
+        assert!(Command::new("sh").args(["-c", cure]).status().unwrap().success(), "{cure}");
+        assert!(SqliteStore::open(&place.folder, now()).unwrap().1.created, "{cure}");
+    }
 }
 
 #[test]

@@ -17,9 +17,9 @@ const HOUSEHOLDS: u64 = 4;
 const KILLS_EACH: u32 = 75;
 
 /// About what a step takes.
-const STEP_MICROS: u64 = 6_000;
+const STEP_MICROS: u64 = 3_000;
 /// About what starting and opening the store takes.
-const START_MICROS: u64 = 25_000;
+const START_MICROS: u64 = 20_000;
 
 struct Daemon {
     child: Child,
@@ -156,7 +156,7 @@ fn check_audit(place: &Place, world: &World) {
 fn a_household_survives_hundreds_of_kills_of_its_daemon() {
     let mut tally = Tally::default();
     for seed in 1..=HOUSEHOLDS {
-        let place = Place::new();
+        let place = Place::in_memory();
         let mut world = World::new(seed);
         let mut pending = None;
         for _ in 0..KILLS_EACH {

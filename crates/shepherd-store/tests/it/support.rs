@@ -39,6 +39,14 @@ impl Place {
         Self { _parent: parent, folder }
     }
 
+    /// Not there yet, and in memory if the system has a file system for that. What a process wrote outlives its kill
+    /// there as on a disk, and waiting for a disk would be most of the time.
+    pub(crate) fn in_memory() -> Self {
+        let Ok(parent) = tempfile::tempdir_in("/dev/shm") else { return Self::new() };
+        let folder = parent.path().join("data");
+        Self { _parent: parent, folder }
+    }
+
     /// With batches 1 to `batches`, the last of them only in the write-ahead log, as a killed daemon leaves it.
     pub(crate) fn killed_after(batches: u64) -> Self {
         let place = Self::new();
