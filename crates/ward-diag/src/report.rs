@@ -48,6 +48,17 @@ impl Report {
         &self.source
     }
 
+    /// Each fault on a line of its own: place, fault and cure, for a log.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let line = |fault: &Fault| {
+            let Position { line, column } = self.source.position(fault.span.start);
+            let cure = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+            format!("{}:{line}:{column}: {}{cure}", self.source.name(), fault.message)
+        };
+        self.faults.iter().map(line).collect()
+    }
+
     /// The report for people. Whether it may have colours, the caller knows.
     #[must_use]
     pub fn render(&self, style: Style) -> String {

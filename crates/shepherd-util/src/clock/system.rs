@@ -1,6 +1,6 @@
 //! The clocks of the machine.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -14,8 +14,7 @@ impl Clock for SystemClock {
     fn now(&self) -> Now {
         let awake = clock_gettime(ClockId::Monotonic);
         let total = clock_gettime(ClockId::Boottime);
-        let wall = clock_gettime(ClockId::Realtime);
-        Now { wall: wall_time(wall), mono: MonotonicInstant::new(since_boot(total), since_boot(awake)) }
+        Now { wall: wall_time(), mono: MonotonicInstant::new(since_boot(total), since_boot(awake)) }
     }
 }
 
@@ -27,8 +26,8 @@ fn since_boot(reading: Timespec) -> Duration {
 }
 
 /// A wall clock set beyond the year 9999 shows its end.
-fn wall_time(reading: Timespec) -> WallTime {
-    let nanoseconds = i32::try_from(reading.tv_nsec).unwrap_or(0);
-    let end = if reading.tv_sec < 0 { WallTime::MIN } else { WallTime::MAX };
-    WallTime::new(reading.tv_sec, nanoseconds).unwrap_or(end)
+fn wall_time() -> WallTime {
+    let shown = SystemTime::now();
+    let end = if shown < UNIX_EPOCH { WallTime::MIN } else { WallTime::MAX };
+    WallTime::try_from(shown).unwrap_or(end)
 }

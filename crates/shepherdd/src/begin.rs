@@ -1,0 +1,211 @@
+//! Coming up (S9): what was there before is taken back, and only then is anybody heard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use shepherd_api::AuditKind;
+use shepherd_core::policy::{Policy, Rules};
+use shepherd_core::{CoreEngine, Place, SessionFate, StoredState};
+use shepherd_host_api::{Host, HostEvent, HostEvents, HostSessionHandle, StopOrder};
+use shepherd_ipc::{Authority, Limits, PinKeeper, Server, ServerOptions};
+use shepherd_store::{Opened, SqliteStore, Store as _};
+use shepherd_util::{BootId, Clock, Now, Paths, SessionId, SystemClock};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::unbounded_channel;
+
+use crate::metrics::Metrics;
+use crate::notify;
+use crate::policy_source::{Rejected, Source};
+use crate::run::StartError;
+use crate::service::{Announced, Inputs, PolicyState, Service};
+use crate::store_thread::{StoreThread, chain};
+use crate::timer::{ClockWatch, DueTimer};
+use crate::watch::Watch;
+
+/// How long the host may take to find an earlier daemon's program. It looks at a few files and processes.
+const FIND: Duration = Duration::from_secs(10);
+
+/// Anybody may knock: who is let in, the credentials of the kernel and the policy decide.
+const SOCKET_MODE: u32 = 0o666;
+
+/// The daemon itself, in the audit log.
+const DAEMON: &str = "shepherdd";
+
+/// What could be had of a store.
+pub(crate) enum Store {
+    Open(Box<SqliteStore>, Opened),
+    Broken(String),
+}
+
+/// Everything in its place, what was there before taken back, the socket open.
+pub(crate) async fn begin(
+    paths: &Paths,
+    store: Store,
+    mut host: Box<dyn Host>,
+    policy: Result<Source, Rejected>,
+) -> Result<(Service, Inputs), StartError> {
+    let clock = SystemClock;
+    let mut host_events = host.subscribe();
+    let mut notes = store_notes(&store);
+    let (stored, store_trouble, (store, store_reports)) = load(paths, store)?;
+    let (source, rejected) = match policy {
+        Ok(source) => (Some(source), None),
+        Err(rejected) => (None, Some(rejected)),
+    };
+    let applies = source.as_ref().map_or_else(nothing_allowed, |source| source.policy.clone());
+    host.policy_changed(&applies);
+    let zone = TimeZone::system();
+    let place = Place { boot: BootId::read()?, zone: zone.clone() };
+    let mut engine = CoreEngine::new(applies, stored, host.capabilities(), place);
+    if let Some(trouble) = &store_trouble {
+        engine.store_failed(trouble.clone());
+    }
+    let (reader, policies) = unbounded_channel();
+    // Nobody but root and our own user, until the policy says who else.
+    let nobody = Authority { owner_uid: rustix::process::geteuid().as_raw(), ..Authority::default() };
+    let options = ServerOptions {
+        socket: paths.socket.clone(),
+        mode: SOCKET_MODE,
+        group: None,
+        daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
+        limits: Limits::default(),
+    };
+    let server = Server::bind(options, Arc::new(nobody), PinKeeper::open(paths.data.join("pin"))?)?;
+    let (files, unwatched) = Watch::new(&paths.policy)?;
+    let mut limitations = host.limitations();
+    limitations.extend(unwatched);
+    notes.extend(limitations.iter().cloned());
+    let fate = find_session(&engine, &mut *host, &mut host_events).await;
+    let now = clock.now();
+    let state = engine.get_state(now);
+    let mut service = Service {
+        engine,
+        host,
+        store,
+        clients: server.hub().clone(),
+        clock,
+        metrics: Metrics::new(),
+        policy: PolicyState { path: paths.policy.clone(), source, rejected, reader },
+        zone,
+        started: now,
+        limitations,
+        store_trouble,
+        waiting: Default::default(),
+        audit_questions: Default::default(),
+        announced: Announced { mode: state.mode, clock_trusted: state.clock_trusted },
+    };
+    service.come_up(fate, notes, now);
+    let inputs = Inputs {
+        due: DueTimer::new()?,
+        clock: ClockWatch::new()?,
+        host: host_events,
+        store: store_reports,
+        clients: server,
+        end: [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
+        reload: signal(SignalKind::hangup())?,
+        files,
+        policies,
+        watchdog: notify::watchdog(),
+    };
+    Ok((service, inputs))
+}
+
+type StoreEnds = (StoreThread, tokio::sync::mpsc::UnboundedReceiver<crate::store_thread::Report>);
+
+/// What the store knows. If that can't be read, nothing is known, and nothing is granted.
+fn load(paths: &Paths, store: Store) -> Result<(StoredState, Option<String>, StoreEnds), StartError> {
+    let trouble = match store {
+        Store::Open(store, _) => match store.load() {
+            Ok(stored) => return Ok((stored, None, StoreThread::start(paths.data.clone(), *store)?)),
+            Err(error) => chain(&error),
+        },
+        Store::Broken(trouble) => trouble,
+    };
+    tracing::error!("nothing is granted, because {trouble}");
+    Ok((StoredState::default(), Some(trouble), StoreThread::none()))
+}
+
+fn store_notes(store: &Store) -> Vec<String> {
+    let Store::Open(_, opened) = store else { return Vec::new() };
+    let migrated = opened
+        .migrated_from
+        .map(|version| format!("the store was brought up to date from version {version}"));
+    let created =
+        opened.created.then(|| "a new store was made; nothing is known of earlier usage".to_owned());
+    migrated.into_iter().chain(created).collect()
+}
+
+/// The policy of a machine that has none: nothing can be launched.
+fn nothing_allowed() -> Policy {
+    Policy::new(Rules::default()).expect("the default rules name nothing that could be missing")
+}
+
+/// Asks the host for the program of the session that the store remembers.
+async fn find_session(engine: &CoreEngine, host: &mut dyn Host, events: &mut HostEvents) -> SessionFate {
+    let Some(session) = &engine.snapshot().session else { return SessionFate::Gone };
+    let handle =
+        session.host_session_handle.as_deref().map(|handle| HostSessionHandle::new(handle.to_owned()));
+    host.reattach(&session.session_id, handle.as_ref());
+    let found = tokio::time::timeout(FIND, answer_about(&session.session_id, events)).await;
+    match found {
+        Ok(Some(handle)) => SessionFate::Alive { handle: Some(handle.as_str().to_owned()) },
+        Ok(None) => SessionFate::Gone,
+        Err(_) => {
+            tracing::error!(session_id = %session.session_id, "the host does not say what became of the program");
+            SessionFate::Gone
+        }
+    }
+}
+
+async fn answer_about(wanted: &SessionId, events: &mut HostEvents) -> Option<HostSessionHandle> {
+    loop {
+        match events.recv().await? {
+            HostEvent::Reattached { session_id, handle } if session_id == *wanted => return Some(handle),
+            HostEvent::Gone { session_id } if session_id == *wanted => return None,
+            other => tracing::debug!(?other, "while an earlier session was looked for"),
+        }
+    }
+}
+
+impl Service {
+    /// Goes on from where an earlier daemon was, and tells everybody who waits for it.
+    fn come_up(&mut self, fate: SessionFate, notes: Vec<String>, now: Now) {
+        let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
+        let events = self.engine.recover(fate, now);
+        self.carry_out(events, now);
+        self.end_strays(remembered.as_ref());
+        for text in notes {
+            tracing::warn!("{text}");
+            self.note(DAEMON, AuditKind::Note { text }, now);
+        }
+        match (&self.policy.source, &self.policy.rejected) {
+            (Some(source), _) => {
+                let (entry_count, digest) = (source.policy.entries().len(), Some(source.digest.clone()));
+                self.note(DAEMON, AuditKind::PolicyLoaded { entry_count, digest }, now);
+            }
+            (None, Some(rejected)) => {
+                tracing::error!(faults = ?rejected.faults, "everything is refused, because {rejected}");
+                let faults = rejected.faults.clone();
+                self.note(DAEMON, AuditKind::PolicyRejected { faults }, now);
+            }
+            (None, None) => {}
+        }
+        self.renew_authority(now);
+        let status = format!("{} entries", self.engine.policy().entries().len());
+        tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
+        notify::ready(&status);
+    }
+
+    /// Programs that an earlier daemon started and the store does not know: it may have been damaged. Nobody counts
+    /// their time, so they end.
+    fn end_strays(&mut self, remembered: Option<&SessionId>) {
+        for session_id in self.host.earlier_sessions() {
+            if Some(&session_id) != remembered {
+                tracing::warn!(%session_id, "a program that nobody remembers is ended");
+                self.host.reattach(&session_id, None);
+                self.host.stop(StopOrder { session_id, grace: Duration::ZERO });
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The policy as a file: read whole, checked whole, or refused whole (S7.3).
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+use shepherd_core::policy::Policy;
+
+/// The longest policy that is read. A thousand entries with everything said are a tenth of it.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// A policy that may apply.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// What it says, checked.
+    pub(crate) policy: Policy,
+    /// As it was written.
+    pub(crate) text: String,
+    /// SHA-256 of the text.
+    pub(crate) digest: String,
+}
+
+/// A policy that does not.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{sentence}")]
+pub(crate) struct Rejected {
+    /// For people.
+    pub(crate) sentence: String,
+    /// Every fault, as it would be shown.
+    pub(crate) faults: Vec<String>,
+}
+
+/// Reads and checks a file.
+pub(crate) fn read(path: &Path) -> Result<Source, Rejected> {
+    let bytes = read_bounded(path).map_err(|error| unreadable(path, &error))?;
+    check(&path.display().to_string(), &bytes)
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(std::io::Error::other(format!("it is longer than {MOST_BYTES} bytes")));
+    }
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Rejected {
+    let cure = match error.kind() {
+        std::io::ErrorKind::NotFound => "; `shepherd policy init` writes one to begin with",
+        _ => "",
+    };
+    let sentence = format!("can't read {}: {error}{cure}", path.display());
+    Rejected { faults: vec![sentence.clone()], sentence }
+}
+
+/// Checks a text.
+pub(crate) fn check(name: &str, bytes: &[u8]) -> Result<Source, Rejected> {
+    let loaded = shepherd_config::load_bytes(name, bytes).map_err(|report| {
+        let sentence = format!("{name} is not a valid policy; the one before stays in force");
+        Rejected { sentence, faults: report.lines() }
+    })?;
+    Ok(Source {
+        policy: loaded.policy,
+        // What could be loaded is UTF-8.
+        text: String::from_utf8_lossy(bytes).into_owned(),
+        digest: HEXLOWER.encode(&Sha256::digest(bytes)),
+    })
+}
+
+/// Replaces the file, so that a crash leaves the old or the new one.
+pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
+    let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+    std::io::Write::write_all(&mut file, text.as_bytes())?;
+    file.as_file().sync_all()?;
+    if let Ok(known) = std::fs::metadata(path) {
+        file.as_file().set_permissions(known.permissions())?;
+    }
+    file.persist(path)?;
+    std::fs::File::open(folder)?.sync_all()
+}

@@ -1,0 +1,106 @@
+//! Puts the daemon together and runs it.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use shepherd_host_linux::{HostError, LinuxHost, LinuxHostOptions};
+use shepherd_ipc::{BindError, PinError};
+use shepherd_store::{OpenError, SqliteStore};
+use shepherd_util::{BootIdError, Clock, Environment, Paths, SystemClock};
+
+use crate::begin::{self, Store};
+use crate::options::{Options, OptionsError};
+use crate::policy_source;
+use crate::store_thread::chain;
+
+/// The exit code when something outside failed.
+const FAILED: u8 = 3;
+
+/// Why there is no daemon.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    #[error("can't make the folder {}", path.display())]
+    Folder { path: PathBuf, source: std::io::Error },
+    #[error(transparent)]
+    InUse(OpenError),
+    #[error("can't tell which boot of the machine this is")]
+    Boot(#[from] BootIdError),
+    #[error("can't prepare to start programs")]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Socket(#[from] BindError),
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    #[error("can't set up the loop")]
+    Loop(#[from] std::io::Error),
+}
+
+/// Runs the daemon until a signal ends it. Says on standard error why, if it could not.
+#[must_use]
+pub fn run(options: &Options) -> ExitCode {
+    log_to_stderr();
+    let environment: Environment =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
+    let paths = options.paths(&environment, rustix::process::geteuid().is_root());
+    match paths.map_err(StartError::from).and_then(|paths| run_in(&paths, environment)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{}", chain(&error));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run_in(paths: &Paths, environment: Environment) -> Result<(), StartError> {
+    make_folder(&paths.data)?;
+    if let Some(folder) = paths.socket.parent() {
+        make_folder(folder)?;
+    }
+    // First, because it tells whether another daemon is at work here.
+    let store = open_store(&paths.data)?;
+    let host = LinuxHost::new(LinuxHostOptions {
+        environment: environment.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+        ..LinuxHostOptions::new(paths.data.clone())
+    })?;
+    let policy = policy_source::read(&paths.policy);
+    // One thread: the loop is the only one who knows the state.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let (service, inputs) = begin::begin(paths, store, Box::new(host), policy).await?;
+        Ok(service.run(inputs).await?)
+    })
+}
+
+/// A store that can't be opened is no reason not to run: what an earlier daemon started has to end on time. But
+/// nothing is granted.
+fn open_store(folder: &Path) -> Result<Store, StartError> {
+    match SqliteStore::open(folder, SystemClock.now().wall) {
+        Ok((store, opened)) => Ok(Store::Open(Box::new(store), opened)),
+        Err(error @ OpenError::InUse { .. }) => Err(StartError::InUse(error)),
+        Err(error) => Ok(Store::Broken(chain(&error))),
+    }
+}
+
+fn make_folder(path: &Path) -> Result<(), StartError> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| StartError::Folder { path: path.to_owned(), source })
+}
+
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SHEPHERD_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(terminal);
+    // Journals have their own clock.
+    let journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    let set = if journal {
+        subscriber.without_time().with_writer(std::io::stderr).try_init()
+    } else {
+        subscriber.with_writer(std::io::stderr).try_init()
+    };
+    // Whoever embeds us may log by other means.
+    set.ok();
+}

@@ -1,0 +1,207 @@
+//! The loop (S13.3b): wait for one thing, tell the engine, carry out what it says. Nothing in it waits for a disk, a
+//! program or a client.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use shepherd_api::{ApiError, Reply};
+use shepherd_core::CoreEngine;
+use shepherd_host_api::{Host, HostEvent, HostEvents};
+use shepherd_ipc::{Hub, Incoming, Server};
+use shepherd_util::{ClientId, Clock, Now, SystemClock};
+use tokio::signal::unix::Signal;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::Interval;
+
+use crate::metrics::Metrics;
+use crate::policy_source::{Rejected, Source};
+use crate::store_thread::{Report, StoreThread};
+use crate::timer::{ClockWatch, DueTimer};
+use crate::watch::{Change, Watch};
+
+mod answer;
+mod authority;
+mod carry_out;
+mod health;
+mod host_events;
+mod policy;
+mod shut_down;
+mod who;
+
+use carry_out::Waiting;
+pub(crate) use policy::PolicyRead;
+
+/// Everything that the loop waits for.
+pub(crate) struct Inputs {
+    pub(crate) due: DueTimer,
+    pub(crate) clock: ClockWatch,
+    pub(crate) host: HostEvents,
+    pub(crate) store: UnboundedReceiver<Report>,
+    pub(crate) clients: Server,
+    pub(crate) end: [Signal; 2],
+    pub(crate) reload: Signal,
+    pub(crate) files: Watch,
+    pub(crate) policies: UnboundedReceiver<PolicyRead>,
+    pub(crate) watchdog: Option<Interval>,
+}
+
+/// One thing that happened.
+enum Input {
+    Due,
+    Host(HostEvent),
+    Store(Report),
+    End,
+    Reload,
+    ClockSet,
+    File(Change),
+    Policy(Box<PolicyRead>),
+    Watchdog,
+    Client(Incoming),
+}
+
+impl Inputs {
+    /// The next thing that happened. Of several, what enforces comes first and what clients want last.
+    async fn next(&mut self) -> io::Result<Input> {
+        let Self {
+            due,
+            clock,
+            host,
+            store,
+            clients,
+            end: [terminate, interrupt],
+            reload,
+            files,
+            policies,
+            watchdog,
+        } = self;
+        Ok(tokio::select! {
+            biased;
+            result = due.due() => { result?; Input::Due }
+            Some(event) = host.recv() => Input::Host(event),
+            Some(_) = terminate.recv() => Input::End,
+            Some(_) = interrupt.recv() => Input::End,
+            Some(report) = store.recv() => Input::Store(report),
+            result = clock.set() => { result?; Input::ClockSet }
+            _ = tick(watchdog) => Input::Watchdog,
+            Some(_) = reload.recv() => Input::Reload,
+            Some(read) = policies.recv() => Input::Policy(Box::new(read)),
+            change = files.changed() => Input::File(change?),
+            Some(incoming) = clients.next() => Input::Client(incoming),
+        })
+    }
+}
+
+async fn tick(watchdog: &mut Option<Interval>) {
+    match watchdog {
+        Some(interval) => drop(interval.tick().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// What the loop owns.
+pub(crate) struct Service {
+    pub(crate) engine: CoreEngine,
+    pub(crate) host: Box<dyn Host>,
+    pub(crate) store: StoreThread,
+    pub(crate) clients: Hub,
+    pub(crate) clock: SystemClock,
+    pub(crate) metrics: Metrics,
+    pub(crate) policy: PolicyState,
+    /// The system's time zone.
+    pub(crate) zone: TimeZone,
+    /// When it came up.
+    pub(crate) started: Now,
+    /// What this host can't do, in sentences.
+    pub(crate) limitations: Vec<String>,
+    /// Why the store does not work, as long as it does not.
+    pub(crate) store_trouble: Option<String>,
+    /// What happens when its batch is durable, in the order of the batches.
+    pub(crate) waiting: std::collections::VecDeque<Waiting>,
+    /// Who waits for lines of the audit log, by the number of the question.
+    pub(crate) audit_questions: BTreeMap<u64, RequestAddress>,
+    /// What clients were told last.
+    pub(crate) announced: Announced,
+}
+
+/// The policy that applies, and where it came from.
+pub(crate) struct PolicyState {
+    pub(crate) path: PathBuf,
+    /// `None` while none could be loaded: everything is refused.
+    pub(crate) source: Option<Source>,
+    /// Why the file, as it is now, does not apply.
+    pub(crate) rejected: Option<Rejected>,
+    /// Where a policy comes back that was read on another thread.
+    pub(crate) reader: UnboundedSender<PolicyRead>,
+}
+
+/// What clients are told only when it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    pub(crate) mode: String,
+    pub(crate) clock_trusted: bool,
+}
+
+/// Whom an answer is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RequestAddress {
+    pub(crate) client_id: ClientId,
+    pub(crate) request_id: u64,
+}
+
+/// Whether the loop goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    ShutDown,
+}
+
+impl Service {
+    /// Runs until a signal ends it.
+    pub(crate) async fn run(mut self, mut inputs: Inputs) -> io::Result<()> {
+        loop {
+            inputs.due.arm(self.engine.next_due())?;
+            let input = inputs.next().await?;
+            let now = self.clock.now();
+            if self.handle(input, now) == Next::ShutDown {
+                self.shut_down(inputs).await;
+                return Ok(());
+            }
+        }
+    }
+
+    fn handle(&mut self, input: Input, now: Now) -> Next {
+        match input {
+            Input::Due | Input::ClockSet => self.tick(now),
+            Input::Host(event) => self.host_event(event, now),
+            Input::Store(report) => self.store_report(report, now),
+            Input::End => return Next::ShutDown,
+            Input::Reload => self.read_policy(policy::Asked::Signal),
+            Input::File(Change::Policy) => self.policy_file_changed(),
+            Input::File(Change::Zone) => self.zone_changed(now),
+            Input::Policy(read) => self.policy_read(*read, now),
+            Input::Watchdog => crate::notify::alive(),
+            Input::Client(incoming) => self.incoming(incoming, now),
+        }
+        Next::GoOn
+    }
+
+    fn respond(&self, to: &RequestAddress, answer: Result<Reply, ApiError>) {
+        self.clients.respond(&to.client_id, to.request_id, answer);
+    }
+
+    fn tick(&mut self, now: Now) {
+        let events = self.engine.tick(now);
+        self.carry_out(events, now);
+    }
+
+    fn zone_changed(&mut self, now: Now) {
+        let zone = TimeZone::system();
+        if zone != self.zone {
+            self.zone.clone_from(&zone);
+            let events = self.engine.zone_changed(zone, now);
+            self.carry_out(events, now);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Whether the daemon is well (S13.2). That it answers is its liveness; the rest is whether it can do its work.
+
+use shepherd_api::{HealthCheck, HealthView};
+use shepherd_util::Now;
+
+use super::Service;
+
+impl Service {
+    pub(super) fn health(&self, now: Now) -> HealthView {
+        let checks = vec![self.policy_check(), self.host_check(), self.store_check(), self.clock_check(now)];
+        HealthView {
+            ready: checks.iter().all(|check| check.passed),
+            daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime: now.mono.total_since(self.started.mono).into(),
+            checks,
+            limitations: self.limitations.clone(),
+        }
+    }
+
+    fn policy_check(&self) -> HealthCheck {
+        let path = self.policy.path.display();
+        match (&self.policy.source, &self.policy.rejected) {
+            (Some(source), None) => {
+                check("policy", true, format!("{} entries of {path}", source.policy.entries().len()))
+            }
+            (Some(_), Some(rejected)) => {
+                check("policy", false, format!("an earlier one is in force, because {rejected}"))
+            }
+            (None, Some(rejected)) => {
+                check("policy", false, format!("everything is refused, because {rejected}"))
+            }
+            (None, None) => check("policy", false, format!("{path} has not been read")),
+        }
+    }
+
+    fn host_check(&self) -> HealthCheck {
+        let capabilities = self.engine.capabilities();
+        let kinds: Vec<&str> = capabilities.spawn_kinds_supported.iter().map(String::as_str).collect();
+        let able = capabilities.can_kill_forcefully && capabilities.can_observe_exit && !kinds.is_empty();
+        check("host", able, format!("starts and ends: {}", kinds.join(", ")))
+    }
+
+    fn store_check(&self) -> HealthCheck {
+        match &self.store_trouble {
+            None => check("store", true, "what was used is on record".to_owned()),
+            Some(trouble) => check("store", false, format!("nothing is granted, because {trouble}")),
+        }
+    }
+
+    fn clock_check(&self, now: Now) -> HealthCheck {
+        if self.engine.get_state(now).clock_trusted {
+            check("clock", true, "nothing speaks against it".to_owned())
+        } else {
+            let cure = "set it right, or confirm it with `shepherd clock confirm`";
+            check("clock", false, format!("it showed a later time before; {cure}"))
+        }
+    }
+
+    pub(super) fn metrics_text(&self, now: Now) -> String {
+        self.metrics.clients.set(i64::try_from(self.clients.counts().clients).unwrap_or(i64::MAX));
+        self.metrics.session_running.set(i64::from(self.engine.session_view(now).is_some()));
+        self.metrics.entries.set(i64::try_from(self.engine.policy().entries().len()).unwrap_or(i64::MAX));
+        self.metrics.text()
+    }
+}
+
+fn check(name: &str, passed: bool, detail: String) -> HealthCheck {
+    HealthCheck { name: name.to_owned(), passed, detail }
+}

@@ -1,0 +1,45 @@
+//! Going down in order (S9.3): what was used is on record, and by policy the session is ended or left to be taken
+//! back.
+
+use std::time::Duration;
+
+use shepherd_util::Clock;
+
+use super::{Input, Inputs, Service};
+
+/// How much longer than its grace a program that is to be ended gets: the kill itself takes a moment.
+const KILL: Duration = Duration::from_secs(5);
+
+impl Service {
+    pub(super) async fn shut_down(mut self, mut inputs: Inputs) {
+        crate::notify::stopping();
+        let now = self.clock.now();
+        let grace =
+            self.engine.snapshot().session.as_ref().map_or(Duration::ZERO, |session| session.stop_grace);
+        let events = self.engine.shut_down(now);
+        let must_end = !events.is_empty();
+        self.carry_out(events, now);
+        if must_end {
+            let ended = self.until_the_session_ends(&mut inputs);
+            if tokio::time::timeout(grace + KILL, ended).await.is_err() {
+                tracing::warn!("a program outlives its end; the next daemon takes it back");
+            }
+        }
+        inputs.clients.shutdown().await;
+        self.store.finish();
+        tracing::info!("ended in order");
+    }
+
+    /// Nobody is heard any more but the host and the store.
+    async fn until_the_session_ends(&mut self, inputs: &mut Inputs) {
+        while self.engine.snapshot().session.is_some() {
+            let input = tokio::select! {
+                Some(event) = inputs.host.recv() => Input::Host(event),
+                Some(report) = inputs.store.recv() => Input::Store(report),
+                else => return,
+            };
+            let now = self.clock.now();
+            self.handle(input, now);
+        }
+    }
+}

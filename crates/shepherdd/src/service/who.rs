@@ -1,0 +1,41 @@
+//! Whose time it is that a client asks about: named, known by its account, or the only one there is.
+
+use shepherd_api::{ApiError, ErrorCode, Role};
+use shepherd_core::policy::Policy;
+use shepherd_ipc::ClientInfo;
+use shepherd_util::ProfileId;
+
+/// The profile that a client means.
+///
+/// # Errors
+/// When it names one that is not there or not its own, or when nobody can tell.
+pub(crate) fn profile_of(
+    client: &ClientInfo,
+    named: Option<&ProfileId>,
+    policy: &Policy,
+) -> Result<ProfileId, ApiError> {
+    let profiles = &policy.rules().profiles;
+    let Some(named) = named.or(client.profile.as_ref()) else {
+        let mut only = profiles.keys();
+        return match (only.next(), only.next()) {
+            (Some(profile), None) => Ok(profile.clone()),
+            _ => Err(ApiError::new(ErrorCode::UnknownProfile, which(policy))),
+        };
+    };
+    let Some(profile) = profiles.get(named) else {
+        let sentence = format!("There is no profile `{named}`. {}", which(policy));
+        return Err(ApiError::new(ErrorCode::UnknownProfile, sentence));
+    };
+    let own = client.profile.as_ref().is_none_or(|own| own == named);
+    // A profile with an account is that account's; one without is for whoever sits there.
+    let free = profile.accounts.is_empty() || client.profile.is_some();
+    if client.role == Role::Admin || (own && free) {
+        return Ok(named.clone());
+    }
+    Err(ApiError::new(ErrorCode::NotPermitted, format!("The profile `{named}` is somebody else's.")))
+}
+
+fn which(policy: &Policy) -> String {
+    let names: Vec<String> = policy.rules().profiles.keys().map(|profile| format!("`{profile}`")).collect();
+    format!("Name one of the profiles: {}.", names.join(", "))
+}

@@ -1,0 +1,254 @@
+//! The store on a thread of its own: a slow or full disk never makes the loop wait (S13.3b).
+//!
+//! Batches are made durable in the order in which they come. One that can't be written is kept and tried again with
+//! the next, so that nothing is lost or overtaken; until then everything that would have been granted is refused.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::{AuditEvent, AuditRecord};
+use shepherd_core::StoreWrite;
+use shepherd_store::{SqliteStore, Store, StoreError};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// How long to wait before trying again what could not be written. Long enough to be no burden, short enough that
+/// nobody has to restart a daemon after making room on a disk.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// Writes that wait for a broken disk. More than a day's worth; beyond it only the latest state is kept.
+const MOST_WAITING: usize = 100_000;
+
+/// What came of a job.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// Every batch up to this one is on disk.
+    Durable {
+        /// Its number.
+        up_to: u64,
+        /// The lines that are new in the audit log.
+        lines: Vec<AuditRecord>,
+    },
+    /// This batch is not on disk. It will be tried again.
+    Failed {
+        /// Its number.
+        batch: u64,
+        /// Why, for people.
+        detail: String,
+    },
+    /// Lines of the audit log, as asked for.
+    Audit {
+        /// The number of the question.
+        question: u64,
+        /// The lines, or why there are none, for people.
+        lines: Result<Vec<AuditRecord>, String>,
+    },
+}
+
+enum Job {
+    Write { batch: u64, writes: Vec<StoreWrite> },
+    ReadAudit { question: u64, after: Option<u64>, limit: u32 },
+}
+
+/// The loop's end of it.
+pub(crate) struct StoreThread {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    next: u64,
+}
+
+impl StoreThread {
+    /// Puts a store on its thread.
+    pub(crate) fn start(
+        folder: PathBuf,
+        store: SqliteStore,
+    ) -> std::io::Result<(Self, UnboundedReceiver<Report>)> {
+        let (jobs, todo) = channel();
+        let (reports, done) = unbounded_channel();
+        let sequence = store.audit_end();
+        let worker = Worker { folder, store: Some(store), sequence, reports, waiting: Waiting::default() };
+        let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run(&todo))?;
+        Ok((Self { jobs: Some(jobs), thread: Some(thread), next: 0 }, done))
+    }
+
+    /// There is no store: nothing will ever be durable.
+    pub(crate) fn none() -> (Self, UnboundedReceiver<Report>) {
+        let (_, done) = unbounded_channel();
+        (Self { jobs: None, thread: None, next: 0 }, done)
+    }
+
+    /// Makes these durable. Returns the number under which that is reported; `None` if there is no store.
+    pub(crate) fn write(&mut self, writes: Vec<StoreWrite>) -> Option<u64> {
+        let batch = self.number();
+        self.jobs.as_ref()?.send(Job::Write { batch, writes }).ok().map(|()| batch)
+    }
+
+    /// Reads lines of the audit log. Returns the number under which they are reported.
+    pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> Option<u64> {
+        let question = self.number();
+        self.jobs.as_ref()?.send(Job::ReadAudit { question, after, limit }).ok().map(|()| question)
+    }
+
+    /// Waits until everything that was handed over has been tried, and ends the thread.
+    pub(crate) fn finish(mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+}
+
+struct Worker {
+    folder: PathBuf,
+    /// `None` after a failure that left unsure what is on the disk, until it could be looked at.
+    store: Option<SqliteStore>,
+    /// The number of the last line of the audit log that is known to be there.
+    sequence: u64,
+    reports: UnboundedSender<Report>,
+    waiting: Waiting,
+}
+
+/// What is not on disk yet.
+#[derive(Default)]
+struct Waiting {
+    up_to: u64,
+    writes: Vec<StoreWrite>,
+}
+
+impl Worker {
+    fn run(mut self, todo: &Receiver<Job>) {
+        loop {
+            let job = if self.waiting.writes.is_empty() {
+                todo.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                todo.recv_timeout(TRY_AGAIN)
+            };
+            match job {
+                Ok(Job::Write { batch, writes }) => {
+                    self.waiting.add(batch, writes);
+                    let result = self.flush();
+                    self.report_failure(batch, result);
+                }
+                Ok(Job::ReadAudit { question, after, limit }) => {
+                    let lines = self.read_audit(after, limit);
+                    self.report(Report::Audit { question, lines });
+                }
+                // It failed before, and that was told.
+                Err(RecvTimeoutError::Timeout) => drop(self.flush()),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, String> {
+        let store = self.store.as_ref().ok_or("the store can't be read now")?;
+        store.read_audit(after, limit).map_err(|error| chain(&error))
+    }
+
+    fn report_failure(&self, batch: u64, result: Result<(), String>) {
+        if let Err(detail) = result {
+            self.report(Report::Failed { batch, detail });
+        }
+    }
+
+    /// Tries to write all that waits.
+    fn flush(&mut self) -> Result<(), String> {
+        let store = match &mut self.store {
+            Some(store) => store,
+            None => {
+                let (store, _) =
+                    SqliteStore::open(&self.folder, Timestamp::now()).map_err(|error| chain(&error))?;
+                if self.waiting.is_in(&store, self.sequence) {
+                    self.store = Some(store);
+                    self.written();
+                    return Ok(());
+                }
+                self.store.insert(store)
+            }
+        };
+        match store.apply(&self.waiting.writes) {
+            Ok(()) => {
+                self.written();
+                Ok(())
+            }
+            Err(error) => {
+                if matches!(error, StoreError::Unsure { .. } | StoreError::Damaged { .. }) {
+                    self.store = None;
+                }
+                Err(chain(&error))
+            }
+        }
+    }
+
+    /// What waited is on disk.
+    fn written(&mut self) {
+        let Waiting { up_to, writes } = std::mem::take(&mut self.waiting);
+        let lines = writes.into_iter().filter_map(|write| match write {
+            StoreWrite::AppendAudit(line) => Some(*line),
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
+                None
+            }
+        });
+        let lines: Vec<AuditEvent> = lines.collect();
+        let before = std::mem::replace(&mut self.sequence, self.store.as_ref().map_or(0, Store::audit_end));
+        // The log may have had something of its own to tell before ours; ours are the last.
+        let first = self.sequence.saturating_sub(lines.len() as u64).max(before) + 1;
+        let lines = (first..).zip(lines).map(|(sequence, line)| AuditRecord { sequence, line }).collect();
+        self.report(Report::Durable { up_to, lines });
+    }
+
+    fn report(&self, report: Report) {
+        // The loop is gone only when the daemon is.
+        self.reports.send(report).ok();
+    }
+}
+
+impl Waiting {
+    fn add(&mut self, batch: u64, writes: Vec<StoreWrite>) {
+        self.up_to = batch;
+        if writes.iter().any(is_snapshot) {
+            self.writes.retain(|write| !is_snapshot(write));
+        }
+        if self.writes.len() >= MOST_WAITING {
+            self.writes.retain(|write| !matches!(write, StoreWrite::AppendAudit(_)));
+        }
+        self.writes.extend(writes);
+    }
+
+    /// Whether a write that seemed to fail is on the disk after all. The batch is there as a whole or not at all, so
+    /// one trace of it is enough.
+    fn is_in(&self, store: &SqliteStore, sequence: u64) -> bool {
+        let lines = self.writes.iter().filter(|write| matches!(write, StoreWrite::AppendAudit(_))).count();
+        if lines > 0 {
+            return store.audit_end() > sequence;
+        }
+        let snapshot = self.writes.iter().find_map(|write| match write {
+            StoreWrite::SaveSnapshot(snapshot) => Some(&**snapshot),
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::AppendAudit(_) => None,
+        });
+        snapshot.is_some_and(|snapshot| store.load_snapshot().is_ok_and(|stored| stored == *snapshot))
+    }
+}
+
+fn is_snapshot(write: &StoreWrite) -> bool {
+    matches!(write, StoreWrite::SaveSnapshot(_))
+}
+
+/// An error with all its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,101 @@
+//! Waking up on time, and only then (S4.7): one timer on the clock that suspend does not stop, and one that tells
+//! when somebody sets the wall clock.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use shepherd_util::MonotonicInstant;
+use tokio::io::unix::AsyncFd;
+
+use crate::sys;
+
+const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Comes at a moment after boot, also if the machine slept meanwhile.
+pub(crate) struct DueTimer {
+    timer: AsyncFd<OwnedFd>,
+    armed: Option<Duration>,
+}
+
+impl DueTimer {
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = sys::readable(timerfd_create(TimerfdClockId::Boottime, flags)?)?;
+        Ok(Self { timer, armed: None })
+    }
+
+    /// Comes at this moment and no other; `None` is never. One that has passed comes at once.
+    pub(crate) fn arm(&mut self, due: Option<MonotonicInstant>) -> io::Result<()> {
+        let due = due.map(MonotonicInstant::total);
+        if due != self.armed {
+            // All zeros would be never.
+            let at = due.map_or(ZERO, |due| timespec(due.max(Duration::from_nanos(1))));
+            let once = Itimerspec { it_interval: ZERO, it_value: at };
+            timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &once)?;
+            self.armed = due;
+        }
+        Ok(())
+    }
+
+    /// Waits until it comes.
+    pub(crate) async fn due(&mut self) -> io::Result<()> {
+        read(&self.timer).await?;
+        self.armed = None;
+        Ok(())
+    }
+}
+
+/// Tells when the wall clock is set.
+pub(crate) struct ClockWatch {
+    timer: AsyncFd<OwnedFd>,
+}
+
+impl ClockWatch {
+    pub(crate) fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = sys::readable(timerfd_create(TimerfdClockId::Realtime, flags)?)?;
+        let watch = Self { timer };
+        watch.arm()?;
+        Ok(watch)
+    }
+
+    fn arm(&self) -> io::Result<()> {
+        // As far away as a clock of 64 bits can be sure of; it is never meant to come.
+        let never =
+            Itimerspec { it_interval: ZERO, it_value: Timespec { tv_sec: i64::MAX >> 8, tv_nsec: 0 } };
+        let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        timerfd_settime(self.timer.get_ref(), flags, &never)?;
+        Ok(())
+    }
+
+    /// Waits until somebody sets the clock.
+    pub(crate) async fn set(&self) -> io::Result<()> {
+        match read(&self.timer).await {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::CANCELED) => self.arm(),
+            other => other,
+        }
+    }
+}
+
+async fn read(timer: &AsyncFd<OwnedFd>) -> io::Result<()> {
+    loop {
+        let mut guard = timer.readable().await?;
+        let mut expirations = [0; 8];
+        match guard.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut expirations)?)) {
+            Ok(result) => return result.map(drop),
+            Err(_would_block) => {}
+        }
+    }
+}
+
+fn timespec(at: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(at.as_secs()).unwrap_or(i64::MAX >> 8),
+        tv_nsec: i64::from(at.subsec_nanos()),
+    }
+}

@@ -1,0 +1,101 @@
+//! Files that change under us: the policy and the system's time zone. Their folders are watched, because both are
+//! replaced by renaming rather than written to.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify;
+use tokio::io::unix::AsyncFd;
+
+use crate::sys;
+
+/// Where the system says which zone it is in.
+const ZONE_FILE: &str = "/etc/localtime";
+
+/// What has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The policy's file.
+    Policy,
+    /// The system's time zone.
+    Zone,
+}
+
+/// Watches for both.
+pub(crate) struct Watch {
+    descriptor: AsyncFd<OwnedFd>,
+    watched: Vec<(i32, OsString, Change)>,
+    pending: Vec<Change>,
+}
+
+impl Watch {
+    /// Watches what can be watched; with each that can't, why not.
+    pub(crate) fn new(policy: &Path) -> io::Result<(Self, Vec<String>)> {
+        let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
+        let descriptor = sys::readable(inotify::init(flags)?)?;
+        let mut watch = Self { descriptor, watched: Vec::new(), pending: Vec::new() };
+        let files = [(policy.to_owned(), Change::Policy), (PathBuf::from(ZONE_FILE), Change::Zone)];
+        let failed = files.iter().filter_map(|(path, change)| {
+            let error = watch.add(path, *change).err()?;
+            Some(format!("changes of {} are not noticed: {error}", path.display()))
+        });
+        let failed = failed.collect();
+        Ok((watch, failed))
+    }
+
+    fn add(&mut self, path: &Path, change: Change) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let flags =
+            inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::MOVED_TO | inotify::WatchFlags::CREATE;
+        let number = inotify::add_watch(self.descriptor.get_ref(), folder, flags)?;
+        self.watched.push((number, name.to_owned(), change));
+        Ok(())
+    }
+
+    /// Waits for the next change. Several of one kind that came together are one.
+    pub(crate) async fn changed(&mut self) -> io::Result<Change> {
+        loop {
+            if let Some(change) = self.pending.pop() {
+                return Ok(change);
+            }
+            let mut guard = self.descriptor.readable().await?;
+            let watched = &self.watched;
+            let seen = guard.try_io(|descriptor| read(descriptor.get_ref(), watched));
+            match seen {
+                Ok(changes) => self.pending = changes?,
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+/// All that is there to read.
+fn read(descriptor: &OwnedFd, watched: &[(i32, OsString, Change)]) -> io::Result<Vec<Change>> {
+    let mut buffer = [MaybeUninit::uninit(); 4096];
+    let mut reader = inotify::Reader::new(descriptor, &mut buffer);
+    let mut changes = Vec::new();
+    let first = reader.next()?;
+    let mut next = Some((first.wd(), name_of(&first), first.events()));
+    while let Some((number, name, events)) = next {
+        let overflow = events.contains(inotify::ReadFlags::QUEUE_OVERFLOW);
+        for (known, file, change) in watched {
+            if (overflow || (*known == number && name.as_ref() == Some(file))) && !changes.contains(change) {
+                changes.push(*change);
+            }
+        }
+        if reader.is_buffer_empty() {
+            break;
+        }
+        next = reader.next().ok().map(|event| (event.wd(), name_of(&event), event.events()));
+    }
+    Ok(changes)
+}
+
+fn name_of(event: &inotify::Event<'_>) -> Option<OsString> {
+    event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()).to_owned())
+}

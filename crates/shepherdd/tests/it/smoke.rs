@@ -1,0 +1,48 @@
+//! The story of S13.5: a policy, a program that would sleep for ever, warnings, the end.
+
+use std::time::Instant;
+
+use shepherd_api::{EndReason, EventKind};
+
+use crate::harness::Household;
+
+const POLICY: &str = r#"
+config_version = 1
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "999"]
+always = true
+max_run = "4s"
+warnings = [{ before = "3s" }, { before = "1s", severity = "critical" }]
+"#;
+
+#[test]
+fn a_program_that_would_sleep_for_ever_is_warned_of_and_ended() {
+    let household = Household::running(POLICY);
+    let mut listener = household.subscriber();
+    assert_eq!(listener.snapshot.session, None);
+    let launched = Instant::now();
+    let session = household.launch("nap");
+    let mut story = Vec::new();
+    let end = listener.wait_for(|event| {
+        match event {
+            EventKind::SessionLaunching { .. } => story.push("launching".to_owned()),
+            EventKind::SessionStarted { .. } => story.push("started".to_owned()),
+            EventKind::WarningIssued { threshold_secs, .. } => {
+                story.push(format!("warning {threshold_secs}"));
+            }
+            EventKind::SessionExpired { .. } => story.push("expired".to_owned()),
+            EventKind::SessionEnded { session_id, end } => {
+                assert_eq!(*session_id, session.session_id);
+                return Some(end.clone());
+            }
+            _ => {}
+        }
+        None
+    });
+    assert_eq!(story, ["launching", "started", "warning 3", "warning 1", "expired"]);
+    assert_eq!(end, EndReason::Expired);
+    assert!(launched.elapsed().as_secs_f64() >= 4.0, "never early: {:?}", launched.elapsed());
+    assert_eq!(household.state().session, None);
+}
