@@ -28,7 +28,8 @@ pub trait Host {
     /// Starts a program. [`Spawned`](crate::HostEvent::Spawned) or
     /// [`SpawnFailed`](crate::HostEvent::SpawnFailed) follows.
     ///
-    /// What is needed to find the program again is durable before it runs its first instruction.
+    /// What is needed to find the program again, as long as this machine is not started anew, is written down before it
+    /// runs its first instruction.
     fn spawn(&mut self, order: SpawnOrder);
 
     /// Ends a program and everything that came of it. [`Exited`](crate::HostEvent::Exited) follows when the whole

@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn without_a_home_a_program_starts_at_the_root() {
-        let with = |home: &str| self::home(&[("HOME".into(), home.into())]);
+        let with = |folder: &str| home(&[("HOME".into(), folder.into())]);
         assert_eq!(with("/usr"), Path::new("/usr"));
         assert_eq!(with("/nonexistent/home"), Path::new("/"));
         assert_eq!(with("usr"), Path::new("/"));
-        assert_eq!(self::home(&[]), Path::new("/"));
+        assert_eq!(home(&[]), Path::new("/"));
     }
 }

@@ -39,16 +39,12 @@ impl StateFolder {
         Ok(folder)
     }
 
-    /// Durable when this returns. There is none yet: a session is started once.
+    /// Written before the program runs. Not synced: it names a process tree of this boot, and whatever the disk has
+    /// lost after a power failure, that tree is lost as well. There is none yet: a session is started once.
     pub(crate) fn write(&self, session_id: &SessionId, handle: &HostSessionHandle) -> io::Result<()> {
         let path = self.handle_path(session_id);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-        let mut fill = || {
-            file.write_all(handle.as_str().as_bytes())?;
-            file.sync_all()?;
-            File::open(&self.sessions)?.sync_all()
-        };
-        fill().inspect_err(|_| self.forget(session_id))
+        file.write_all(handle.as_str().as_bytes()).inspect_err(|_| self.forget(session_id))
     }
 
     /// What was written down; `None` if nothing was. A half-written one is none: its program never ran.

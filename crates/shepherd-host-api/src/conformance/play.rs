@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_millis(5);
 
 /// How long nothing may come for it to be taken for silence.
-const SILENCE: Duration = Duration::from_millis(100);
+const SILENCE: Duration = Duration::from_millis(50);
 
 pub(super) struct Play<'a, S: Stage> {
     pub(super) stage: &'a mut S,

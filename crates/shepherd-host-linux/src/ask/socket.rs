@@ -19,21 +19,24 @@ const MAX_ANSWER: u64 = 256 * 1024;
 pub(super) fn monitor(socket: &Path, user: u32, patience: Duration, word: &str) -> Result<(), AskError> {
     let mut line = Line::open(socket, user, patience)?;
     line.hear("QMP")?;
-    for word in ["qmp_capabilities", word] {
-        line.say(&serde_json::json!({ "execute": word }))?;
-        line.hear("return")?;
-    }
-    Ok(())
+    line.say(&serde_json::json!({ "execute": "qmp_capabilities" }))?;
+    line.hear("return")?;
+    line.say(&serde_json::json!({ "execute": word }))?;
+    unless_refused(line.hear("return"))
 }
 
 /// Tells a player to quit.
 pub(super) fn player(socket: &Path, user: u32, patience: Duration) -> Result<(), AskError> {
     let mut line = Line::open(socket, user, patience)?;
     line.say(&serde_json::json!({ "command": ["quit"] }))?;
-    match line.hear("error") {
-        // One that quits at once does not answer.
-        Err(AskError::Socket(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-        outcome => outcome,
+    unless_refused(line.hear("error"))
+}
+
+/// It has been asked. One that obeys at once may well hang up before it answers.
+fn unless_refused(answer: Result<(), AskError>) -> Result<(), AskError> {
+    match answer {
+        Err(AskError::Socket(_)) => Ok(()),
+        answer => answer,
     }
 }
 

@@ -1,0 +1,285 @@
+//! What the tests share: hosts, entries, doubles, and an independent look at what is left.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use shepherd_api::EntryKind;
+use shepherd_core::policy::{
+    AvailabilityPolicy, Cost, Entry, LimitsPolicy, Policy, Rules, RunPolicy, WarningPolicy,
+};
+use shepherd_host_api::{ExitStatus, Host, HostEvent, HostEvents, SpawnOrder, StopOrder};
+use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
+use shepherd_util::{ProfileId, SessionId};
+use tempfile::TempDir;
+use ward_process::Containment;
+
+/// Long enough for the slowest machine; nothing waits that long unless it has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For what will not go anyway.
+pub(crate) const GRACE: Duration = Duration::from_millis(300);
+
+fn double(name: &str, built: &str) -> PathBuf {
+    // An archive of test binaries is run in another place than it was built in.
+    std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
+}
+
+pub(crate) fn fake_entry() -> PathBuf {
+    double("fake-entry", env!("CARGO_BIN_EXE_fake-entry"))
+}
+
+pub(crate) fn fake_daemon_host() -> PathBuf {
+    double("fake-daemon-host", env!("CARGO_BIN_EXE_fake-daemon-host"))
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The containments that must be there for whoever runs the tests.
+pub(crate) fn containments() -> Vec<Containment> {
+    let probe = ward_process::probe();
+    let required = if is_root() { &Containment::ALL[..] } else { &Containment::ALL[1..] };
+    for offer in &probe.offers {
+        let missing = offer.missing.as_deref().unwrap_or_default();
+        assert!(
+            missing.is_empty() || !required.contains(&offer.containment),
+            "{}: {missing}",
+            offer.containment
+        );
+    }
+    probe.available().collect()
+}
+
+/// Those that hold what tries to get away.
+pub(crate) fn holding_containments() -> Vec<Containment> {
+    containments().into_iter().filter(|containment| *containment != Containment::ProcessGroup).collect()
+}
+
+pub(crate) fn new_session() -> SessionId {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let number = u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
+    SessionId::from_random(now << 64 | u128::from(std::process::id()) << 32 | number)
+}
+
+pub(crate) fn process(argv: &[&str]) -> EntryKind {
+    let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+    EntryKind::Process { argv, env: BTreeMap::new(), cwd: None }
+}
+
+/// An entry that follows a script of the double.
+pub(crate) fn script(script: &str) -> Entry {
+    entry(process(&[fake_entry().to_str().unwrap(), script]))
+}
+
+pub(crate) fn entry(kind: EntryKind) -> Entry {
+    Entry {
+        entry_id: "game".parse().unwrap(),
+        label: "A game".to_owned(),
+        icon_ref: None,
+        kind,
+        profiles: None,
+        availability: AvailabilityPolicy::Always,
+        limits: LimitsPolicy::default(),
+        warnings: WarningPolicy::default(),
+        disabled: None,
+        budgets: Vec::new(),
+        cost: Cost::Counts,
+        earns: None,
+        unlock: None,
+        run: RunPolicy::default(),
+    }
+}
+
+/// A host with a state folder of its own, and what it says.
+pub(crate) struct Ground {
+    /// Dropped first: it writes into the folder.
+    pub(crate) host: LinuxHost,
+    pub(crate) events: HostEvents,
+    pub(crate) folder: TempDir,
+}
+
+impl Ground {
+    pub(crate) fn new(containment: Containment) -> Self {
+        Self::with(|options| options.containment = Some(containment))
+    }
+
+    pub(crate) fn with(change: impl FnOnce(&mut LinuxHostOptions)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = LinuxHostOptions::new(folder.path().join("state"));
+        change(&mut options);
+        let mut host = LinuxHost::new(options).unwrap();
+        let events = host.subscribe();
+        Self { host, events, folder }
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    pub(crate) fn apply(&mut self, rules: Rules) {
+        self.host.policy_changed(&Policy::new(rules).unwrap());
+    }
+
+    pub(crate) fn spawn(&mut self, entry: Entry) -> SessionId {
+        let session_id = new_session();
+        let order = SpawnOrder { session_id: session_id.clone(), entry, profile: ProfileId::default() };
+        self.host.spawn(order);
+        session_id
+    }
+
+    /// Starts it, and waits until it runs.
+    pub(crate) fn start(&mut self, entry: Entry) -> Session {
+        let session_id = self.spawn(entry);
+        match self.next() {
+            HostEvent::Spawned { session_id: spawned, output, shortcomings, .. } => {
+                assert_eq!(spawned, session_id);
+                Session { session_id, output: output.unwrap(), shortcomings }
+            }
+            event => panic!("{event:?}"),
+        }
+    }
+
+    /// Why it can't be started.
+    pub(crate) fn failure(&mut self, entry: Entry) -> String {
+        let session_id = self.spawn(entry);
+        match self.next() {
+            HostEvent::SpawnFailed { session_id: failed, failure } => {
+                assert_eq!(failed, session_id);
+                assert_eq!(self.host.earlier_sessions(), []);
+                failure.detail
+            }
+            event => panic!("{event:?}"),
+        }
+    }
+
+    pub(crate) fn order_stop(&mut self, session: &Session, grace: Duration) {
+        self.host.stop(StopOrder { session_id: session.session_id.clone(), grace });
+    }
+
+    pub(crate) fn stop(&mut self, session: &Session, grace: Duration) -> ExitStatus {
+        self.order_stop(session, grace);
+        self.exit_of(session)
+    }
+
+    pub(crate) fn exit_of(&mut self, session: &Session) -> ExitStatus {
+        match self.next() {
+            HostEvent::Exited { session_id, status } => {
+                assert_eq!(session_id, session.session_id);
+                status
+            }
+            event => panic!("{event:?}"),
+        }
+    }
+
+    pub(crate) fn next(&mut self) -> HostEvent {
+        let mut found = None;
+        wait_until("event", || {
+            found = self.events.try_recv().ok();
+            found.is_some()
+        });
+        found.unwrap()
+    }
+
+    /// After the end of everything: until logs are complete and what was written down is removed.
+    pub(crate) fn await_last_words(&self) {
+        wait_until("last words", || self.host.earlier_sessions().is_empty());
+    }
+
+    /// Nothing is said for so long.
+    pub(crate) fn assert_silence(&mut self, length: Duration) {
+        std::thread::sleep(length);
+        assert_eq!(self.events.try_recv().ok(), None);
+    }
+}
+
+/// A program that was started.
+pub(crate) struct Session {
+    pub(crate) session_id: SessionId,
+    pub(crate) output: PathBuf,
+    pub(crate) shortcomings: Vec<String>,
+}
+
+impl Session {
+    pub(crate) fn output(&self) -> String {
+        std::fs::read_to_string(&self.output).unwrap_or_default()
+    }
+
+    pub(crate) fn await_output(&self, text: &str) {
+        wait_until(&format!("`{text}` in the output"), || self.output().contains(text));
+    }
+}
+
+/// Scripts whose processes are recognisable by an endless sleep that no other run has.
+pub(crate) struct Token(String);
+
+impl Token {
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        Self(format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// `FOREVER` in a script is this run's sleep; whoever begins it has arrived.
+    pub(crate) fn entry(&self, text: &str) -> Entry {
+        script(&self.script(text))
+    }
+
+    pub(crate) fn script(&self, text: &str) -> String {
+        text.replace("FOREVER", &format!("arrive; sleep {}", self.0))
+    }
+
+    /// Living processes of this run, found by their command line and nothing of ours.
+    pub(crate) fn survivors(&self) -> Vec<i32> {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        pids.filter(|pid| self.is_member(*pid)).collect()
+    }
+
+    fn is_member(&self, pid: i32) -> bool {
+        let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let command = String::from_utf8_lossy(&read("cmdline")).into_owned();
+        let stat = String::from_utf8_lossy(&read("stat")).into_owned();
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        let is_double =
+            command.starts_with(fake_entry().to_str().unwrap()) || command.starts_with("/proc/self/exe");
+        is_double && command.contains(&self.0) && !matches!(state, None | Some('Z' | 'X'))
+    }
+
+    pub(crate) fn await_arrivals(&self, count: usize) {
+        let name = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let arrived = || self.survivors().into_iter().filter(|pid| name(*pid).ends_with("!\n")).count();
+        wait_until(&format!("{count} arrivals"), || arrived() >= count);
+    }
+
+    pub(crate) fn assert_none_left(&self) {
+        // The end is reported when nobody is left, so not even a moment is granted here.
+        assert_eq!(self.survivors(), Vec::<i32>::new());
+    }
+}
+
+impl Drop for Token {
+    /// A failed test must not leave its processes behind.
+    fn drop(&mut self) {
+        for pid in self.survivors() {
+            let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+        }
+    }
+}
+
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "still no {what} after {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A program that writes its arguments down, one a line, and then does what the rest of it says.
+pub(crate) fn write_script(path: &Path, text: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}

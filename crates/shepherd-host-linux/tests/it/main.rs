@@ -1,0 +1,22 @@
+//! The host with real programs, in every containment this machine gives.
+
+#[cfg(test)]
+mod conformance;
+#[cfg(test)]
+mod escape;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod machines;
+#[cfg(test)]
+mod many;
+#[cfg(test)]
+mod media;
+#[cfg(test)]
+mod programs;
+#[cfg(test)]
+mod recipes;
+#[cfg(test)]
+mod restart;
+#[cfg(test)]
+mod users;

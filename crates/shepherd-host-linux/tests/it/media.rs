@@ -1,0 +1,81 @@
+//! A real mpv with a film, told to quit before it is signalled (S6.6).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use shepherd_api::EntryKind;
+use shepherd_core::policy::{Entry, Library, Rules};
+use shepherd_host_api::{ExitStatus, Host, HostEvent, StopOrder};
+
+use crate::harness::{Ground, PATIENCE, containments, entry, wait_until, write_script};
+
+/// Ten seconds of grey, sixteen pixels wide.
+fn write_film(path: &Path) {
+    let mut film = b"YUV4MPEG2 W16 H16 F25:1 Ip A1:1 C420\n".to_vec();
+    for _ in 0..250 {
+        film.extend(b"FRAME\n");
+        film.extend([128; 16 * 16 * 3 / 2]);
+    }
+    std::fs::write(path, film).unwrap();
+}
+
+fn films(ground: &mut Ground) -> Entry {
+    let folder = ground.folder.path().join("films");
+    std::fs::create_dir(&folder).unwrap();
+    write_film(&folder.join("grey.y4m"));
+    let library = Library { paths: vec![folder.to_str().unwrap().to_owned()], player: None };
+    let libraries = BTreeMap::from([("films".to_owned(), library)]);
+    ground.apply(Rules { libraries, ..Rules::default() });
+    let args = ["--no-config", "--vo=null", "--ao=null", "--loop-playlist=inf", "--term-status-msg="];
+    entry(EntryKind::Media { library_id: "films".to_owned(), args: args.map(str::to_owned).into() })
+}
+
+#[test]
+fn mpv_plays_a_film_and_quits_when_it_is_told_to() {
+    assert!(Path::new("/usr/bin/mpv").exists(), "no mpv: `cargo xtask setup` installs it");
+    for containment in containments() {
+        let mut ground = Ground::new(containment);
+        let entry = films(&mut ground);
+        let session = ground.start(entry);
+        session.await_output("VO: [null]");
+        // A signal would give the code 4, and come only when half of the grace is over.
+        let status = ground.stop(&session, 10 * PATIENCE);
+        assert_eq!(status, ExitStatus { code: Some(0), signal: None }, "{containment}: {}", session.output());
+    }
+}
+
+/// The way to ask it is part of what is written down.
+#[test]
+fn mpv_is_told_to_quit_by_a_later_daemon_too() {
+    let mut ground = Ground::new(containments()[0]);
+    let entry = films(&mut ground);
+    let session = ground.start(entry);
+    session.await_output("VO: [null]");
+    let sockets = Path::new("/tmp").join(format!("shepherd-{}", session.session_id));
+    assert!(sockets.join("mpv").exists());
+    let Ground { host, folder, .. } = ground;
+    drop(host);
+    let mut later = Ground::with(|options| options.state_folder = folder.path().join("state"));
+    later.host.reattach(&session.session_id, None);
+    assert!(matches!(later.next(), HostEvent::Reattached { .. }));
+    later.host.stop(StopOrder { session_id: session.session_id, grace: 10 * PATIENCE });
+    assert!(matches!(later.next(), HostEvent::Exited { .. }));
+    wait_until("end without sockets", || !sockets.exists());
+}
+
+#[test]
+fn a_player_that_does_not_listen_is_signalled_at_once() {
+    let programs = tempfile::tempdir().unwrap();
+    write_script(&programs.path().join("mpv"), "echo playing; exec sleep 600");
+    let mut ground = Ground::with(|options| {
+        options.containment = Some(containments()[0]);
+        options.search_path = format!("{}:/usr/bin:/bin", programs.path().display()).into();
+    });
+    let entry = films(&mut ground);
+    let session = ground.start(entry);
+    session.await_output("playing");
+    let status = ground.stop(&session, 10 * PATIENCE);
+    assert_eq!(status, ExitStatus { code: None, signal: Some(15) });
+    ground.assert_silence(Duration::from_millis(50));
+}

@@ -1,0 +1,225 @@
+//! Programs: what they get, what is kept of them, and what is said when they can't be had (S6.1, S6.4, S6.5).
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use shepherd_api::EntryKind;
+use shepherd_core::policy::{Entry, RunLimits, RunPolicy};
+use shepherd_host_api::{ExitStatus, Host};
+use ward_process::Containment;
+
+use crate::harness::{Ground, containments, entry, process, script, wait_until};
+
+/// The strongest there is.
+fn ground() -> Ground {
+    Ground::new(containments()[0])
+}
+
+/// Runs a program to its end and returns what it said.
+fn said_by(ground: &mut Ground, entry: Entry) -> String {
+    let session = ground.start(entry);
+    assert_eq!(ground.exit_of(&session), ExitStatus { code: Some(0), signal: None });
+    ground.await_last_words();
+    session.output()
+}
+
+fn with_limits(limits: RunLimits, mut entry: Entry) -> Entry {
+    entry.run = RunPolicy { limits, ..RunPolicy::default() };
+    entry
+}
+
+/// S6.1.
+#[test]
+fn arguments_arrive_exactly_and_no_shell_reads_them() {
+    let argv = ["printf", "<%s>", "$HOME", "a b", "", "*", ";echo x", "ü\n"];
+    assert_eq!(said_by(&mut ground(), entry(process(&argv))), "<$HOME><a b><><*><;echo x><ü\n>");
+}
+
+/// S6.1.
+#[test]
+fn folder_and_variables_are_those_of_the_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().canonicalize().unwrap();
+    let kind = EntryKind::Process {
+        argv: vec!["sh".into(), "-c".into(), "pwd; echo \"$COLOUR $PATH\"".into()],
+        env: BTreeMap::from([("COLOUR".into(), "blue".into()), ("PATH".into(), "/bin:/usr/bin".into())]),
+        cwd: Some(inside.to_str().unwrap().to_owned()),
+    };
+    let said = said_by(&mut ground(), entry(kind));
+    assert_eq!(said, format!("{}\nblue /bin:/usr/bin\n", inside.display()));
+}
+
+/// S6.5.
+#[test]
+fn nothing_of_the_daemons_environment_arrives_but_what_is_on_the_list() {
+    let mut ground = Ground::with(|options| {
+        options.environment = ["LANG", "LD_PRELOAD", "SHEPHERD_SECRET", "PATH", "DBUS_SESSION_BUS_ADDRESS"]
+            .map(|name| (name.into(), "x".into()))
+            .into();
+    });
+    let said = said_by(&mut ground, entry(process(&["env"])));
+    let names: Vec<&str> = said.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert_eq!(names, ["WARD_TREE", "LANG", "PATH"]);
+    assert!(said.contains("PATH=/usr/local/bin:/usr/bin:/bin:"), "{said}");
+}
+
+/// S6.1, S6.5.
+#[test]
+fn a_program_has_a_session_of_its_own_and_gains_no_privileges() {
+    let look = "grep -E '^NoNewPrivs' /proc/self/status; umask; cut -d' ' -f5,6 /proc/$$/stat; echo $$";
+    let said = said_by(&mut Ground::new(Containment::ProcessGroup), entry(process(&["sh", "-c", look])));
+    let lines: Vec<&str> = said.lines().collect();
+    let [privileges, umask, group_and_session, own] = lines[..] else { panic!("{said}") };
+    assert_eq!((privileges, umask), ("NoNewPrivs:\t1", "0077"));
+    assert_eq!(group_and_session, format!("{own} {own}"));
+}
+
+/// S6.4.
+#[test]
+fn output_is_kept_for_each_session_up_to_its_bound_and_for_nobody_else() {
+    let mut ground = ground();
+    let mut chatter = script("print 100000; exit 0");
+    chatter.run.output_limit = Some(1_000);
+    let session = ground.start(chatter);
+    ground.exit_of(&session);
+    ground.await_last_words();
+    let kept = session.output();
+    assert!(kept.starts_with(&"x".repeat(1_000)) && kept.len() < 1_200, "{} bytes", kept.len());
+    assert_eq!(session.output, ground.state().join(format!("logs/{}.log", session.session_id)));
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&session.output), 0o600);
+    assert_eq!(mode(&ground.state().join("logs")), 0o700);
+    assert_eq!(mode(&ground.state().join("sessions")), 0o700);
+}
+
+/// S6.5.
+#[test]
+fn bounds_are_kept_or_it_is_said_that_they_are_not() {
+    for containment in containments() {
+        let mut ground = Ground::new(containment);
+        let limits = RunLimits {
+            open_files: Some(64),
+            file_size: Some(1 << 20),
+            cpu_percent: Some(50),
+            memory: Some(1 << 30),
+            processes: Some(500),
+        };
+        let entry = entry(process(&["sh", "-c", "ulimit -n; ulimit -f"]));
+        let session = ground.start(with_limits(limits, entry));
+        ground.exit_of(&session);
+        ground.await_last_words();
+        assert_eq!(session.output(), "64\n2048\n", "{containment}");
+        let controller = "the cgroup has no such controller";
+        let unkept = session.shortcomings.iter().filter(|sentence| sentence.contains(controller)).count();
+        let by_address_space =
+            session.shortcomings.iter().any(|sentence| sentence.contains("address space of each process"));
+        // With a controller for each there is nothing to say; without, each is named.
+        if containment != Containment::Cgroup {
+            assert!(by_address_space && unkept >= 1, "{containment}: {:?}", session.shortcomings);
+        }
+    }
+}
+
+#[test]
+fn what_can_not_be_started_is_said_with_place_fault_and_cure() {
+    let mut ground = ground();
+    let mut check = |entry: Entry, wanted: &str| assert_eq!(ground.failure(entry), wanted);
+    check(
+        entry(process(&["no-such-game"])),
+        "entry `game`: there is no program `no-such-game` in /usr/local/bin:/usr/bin:/bin:/usr/local/games:\
+         /usr/games:/snap/bin; install it, or give its whole path",
+    );
+    check(
+        entry(process(&["./game"])),
+        "entry `game`: `./game` is no whole path; install it, or give its whole path",
+    );
+    check(
+        entry(process(&["/etc/passwd"])),
+        "entry `game`: could not execute the program for `/etc/passwd`: Permission denied (os error 13); see that \
+         program and folder are there and open to the user it runs as",
+    );
+    check(entry(process(&[])), "entry `game`: it names no program; name one");
+    let nul =
+        EntryKind::Process { argv: vec!["echo".into(), "a\0b".into()], env: BTreeMap::new(), cwd: None };
+    check(entry(nul), "entry `game`: an argument contains a NUL character; correct the entry");
+    let lost = EntryKind::Process {
+        argv: vec!["true".into()],
+        env: BTreeMap::new(),
+        cwd: Some("/nowhere".to_owned()),
+    };
+    check(
+        entry(lost),
+        "entry `game`: could not enter the working directory for `/usr/bin/true`: No such file or directory \
+         (os error 2); see that program and folder are there and open to the user it runs as",
+    );
+    let none = RunLimits { memory: Some(0), ..RunLimits::default() };
+    check(
+        with_limits(none, entry(process(&["true"]))),
+        "entry `game`: nothing can run with `memory` limited to zero; correct the entry",
+    );
+}
+
+/// What could not be written down does not run.
+#[test]
+fn without_its_state_folder_nothing_is_started() {
+    let mut ground = ground();
+    let proof = ground.folder.path().join("it-ran");
+    std::fs::remove_dir_all(ground.state().join("sessions")).unwrap();
+    let failure = ground.failure(script(&format!("touch {}", proof.display())));
+    assert!(failure.contains("could not write down the tree"), "{failure}");
+    assert!(failure.contains("see that the data folder can be written"), "{failure}");
+    assert!(!proof.exists());
+}
+
+/// S6.3: what was written down is gone with the session, and no zombie is left.
+#[test]
+fn nothing_is_left_of_a_session() {
+    for containment in containments() {
+        let mut ground = Ground::new(containment);
+        let session = ground.start(entry(process(&["sleep", "600"])));
+        assert_eq!(ground.host.earlier_sessions(), std::slice::from_ref(&session.session_id));
+        ground.stop(&session, std::time::Duration::ZERO);
+        ground.await_last_words();
+        let children = std::fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id()));
+        assert_eq!(children.unwrap_or_default(), "", "{containment}");
+    }
+}
+
+#[test]
+fn only_the_newest_logs_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let logs = folder.path().join("state/logs");
+    std::fs::create_dir_all(&logs).unwrap();
+    for number in 0..250 {
+        std::fs::write(logs.join(format!("session-{number:032x}.log")), "").unwrap();
+    }
+    std::fs::write(logs.join("keep.txt"), "").unwrap();
+    let mut ground = Ground::with(|options| options.state_folder = folder.path().join("state"));
+    let count = || std::fs::read_dir(&logs).unwrap().count();
+    wait_until("tidying up", || count() == 201);
+    let session = ground.start(entry(process(&["true"])));
+    ground.exit_of(&session);
+    ground.await_last_words();
+    assert!(session.output.exists() && count() <= 202);
+}
+
+/// S5.1, S13.3.
+#[test]
+fn what_the_host_can_not_do_is_said() {
+    for containment in containments() {
+        let ground = Ground::with(|options| {
+            options.containment = Some(containment);
+            options.search_path = "/nowhere".into();
+        });
+        let capabilities = ground.host.capabilities();
+        assert_eq!(capabilities.can_group_process_tree, containment != Containment::ProcessGroup);
+        assert!(capabilities.can_kill_forcefully && !capabilities.can_observe_window_ready);
+        let limitations = ground.host.limitations().join("\n");
+        let says = |text: &str| limitations.contains(text);
+        assert_eq!(says("and not by a cgroup v2"), containment != Containment::Cgroup, "{limitations}");
+        assert_eq!(says("can get out of a"), containment.is_escapable(), "{limitations}");
+        assert!(says("There is no `mpv`") && says("There is no `qemu-system-x86_64`"), "{limitations}");
+        assert!(says("name a user"), "{limitations}");
+    }
+}

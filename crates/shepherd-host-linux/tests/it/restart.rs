@@ -1,0 +1,121 @@
+//! Daemons that are killed, and what the next one finds (S9.1, S9.2).
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use shepherd_host_api::{Host, HostEvent, HostSessionHandle, StopOrder};
+use shepherd_util::SessionId;
+use ward_process::Containment;
+
+use crate::harness::{
+    GRACE, Ground, Token, containments, fake_daemon_host, fake_entry, holding_containments, new_session,
+    wait_until,
+};
+
+fn daemon(containment: Containment, state: &Path, session_id: &SessionId, script: &str) -> Child {
+    Command::new(fake_daemon_host())
+        .args([&format!("{containment:?}"), state.to_str().unwrap(), session_id.as_str()])
+        .args([fake_entry().to_str().unwrap(), script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn kill(mut daemon: Child) {
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+fn next_host(containment: Containment, state: &Path) -> Ground {
+    Ground::with(|options| {
+        options.containment = Some(containment);
+        options.state_folder = state.to_owned();
+    })
+}
+
+#[test]
+fn a_program_whose_daemon_was_killed_is_taken_back_and_ended() {
+    for containment in containments() {
+        let folder = tempfile::tempdir().unwrap();
+        let (token, session_id) = (Token::new(), new_session());
+        let script = token.script("ignore term; fork 2 [ FOREVER ]; FOREVER");
+        let mut first = daemon(containment, folder.path(), &session_id, &script);
+        let mut handle = String::new();
+        BufReader::new(first.stdout.take().unwrap()).read_line(&mut handle).unwrap();
+        token.await_arrivals(3);
+        kill(first);
+        let mut ground = next_host(containment, folder.path());
+        assert_eq!(ground.host.earlier_sessions(), std::slice::from_ref(&session_id));
+        let handle = HostSessionHandle::new(handle.trim_end().to_owned());
+        ground.host.reattach(&session_id, Some(&handle));
+        assert_eq!(ground.next(), HostEvent::Reattached { session_id: session_id.clone(), handle });
+        assert_eq!(token.survivors().len(), 3, "{containment}");
+        ground.host.stop(StopOrder { session_id: session_id.clone(), grace: GRACE });
+        assert!(matches!(ground.next(), HostEvent::Exited { .. }));
+        token.assert_none_left();
+        ground.await_last_words();
+    }
+}
+
+/// Whatever the moment: what runs is found by what was written down, and what was not written down does not run.
+#[test]
+fn a_daemon_that_is_killed_at_any_moment_leaves_nothing_that_the_next_can_not_find() {
+    for containment in holding_containments() {
+        for moment in 0..12 {
+            let folder = tempfile::tempdir().unwrap();
+            let (token, session_id) = (Token::new(), new_session());
+            let first = daemon(containment, folder.path(), &session_id, &token.script("FOREVER"));
+            std::thread::sleep(Duration::from_millis(4 * moment));
+            kill(first);
+            let mut ground = next_host(containment, folder.path());
+            ground.host.reattach(&session_id, None);
+            match ground.next() {
+                HostEvent::Reattached { .. } => {
+                    ground.host.stop(StopOrder { session_id, grace: Duration::ZERO });
+                    assert!(matches!(ground.next(), HostEvent::Exited { .. }));
+                }
+                HostEvent::Gone { .. } => {}
+                event => panic!("{event:?}"),
+            }
+            // One that was about to be born and lost its daemon leaves by itself, but nobody waits for it.
+            wait_until("empty machine", || token.survivors().is_empty());
+            ground.await_last_words();
+        }
+    }
+}
+
+#[test]
+fn a_program_of_another_containment_is_taken_back_too() {
+    let (ours, others) = (Containment::ProcessGroup, containments()[0]);
+    let folder = tempfile::tempdir().unwrap();
+    let (token, session_id) = (Token::new(), new_session());
+    let script = token.script("fork 1 [ setsid; FOREVER ]; FOREVER");
+    let first = daemon(others, folder.path(), &session_id, &script);
+    token.await_arrivals(2);
+    kill(first);
+    let mut ground = next_host(ours, folder.path());
+    ground.host.reattach(&session_id, None);
+    assert!(matches!(ground.next(), HostEvent::Reattached { .. }));
+    ground.host.stop(StopOrder { session_id, grace: Duration::ZERO });
+    assert!(matches!(ground.next(), HostEvent::Exited { .. }));
+    token.assert_none_left();
+}
+
+/// S9.2: a reboot never leaves a session running.
+#[test]
+fn a_program_of_another_boot_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (token, session_id) = (Token::new(), new_session());
+    let mut first = daemon(containments()[0], folder.path(), &session_id, &token.script("FOREVER"));
+    let mut handle = String::new();
+    BufReader::new(first.stdout.take().unwrap()).read_line(&mut handle).unwrap();
+    kill(first);
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let earlier = handle.replace(boot.trim_end(), "00000000-0000-0000-0000-000000000000");
+    assert_ne!(handle, earlier);
+    let mut ground = next_host(containments()[0], folder.path());
+    ground.host.reattach(&session_id, Some(&HostSessionHandle::new(earlier)));
+    assert_eq!(ground.next(), HostEvent::Gone { session_id });
+}
