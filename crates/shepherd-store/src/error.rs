@@ -233,3 +233,53 @@ pub struct Damage {
     /// Where the files are now.
     pub kept: KeptAside,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::sample::{entry, key};
+
+    fn db() -> PathBuf {
+        PathBuf::from("/data/shepherd.db")
+    }
+
+    fn log() -> PathBuf {
+        PathBuf::from("/data/audit.log")
+    }
+
+    /// Place, fault and cure, whoever reads it.
+    #[test]
+    fn every_refusal_of_a_store_says_where_what_and_what_to_do() {
+        let io = || io::Error::from_raw_os_error(5);
+        let fault = || AuditFault::Ahead { known: 7 };
+        let (step, path, index) = ("read", db(), 0);
+        let errors = [
+            StoreError::Database { step, path, source: Box::new(io()) },
+            StoreError::Busy { path: db() },
+            StoreError::Full { path: db() },
+            StoreError::Damaged { path: db(), fault: "its tables have been changed".to_owned() },
+            StoreError::Unsure { path: db() },
+            StoreError::Overflow { key: Box::new(key("ada", entry("chess"), 20_000)) },
+            StoreError::Event { index, source: EventError::NotAnObject },
+            StoreError::Audit { path: log(), source: fault() },
+            StoreError::ReadAudit { path: log(), source: fault() },
+            StoreError::Head { path: PathBuf::from("/data/shepherd.db.head"), source: io() },
+        ];
+        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let expected = [
+            "can't read /data/shepherd.db; see to its disk and its permissions, then restart the daemon",
+            "/data/shepherd.db is locked by another program; end whatever has it open, such as `sqlite3`",
+            "no room to write to /data/shepherd.db; free some space on its disk",
+            "/data/shepherd.db is damaged: its tables have been changed; restart the daemon, which will put it aside",
+            "a write to /data/shepherd.db failed before; restart the daemon once the disk is in order",
+            "the usage of entry `chess` by `ada` on 2024-10-04 is too large to be counted; no day is so long, so report \
+             this as a fault of Shepherd",
+            "event 0 of the batch can't be written to the audit log; report this as a fault of Shepherd",
+            "the audit log /data/audit.log can't be continued; see to its disk and run `shepherd audit verify`, then \
+             restart the daemon",
+            "can't read the audit log /data/audit.log; run `shepherd audit verify`",
+            "can't write /data/shepherd.db.head; see to its disk and its permissions",
+        ];
+        assert_eq!(told, expected);
+    }
+}

@@ -15,7 +15,8 @@ pub const AUDIT_PAGE_BYTES: usize = 256 << 10;
 
 /// What outlives the daemon. It may be used on another thread than the one that opened it.
 pub trait Store: Send {
-    /// Everything that the engine needs, at once.
+    /// Everything that the engine needs, at once. Of usage that is all there ever was: a row a day for each counter
+    /// that was used on it, some 20,000 a year in a large household.
     ///
     /// # Errors
     /// When it can't be read whole. That means "not now, and here is why", never "nothing used yet" (S8.4b).

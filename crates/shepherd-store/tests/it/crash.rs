@@ -39,7 +39,7 @@ fn check_content(place: &Place, batches: u64) {
 
 #[test]
 fn what_was_acknowledged_survives_every_kill() {
-    let place = Place::new();
+    let place = Place::in_memory();
     let mut dice = Dice::new(1);
     let mut acknowledged = 0;
     let mut found_more = 0;

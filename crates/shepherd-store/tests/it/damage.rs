@@ -33,7 +33,7 @@ fn closed() -> Place {
 /// Flips random bits of one file in copies of a store.
 fn check_flips(original: &Place, file: &str, seed: u64) {
     let before = {
-        let copy = Place::new();
+        let copy = Place::in_memory();
         copy_folder(&original.folder, &copy.folder);
         copy.load()
     };
@@ -41,7 +41,7 @@ fn check_flips(original: &Place, file: &str, seed: u64) {
     let mut dice = Dice::new(seed);
     let mut noticed = 0;
     for round in 0..FLIPS {
-        let copy = Place::new();
+        let copy = Place::in_memory();
         copy_folder(&original.folder, &copy.folder);
         for _ in 0..=round % 3 {
             flip(&copy.file(file), dice.below(bits));

@@ -142,6 +142,12 @@ fn a_second_daemon_is_refused_while_one_runs() {
     let refused = place.try_open().unwrap_err();
     assert!(matches!(refused, OpenError::InUse { .. }), "{refused:?}");
     assert!(refused.to_string().ends_with("is in use by another daemon; end that one first"));
+    // A second process is told the same, changes nothing, and tells by its exit code that it never had the store.
+    let before = place.names();
+    let second = daemon_on(&place.folder, "1").output().unwrap();
+    assert_eq!((second.status.code(), second.stdout.as_slice()), (Some(2), &b""[..]));
+    assert_eq!(String::from_utf8(second.stderr).unwrap().trim_end(), refused.to_string());
+    assert_eq!(place.names(), before);
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
     place.open().apply(&batch(1)).unwrap();

@@ -49,11 +49,11 @@ impl Place {
 
     /// With batches 1 to `batches`, the last of them only in the write-ahead log, as a killed daemon leaves it.
     pub(crate) fn killed_after(batches: u64) -> Self {
-        let place = Self::new();
+        let place = Self::in_memory();
         let mut store = place.open();
         (1..=batches).for_each(|number| store.apply(&batch(number)).unwrap());
         // Copies of the files while they are in use are what a crash leaves.
-        let copy = Self::new();
+        let copy = Self::in_memory();
         copy_folder(&place.folder, &copy.folder);
         copy
     }
