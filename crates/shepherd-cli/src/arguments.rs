@@ -11,6 +11,7 @@ use crate::{audit, entries, generate, grants, household, pin, policy, requests, 
 const EXAMPLES: &str = "\
 Examples:
   shepherd                               try it: a daemon of your own, live, in a minute
+  shepherd watch                         the live view
   shepherd list --at \"sat 10:00\"         what could be launched then
   shepherd why tuxmath --at 18:00        every rule about it, and how it comes out
   shepherd week tuxmath                  when it could be launched, drawn
@@ -51,7 +52,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Whether what is asked for is something to look at, and no answer.
     pub(crate) fn is_for_people(&self) -> bool {
-        matches!(self.command, None | Some(Command::Tour))
+        matches!(self.command, None | Some(Command::Tour | Command::Watch))
     }
 }
 
@@ -59,6 +60,8 @@ impl Arguments {
 pub(crate) enum Command {
     /// Shows the ground under both products at work, without a daemon.
     Tour,
+    /// The live view: what runs, what could, what happens; launch and stop with keys.
+    Watch,
     /// What is running.
     Status,
     /// What could be launched, and why not.

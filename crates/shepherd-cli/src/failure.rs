@@ -47,6 +47,8 @@ pub(crate) enum Failure {
     Pin(#[from] PinError),
     #[error("the two PINs are not the same")]
     PinsDiffer,
+    #[error("the live view needs a terminal; `shepherd status` and `shepherd list` do not")]
+    NotATerminal,
     #[error("there is no terminal to ask for the PIN at; give it with --pin-file")]
     NoTerminal,
     #[error("could not check {}", log.display())]

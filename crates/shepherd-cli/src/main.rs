@@ -15,6 +15,7 @@ mod moment;
 mod pin;
 mod screen;
 mod table;
+mod tell;
 mod text;
 mod words;
 
@@ -31,6 +32,7 @@ mod session;
 mod status;
 mod tour;
 mod usage;
+mod watch;
 mod week;
 
 use std::process::ExitCode;
@@ -63,6 +65,7 @@ fn run(arguments: Arguments, screen: &mut Screen) -> Result<ExitCode, Failure> {
     let context = Context::new(&arguments, screen.width());
     match arguments.command.unwrap_or(Command::Tour) {
         Command::Tour => tour::run(screen),
+        Command::Watch => watch::run(&context),
         Command::Status => status::run(&context, screen),
         Command::List(list) => entries::list(&list, &context, screen),
         Command::Why(why) => entries::why(&why, &context, screen),

@@ -112,9 +112,10 @@ impl Screen {
     }
 }
 
-fn chain(failure: &Failure) -> String {
-    let mut text = failure.to_string();
-    let mut source = failure.source();
+/// An error and everything behind it, in one sentence.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
         // A transparent error repeats what is behind it.

@@ -5,10 +5,11 @@ use shepherd_api::{Command, EndReason, EventKind, Reply, StopMode};
 use shepherd_ipc::Pushed;
 use shepherd_util::{DurationText, EntryId, SessionId};
 
-use crate::context::Context;
+use crate::context::{Context, Look};
 use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
 use crate::screen::{Screen, Tone, paint};
+use crate::tell::Teller;
 use crate::text::clean;
 use crate::words;
 
@@ -58,10 +59,16 @@ pub(crate) fn launch(launch: &Launch, context: &Context, screen: &mut Screen) ->
         };
         screen.line(&format!("{} {label} is starting, {most}", paint(Tone::Good, "▶")));
     });
-    if launch.wait { wait(&mut daemon, &session.session_id, screen) } else { Ok(()) }
+    if launch.wait { wait(&mut daemon, &session.session_id, &context.look, screen) } else { Ok(()) }
 }
 
-fn wait(daemon: &mut Daemon<'_>, session_id: &SessionId, screen: &mut Screen) -> Result<(), Failure> {
+fn wait(
+    daemon: &mut Daemon<'_>,
+    session_id: &SessionId,
+    look: &Look,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    let mut teller = Teller::default();
     loop {
         let event = match daemon.client().pushed(None)? {
             Pushed::Event(event) => event,
@@ -82,8 +89,8 @@ fn wait(daemon: &mut Daemon<'_>, session_id: &SessionId, screen: &mut Screen) ->
             continue;
         }
         screen.next_answer(&event, |screen| {
-            if let Some((tone, mark, told)) = told(&event.kind) {
-                screen.line(&format!("{} {told}", paint(tone, mark)));
+            if let Some(told) = teller.tell(&event, look) {
+                screen.line(&format!("{} {}", paint(told.tone, told.mark), told.text));
             }
         });
         match event.kind {
@@ -97,40 +104,6 @@ fn wait(daemon: &mut Daemon<'_>, session_id: &SessionId, screen: &mut Screen) ->
             _ => {}
         }
     }
-}
-
-/// An event of a session in a line for people.
-pub(crate) fn told(event: &EventKind) -> Option<(Tone, &'static str, String)> {
-    use shepherd_api::Severity;
-    let label = |session: &shepherd_api::SessionView| clean(&session.label);
-    Some(match event {
-        EventKind::SessionLaunching { session } => {
-            (Tone::Faint, "▷", format!("{} is starting", label(session)))
-        }
-        EventKind::SessionStarted { session } => (Tone::Good, "▶", format!("{} runs", label(session))),
-        EventKind::WarningIssued { severity, message, .. } => {
-            let tone = match severity {
-                Severity::Info => Tone::Strong,
-                Severity::Warn => Tone::Warn,
-                Severity::Critical => Tone::Bad,
-            };
-            (tone, "!", clean(message))
-        }
-        EventKind::DeadlineChanged { session } => {
-            let left = match session.remaining {
-                Some(left) => format!("has {} left now", words::length(left)),
-                None => "has no end now".to_owned(),
-            };
-            (Tone::Good, "↔", format!("{} {left}", label(session)))
-        }
-        EventKind::SessionExpired { session, end } => {
-            (Tone::Warn, "◼", format!("{} is being ended: {}", label(session), words::end(end)))
-        }
-        EventKind::SessionEnded { end, .. } => {
-            (Tone::Strong, "■", format!("it has ended: {}", words::end(end)))
-        }
-        _ => return None,
-    })
 }
 
 pub(crate) fn stop(stop: &Stop, context: &Context, screen: &mut Screen) -> Result<(), Failure> {

@@ -1,0 +1,223 @@
+//! Draws the picture. It fits any terminal: what has no room is left out, the countdown last.
+
+mod popup;
+mod styled;
+
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, List, ListItem, ListState, Paragraph};
+use shepherd_api::{DaemonStateSnapshot, Millis, SessionPhase, SessionView};
+
+use crate::context::Look;
+use crate::entries::standing;
+use crate::screen::Tone;
+use crate::status::{drawn, remaining_share};
+use crate::text::{clean, cut, fit};
+use crate::watch::model::{Link, Model};
+use crate::words;
+use styled::style;
+
+/// From this width on, what happens is beside the entries instead of below them.
+const WIDE: u16 = 110;
+
+/// Below this height only the session is shown.
+const LOW: u16 = 9;
+
+pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, now: Timestamp) {
+    let area = frame.area();
+    model.look = Look { now, width: usize::from(area.width), ..model.look.clone() };
+    let picture = model.picture(now);
+    if area.height < LOW {
+        let lines = session_lines(model, picture.as_ref(), area.width);
+        frame.render_widget(Paragraph::new(lines), area);
+    } else {
+        let [top, middle, bottom] =
+            Layout::vertical([Constraint::Length(5), Constraint::Min(3), Constraint::Length(1)]).areas(area);
+        draw_session(frame, model, picture.as_ref(), top);
+        let (entries, events) = split(middle, model.entries.len());
+        draw_entries(frame, model, entries);
+        draw_events(frame, model, events);
+        draw_footer(frame, model, bottom);
+    }
+    popup::draw(frame, model, area);
+}
+
+/// The room for the entries and for what happens.
+fn split(area: Rect, entries: usize) -> (Rect, Rect) {
+    if area.width >= WIDE {
+        let [left, right] = Layout::horizontal([Constraint::Percentage(60), Constraint::Fill(1)]).areas(area);
+        return (left, right);
+    }
+    let wanted = u16::try_from(entries + 2).unwrap_or(u16::MAX).max(3);
+    let most = area.height.saturating_sub(4).max(area.height / 2);
+    let [upper, lower] =
+        Layout::vertical([Constraint::Length(wanted.min(most)), Constraint::Fill(1)]).areas(area);
+    (upper, lower)
+}
+
+fn draw_session(frame: &mut Frame<'_>, model: &Model, picture: Option<&DaemonStateSnapshot>, area: Rect) {
+    let mode = picture.map_or(String::new(), |picture| format!(" mode {} ", cut(&clean(&picture.mode), 20)));
+    let whose = model.profile.as_ref().map_or(String::new(), |profile| format!("for {profile} "));
+    let block = Block::bordered()
+        .title(Span::styled(format!(" Shepherd {whose}"), style(Tone::Strong)))
+        .title(Line::from(mode).right_aligned())
+        .border_style(style(Tone::Faint));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let lines = session_lines(model, picture, inner.width);
+    frame.render_widget(Paragraph::new(lines), inner);
+}
+
+fn session_lines(model: &Model, picture: Option<&DaemonStateSnapshot>, width: u16) -> Vec<Line<'static>> {
+    let width = usize::from(width);
+    let mut lines = Vec::new();
+    match &model.link {
+        Link::Down { why } => {
+            lines.push(toned(Tone::Bad, &cut(&format!("Not connected: {why}"), width)));
+            lines.push(toned(
+                Tone::Faint,
+                &cut("Trying again. What was launched is ended on time all the same.", width),
+            ));
+            return lines;
+        }
+        Link::Connecting => {
+            lines.push(toned(Tone::Faint, "Connecting …"));
+            return lines;
+        }
+        Link::Up => {}
+    }
+    let Some(picture) = picture else { return lines };
+    match &picture.session {
+        None if picture.clock_trusted => {
+            lines.push(Line::from("Nothing is running."));
+            lines.push(toned(Tone::Faint, &cut("Choose an entry and press Enter.", width)));
+        }
+        None => {
+            let told = "The clock went back: nothing is launched until it is right.";
+            lines.push(toned(Tone::Bad, &cut(told, width)));
+        }
+        Some(session) => {
+            lines.push(session_line(session, width));
+            lines.extend(countdown_line(session, picture.at, width));
+            if let Some((tone, warning)) = &model.warning {
+                lines.push(toned(*tone, &cut(&format!("! {warning}"), width)));
+            }
+        }
+    }
+    lines
+}
+
+fn session_line(session: &SessionView, width: usize) -> Line<'static> {
+    let rest = format!(" {}, for {}", words::phase(session.phase), session.profile);
+    let label = cut(&clean(&session.label), width.saturating_sub(crate::text::width(&rest) + 2).max(8));
+    Line::from(vec![
+        Span::styled("▶ ", style(Tone::Good)),
+        Span::styled(label, style(Tone::Strong)),
+        Span::raw(rest),
+    ])
+}
+
+fn countdown_line(session: &SessionView, now: Timestamp, width: usize) -> Option<Line<'static>> {
+    if session.phase == SessionPhase::Expiring {
+        return Some(toned(Tone::Warn, "being ended …"));
+    }
+    let Some(remaining) = session.remaining else { return Some(Line::from("without end")) };
+    let Millis(left) = remaining;
+    let share = remaining_share(session, remaining, now);
+    let colour = match share {
+        share if share > 0.5 => Color::Green,
+        share if share > 0.2 => Color::Yellow,
+        _ => Color::Red,
+    };
+    let clock = words::countdown(remaining);
+    let bar = width.saturating_sub(clock.len() + 2);
+    let mut emphasis = Style::new().fg(colour).add_modifier(Modifier::BOLD);
+    if left < 10_000 {
+        emphasis = emphasis.add_modifier(Modifier::REVERSED);
+    }
+    let spans = vec![
+        Span::styled(clock, emphasis),
+        Span::raw(" "),
+        Span::styled(if bar > 3 { drawn(share, bar) } else { String::new() }, Style::new().fg(colour)),
+    ];
+    Some(Line::from(spans))
+}
+
+fn draw_entries(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let block = Block::bordered().title(" Entries ").border_style(style(Tone::Faint));
+    let width = usize::from(block.inner(area).width).saturating_sub(4);
+    let longest =
+        model.entries.iter().map(|entry| crate::text::width(&clean(&entry.label))).max().unwrap_or(0);
+    let label_width = longest.min(width / 2).max(8);
+    let items: Vec<ListItem<'_>> = model
+        .entries
+        .iter()
+        .map(|entry| {
+            let (tone, mark) = if entry.enabled { (Tone::Good, "✓ ") } else { (Tone::Bad, "✗ ") };
+            let label_style = if entry.enabled { style(Tone::Strong) } else { style(Tone::Faint) };
+            let told = cut(&standing(entry, &model.look), width.saturating_sub(label_width + 2));
+            ListItem::new(Line::from(vec![
+                Span::styled(mark, style(tone)),
+                Span::styled(fit(&clean(&entry.label), label_width), label_style),
+                Span::raw("  "),
+                Span::raw(told),
+            ]))
+        })
+        .collect();
+    let list = List::new(items)
+        .block(block)
+        .highlight_symbol("▸ ")
+        .highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut state = ListState::default().with_selected((!model.entries.is_empty()).then_some(model.selected));
+    frame.render_stateful_widget(list, area, &mut state);
+}
+
+/// The newest at the bottom, as in a conversation.
+fn draw_events(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let block = Block::bordered().title(" What happens ").border_style(style(Tone::Faint));
+    let inner = block.inner(area);
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for told in &model.told {
+        let at = told.at.to_zoned(model.look.zone.clone()).strftime("%H:%M:%S ").to_string();
+        let parts = crate::text::wrap(&told.text, usize::from(inner.width).saturating_sub(11));
+        for (number, part) in parts.into_iter().enumerate() {
+            lines.push(if number == 0 {
+                let mark = Span::styled(told.mark, style(told.tone));
+                Line::from(vec![
+                    Span::styled(at.clone(), style(Tone::Faint)),
+                    mark,
+                    Span::raw(format!(" {part}")),
+                ])
+            } else {
+                Line::from(format!("{}{part}", " ".repeat(11)))
+            });
+        }
+    }
+    let hidden = lines.len().saturating_sub(usize::from(inner.height));
+    let shown: Vec<Line<'_>> = lines.into_iter().skip(hidden).collect();
+    frame.render_widget(Paragraph::new(shown).block(block), area);
+}
+
+fn draw_footer(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let line = match &model.notice {
+        Some((tone, told)) if !told.is_empty() => toned(*tone, &cut(told, usize::from(area.width))),
+        _ => toned(
+            Tone::Faint,
+            &cut(
+                "↑↓ choose  Enter launch  s stop  S stop now  w why  r ask for time  ? help  q quit",
+                usize::from(area.width),
+            ),
+        ),
+    };
+    frame.render_widget(Paragraph::new(line), area);
+}
+
+fn toned(tone: Tone, text: &str) -> Line<'static> {
+    Line::from(Span::styled(text.to_owned(), style(tone)))
+}
+
+#[cfg(test)]
+mod tests;

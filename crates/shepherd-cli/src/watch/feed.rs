@@ -1,0 +1,171 @@
+//! The threads that bring what the live view reacts to, and the one that asks on its behalf.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use ratatui::crossterm::event::{self, Event as Input, KeyEvent};
+use shepherd_api::{ClientState, Command, EntryView, Event, Note, Refresh, Reply, StopMode, WhyView};
+use shepherd_ipc::{CallError, Client, ClientOptions, Update, Watch};
+use shepherd_util::{EntryId, ProfileId};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::screen::{Tone, chain};
+use crate::watch::Sight;
+
+pub(super) type Asker = Sender<Wish>;
+
+/// What the live view reacts to.
+pub(super) enum Feed {
+    Key(KeyEvent),
+    Resized,
+    /// There will be no more keys.
+    InputGone,
+    Signal(i32),
+    /// Everything anew.
+    Resynced {
+        state: Box<ClientState>,
+        missed: u64,
+    },
+    Happened {
+        state: Box<ClientState>,
+        event: Box<Event>,
+        refresh: Refresh,
+    },
+    Disconnected {
+        why: String,
+    },
+    Answered(Answer),
+}
+
+/// What the live view wants of the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    Entries,
+    Launch(EntryId),
+    Stop(StopMode),
+    RequestTime {
+        entry_id: EntryId,
+        minutes: u32,
+    },
+    Why(EntryId),
+    /// The connection is of no use any more.
+    HangUp,
+}
+
+pub(super) enum Answer {
+    Entries(Vec<EntryView>),
+    /// They could not be had.
+    NoEntries(String),
+    Why(Box<WhyView>),
+    Notice(Tone, String),
+}
+
+pub(super) fn start(sight: &Sight) -> io::Result<(Receiver<Feed>, Asker)> {
+    let (feed, feeds) = channel();
+    let (asker, wishes) = channel();
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let for_signals = feed.clone();
+    thread::spawn(move || signals.forever().try_for_each(|signal| for_signals.send(Feed::Signal(signal))));
+    let for_keys = feed.clone();
+    thread::spawn(move || read_keys(&for_keys));
+    let (for_events, options) = (feed.clone(), sight.options.clone());
+    thread::spawn(move || watch(Watch::new(options), &for_events));
+    let (options, profile) = (sight.options.clone(), sight.profile.clone());
+    thread::spawn(move || Answering { options, profile, client: None }.run(&wishes, &feed));
+    Ok((feeds, asker))
+}
+
+fn read_keys(feed: &Sender<Feed>) {
+    loop {
+        let brought = match event::read() {
+            Ok(Input::Key(key)) => Feed::Key(key),
+            Ok(Input::Resize(..)) => Feed::Resized,
+            Ok(_) => continue,
+            Err(_) => Feed::InputGone,
+        };
+        let last = matches!(brought, Feed::InputGone);
+        if feed.send(brought).is_err() || last {
+            return;
+        }
+    }
+}
+
+fn watch(mut watch: Watch, feed: &Sender<Feed>) {
+    while let Some(update) = watch.next() {
+        let state = watch.state().cloned().map(Box::new);
+        let brought = match (update, state) {
+            (Update::Resynced { missed }, Some(state)) => Feed::Resynced { state, missed },
+            (Update::Event { event, refresh }, Some(state)) => {
+                Feed::Happened { state, event: Box::new(event), refresh }
+            }
+            (Update::Disconnected { error }, _) => Feed::Disconnected { why: chain(&error) },
+            (Update::Resynced { .. } | Update::Event { .. }, None) => continue,
+        };
+        if feed.send(brought).is_err() {
+            return;
+        }
+    }
+}
+
+/// Asks one thing after the other, so that the view never waits.
+struct Answering {
+    options: ClientOptions,
+    profile: Option<ProfileId>,
+    client: Option<Client>,
+}
+
+impl Answering {
+    fn run(mut self, wishes: &Receiver<Wish>, feed: &Sender<Feed>) {
+        while let Ok(wish) = wishes.recv() {
+            if wish == Wish::HangUp {
+                self.client = None;
+                continue;
+            }
+            if feed.send(Feed::Answered(self.answer(&wish))).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&mut self, wish: &Wish) -> Answer {
+        let profile = self.profile.clone();
+        let command = match wish.clone() {
+            Wish::Entries | Wish::HangUp => Command::ListEntries { at_time: None, profile },
+            Wish::Launch(entry_id) => Command::Launch { entry_id, profile },
+            Wish::Stop(mode) => Command::StopCurrent { mode },
+            Wish::RequestTime { entry_id, minutes } => {
+                Command::RequestTime { entry_id, minutes, note: None::<Note>, profile }
+            }
+            Wish::Why(entry_id) => Command::Why { entry_id, at: None, profile },
+        };
+        match self.call(command) {
+            Ok(Reply::Entries { entries, .. }) => Answer::Entries(entries),
+            Ok(Reply::Why { why }) => Answer::Why(Box::new(why)),
+            Ok(Reply::Request { .. }) => Answer::Notice(Tone::Good, "Your parents were asked.".to_owned()),
+            // What comes of the others is told by events.
+            Ok(_) => Answer::Notice(Tone::Faint, String::new()),
+            Err(told) if *wish == Wish::Entries => Answer::NoEntries(told),
+            Err(told) => Answer::Notice(Tone::Bad, told),
+        }
+    }
+
+    fn call(&mut self, command: Command) -> Result<Reply, String> {
+        let mut client = match self.client.take() {
+            Some(client) => client,
+            None => Client::connect(&self.options).map_err(|error| chain(&error))?,
+        };
+        match client.call(command) {
+            Ok(reply) => {
+                self.client = Some(client);
+                Ok(reply)
+            }
+            Err(CallError::Refused(error)) => {
+                self.client = Some(client);
+                Err(error.sentence)
+            }
+            Err(error) => Err(chain(&error)),
+        }
+    }
+}
