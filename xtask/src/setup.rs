@@ -19,7 +19,9 @@ pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/
 /// What comes from the system's package manager.
 const SYSTEM: &[Component] = &[
     program("jq", "jq"),
+    program("mpv", "mpv"),
     program("python3", "python3"),
+    program("qemu-system-x86_64", "qemu-system-x86"),
     program("setpriv", "util-linux"),
     program("sha256sum", "coreutils"),
     program("socat", "socat"),
