@@ -40,6 +40,7 @@ impl Kind {
             Command::GetState {} | Command::Health {} | Command::Metrics {} | Command::SubscribeEvents {} => {
                 Self::Look
             }
+            // A command that is new is dear until somebody has looked.
             _ => Self::Act,
         }
     }

@@ -72,7 +72,12 @@ impl<'a> Reading<'a> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
                 Err(_) => return Ending::Over,
             }
-            if let Err(ending) = self.take_lines().await {
+            // How long a line may be depends on rules that may have changed since the last one.
+            let taken = match self.rights() {
+                Ok(_) => self.take_lines().await,
+                Err(ending) => Err(ending),
+            };
+            if let Err(ending) = taken {
                 return ending;
             }
         }
@@ -206,12 +211,12 @@ impl<'a> Reading<'a> {
         let generation = self.shared.pin_generation();
         let error = match self.shared.pin.verify(peer.uid, pin).await {
             Ok(()) => {
+                let role = rights.role_with_pin;
+                let told = Incoming::Authenticated { client: info(self.client, Rights { role, ..rights }) };
+                self.shared.incoming.send(told).await.map_err(|_| Ending::Over)?;
                 self.shared.elevate(self.client, generation);
-                let rights = self.rights()?;
-                let (role, client) = (rights.role, info(self.client, rights));
                 self.answer(id, Ok(Reply::Authenticated { role })).await;
-                let told = Incoming::Authenticated { client };
-                return self.shared.incoming.send(told).await.map_err(|_| Ending::Over);
+                return Ok(());
             }
             Err(PinError::TooSoon(wait)) => {
                 ApiError::rate_limited("There were too many wrong PINs. Wait a while.", millis(wait))
