@@ -1,13 +1,16 @@
 //! Ways to ask a program to end, as data that outlives the daemon, and how each is carried out.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use shepherd_util::SessionId;
-use ward_process::{Containment, Identity, Lifetime, Order, StopCommand, Supervisor, TreeId};
+use ward_process::{Containment, Identity, Ladder, Lifetime, Order, StopCommand, Supervisor, Tree, TreeId};
 
 mod socket;
 
@@ -45,6 +48,8 @@ pub(crate) struct SlowAsk {
     /// As which user it must answer.
     pub(crate) user: u32,
     pub(crate) ask: Ask,
+    /// Readable when the session is over.
+    pub(crate) over: Arc<OwnedFd>,
     /// Nobody waits for it longer.
     pub(crate) patience: Duration,
 }
@@ -78,7 +83,7 @@ impl SlowAsk {
     }
 
     /// The command is no more trusted than the program: it runs as its user, in a tree of its own, and not longer
-    /// than it is waited for.
+    /// than the session, so that it can't end the next one.
     fn run(&self, command: &StopCommand) -> Result<(), AskError> {
         let mut order = Order::new(&command.program).args(command.args.iter().cloned());
         for (name, value) in &command.env {
@@ -94,8 +99,31 @@ impl SlowAsk {
             }
         });
         let mut tree = self.supervisor.spawn(self.command_id()?, order)?;
-        let _ = tree.wait(Some(self.patience));
-        let _ = self.supervisor.stop(&mut tree, ward_process::Ladder::force());
+        self.wait(&mut tree)?;
+        let _ = self.supervisor.stop(&mut tree, Ladder::force());
+        Ok(())
+    }
+
+    /// Until the command has ended, the session is over, or nobody waits any more.
+    fn wait(&self, command: &mut Tree) -> io::Result<()> {
+        let deadline = Instant::now().checked_add(self.patience);
+        while command.poll_ended()?.is_none() {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            let mut fds = [
+                PollFd::from_borrowed_fd(command.readiness(), PollFlags::IN),
+                PollFd::new(&self.over, PollFlags::IN),
+            ];
+            match rustix::event::poll(&mut fds, timeout.as_ref()) {
+                Ok(0) => return Ok(()),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let [_, over] = fds;
+            if !over.revents().is_empty() {
+                return Ok(());
+            }
+        }
         Ok(())
     }
 

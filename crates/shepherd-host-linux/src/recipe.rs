@@ -39,6 +39,8 @@ pub(crate) struct Recipe {
     pub(crate) asks: Vec<Ask>,
     /// Whether it is to listen in the folder for control sockets.
     pub(crate) needs_sockets: bool,
+    /// What is known beforehand not to work, in sentences.
+    pub(crate) shortcomings: Vec<String>,
 }
 
 /// Where recipes are made, and from what.
@@ -74,6 +76,7 @@ impl Kitchen<'_> {
             input: None,
             asks: vec![Ask::Signal],
             needs_sockets: false,
+            shortcomings: Vec::new(),
         }
     }
 }

@@ -82,7 +82,7 @@ impl Start {
     ) -> Result<Started, Fault> {
         let session_id = &self.order.session_id;
         let log = self.folder.log_path(session_id);
-        let asks = recipe.asks.clone();
+        let (asks, mut shortcomings) = (recipe.asks.clone(), recipe.shortcomings.clone());
         let order = self.order(entry, recipe, identity, &log)?;
         let id: TreeId = session_id
             .as_str()
@@ -108,12 +108,9 @@ impl Start {
                 return Err(explain(&error));
             }
         };
-        let event = HostEvent::Spawned {
-            session_id: session_id.clone(),
-            handle,
-            output: Some(log),
-            shortcomings: shortcomings(identity, tree.limit_reports()),
-        };
+        shortcomings.extend(unkept(identity, tree.limit_reports()));
+        let event =
+            HostEvent::Spawned { session_id: session_id.clone(), handle, output: Some(log), shortcomings };
         let user = user_of(identity);
         Ok(Started { running: Running::new(tree, asks, user, sockets), event })
     }
@@ -232,7 +229,7 @@ fn limits(limits: RunLimits) -> Limits {
     }
 }
 
-fn shortcomings(identity: Option<&Identity>, reports: &[LimitReport]) -> Vec<String> {
+fn unkept(identity: Option<&Identity>, reports: &[LimitReport]) -> Vec<String> {
     let mut sentences = Vec::new();
     if user_of(identity) == 0 {
         sentences.push("It runs as root, who can leave every containment: name a user for it.".to_owned());

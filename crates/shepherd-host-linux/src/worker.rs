@@ -264,6 +264,7 @@ impl Worker {
     fn bury(&mut self, session_id: &SessionId, exit: Exit) {
         let Some(Session::Running(running)) = self.sessions.remove(session_id) else { return };
         let _ = epoll::delete(&self.wakers, running.tree.readiness());
+        running.end_asking();
         self.over.insert(session_id.clone());
         let status = match exit {
             Exit::Code(code) => ExitStatus { code: Some(code), signal: None },

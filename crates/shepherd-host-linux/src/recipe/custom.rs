@@ -7,7 +7,8 @@
 //! | `steam` | `{ app, args }`, or the number alone | `steam -applaunch NUMBER ARGS…` |
 //! | other | whatever its driver wants | the driver's `argv`, with the payload as JSON on its standard input |
 //!
-//! Steam hands a game to a client that runs already, which is then outside of the tree: let nothing else start it.
+//! Snaps are set up by a helper that gains root's rights, which `no_new_privs` (S6.5) forbids: unless an entry runs as
+//! root, its snap may not start, and this is said with its start. Steam hands a game to a client that runs already, which is then outside of the tree: let nothing else start it.
 
 use std::ffi::OsString;
 
@@ -17,6 +18,9 @@ use super::arguments::{Arguments, word};
 use super::{Kitchen, Recipe};
 use crate::ask::Ask;
 use crate::start::Fault;
+
+const SNAPS_GAIN_RIGHTS: &str = "Snaps are set up by a helper that gains root's rights, and nothing that is started here \
+                                 gains rights: unless it runs as root, it may not start.";
 
 struct App {
     name: String,
@@ -34,7 +38,11 @@ impl Kitchen<'_> {
                 recipe.asks = vec![Ask::Signal, recipe.stop_command(&kill)?];
                 Ok(recipe)
             }
-            "snap" => Ok(self.app(&["snap", "run"], &App::read("type `snap`", payload)?)),
+            "snap" => {
+                let mut recipe = self.app(&["snap", "run"], &App::read("type `snap`", payload)?);
+                recipe.shortcomings.push(SNAPS_GAIN_RIGHTS.to_owned());
+                Ok(recipe)
+            }
             "steam" => {
                 let app = App::read("type `steam`", payload)?;
                 if app.name.is_empty() || !app.name.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -1,10 +1,13 @@
 //! One session, as the worker sees it.
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
+use rustix::event::EventfdFlags;
+use rustix::io::Errno;
 use shepherd_util::SessionId;
 use ward_process::{StopSignal, Supervisor, Tree};
 
@@ -58,6 +61,8 @@ pub(crate) struct Running {
     /// As which user it runs.
     user: u32,
     stopping: Option<Stopping>,
+    /// Tells those who ask on threads of their own that it is over. Made for the first of them.
+    over: Option<Arc<OwnedFd>>,
     due: Option<Instant>,
     troubled: bool,
 }
@@ -69,7 +74,7 @@ struct Stopping {
 
 impl Running {
     pub(crate) fn new(tree: Tree, asks: Vec<Ask>, user: u32, sockets: Option<PathBuf>) -> Self {
-        Self { tree, sockets, asks, user, stopping: None, due: None, troubled: false }
+        Self { tree, sockets, asks, user, stopping: None, over: None, due: None, troubled: false }
     }
 
     pub(super) fn stop(&mut self, order: Stop) {
@@ -127,26 +132,56 @@ impl Running {
         match self.asks.get(request) {
             Some(Ask::Signal) => self.tree.signal(StopSignal::Terminate),
             Some(ask) => {
-                let slow = SlowAsk {
-                    supervisor: Arc::clone(supervisor),
-                    session_id: session_id.clone(),
-                    identity: self.tree.identity().cloned(),
-                    user: self.user,
-                    ask: ask.clone(),
-                    patience: self.stopping.as_ref().map_or(Duration::ZERO, |stopping| stopping.order.grace),
-                };
-                let (line, session_id) = (line.clone(), session_id.clone());
-                let (line_of_thread, id_of_thread) = (line.clone(), session_id.clone());
-                let started = Builder::new().name("host-ask".into()).spawn(move || {
-                    if slow.carry_out().is_err() {
-                        line_of_thread.send(Message::NotAsked(id_of_thread, request));
-                    }
-                });
-                if started.is_err() {
-                    line.send(Message::NotAsked(session_id, request));
-                }
+                let ask = ask.clone();
+                self.ask_apart(ask, request, session_id, supervisor, line);
             }
             None => self.skip(request),
+        }
+    }
+    /// On a thread of its own, because it may take its time.
+    fn ask_apart(
+        &mut self,
+        ask: Ask,
+        request: usize,
+        session_id: &SessionId,
+        supervisor: &Arc<Supervisor>,
+        line: &Line,
+    ) {
+        let not_asked = Message::NotAsked(session_id.clone(), request);
+        let Ok(over) = self.over() else { return line.send(not_asked) };
+        let slow = SlowAsk {
+            supervisor: Arc::clone(supervisor),
+            session_id: session_id.clone(),
+            identity: self.tree.identity().cloned(),
+            user: self.user,
+            ask,
+            over,
+            patience: self.stopping.as_ref().map_or(Duration::ZERO, |stopping| stopping.order.grace),
+        };
+        let (line_of_thread, failed) = (line.clone(), Message::NotAsked(session_id.clone(), request));
+        let started = Builder::new().name("host-ask".into()).spawn(move || {
+            if slow.carry_out().is_err() {
+                line_of_thread.send(failed);
+            }
+        });
+        if started.is_err() {
+            line.send(not_asked);
+        }
+    }
+
+    fn over(&mut self) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some(over) = &self.over {
+            return Ok(Arc::clone(over));
+        }
+        let over = Arc::new(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        self.over = Some(Arc::clone(&over));
+        Ok(over)
+    }
+
+    /// Nobody needs to ask any more.
+    pub(super) fn end_asking(&self) {
+        if let Some(over) = &self.over {
+            let _ = rustix::io::write(over, &1_u64.to_ne_bytes());
         }
     }
 }

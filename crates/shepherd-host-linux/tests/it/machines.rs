@@ -10,7 +10,7 @@ use shepherd_core::policy::Entry;
 use shepherd_host_api::ExitStatus;
 use ward_process::Containment;
 
-use crate::harness::{Ground, PATIENCE, containments, entry, wait_until};
+use crate::harness::{Ground, PATIENCE, containments, entry};
 
 /// What a guest does about its power button.
 #[derive(Clone, Copy)]
@@ -20,23 +20,20 @@ enum Button {
 }
 
 /// A disk whose first sector is the whole operating system: it says `GUEST-UP` on the serial line, and then waits for
-/// the power button, if it cares for it.
+/// the power button, if it cares for it; then it says `GUEST-DOWN` and switches itself off.
 fn write_disk(path: &Path, button: Button) {
-    let mut code = vec![
+    let start = [
         0x31, 0xc0, // xor ax, ax
         0x8e, 0xd8, // mov ds, ax
+        0x8e, 0xd0, // mov ss, ax
+        0xbc, 0x00, 0x7c, // mov sp, 0x7c00
         0xfc, // cld
-        0xbe, 0x00, 0x7d, // mov si, 0x7d00
-        0xac, // say: lodsb
-        0x84, 0xc0, // test al, al
-        0x74, 0x06, // jz said
-        0xba, 0xf8, 0x03, // mov dx, 0x3f8: the serial line
-        0xee, // out dx, al
-        0xeb, 0xf5, // jmp say
+        0xbe, 0x00, 0x7d, // mov si, up
+        0xe8, 0x70, 0x00, // call say
     ];
-    code.extend(match button {
+    let rest = match button {
         Button::Obeyed => &[
-            0xba, 0x02, 0x06, // said: mov dx, 0x602: which events matter
+            0xba, 0x02, 0x06, // mov dx, 0x602: which events matter
             0xb8, 0x00, 0x01, // mov ax, 0x100: the power button
             0xef, // out dx, ax
             0xfb, // wait: sti
@@ -45,21 +42,40 @@ fn write_disk(path: &Path, button: Button) {
             0xed, // in ax, dx
             0xf6, 0xc4, 0x01, // test ah, 1
             0x74, 0xf5, // jz wait
+            0xbe, 0x80, 0x7d, // mov si, down
+            0xe8, 0x58, 0x00, // call say
             0xba, 0x04, 0x06, // mov dx, 0x604: the sleep control
             0xb8, 0x00, 0x20, // mov ax, 0x2000: off
             0xef, // out dx, ax
             0xeb, 0xfe, // jmp here
         ][..],
         Button::Ignored => &[
-            0xfb, // said: sti
+            0xfb, // sti
             0xf4, // hlt
-            0xeb, 0xfc, // jmp said
+            0xeb, 0xfc, // jmp back
         ][..],
-    });
+    };
+    let say = [
+        0xac, // say: lodsb
+        0x84, 0xc0, // test al, al
+        0x74, 0x06, // jz done
+        0xba, 0xf8, 0x03, // mov dx, 0x3f8: the serial line
+        0xee, // out dx, al
+        0xeb, 0xf5, // jmp say
+        0xc3, // done: ret
+    ];
     let mut sector = [0_u8; 512];
-    sector[..code.len()].copy_from_slice(&code);
-    sector[256..267].copy_from_slice(b"GUEST-UP\r\n\0");
-    sector[510..].copy_from_slice(&[0x55, 0xaa]);
+    let parts: [(usize, &[u8]); 6] = [
+        (0, &start),
+        (start.len(), rest),
+        (0x80, &say),
+        (0x100, b"GUEST-UP\r\n\0"),
+        (0x180, b"GUEST-DOWN\r\n\0"),
+        (510, &[0x55, 0xaa]),
+    ];
+    for (offset, part) in parts {
+        sector[offset..offset + part.len()].copy_from_slice(part);
+    }
     let mut disk = vec![0; 1 << 20];
     disk[..512].copy_from_slice(&sector);
     std::fs::write(path, disk).unwrap();
@@ -90,8 +106,13 @@ fn check(containments: &[Containment], button: Button) {
         };
         let status = ground.stop(&session, grace);
         assert_eq!(status, ExitStatus { code: Some(0), signal: None }, "{containment}");
+        ground.await_last_words();
+        let said = session.output();
+        assert_eq!(said.contains("GUEST-DOWN"), matches!(button, Button::Obeyed), "{containment}: {said}");
+        // What QEMU says when it was a signal after all.
+        assert!(!said.contains("terminating on signal"), "{containment}: {said}");
         let sockets = Path::new("/tmp").join(format!("shepherd-{}", session.session_id));
-        wait_until("end without sockets", || !sockets.exists());
+        assert!(!sockets.exists());
     }
 }
 

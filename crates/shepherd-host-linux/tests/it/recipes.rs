@@ -105,6 +105,27 @@ fn flatpak_is_told_to_kill_what_ignores_the_signal() {
     assert_eq!(std::fs::read_to_string(folder.path().join("killed")).unwrap(), "kill org.x.Y\n");
 }
 
+/// A command that hangs would end the next session of its app.
+#[test]
+fn a_stop_command_ends_with_its_session() {
+    let hangs = "if [ $1 = -shutdown ]; then touch ${0%/*}/asked; exec sleep 612; fi; exec sleep 600";
+    let (mut ground, folder) = ground(&[("steam", hangs)]);
+    let session = ground.start(entry(custom("steam", json!({"app": 620}))));
+    ground.order_stop(&session, 10 * PATIENCE);
+    wait_until("request", || folder.path().join("asked").exists());
+    assert_eq!(ground.stop(&session, Duration::ZERO), ExitStatus { code: None, signal: Some(9) });
+    let is_hanging = |pid: &str| {
+        std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environment| {
+            let mark = format!("WARD_TREE=stop-{}", session.session_id);
+            environment.starts_with(mark.as_bytes())
+        })
+    };
+    let processes = || std::fs::read_dir("/proc").unwrap().flatten();
+    wait_until("end of the command", || {
+        !processes().any(|process| process.file_name().to_str().is_some_and(is_hanging))
+    });
+}
+
 #[test]
 fn steam_and_machines_of_other_drivers_are_ended_by_their_own_command_first() {
     let ends = "if [ $1 = -shutdown ]; then touch ${0%/*}/stop; else while [ ! -e ${0%/*}/stop ]; do sleep 0.02; done; exit 5; fi";
