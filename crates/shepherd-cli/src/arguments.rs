@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use shepherd_util::ProfileId;
 
-use crate::{audit, entries, generate, grants, household, pin, policy, requests, session, usage, week};
+use crate::{audit, entries, generate, grants, household, pin, policy, requests, session, up, usage, week};
 
 /// Each is parsed by a test, so that none is wrong.
 const EXAMPLES: &str = "\
 Examples:
   shepherd                               try it: a daemon of your own, live, in a minute
+  shepherd up                            run the daemon here, with a starter policy if there is none
   shepherd watch                         the live view
   shepherd list --at \"sat 10:00\"         what could be launched then
   shepherd why tuxmath --at 18:00        every rule about it, and how it comes out
@@ -52,12 +53,16 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Whether what is asked for is something to look at, and no answer.
     pub(crate) fn is_for_people(&self) -> bool {
-        matches!(self.command, None | Some(Command::Tour | Command::Watch))
+        matches!(self.command, None | Some(Command::Demo | Command::Tour | Command::Watch | Command::Up(_)))
     }
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Runs the daemon here, in the foreground. Writes a starter policy if there is none.
+    Up(up::Up),
+    /// Tries everything out with a daemon of its own, and leaves nothing running. The default.
+    Demo,
     /// Shows the ground under both products at work, without a daemon.
     Tour,
     /// The live view: what runs, what could, what happens; launch and stop with keys.

@@ -44,6 +44,15 @@ impl Context {
         if geteuid().is_root() { Paths::system(&self.environment) } else { Paths::user(&self.environment) }
     }
 
+    /// The socket as it was given, for whoever makes its own choice otherwise.
+    pub(crate) fn given_socket(&self) -> Option<&PathBuf> {
+        self.socket.as_ref()
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// Where the daemon listens: where we were told, else this user's daemon, else the machine's.
     pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
         if let Some(socket) = &self.socket {

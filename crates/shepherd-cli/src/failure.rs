@@ -41,6 +41,10 @@ pub(crate) enum Failure {
     SeveralOfThese { what: &'static str, given: String },
     #[error("can't tell where the daemon's things are")]
     Paths(#[source] PathError),
+    #[error("can't tell where the daemon's things are")]
+    Options(#[from] shepherdd::OptionsError),
+    #[error("the daemon did not come up; it said:\n{said}")]
+    DaemonEnded { said: String },
     #[error("the note can't be used")]
     Note(#[from] NoteError),
     #[error("this can't be the PIN")]

@@ -20,6 +20,7 @@ mod text;
 mod words;
 
 mod audit;
+mod demo;
 mod doctor;
 mod entries;
 mod generate;
@@ -31,6 +32,7 @@ mod requests;
 mod session;
 mod status;
 mod tour;
+mod up;
 mod usage;
 mod watch;
 mod week;
@@ -63,7 +65,9 @@ fn main() -> ExitCode {
 
 fn run(arguments: Arguments, screen: &mut Screen) -> Result<ExitCode, Failure> {
     let context = Context::new(&arguments, screen.width());
-    match arguments.command.unwrap_or(Command::Tour) {
+    match arguments.command.unwrap_or(Command::Demo) {
+        Command::Up(up) => return up::run(&up, &context, screen),
+        Command::Demo => return demo::run(&context, screen),
         Command::Tour => tour::run(screen),
         Command::Watch => watch::run(&context),
         Command::Status => status::run(&context, screen),

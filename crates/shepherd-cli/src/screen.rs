@@ -90,6 +90,11 @@ impl Screen {
         let _ = output.write_all(bytes).and_then(|()| output.flush());
     }
 
+    /// Something beside the answer: for people, where it does not get into a pipe.
+    pub(crate) fn remark(&mut self, text: &str) {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    }
+
     pub(crate) fn toned(&mut self, tone: Tone, mark: &str, text: &str) {
         self.line(&format!("  {} {text}", paint(tone, mark)));
     }
