@@ -10,7 +10,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use shepherd_core::StoreWrite;
 use shepherd_store::conformance::sample;
-use shepherd_store::{SqliteStore, Store, audit_format, audit_log_path, record_of};
+use shepherd_store::{
+    AuditCheck, SqliteStore, Store, audit_format, audit_log_path, read_audit_log, record_of,
+};
 use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
 use ward_ledger::{Hash, seal, verify};
 
@@ -25,12 +27,15 @@ const BATCH_ROUNDS: usize = 300;
 const EVENTS: u64 = 100_000;
 const EVENTS_A_BATCH: u64 = 2_500;
 const VERIFY_ROUNDS: usize = 9;
+const PAGE_ROUNDS: usize = 100;
+const PAGE: u32 = 100;
 
 fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     bench_load(&folder.path().join("usage"))?;
     bench_apply(folder.path())?;
-    bench_verify(folder.path())
+    bench_verify(folder.path())?;
+    bench_pages(&folder.path().join("audit"))
 }
 
 fn bench_load(folder: &Path) -> Outcome<()> {
@@ -159,6 +164,42 @@ fn bench_verify(folder: &Path) -> Outcome<()> {
             figure: median(&mut theirs),
         }),
         bar: Bar::RatioAtMost(1.2),
+    })?;
+    Ok(())
+}
+
+/// A start that verifies the whole log, and pages out of it: the price of a page doesn't depend on where it stands.
+fn bench_pages(folder: &Path) -> Outcome<()> {
+    let (mut starts, mut verified) = (Vec::new(), Vec::new());
+    for _ in 0..VERIFY_ROUNDS {
+        let (found, took) = timed(|| verify(&audit_log_path(folder), &audit_format(), None));
+        assert!(found?.is_sound());
+        verified.push(millis(took));
+        let (opened, took) = timed(|| SqliteStore::open(folder, sample::at(0)));
+        assert_eq!(opened?.1.audit_check, AuditCheck::Whole { records: EVENTS });
+        starts.push(millis(took));
+    }
+    report(&Row {
+        bench: "store: open with 100,000 audit events".into(),
+        unit: "ms".into(),
+        figure: median(&mut starts),
+        baseline: Some(Baseline { name: "verifying them alone".into(), figure: median(&mut verified) }),
+        bar: Bar::RatioAtMost(2.5),
+    })?;
+    let (mut middle, mut first) = (Vec::new(), Vec::new());
+    for _ in 0..PAGE_ROUNDS {
+        for (after, samples) in [(EVENTS / 2, &mut middle), (0, &mut first)] {
+            let (page, took) = timed(|| read_audit_log(folder, Some(after), PAGE));
+            assert_eq!(page?.first().map(|record| record.sequence), Some(after + 1));
+            samples.push(millis(took));
+        }
+    }
+    report(&Row {
+        bench: "store: 100 audit lines out of the middle of 100,000".into(),
+        unit: "ms".into(),
+        figure: median(&mut middle),
+        baseline: Some(Baseline { name: "the first 100".into(), figure: median(&mut first) }),
+        bar: Bar::RatioAtMost(3.0),
     })?;
     Ok(())
 }

@@ -24,23 +24,24 @@ pub(super) struct Tail {
 
 /// Reads what follows `anchor`, of which at most `limit` may be events.
 pub(super) fn read_after(log: &Path, anchor: Anchor, limit: usize) -> Result<Tail, AuditFault> {
-    let mut links = Vec::new();
+    let mut links: Vec<Link> = Vec::new();
     let mut segments: Vec<PathBuf> = closed_segments(log)?;
     segments.push(log.to_owned());
     while let Some(segment) = segments.pop() {
         let mut window = FIRST_WINDOW;
+        let events_after = links.iter().filter(|link| link.is_event()).count();
         loop {
             let (lines, whole) = last_lines(&segment, window)
                 .map_err(|source| AuditFault::Read { path: segment.clone(), source })?;
-            let mut found = Vec::new();
+            let (mut found, mut events) = (Vec::new(), events_after);
             for line in lines.iter().rev() {
                 let link = Link::read(line).ok_or(AuditFault::Other { sequence: anchor.sequence })?;
                 if link.place.sequence <= anchor.sequence {
                     links.extend(found);
                     return judge(anchor, Some(link.place), links);
                 }
+                events += usize::from(link.is_event());
                 found.push(link);
-                let events = links.iter().chain(&found).filter(|link| link.is_event()).count();
                 if events > limit {
                     return Err(AuditFault::Ahead { known: anchor.sequence });
                 }
