@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shepherd_api::EntryKind;
+use shepherd_api::{EntryKind, EntryView};
 use shepherd_core::policy::{
     AvailabilityPolicy, Budget, Cost, DailyQuota, Day, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules,
     TimeWindow, WarningPolicy, Weekdays,
@@ -23,20 +23,25 @@ const ROUNDS: usize = 101;
 /// A Monday afternoon in Berlin, when one of the windows is open.
 const NOW: &str = "2026-11-16T15:30:00Z";
 
+/// The night before, when all of them are shut and each listing says when they open again.
+const NIGHT: &str = "2026-11-16T02:30:00Z";
+
 const HOUR: Duration = Duration::from_secs(3600);
 
 type Anything = Box<dyn std::error::Error>;
 
-fn window(days: Weekdays, from: u16, to: u16) -> Option<TimeWindow> {
-    let (start, end) = (MinuteOfDay::new(from, 0)?, MinuteOfDay::new(to, 0)?);
+fn window(days: Weekdays, from: u16, to: u16, minute: u16) -> Option<TimeWindow> {
+    let (start, end) = (MinuteOfDay::new(from, minute)?, MinuteOfDay::new(to, minute)?);
     Some(TimeWindow { days, start, end, modes: None })
 }
 
 fn entry(number: usize) -> Result<Entry, Anything> {
+    // Not all at the same time, or one look would do for all of them.
+    let minute = u16::try_from(number % 12)? * 5;
     let windows = [
-        window(Weekdays::WEEKDAYS, 7, 8),
-        window(Weekdays::WEEKDAYS, 15, 18),
-        window(Weekdays::WEEKENDS, 9, 20),
+        window(Weekdays::WEEKDAYS, 7, 8, minute),
+        window(Weekdays::WEEKDAYS, 15, 18, minute),
+        window(Weekdays::WEEKENDS, 9, 20, minute),
     ];
     Ok(Entry {
         entry_id: format!("game-{number}").parse()?,
@@ -95,10 +100,25 @@ fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, Anything> {
     Ok(CoreEngine::new(Policy::new(rules)?, store, HostCapabilities::everything(), place))
 }
 
-fn listing(engine: &CoreEngine, now: Now) -> f64 {
+fn listing(engine: &CoreEngine, now: Now, open: bool) -> f64 {
     let (views, took) = timed(|| engine.list_entries(now));
-    assert!(black_box(views).iter().all(|view| view.enabled), "the bench is about entries that are open");
+    let as_meant = |view: &EntryView| view.enabled == open && view.next_available.is_none() == open;
+    assert!(black_box(views).iter().all(as_meant), "all of them are open, or shut until the morning");
     millis(took)
+}
+
+/// One listing after another, as long as one of all their entries together: what disturbs the one disturbs the other.
+fn listings(engine: &CoreEngine, now: Now, times: u32) -> f64 {
+    let (views, took) = timed(|| (0..times).map(|_| engine.list_entries(now)).collect::<Vec<_>>());
+    drop(black_box(views));
+    millis(took) / f64::from(times)
+}
+
+/// What every command of a client costs besides its own work: the tick that follows it.
+fn idle_tick(engine: &mut CoreEngine, now: Now) -> f64 {
+    let (events, took) = timed(|| engine.tick(now));
+    assert!(black_box(events).is_empty(), "nothing is due");
+    millis(took) * 1_000.0
 }
 
 /// The launch is taken back each time, so that the next one finds the same engine.
@@ -121,12 +141,21 @@ fn main() -> Result<(), Anything> {
         actor: "bench".to_owned(),
     };
     let week = wall.checked_add(HOUR * 24 * 7)?;
+    let night = Now { wall: NIGHT.parse()?, ..now };
+    let asleep = engine(1_000, wall)?;
     let (mut small, mut large, mut launches, mut weeks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut nights, mut ticks, mut looks, mut ten) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        small.push(listing(&thousand, now));
-        launches.push(launch(&mut thousand, &request, now));
+        small.push(listing(&thousand, now, true));
+        nights.push(listing(&asleep, night, false));
+        // The first ones after a listing pay for what it has left to the allocator.
+        launches.extend((0..5).map(|_| launch(&mut thousand, &request, now)));
+        // The end of a session makes the engine look anew for what changes next; after that it knows.
+        looks.push(idle_tick(&mut thousand, now));
+        ticks.push(idle_tick(&mut thousand, now));
         if round % 5 == 0 {
-            large.push(listing(&many, now) / 10.0);
+            large.push(listings(&many, now, 1) / 10.0);
+            ten.push(listings(&thousand, now, 10));
             let (timeline, took) = timed(|| hundred.timeline(&ProfileId::default(), wall, week));
             assert_eq!(black_box(timeline)?.entries.len(), 100);
             weeks.push(millis(took));
@@ -139,10 +168,9 @@ fn main() -> Result<(), Anything> {
         baseline: None,
         bar,
     };
-    let thousand = median(&mut small);
-    report(&row("core: list_entries of 1,000 entries", "ms", thousand, Bar::AtMost(1.0)))?;
+    report(&row("core: list_entries of 1,000 entries", "ms", median(&mut small), Bar::AtMost(1.0)))?;
     report(&Row {
-        baseline: Some(Baseline { name: "of 1,000".to_owned(), figure: thousand }),
+        baseline: Some(Baseline { name: "ten times of 1,000".to_owned(), figure: median(&mut ten) }),
         ..row(
             "core: list_entries of 10,000, a thousand of them",
             "ms",
@@ -150,6 +178,14 @@ fn main() -> Result<(), Anything> {
             Bar::RatioAtMost(1.5),
         )
     })?;
+    report(&row(
+        "core: list_entries of 1,000 entries at night",
+        "ms",
+        median(&mut nights),
+        Bar::AtMost(1.0),
+    ))?;
+    report(&row("core: tick with nothing due, 1,000 entries", "µs", median(&mut ticks), Bar::AtMost(2.0)))?;
+    report(&row("core: tick after a session, 1,000 entries", "µs", median(&mut looks), Bar::AtMost(500.0)))?;
     report(&row("core: request_launch among 1,000 entries", "µs", median(&mut launches), Bar::AtMost(20.0)))?;
     report(&row("core: timeline of a week of 100 entries", "ms", median(&mut weeks), Bar::AtMost(20.0)))?;
     Ok(())

@@ -23,7 +23,7 @@ use shepherd_util::{BootId, EntryId, Now, ProfileId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::{Local, Wall};
-use crate::judge::{Facts, Moment, Nobody};
+use crate::judge::{Facts, Hearing, Moment, Nobody};
 use crate::policy::{Day, Entry, Policy};
 use crate::state::{Snapshot, StoreWrite, StoredState, Until};
 use crate::usage::UsageBook;
@@ -197,10 +197,13 @@ impl CoreEngine {
     }
 
     fn views(&self, profile: &ProfileId, at: Moment) -> Vec<EntryView> {
-        let facts = self.facts(at);
-        let shown =
-            |entry: &&Entry| entry.profiles.as_ref().is_none_or(|profiles| profiles.contains(profile));
-        self.policy.entries().iter().filter(shown).map(|entry| view(&facts, profile, entry, at)).collect()
+        let mut hearing = Hearing::new(self.facts(at), profile, at);
+        let entries = self.policy.entries();
+        let mut views = Vec::with_capacity(entries.len());
+        let shown = |entry: &Entry| entry.profiles.as_ref().is_none_or(|profiles| profiles.contains(profile));
+        let shown = entries.iter().filter(|entry| shown(entry));
+        views.extend(shown.map(|entry| hear(&mut hearing, entry, at)));
+        views
     }
 
     /// All that a client needs to draw itself.
@@ -251,10 +254,17 @@ impl CoreEngine {
     }
 }
 
+/// How it stands with one entry.
 fn view(facts: &Facts<'_>, profile: &ProfileId, entry: &Entry, at: Moment) -> EntryView {
-    let finding = facts.judge(profile, entry, at, &mut Nobody);
+    hear(&mut Hearing::new(*facts, profile, at), entry, at)
+}
+
+/// The same for one of many.
+fn hear(hearing: &mut Hearing<'_>, entry: &Entry, at: Moment) -> EntryView {
+    let record = hearing.record(entry);
+    let finding = hearing.judge(entry, record, &mut Nobody);
     let enabled = finding.reasons.is_empty();
-    let next_available = if enabled { None } else { facts.available_again(profile, entry, &finding) };
+    let next_available = if enabled { None } else { hearing.available_again(entry, record, &finding) };
     EntryView {
         entry_id: entry.entry_id.clone(),
         label: entry.label.clone(),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::civil::{CivilSecond, DAY, Local, Wall, day_of, start_of, timestamp};
-use crate::policy::{AvailabilityPolicy, Day, DayRule, Entry, Exception, Policy};
+use crate::policy::{AvailabilityPolicy, Day, DayRule, Entry, Exception, Policy, TimeWindow};
 
 /// How far ahead an opening or a closing is looked for.
 const HORIZON_DAYS: i32 = 400;
@@ -36,10 +36,12 @@ impl<'a> Hours<'a> {
         if self.never_closes(local.day()) {
             return Opening::Open { closes: None };
         }
-        if self.covers(local.civil()) {
-            Opening::Open { closes: self.next_change(local, Want::Closed) }
-        } else {
-            Opening::Closed { opens: self.next_change(local, Want::Open) }
+        let civil = local.civil();
+        match self.closing_after(civil) {
+            Some(at) if at == civil => {
+                Opening::Closed { opens: self.next_change(local, self.opening_after(civil), Want::Open) }
+            }
+            closing => Opening::Open { closes: self.next_change(local, closing, Want::Closed) },
         }
     }
 
@@ -51,8 +53,8 @@ impl<'a> Hours<'a> {
             && !self.policy.rules().exceptions.iter().any(ahead)
     }
 
-    /// Calls `visit` with each open span of a day, in minutes after its midnight, until it says stop.
-    fn any_span(&self, day: Day, mut visit: impl FnMut(i64, i64) -> bool) -> bool {
+    /// Calls `visit` with each open span of a day, in minutes after its midnight.
+    fn each_span(&self, day: Day, mut visit: impl FnMut(i64, i64)) {
         let id = &self.entry.entry_id;
         let rules = self.policy.rules();
         let exception = rules.exceptions.iter().rev().find(|exception| {
@@ -61,29 +63,30 @@ impl<'a> Hours<'a> {
                 && exception.entries.as_ref().is_none_or(|entries| entries.contains(id))
         });
         match exception.map(|exception| &exception.rule) {
-            Some(DayRule::Closed) => false,
+            Some(DayRule::Closed) => {}
             Some(DayRule::Open) => visit(0, 1440),
-            Some(DayRule::Windows(windows)) => windows.iter().any(|(from, to)| {
-                let (from, to) = (i64::from(from.minutes()), i64::from(to.minutes()));
-                visit(from, if to > from { to } else { to + 1440 })
-            }),
-            Some(DayRule::AsOn(weekday)) => self.any_window(day, *weekday, visit),
-            None => self.any_window(day, day.weekday(), visit),
+            Some(DayRule::Windows(windows)) => {
+                for (from, to) in windows {
+                    let (from, to) = (i64::from(from.minutes()), i64::from(to.minutes()));
+                    visit(from, if to > from { to } else { to + 1440 });
+                }
+            }
+            Some(DayRule::AsOn(weekday)) => self.each_window(day, *weekday, visit),
+            None => self.each_window(day, day.weekday(), visit),
         }
     }
 
-    fn any_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64) -> bool) -> bool {
+    fn each_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64)) {
         let windows = match &self.entry.availability {
             AvailabilityPolicy::Always => return visit(0, 1440),
             AvailabilityPolicy::Windows(windows) => windows,
         };
-        let mode = self.mode_on(day);
-        windows.iter().any(|window| {
+        let in_mode =
+            |window: &TimeWindow| window.modes.as_ref().is_none_or(|modes| modes.contains(self.mode_on(day)));
+        for window in windows.iter().filter(|window| window.days.contains(weekday) && in_mode(window)) {
             let (from, to) = window.span();
-            window.days.contains(weekday)
-                && window.modes.as_ref().is_none_or(|modes| modes.contains(mode))
-                && visit(i64::from(from), i64::from(to))
-        })
+            visit(i64::from(from), i64::from(to));
+        }
     }
 
     fn covers(&self, civil: CivilSecond) -> bool {
@@ -96,18 +99,17 @@ impl<'a> Hours<'a> {
         let mut latest = None;
         for day in [today.plus(-1), today] {
             let midnight = start_of(day);
-            self.any_span(day, |from, to| {
+            self.each_span(day, |from, to| {
                 let end = midnight + to * 60;
                 if midnight + from * 60 <= civil && civil < end {
                     latest = latest.max(Some(end));
                 }
-                false
             });
         }
         latest
     }
 
-    /// The next civil moment after which nothing covers; spans that touch count as one (S3.4).
+    /// The first civil moment from this one on that nothing covers; spans that touch count as one (S3.4).
     fn closing_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let mut at = civil;
         while let Some(end) = self.latest_end_covering(at) {
@@ -125,12 +127,11 @@ impl<'a> Hours<'a> {
         (0..=self.horizon(today)).find_map(|ahead| {
             let midnight = start_of(today.plus(ahead));
             let mut first: Option<CivilSecond> = None;
-            self.any_span(today.plus(ahead), |from, _| {
+            self.each_span(today.plus(ahead), |from, _| {
                 let start = midnight + from * 60;
                 if start > civil {
                     first = Some(first.map_or(start, |known| known.min(start)));
                 }
-                false
             });
             first
         })
@@ -144,13 +145,10 @@ impl<'a> Hours<'a> {
         if dated.any(|to| to >= today.plus(-1)) { HORIZON_DAYS } else { 8 }
     }
 
-    fn next_change(&self, mut local: Local, want: Want) -> Option<Timestamp> {
+    /// When the wall comes to show the time of a change, if it does not jump past it, or to another one, before.
+    fn next_change(&self, mut local: Local, mut civil: Option<CivilSecond>, want: Want) -> Option<Timestamp> {
         let horizon = local.second + i64::from(HORIZON_DAYS) * DAY;
         loop {
-            let civil = match want {
-                Want::Closed => self.closing_after(local.civil()),
-                Want::Open => self.opening_after(local.civil()),
-            };
             let change = civil.map(|civil| civil - local.offset);
             let jump = self.wall.next_jump(local.second);
             match (change, jump) {
@@ -159,6 +157,10 @@ impl<'a> Hours<'a> {
                     if self.covers(local.civil()) == (want == Want::Open) {
                         return timestamp(jump);
                     }
+                    civil = match want {
+                        Want::Closed => self.closing_after(local.civil()),
+                        Want::Open => self.opening_after(local.civil()),
+                    };
                 }
                 (change, _) => return timestamp(change?),
             }

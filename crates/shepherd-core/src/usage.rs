@@ -8,9 +8,6 @@ use shepherd_util::{BudgetId, EntryId, ProfileId};
 use crate::policy::Day;
 use crate::state::{Counter, UsageKey};
 
-/// Use by day.
-pub(crate) type Days = BTreeMap<Day, Duration>;
-
 /// Use by profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UsageBook(BTreeMap<ProfileId, ProfileUsage>);
@@ -21,6 +18,10 @@ pub(crate) struct ProfileUsage {
     entries: BTreeMap<EntryId, Days>,
     budgets: BTreeMap<BudgetId, Days>,
 }
+
+/// Use by day, in order. Nearly all questions are about the last few days, which lie side by side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Days(Vec<(Day, Duration)>);
 
 impl UsageBook {
     pub(crate) fn new(usage: BTreeMap<UsageKey, Duration>) -> Self {
@@ -37,8 +38,7 @@ impl UsageBook {
             Counter::Entry(entry) => profile.entries.entry(entry.clone()).or_default(),
             Counter::Budget(budget) => profile.budgets.entry(budget.clone()).or_default(),
         };
-        let used = days.entry(key.day).or_default();
-        *used = used.saturating_add(amount);
+        days.add(key.day, amount);
     }
 
     pub(crate) fn of(&self, profile: &ProfileId) -> Option<&ProfileUsage> {
@@ -49,10 +49,10 @@ impl UsageBook {
         self.0.iter().flat_map(|(profile, usage)| {
             let key = |counter: Counter, day: Day| UsageKey { profile: profile.clone(), counter, day };
             let entries = usage.entries.iter().flat_map(move |(entry, days)| {
-                days.iter().map(move |(day, used)| (key(Counter::Entry(entry.clone()), *day), *used))
+                days.0.iter().map(move |(day, used)| (key(Counter::Entry(entry.clone()), *day), *used))
             });
             let budgets = usage.budgets.iter().flat_map(move |(budget, days)| {
-                days.iter().map(move |(day, used)| (key(Counter::Budget(budget.clone()), *day), *used))
+                days.0.iter().map(move |(day, used)| (key(Counter::Budget(budget.clone()), *day), *used))
             });
             entries.chain(budgets)
         })
@@ -69,14 +69,34 @@ impl ProfileUsage {
     }
 }
 
+impl Days {
+    fn add(&mut self, day: Day, amount: Duration) {
+        let at = self.0.partition_point(|(other, _)| *other < day);
+        match self.0.get_mut(at) {
+            Some((other, used)) if *other == day => *used = used.saturating_add(amount),
+            _ => self.0.insert(at, (day, amount)),
+        }
+    }
+
+    fn since(&self, day: Day) -> &[(Day, Duration)] {
+        // There can't be more days than lie between it and the last one, so nobody has to look further back.
+        let last = self.0.last().map_or(day, |(last, _)| *last);
+        let most = usize::try_from(last.0.saturating_sub(day.0).saturating_add(1)).unwrap_or(0);
+        let near = self.0.get(self.0.len().saturating_sub(most)..).unwrap_or_default();
+        near.get(near.partition_point(|(other, _)| *other < day)..).unwrap_or_default()
+    }
+}
+
 /// What was used on a day.
 pub(crate) fn on(days: Option<&Days>, day: Day) -> Duration {
-    days.and_then(|days| days.get(&day)).copied().unwrap_or_default()
+    let first = days.and_then(|days| days.since(day).first());
+    first.filter(|(other, _)| *other == day).map_or(Duration::ZERO, |(_, used)| *used)
 }
 
 /// The whole week: what was borrowed from a later day of it is gone, too.
 pub(crate) fn in_week(days: Option<&Days>, day: Day) -> Duration {
     let monday = day.week_start();
-    let used = days.into_iter().flat_map(|days| days.range(monday..monday.plus(7)));
-    used.map(|(_, used)| *used).fold(Duration::ZERO, Duration::saturating_add)
+    let since = days.into_iter().flat_map(|days| days.since(monday));
+    let week = since.take_while(|(other, _)| *other < monday.plus(7));
+    week.fold(Duration::ZERO, |sum, (_, used)| sum.saturating_add(*used))
 }
