@@ -14,13 +14,18 @@ pub(super) fn check(entries: &[RawEntry], defaults: &RawDefaults, faults: &Fault
     let by_id: BTreeMap<&str, &RawEntry> =
         entries.iter().filter_map(|entry| Some((entry.id.as_ref()?.value.as_str(), entry))).collect();
     let mut seen = BTreeSet::new();
+    // Many may wait for one that is for many: its profiles are put in order once.
+    let mut allowed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for entry in entries {
         let (Some(id), Some(unlock)) = (&entry.id, &entry.unlock) else { continue };
         if let Some(circle) = circle(&by_id, &id.value, &mut seen) {
             faults.push(never_opens(&circle, unlock.entry.span));
         }
         if let Some(first) = by_id.get(unlock.entry.value.as_str()) {
-            check_profiles(entry, first, &unlock.entry, faults);
+            let allowed = allowed.entry(&unlock.entry.value).or_insert_with(|| {
+                first.profiles.iter().flatten().map(|profile| profile.value.as_str()).collect()
+            });
+            check_profiles(entry, first, allowed, &unlock.entry, faults);
             check_disabled(entry, first, &unlock.entry, faults);
             check_quotas(first, defaults, unlock, faults);
         }
@@ -64,13 +69,17 @@ fn circle<'r>(
 }
 
 /// Somebody who may not do the one can't unlock the other.
-fn check_profiles(entry: &RawEntry, first: &RawEntry, used: &Name, faults: &Faults) {
-    let Some(allowed) = &first.profiles else { return };
+fn check_profiles(
+    entry: &RawEntry,
+    first: &RawEntry,
+    allowed: &BTreeSet<&str>,
+    used: &Name,
+    faults: &Faults,
+) {
+    let Some(named) = &first.profiles else { return };
     let left_out = match &entry.profiles {
         None => None,
-        Some(profiles) => {
-            profiles.iter().find(|profile| allowed.iter().all(|other| other.value != profile.value))
-        }
+        Some(profiles) => profiles.iter().find(|profile| !allowed.contains(profile.value.as_str())),
     };
     let message = match (&entry.profiles, left_out) {
         (Some(_), None) => return,
@@ -83,7 +92,7 @@ fn check_profiles(entry: &RawEntry, first: &RawEntry, used: &Name, faults: &Faul
         }
         (None, _) => format!("`{}` is not for everybody, but this entry is", shown(&used.value)),
     };
-    let related = allowed.first().map_or(used.span, |profile| profile.span);
+    let related = named.first().map_or(used.span, |profile| profile.span);
     faults.push(
         Fault::new(code::INVALID, used.span, message)
             .related(related, "only for these")
