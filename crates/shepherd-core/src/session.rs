@@ -107,8 +107,6 @@ pub struct SessionRecord {
     pub charged_day: Day,
     /// How much it has been charged with.
     pub charged: Duration,
-    /// What the host needs to find the program again; `None` while it is being launched.
-    pub host_session_handle: Option<String>,
     /// Where it is.
     pub stage: Stage,
     /// How long the program may take to end after it was asked to.
@@ -132,21 +130,75 @@ pub struct Extension {
     pub window: Duration,
 }
 
-impl SessionRecord {
-    /// Whether the program of this session is still to be started.
-    pub(crate) fn awaits(&self, session_id: &SessionId) -> bool {
-        self.session_id == *session_id && self.host_session_handle.is_none()
-    }
-}
-
 /// Where a session is (S3.6). `Ended` is not here: an ended session is no longer remembered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Stage {
     /// Approved; the program is being started.
     Launching,
+    /// Stopped before its program came up: should it still come up, it is ended at once.
+    Withdrawn {
+        /// Why it will have ended.
+        reason: EndReason,
+    },
     /// The program runs.
-    Running,
-    /// The program is being ended, for this reason.
-    Expiring(EndReason),
+    Running {
+        /// What the host needs to find the program again; opaque to us.
+        host_session_handle: String,
+    },
+    /// The program is being ended.
+    Expiring {
+        /// What the host needs to find the program again.
+        host_session_handle: String,
+        /// Why it will have ended.
+        reason: EndReason,
+    },
+}
+
+impl Stage {
+    /// What the host needs to find the program again, once there is one.
+    #[must_use]
+    pub fn host_session_handle(&self) -> Option<&str> {
+        match self {
+            Self::Launching | Self::Withdrawn { .. } => None,
+            Self::Running { host_session_handle } | Self::Expiring { host_session_handle, .. } => {
+                Some(host_session_handle)
+            }
+        }
+    }
+
+    /// Why it will have ended, once that is settled.
+    #[must_use]
+    pub fn end(&self) -> Option<&EndReason> {
+        match self {
+            Self::Launching | Self::Running { .. } => None,
+            Self::Withdrawn { reason } | Self::Expiring { reason, .. } => Some(reason),
+        }
+    }
+
+    /// Whether there is, or was, a program: what has not been started costs nothing.
+    pub(crate) fn has_program(&self) -> bool {
+        self.host_session_handle().is_some()
+    }
+
+    /// The end has been called. The first reason stays.
+    pub(crate) fn expire(&mut self, reason: EndReason) {
+        let stage = std::mem::replace(self, Self::Launching);
+        *self = match stage {
+            Self::Launching => Self::Withdrawn { reason },
+            Self::Running { host_session_handle } => Self::Expiring { host_session_handle, reason },
+            settled @ (Self::Withdrawn { .. } | Self::Expiring { .. }) => settled,
+        };
+    }
+
+    /// The program has come up.
+    pub(crate) fn come_up(&mut self, host_session_handle: String) {
+        let stage = std::mem::replace(self, Self::Launching);
+        *self = match stage {
+            Self::Launching | Self::Running { .. } => Self::Running { host_session_handle },
+            Self::Withdrawn { reason } | Self::Expiring { reason, .. } => {
+                Self::Expiring { host_session_handle, reason }
+            }
+        };
+    }
 }

@@ -144,12 +144,11 @@ fn nothing_allowed() -> Policy {
 /// Asks the host for the program of the session that the store remembers.
 async fn find_session(engine: &CoreEngine, host: &mut dyn Host, events: &mut HostEvents) -> SessionFate {
     let Some(session) = &engine.snapshot().session else { return SessionFate::Gone };
-    let handle =
-        session.host_session_handle.as_deref().map(|handle| HostSessionHandle::new(handle.to_owned()));
+    let handle = session.stage.host_session_handle().map(|handle| HostSessionHandle::new(handle.to_owned()));
     host.reattach(&session.session_id, handle.as_ref());
     let found = tokio::time::timeout(FIND, answer_about(&session.session_id, events)).await;
     match found {
-        Ok(Some(handle)) => SessionFate::Alive { handle: Some(handle.as_str().to_owned()) },
+        Ok(Some(handle)) => SessionFate::Alive { handle: handle.as_str().to_owned() },
         Ok(None) => SessionFate::Gone,
         Err(_) => {
             tracing::error!(session_id = %session.session_id, "the host does not say what became of the program");

@@ -27,28 +27,39 @@ impl CoreEngine {
 
     /// Charges the running session with the time since it was last charged, to each day for its part.
     pub(super) fn charge(&mut self, now: Now) {
+        self.charge_at_most(Duration::MAX, now);
+    }
+
+    /// The same for a session that can't have gone on for longer than this since then.
+    pub(super) fn charge_at_most(&mut self, most: Duration, now: Now) {
         let counting = self.counting();
         let Some(session) = &mut self.snapshot.session else { return };
         // What has not been started costs nothing, whatever else happens to it; and the clock of another boot says
         // nothing about this one.
-        if session.host_session_handle.is_none() || session.boot != self.place.boot {
+        if !session.stage.has_program() || session.boot != self.place.boot {
             return;
         }
+        let passed = now.mono.total_since(session.charged_to);
         let elapsed = match counting {
             Counting::Awake => now.mono.awake_since(session.charged_to),
-            Counting::Total => now.mono.total_since(session.charged_to),
+            Counting::Total => passed,
         };
         session.charged_to = now.mono;
-        self.charge_with(elapsed, now);
+        let over = if elapsed > most { passed.saturating_sub(most) } else { Duration::ZERO };
+        let end = self.effective(now).saturating_sub(over).unwrap_or(Timestamp::MIN);
+        self.charge_until(end, elapsed.min(most), now);
     }
 
-    /// Charges the session with so much time up to now.
-    pub(super) fn charge_with(&mut self, elapsed: Duration, now: Now) {
+    /// Charges the session with so much time that nobody saw.
+    pub(super) fn charge_unseen(&mut self, elapsed: Duration, now: Now) {
+        self.charge_until(self.effective(now), elapsed, now);
+    }
+
+    fn charge_until(&mut self, end: Timestamp, elapsed: Duration, now: Now) {
         if elapsed.is_zero() {
             return;
         }
-        let zone = self.zone().clone();
-        let (to_day, end) = (self.moment(now).day, self.effective(now));
+        let (zone, to_day) = (self.zone().clone(), self.moment(now).day);
         let Some(session) = &mut self.snapshot.session else { return };
         let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, end, elapsed);
         session.charged_day = to_day;
@@ -71,7 +82,7 @@ impl CoreEngine {
     pub(super) fn shorten_to_quota(&mut self, now: Now) {
         let Some(session) = &self.snapshot.session else { return };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return };
-        if session.stage != Stage::Running || entry.cost == Cost::Free {
+        if !matches!(session.stage, Stage::Running { .. }) || entry.cost == Cost::Free {
             return;
         }
         let at = self.moment(now);

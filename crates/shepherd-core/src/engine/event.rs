@@ -71,24 +71,26 @@ impl CoreEngine {
     /// An event in the words of the protocol, as long as it is news: right after the step that it came of.
     #[must_use]
     pub fn event_kind(&self, event: &CoreEvent, now: Now) -> EventKind {
+        let shown = |session: &SessionRecord| view(session, now.mono);
         match event {
             CoreEvent::SessionStarted { session_id, .. } => {
-                self.about(session_id, now, |session, _| EventKind::SessionStarted { session })
+                self.about(session_id, now, |session| EventKind::SessionStarted { session: shown(session) })
             }
             CoreEvent::Warning { session_id, threshold_secs, severity, message, .. } => {
-                self.about(session_id, now, |session, _| EventKind::WarningIssued {
-                    session,
+                self.about(session_id, now, |session| EventKind::WarningIssued {
+                    session: shown(session),
                     threshold_secs: *threshold_secs,
                     severity: *severity,
                     message: message.clone(),
                 })
             }
             CoreEvent::DeadlineChanged { session_id, .. } => {
-                self.about(session_id, now, |session, _| EventKind::DeadlineChanged { session })
+                self.about(session_id, now, |session| EventKind::DeadlineChanged { session: shown(session) })
             }
-            CoreEvent::ExpireDue { session_id } => {
-                self.about(session_id, now, |session, end| EventKind::SessionExpired { session, end })
-            }
+            CoreEvent::ExpireDue { session_id } => self.about(session_id, now, |session| {
+                let end = session.stage.end().cloned().unwrap_or(EndReason::Expired);
+                EventKind::SessionExpired { session: shown(session), end }
+            }),
             CoreEvent::SessionEnded { session_id, reason } => {
                 EventKind::SessionEnded { session_id: session_id.clone(), end: reason.clone() }
             }
@@ -104,29 +106,21 @@ impl CoreEngine {
         &self,
         session_id: &SessionId,
         now: Now,
-        say: impl FnOnce(SessionView, EndReason) -> EventKind,
+        say: impl FnOnce(&SessionRecord) -> EventKind,
     ) -> EventKind {
         match self.snapshot.session.as_ref().filter(|session| session.session_id == *session_id) {
-            Some(session) => say(view(session, now.mono), end_of(session)),
+            Some(session) => say(session),
             None => EventKind::StateChanged { snapshot: self.get_state(now) },
         }
-    }
-}
-
-/// Why a session will have ended.
-fn end_of(session: &SessionRecord) -> EndReason {
-    match &session.stage {
-        Stage::Expiring(reason) => reason.clone(),
-        Stage::Launching | Stage::Running => EndReason::Expired,
     }
 }
 
 fn view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
     let phase = match (&session.stage, session.given.is_empty()) {
         (Stage::Launching, _) => SessionPhase::Launching,
-        (Stage::Running, true) => SessionPhase::Running,
-        (Stage::Running, false) => SessionPhase::Warned,
-        (Stage::Expiring(_), _) => SessionPhase::Expiring,
+        (Stage::Running { .. }, true) => SessionPhase::Running,
+        (Stage::Running { .. }, false) => SessionPhase::Warned,
+        (Stage::Withdrawn { .. } | Stage::Expiring { .. }, _) => SessionPhase::Expiring,
     };
     SessionView {
         session_id: session.session_id.clone(),

@@ -104,7 +104,7 @@ impl CoreEngine {
         actor: &str,
         now: Now,
     ) -> Result<Vec<CoreEvent>, GiftError> {
-        let running = |session: &&SessionRecord| session.stage == Stage::Running;
+        let running = |session: &&SessionRecord| matches!(session.stage, Stage::Running { .. });
         let session = self.snapshot.session.as_ref().filter(running).ok_or(GiftError::NothingRuns)?;
         let new = NewGrant {
             grant_id: grant_id.clone(),
@@ -219,7 +219,7 @@ impl CoreEngine {
     }
 
     fn concerned(&self, grant: &GrantView) -> Option<&SessionRecord> {
-        let goes_on = |session: &&SessionRecord| !matches!(session.stage, Stage::Expiring(_));
+        let goes_on = |session: &&SessionRecord| session.stage.end().is_none();
         let session = self.snapshot.session.as_ref().filter(goes_on)?;
         let in_scope = match &grant.scope {
             Scope::Everything {} => true,

@@ -107,7 +107,6 @@ impl CoreEngine {
             charged_to: now.mono,
             charged_day: self.moment(now).day,
             charged: Duration::ZERO,
-            host_session_handle: None,
             stage: Stage::Launching,
             stop_grace: self.policy.rules().stop_grace,
             budgets: entry.budgets.clone(),
@@ -139,17 +138,16 @@ impl CoreEngine {
     ) -> Result<Vec<CoreEvent>, NotAwaited> {
         self.observe(now);
         let day = self.moment(now).day;
-        let session =
-            self.snapshot.session.as_mut().filter(|session| session.awaits(session_id)).ok_or(NotAwaited)?;
-        session.host_session_handle = Some(host_session_handle);
+        let session = self.snapshot.session.as_mut().filter(|session| awaits(session, session_id));
+        let session = session.ok_or(NotAwaited)?;
+        session.stage.come_up(host_session_handle);
         session.charged_to = now.mono;
         session.charged_day = day;
-        if session.stage != Stage::Launching {
+        if session.stage.end().is_some() {
             let session_id = session.session_id.clone();
             self.save();
             return Ok(vec![CoreEvent::ExpireDue { session_id }]);
         }
-        session.stage = Stage::Running;
         let event = CoreEvent::SessionStarted {
             session_id: session.session_id.clone(),
             entry_id: session.entry_id.clone(),
@@ -165,11 +163,16 @@ impl CoreEngine {
     pub fn launch_failed(&mut self, session_id: &SessionId, detail: String, now: Now) -> Vec<CoreEvent> {
         self.observe(now);
         // Also one that was stopped while it was being launched.
-        if !self.snapshot.session.as_ref().is_some_and(|session| session.awaits(session_id)) {
+        if !self.snapshot.session.as_ref().is_some_and(|session| awaits(session, session_id)) {
             return Vec::new();
         }
         self.end(EndReason::LaunchFailed { detail }, now)
     }
+}
+
+/// Whether the program of this session is still to come up.
+fn awaits(session: &SessionRecord, session_id: &SessionId) -> bool {
+    session.session_id == *session_id && !session.stage.has_program()
 }
 
 fn session_plan(session: &SessionRecord, entry: Entry, now: Now) -> SessionPlan {

@@ -1,5 +1,7 @@
 //! Coming back: after a crash, a restart or a reboot (S9).
 
+use std::time::Duration;
+
 use shepherd_api::{AuditKind, EndReason, StopRequester};
 use shepherd_util::Now;
 
@@ -13,8 +15,8 @@ use crate::session::Stage;
 pub enum SessionFate {
     /// Its program still runs and was taken back.
     Alive {
-        /// What the host needs to find it again, if that was not written down before the crash.
-        handle: Option<String>,
+        /// What the host needs to find it again: it may not have been written down before the crash.
+        handle: String,
     },
     /// Its program is gone.
     Gone,
@@ -33,54 +35,69 @@ impl CoreEngine {
             self.save();
             return Vec::new();
         };
-        match (fate, same_boot, &session.stage) {
-            // It may have been started in the very moment of the crash: then it runs, and its time counts from the
-            // beginning.
-            (SessionFate::Alive { handle }, true, Stage::Launching) => {
-                session.stage = Stage::Running;
-                session.host_session_handle = Some(handle.unwrap_or_default());
-                session.charged_to = session.started;
-                self.tick(now)
+        let known = session.stage.has_program();
+        match (fate, same_boot) {
+            (SessionFate::Alive { handle }, true) => {
+                if !known {
+                    // It was started in the very moment of the crash: its time counts from the beginning.
+                    session.charged_to = session.started;
+                }
+                session.stage.come_up(handle);
+                self.go_on(now)
             }
-            (SessionFate::Alive { .. }, true, Stage::Running) => self.tick(now),
-            (SessionFate::Alive { .. }, true, Stage::Expiring(_)) => {
-                let session_id = session.session_id.clone();
-                self.charge(now);
-                self.save();
-                vec![CoreEvent::ExpireDue { session_id }]
-            }
-            (SessionFate::Gone, true, Stage::Launching) => {
-                self.end(EndReason::LaunchFailed { detail: "the daemon was restarted".to_owned() }, now)
-            }
-            // Nobody knows when it ended. It is charged up to now: whoever killed the daemon wins nothing by it.
-            (SessionFate::Gone, true, _) => self.end(EndReason::Lost, now),
             // It can't be: a boot ends every program. Whatever runs there is ended.
-            (SessionFate::Alive { .. }, false, _) => {
-                session.stage = Stage::Expiring(EndReason::Lost);
+            (SessionFate::Alive { handle }, false) => {
+                session.stage.come_up(handle);
+                session.stage.expire(EndReason::Lost);
                 session.boot = self.place.boot;
                 session.charged_to = now.mono;
-                let session_id = session.session_id.clone();
-                self.charge_with(CHECKPOINT, now);
-                self.save();
-                vec![CoreEvent::ExpireDue { session_id }]
+                self.charge_unseen(CHECKPOINT, now);
+                self.go_on(now)
             }
-            (SessionFate::Gone, false, Stage::Launching) => {
-                self.end(EndReason::LaunchFailed { detail: "the machine was restarted".to_owned() }, now)
+            (SessionFate::Gone, true) if known => self.end_in_this_boot(now),
+            (SessionFate::Gone, false) if known => self.end_after_reboot(now),
+            (SessionFate::Gone, _) => {
+                let restarted = if same_boot { "daemon" } else { "machine" };
+                self.end(EndReason::LaunchFailed { detail: format!("the {restarted} was restarted") }, now)
             }
-            (SessionFate::Gone, false, _) => self.end_after_reboot(now),
         }
     }
 
-    fn end_after_reboot(&mut self, now: Now) -> Vec<CoreEvent> {
-        let lost = self.snapshot.session.as_ref().map(|session| match session.stage {
-            // It would have been ended by then.
-            Stage::Running => {
-                session.ends.remaining(session.charged_to).map_or(CHECKPOINT, |left| left.min(CHECKPOINT))
-            }
-            Stage::Launching | Stage::Expiring(_) => CHECKPOINT,
-        });
-        self.charge_with(lost.unwrap_or_default(), now);
+    /// Whoever carries out what we say has forgotten: an end that was called is called again.
+    fn go_on(&mut self, now: Now) -> Vec<CoreEvent> {
+        let mut events = Vec::new();
+        if let Some(session) = self.snapshot.session.as_ref().filter(|session| session.stage.end().is_some())
+        {
+            events.push(CoreEvent::ExpireDue { session_id: session.session_id.clone() });
+        }
+        events.extend(self.tick(now));
+        self.save();
+        events
+    }
+
+    /// Nobody knows when it ended. It is charged up to now, as far as it may have gone on: whoever killed the daemon
+    /// wins nothing by it, and nobody pays for days on which no daemon ran.
+    fn end_in_this_boot(&mut self, now: Now) -> Vec<CoreEvent> {
+        if let Some(most) = self.unseen() {
+            self.charge_at_most(most, now);
+        }
         self.end(EndReason::Lost, now)
+    }
+
+    /// How long the clock of the last boot went on after the last checkpoint is lost with it.
+    fn end_after_reboot(&mut self, now: Now) -> Vec<CoreEvent> {
+        let lost = self.unseen().map_or(CHECKPOINT, |most| most.min(CHECKPOINT));
+        self.charge_unseen(lost, now);
+        self.end(EndReason::Lost, now)
+    }
+
+    /// The most that a session can have gone on after it was last charged, by its plan; `None` is without end.
+    fn unseen(&self) -> Option<Duration> {
+        let session = self.snapshot.session.as_ref()?;
+        match session.stage {
+            Stage::Running { .. } => session.ends.remaining(session.charged_to),
+            Stage::Launching | Stage::Withdrawn { .. } | Stage::Expiring { .. } => Some(session.stop_grace),
+        }
     }
 
     /// The daemon goes down in order: what was used is there (S9.2b). By policy the session is left to be taken back,
@@ -92,9 +109,7 @@ impl CoreEngine {
         if self.policy.rules().on_shutdown == OnShutdown::EndSessions
             && let Some(session) = &mut self.snapshot.session
         {
-            if !matches!(session.stage, Stage::Expiring(_)) {
-                session.stage = Stage::Expiring(EndReason::Stopped { by: StopRequester::Policy });
-            }
+            session.stage.expire(EndReason::Stopped { by: StopRequester::Policy });
             events.push(CoreEvent::ExpireDue { session_id: session.session_id.clone() });
         }
         self.audit(now, POLICY, AuditKind::DaemonStopped);

@@ -8,7 +8,7 @@ use shepherd_util::{Deadline, Now};
 use super::{CoreEngine, CoreEvent, NextChange};
 use crate::judge::Nobody;
 use crate::policy::{Cost, OnReload, Policy};
-use crate::session::{Ends, Extension, SessionRecord, Stage};
+use crate::session::{Ends, Extension, SessionRecord};
 
 impl CoreEngine {
     /// Another policy applies from now on. A running session keeps its plan, unless the new policy says otherwise,
@@ -66,7 +66,7 @@ impl CoreEngine {
 
     /// The end by the new policy, with what grants have added; it takes effect only where it comes sooner.
     fn replan_after_reload(&mut self, now: Now) -> Vec<CoreEvent> {
-        let goes_on = |session: &&SessionRecord| !matches!(session.stage, Stage::Expiring(_));
+        let goes_on = |session: &&SessionRecord| session.stage.end().is_none();
         let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return Vec::new() };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return self.end_now(now) };
         let at = self.moment(now);

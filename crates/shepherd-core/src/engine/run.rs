@@ -84,14 +84,14 @@ impl CoreEngine {
     }
 
     fn is_running(&self) -> bool {
-        self.snapshot.session.as_ref().is_some_and(|session| session.stage == Stage::Running)
+        self.snapshot.session.as_ref().is_some_and(|session| matches!(session.stage, Stage::Running { .. }))
     }
 
     /// Also one that was stopped before its program came up: nobody else would end it.
     fn time_out_launch(&mut self, now: Now) -> Vec<CoreEvent> {
         let timeout = self.policy.rules().launch_timeout;
         let late = |session: &SessionRecord| {
-            session.host_session_handle.is_none() && now.mono.total_since(session.started) >= timeout
+            !session.stage.has_program() && now.mono.total_since(session.started) >= timeout
         };
         if self.snapshot.session.as_ref().is_some_and(late) {
             return self.end(EndReason::LaunchTimedOut, now);
@@ -125,7 +125,7 @@ impl CoreEngine {
     fn expire(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
         let Some(session) = &mut self.snapshot.session else { return };
         if session.ends.is_due(now.mono) {
-            session.stage = Stage::Expiring(EndReason::Expired);
+            session.stage.expire(EndReason::Expired);
             let session_id = session.session_id.clone();
             let (by, mode) = (StopRequester::Policy, StopMode::Graceful);
             events.push(CoreEvent::ExpireDue { session_id: session_id.clone() });
@@ -138,9 +138,7 @@ impl CoreEngine {
         self.observe(now);
         self.charge(now);
         let Some(session) = &mut self.snapshot.session else { return StopDecision::NothingToStop };
-        if !matches!(session.stage, Stage::Expiring(_)) {
-            session.stage = Stage::Expiring(EndReason::Stopped { by: request.by });
-        }
+        session.stage.expire(EndReason::Stopped { by: request.by });
         let (session_id, grace) = (session.session_id.clone(), session.stop_grace);
         let (by, mode) = (request.by, request.mode);
         self.audit(
@@ -161,11 +159,11 @@ impl CoreEngine {
             return Vec::new();
         };
         let reason = match &session.stage {
-            Stage::Expiring(reason) => reason.clone(),
+            Stage::Withdrawn { reason } | Stage::Expiring { reason, .. } => reason.clone(),
             Stage::Launching => {
                 EndReason::LaunchFailed { detail: "it ended before it was running".to_owned() }
             }
-            Stage::Running => EndReason::Exited { code: exit.code, signal: exit.signal },
+            Stage::Running { .. } => EndReason::Exited { code: exit.code, signal: exit.signal },
         };
         self.end(reason, now)
     }
@@ -175,7 +173,7 @@ impl CoreEngine {
         self.charge(now);
         let Some(session) = self.snapshot.session.take() else { return Vec::new() };
         // What was stopped before it was started has not run either.
-        let ran = session.host_session_handle.is_some()
+        let ran = session.stage.has_program()
             && !matches!(reason, EndReason::LaunchFailed { .. } | EndReason::LaunchTimedOut);
         if ran {
             self.begin_pauses(&session, now);
@@ -203,14 +201,14 @@ impl CoreEngine {
     fn session_due(&self, now: Now) -> Option<Duration> {
         let session = self.snapshot.session.as_ref()?;
         let since = |at: MonotonicInstant, length: Duration| length.saturating_sub(now.mono.total_since(at));
-        if session.host_session_handle.is_none() {
-            return Some(since(session.started, self.policy.rules().launch_timeout));
-        }
         let checkpoint = since(session.charged_to, CHECKPOINT);
         match session.stage {
+            Stage::Launching | Stage::Withdrawn { .. } => {
+                Some(since(session.started, self.policy.rules().launch_timeout))
+            }
             // A program that resists its end is still being used.
-            Stage::Launching | Stage::Expiring(_) => Some(checkpoint),
-            Stage::Running => {
+            Stage::Expiring { .. } => Some(checkpoint),
+            Stage::Running { .. } => {
                 let remaining = session.ends.remaining(now.mono);
                 let warnings = session.warnings.iter().filter(|warning| warning.armed);
                 let warning =

@@ -468,7 +468,9 @@ fn use_across_midnight_and_the_change_is_charged_to_the_right_days() {
         world.launch("piano");
         world.crash();
         world.clock.advance(away);
-        let _ = world.engine.recover(shepherd_core::SessionFate::Alive { handle: None }, world.now());
+        let _ = world
+            .engine
+            .recover(shepherd_core::SessionFate::Alive { handle: "handle".to_owned() }, world.now());
         world.sync();
         let used: Vec<Duration> = world.store.usage.values().copied().collect();
         assert_eq!(used, [minutes(30), today], "{evening}");

@@ -249,7 +249,7 @@ impl Life {
                 self.unwatched += downtime;
             }
         }
-        let fate = if dies { SessionFate::Gone } else { SessionFate::Alive { handle: None } };
+        let fate = if dies { SessionFate::Gone } else { SessionFate::Alive { handle: "handle".to_owned() } };
         let now = self.world.now();
         let events = self.world.engine.recover(fate, now);
         self.world.sync();

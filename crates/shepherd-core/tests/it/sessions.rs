@@ -277,7 +277,7 @@ fn an_absence_of_days_is_charged_to_each_of_them() {
     world.launch("piano");
     world.crash();
     world.clock.advance(hours(66));
-    world.engine.recover(SessionFate::Alive { handle: None }, world.now());
+    world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
     world.sync();
     let days: Vec<Duration> = world.store.usage.values().copied().collect();
     assert_eq!(days, [hours(6), hours(24), hours(24), hours(12)]);
@@ -319,14 +319,14 @@ fn a_killed_daemon_goes_on_from_the_original_start() {
     assert_eq!(warnings(&before), [300]);
     world.crash();
     world.clock.advance(minutes(2));
-    let after = world.engine.recover(SessionFate::Alive { handle: None }, world.now());
+    let after = world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
     world.sync();
     assert_eq!(warnings(&after), Vec::<u64>::new());
     assert_eq!(world.remaining(), Some(minutes(2)));
     assert_eq!(world.used("game"), minutes(28));
     world.crash();
     world.clock.advance(minutes(10));
-    let late = world.engine.recover(SessionFate::Alive { handle: None }, world.now());
+    let late = world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
     assert!(
         late.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })),
         "a passed deadline is enforced at once"

@@ -116,7 +116,7 @@ fn happen(world: &mut World, event: &str) -> String {
         "reload" => words(&world.engine.reload(half_an_hour(), None, "parent", now)),
         "crash, alive" => {
             world.crash();
-            let fate = SessionFate::Alive { handle: Some("handle".to_owned()) };
+            let fate = SessionFate::Alive { handle: "handle".to_owned() };
             words(&world.engine.recover(fate, now))
         }
         "crash, gone" => {

@@ -128,7 +128,7 @@ pub fn carry_out(engine: &mut CoreEngine, step: &Step) -> Vec<CoreEvent> {
     let now = step.now;
     let session_id = engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
     match (&step.deed, session_id) {
-        (Deed::TakeBack, _) => engine.recover(SessionFate::Alive { handle: Some("found".to_owned()) }, now),
+        (Deed::TakeBack, _) => engine.recover(SessionFate::Alive { handle: "found".to_owned() }, now),
         (Deed::FindGone, _) => engine.recover(SessionFate::Gone, now),
         (Deed::Launch { entry_id, number }, _) => {
             let request = LaunchRequest {

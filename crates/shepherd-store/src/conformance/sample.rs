@@ -133,8 +133,10 @@ pub fn session(number: u64) -> SessionRecord {
         charged_to: moment(1_000 + number),
         charged_day: Day(20_833),
         charged: Duration::from_micros(1_234_567),
-        host_session_handle: Some("{\"pid\":4711}".to_owned()),
-        stage: Stage::Expiring(EndReason::Stopped { by: StopRequester::Admin }),
+        stage: Stage::Expiring {
+            host_session_handle: "{\"pid\":4711}".to_owned(),
+            reason: EndReason::Stopped { by: StopRequester::Admin },
+        },
         stop_grace: Duration::from_secs(10),
         budgets: vec!["games".parse().expect(GOOD_NAME)],
         free: false,

@@ -279,7 +279,7 @@ impl World {
         let looked = matches!(step.deed, Deed::Tick | Deed::TakeBack);
         let over = now.awake_since(session.launched.mono) >= MAX_RUN;
         if looked && over && session.entry_id == entry_id("game") {
-            assert!(matches!(record.stage, Stage::Expiring(_)), "ran over its end: {record:?}");
+            assert!(matches!(record.stage, Stage::Expiring { .. }), "ran over its end: {record:?}");
         }
     }
 
@@ -305,9 +305,7 @@ impl World {
 
     fn ended(&mut self, before: Option<&SessionRecord>, now: Now, boot: u64) {
         let session = self.session.take().expect("there was one");
-        if before
-            .is_some_and(|record| record.stage != Stage::Launching && record.host_session_handle.is_some())
-        {
+        if before.is_some_and(|record| record.stage.host_session_handle().is_some()) {
             self.last_run = Some((boot, session.entry_id, now.mono));
         }
         self.program = Program::None;

@@ -54,16 +54,16 @@ impl World {
         }
         let deed = match self.record().map(|session| session.stage.clone()) {
             None => self.idle(),
-            Some(Stage::Launching) => {
+            Some(Stage::Launching | Stage::Withdrawn { .. }) => {
                 let wait = self.up_to(Duration::from_secs(4));
                 self.pass(wait);
                 self.pick(&[(80, Deed::Start), (10, Deed::FailLaunch), (10, Deed::Tick)])
             }
-            Some(Stage::Running) => {
+            Some(Stage::Running { .. }) => {
                 self.wait_until_due();
                 self.pick(&[(86, Deed::Tick), (7, Deed::Stop), (7, Deed::Exit)])
             }
-            Some(Stage::Expiring(_)) => {
+            Some(Stage::Expiring { .. }) => {
                 self.wait_until_due();
                 self.pick(&[(60, Deed::Exit), (30, Deed::Tick), (10, Deed::Stop)])
             }
@@ -144,11 +144,12 @@ impl World {
         if let (Program::Alive, Some(record)) = (self.program, self.record()) {
             let now = self.now().mono;
             let unknown = now.awake_since(record.charged_to);
-            let due = record.stage == Stage::Running && record.ends.is_due(now);
+            let runs = matches!(record.stage, Stage::Running { .. });
+            let due = runs && record.ends.is_due(now);
             if self.unrecorded || unknown > CHECKPOINT || due {
                 return false;
             }
-            let left = record.ends.remaining(now).filter(|_| record.stage == Stage::Running);
+            let left = record.ends.remaining(now).filter(|_| runs);
             let more = self.up_to((CHECKPOINT - unknown).min(left.unwrap_or(CHECKPOINT)));
             self.pass(more);
         }
