@@ -40,6 +40,7 @@ mod refusal;
 mod reload;
 mod requests;
 mod run;
+mod stretch;
 
 pub use event::CoreEvent;
 pub use gifts::NewGrant;

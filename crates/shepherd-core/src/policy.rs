@@ -12,11 +12,13 @@ use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 mod access;
 mod calendar;
+mod check;
 mod quota;
 mod run;
 
 pub use access::{Access, Account};
 pub use calendar::{AvailabilityPolicy, Day, DayRule, Exception, MinuteOfDay, Modes, TimeWindow, Weekdays};
+pub use check::PolicyError;
 pub use quota::{DailyQuota, WeekdayAmounts};
 pub use run::{Compositor, Display, Driver, RunLimits, RunPolicy};
 
@@ -312,44 +314,6 @@ pub struct Library {
     pub player: Option<String>,
 }
 
-/// Why rules are no policy. `shepherd-config` finds these first, with their place in the file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// Two entries of one name.
-    #[error("entry `{0}` is defined twice")]
-    DuplicateEntry(EntryId),
-    /// A policy is for somebody.
-    #[error("there is no profile")]
-    NoProfile,
-    /// A budget that is not there.
-    #[error("entry `{entry}` names budget `{budget}`, which does not exist")]
-    UnknownBudget {
-        /// Whose.
-        entry: EntryId,
-        /// Which.
-        budget: BudgetId,
-    },
-    /// A profile that is not there.
-    #[error("entry `{entry}` names profile `{profile}`, which does not exist")]
-    UnknownProfile {
-        /// Whose.
-        entry: EntryId,
-        /// Which.
-        profile: ProfileId,
-    },
-    /// An entry that is not there.
-    #[error("entry `{entry}` is unlocked by `{other}`, which does not exist")]
-    UnknownEntry {
-        /// Whose.
-        entry: EntryId,
-        /// Which.
-        other: EntryId,
-    },
-    /// A rate without a denominator.
-    #[error("entry `{0}` earns for no time at all")]
-    EarnsForNothing(EntryId),
-}
-
 impl Policy {
     /// Checks that every reference leads somewhere.
     ///
@@ -369,32 +333,8 @@ impl Policy {
             }
         }
         let policy = Self { rules, index, earners };
-        policy.rules.entries.iter().try_for_each(|entry| policy.check(entry))?;
+        policy.check()?;
         Ok(policy)
-    }
-
-    fn check(&self, entry: &Entry) -> Result<(), PolicyError> {
-        let of = || entry.entry_id.clone();
-        let earned = entry.earns.iter().map(|earning| &earning.budget);
-        for budget in entry.budgets.iter().chain(earned) {
-            if !self.rules.budgets.contains_key(budget) {
-                return Err(PolicyError::UnknownBudget { entry: of(), budget: budget.clone() });
-            }
-        }
-        for profile in entry.profiles.iter().flatten() {
-            if !self.rules.profiles.contains_key(profile) {
-                return Err(PolicyError::UnknownProfile { entry: of(), profile: profile.clone() });
-            }
-        }
-        if let Some(unlock) = &entry.unlock
-            && !self.index.contains_key(&unlock.entry_id)
-        {
-            return Err(PolicyError::UnknownEntry { entry: of(), other: unlock.entry_id.clone() });
-        }
-        if entry.earns.as_ref().is_some_and(|earning| earning.for_each.is_zero()) {
-            return Err(PolicyError::EarnsForNothing(of()));
-        }
-        Ok(())
     }
 
     /// All of it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::{ReasonCode, RuleOutcome};
-use shepherd_core::policy::{Day, Modes, Policy, Rules};
+use shepherd_core::policy::{Day, Exception, Modes, Policy, Rules};
 use shepherd_core::{CoreEngine, HostCapabilities, Place, Snapshot, StoredState};
 use shepherd_util::{BootId, EntryId, HumanDuration, ProfileId};
 use ward_diag::Spanned;
@@ -161,7 +161,7 @@ impl<'p> Examiner<'p> {
                 by_date: if dates { rules.modes.by_date.clone() } else { Vec::new() },
                 ..rules.modes.clone()
             },
-            exceptions: if dates { rules.exceptions.clone() } else { Vec::new() },
+            exceptions: if dates { self.exceptions() } else { Vec::new() },
             libraries: rules.libraries.clone(),
             breaks: rules.breaks,
             ceilings: rules.ceilings,
@@ -174,6 +174,15 @@ impl<'p> Examiner<'p> {
             // How an entry is run and who may ask for it has nothing to do with when.
             ..Rules::default()
         }
+    }
+
+    /// The exceptions, as far as they are about entries that are asked about.
+    fn exceptions(&self) -> Vec<Exception> {
+        let asked_about = |exception: &Exception| Exception {
+            entries: exception.entries.as_ref().map(|entries| entries & &self.asked_about),
+            ..exception.clone()
+        };
+        self.policy.rules().exceptions.iter().map(asked_about).collect()
     }
 
     /// Somebody who may use the entry: with nothing used, all of them get the same answer.

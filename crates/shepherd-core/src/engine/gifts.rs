@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, Gift, GrantView, ReasonCode, Scope};
-use shepherd_util::{Counting, Deadline, GrantId, Now, ProfileId};
+use shepherd_api::{AuditKind, Gift, GrantView, Scope};
+use shepherd_util::{GrantId, Now, ProfileId};
 
 use super::refusal::GiftError;
-use super::{CoreEngine, CoreEvent, NextChange, POLICY};
+use super::{CoreEngine, CoreEvent, NextChange};
 use crate::civil::{Local, Wall, start_of};
-use crate::judge::Nobody;
 use crate::policy::Day;
-use crate::session::{Extension, SessionRecord, Stage};
 
 /// A grant that somebody wants to give.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,48 +86,10 @@ impl CoreEngine {
         self.snapshot.grants.push(grant.clone());
         self.next_change = NextChange::Unknown;
         let mut events = vec![CoreEvent::EntryAvailabilityChanged];
-        events.extend(self.give_to_running(&grant, now));
-        self.save();
-        Ok(events)
-    }
-
-    /// Lets the running session go on for longer, past everything but the ceiling. It is a grant like any other.
-    ///
-    /// # Errors
-    /// When nothing runs or the ceiling forbids it.
-    pub fn extend_current(
-        &mut self,
-        by: Duration,
-        grant_id: &GrantId,
-        actor: &str,
-        now: Now,
-    ) -> Result<Vec<CoreEvent>, GiftError> {
-        let running = |session: &&SessionRecord| matches!(session.stage, Stage::Running { .. });
-        let session = self.snapshot.session.as_ref().filter(running).ok_or(GiftError::NothingRuns)?;
-        let new = NewGrant {
-            grant_id: grant_id.clone(),
-            profile: Some(session.profile.clone()),
-            scope: Scope::Entry { entry_id: session.entry_id.clone() },
-            gift: Gift::Extra { amount: by.into() },
-            why: Some("the running session was extended".to_owned()),
-            valid_from: None,
-            lapses_at: None,
-            actor: actor.to_owned(),
-        };
-        let mut events = self.grant(new, now)?;
-        // A grant of time alone does not move the window; an extension does, as far as the ceiling allows.
-        let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
-        if let Some(window) = window {
-            // The ceiling of the day on which it began: midnight brings no new one.
-            let began = self.snapshot.session.as_ref().map_or(now.wall, |session| session.started_at);
-            let room = self.latest_opening(began).map(|latest| {
-                let until = Duration::try_from(latest.duration_since(now.wall)).unwrap_or_default();
-                until.saturating_sub(window.remaining(now.mono))
-            });
-            self.lengthen(grant_id, Duration::ZERO, room.map_or(by, |room| room.min(by)));
-            events.extend(self.rearm(now));
-            self.save();
+        if grant.holds_at(self.effective(now)) {
+            events.extend(self.give_to_running(&grant, now));
         }
+        self.save();
         Ok(events)
     }
 
@@ -212,124 +172,10 @@ impl CoreEngine {
     }
 
     /// The latest moment to which a window may be stretched on the day of `at`.
-    fn latest_opening(&self, at: Timestamp) -> Option<Timestamp> {
+    pub(super) fn latest_opening(&self, at: Timestamp) -> Option<Timestamp> {
         let latest = self.policy.rules().ceilings.open_until?;
         let wall = Wall::near(self.zone(), at);
         wall.first_showing(at, start_of(wall.local(at).day()) + i64::from(latest.minutes()) * 60)
-    }
-
-    fn concerned(&self, grant: &GrantView) -> Option<&SessionRecord> {
-        let goes_on = |session: &&SessionRecord| session.stage.end().is_none();
-        let session = self.snapshot.session.as_ref().filter(goes_on)?;
-        let in_scope = match &grant.scope {
-            Scope::Everything {} => true,
-            Scope::Entry { entry_id } => *entry_id == session.entry_id,
-            Scope::Budget { budget_id } => session.budgets.contains(budget_id),
-        };
-        (in_scope && grant.is_for(&session.profile)).then_some(session)
-    }
-
-    fn give_to_running(&mut self, grant: &GrantView, now: Now) -> Vec<CoreEvent> {
-        if !grant.holds_at(now.wall) || self.concerned(grant).is_none() {
-            return Vec::new();
-        }
-        let (run, window) = match grant.gift {
-            // More of a budget is not a longer run; only the quota gives way.
-            Gift::Extra { .. } if matches!(grant.scope, Scope::Budget { .. }) => {
-                (self.room_by_rules(now), Duration::ZERO)
-            }
-            Gift::Extra { amount } => (amount.into(), Duration::ZERO),
-            Gift::OpenUntil { until } => {
-                let left = Duration::try_from(until.duration_since(now.wall)).unwrap_or_default();
-                let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
-                (
-                    Duration::ZERO,
-                    left.saturating_sub(window.map_or(left, |window| window.remaining(now.mono))),
-                )
-            }
-        };
-        self.lengthen(&grant.grant_id, run, window);
-        // Other quotas may allow less than was given here.
-        self.shorten_to_quota(now);
-        self.rearm(now)
-    }
-
-    /// How much longer the session that runs could go on by all rules but its present end.
-    fn room_by_rules(&self, now: Now) -> Duration {
-        let Some(session) = &self.snapshot.session else { return Duration::ZERO };
-        let (Some(entry), Some(end)) = (self.policy.entry(&session.entry_id), session.ends.run) else {
-            return Duration::ZERO;
-        };
-        let at = self.moment(now);
-        let granted =
-            session.extensions.iter().map(|more| more.run).fold(Duration::ZERO, Duration::saturating_add);
-        let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
-        let quota = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
-        let in_a_row =
-            self.policy.rules().breaks.map(|rule| rule.after.saturating_sub(self.played_before(session)));
-        let left = [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min();
-        left.map_or(Duration::ZERO, |left| left.saturating_sub(end.remaining(now.mono)))
-    }
-
-    /// Moves the ends of the session that runs, and remembers by whose leave.
-    fn lengthen(&mut self, grant_id: &GrantId, run: Duration, window: Duration) {
-        let Some(session) = &mut self.snapshot.session else { return };
-        session.ends.run = session.ends.run.map(|end| end.extended(run));
-        session.ends.window = session.ends.window.map(|end| end.extended(window));
-        let grant_id = grant_id.clone();
-        match session.extensions.iter_mut().find(|known| known.grant_id == grant_id) {
-            Some(known) => {
-                known.run = known.run.saturating_add(run);
-                known.window = known.window.saturating_add(window);
-            }
-            None => session.extensions.push(Extension { grant_id, run, window }),
-        }
-    }
-
-    /// Takes back what the session that runs has had of a grant, while it ran or when it was planned.
-    fn take_from_running(&mut self, grant: &GrantView, now: Now) -> Vec<CoreEvent> {
-        let closes = self.closes_by_itself(now);
-        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
-        if let Some(position) = session.extensions.iter().position(|known| known.grant_id == grant.grant_id) {
-            let Extension { run, window, .. } = session.extensions.remove(position);
-            session.ends.run = session.ends.run.map(|end| end.before(run));
-            session.ends.window = session.ends.window.map(|end| end.before(window));
-        } else if let (Gift::OpenUntil { .. }, Some(closes)) = (grant.gift, closes) {
-            session.ends.window = Some(closes);
-        }
-        self.shorten_to_quota(now);
-        self.rearm(now)
-    }
-
-    /// When the window of the session that runs closes by what is in force now; at once if it is closed.
-    fn closes_by_itself(&self, now: Now) -> Option<Deadline> {
-        let session = self.snapshot.session.as_ref()?;
-        let entry = self.policy.entry(&session.entry_id)?;
-        let at = self.moment(now);
-        let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
-        let closed = finding.reasons.iter().any(|reason| matches!(reason, ReasonCode::OutsideHours { .. }));
-        if closed {
-            Some(Deadline::after(now.mono, Duration::ZERO, Counting::Total))
-        } else {
-            self.ends(&finding, now).window
-        }
-    }
-
-    /// A change of the end re-plans the warnings (S3.5b): those that fit before the new end come, none comes twice.
-    pub(super) fn rearm(&mut self, now: Now) -> Vec<CoreEvent> {
-        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
-        let remaining = session.ends.remaining(now.mono);
-        for warning in &mut session.warnings {
-            warning.armed |= remaining.is_some_and(|remaining| warning.before < remaining);
-        }
-        let session_id = session.session_id.clone();
-        let left = remaining.map(Into::into);
-        self.audit(
-            now,
-            POLICY,
-            AuditKind::DeadlineChanged { session_id: session_id.clone(), remaining: left },
-        );
-        vec![CoreEvent::DeadlineChanged { session_id, remaining }]
     }
 }
 

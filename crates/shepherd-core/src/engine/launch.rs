@@ -98,6 +98,7 @@ impl CoreEngine {
             label: entry.label.clone(),
             profile,
             started_at: now.wall,
+            judged_at: self.effective(now),
             boot: self.place.boot,
             started: now.mono,
             ends,

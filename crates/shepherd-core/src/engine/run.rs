@@ -65,6 +65,7 @@ impl CoreEngine {
             if slept || changed {
                 events.extend(self.rearm(now));
             }
+            events.extend(self.give_what_begins(now));
         }
         if self.is_running() {
             self.warn(now, &mut events);

@@ -117,6 +117,7 @@ pub fn session(number: u64) -> SessionRecord {
         label: "Schach für Anna".to_owned(),
         profile: profile("anna"),
         started_at: at(1_800_000_000),
+        judged_at: at(1_800_000_000),
         boot: boot(),
         started: moment(1_000),
         ends: Ends {

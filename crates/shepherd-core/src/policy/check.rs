@@ -1,0 +1,130 @@
+//! Every reference in a policy leads somewhere.
+
+use shepherd_api::EntryKind;
+use shepherd_util::{BudgetId, EntryId, ProfileId};
+
+use super::{AvailabilityPolicy, Entry, ModeName, Policy};
+
+/// Why rules are no policy. `shepherd-config` finds these first, with their place in the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyError {
+    /// Two entries of one name.
+    #[error("entry `{0}` is defined twice")]
+    DuplicateEntry(EntryId),
+    /// A policy is for somebody.
+    #[error("there is no profile")]
+    NoProfile,
+    /// A budget that is not there.
+    #[error("entry `{entry}` names budget `{budget}`, which does not exist")]
+    UnknownBudget {
+        /// Whose.
+        entry: EntryId,
+        /// Which.
+        budget: BudgetId,
+    },
+    /// A profile that is not there.
+    #[error("entry `{entry}` names profile `{profile}`, which does not exist")]
+    UnknownProfile {
+        /// Whose.
+        entry: EntryId,
+        /// Which.
+        profile: ProfileId,
+    },
+    /// An entry that is not there.
+    #[error("entry `{entry}` is unlocked by `{other}`, which does not exist")]
+    UnknownEntry {
+        /// Whose.
+        entry: EntryId,
+        /// Which.
+        other: EntryId,
+    },
+    /// A rate without a denominator.
+    #[error("entry `{0}` earns for no time at all")]
+    EarnsForNothing(EntryId),
+    /// A media library that is not there.
+    #[error("entry `{entry}` shows library `{library}`, which does not exist")]
+    UnknownLibrary {
+        /// Whose.
+        entry: EntryId,
+        /// Which.
+        library: String,
+    },
+    /// A mode that is not there.
+    #[error("mode `{0}` is used but not among the modes")]
+    UnknownMode(ModeName),
+    /// An exception for an entry that is not there.
+    #[error("exception `{exception}` is for entry `{entry}`, which does not exist")]
+    UnknownException {
+        /// What the exception is called.
+        exception: String,
+        /// Which entry.
+        entry: EntryId,
+    },
+}
+
+impl Policy {
+    pub(super) fn check(&self) -> Result<(), PolicyError> {
+        self.rules.entries.iter().try_for_each(|entry| self.check_entry(entry))?;
+        self.check_exceptions()?;
+        self.check_modes()
+    }
+
+    fn check_entry(&self, entry: &Entry) -> Result<(), PolicyError> {
+        let of = || entry.entry_id.clone();
+        let earned = entry.earns.iter().map(|earning| &earning.budget);
+        for budget in entry.budgets.iter().chain(earned) {
+            if !self.rules.budgets.contains_key(budget) {
+                return Err(PolicyError::UnknownBudget { entry: of(), budget: budget.clone() });
+            }
+        }
+        for profile in entry.profiles.iter().flatten() {
+            if !self.rules.profiles.contains_key(profile) {
+                return Err(PolicyError::UnknownProfile { entry: of(), profile: profile.clone() });
+            }
+        }
+        if let Some(unlock) = &entry.unlock
+            && !self.index.contains_key(&unlock.entry_id)
+        {
+            return Err(PolicyError::UnknownEntry { entry: of(), other: unlock.entry_id.clone() });
+        }
+        if entry.earns.as_ref().is_some_and(|earning| earning.for_each.is_zero()) {
+            return Err(PolicyError::EarnsForNothing(of()));
+        }
+        match &entry.kind {
+            EntryKind::Media { library_id, .. } if !self.rules.libraries.contains_key(library_id) => {
+                Err(PolicyError::UnknownLibrary { entry: of(), library: library_id.clone() })
+            }
+            EntryKind::Process { .. }
+            | EntryKind::Vm { .. }
+            | EntryKind::Media { .. }
+            | EntryKind::Custom { .. } => Ok(()),
+        }
+    }
+
+    fn check_exceptions(&self) -> Result<(), PolicyError> {
+        for exception in &self.rules.exceptions {
+            let unknown = |entry: &&EntryId| !self.index.contains_key(*entry);
+            if let Some(entry) = exception.entries.iter().flatten().find(unknown) {
+                let (exception, entry) = (exception.label.clone(), entry.clone());
+                return Err(PolicyError::UnknownException { exception, entry });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_modes(&self) -> Result<(), PolicyError> {
+        let (rules, modes) = (&self.rules, &self.rules.modes);
+        let of_windows = rules.entries.iter().flat_map(|entry| match &entry.availability {
+            AvailabilityPolicy::Always => &[],
+            AvailabilityPolicy::Windows(windows) => windows.as_slice(),
+        });
+        let of_windows = of_windows.flat_map(|window| window.modes.iter().flatten());
+        let of_entries = rules.entries.iter().flat_map(|entry| entry.limits.daily_quota.by_mode.keys());
+        let of_budgets = rules.budgets.values().flat_map(|budget| budget.daily.by_mode.keys());
+        let of_dates = modes.by_date.iter().map(|(_, _, mode)| mode);
+        let mut used = of_windows.chain(of_entries).chain(of_budgets).chain(of_dates).chain([&modes.default]);
+        // The one that applies where there are no modes has no name.
+        let unknown = |mode: &&ModeName| !mode.is_empty() && !modes.names.contains(*mode);
+        used.find(unknown).map_or(Ok(()), |mode| Err(PolicyError::UnknownMode(mode.clone())))
+    }
+}
