@@ -224,7 +224,7 @@ pub struct Budget {
 /// Time that the use of one entry adds to a budget: so much earned for so much used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earning {
-    /// Which budget grows, for the day.
+    /// Which budget grows, for the day; its weekly amount does not.
     pub budget: BudgetId,
     /// For so much use …
     pub for_each: Duration,

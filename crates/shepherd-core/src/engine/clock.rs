@@ -79,6 +79,14 @@ impl CoreEngine {
         (behind > tolerance).then_some(latest)
     }
 
+    /// When a clock that goes on as it does will be believed again, if it is not.
+    pub(super) fn trusted_again(&self, wall: Timestamp) -> Option<Timestamp> {
+        self.clock_behind(wall)?;
+        let clock = &self.snapshot.clock;
+        let near = clock.latest_seen?.checked_sub(self.policy.rules().clock_tolerance).ok();
+        near.max(clock.held_until)
+    }
+
     /// The time that counts: never before the latest that was seen, and within a boot it goes on from there, so that a
     /// clock set back by minutes, which is still believed, opens nothing again (S4.2).
     pub(super) fn effective(&self, now: Now) -> Timestamp {

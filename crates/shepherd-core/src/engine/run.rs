@@ -257,7 +257,8 @@ impl CoreEngine {
         let grants = self.snapshot.grants.iter().flat_map(|grant| [grant.valid_from, grant.lapses_at]);
         let requests = self.snapshot.requests.iter().filter(|request| request.state.is_open());
         let requests = requests.map(|request| request.lapses_at);
-        let changes = hours.chain(used_up).chain(pauses).chain(grants).chain(requests);
+        let trust = self.trusted_again(now.wall);
+        let changes = hours.chain(used_up).chain(pauses).chain(grants).chain(requests).chain(trust);
         changes.filter(|change| *change > now.wall).min()
     }
 }

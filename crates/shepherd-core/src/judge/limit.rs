@@ -152,12 +152,14 @@ impl<'a> Hearing<'a> {
         Some(given.saturating_add(more))
     }
 
+    /// What was earned raises the day's share only: the week is the harder bound.
     fn earned_on(&self, limit: &Limit<'_>, day: Day) -> Duration {
-        let Whose::Budget { id, .. } = limit.whose else { return Duration::ZERO };
-        let (first, last) = limit.period(day);
-        let earned = self.facts.policy.earners(id).flat_map(|(entry_id, earning)| {
+        let (Whose::Budget { id, .. }, Amount::Daily(_)) = (limit.whose, limit.amount) else {
+            return Duration::ZERO;
+        };
+        let earned = self.facts.policy.earners(id).map(|(entry_id, earning)| {
             let used = self.usage.and_then(|usage| usage.of_entry(entry_id));
-            (first.0..=last.0).map(move |day| earning.for_use(on(used, Day(day))))
+            earning.for_use(on(used, day))
         });
         earned.fold(Duration::ZERO, Duration::saturating_add)
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shepherd_api::{AuditKind, RequestState};
-use shepherd_core::policy::{DailyQuota, DayRule, OnReload, Policy};
+use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, DayRule, OnReload, Policy};
 use shepherd_core::{CoreEvent, GiftError, NewRequest};
 use shepherd_util::{GrantId, ProfileId, RequestId};
 
@@ -82,7 +82,12 @@ fn an_entry_that_disappeared_ends_as_planned_and_cannot_be_launched_again() {
 fn a_mode_that_vanished_is_no_longer_chosen() {
     let mut world = World::new(policy_with(vec![by_mode()], with_modes), MONDAY_NOON);
     world.engine.switch_mode(Some("holiday".to_owned()), "parent", world.now()).unwrap();
-    let without = policy_with(vec![by_mode()], |rules| {
+    let mut at_school = by_mode();
+    if let AvailabilityPolicy::Windows(windows) = &mut at_school.availability {
+        windows.truncate(1);
+    }
+    at_school.limits.daily_quota.by_mode.clear();
+    let without = policy_with(vec![at_school], |rules| {
         with_modes(rules);
         rules.modes.names.remove("holiday");
         rules.modes.by_date.clear();

@@ -316,3 +316,56 @@ fn ceilings_and_midnights_are_instants_of_the_wall() {
         assert_eq!(world.engine.grant(grant, now).is_ok(), works, "{until}");
     }
 }
+
+/// A household in Newfoundland, where the clock went back at one minute past midnight: 7 November 2010 began, and a
+/// minute later it was one past eleven on the 6th again.
+fn newfoundland(at: &str) -> World {
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let policy = policy_with(vec![game], |rules| rules.zone = Some(zone("America/St_Johns")));
+    let mut world = World::new(policy, "2010-11-06 12:00");
+    world.clock.set_wall(at.parse().unwrap());
+    world.tick();
+    world
+}
+
+fn charged(world: &World) -> Vec<(String, Duration)> {
+    world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect()
+}
+
+#[test]
+fn a_midnight_that_comes_twice_gives_two_days_and_not_three() {
+    // S4.3, S4.5, S4.6: half an hour before the first midnight.
+    let mut world = newfoundland("2010-11-07T02:00:00Z");
+    world.launch("game");
+    assert_eq!(world.play_out(), minutes(90), "the rest of the 6th, and the hour of the 7th");
+    let days = [("2010-11-06".to_owned(), minutes(30)), ("2010-11-07".to_owned(), hours(1))];
+    assert_eq!(charged(&world), days);
+    // The second midnight brings nothing; that of the 8th does.
+    assert_eq!(world.view("game").next_available, Some("2010-11-08T03:30:00Z".parse().unwrap()));
+    world.run_for(hours(1));
+    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+}
+
+#[test]
+fn a_clock_set_back_over_a_midnight_that_comes_twice_wins_nothing() {
+    // S4.2, S4.5: by minutes, which is believed, and by an hour, which is not; before, between and after the two.
+    for back in [minutes(3), minutes(9), minutes(61)] {
+        for start in ["2010-11-07T02:29:00Z", "2010-11-07T02:31:00Z", "2010-11-07T03:29:00Z"] {
+            let mut world = newfoundland(start);
+            for _ in 0..20 {
+                if let shepherd_core::LaunchDecision::Approved(plan) = world.ask("game") {
+                    world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
+                    world.run_for(world.remaining().unwrap().min(minutes(10)));
+                    world.exit();
+                }
+                world.move_wall(jiff::SignedDuration::try_from(back).unwrap() * -1);
+                world.run_for(minutes(4));
+            }
+            let days = charged(&world);
+            assert!(days.len() <= 2, "{start}, back by {back:?}: {days:?}");
+            // What is played across a midnight may be the rest of one day and the hour of the next.
+            assert!(days.iter().all(|(_, used)| *used <= hours(1)), "{start}, back by {back:?}: {days:?}");
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! The judge on trial: windows, quotas, sessions, grants, clocks, crashes.
 
 #[cfg(test)]
+mod advance;
+#[cfg(test)]
 mod answers;
 #[cfg(test)]
 mod changes;
@@ -16,6 +18,10 @@ mod oracle;
 mod questions;
 #[cfg(test)]
 mod random;
+#[cfg(test)]
+mod recovery;
+#[cfg(test)]
+mod references;
 #[cfg(test)]
 mod sessions;
 #[cfg(test)]

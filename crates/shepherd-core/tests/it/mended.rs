@@ -292,6 +292,20 @@ fn whoever_trusts_next_due_misses_nothing() {
 }
 
 #[test]
+fn a_clock_that_catches_up_is_due() {
+    // S4.5, S4.7: two hours back, of which ten minutes are believed.
+    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
+    world.tick();
+    world.move_wall(SignedDuration::from_hours(-2));
+    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+    let due = world.engine.next_due().unwrap().total_since(world.now().mono);
+    assert_eq!(due, hours(1) + minutes(50));
+    world.clock.advance(due);
+    assert_eq!(world.tick(), [CoreEvent::EntryAvailabilityChanged]);
+    world.launch("game");
+}
+
+#[test]
 fn hopping_to_the_west_opens_no_window_again() {
     // S4.3, S4.5: a change of the system's zone that puts the wall back is a clock that is set back.
     let household = policy_with(vec![in_window((15, 0), (18, 0))], |rules| rules.zone = None);

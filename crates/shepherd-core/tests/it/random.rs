@@ -315,6 +315,18 @@ impl Life {
         }
     }
 
+    /// Extra time given under a clock that was ahead begins to hold when the hour comes that it showed.
+    fn begun(&self) -> Duration {
+        let snapshot = self.world.engine.snapshot();
+        let Some(session) = &snapshot.session else { return Duration::ZERO };
+        let later = snapshot.grants.iter().filter(|grant| session.judged_at < grant.valid_from);
+        let amounts = later.filter_map(|grant| match grant.gift {
+            Gift::Extra { amount } => Some(Duration::from(amount)),
+            Gift::OpenUntil { .. } => None,
+        });
+        amounts.sum()
+    }
+
     fn check(&mut self) {
         let used: Duration = ["a", "b", "free"].map(|id| self.world.used(id)).iter().sum();
         assert!(used >= self.used_before, "used time fell");
@@ -334,7 +346,8 @@ impl Life {
         assert!(used <= self.played + self.overcharge, "charged {used:?} for {:?}", self.played);
         self.check_quotas();
         if let (Some(planned), Some(remaining)) = (self.planned, self.world.remaining()) {
-            assert!(remaining <= planned + self.granted_in_session, "{remaining:?} of {planned:?} remain");
+            let more = self.granted_in_session + self.begun();
+            assert!(remaining <= planned + more, "{remaining:?} of {planned:?} and {more:?} remain");
         }
         if self.is_running() {
             assert!(self.world.engine.next_due().is_some() || self.world.remaining().is_none());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use shepherd_api::{EndReason, Gift, Scope, StopMode, StopRequester};
 use shepherd_core::policy::{
-    AvailabilityPolicy, BreakRule, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown,
+    AvailabilityPolicy, BreakRule, Budget, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown,
     SuspendedTime, Unlock, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
@@ -142,6 +142,34 @@ fn use_earns_and_unlocks() {
     world.exit();
     world.launch("game");
     assert_eq!(world.play_out(), minutes(30));
+}
+
+#[test]
+fn what_is_earned_raises_the_share_of_the_day_and_not_of_the_week() {
+    // S2.4 beyond: the week is the harder bound.
+    let mut maths = entry("maths");
+    maths.earns = Some(Earning {
+        budget: "games".parse().unwrap(),
+        for_each: minutes(20),
+        earned: minutes(20),
+        ceiling: hours(1),
+    });
+    let mut game = entry("game");
+    game.budgets = vec!["games".parse().unwrap()];
+    let policy = policy_with(vec![maths, game], |rules| {
+        let games = Budget { weekly: Some(minutes(90)), ..budget(minutes(30)) };
+        rules.budgets.insert("games".parse().unwrap(), games);
+    });
+    let mut world = World::new(policy, "2026-11-16 08:00");
+    for (left_today, day) in [(minutes(70), "Monday"), (minutes(20), "Tuesday")] {
+        world.launch("maths");
+        world.run_for(minutes(40));
+        world.exit();
+        world.launch("game");
+        assert_eq!(world.play_out(), left_today, "{day}");
+        world.clock.advance(hours(24));
+    }
+    assert_eq!(world.denied("game"), ["quota-exhausted"], "nothing is left of the week");
 }
 
 #[test]

@@ -117,7 +117,7 @@ impl<'a> Naive<'a> {
                 }
             }
             let used = self.used_in_week_of(&limit.counter, date);
-            if let Some(amount) = self.weekly_limit(&limit, date) {
+            if let Some(amount) = limit.weekly {
                 facts.left.1 = facts.left.1.min(amount.saturating_sub(used));
                 if used >= amount {
                     facts.exhausted.push((weekly, used, amount));
@@ -209,11 +209,6 @@ impl<'a> Naive<'a> {
     fn daily_limit(&self, limit: &Limit<'_>, date: Date) -> Option<Duration> {
         let amounts = limit.daily.by_mode.get(self.mode(date)).unwrap_or(&limit.daily.base);
         Some(amounts[weekday(date)]? + self.earned_on(limit, date))
-    }
-
-    fn weekly_limit(&self, limit: &Limit<'_>, date: Date) -> Option<Duration> {
-        let earned = (0..7).map(|days| self.earned_on(limit, monday_of(date) + days.days()));
-        Some(limit.weekly? + earned.sum::<Duration>())
     }
 
     fn earned_on(&self, limit: &Limit<'_>, date: Date) -> Duration {

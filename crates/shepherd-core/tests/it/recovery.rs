@@ -1,0 +1,157 @@
+//! Coming back: what a restarted daemon is told, and what is charged for the time it was away (S9).
+
+use std::time::Duration;
+
+use shepherd_api::{EndReason, StopMode, StopRequester};
+use shepherd_core::policy::DailyQuota;
+use shepherd_core::{CoreEvent, LaunchDecision, SessionFate, Stage, StopRequest};
+
+use crate::harness::{World, boot, entry, hours, minutes, policy};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+fn half_an_hour() -> World {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    World::new(policy(vec![game]), MONDAY_NOON)
+}
+
+fn recover(world: &mut World, fate: SessionFate) -> Vec<CoreEvent> {
+    world.crash();
+    let events = world.engine.recover(fate, world.now());
+    world.sync();
+    events
+}
+
+fn alive() -> SessionFate {
+    SessionFate::Alive { handle: "found".to_owned() }
+}
+
+fn expirations(events: &[CoreEvent]) -> usize {
+    events.iter().filter(|event| matches!(event, CoreEvent::ExpireDue { .. })).count()
+}
+
+fn stop(world: &mut World) {
+    let request =
+        StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
+    let _ = world.engine.stop_current(&request, world.now());
+    world.sync();
+}
+
+#[test]
+fn an_end_is_called_once_and_again_to_whoever_was_restarted() {
+    // S9.1, S13.4.
+    let mut world = half_an_hour();
+    world.launch("game");
+    assert_eq!(expirations(&world.run_for(minutes(31))), 1);
+    assert_eq!(expirations(&world.run_for(minutes(1))), 0);
+    assert_eq!(expirations(&recover(&mut world, alive())), 1);
+    assert_eq!(expirations(&world.run_for(minutes(1))), 0);
+    let ended = world.exit();
+    assert!(matches!(&ended[0], CoreEvent::SessionEnded { reason: EndReason::Expired, .. }));
+}
+
+#[test]
+fn a_program_that_comes_up_after_its_session_was_stopped_is_ended_by_whoever_finds_it() {
+    // S3.6: the daemon dies between the stop and the start, or after both.
+    let mut world = half_an_hour();
+    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    stop(&mut world);
+    let by = StopRequester::User;
+    let stage = |world: &World| world.engine.snapshot().session.as_ref().unwrap().stage.clone();
+    assert_eq!(stage(&world), Stage::Withdrawn { reason: EndReason::Stopped { by } });
+    assert_eq!(stage(&world).host_session_handle(), None);
+    assert_eq!(expirations(&recover(&mut world, alive())), 1);
+    let expiring =
+        Stage::Expiring { host_session_handle: "found".to_owned(), reason: EndReason::Stopped { by } };
+    assert_eq!(stage(&world), expiring);
+    let late = world.engine.start_session(&plan.session_id, "second".to_owned(), world.now());
+    assert!(late.is_err(), "nobody waits for a second program");
+}
+
+#[test]
+fn what_was_started_in_the_moment_of_the_crash_is_found_with_its_handle() {
+    // S5.2, S9.1: its time counts from the beginning.
+    let mut world = half_an_hour();
+    let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+    world.clock.advance(minutes(2));
+    recover(&mut world, alive());
+    let session = world.engine.snapshot().session.clone().unwrap();
+    assert_eq!(session.stage, Stage::Running { host_session_handle: "found".to_owned() });
+    assert_eq!((world.used("game"), world.remaining()), (minutes(2), Some(minutes(28))));
+}
+
+#[test]
+fn a_session_that_is_gone_is_charged_up_to_now_but_not_beyond_its_planned_end() {
+    // S9.2b: whoever kills the daemon wins nothing, and nobody pays for days on which no daemon ran.
+    for (away, used) in [(minutes(5), 15), (minutes(20), 30), (minutes(25), 30), (hours(3), 30)] {
+        let mut world = half_an_hour();
+        world.launch("game");
+        world.run_for(minutes(10));
+        world.clock.advance(away);
+        let events = recover(&mut world, SessionFate::Gone);
+        assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
+        assert_eq!(world.used("game"), minutes(used), "away for {away:?}");
+    }
+    // Without an end there is none to stop at.
+    let mut world = World::new(policy(vec![entry("piano")]), MONDAY_NOON);
+    world.launch("piano");
+    world.clock.advance(hours(3));
+    recover(&mut world, SessionFate::Gone);
+    assert_eq!(world.used("piano"), hours(3));
+}
+
+#[test]
+fn it_is_charged_to_the_day_on_which_it_was_played() {
+    // S4.6: from five to twelve, for half an hour at most, found out on Wednesday.
+    let mut world = half_an_hour();
+    world.clock.advance(hours(11) + minutes(55));
+    world.launch("game");
+    world.clock.advance(hours(36));
+    recover(&mut world, SessionFate::Gone);
+    let days: Vec<(String, Duration)> =
+        world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
+    assert_eq!(days, [("2026-11-16".to_owned(), minutes(5)), ("2026-11-17".to_owned(), minutes(25))]);
+    assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(minutes(30)));
+}
+
+#[test]
+fn one_that_was_being_ended_is_charged_for_its_grace_at_most() {
+    let mut world = half_an_hour();
+    world.launch("game");
+    world.run_for(minutes(10));
+    stop(&mut world);
+    world.clock.advance(hours(1));
+    let events = recover(&mut world, SessionFate::Gone);
+    assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
+    assert_eq!(world.used("game"), minutes(10) + Duration::from_secs(10));
+}
+
+#[test]
+fn what_claims_to_have_survived_a_reboot_is_ended() {
+    // S9.2: a boot ends every program.
+    let mut world = half_an_hour();
+    world.launch("game");
+    world.place.boot = boot(2);
+    assert_eq!(expirations(&recover(&mut world, alive())), 1);
+    let ended = world.exit();
+    assert!(matches!(&ended[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
+    assert_eq!(world.used("game"), Duration::from_secs(15), "a checkpoint's worth is lost to the child");
+}
+
+#[test]
+fn stages_can_be_read_again() {
+    // S9.1: they are part of the snapshot that outlives the daemon.
+    let reason = EndReason::Stopped { by: StopRequester::Admin };
+    let host_session_handle = "handle".to_owned();
+    for stage in [
+        Stage::Launching,
+        Stage::Withdrawn { reason: reason.clone() },
+        Stage::Running { host_session_handle: host_session_handle.clone() },
+        Stage::Expiring { host_session_handle, reason },
+    ] {
+        let text = serde_json::to_string(&stage).unwrap();
+        assert_eq!(serde_json::from_str::<Stage>(&text).unwrap(), stage, "{text}");
+    }
+}
