@@ -7,10 +7,11 @@ use jiff::tz::TimeZone;
 use shepherd_util::{BootInstant, Counting, Deadline, MonotonicInstant, Now};
 
 use super::CoreEngine;
+use super::reload::sooner;
 use crate::civil::Wall;
 use crate::judge::{Moment, Nobody};
 use crate::policy::{Cost, Day, SuspendedTime};
-use crate::session::{SessionRecord, Stage};
+use crate::session::SessionRecord;
 use crate::state::{Counter, StoreWrite, Streak, Until, UsageKey};
 
 /// How often the use of a running session is made durable. A power cut costs the child at most this much, and never
@@ -56,10 +57,15 @@ impl CoreEngine {
     }
 
     fn charge_until(&mut self, end: Timestamp, elapsed: Duration, now: Now) {
+        let to_day = self.moment(now).day;
         if elapsed.is_zero() {
+            // What comes next is not charged to a day that is over, whatever the wall shows by then.
+            if let Some(session) = &mut self.snapshot.session {
+                session.charged_day = to_day;
+            }
             return;
         }
-        let (zone, to_day) = (self.zone().clone(), self.moment(now).day);
+        let zone = self.zone().clone();
         let Some(session) = &mut self.snapshot.session else { return };
         let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, end, elapsed);
         session.charged_day = to_day;
@@ -82,17 +88,15 @@ impl CoreEngine {
     pub(super) fn shorten_to_quota(&mut self, now: Now) {
         let Some(session) = &self.snapshot.session else { return };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return };
-        if !matches!(session.stage, Stage::Running { .. }) || entry.cost == Cost::Free {
+        if session.stage.end().is_some() || entry.cost == Cost::Free {
             return;
         }
         let at = self.moment(now);
         let left = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
         let Some(left) = left else { return };
         let end = Deadline::after(now.mono, left, self.counting());
-        if let Some(session) = &mut self.snapshot.session
-            && session.ends.run.is_none_or(|run| end.remaining(now.mono) < run.remaining(now.mono))
-        {
-            session.ends.run = Some(end);
+        if let Some(session) = &mut self.snapshot.session {
+            session.ends.run = sooner(session.ends.run, Some(end), now);
         }
     }
 

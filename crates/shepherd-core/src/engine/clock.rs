@@ -120,6 +120,8 @@ impl CoreEngine {
         self.next_change = NextChange::Unknown;
         self.clock_reported_untrusted = false;
         self.observe(now);
+        // What runs is charged to another day, perhaps.
+        self.clock_upset = true;
         self.audit(now, actor, AuditKind::ClockTrusted);
         self.save();
         vec![CoreEvent::EntryAvailabilityChanged]

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use shepherd_api::{AuditKind, EndReason, StopRequester};
-use shepherd_util::Now;
+use shepherd_util::{Deadline, Now};
 
 use super::charge::CHECKPOINT;
 use super::{CoreEngine, CoreEvent, POLICY};
 use crate::policy::OnShutdown;
-use crate::session::Stage;
+use crate::session::{Ends, Stage};
 
 /// What the host found of the session that the store remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,7 @@ impl CoreEngine {
     /// nothing won; after a reboot the time since the last checkpoint is charged as if it had all been used.
     pub fn recover(&mut self, fate: SessionFate, now: Now) -> Vec<CoreEvent> {
         let same_boot = self.snapshot.session.as_ref().is_some_and(|session| session.boot == self.place.boot);
+        let counting = self.counting();
         self.observe(now);
         let word = if fate == SessionFate::Gone { "gone" } else { "alive" };
         let told = self.snapshot.session.as_ref().map(|session| format!("{} {word}", session.session_id));
@@ -51,6 +52,9 @@ impl CoreEngine {
                 session.stage.expire(EndReason::Lost);
                 session.boot = self.place.boot;
                 session.charged_to = now.mono;
+                // Its ends were on the clock of the other boot.
+                session.ends =
+                    Ends { run: Some(Deadline::after(now.mono, Duration::ZERO, counting)), window: None };
                 self.charge_unseen(CHECKPOINT, now);
                 self.go_on(now)
             }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use shepherd_api::{AuditKind, ReasonCode};
-use shepherd_util::{Deadline, Now};
+use shepherd_util::{Counting, Deadline, Now};
 
 use super::{CoreEngine, CoreEvent, NextChange};
 use crate::judge::Nobody;
 use crate::policy::{Cost, OnReload, Policy};
-use crate::session::{Ends, Extension, SessionRecord};
+use crate::session::{Ends, SessionRecord};
 
 impl CoreEngine {
     /// Another policy applies from now on. A running session keeps its plan, unless the new policy says otherwise,
@@ -73,14 +73,10 @@ impl CoreEngine {
         let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
         let mut ends = self.ends(&finding, now);
         let shut = finding.reasons.iter().any(ends_a_session);
-        // What it has run already counts against the new longest run.
-        let run_left = entry.limits.max_run.map(|max_run| max_run.saturating_sub(session.charged));
-        let (more_run, more_window) = granted(session);
+        let more_window = granted_window(session);
         let session_ends = session.ends;
-        if let Some(left) = run_left {
-            ends.run = sooner(ends.run, Some(Deadline::after(now.mono, left, self.counting())), now);
-        }
-        ends.run = ends.run.map(|end| end.extended(more_run));
+        // What it has run already counts, and so does what it was granted: once.
+        ends.run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
         ends.window = ends.window.map(|end| end.extended(more_window));
         if shut {
             ends.run = Some(Deadline::after(now.mono, Duration::ZERO, self.counting()));
@@ -110,18 +106,18 @@ fn ends_a_session(reason: &ReasonCode) -> bool {
     )
 }
 
-/// How far grants have moved the two ends of a session.
-fn granted(session: &SessionRecord) -> (Duration, Duration) {
-    let add = |(run, window): (Duration, Duration), more: &Extension| {
-        (run.saturating_add(more.run), window.saturating_add(more.window))
-    };
-    session.extensions.iter().fold((Duration::ZERO, Duration::ZERO), add)
+/// How far grants have moved the window of a session.
+fn granted_window(session: &SessionRecord) -> Duration {
+    session.extensions.iter().map(|more| more.window).fold(Duration::ZERO, Duration::saturating_add)
 }
 
-fn sooner(old: Option<Deadline>, new: Option<Deadline>, now: Now) -> Option<Deadline> {
+/// The nearer of two ends. If either counts sleep, so does it: it never comes later than either.
+pub(super) fn sooner(old: Option<Deadline>, new: Option<Deadline>, now: Now) -> Option<Deadline> {
     match (old, new) {
         (Some(old), Some(new)) => {
-            Some(if new.remaining(now.mono) < old.remaining(now.mono) { new } else { old })
+            let awake = old.counting() == Counting::Awake && new.counting() == Counting::Awake;
+            let counting = if awake { Counting::Awake } else { Counting::Total };
+            Some(Deadline::after(now.mono, old.remaining(now.mono).min(new.remaining(now.mono)), counting))
         }
         (old, new) => old.or(new),
     }

@@ -58,7 +58,8 @@ impl CoreEngine {
         let slept = std::mem::take(&mut self.slept);
         if self.is_running() {
             let planned = self.snapshot.session.as_ref().map(|session| session.ends);
-            if std::mem::take(&mut self.clock_upset) {
+            // Who sleeps past midnight wakes up to the quota of another day.
+            if std::mem::take(&mut self.clock_upset) || slept {
                 self.shorten_to_quota(now);
             }
             let changed = self.snapshot.session.as_ref().map(|session| session.ends) != planned;

@@ -7,6 +7,7 @@ use shepherd_util::{Counting, Deadline, GrantId, Now};
 
 use super::gifts::NewGrant;
 use super::refusal::GiftError;
+use super::reload::sooner;
 use super::{CoreEngine, CoreEvent, POLICY};
 use crate::judge::Nobody;
 use crate::session::{Extension, SessionRecord, Stage};
@@ -84,8 +85,8 @@ impl CoreEngine {
         }
         let (run, window) = match grant.gift {
             // More of a budget is not a longer run; only the quota gives way.
-            Gift::Extra { .. } if matches!(grant.scope, Scope::Budget { .. }) => {
-                (self.room_by_rules(now), Duration::ZERO)
+            Gift::Extra { amount } if matches!(grant.scope, Scope::Budget { .. }) => {
+                (self.room_by_rules(now).min(amount.into()), Duration::ZERO)
             }
             Gift::Extra { amount } => (amount.into(), Duration::ZERO),
             Gift::OpenUntil { until } => {
@@ -106,10 +107,16 @@ impl CoreEngine {
 
     /// How much longer the session that runs could go on by all rules but its present end.
     fn room_by_rules(&self, now: Now) -> Duration {
-        let Some(session) = &self.snapshot.session else { return Duration::ZERO };
-        let (Some(entry), Some(end)) = (self.policy.entry(&session.entry_id), session.ends.run) else {
-            return Duration::ZERO;
-        };
+        let end = self.snapshot.session.as_ref().and_then(|session| session.ends.run);
+        let left = end.and_then(|end| Some((self.left_by_rules(now)?, end)));
+        left.map_or(Duration::ZERO, |(left, end)| left.saturating_sub(end.remaining(now.mono)))
+    }
+
+    /// How long the session that runs could go on by all rules but its present end and its window, with what it was
+    /// granted; `None` is without limit.
+    pub(super) fn left_by_rules(&self, now: Now) -> Option<Duration> {
+        let session = self.snapshot.session.as_ref()?;
+        let entry = self.policy.entry(&session.entry_id)?;
         let at = self.moment(now);
         let granted =
             session.extensions.iter().map(|more| more.run).fold(Duration::ZERO, Duration::saturating_add);
@@ -117,8 +124,7 @@ impl CoreEngine {
         let quota = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
         let in_a_row =
             self.policy.rules().breaks.map(|rule| rule.after.saturating_sub(self.played_before(session)));
-        let left = [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min();
-        left.map_or(Duration::ZERO, |left| left.saturating_sub(end.remaining(now.mono)))
+        [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min()
     }
 
     /// Moves the ends of the session that runs, and remembers by whose leave.
@@ -145,7 +151,7 @@ impl CoreEngine {
             session.ends.run = session.ends.run.map(|end| end.before(run));
             session.ends.window = session.ends.window.map(|end| end.before(window));
         } else if let (Gift::OpenUntil { .. }, Some(closes)) = (grant.gift, closes) {
-            session.ends.window = Some(closes);
+            session.ends.window = sooner(session.ends.window, Some(closes), now);
         }
         self.shorten_to_quota(now);
         self.rearm(now)

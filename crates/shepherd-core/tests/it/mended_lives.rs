@@ -1,0 +1,210 @@
+//! Faults that random lives found, each cut down to what it takes.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use shepherd_api::{Gift, Scope};
+use shepherd_core::policy::{AvailabilityPolicy, BreakRule, DailyQuota, OnReload, SuspendedTime, Weekdays};
+use shepherd_core::{CoreEvent, LaunchDecision, NewGrant, SessionFate};
+use shepherd_util::GrantId;
+
+use crate::harness::{
+    BERLIN, World, boot, budget, entry, hours, minutes, policy, policy_with, wall, window, zone,
+};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+fn grant(id: u128, scope: Scope, gift: Gift) -> NewGrant {
+    NewGrant {
+        grant_id: GrantId::from_random(id),
+        profile: None,
+        scope,
+        gift,
+        why: None,
+        valid_from: None,
+        lapses_at: None,
+        actor: "parent".to_owned(),
+    }
+}
+
+fn extra(amount: Duration) -> Gift {
+    Gift::Extra { amount: amount.into() }
+}
+
+fn expires(events: &[CoreEvent]) -> bool {
+    events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. }))
+}
+
+#[test]
+fn who_sleeps_past_midnight_wakes_up_to_the_quota_of_that_day() {
+    // S2.4, S4.4: half an hour on Sunday, ten minutes on Monday.
+    let mut game = entry("game");
+    game.limits.daily_quota.base = [Some(minutes(10)); 7];
+    game.limits.daily_quota.base[6] = Some(minutes(30));
+    let mut world = World::new(policy(vec![game]), "2026-11-15 21:00");
+    world.launch("game");
+    world.run_for(minutes(1));
+    world.clock.suspend(hours(6));
+    world.tick();
+    assert_eq!(world.remaining(), Some(minutes(10)));
+}
+
+#[test]
+fn a_new_plan_counts_the_time_in_a_row_that_was_played_already() {
+    // S7.3, S2.4.
+    let breaks = |after| {
+        policy_with(vec![entry("game")], |rules| {
+            rules.breaks = Some(BreakRule { after, length: minutes(10) });
+            rules.on_reload = OnReload::Replan;
+        })
+    };
+    let mut world = World::new(breaks(hours(2)), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(50));
+    world.engine.reload(breaks(hours(1)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(minutes(10)));
+}
+
+#[test]
+fn a_new_plan_counts_a_grant_once() {
+    // S7.3, S2.7: the grant is in the quota already; and an hour that is used up is not longer for it.
+    let household = |max_run, quota| {
+        let mut game = entry("game");
+        game.limits.max_run = Some(max_run);
+        game.limits.daily_quota = DailyQuota::every_day(quota);
+        policy_with(vec![game], |rules| rules.on_reload = OnReload::Replan)
+    };
+    let mut world = World::new(household(hours(4), hours(4)), MONDAY_NOON);
+    world.launch("game");
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.run_for(minutes(80));
+    world.engine.reload(household(hours(4), hours(1)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(minutes(10)), "of an hour and a half");
+    world.engine.reload(household(minutes(45), hours(4)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(Duration::ZERO), "of three quarters and a half");
+}
+
+#[test]
+fn a_new_plan_by_which_sleep_counts_is_ended_by_sleep() {
+    // S7.3, S4.4.
+    let household = |suspended_time| {
+        let mut game = entry("game");
+        game.limits.max_run = Some(hours(1));
+        policy_with(vec![game], |rules| {
+            rules.suspended_time = suspended_time;
+            rules.on_reload = OnReload::Replan;
+        })
+    };
+    let mut world = World::new(household(SuspendedTime::Free), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(10));
+    world.engine.reload(household(SuspendedTime::Counts), None, "parent", world.now());
+    world.clock.suspend(hours(1));
+    assert!(expires(&world.tick()));
+}
+
+#[test]
+fn more_of_a_budget_gives_no_more_than_that() {
+    // S2.7, S7.3: the session keeps its plan, also where the new policy would have allowed an hour.
+    let household = |max_run| {
+        let mut game = entry("game");
+        game.limits.max_run = Some(max_run);
+        game.budgets = vec!["games".parse().unwrap()];
+        policy_with(vec![game], |rules| {
+            rules.budgets.insert("games".parse().unwrap(), budget(hours(3)));
+        })
+    };
+    let mut world = World::new(household(minutes(20)), MONDAY_NOON);
+    world.launch("game");
+    world.engine.reload(household(hours(1)), None, "parent", world.now());
+    let games = Scope::Budget { budget_id: "games".parse().unwrap() };
+    world.engine.grant(grant(1, games, extra(minutes(5))), world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(25)));
+}
+
+#[test]
+fn a_grant_to_what_is_being_launched_does_not_pass_other_quotas() {
+    // S2.4, S2.7: ten minutes more of one budget, but the other one has only twenty.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(15));
+    game.budgets = vec!["games".parse().unwrap(), "screen".parse().unwrap()];
+    let household = policy_with(vec![game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(hours(1)));
+        rules.budgets.insert("screen".parse().unwrap(), budget(minutes(20)));
+    });
+    let mut world = World::new(household, "2026-11-16 23:50");
+    let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+    // It lapses at midnight, so that tomorrow has nothing of it.
+    let more = NewGrant {
+        lapses_at: Some(wall(BERLIN, "2026-11-17 00:00")),
+        ..grant(1, Scope::Everything {}, extra(hours(1)))
+    };
+    world.engine.grant(more, world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(30)), "ten today, twenty tomorrow");
+}
+
+#[test]
+fn taking_back_never_lengthens() {
+    // S2.7, S7.3.
+    let household = |closes| {
+        let mut game = entry("game");
+        game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), closes)]);
+        policy(vec![game])
+    };
+    let mut world = World::new(household((13, 0)), MONDAY_NOON);
+    let until = Gift::OpenUntil { until: wall(BERLIN, "2026-11-16 14:00") };
+    world.engine.grant(grant(1, Scope::Everything {}, until), world.now()).unwrap();
+    world.launch("game");
+    world.engine.reload(household((22, 0)), None, "parent", world.now());
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(hours(2)));
+}
+
+#[test]
+fn a_clock_that_is_confirmed_brings_the_quota_of_its_day() {
+    // S4.5: the clock ran a day ahead, and is put right while something runs that has had its time on that day.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(minutes(30));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(20));
+    world.exit();
+    world.move_wall(SignedDuration::from_hours(24));
+    world.launch("game");
+    world.move_wall(SignedDuration::from_hours(-24));
+    assert_eq!(world.remaining(), Some(minutes(30)), "it is Tuesday's time as long as nobody says otherwise");
+    world.engine.confirm_clock("parent", world.now());
+    world.tick();
+    assert_eq!(world.remaining(), Some(minutes(10)));
+}
+
+#[test]
+fn what_comes_after_a_day_has_begun_is_charged_to_that_day() {
+    // S4.5: two changes of the zone between two charges, the first of which began another day.
+    let mut world =
+        World::new(policy_with(vec![entry("game")], |rules| rules.zone = None), "2026-11-16 21:00");
+    world.launch("game");
+    for name in ["Pacific/Apia", BERLIN] {
+        world.engine.zone_changed(zone(name), world.now());
+        world.tick();
+    }
+    world.run_for(minutes(1));
+    world.exit();
+    let days: Vec<String> = world.store.usage.keys().map(|key| key.day.to_string()).collect();
+    assert_eq!(days, ["2026-11-17"]);
+}
+
+#[test]
+fn of_a_session_of_another_boot_nothing_remains() {
+    // S9.2: whatever the host believes.
+    let mut game = entry("game");
+    game.limits.max_run = Some(hours(1));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.place.boot = boot(2);
+    world.crash();
+    world.clock = shepherd_util::ManualClock::starting_at(world.now().wall);
+    let events = world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+    assert!(expires(&events));
+    assert_eq!(world.remaining(), Some(Duration::ZERO));
+}
