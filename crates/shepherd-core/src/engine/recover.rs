@@ -82,7 +82,13 @@ impl CoreEngine {
     /// Nobody knows when it ended. It is charged up to now, as far as it may have gone on: whoever killed the daemon
     /// wins nothing by it, and nobody pays for days on which no daemon ran.
     fn end_in_this_boot(&mut self, now: Now) -> Vec<CoreEvent> {
-        if let Some(most) = self.unseen() {
+        let most = self.snapshot.session.as_ref().and_then(|session| {
+            let left = session.ends.remaining(session.charged_to)?;
+            // One that was being ended may have resisted for as long as it is given to go.
+            let grace = if session.stage.end().is_some() { session.stop_grace } else { Duration::ZERO };
+            Some(left.max(grace))
+        });
+        if let Some(most) = most {
             self.charge_at_most(most, now);
         }
         self.end(EndReason::Lost, now)
@@ -90,18 +96,15 @@ impl CoreEngine {
 
     /// How long the clock of the last boot went on after the last checkpoint is lost with it.
     fn end_after_reboot(&mut self, now: Now) -> Vec<CoreEvent> {
-        let lost = self.unseen().map_or(CHECKPOINT, |most| most.min(CHECKPOINT));
-        self.charge_unseen(lost, now);
+        let lost = self.snapshot.session.as_ref().map(|session| match session.stage {
+            // It would have been ended by then.
+            Stage::Running { .. } => {
+                session.ends.remaining(session.charged_to).map_or(CHECKPOINT, |left| left.min(CHECKPOINT))
+            }
+            Stage::Launching | Stage::Withdrawn { .. } | Stage::Expiring { .. } => CHECKPOINT,
+        });
+        self.charge_unseen(lost.unwrap_or_default(), now);
         self.end(EndReason::Lost, now)
-    }
-
-    /// The most that a session can have gone on after it was last charged, by its plan; `None` is without end.
-    fn unseen(&self) -> Option<Duration> {
-        let session = self.snapshot.session.as_ref()?;
-        match session.stage {
-            Stage::Running { .. } => session.ends.remaining(session.charged_to),
-            Stage::Launching | Stage::Withdrawn { .. } | Stage::Expiring { .. } => Some(session.stop_grace),
-        }
     }
 
     /// The daemon goes down in order: what was used is there (S9.2b). By policy the session is left to be taken back,

@@ -117,7 +117,8 @@ fn it_is_charged_to_the_day_on_which_it_was_played() {
 }
 
 #[test]
-fn one_that_was_being_ended_is_charged_for_its_grace_at_most() {
+fn one_that_was_being_ended_is_charged_up_to_its_planned_end_or_for_its_grace() {
+    // S9.2b: it may have resisted, and nobody was there to see.
     let mut world = half_an_hour();
     world.launch("game");
     world.run_for(minutes(10));
@@ -125,7 +126,40 @@ fn one_that_was_being_ended_is_charged_for_its_grace_at_most() {
     world.clock.advance(hours(1));
     let events = recover(&mut world, SessionFate::Gone);
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
-    assert_eq!(world.used("game"), minutes(10) + Duration::from_secs(10));
+    assert_eq!(world.used("game"), minutes(30));
+
+    let mut world = half_an_hour();
+    world.launch("game");
+    world.run_for(minutes(30));
+    world.clock.advance(hours(1));
+    recover(&mut world, SessionFate::Gone);
+    assert_eq!(world.used("game"), minutes(30) + Duration::from_secs(10));
+}
+
+#[test]
+fn after_a_power_cut_a_whole_checkpoint_is_charged_and_no_more_than_the_plan() {
+    // S9.2b: lost to the child, not won.
+    for (played, ends, used) in [
+        (minutes(10), Ending::None, minutes(10) + Duration::from_secs(15)),
+        (minutes(30) - Duration::from_secs(5), Ending::None, minutes(30)),
+        (minutes(10), Ending::Stopped, minutes(10) + Duration::from_secs(15)),
+    ] {
+        let mut world = half_an_hour();
+        world.launch("game");
+        world.run_for(played);
+        if ends == Ending::Stopped {
+            stop(&mut world);
+        }
+        world.place.boot = boot(2);
+        recover(&mut world, SessionFate::Gone);
+        assert_eq!(world.used("game"), used, "{played:?}, {ends:?}");
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Ending {
+    None,
+    Stopped,
 }
 
 #[test]

@@ -216,7 +216,8 @@ impl World {
         self.unrecorded &= after.as_ref().is_some_and(|record| record.stage == Stage::Launching);
         self.hear(&events);
         self.check_end(&step, after.as_ref());
-        self.check_charge(&step, after.is_none(), heard);
+        let least = self.least(&step, before.as_ref());
+        self.check_charge(&step, after.is_none(), heard, least);
         if after.is_none() && self.session.is_some() {
             self.ended(before.as_ref(), step.now, boot);
         }
@@ -283,8 +284,21 @@ impl World {
         }
     }
 
+    /// What was played, but of a program that was found gone not what it had after its end: no daemon was there to call
+    /// it, and it is not known.
+    fn least(&self, step: &Step, before: Option<&SessionRecord>) -> Duration {
+        let Some(session) = &self.session else { return Duration::ZERO };
+        let gone = before.filter(|record| step.deed == Deed::FindGone && record.boot == self.boot_id());
+        let planned = gone.and_then(|record| {
+            let left = record.ends.remaining(record.charged_to)?;
+            let grace = if record.stage.end().is_some() { record.stop_grace } else { Duration::ZERO };
+            Some(record.charged + left.max(grace))
+        });
+        planned.map_or(session.played, |planned| planned.min(session.played))
+    }
+
     /// Charged is what was played, never less, and more only where nobody could know (S9.2b).
-    fn check_charge(&mut self, step: &Step, ended: bool, heard: Heard) {
+    fn check_charge(&mut self, step: &Step, ended: bool, heard: Heard, least: Duration) {
         let Some(session) = &self.session else { return };
         let charges =
             matches!(step.deed, Deed::Tick | Deed::Stop | Deed::Exit | Deed::TakeBack | Deed::FindGone);
@@ -294,7 +308,7 @@ impl World {
         let charged = used(&self.stored, &session.entry_id) - session.before;
         let most = session.played + session.doubt + session.doubt_of_end;
         assert!(
-            session.played <= charged && charged <= most,
+            least <= charged && charged <= most,
             "played {:?}, charged {charged:?}, at most {most:?}: {step:?}, {session:?}",
             session.played
         );
