@@ -14,6 +14,9 @@ use crate::options::HostError;
 /// Logs that are kept: some weeks of an ordinary household, and at the default bound at most 200 MB.
 const KEPT_LOGS: usize = 200;
 
+/// Logs by which there may be more.
+const PRUNED_AT_ONCE: usize = 20;
+
 /// No handle of ours comes near it.
 const MAX_HANDLE: u64 = 1 << 20;
 
@@ -81,15 +84,19 @@ impl StateFolder {
         self.logs.join(format!("{session_id}.log"))
     }
 
-    /// Removes the oldest logs beyond those that are kept.
+    /// Removes the oldest logs beyond those that are kept, some at a time, so that not every session looks at all.
     pub(crate) fn prune_logs(&self) {
         let entries = fs::read_dir(&self.logs).into_iter().flatten().flatten();
-        let mut logs: Vec<(SystemTime, PathBuf)> = entries
-            .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
-            .filter(|(_, path)| path.extension().is_some_and(|extension| extension == "log"))
-            .collect();
-        let surplus = logs.len().saturating_sub(KEPT_LOGS);
+        let paths = entries.map(|entry| entry.path());
+        let logs: Vec<PathBuf> =
+            paths.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
+        if logs.len() <= KEPT_LOGS + PRUNED_AT_ONCE {
+            return;
+        }
+        let age = |path: PathBuf| Some((fs::metadata(&path).ok()?.modified().ok()?, path));
+        let mut logs: Vec<(SystemTime, PathBuf)> = logs.into_iter().filter_map(age).collect();
         logs.sort_unstable();
+        let surplus = logs.len().saturating_sub(KEPT_LOGS);
         for (_, path) in logs.into_iter().take(surplus) {
             let _ = fs::remove_file(path);
         }

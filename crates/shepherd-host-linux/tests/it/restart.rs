@@ -117,5 +117,10 @@ fn a_program_of_another_boot_is_gone() {
     assert_ne!(handle, earlier);
     let mut ground = next_host(containments()[0], folder.path());
     ground.host.reattach(&session_id, Some(&HostSessionHandle::new(earlier)));
-    assert_eq!(ground.next(), HostEvent::Gone { session_id });
+    assert_eq!(ground.next(), HostEvent::Gone { session_id: session_id.clone() });
+    // It was only said to be of another boot.
+    ground.host.reattach(&session_id, Some(&HostSessionHandle::new(handle.trim_end().to_owned())));
+    assert!(matches!(ground.next(), HostEvent::Reattached { .. }));
+    ground.host.stop(StopOrder { session_id, grace: Duration::ZERO });
+    assert!(matches!(ground.next(), HostEvent::Exited { .. }));
 }
