@@ -161,4 +161,22 @@ mod tests {
         }
         assert!(seen > 20, "{seen}");
     }
+
+    #[test]
+    fn every_example_in_the_document_can_be_said() {
+        let document = include_str!("../../../docs/cli.md");
+        let examples = document.lines().filter_map(|line| line.trim().strip_prefix("$ "));
+        let mut seen = 0;
+        for line in examples.filter(|line| line.starts_with("shepherd")) {
+            let said = line.split(" | ").next().unwrap().split(" #").next().unwrap();
+            // To ask for help is an error of its own, with exit code 0.
+            if let Err(error) = Arguments::try_parse_from(crate::text::words_of_a_shell(said))
+                && error.exit_code() != 0
+            {
+                panic!("{said}: {error}");
+            }
+            seen += 1;
+        }
+        assert!(seen > 20, "{seen}");
+    }
 }

@@ -15,7 +15,9 @@ use household::Household;
 pub(crate) fn run(context: &Context, screen: &mut Screen) -> Result<ExitCode, Failure> {
     let household = Household::begin()?;
     let left = if watch::is_possible() {
-        watch::live(sight(&household, context))
+        let left = watch::live(sight(&household, context));
+        screen.line("Ending what runs, and the daemon …");
+        left
     } else {
         story::tell(&household, &context.look, screen).map(|()| Left::Quit)
     };
@@ -38,9 +40,9 @@ pub(crate) fn run(context: &Context, screen: &mut Screen) -> Result<ExitCode, Fa
 
 fn sight(household: &Household, context: &Context) -> Sight {
     let greeting = [
-        "Welcome. This is a daemon of your own, with a policy to try. It goes when you leave.",
-        "Choose an entry and press Enter: you are warned, and then it ends, whether it likes it or not.",
-        "Press w on one with ✗ to see why not.",
+        "Welcome. This is a daemon of your own; it goes when you leave.",
+        "Press Enter on an entry: you are warned, and then it ends.",
+        "Try one that does not want to. Press w on one with ✗ to see why.",
     ];
     Sight {
         options: household.client_options(),

@@ -1,7 +1,7 @@
 //! What could be launched, and every rule about it (S3.2, S3.10).
 
 use clap::Args;
-use shepherd_api::{Command, EntryView, Reply, RuleOutcome, WhyView};
+use shepherd_api::{Command, EntryView, ReasonCode, Reply, RuleOutcome, WhyView};
 use shepherd_util::EntryId;
 
 use crate::context::{Context, Look};
@@ -56,31 +56,57 @@ pub(crate) fn list_lines(entries: &[EntryView], look: &Look) -> Vec<String> {
     }
     let mut table = Table::new(&["", "Entry~", "Id", "How it stands"]);
     for entry in entries {
-        let mark = if entry.enabled { Cell::toned(Tone::Good, "✓") } else { Cell::toned(Tone::Bad, "✗") };
-        let tone = if entry.enabled { Tone::Strong } else { Tone::Faint };
+        let (tone, mark) = mark(entry);
+        let mark = Cell::toned(tone, mark);
+        let tone = if entry.enabled || is_running(entry) { Tone::Strong } else { Tone::Faint };
         let id = entry.entry_id.as_str();
         table.row([mark, Cell::toned(tone, &entry.label), Cell::new(id), Cell::new(standing(entry, look))]);
     }
     table.lines(look.width)
 }
 
-/// How it stands with an entry, in a line: how long it could run, or the first reason why not.
+/// How it stands with an entry, in a sign.
+pub(crate) fn mark(entry: &EntryView) -> (Tone, &'static str) {
+    match entry.enabled {
+        _ if is_running(entry) => (Tone::Good, "▶"),
+        true => (Tone::Good, "✓"),
+        false => (Tone::Bad, "✗"),
+    }
+}
+
+/// Whether it is this entry that runs.
+pub(crate) fn is_running(entry: &EntryView) -> bool {
+    let active = |reason: &ReasonCode| matches!(reason, ReasonCode::SessionActive { entry_id, .. } if *entry_id == entry.entry_id);
+    entry.reasons.iter().any(active)
+}
+
+/// How it stands with an entry, in a line: how long it could run, or the first reason why not. That something else
+/// runs is the last thing to say: it is in plain sight, and passes.
 pub(crate) fn standing(entry: &EntryView, look: &Look) -> String {
-    let Some(first) = entry.reasons.first().filter(|_| !entry.enabled) else {
-        return match entry.max_run_if_started_now {
+    if is_running(entry) {
+        return "is running".to_owned();
+    }
+    let lasting = |reason: &&ReasonCode| !matches!(reason, ReasonCode::SessionActive { .. });
+    let more = entry.reasons.iter().filter(lasting).count().saturating_sub(1);
+    let first = entry.reasons.iter().find(lasting).or(entry.reasons.first());
+    let mut told = match first.filter(|_| !entry.enabled) {
+        Some(ReasonCode::SessionActive { entry_id, .. }) => format!("when `{entry_id}` has ended"),
+        Some(first) => words::reason(first, look),
+        None => match entry.max_run_if_started_now {
             Some(most) => format!("up to {}", words::length(most)),
             None => "without end".to_owned(),
-        };
+        },
     };
-    let mut told = words::reason(first, look);
-    let next = entry.next_available.filter(|next| first.until() != Some(*next));
+    let next = entry
+        .next_available
+        .filter(|next| !entry.enabled && first.and_then(ReasonCode::until) != Some(*next));
     if let Some(next) = next {
         told.push_str(&format!(" Next {}.", words::moment(next, look)));
     }
-    match entry.reasons.len() {
-        0 | 1 => {}
-        2 => told.push_str(" (and one more reason)"),
-        more => told.push_str(&format!(" (and {} more reasons)", more - 1)),
+    match more {
+        0 => {}
+        1 => told.push_str(" (and one more reason)"),
+        more => told.push_str(&format!(" (and {more} more reasons)")),
     }
     told
 }

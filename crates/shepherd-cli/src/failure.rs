@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use shepherd_api::{ApiError, ErrorCode, NoteError, PinError};
+use shepherd_api::{ApiError, ErrorCode, NoteError, PinError, ReasonCode};
 use shepherd_ipc::{CallError, ConnectError};
 use shepherd_util::PathError;
 use ward_ledger::verify::VerifyError;
@@ -111,6 +111,11 @@ impl Failure {
             }
             Self::Connect(ConnectError::NotShepherd { .. }) => {
                 Some("give the daemon's own socket with `--socket`")
+            }
+            Self::Refused(error)
+                if error.reasons.iter().any(|reason| matches!(reason, ReasonCode::UnknownEntry { .. })) =>
+            {
+                refusal_cure(ErrorCode::UnknownEntry)
             }
             Self::Refused(error) => refusal_cure(error.code),
             _ => None,

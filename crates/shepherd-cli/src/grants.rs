@@ -124,8 +124,7 @@ fn list_lines(grants: &[GrantView], look: &Look) -> Vec<String> {
             }
             None => format!("until {}", words::moment(grant.lapses_at, look)),
         };
-        let why =
-            grant.why.as_ref().map_or(format!("by {}", grant.by), |why| format!("{why} (by {})", grant.by));
+        let why = grant.why.clone().unwrap_or_default();
         let id = words::short_id(grant.grant_id.as_str());
         let (scope, gift) = (words::scope(&grant.scope), words::gift(&grant.gift, look));
         table.row([id, &whom, &scope, &gift, &holds, &why].map(Cell::new));
@@ -217,12 +216,10 @@ mod tests {
         let taken = GrantView { revoked_at: Some(look.now), ..grant.clone() };
         let lines = list_lines(&[grant.clone(), ahead, taken], &look).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
-        Id              Who        For         Gives               Holds                   Why
-        grant-1a2b3c4d  anna       tuxmath     30 minutes more     until tomorrow 00:00    tidied up (by uid
-                                                                                           1000)
-        grant-1a2b3c4d  everybody  everything  open until Sat 20…  Sat 09:00 to Sat 20:00  by uid 1000
-        grant-1a2b3c4d  anna       tuxmath     30 minutes more     taken back 10:00:00     tidied up (by uid
-                                                                                           1000)
+        Id              Who        For         Gives                 Holds                   Why
+        grant-1a2b3c4d  anna       tuxmath     30 minutes more       until tomorrow 00:00    tidied up
+        grant-1a2b3c4d  everybody  everything  open until Sat 20:00  Sat 09:00 to Sat 20:00
+        grant-1a2b3c4d  anna       tuxmath     30 minutes more       taken back 10:00:00     tidied up
         ");
         insta::assert_snapshot!(anstream::adapter::strip_str(&given(&grant, &look)).to_string(), @r"✓ tuxmath for anna: 30 minutes more, until tomorrow 00:00. Take it back with `shepherd revoke grant-1a2b3c4d`.");
     }

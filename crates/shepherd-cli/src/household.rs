@@ -41,7 +41,11 @@ pub(crate) fn mode(mode: &Mode, context: &Context, screen: &mut Screen) -> Resul
 fn shown(reply: &Reply, screen: &mut Screen) -> Result<(), Failure> {
     let Reply::Mode { mode } = reply else { return Err(Failure::StrangeReply) };
     screen.answer(reply, |screen| {
-        screen.line(&format!("The mode is {}.", paint(Tone::Strong, &clean(mode))));
+        if mode.is_empty() {
+            screen.line("No mode applies: the policy as it is.");
+        } else {
+            screen.line(&format!("The mode is {}.", paint(Tone::Strong, &clean(mode))));
+        }
     });
     Ok(())
 }

@@ -54,45 +54,45 @@ fn main() -> ExitCode {
         Arguments::command().error(ErrorKind::ArgumentConflict, fault).exit();
     }
     let mut screen = Screen::new(arguments.output);
-    match run(arguments, &mut screen) {
+    let context = Context::new(&arguments, screen.width());
+    match run(arguments, &context, &mut screen) {
         Ok(code) => code,
         Err(failure) => {
-            screen.failure(&failure);
+            screen.failure(&failure, &context.look);
             failure.exit_code()
         }
     }
 }
 
-fn run(arguments: Arguments, screen: &mut Screen) -> Result<ExitCode, Failure> {
-    let context = Context::new(&arguments, screen.width());
+fn run(arguments: Arguments, context: &Context, screen: &mut Screen) -> Result<ExitCode, Failure> {
     match arguments.command.unwrap_or(Command::Demo) {
-        Command::Up(up) => return up::run(&up, &context, screen),
-        Command::Demo => return demo::run(&context, screen),
+        Command::Up(up) => return up::run(&up, context, screen),
+        Command::Demo => return demo::run(context, screen),
         Command::Tour => tour::run(screen),
-        Command::Watch => watch::run(&context),
-        Command::Status => status::run(&context, screen),
-        Command::List(list) => entries::list(&list, &context, screen),
-        Command::Why(why) => entries::why(&why, &context, screen),
-        Command::Week(week) => week::run(&week, &context, screen),
-        Command::Launch(launch) => session::launch(&launch, &context, screen),
-        Command::Stop(stop) => session::stop(&stop, &context, screen),
-        Command::Extend(extend) => session::extend(&extend, &context, screen),
-        Command::Grant(grant) => grants::give(&grant, &context, screen),
-        Command::Grants => grants::list(&context, screen),
-        Command::Revoke(revoke) => grants::revoke(&revoke, &context, screen),
-        Command::Request(request) => requests::ask(&request, &context, screen),
-        Command::Requests => requests::list(&context, screen),
-        Command::Decide(decide) => requests::decide(&decide, &context, screen),
-        Command::Mode(mode) => household::mode(&mode, &context, screen),
-        Command::Clock(clock) => household::clock(&clock, &context, screen),
-        Command::Reload => household::reload(&context, screen),
-        Command::Usage(usage) => usage::run(&usage, &context, screen),
-        Command::Policy(command) => policy::run(&command, &context, screen),
-        Command::Audit(command) => audit::run(&command, &context, screen),
-        Command::Pin(command) => pin::run(&command, &context, screen),
-        Command::Health => health::health(&context, screen),
-        Command::Metrics => health::metrics(&context, screen),
-        Command::Doctor => doctor::run(&context, screen),
+        Command::Watch => watch::run(context),
+        Command::Status => status::run(context, screen),
+        Command::List(list) => entries::list(&list, context, screen),
+        Command::Why(why) => entries::why(&why, context, screen),
+        Command::Week(week) => week::run(&week, context, screen),
+        Command::Launch(launch) => session::launch(&launch, context, screen),
+        Command::Stop(stop) => session::stop(&stop, context, screen),
+        Command::Extend(extend) => session::extend(&extend, context, screen),
+        Command::Grant(grant) => grants::give(&grant, context, screen),
+        Command::Grants => grants::list(context, screen),
+        Command::Revoke(revoke) => grants::revoke(&revoke, context, screen),
+        Command::Request(request) => requests::ask(&request, context, screen),
+        Command::Requests => requests::list(context, screen),
+        Command::Decide(decide) => requests::decide(&decide, context, screen),
+        Command::Mode(mode) => household::mode(&mode, context, screen),
+        Command::Clock(clock) => household::clock(&clock, context, screen),
+        Command::Reload => household::reload(context, screen),
+        Command::Usage(usage) => usage::run(&usage, context, screen),
+        Command::Policy(command) => policy::run(&command, context, screen),
+        Command::Audit(command) => audit::run(&command, context, screen),
+        Command::Pin(command) => pin::run(&command, context, screen),
+        Command::Health => health::health(context, screen),
+        Command::Metrics => health::metrics(context, screen),
+        Command::Doctor => doctor::run(context, screen),
         Command::Completions(completions) => generate::completions(&completions, screen),
         Command::Man(man) => generate::man(&man, screen),
     }?;

@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::arguments::OutputFormat;
+use crate::context::Look;
 use crate::failure::Failure;
-use crate::text;
+use crate::{text, words};
 
 /// The width where nobody says it: what a page of text has had since there were terminals.
 const DEFAULT_WIDTH: usize = 80;
@@ -100,12 +101,22 @@ impl Screen {
     }
 
     /// The failure and everything behind it, in one sentence; below it what else is known, and the cure.
-    pub(crate) fn failure(&mut self, failure: &Failure) {
+    pub(crate) fn failure(&mut self, failure: &Failure, look: &Look) {
         if let (OutputFormat::Json, Failure::Refused(error)) = (self.format, failure) {
             self.answer(&json!({ "error": error }), |_| {});
         }
         let mut error_output = anstream::stderr().lock();
-        let _ = writeln!(error_output, "{}: {}", paint(Tone::Bad, "error"), text::clean(&chain(failure)));
+        let error = paint(Tone::Bad, "error");
+        match failure {
+            Failure::Refused(refusal) if !refusal.reasons.is_empty() => {
+                for reason in &refusal.reasons {
+                    let _ = writeln!(error_output, "{error}: {}", words::reason(reason, look));
+                }
+            }
+            _ => {
+                let _ = writeln!(error_output, "{error}: {}", text::clean_lines(&chain(failure)));
+            }
+        }
         if let Failure::Refused(error) = failure {
             for fault in &error.faults {
                 let _ = writeln!(error_output, "{}", text::clean_lines(fault));

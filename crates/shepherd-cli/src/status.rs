@@ -27,7 +27,9 @@ fn shown(snapshot: &DaemonStateSnapshot, look: &Look) -> String {
     };
     let entries =
         if snapshot.entry_count == 1 { "1 entry" } else { &format!("{} entries", snapshot.entry_count) };
-    lines.push(format!("  Mode {} · {entries}", clean(&snapshot.mode)));
+    let mode =
+        if snapshot.mode.is_empty() { String::new() } else { format!("mode {}, ", clean(&snapshot.mode)) };
+    lines.push(format!("  {mode}{entries}"));
     if !snapshot.clock_trusted {
         let told = "The clock went back: nothing is launched until it is right, or `shepherd clock confirm`.";
         lines.push(format!("{} {told}", paint(Tone::Bad, "✗")));
@@ -38,7 +40,7 @@ fn shown(snapshot: &DaemonStateSnapshot, look: &Look) -> String {
 fn session_lines(session: &SessionView, look: &Look) -> Vec<String> {
     let label = cut(&clean(&session.label), look.width.saturating_sub(40).max(20));
     let mut lines = vec![format!(
-        "{} {} is {}, for {}",
+        "{} {} · {} · {}",
         paint(Tone::Good, "●"),
         paint(Tone::Strong, &label),
         words::phase(session.phase),
@@ -142,15 +144,15 @@ mod tests {
     #[test]
     fn a_session_is_shown_with_what_is_left_of_it() {
         insta::assert_snapshot!(plain(&snapshot(Some(session(Some(300_000))))), @r"
-        ● Racing\u{1b}[2J is running, warned, for anna
+        ● Racing\u{1b}[2J · running, warned · anna
           ██████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ 5:00 left
           since 09:45, until 10:05
-          Mode normal · 7 entries
+          mode normal, 7 entries
         ");
         insta::assert_snapshot!(plain(&snapshot(Some(session(None)))), @r"
-        ● Racing\u{1b}[2J is running, warned, for anna
+        ● Racing\u{1b}[2J · running, warned · anna
           since 09:45, without an end
-          Mode normal · 7 entries
+          mode normal, 7 entries
         ");
     }
 
@@ -159,7 +161,7 @@ mod tests {
         let untrusted = DaemonStateSnapshot { clock_trusted: false, entry_count: 1, ..snapshot(None) };
         insta::assert_snapshot!(plain(&untrusted), @r"
         ○ Nothing is running.
-          Mode normal · 1 entry
+          mode normal, 1 entry
         ✗ The clock went back: nothing is launched until it is right, or `shepherd clock confirm`.
         ");
     }

@@ -67,6 +67,9 @@ impl Teller {
             EventKind::PolicyReloaded { entry_count } => {
                 (Tone::Strong, "↻", format!("another policy applies: {entry_count} entries"))
             }
+            EventKind::ModeSwitched { mode } if mode.is_empty() => {
+                (Tone::Strong, "↻", "no mode applies any more: the policy as it is".to_owned())
+            }
             EventKind::ModeSwitched { mode } => {
                 (Tone::Strong, "↻", format!("the mode is {} now", clean(mode)))
             }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use rustix::process::{Pid, Signal, geteuid, getppid, set_parent_process_death_signal};
+use shepherd_util::Paths;
 
 use crate::context::Context;
 use crate::failure::Failure;
@@ -38,21 +39,21 @@ pub(crate) fn run(up: &Up, context: &Context, screen: &mut Screen) -> Result<Exi
         socket: context.given_socket().cloned(),
     };
     let paths = options.paths(context.environment(), geteuid().is_root())?;
-    if let Some(parent) = up.end_with.and_then(Pid::from_raw)
-        && !ends_with(parent)?
-    {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if write_starter(&paths.policy)? {
-        screen.remark(&format!("There was no policy; {} is one to begin with.", paths.policy.display()));
-    }
-    screen.remark(&format!("Listening at {}. Ctrl-C ends it.", paths.socket.display()));
-    let ended = shepherdd::run(&options);
+    let wanted = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), ends_with)?;
+    let ended = if wanted { serve(&options, &paths, screen)? } else { ExitCode::SUCCESS };
     if let Some(folder) = &up.remove {
         // The demonstration removes it as well; whoever comes second finds it gone.
         let _ = std::fs::remove_dir_all(folder);
     }
     Ok(ended)
+}
+
+fn serve(options: &shepherdd::Options, paths: &Paths, screen: &mut Screen) -> Result<ExitCode, Failure> {
+    if write_starter(&paths.policy)? {
+        screen.remark(&format!("There was no policy; {} is one to begin with.", paths.policy.display()));
+    }
+    screen.remark(&format!("Listening at {}. Ctrl-C ends it.", paths.socket.display()));
+    Ok(shepherdd::run(options))
 }
 
 /// Makes this process end in order when its parent does. Says whether the parent is still there.

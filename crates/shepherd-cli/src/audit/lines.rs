@@ -1,7 +1,8 @@
 //! One record of the log in a line.
 
+use serde::Deserialize;
 use serde_json::Value;
-use shepherd_api::{AuditKind, AuditRecord, StopMode};
+use shepherd_api::{AuditKind, AuditRecord, GrantView, StopMode};
 
 use crate::context::Look;
 use crate::screen::{Tone, paint};
@@ -13,7 +14,7 @@ pub(super) const CSV_HEAD: &str = "sequence,at,actor,event,details\r\n";
 /// For people: number, time, who, what.
 pub(super) fn line(record: &AuditRecord, look: &Look) -> String {
     let at = record.line.at.to_zoned(look.zone.clone()).strftime("%Y-%m-%d %H:%M:%S");
-    let (tone, told) = told(&record.line.what);
+    let (tone, told) = told(&record.line.what, look);
     let head = format!("{:>6}  {at}  {}", record.sequence, clean(&record.line.actor));
     format!("{}  {}", paint(Tone::Faint, &head), paint_if(tone, &clean(&told)))
 }
@@ -22,7 +23,7 @@ fn paint_if(tone: Option<Tone>, text: &str) -> String {
     tone.map_or_else(|| text.to_owned(), |tone| paint(tone, text))
 }
 
-fn told(what: &AuditKind) -> (Option<Tone>, String) {
+fn told(what: &AuditKind, look: &Look) -> (Option<Tone>, String) {
     match what {
         AuditKind::LaunchApproved { entry_id, profile, max_run, .. } => {
             let most =
@@ -53,6 +54,19 @@ fn told(what: &AuditKind) -> (Option<Tone>, String) {
             let charged = words::length(*charged);
             (None, format!("{} ended: {}; charged {charged}", short(session_id.as_str()), words::end(end)))
         }
+        AuditKind::Granted { grant_id, grant } => {
+            (Some(Tone::Good), format!("{} given{}", short(grant_id.as_str()), gift(grant, look)))
+        }
+        AuditKind::GrantRevoked { grant_id } => {
+            (Some(Tone::Warn), format!("{} taken back", short(grant_id.as_str())))
+        }
+        AuditKind::TimeRequested { request_id, entry_id, profile, amount } => {
+            let wants = format!("{} of {entry_id}", words::length(*amount));
+            (None, format!("{}: {profile} asks for {wants}", short(request_id.as_str())))
+        }
+        AuditKind::RequestDecided { request_id, decision } => {
+            (None, format!("{}: {decision}", short(request_id.as_str())))
+        }
         AuditKind::CommandRefused { command, reason } => {
             (Some(Tone::Bad), format!("command {command} refused: {reason}"))
         }
@@ -65,6 +79,13 @@ fn told(what: &AuditKind) -> (Option<Tone>, String) {
         AuditKind::Note { text } => (None, text.clone()),
         other => (None, plain(other)),
     }
+}
+
+/// What a grant gives, as far as this program understands the record.
+fn gift(grant: &Value, look: &Look) -> String {
+    let Ok(grant) = GrantView::deserialize(grant) else { return String::new() };
+    let whom = grant.profile.as_ref().map_or("everybody", |profile| profile.as_str());
+    format!(" to {whom}, for {}: {}", words::scope(&grant.scope), words::gift(&grant.gift, look))
 }
 
 /// The rest in its own words: the event's name and what it carries.
@@ -129,7 +150,9 @@ mod tests {
                 reasons: vec![ReasonCode::NotForProfile, ReasonCode::Disabled { reason: None }],
             },
             AuditKind::SessionEnded { session_id, end: EndReason::Expired, charged: Millis(20_000) },
+            AuditKind::ZoneChanged { zone: "Europe/Berlin".to_owned() },
             AuditKind::GrantRevoked { grant_id: GrantId::from_random(1) },
+            AuditKind::Granted { grant_id: GrantId::from_random(1), grant: serde_json::json!({"new": 1}) },
             AuditKind::Note { text: "\x1b[2J".to_owned() },
         ];
         let lines: Vec<String> =
@@ -138,8 +161,10 @@ mod tests {
         1  2026-11-16 10:00:00  uid 1000  daemon started
         2  2026-11-16 10:00:00  uid 1000  launch of racing for anna denied: not-for-profile, disabled
         3  2026-11-16 10:00:00  uid 1000  session-1a2b3c4d ended: time was up; charged 20 seconds
-        4  2026-11-16 10:00:00  uid 1000  grant revoked: grant_id grant-00000000000000000000000000000001
-        5  2026-11-16 10:00:00  uid 1000  \u{1b}[2J
+        4  2026-11-16 10:00:00  uid 1000  zone changed: zone Europe/Berlin
+        5  2026-11-16 10:00:00  uid 1000  grant-00000000 taken back
+        6  2026-11-16 10:00:00  uid 1000  grant-00000000 given
+        7  2026-11-16 10:00:00  uid 1000  \u{1b}[2J
         ");
     }
 

@@ -62,7 +62,8 @@ impl Story<'_> {
         self.screen.heading("What could be launched now, and why not");
         let reply = self.client.call(Command::ListEntries { at_time: None, profile: None })?;
         let Reply::Entries { entries, .. } = reply else { return Err(Failure::StrangeReply) };
-        for line in entries::list_lines(&entries, self.look) {
+        let narrower = Look { width: self.look.width.saturating_sub(2), ..self.look.clone() };
+        for line in entries::list_lines(&entries, &narrower) {
             self.screen.line(&format!("  {line}"));
         }
         let Some(closed) = entries.iter().find(|entry| !entry.enabled) else {

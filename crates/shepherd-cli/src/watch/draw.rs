@@ -12,7 +12,7 @@ use ratatui::widgets::{Block, List, ListItem, ListState, Paragraph};
 use shepherd_api::{DaemonStateSnapshot, Millis, SessionPhase, SessionView};
 
 use crate::context::Look;
-use crate::entries::standing;
+use crate::entries::{is_running, mark, standing};
 use crate::screen::Tone;
 use crate::status::{drawn, remaining_share};
 use crate::text::{clean, cut, fit};
@@ -59,7 +59,8 @@ fn split(area: Rect, entries: usize) -> (Rect, Rect) {
 }
 
 fn draw_session(frame: &mut Frame<'_>, model: &Model, picture: Option<&DaemonStateSnapshot>, area: Rect) {
-    let mode = picture.map_or(String::new(), |picture| format!(" mode {} ", cut(&clean(&picture.mode), 20)));
+    let mode = picture.map(|picture| cut(&clean(&picture.mode), 20)).filter(|mode| !mode.is_empty());
+    let mode = mode.map_or(String::new(), |mode| format!(" mode {mode} "));
     let whose = model.profile.as_ref().map_or(String::new(), |profile| format!("for {profile} "));
     let block = Block::bordered()
         .title(Span::styled(format!(" Shepherd {whose}"), style(Tone::Strong)))
@@ -77,10 +78,7 @@ fn session_lines(model: &Model, picture: Option<&DaemonStateSnapshot>, width: u1
     match &model.link {
         Link::Down { why } => {
             lines.push(toned(Tone::Bad, &cut(&format!("Not connected: {why}"), width)));
-            lines.push(toned(
-                Tone::Faint,
-                &cut("Trying again. What was launched is ended on time all the same.", width),
-            ));
+            lines.push(toned(Tone::Faint, &cut("Trying again. What is shown below may be old.", width)));
             return lines;
         }
         Link::Connecting => {
@@ -111,7 +109,7 @@ fn session_lines(model: &Model, picture: Option<&DaemonStateSnapshot>, width: u1
 }
 
 fn session_line(session: &SessionView, width: usize) -> Line<'static> {
-    let rest = format!(" {}, for {}", words::phase(session.phase), session.profile);
+    let rest = format!(" · {} · {}", words::phase(session.phase), session.profile);
     let label = cut(&clean(&session.label), width.saturating_sub(crate::text::width(&rest) + 2).max(8));
     Line::from(vec![
         Span::styled("▶ ", style(Tone::Good)),
@@ -156,11 +154,12 @@ fn draw_entries(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         .entries
         .iter()
         .map(|entry| {
-            let (tone, mark) = if entry.enabled { (Tone::Good, "✓ ") } else { (Tone::Bad, "✗ ") };
-            let label_style = if entry.enabled { style(Tone::Strong) } else { style(Tone::Faint) };
+            let (tone, mark) = mark(entry);
+            let bright = entry.enabled || is_running(entry);
+            let label_style = style(if bright { Tone::Strong } else { Tone::Faint });
             let told = cut(&standing(entry, &model.look), width.saturating_sub(label_width + 2));
             ListItem::new(Line::from(vec![
-                Span::styled(mark, style(tone)),
+                Span::styled(format!("{mark} "), style(tone)),
                 Span::styled(fit(&clean(&entry.label), label_width), label_style),
                 Span::raw("  "),
                 Span::raw(told),
@@ -207,7 +206,7 @@ fn draw_footer(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         _ => toned(
             Tone::Faint,
             &cut(
-                "↑↓ choose  Enter launch  s stop  S stop now  w why  r ask for time  ? help  q quit",
+                "↑↓ choose  Enter launch  s stop  w why  r ask for time  ? help  q quit",
                 usize::from(area.width),
             ),
         ),

@@ -206,4 +206,4 @@ impl Model {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

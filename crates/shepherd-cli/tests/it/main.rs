@@ -2,3 +2,15 @@
 
 #[cfg(test)]
 mod commands;
+#[cfg(test)]
+mod daemon;
+#[cfg(test)]
+mod demo;
+#[cfg(test)]
+mod documents;
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod live;
+#[cfg(test)]
+mod support;

@@ -19,7 +19,7 @@ const HELP: [&str; 12] = [
     "r           ask your parents for time",
     "s           end what is running",
     "S           end it at once",
-    "q Ctrl-C    leave; what is running goes on",
+    "q Ctrl-C    leave this view",
     "",
     "✓ could be launched now, and for how long",
     "✗ could not, and the first reason",

@@ -1,1 +1,123 @@
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use shepherd_api::{ReasonCode, RuleOutcome, RuleView, WhyView};
 
+use super::*;
+use crate::watch::feed::{Answer, Feed};
+use crate::watch::model::Popup;
+use crate::watch::model::tests::{at, connected, entry, session};
+
+fn drawn_at(model: &mut Model, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| draw(frame, model, at(5))).unwrap();
+    let shown = terminal.backend().to_string();
+    // The backend quotes its lines, and says behind them what wide characters cover.
+    let lines = shown.lines().map(|line| line.trim_start_matches('"').rsplit_once('"').unwrap().0.trim_end());
+    lines.map(|line| line.split("\" Hidden by").next().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+fn sample() -> Model {
+    let mut model = connected(Some(session(Some(20_000), SessionPhase::Running)));
+    let closed = shepherd_api::EntryView {
+        enabled: false,
+        reasons: vec![ReasonCode::OutsideHours { next_opening: None }],
+        max_run_if_started_now: None,
+        ..entry("closed", "A label that is longer than it has any right to be, by far")
+    };
+    let running = shepherd_api::EntryView {
+        enabled: false,
+        reasons: vec![ReasonCode::SessionActive {
+            session_id: shepherd_util::SessionId::from_random(1),
+            entry_id: "racing".parse().unwrap(),
+        }],
+        max_run_if_started_now: None,
+        ..entry("racing", "Racing")
+    };
+    model.take_in(Feed::Answered(Answer::Entries(vec![running, entry("maths", "数学の練習"), closed])));
+    model.warning = Some((Tone::Bad, "Save your game.".to_owned()));
+    model
+}
+
+#[test]
+fn everything_is_in_its_place_in_80_columns() {
+    insta::assert_snapshot!(drawn_at(&mut sample(), 80, 20), @r"
+    ┌ Shepherd ─────────────────────────────────────────────────────── mode school ┐
+    │▶ Racing · running · anna                                                     │
+    │0:15 ██████████████████████████████████████████████████████░░░░░░░░░░░░░░░░░░ │
+    │! Save your game.                                                             │
+    └──────────────────────────────────────────────────────────────────────────────┘
+    ┌ Entries ─────────────────────────────────────────────────────────────────────┐
+    │▸ ▶ Racing                                 is running                         │
+    │  ✓ 数学の練習                             up to 20 seconds                   │
+    │  ✗ A label that is longer than it has a…  Not at this time.                  │
+    └──────────────────────────────────────────────────────────────────────────────┘
+    ┌ What happens ────────────────────────────────────────────────────────────────┐
+    │                                                                              │
+    │                                                                              │
+    │                                                                              │
+    │                                                                              │
+    │                                                                              │
+    │                                                                              │
+    │                                                                              │
+    └──────────────────────────────────────────────────────────────────────────────┘
+    ↑↓ choose  Enter launch  s stop  w why  r ask for time  ? help  q quit
+    ");
+}
+
+#[test]
+fn a_low_terminal_shows_the_session_alone() {
+    insta::assert_snapshot!(drawn_at(&mut sample(), 40, 4), @r"
+    ▶ Racing · running · anna
+    0:15 █████████████████████████▌░░░░░░░░
+    ! Save your game.
+    ");
+}
+
+#[test]
+fn no_connection_is_said_and_not_hidden() {
+    let mut model = sample();
+    model.take_in(Feed::Disconnected { why: "no daemon listens\x1b there".to_owned() });
+    let shown = drawn_at(&mut model, 60, 20);
+    assert!(shown.contains("Not connected: no daemon listens\\u{1b} there"), "{shown}");
+    assert!(!shown.contains("0:1"), "no countdown that nobody keeps:\n{shown}");
+}
+
+#[test]
+fn why_lies_over_the_rest_and_can_be_scrolled() {
+    let mut model = sample();
+    let rule = |number: usize| RuleView {
+        rule: format!("rule-{number}"),
+        looked_at: "something".to_owned(),
+        outcome: RuleOutcome::Passes,
+    };
+    let why = WhyView {
+        at: at(0),
+        profile: "anna".parse().unwrap(),
+        entry: entry("racing", "Racing"),
+        rules: (0..40).map(rule).collect(),
+    };
+    let shown = |scroll, model: &mut Model| {
+        model.popup = Some(Popup::Why { why: Box::new(why.clone()), scroll });
+        drawn_at(model, 60, 20)
+    };
+    let top = shown(0, &mut model);
+    assert!(top.contains("rule-1 ") && !top.contains("rule-39"), "{top}");
+    let end = shown(1_000, &mut model);
+    assert!(end.contains("rule-39") && !end.contains("rule-1 "), "{end}");
+}
+
+#[test]
+fn no_terminal_is_too_small_or_too_large() {
+    let mut model = sample();
+    let request = || Popup::RequestTime {
+        entry_id: "racing".parse().unwrap(),
+        label: "Racing".to_owned(),
+        minutes: "15".to_owned(),
+    };
+    for (width, height) in [(1, 1), (2, 2), (5, 3), (10, 9), (20, 10), (9, 40), (300, 5), (300, 100)] {
+        for popup in [None, Some(Popup::Help), Some(request())] {
+            model.popup = popup;
+            drawn_at(&mut model, width, height);
+        }
+    }
+}

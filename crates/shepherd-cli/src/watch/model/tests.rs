@@ -1,1 +1,182 @@
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use shepherd_api::{EndReason, Millis, SessionView, Severity, StopMode};
+use shepherd_util::SessionId;
 
+use super::*;
+use jiff::tz::TimeZone;
+
+pub(in crate::watch) fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_794_823_200 + second).unwrap()
+}
+
+pub(in crate::watch) fn entry(id: &str, label: &str) -> EntryView {
+    EntryView {
+        entry_id: id.parse().unwrap(),
+        label: label.to_owned(),
+        icon_ref: None,
+        kind: "process".to_owned(),
+        enabled: true,
+        reasons: Vec::new(),
+        max_run_if_started_now: Some(Millis(20_000)),
+        next_available: None,
+    }
+}
+
+pub(in crate::watch) fn session(remaining: Option<u64>, phase: SessionPhase) -> SessionView {
+    SessionView {
+        session_id: SessionId::from_random(1),
+        entry_id: "racing".parse().unwrap(),
+        label: "Racing".to_owned(),
+        profile: "anna".parse().unwrap(),
+        phase,
+        started_at: at(0),
+        remaining: remaining.map(Millis),
+    }
+}
+
+pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> {
+    Box::new(ClientState::new(DaemonStateSnapshot {
+        api_version: 1,
+        at: at(0),
+        session,
+        entry_count: 2,
+        mode: "school".to_owned(),
+        clock_trusted: true,
+    }))
+}
+
+/// A view that is connected and shows two entries.
+pub(in crate::watch) fn connected(session: Option<SessionView>) -> Model {
+    let look = Look { now: at(0), zone: TimeZone::UTC, width: 80 };
+    let mut model = Model::new(look, None, Vec::new());
+    assert!(matches!(model.take_in(Feed::Resynced { state: state(session), missed: 0 }), Step::Ask(_)));
+    let entries = vec![entry("racing", "Racing"), entry("maths", "数学の練習")];
+    assert!(matches!(model.take_in(Feed::Answered(Answer::Entries(entries))), Step::Nothing));
+    model
+}
+
+fn press(model: &mut Model, code: KeyCode) -> Step {
+    model.take_in(Feed::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+}
+
+fn wishes(step: Step) -> Vec<Wish> {
+    match step {
+        Step::Ask(wishes) => wishes,
+        Step::Nothing | Step::Leave(_) => Vec::new(),
+    }
+}
+
+#[test]
+fn keys_choose_launch_and_stop() {
+    let mut model = connected(None);
+    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [Wish::Launch("racing".parse().unwrap())]);
+    for _ in 0..5 {
+        press(&mut model, KeyCode::Down);
+    }
+    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [Wish::Launch("maths".parse().unwrap())]);
+    assert_eq!(wishes(press(&mut model, KeyCode::Char('w'))), [Wish::Why("maths".parse().unwrap())]);
+    for _ in 0..5 {
+        press(&mut model, KeyCode::Char('k'));
+    }
+    assert_eq!(model.selected, 0);
+    assert_eq!(wishes(press(&mut model, KeyCode::Char('s'))), [Wish::Stop(StopMode::Graceful)]);
+    assert_eq!(wishes(press(&mut model, KeyCode::Char('S'))), [Wish::Stop(StopMode::Force)]);
+    assert!(matches!(press(&mut model, KeyCode::Char('q')), Step::Leave(Left::Quit)));
+    let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert!(matches!(model.take_in(Feed::Key(control_c)), Step::Leave(Left::Quit)));
+}
+
+#[test]
+fn time_is_asked_for_in_digits() {
+    let mut model = connected(None);
+    press(&mut model, KeyCode::Char('r'));
+    press(&mut model, KeyCode::Backspace);
+    press(&mut model, KeyCode::Backspace);
+    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [], "nothing is not asked for");
+    for digit in "x2q".chars().take(2) {
+        press(&mut model, KeyCode::Char(digit));
+    }
+    press(&mut model, KeyCode::Char('0'));
+    let asked = wishes(press(&mut model, KeyCode::Enter));
+    assert_eq!(asked, [Wish::RequestTime { entry_id: "racing".parse().unwrap(), minutes: 20 }]);
+    assert!(model.popup.is_none());
+    press(&mut model, KeyCode::Char('r'));
+    press(&mut model, KeyCode::Esc);
+    assert!(model.popup.is_none());
+}
+
+#[test]
+fn without_entries_no_key_does_harm() {
+    let look = Look { now: at(0), zone: TimeZone::UTC, width: 80 };
+    let mut model = Model::new(look, None, Vec::new());
+    for code in
+        [KeyCode::Down, KeyCode::Up, KeyCode::End, KeyCode::Enter, KeyCode::Char('w'), KeyCode::Char('r')]
+    {
+        assert_eq!(wishes(press(&mut model, code)), []);
+    }
+}
+
+#[test]
+fn many_events_make_few_questions() {
+    let mut model = connected(None);
+    let happens = |model: &mut Model| {
+        let event = Box::new(Event { at: at(1), kind: EventKind::EntriesChanged {} });
+        wishes(model.take_in(Feed::Happened { state: state(None), event, refresh: Refresh::Entries }))
+    };
+    assert_eq!(happens(&mut model), [Wish::Entries]);
+    for _ in 0..100 {
+        assert_eq!(happens(&mut model), []);
+    }
+    let answer = || Feed::Answered(Answer::Entries(Vec::new()));
+    assert_eq!(wishes(model.take_in(answer())), [Wish::Entries], "once more for all that came since");
+    assert_eq!(wishes(model.take_in(answer())), []);
+    assert_eq!(happens(&mut model), [Wish::Entries]);
+}
+
+#[test]
+fn it_wakes_once_a_second_and_only_while_a_countdown_is_shown() {
+    let tick = |session, now| connected(session).next_tick(now);
+    assert_eq!(tick(None, at(0)), None);
+    assert_eq!(tick(Some(session(None, SessionPhase::Running)), at(0)), None);
+    assert_eq!(tick(Some(session(Some(5_000), SessionPhase::Expiring)), at(0)), None);
+    let half = Some(session(Some(5_500), SessionPhase::Running));
+    assert_eq!(tick(half.clone(), at(0)), Some(Duration::from_millis(500)));
+    assert_eq!(tick(half.clone(), at(1)), Some(Duration::from_millis(500)));
+    assert_eq!(tick(half.clone(), at(9)), None, "zero stays zero");
+    let mut lost = connected(half);
+    assert_eq!(wishes(lost.take_in(Feed::Disconnected { why: "gone".to_owned() })), [Wish::HangUp]);
+    assert_eq!(lost.next_tick(at(0)), None, "nothing is counted that nobody knows");
+}
+
+#[test]
+fn a_warning_stays_until_the_session_ends() {
+    let mut model = connected(Some(session(Some(5_000), SessionPhase::Warned)));
+    let warning = EventKind::WarningIssued {
+        session: session(Some(5_000), SessionPhase::Warned),
+        threshold_secs: 5,
+        severity: Severity::Critical,
+        message: "Save\x1b your game.".to_owned(),
+    };
+    let happened = |kind| Feed::Happened {
+        state: state(None),
+        event: Box::new(Event { at: at(1), kind }),
+        refresh: Refresh::Nothing,
+    };
+    model.take_in(happened(warning));
+    assert_eq!(model.warning, Some((Tone::Bad, "Save\\u{1b} your game.".to_owned())));
+    let ended = EventKind::SessionEnded { session_id: SessionId::from_random(1), end: EndReason::Expired };
+    model.take_in(happened(ended));
+    assert_eq!(model.warning, None);
+    let told: Vec<&str> = model.told.iter().map(|told| told.text.as_str()).collect();
+    assert_eq!(told, ["Save\\u{1b} your game.", "Racing has ended: time was up"]);
+}
+
+#[test]
+fn what_happened_long_ago_is_forgotten() {
+    let mut model = connected(None);
+    for number in 0..1_000 {
+        model.say(at(0), Tone::Faint, "·", number.to_string());
+    }
+    assert_eq!(model.told.len(), MOST_TOLD);
+    assert_eq!(model.told.back().unwrap().text, "999");
+}

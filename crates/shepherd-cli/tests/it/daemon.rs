@@ -1,0 +1,225 @@
+//! Every command against a real daemon.
+
+use std::io::{BufRead, BufReader};
+
+use serde_json::Value;
+
+use crate::support::{Daemon, command, eventually, text};
+
+/// Entries that do nothing but wait, and one that never opens.
+const POLICY: &str = r#"
+config_version = 1
+on_shutdown = "end-sessions"
+
+[modes]
+names = ["school", "holiday"]
+
+[profiles.anna]
+label = "Anna"
+
+[budgets.games]
+daily = "1h"
+
+[[entries]]
+id = "racing"
+label = "Racing"
+argv = ["sleep", "600"]
+always = true
+max_run = "10m"
+budgets = ["games"]
+
+[[entries]]
+id = "blink"
+label = "Blink"
+argv = ["sleep", "0.2"]
+always = true
+max_run = "10m"
+
+[[entries]]
+id = "missing"
+label = "Missing"
+argv = ["/nonexistent/program"]
+always = true
+max_run = "10m"
+
+[[entries]]
+id = "off"
+label = "Switched off"
+argv = ["true"]
+always = true
+disabled = "broken"
+"#;
+
+fn runs(daemon: &Daemon) -> bool {
+    !daemon.json(&["status"])["snapshot"]["session"].is_null()
+}
+
+#[test]
+fn a_session_from_launch_to_stop() {
+    let daemon = Daemon::start(Some(POLICY));
+    assert!(daemon.told(&["status"]).contains("Nothing is running."));
+    assert!(daemon.told(&["launch", "racing"]).contains("Racing is starting, for at most 10 minutes"));
+    eventually("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
+    assert!(daemon.told(&["status"]).contains("Racing · running · anna"));
+    let second = daemon.run(&["launch", "blink"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("`racing` is running."));
+    let extended = daemon.json(&["extend", "5m"]);
+    assert_eq!(extended["type"], "extended");
+    assert!(extended["session"]["remaining"].as_u64().unwrap() > 14 * 60 * 1000);
+    assert_eq!(daemon.json(&["stop", "--force"])["type"], "stopping");
+    eventually("it has ended", || !runs(&daemon));
+    assert_eq!(daemon.run(&["stop"]).status.code(), Some(1));
+}
+
+#[test]
+fn launch_waits_until_it_has_ended_and_says_how() {
+    let daemon = Daemon::start(Some(POLICY));
+    let told = daemon.told(&["launch", "blink", "--wait"]);
+    assert!(
+        told.contains("▶ Blink runs") && told.contains("■ Blink has ended: it ended by itself\n"),
+        "{told}"
+    );
+    let events = text(&daemon.run(&["launch", "blink", "--wait", "--output", "json"]).stdout);
+    let kinds: Vec<String> = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds.first().map(String::as_str), Some("launched"), "{events}");
+    assert_eq!(kinds.last().map(String::as_str), Some("session_ended"), "{events}");
+    let failed = daemon.run(&["launch", "missing", "--wait"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stdout));
+    assert!(text(&failed.stderr).contains("it could not be started: "), "{}", text(&failed.stderr));
+}
+
+#[test]
+fn what_could_be_launched_and_why_not() {
+    let daemon = Daemon::start(Some(POLICY));
+    let listed = daemon.told(&["list"]);
+    assert!(listed.contains("✓  Racing        racing   up to 10 minutes"), "{listed}");
+    assert!(listed.contains("✗  Switched off  off      Switched off: broken"), "{listed}");
+    assert_eq!(daemon.json(&["list"])["entries"][3]["reasons"][0]["code"], "disabled");
+    assert!(daemon.told(&["list", "--at", "sat 10:00"]).contains("For anna, Sat "));
+    let why = daemon.told(&["why", "off", "--at", "tomorrow 9:00"]);
+    assert!(why.contains("→ Switched off: broken"), "{why}");
+    assert_eq!(daemon.json(&["why", "racing"])["why"]["entry"]["enabled"], true);
+    let unknown = daemon.run(&["why", "nosuch"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("`shepherd list`"), "{}", text(&unknown.stderr));
+    assert!(daemon.told(&["week"]).contains("Racing"));
+    assert!(daemon.told(&["week", "racing"]).contains("█ open"));
+    assert_eq!(daemon.json(&["week"])["timeline"]["entries"].as_array().unwrap().len(), 4);
+    assert_eq!(daemon.run(&["week", "nosuch"]).status.code(), Some(1));
+}
+
+#[test]
+fn grants_and_requests_have_a_life() {
+    // S2.7.
+    let daemon = Daemon::start(Some(POLICY));
+    let given = daemon.told(&["grant", "30m", "--entry", "racing", "--for", "anna", "--why", "tidied up"]);
+    assert!(given.contains("racing for anna: 30 minutes more"), "{given}");
+    let opened = daemon.json(&["grant", "--open-until", "23:59", "--entry", "racing"]);
+    assert_eq!(opened["grant"]["gift"]["type"], "open_until");
+    let listed = daemon.told(&["grants"]);
+    assert!(listed.contains("tidied up") && listed.lines().count() == 3, "{listed}");
+    let id = opened["grant"]["grant_id"].as_str().unwrap();
+    assert!(daemon.told(&["revoke", &id[..14]]).contains("was taken back"));
+    assert_eq!(daemon.run(&["revoke", "grant-0000nosuch"]).status.code(), Some(1));
+
+    assert!(daemon.told(&["requests"]).contains("Nobody has asked"));
+    let asked = daemon.json(&["request", "racing", "15m", "--note", "nearly done"]);
+    let id = asked["request"]["request_id"].as_str().unwrap().trim_start_matches("request-").to_owned();
+    assert!(daemon.told(&["requests"]).contains("nearly done"));
+    let decided = daemon.json(&["decide", &id[..12], "yes", "--minutes", "10"]);
+    assert_eq!(decided["grant"]["gift"]["amount"], 600_000);
+    let again = daemon.run(&["decide", &id, "no"]);
+    assert_eq!(again.status.code(), Some(1));
+    let note = format!("a{}", "b".repeat(300));
+    assert_eq!(daemon.run(&["request", "racing", "15m", "--note", &note]).status.code(), Some(2));
+}
+
+#[test]
+fn the_household_and_its_policy() {
+    let daemon = Daemon::start(Some(POLICY));
+    assert!(daemon.told(&["mode", "holiday"]).contains("The mode is holiday."));
+    assert_eq!(daemon.json(&["mode"])["mode"], "holiday");
+    daemon.told(&["mode", "auto"]);
+    assert_eq!(daemon.run(&["mode", "nosuch"]).status.code(), Some(1));
+    assert!(daemon.told(&["clock", "confirm"]).contains("From now on it is "));
+    assert!(daemon.told(&["reload"]).contains("4 entries"));
+    assert!(daemon.told(&["policy", "show"]).contains("Racing (racing)"));
+    let file = daemon.path("new.toml");
+    std::fs::write(&file, POLICY.replace("max_run = \"10m\"", "max_run = \"20m\"")).unwrap();
+    assert!(daemon.told(&["policy", "set", file.to_str().unwrap()]).contains("4 entries"));
+    assert!(daemon.told(&["list"]).contains("up to 20 minutes"));
+    std::fs::write(&file, "config_version = 2\n").unwrap();
+    let refused = daemon.run(&["policy", "set", file.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stdout).contains(":1:"), "{}", text(&refused.stdout));
+    assert!(daemon.told(&["list"]).contains("up to 20 minutes"), "the old one stays");
+}
+
+#[test]
+fn health_metrics_usage_and_doctor() {
+    let daemon = Daemon::start(Some(POLICY));
+    assert!(daemon.told(&["health"]).contains("is ready"));
+    assert_eq!(daemon.json(&["health"])["health"]["ready"], true);
+    assert!(daemon.told(&["metrics"]).contains("# TYPE "));
+    assert!(daemon.told(&["doctor"]).contains("you are an administrator"));
+    assert_eq!(daemon.json(&["doctor"])["daemon"]["role"], "admin");
+    assert!(daemon.told(&["usage"]).contains("Nothing was used today."));
+    daemon.told(&["launch", "blink", "--wait"]);
+    assert!(daemon.told(&["usage"]).contains("blink"));
+    assert!(daemon.told(&["usage", "--week", "--profile", "anna"]).contains("anna: blink"));
+}
+
+#[test]
+fn the_log_is_listed_followed_exported_and_verified() {
+    // S8.3.
+    let daemon = Daemon::start(Some(POLICY));
+    let mut follow = command(&["audit", "list", "--follow", "--last", "1", "--socket"]);
+    let mut follow = follow.arg(daemon.socket()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    assert_eq!(daemon.run(&["launch", "off"]).status.code(), Some(1));
+    let denied = lines.find(|line| line.as_ref().unwrap().contains("denied: disabled"));
+    assert!(denied.is_some());
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+
+    let listed = daemon.told(&["audit", "list", "--last", "1"]);
+    assert!(listed.contains("launch of off for anna denied: disabled"), "{listed}");
+    let all = daemon.json(&["audit", "list", "--last", "1000"]);
+    let numbers: Vec<u64> =
+        all.as_array().unwrap().iter().map(|record| record["sequence"].as_u64().unwrap()).collect();
+    let counted: Vec<u64> = (numbers[0]..).take(numbers.len()).collect();
+    assert_eq!(numbers, counted);
+    assert_eq!(daemon.told(&["audit", "export"]).lines().count(), numbers.len());
+    assert_eq!(daemon.told(&["audit", "export", "--format", "csv"]).lines().count(), numbers.len() + 1);
+    let log = daemon.path("data/audit.log");
+    assert!(daemon.told(&["audit", "verify", log.to_str().unwrap()]).contains("every link holds"));
+}
+
+#[test]
+fn up_writes_a_policy_if_there_is_none_and_never_over_one() {
+    let mut daemon = Daemon::start(None);
+    let file = daemon.path("policy.toml");
+    assert!(daemon.told(&["list"]).contains("twenty-seconds"));
+    daemon.stop();
+    std::fs::write(&file, POLICY).unwrap();
+    daemon.start_again();
+    assert!(daemon.told(&["list"]).contains("racing"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), POLICY);
+}
+
+#[test]
+fn without_a_daemon_it_says_where_it_looked_and_how_to_start_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("nobody");
+    let output = crate::support::run_at(&socket, &["status"]);
+    assert_eq!(output.status.code(), Some(3));
+    let told = text(&output.stderr);
+    let place = format!("error: can't reach the daemon: no daemon listens at {}: ", socket.display());
+    assert!(told.starts_with(&place), "{told}");
+    assert!(told.contains("help: start it with `shepherd up`"), "{told}");
+}

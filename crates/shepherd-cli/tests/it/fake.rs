@@ -1,0 +1,117 @@
+//! Against a daemon that follows a script: what a real one says only in trouble.
+
+use jiff::Timestamp;
+use shepherd_api::{
+    ApiError, Command, ErrorCode, Millis, Pin, ReasonCode, Reply, Role, SessionPhase, SessionView,
+};
+use shepherd_util::SessionId;
+
+use crate::support::fake_daemon::FakeDaemon;
+use crate::support::terminal::Terminal;
+use crate::support::{program, run_at, text};
+
+fn not_permitted() -> Result<Reply, ApiError> {
+    Err(ApiError::new(ErrorCode::NotPermitted, "Only an administrator may do this."))
+}
+
+fn extended() -> Result<Reply, ApiError> {
+    Ok(Reply::Extended {
+        session: SessionView {
+            session_id: SessionId::from_random(1),
+            entry_id: "racing".parse().unwrap(),
+            label: "Racing".to_owned(),
+            profile: "anna".parse().unwrap(),
+            phase: SessionPhase::Running,
+            started_at: Timestamp::UNIX_EPOCH,
+            remaining: Some(Millis(600_000)),
+        },
+    })
+}
+
+fn admin() -> Result<Reply, ApiError> {
+    Ok(Reply::Authenticated { role: Role::Admin })
+}
+
+fn asked_with(pin: &str) -> Vec<Command> {
+    let extend = Command::ExtendCurrent { by: Millis(600_000) };
+    let pin = Pin::try_from(pin.to_owned()).unwrap();
+    vec![extend.clone(), Command::Authenticate { pin }, extend]
+}
+
+#[test]
+fn the_pin_of_a_file_is_given_when_it_is_needed_and_only_then() {
+    // S11.3b.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pin");
+    std::fs::write(&file, "4711\n").unwrap();
+    let with_pin = ["extend", "10m", "--pin-file", file.to_str().unwrap()];
+    let daemon = FakeDaemon::answering(vec![not_permitted(), admin(), extended()]);
+    let output = run_at(&daemon.socket(), &with_pin);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "✓ Racing has 10 minutes left now.\n");
+    assert_eq!(daemon.seen(), asked_with("4711"));
+
+    let daemon = FakeDaemon::answering(vec![extended()]);
+    assert_eq!(run_at(&daemon.socket(), &with_pin).status.code(), Some(0));
+    assert_eq!(daemon.seen().len(), 1, "nobody asked for the PIN");
+}
+
+#[test]
+fn the_pin_is_asked_for_at_a_terminal_and_not_shown() {
+    // S11.3b.
+    let daemon = FakeDaemon::answering(vec![not_permitted(), admin(), extended()]);
+    let (program, socket) = (program(), daemon.socket());
+    let line = format!("{} extend 10m --socket {}", program.display(), socket.display());
+    let terminal = Terminal::run(80, 12, &line);
+    terminal.shows("PIN");
+    terminal.press("4711");
+    terminal.press("Enter");
+    let screen = terminal.shows("EXIT 0");
+    assert!(screen.contains("Racing has 10 minutes left now."), "{screen}");
+    assert!(!screen.contains("4711"), "{screen}");
+    assert_eq!(daemon.seen(), asked_with("4711"));
+}
+
+#[test]
+fn without_a_terminal_a_refusal_is_1_and_says_what_would_help() {
+    let daemon = FakeDaemon::answering(vec![not_permitted()]);
+    let output = run_at(&daemon.socket(), &["extend", "10m"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("error: Only an administrator may do this.\nhelp: "), "{told}");
+    assert!(told.contains("--pin-file"), "{told}");
+}
+
+#[test]
+fn no_is_1_and_i_cannot_is_3() {
+    let check = |error: ApiError, code: i32| {
+        let daemon = FakeDaemon::answering(vec![Err(error.clone())]);
+        let output = run_at(&daemon.socket(), &["launch", "racing", "--output", "json"]);
+        assert_eq!(output.status.code(), Some(code), "{error:?}");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["error"], serde_json::to_value(&error).unwrap());
+    };
+    check(ApiError::denied("No.", vec![ReasonCode::NotForProfile]), 1);
+    check(ApiError::new(ErrorCode::UnknownProfile, "Who?"), 1);
+    check(ApiError::rate_limited("Slowly.", Millis(1_000)), 3);
+    check(ApiError::new(ErrorCode::StoreUnavailable, "The disk is full."), 3);
+    check(ApiError::new(ErrorCode::Internal, "A fault of ours."), 3);
+}
+
+#[test]
+fn every_reason_is_said_and_none_can_steer_the_terminal() {
+    let reasons =
+        vec![ReasonCode::NotForProfile, ReasonCode::Disabled { reason: Some("broken\x1b[2J".to_owned()) }];
+    let daemon = FakeDaemon::answering(vec![Err(ApiError::denied("No.", reasons))]);
+    let told = text(&run_at(&daemon.socket(), &["launch", "racing"]).stderr);
+    assert!(told.contains("error: Not for this profile"), "{told}");
+    assert!(told.contains("error: Switched off: broken\\u{1b}[2J\n"), "{told}");
+}
+
+#[test]
+fn an_answer_to_another_question_is_noticed() {
+    let daemon = FakeDaemon::answering(vec![Ok(Reply::PinChanged { set: true })]);
+    let output = run_at(&daemon.socket(), &["status"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("something else than was asked for"));
+}

@@ -1,0 +1,128 @@
+//! The program, a daemon of a test's own, and a terminal to look at it.
+
+pub(crate) mod fake_daemon;
+pub(crate) mod terminal;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take on a machine that has much else to do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) fn program() -> OsString {
+    std::env::var_os("NEXTEST_BIN_EXE_shepherd").unwrap_or_else(|| env!("CARGO_BIN_EXE_shepherd").into())
+}
+
+/// The program, with nothing in its environment that would lead it to another daemon.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(program());
+    for variable in ["SHEPHERD_SOCKET", "SHEPHERD_POLICY", "SHEPHERD_DATA", "COLUMNS"] {
+        command.env_remove(variable);
+    }
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Waits until something is so.
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !so() {
+        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(30));
+    }
+}
+
+/// A daemon of a test's own: `shepherd up` in a folder that goes with it.
+pub(crate) struct Daemon {
+    pub(crate) folder: TempDir,
+    child: Option<Child>,
+}
+
+impl Daemon {
+    /// With this policy, or the starter policy that it writes itself.
+    pub(crate) fn start(policy: Option<&str>) -> Self {
+        let folder = tempfile::Builder::new().prefix("sh-").tempdir_in("/tmp").unwrap();
+        if let Some(policy) = policy {
+            std::fs::write(folder.path().join("policy.toml"), policy).unwrap();
+        }
+        let mut daemon = Self { folder, child: None };
+        daemon.start_again();
+        daemon
+    }
+
+    pub(crate) fn start_again(&mut self) {
+        let places = [
+            ("--policy", self.path("policy.toml")),
+            ("--data-dir", self.path("data")),
+            ("--socket", self.socket()),
+        ];
+        let mut command = command(&["up"]);
+        for (option, path) in &places {
+            command.arg(option).arg(path);
+        }
+        let log = std::fs::File::create(self.path("log")).unwrap();
+        self.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        let socket = self.socket();
+        eventually("the daemon comes up", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.path("socket")
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        run_at(&self.socket(), arguments)
+    }
+
+    /// What it answers to a script; it must succeed.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.run(&[arguments, &["--output", "json"]].concat());
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+    }
+
+    /// What it says to people; it must succeed.
+    pub(crate) fn told(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    pub(crate) fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else { return };
+        let pid = rustix::process::Pid::from_child(&child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Ok(Some(_)) = child.try_wait() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+pub(crate) fn run_at(socket: &Path, arguments: &[&str]) -> Output {
+    command(arguments).arg("--socket").arg(socket).output().unwrap()
+}

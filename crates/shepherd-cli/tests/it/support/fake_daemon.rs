@@ -1,0 +1,67 @@
+//! A daemon that follows a script, over a real socket.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
+
+use shepherd_api::{
+    ApiError, ClientMessage, Command, Outcome, Reply, Response, Role, ServerMessage, Welcome,
+};
+use shepherd_util::ClientId;
+use tempfile::TempDir;
+
+pub(crate) struct FakeDaemon {
+    folder: TempDir,
+    seen: Receiver<Command>,
+}
+
+impl FakeDaemon {
+    /// Answers one client: this, then this, then this.
+    pub(crate) fn answering(script: Vec<Result<Reply, ApiError>>) -> Self {
+        let folder = tempfile::Builder::new().prefix("fd-").tempdir_in("/tmp").unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let (sender, seen) = channel();
+        std::thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
+            lines.next();
+            say(&stream, &ServerMessage::Welcome(welcome()));
+            for (line, answer) in lines.zip(script) {
+                let ClientMessage::Request(request) = ClientMessage::parse(line.as_bytes()).unwrap() else {
+                    panic!("a request was expected: {line}");
+                };
+                let _ = sender.send(request.command);
+                let result = Outcome::from(answer);
+                say(&stream, &ServerMessage::Response(Response { id: request.id, result }));
+            }
+        });
+        Self { folder, seen }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// The commands that it was given so far.
+    pub(crate) fn seen(&self) -> Vec<Command> {
+        self.seen.try_iter().collect()
+    }
+}
+
+fn welcome() -> Welcome {
+    Welcome {
+        api_version: 1,
+        speaks: 1,
+        daemon_version: "0.1.0".to_owned(),
+        client_id: ClientId::from_random(1),
+        role: Role::Shell,
+    }
+}
+
+fn say(mut stream: &UnixStream, message: &ServerMessage) {
+    let mut line = serde_json::to_vec(message).unwrap();
+    line.push(b'\n');
+    // A client that has heard enough may be gone.
+    let _ = stream.write_all(&line);
+}

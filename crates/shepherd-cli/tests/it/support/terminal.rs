@@ -1,0 +1,85 @@
+//! A real terminal: tmux, with a server of its own.
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::eventually;
+
+pub(crate) struct Terminal {
+    folder: TempDir,
+}
+
+impl Terminal {
+    /// Runs a command line in a terminal of this size; afterwards it says `EXIT` and the code, and stays.
+    pub(crate) fn run(width: u16, height: u16, line: &str) -> Self {
+        let terminal = Self { folder: tempfile::Builder::new().prefix("tm-").tempdir_in("/tmp").unwrap() };
+        let line = format!("{line}; echo EXIT $?; exec sleep 600");
+        let (width, height) = (width.to_string(), height.to_string());
+        terminal.tmux(&["new-session", "-d", "-x", &width, "-y", &height, &line]);
+        terminal
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let output = Command::new("tmux")
+            .arg("-S")
+            .arg(self.folder.path().join("socket"))
+            .args(["-f", "/dev/null"])
+            .args(arguments)
+            .env_remove("TMUX")
+            .env("LC_ALL", "C.UTF-8")
+            .env("SHELL", "/bin/sh")
+            .output()
+            .expect("tmux is missing; `cargo xtask setup` installs it");
+        assert!(output.status.success(), "tmux {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub(crate) fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    pub(crate) fn press(&self, key: &str) {
+        self.tmux(&["send-keys", key]);
+    }
+
+    pub(crate) fn resize(&self, width: u16, height: u16) {
+        self.tmux(&["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+    }
+
+    /// Waits until the screen shows this, and returns it.
+    pub(crate) fn shows(&self, text: &str) -> String {
+        let mut screen = String::new();
+        let mut shown = || {
+            screen = self.screen();
+            screen.contains(text)
+        };
+        let deadline = std::time::Instant::now() + super::PATIENCE;
+        while !shown() {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "the screen does not show `{text}`:\n{}",
+                self.screen()
+            );
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        screen
+    }
+
+    /// Waits until the screen does not show this any more.
+    pub(crate) fn no_longer_shows(&self, text: &str) {
+        eventually(&format!("`{text}` goes away"), || !self.screen().contains(text));
+    }
+
+    /// The process that the terminal runs first: a shell.
+    pub(crate) fn shell(&self) -> i32 {
+        self.tmux(&["display-message", "-p", "#{pane_pid}"]).trim().parse().unwrap()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ =
+            Command::new("tmux").arg("-S").arg(self.folder.path().join("socket")).arg("kill-server").output();
+    }
+}
