@@ -39,6 +39,9 @@ struct Inner {
     throttle: Throttle,
 }
 
+/// What no PIN hashes to.
+const NO_HASH: &str = "!";
+
 /// Why a PIN was not accepted, set or loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PinError {
@@ -82,6 +85,13 @@ impl PinKeeper {
         }
         let inner = Mutex::new(Inner { hash: found.hash, throttle });
         Ok(Self { shared: Arc::new(Shared { path, one_at_a_time: Semaphore::new(1), inner }) })
+    }
+
+    /// A keeper that lets nobody in, because what it kept can't be read: only root can set another PIN.
+    #[must_use]
+    pub fn locked(path: PathBuf) -> Self {
+        let inner = Mutex::new(Inner { hash: Some(NO_HASH.to_owned()), throttle: Throttle::default() });
+        Self { shared: Arc::new(Shared { path, one_at_a_time: Semaphore::new(1), inner }) }
     }
 
     /// Whether there is one.

@@ -1,5 +1,6 @@
 //! Coming up (S9): what was there before is taken back, and only then is anybody heard.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use shepherd_core::policy::{Policy, Rules};
 use shepherd_core::{CoreEngine, Place, SessionFate, StoredState};
 use shepherd_host_api::{Host, HostEvent, HostEvents, HostSessionHandle, StopOrder};
 use shepherd_ipc::{Authority, Limits, PinKeeper, Server, ServerOptions};
-use shepherd_store::{Opened, SqliteStore, Store as _};
+use shepherd_store::{AuditCheck, Opened, SqliteStore, Store as _};
 use shepherd_util::{BootId, Clock, Now, Paths, SessionId, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
@@ -47,7 +48,7 @@ pub(crate) async fn begin(
 ) -> Result<(Service, Inputs), StartError> {
     let clock = SystemClock;
     let mut host_events = host.subscribe();
-    let mut notes = store_notes(&store);
+    let (mut notes, exposed) = (store_notes(&store), exposed(&store));
     let (stored, store_trouble, (store, store_reports)) = load(paths, store)?;
     let (source, rejected) = match policy {
         Ok(source) => (Some(source), None),
@@ -71,9 +72,12 @@ pub(crate) async fn begin(
         daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
         limits: Limits::default(),
     };
-    let server = Server::bind(options, Arc::new(nobody), PinKeeper::open(paths.data.join("pin"))?)?;
+    let (pin, pin_trouble) = open_pin(paths.data.join("pin"));
+    notes.extend(pin_trouble);
+    let server = Server::bind(options, Arc::new(nobody), pin)?;
     let (files, unwatched) = Watch::new(&paths.policy)?;
     let mut limitations = host.limitations();
+    limitations.extend(exposed);
     limitations.extend(unwatched);
     notes.extend(limitations.iter().cloned());
     let fate = find_session(&engine, &mut *host, &mut host_events).await;
@@ -126,14 +130,34 @@ fn load(paths: &Paths, store: Store) -> Result<(StoredState, Option<String>, Sto
     Ok((StoredState::default(), Some(trouble), StoreThread::none()))
 }
 
+/// A PIN that can't be read is no reason not to run, and none to run without.
+fn open_pin(path: PathBuf) -> (PinKeeper, Option<String>) {
+    match PinKeeper::open(path.clone()) {
+        Ok(pin) => (pin, None),
+        Err(error) => {
+            let text = format!("{}; until root sets another, nobody else is an administrator", chain(&error));
+            (PinKeeper::locked(path), Some(text))
+        }
+    }
+}
+
 fn store_notes(store: &Store) -> Vec<String> {
     let Store::Open(_, opened) = store else { return Vec::new() };
-    let migrated = opened
-        .migrated_from
-        .map(|version| format!("the store was brought up to date from version {version}"));
-    let created =
-        opened.created.then(|| "a new store was made; nothing is known of earlier usage".to_owned());
-    migrated.into_iter().chain(created).collect()
+    let created = "a new store was made; nothing is known of earlier usage";
+    let unchecked = "the audit log is long, so that only its end was checked; run `shepherd audit verify`";
+    let migrated = |version| format!("the store was brought up to date from version {version}");
+    let notes = [
+        opened.created.then(|| created.to_owned()),
+        (opened.audit_check == AuditCheck::End).then(|| unchecked.to_owned()),
+        opened.migrated_from.map(migrated),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+/// Folders through which others could replace the store.
+fn exposed(store: &Store) -> Vec<String> {
+    let Store::Open(_, opened) = store else { return Vec::new() };
+    opened.exposed.iter().map(ToString::to_string).collect()
 }
 
 /// The policy of a machine that has none: nothing can be launched.

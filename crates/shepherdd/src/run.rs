@@ -4,8 +4,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use rustix::process::{Resource, Rlimit};
 use shepherd_host_linux::{HostError, LinuxHost, LinuxHostOptions};
-use shepherd_ipc::{BindError, PinError};
+use shepherd_ipc::BindError;
 use shepherd_store::{OpenError, SqliteStore};
 use shepherd_util::{BootIdError, Clock, Environment, Paths, SystemClock};
 
@@ -32,8 +33,6 @@ pub(crate) enum StartError {
     Host(#[from] HostError),
     #[error(transparent)]
     Socket(#[from] BindError),
-    #[error(transparent)]
-    Pin(#[from] PinError),
     #[error("can't set up the loop")]
     Loop(#[from] std::io::Error),
 }
@@ -55,6 +54,7 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn run_in(paths: &Paths, environment: Environment) -> Result<(), StartError> {
+    make_room_for_clients();
     make_folder(&paths.data)?;
     if let Some(folder) = paths.socket.parent() {
         make_folder(folder)?;
@@ -72,6 +72,15 @@ fn run_in(paths: &Paths, environment: Environment) -> Result<(), StartError> {
         let (service, inputs) = begin::begin(paths, store, Box::new(host), policy).await?;
         Ok(service.run(inputs).await?)
     })
+}
+
+/// Every client is a descriptor, and the usual limit is for programs that have few.
+fn make_room_for_clients() {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    if let Err(error) = rustix::process::setrlimit(Resource::Nofile, most) {
+        tracing::warn!(%error, "the number of clients stays small");
+    }
 }
 
 /// A store that can't be opened is no reason not to run: what an earlier daemon started has to end on time. But

@@ -197,10 +197,15 @@ impl Worker {
             }
         });
         let lines: Vec<AuditEvent> = lines.collect();
-        let before = std::mem::replace(&mut self.sequence, self.store.as_ref().map_or(0, Store::audit_end));
-        // The log may have had something of its own to tell before ours; ours are the last.
-        let first = self.sequence.saturating_sub(lines.len() as u64).max(before) + 1;
-        let lines = (first..).zip(lines).map(|(sequence, line)| AuditRecord { sequence, line }).collect();
+        let end = self.store.as_ref().map_or(0, Store::audit_end);
+        let before = std::mem::replace(&mut self.sequence, end);
+        let grown = end.saturating_sub(before);
+        let lines = if grown == lines.len() as u64 {
+            (before + 1..).zip(lines).map(|(sequence, line)| AuditRecord { sequence, line }).collect()
+        } else {
+            // The log had something of its own to tell as well.
+            self.read_audit(Some(before), u32::try_from(grown).unwrap_or(u32::MAX)).unwrap_or_default()
+        };
         self.report(Report::Durable { up_to, lines });
     }
 

@@ -176,7 +176,7 @@ impl Service {
         };
         match self.engine.request_launch(&wish, now) {
             LaunchDecision::Approved(plan) => {
-                let Some(session) = self.engine.session_view(now) else { return };
+                let Some(session) = self.engine.session_view(now) else { return self.lost(request) };
                 let entry = self.as_whom(plan.entry, &profile);
                 let order = SpawnOrder { session_id: plan.session_id, entry, profile };
                 let told = vec![EventKind::SessionLaunching { session: session.clone() }];
@@ -234,7 +234,7 @@ impl Service {
         let (now, grant_id) = (request.now, GrantId::from_random(random()));
         match self.engine.extend_current(by, &grant_id, &request.actor(), now) {
             Ok(events) => {
-                let Some(session) = self.engine.session_view(now) else { return };
+                let Some(session) = self.engine.session_view(now) else { return self.lost(request) };
                 let reply = Reply::Extended { session };
                 let told = self.grant_changed(&grant_id);
                 self.carry_out_for(request.to.clone(), reply, Granted::Time(grant_id), events, told, now);
@@ -247,7 +247,7 @@ impl Service {
         let (now, grant_id) = (request.now, new.grant_id.clone());
         match self.engine.grant(new, now) {
             Ok(events) => {
-                let Some(grant) = self.engine.find_grant(&grant_id) else { return };
+                let Some(grant) = self.engine.find_grant(&grant_id) else { return self.lost(request) };
                 let told = vec![EventKind::GrantChanged { grant: grant.clone() }];
                 let reply = Reply::Grant { grant };
                 self.carry_out_for(request.to.clone(), reply, Granted::Time(grant_id), events, told, now);
@@ -260,7 +260,7 @@ impl Service {
         let now = request.now;
         match self.engine.revoke(grant_id, &request.actor(), now) {
             Ok(events) => {
-                let Some(grant) = self.engine.find_grant(grant_id) else { return };
+                let Some(grant) = self.engine.find_grant(grant_id) else { return self.lost(request) };
                 let told = vec![EventKind::GrantChanged { grant: grant.clone() }];
                 self.carry_out_for(
                     request.to.clone(),
@@ -304,7 +304,7 @@ impl Service {
     }
 
     fn answer_with_request(&mut self, request: &Request, request_id: &RequestId) {
-        let Some(view) = self.engine.find_request(request_id) else { return };
+        let Some(view) = self.engine.find_request(request_id) else { return self.lost(request) };
         let told = vec![EventKind::RequestChanged { request: view.clone() }];
         let reply = Reply::Request { request: view };
         self.carry_out_for(request.to.clone(), reply, Granted::Nothing, Vec::new(), told, request.now);
@@ -323,7 +323,7 @@ impl Service {
         };
         match decided {
             Ok(events) => {
-                let Some(view) = self.engine.find_request(request_id) else { return };
+                let Some(view) = self.engine.find_request(request_id) else { return self.lost(request) };
                 let grant = self.engine.find_grant(&grant_id);
                 let granted = if grant.is_some() { Granted::Time(grant_id) } else { Granted::Nothing };
                 let mut told = vec![EventKind::RequestChanged { request: view.clone() }];
@@ -373,6 +373,12 @@ impl Service {
     fn refuse(&mut self, request: &Request, error: ApiError) {
         self.carry_out(Vec::new(), request.now);
         self.respond(&request.to, Err(error));
+    }
+
+    /// What was just made is not there: a fault of ours, but every question gets an answer.
+    fn lost(&self, request: &Request) {
+        let sentence = "What was asked for was done, and can't be found again.";
+        self.respond(&request.to, Err(ApiError::new(ErrorCode::Internal, sentence)));
     }
 
     fn grant_changed(&self, grant_id: &GrantId) -> Vec<EventKind> {
