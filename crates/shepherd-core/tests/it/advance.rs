@@ -6,26 +6,18 @@ use shepherd_core::{CoreEvent, NewGrant, SessionFate};
 use shepherd_util::GrantId;
 
 use crate::harness::{
-    BERLIN, World, budget, entry, hours, minutes, policy, policy_with, wall, warning, warnings, window,
+    BERLIN, World, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall, warning, warnings,
+    window,
 };
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 fn from(id: u128, civil: &str, scope: Scope, gift: Gift) -> NewGrant {
-    NewGrant {
-        grant_id: GrantId::from_random(id),
-        profile: None,
-        scope,
-        gift,
-        why: None,
-        valid_from: Some(wall(BERLIN, civil)),
-        lapses_at: None,
-        actor: "parent".to_owned(),
-    }
+    NewGrant { scope, valid_from: Some(wall(BERLIN, civil)), ..grant(id, gift) }
 }
 
 fn half_an_hour() -> Gift {
-    Gift::Extra { amount: minutes(30).into() }
+    extra(minutes(30))
 }
 
 /// An hour a day, and a warning five minutes before the end.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use shepherd_api::{
-    ApiError, EndReason, ErrorCode, EventKind, Gift, Millis, ReasonCode, RequestState, Scope, SessionPhase,
+    ApiError, EndReason, ErrorCode, EventKind, Millis, ReasonCode, RequestState, Scope, SessionPhase,
     StopMode, StopRequester, UsageView,
 };
 use shepherd_core::policy::{DailyQuota, Earning, WarningPolicy};
@@ -12,22 +12,11 @@ use shepherd_core::{
 };
 use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
-use crate::harness::{BERLIN, World, budget, entry, hours, minutes, policy, policy_with, wall, warning};
+use crate::harness::{
+    BERLIN, World, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall, warning,
+};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
-
-fn extra(id: u128, scope: Scope, amount: Duration) -> NewGrant {
-    NewGrant {
-        grant_id: GrantId::from_random(id),
-        profile: None,
-        scope,
-        gift: Gift::Extra { amount: amount.into() },
-        why: None,
-        valid_from: None,
-        lapses_at: None,
-        actor: "parent".to_owned(),
-    }
-}
 
 fn of_entry(id: &str) -> Scope {
     Scope::Entry { entry_id: id.parse().unwrap() }
@@ -44,11 +33,12 @@ fn grants_are_listed_while_they_hold_or_will_hold_and_found_for_longer() {
     let now = world.now();
     let tomorrow = NewGrant {
         valid_from: Some(wall(BERLIN, "2026-11-17 08:00")),
-        ..extra(2, of_entry("game"), minutes(10))
+        scope: of_entry("game"),
+        ..grant(2, extra(minutes(10)))
     };
-    world.engine.grant(extra(1, Scope::Everything {}, minutes(5)), now).unwrap();
+    world.engine.grant(grant(1, extra(minutes(5))), now).unwrap();
     world.engine.grant(tomorrow, now).unwrap();
-    world.engine.grant(extra(3, Scope::Everything {}, minutes(5)), now).unwrap();
+    world.engine.grant(grant(3, extra(minutes(5))), now).unwrap();
     world.engine.revoke(&GrantId::from_random(3), "parent", now).unwrap();
     let held = |world: &World| -> Vec<GrantId> {
         world.engine.grants(world.now()).into_iter().map(|grant| grant.grant_id).collect()
@@ -102,7 +92,7 @@ fn use_is_told_by_day_with_what_there_was() {
     world.launch("maths");
     world.run_for(minutes(40));
     world.exit();
-    world.engine.grant(extra(1, Scope::Everything {}, minutes(5)), world.now()).unwrap();
+    world.engine.grant(grant(1, extra(minutes(5))), world.now()).unwrap();
     world.launch("game");
     world.run_for(minutes(30));
     world.exit();

@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, Interval, ReasonCode};
+use shepherd_api::{AuditKind, Gift, Interval, ReasonCode};
 use shepherd_core::policy::{
     AvailabilityPolicy, DailyQuota, Entry, MinuteOfDay, Policy, TimeWindow, Weekdays,
 };
 use shepherd_core::{CoreEngine, CoreEvent, HostCapabilities, Place, StoredState};
 use shepherd_util::ProfileId;
 
-use crate::harness::{World, boot, entry, hours, minutes, policy_with, wall, window, zone};
+use crate::harness::{World, boot, entry, grant, hours, minutes, policy_with, wall, window, zone};
 
 fn game(windows: Vec<TimeWindow>) -> Entry {
     let mut game = entry("game");
@@ -302,18 +302,9 @@ fn ceilings_and_midnights_are_instants_of_the_wall() {
         ("2026-10-25 00:30", "2026-10-25 04:01", false),
     ] {
         let mut world = World::new(policy_with(vec![game(windows("15:00-16:00"))], ceiling), evening);
-        let grant = shepherd_core::NewGrant {
-            grant_id: shepherd_util::GrantId::from_random(1),
-            profile: None,
-            scope: shepherd_api::Scope::Everything {},
-            gift: shepherd_api::Gift::OpenUntil { until: wall("Europe/Berlin", until) },
-            why: None,
-            valid_from: None,
-            lapses_at: None,
-            actor: "parent".to_owned(),
-        };
+        let open = grant(1, Gift::OpenUntil { until: wall("Europe/Berlin", until) });
         let now = world.now();
-        assert_eq!(world.engine.grant(grant, now).is_ok(), works, "{until}");
+        assert_eq!(world.engine.grant(open, now).is_ok(), works, "{until}");
     }
 }
 

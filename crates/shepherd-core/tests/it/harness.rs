@@ -6,16 +6,16 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use shepherd_api::{EntryKind, EntryView, ReasonCode, Severity};
+use shepherd_api::{EntryKind, EntryView, Gift, ReasonCode, Scope, Severity};
 use shepherd_core::policy::{
     AvailabilityPolicy, Budget, Cost, DailyQuota, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules, RunPolicy,
     TimeWindow, Warning, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, LaunchRequest, Place, SessionPlan,
-    StoreWrite, StoredState,
+    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, LaunchRequest, NewGrant, Place,
+    SessionPlan, StoreWrite, StoredState,
 };
-use shepherd_util::{BootId, Clock, ManualClock, Now, SessionId};
+use shepherd_util::{BootId, Clock, GrantId, ManualClock, Now, SessionId};
 
 pub(crate) const BERLIN: &str = "Europe/Berlin";
 
@@ -77,6 +77,25 @@ pub(crate) fn policy_with(entries: Vec<Entry>, change: impl FnOnce(&mut Rules)) 
     let mut rules = Rules { zone: Some(zone(BERLIN)), entries, ..Rules::default() };
     change(&mut rules);
     Policy::new(rules).unwrap()
+}
+
+/// A grant for everyone and everything, from now on.
+pub(crate) fn grant(id: u128, gift: Gift) -> NewGrant {
+    NewGrant {
+        grant_id: GrantId::from_random(id),
+        profile: None,
+        scope: Scope::Everything {},
+        gift,
+        why: None,
+        valid_from: None,
+        lapses_at: None,
+        actor: "parent".to_owned(),
+    }
+}
+
+/// So much more of everything.
+pub(crate) fn extra(amount: Duration) -> Gift {
+    Gift::Extra { amount: amount.into() }
 }
 
 /// An engine with everything around it that a daemon would be.

@@ -8,22 +8,11 @@ use shepherd_core::policy::{AvailabilityPolicy, BreakRule, DailyQuota, OnReload,
 use shepherd_core::{CoreEvent, GiftError, LaunchDecision, NewGrant, SessionFate, StopRequest};
 use shepherd_util::GrantId;
 
-use crate::harness::{BERLIN, World, boot, entry, hours, minutes, policy, policy_with, wall, window};
+use crate::harness::{
+    BERLIN, World, boot, entry, extra, grant, hours, minutes, policy, policy_with, wall, window,
+};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
-
-fn grant(id: u128, gift: Gift) -> NewGrant {
-    NewGrant {
-        grant_id: GrantId::from_random(id),
-        profile: None,
-        scope: Scope::Everything {},
-        gift,
-        why: None,
-        valid_from: None,
-        lapses_at: None,
-        actor: "parent".to_owned(),
-    }
-}
 
 fn in_window(from: (u16, u16), to: (u16, u16)) -> shepherd_core::policy::Entry {
     let mut game = entry("game");
@@ -55,10 +44,8 @@ fn revoking_what_does_not_hold_now_takes_nothing() {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     let mut world = World::new(policy(vec![game]), MONDAY_NOON);
-    let tomorrow = NewGrant {
-        valid_from: Some(wall(BERLIN, "2026-11-17 08:00")),
-        ..grant(1, Gift::Extra { amount: minutes(20).into() })
-    };
+    let tomorrow =
+        NewGrant { valid_from: Some(wall(BERLIN, "2026-11-17 08:00")), ..grant(1, extra(minutes(20))) };
     world.engine.grant(tomorrow, world.now()).unwrap();
     world.launch("game");
     world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
@@ -120,14 +107,10 @@ fn extra_time_counts_only_while_its_grant_holds() {
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(minutes(30));
     let mut world = World::new(policy(vec![game]), MONDAY_NOON);
-    let lapsed = NewGrant {
-        lapses_at: Some(wall(BERLIN, "2026-11-16 12:30")),
-        ..grant(1, Gift::Extra { amount: minutes(30).into() })
-    };
-    let later = NewGrant {
-        valid_from: Some(wall(BERLIN, "2026-11-16 20:00")),
-        ..grant(2, Gift::Extra { amount: minutes(30).into() })
-    };
+    let lapsed =
+        NewGrant { lapses_at: Some(wall(BERLIN, "2026-11-16 12:30")), ..grant(1, extra(minutes(30))) };
+    let later =
+        NewGrant { valid_from: Some(wall(BERLIN, "2026-11-16 20:00")), ..grant(2, extra(minutes(30))) };
     world.engine.grant(lapsed, world.now()).unwrap();
     world.engine.grant(later, world.now()).unwrap();
     world.clock.advance(hours(2));
@@ -212,14 +195,10 @@ fn the_ceiling_holds_on_every_day_of_a_long_grant() {
     // S2.7.
     let policy = policy_with(vec![entry("game")], |rules| rules.ceilings.extra_per_day = Some(hours(1)));
     let mut world = World::new(policy, MONDAY_NOON);
-    let week = NewGrant {
-        lapses_at: Some(wall(BERLIN, "2026-11-23 00:00")),
-        ..grant(1, Gift::Extra { amount: hours(1).into() })
-    };
+    let week = NewGrant { lapses_at: Some(wall(BERLIN, "2026-11-23 00:00")), ..grant(1, extra(hours(1))) };
     world.engine.grant(week, world.now()).unwrap();
     world.clock.advance(hours(24));
-    let error =
-        world.engine.grant(grant(2, Gift::Extra { amount: minutes(1).into() }), world.now()).unwrap_err();
+    let error = world.engine.grant(grant(2, extra(minutes(1))), world.now()).unwrap_err();
     assert_eq!(error, GiftError::AboveCeiling { left: Duration::ZERO });
 }
 
@@ -228,8 +207,7 @@ fn what_can_not_be_recorded_is_not_given() {
     // S8.4b, house style 14.
     let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.engine.store_failed("the disk is full".to_owned());
-    let error =
-        world.engine.grant(grant(1, Gift::Extra { amount: minutes(1).into() }), world.now()).unwrap_err();
+    let error = world.engine.grant(grant(1, extra(minutes(1))), world.now()).unwrap_err();
     assert_eq!(error.to_string(), "nothing can be recorded now: the disk is full");
 }
 
@@ -333,7 +311,7 @@ fn more_of_a_budget_is_not_a_longer_run() {
     world.run_for(minutes(5));
     let more = NewGrant {
         scope: Scope::Budget { budget_id: "games".parse().unwrap() },
-        ..grant(1, Gift::Extra { amount: hours(1).into() })
+        ..grant(1, extra(hours(1)))
     };
     world.engine.grant(more, world.now()).unwrap();
     assert_eq!(world.remaining(), Some(minutes(25)));
@@ -365,7 +343,7 @@ fn of_two_children_none_is_taken_for_the_one_who_asks_and_refusals_are_on_record
     });
     let mut world = World::new(policy, MONDAY_NOON);
     assert_eq!(world.denied("game"), ["not-for-profile"]);
-    world.engine.grant(grant(1, Gift::Extra { amount: minutes(5).into() }), world.now()).unwrap_err();
+    world.engine.grant(grant(1, extra(minutes(5))), world.now()).unwrap_err();
     world.sync();
     let refused = |event: &shepherd_api::AuditEvent| matches!(&event.what, shepherd_api::AuditKind::CommandRefused { reason, .. } if reason.contains("1 minute"));
     assert!(world.audit.iter().any(refused));

@@ -9,26 +9,13 @@ use shepherd_core::{CoreEvent, LaunchDecision, NewGrant, SessionFate};
 use shepherd_util::GrantId;
 
 use crate::harness::{
-    BERLIN, World, boot, budget, entry, hours, minutes, policy, policy_with, wall, window, zone,
+    BERLIN, World, boot, budget, entry, extra, hours, minutes, policy, policy_with, wall, window, zone,
 };
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 fn grant(id: u128, scope: Scope, gift: Gift) -> NewGrant {
-    NewGrant {
-        grant_id: GrantId::from_random(id),
-        profile: None,
-        scope,
-        gift,
-        why: None,
-        valid_from: None,
-        lapses_at: None,
-        actor: "parent".to_owned(),
-    }
-}
-
-fn extra(amount: Duration) -> Gift {
-    Gift::Extra { amount: amount.into() }
+    NewGrant { scope, ..crate::harness::grant(id, gift) }
 }
 
 fn expires(events: &[CoreEvent]) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_api::{EndReason, Gift, Scope, StopMode, StopRequester};
+use shepherd_api::{EndReason, Gift, StopMode, StopRequester};
 use shepherd_core::policy::{
     AvailabilityPolicy, BreakRule, Budget, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown,
     SuspendedTime, Unlock, WarningPolicy, Weekdays,
@@ -415,16 +415,7 @@ fn stopping_is_for_the_session_that_runs() {
 }
 
 fn extra(id: u128, amount: Duration) -> NewGrant {
-    NewGrant {
-        grant_id: GrantId::from_random(id),
-        profile: None,
-        scope: Scope::Everything {},
-        gift: Gift::Extra { amount: amount.into() },
-        why: None,
-        valid_from: None,
-        lapses_at: None,
-        actor: "parent".to_owned(),
-    }
+    crate::harness::grant(id, crate::harness::extra(amount))
 }
 
 #[test]
