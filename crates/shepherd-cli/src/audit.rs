@@ -103,7 +103,7 @@ fn list(last: u32, follow: bool, context: &Context, screen: &mut Screen) -> Resu
     daemon.client().subscribe()?;
     // From what was shown to the subscription there may be more; after it, everything comes by itself.
     show(&mut daemon, &mut shown, &context.look, screen)?;
-    loop {
+    while screen.is_heard() {
         match daemon.client().pushed(None)? {
             Pushed::Event(event) => {
                 if matches!(event.kind, EventKind::AuditAppended { .. }) {
@@ -113,6 +113,7 @@ fn list(last: u32, follow: bool, context: &Context, screen: &mut Screen) -> Resu
             Pushed::FellBehind { .. } => show(&mut daemon, &mut shown, &context.look, screen)?,
         }
     }
+    Ok(())
 }
 
 /// Shows whatever came after what was shown.
@@ -122,7 +123,9 @@ fn show(
     look: &Look,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
-    while let Some(page) = pages::after(daemon, *shown)? {
+    while screen.is_heard()
+        && let Some(page) = pages::after(daemon, *shown)?
+    {
         for record in &page {
             screen.next_answer(record, |screen| screen.line(&lines::line(record, look)));
             *shown = Some(record.sequence);
@@ -137,7 +140,9 @@ fn export(format: Export, context: &Context, screen: &mut Screen) -> Result<(), 
         screen.raw(lines::CSV_HEAD.as_bytes());
     }
     let mut after = None;
-    while let Some(page) = pages::after(&mut daemon, after)? {
+    while screen.is_heard()
+        && let Some(page) = pages::after(&mut daemon, after)?
+    {
         after = page.last().map(|record| record.sequence);
         let text: String = page.iter().map(|record| exported(record, format)).collect();
         screen.raw(text.as_bytes());

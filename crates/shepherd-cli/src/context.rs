@@ -9,6 +9,7 @@ use shepherd_util::{Environment, PathError, Paths, ProfileId};
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
+use crate::moment::Moment;
 
 pub(crate) struct Context {
     socket: Option<PathBuf>,
@@ -42,6 +43,11 @@ impl Context {
     /// The places of a daemon that this user would start.
     pub(crate) fn paths(&self) -> Result<Paths, PathError> {
         if geteuid().is_root() { Paths::system(&self.environment) } else { Paths::user(&self.environment) }
+    }
+
+    /// When a moment is that was given, if one was.
+    pub(crate) fn at(&self, moment: Option<Moment>) -> Result<Option<Timestamp>, Failure> {
+        moment.map(|moment| moment.resolve(&self.look).ok_or(Failure::NoSuchMoment)).transpose()
     }
 
     /// The socket as it was given, for whoever makes its own choice otherwise.

@@ -32,7 +32,7 @@ pub(crate) struct Why {
 }
 
 pub(crate) fn list(list: &List, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let at_time = list.at.and_then(|at| at.resolve(&context.look));
+    let at_time = context.at(list.at)?;
     let reply = daemon::ask(context, Command::ListEntries { at_time, profile: context.profile.clone() })?;
     let Reply::Entries { at, profile, entries } = &reply else { return Err(Failure::StrangeReply) };
     screen.answer(&reply, |screen| {
@@ -112,7 +112,7 @@ pub(crate) fn standing(entry: &EntryView, look: &Look) -> String {
 }
 
 pub(crate) fn why(why: &Why, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let at = why.at.and_then(|at| at.resolve(&context.look));
+    let at = context.at(why.at)?;
     let entry_id = why.entry.clone();
     let reply = daemon::ask(context, Command::Why { entry_id, at, profile: context.profile.clone() })?;
     let Reply::Why { why } = &reply else { return Err(Failure::StrangeReply) };

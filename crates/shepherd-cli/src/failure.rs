@@ -45,6 +45,8 @@ pub(crate) enum Failure {
     Options(#[from] shepherdd::OptionsError),
     #[error("the daemon did not come up; it said:\n{said}")]
     DaemonEnded { said: String },
+    #[error("the calendar has no such time")]
+    NoSuchMoment,
     #[error("the note can't be used")]
     Note(#[from] NoteError),
     #[error("this can't be the PIN")]
@@ -53,7 +55,7 @@ pub(crate) enum Failure {
     PinsDiffer,
     #[error("the live view needs a terminal; `shepherd status` and `shepherd list` do not")]
     NotATerminal,
-    #[error("there is no terminal to ask for the PIN at; give it with --pin-file")]
+    #[error("there is no terminal to ask for the PIN at; give it in a file, with `--from FILE`")]
     NoTerminal,
     #[error("could not check {}", log.display())]
     Verify { log: PathBuf, source: VerifyError },
@@ -134,7 +136,7 @@ impl Failure {
             | Self::SeveralOfThese { .. }
             | Self::PinsDiffer => ExitCode::from(1),
             Self::Refused(error) if !is_trouble(error.code) => ExitCode::from(1),
-            Self::Note(_) | Self::Pin(_) => ExitCode::from(2),
+            Self::NoSuchMoment | Self::Note(_) | Self::Pin(_) => ExitCode::from(2),
             _ => ExitCode::from(3),
         }
     }

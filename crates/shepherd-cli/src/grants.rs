@@ -1,7 +1,6 @@
 //! Grants: what is given beyond the policy, as records that can be taken back (S2.7).
 
 use clap::{ArgGroup, Args};
-use jiff::Timestamp;
 use shepherd_api::{Command, Gift, GrantView, Note, Reply, Scope};
 use shepherd_util::{BudgetId, DurationText, EntryId, ProfileId};
 
@@ -57,11 +56,11 @@ pub(crate) struct Revoke {
 }
 
 pub(crate) fn give(grant: &Grant, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let at = |moment: Option<Moment>| moment.and_then(|moment| moment.resolve(&context.look));
-    let gift = match (grant.amount, at(grant.open_until)) {
+    let gift = match (grant.amount, context.at(grant.open_until)?) {
         (Some(DurationText(amount)), _) => Gift::Extra { amount: amount.into() },
         (None, Some(until)) => Gift::OpenUntil { until },
-        (None, None) => Gift::OpenUntil { until: Timestamp::MAX },
+        // The command line asks for one of the two.
+        (None, None) => return Err(Failure::NoSuchMoment),
     };
     let scope = match (&grant.entry, &grant.budget) {
         (Some(entry_id), _) => Scope::Entry { entry_id: entry_id.clone() },
@@ -72,8 +71,8 @@ pub(crate) fn give(grant: &Grant, context: &Context, screen: &mut Screen) -> Res
         profile: grant.profile.clone().or_else(|| context.profile.clone()),
         scope,
         gift,
-        valid_from: at(grant.from),
-        lapses_at: at(grant.until),
+        valid_from: context.at(grant.from)?,
+        lapses_at: context.at(grant.until)?,
         why: grant.why.clone().map(Note::try_from).transpose()?,
     };
     let reply = daemon::ask(context, command)?;

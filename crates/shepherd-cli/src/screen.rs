@@ -39,11 +39,12 @@ pub(crate) fn paint(tone: Tone, text: &str) -> String {
 
 pub(crate) struct Screen {
     format: OutputFormat,
+    is_heard: bool,
 }
 
 impl Screen {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format }
+        Self { format, is_heard: true }
     }
 
     /// The columns that there are: of the terminal, else of the variable that says so.
@@ -75,6 +76,11 @@ impl Screen {
         }
     }
 
+    /// Whether anybody still reads. What would go on for ever ends when nobody does.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
     pub(crate) fn heading(&mut self, text: &str) {
         self.line(&format!("\n{}", paint(Tone::Strong, text)));
     }
@@ -82,13 +88,13 @@ impl Screen {
     pub(crate) fn line(&mut self, text: &str) {
         // `anstream` takes the colours out when nobody would see them. A reader that has gone away
         // is no failure of ours.
-        let _ = writeln!(anstream::stdout().lock(), "{text}");
+        self.is_heard &= writeln!(anstream::stdout().lock(), "{text}").is_ok();
     }
 
     /// Bytes for a file or a pipe, as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         let mut output = std::io::stdout().lock();
-        let _ = output.write_all(bytes).and_then(|()| output.flush());
+        self.is_heard &= output.write_all(bytes).and_then(|()| output.flush()).is_ok();
     }
 
     /// Something beside the answer: for people, where it does not get into a pipe.

@@ -201,6 +201,21 @@ fn the_log_is_listed_followed_exported_and_verified() {
 }
 
 #[test]
+fn what_follows_the_log_ends_when_nobody_reads() {
+    let daemon = Daemon::start(Some(POLICY));
+    let mut follow = command(&["audit", "list", "--follow", "--last", "1", "--socket"]);
+    let mut follow = follow.arg(daemon.socket()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    drop(lines);
+    eventually("it notices", || {
+        daemon.run(&["launch", "off"]);
+        follow.try_wait().unwrap().is_some()
+    });
+    assert!(follow.wait().unwrap().success());
+}
+
+#[test]
 fn up_writes_a_policy_if_there_is_none_and_never_over_one() {
     let mut daemon = Daemon::start(None);
     let file = daemon.path("policy.toml");

@@ -94,7 +94,8 @@ fn it_follows_a_daemon_that_comes_back_and_says_when_there_is_none() {
 fn it_fits_a_terminal_that_changes_its_size() {
     let daemon = Daemon::start(Some(POLICY));
     let terminal = watch(&daemon, 120, 30);
-    terminal.shows("What happens");
+    terminal.shows("✓ Racing 数学");
+    assert!(terminal.screen().contains("What happens"));
     terminal.press("Enter");
     terminal.shows("▶ Racing 数学 · running");
     terminal.resize(30, 4);
