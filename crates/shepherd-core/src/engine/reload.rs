@@ -56,10 +56,11 @@ impl CoreEngine {
         }
     }
 
+    /// Both ends are now: more time opens no window, and a window gives no time.
     fn end_now(&mut self, now: Now) -> Vec<CoreEvent> {
-        let end = Deadline::after(now.mono, Duration::ZERO, self.counting());
+        let end = Some(Deadline::after(now.mono, Duration::ZERO, Counting::Total));
         if let Some(session) = &mut self.snapshot.session {
-            session.ends.run = Some(end);
+            session.ends = Ends { run: end, window: end };
         }
         self.rearm(now)
     }
@@ -71,16 +72,15 @@ impl CoreEngine {
         let Some(entry) = self.policy.entry(&session.entry_id) else { return self.end_now(now) };
         let at = self.moment(now);
         let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
+        if finding.reasons.iter().any(ends_a_session) {
+            return self.end_now(now);
+        }
         let mut ends = self.ends(&finding, now);
-        let shut = finding.reasons.iter().any(ends_a_session);
         let more_window = granted_window(session);
         let session_ends = session.ends;
         // What it has run already counts, and so does what it was granted: once.
         ends.run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
         ends.window = ends.window.map(|end| end.extended(more_window));
-        if shut {
-            ends.run = Some(Deadline::after(now.mono, Duration::ZERO, self.counting()));
-        }
         let ends = Ends {
             run: sooner(session_ends.run, ends.run, now),
             window: sooner(session_ends.window, ends.window, now),
@@ -115,9 +115,10 @@ fn granted_window(session: &SessionRecord) -> Duration {
 pub(super) fn sooner(old: Option<Deadline>, new: Option<Deadline>, now: Now) -> Option<Deadline> {
     match (old, new) {
         (Some(old), Some(new)) => {
-            let awake = old.counting() == Counting::Awake && new.counting() == Counting::Awake;
-            let counting = if awake { Counting::Awake } else { Counting::Total };
-            Some(Deadline::after(now.mono, old.remaining(now.mono).min(new.remaining(now.mono)), counting))
+            let nearer = if new.remaining(now.mono) < old.remaining(now.mono) { new } else { old };
+            let same_clock = old.counting() == new.counting();
+            let counts_sleep = || Deadline::after(now.mono, nearer.remaining(now.mono), Counting::Total);
+            Some(if same_clock { nearer } else { counts_sleep() })
         }
         (old, new) => old.or(new),
     }

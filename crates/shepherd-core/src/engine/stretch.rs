@@ -118,8 +118,12 @@ impl CoreEngine {
         let session = self.snapshot.session.as_ref()?;
         let entry = self.policy.entry(&session.entry_id)?;
         let at = self.moment(now);
-        let granted =
-            session.extensions.iter().map(|more| more.run).fold(Duration::ZERO, Duration::saturating_add);
+        let of_a_budget = |more: &Extension| {
+            let mut grants = self.snapshot.grants.iter().filter(|grant| grant.grant_id == more.grant_id);
+            grants.any(|grant| matches!(grant.scope, Scope::Budget { .. }))
+        };
+        let longer = session.extensions.iter().filter(|more| !of_a_budget(more)).map(|more| more.run);
+        let granted = longer.fold(Duration::ZERO, Duration::saturating_add);
         let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
         let quota = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
         let in_a_row =

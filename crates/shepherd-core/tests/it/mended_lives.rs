@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use shepherd_api::{Gift, Scope};
-use shepherd_core::policy::{AvailabilityPolicy, BreakRule, DailyQuota, OnReload, SuspendedTime, Weekdays};
+use shepherd_core::policy::{
+    AvailabilityPolicy, BreakRule, Cost, DailyQuota, Earning, OnReload, SuspendedTime, Weekdays,
+};
 use shepherd_core::{CoreEvent, LaunchDecision, NewGrant, SessionFate};
 use shepherd_util::GrantId;
 
@@ -194,4 +196,69 @@ fn of_a_session_of_another_boot_nothing_remains() {
     let events = world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
     assert!(expires(&events));
     assert_eq!(world.remaining(), Some(Duration::ZERO));
+}
+
+#[test]
+fn more_of_a_budget_twice_is_not_a_longer_run_either() {
+    // S2.7.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.budgets = vec!["games".parse().unwrap()];
+    let household = policy_with(vec![game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(minutes(20)));
+    });
+    let mut world = World::new(household, MONDAY_NOON);
+    world.launch("game");
+    for id in 1..=2 {
+        let games = Scope::Budget { budget_id: "games".parse().unwrap() };
+        world.engine.grant(grant(id, games, extra(minutes(10))), world.now()).unwrap();
+    }
+    assert_eq!(world.remaining(), Some(minutes(30)));
+}
+
+#[test]
+fn what_a_new_policy_has_closed_is_not_opened_by_more_time() {
+    // S7.3, S2.7: the grant begins in the very moment in which the window is gone.
+    let household = |opens, on_reload| {
+        let mut game = entry("game");
+        game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, opens, (20, 0))]);
+        policy_with(vec![game], |rules| rules.on_reload = on_reload)
+    };
+    let mut world = World::new(household((11, 0), OnReload::KeepPlan), MONDAY_NOON);
+    let later = NewGrant {
+        valid_from: Some(wall(BERLIN, "2026-11-16 12:10")),
+        ..grant(1, Scope::Everything {}, extra(minutes(30)))
+    };
+    world.engine.grant(later, world.now()).unwrap();
+    world.launch("game");
+    world.run_for(Duration::from_secs(599));
+    world.clock.advance(Duration::from_secs(1));
+    world.engine.reload(household((15, 0), OnReload::Replan), None, "parent", world.now());
+    assert!(expires(&world.tick()));
+}
+
+#[test]
+fn nobody_earns_by_what_nobody_saw() {
+    // S2.4, S9.2b: ten minutes of maths earn ten of play. Five were done when daemon and program were killed.
+    let mut maths = entry("maths");
+    maths.cost = Cost::Free;
+    maths.earns = Some(Earning {
+        budget: "games".parse().unwrap(),
+        for_each: minutes(10),
+        earned: minutes(10),
+        ceiling: hours(1),
+    });
+    let mut game = entry("game");
+    game.budgets = vec!["games".parse().unwrap()];
+    let household = policy_with(vec![maths, game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(Duration::ZERO));
+    });
+    let mut world = World::new(household, MONDAY_NOON);
+    world.launch("maths");
+    world.run_for(minutes(5));
+    world.crash();
+    world.clock.advance(hours(1));
+    world.engine.recover(SessionFate::Gone, world.now());
+    world.sync();
+    assert_eq!(world.denied("game"), ["quota-exhausted"]);
 }
