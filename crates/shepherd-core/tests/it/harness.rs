@@ -138,6 +138,12 @@ impl World {
         }
     }
 
+    /// The store refuses the writes.
+    pub(crate) fn fail_to_sync(&mut self) {
+        let writes = self.engine.take_writes();
+        self.engine.writes_failed(writes, "no space left".to_owned());
+    }
+
     pub(crate) fn view(&self, id: &str) -> EntryView {
         let views = self.engine.list_entries(self.now());
         views.into_iter().find(|view| view.entry_id.as_str() == id).unwrap()

@@ -1,0 +1,114 @@
+//! The daemon is gone for a while. The program is not, or it is; and the machine may have gone with it.
+
+use std::time::Duration;
+
+use shepherd_core::SessionFate;
+use shepherd_util::ManualClock;
+
+use super::life::{Host, Life, Store};
+use super::truth::CHECKPOINT;
+use crate::harness::{boot, minutes};
+
+impl Life {
+    pub(super) fn crash(&mut self) {
+        if self.dice.percent(20) {
+            self.shut_down();
+        } else {
+            self.die_between();
+        }
+        self.tally.recovered += 1;
+        if self.dice.percent(35) { self.reboot() } else { self.restart() }
+    }
+
+    /// Killed between two things that are due: nobody has charged the last seconds, or written down the last thing.
+    fn die_between(&mut self) {
+        let now = self.world.now();
+        let quiet = self.world.engine.next_due().map_or(CHECKPOINT, |due| due.total_since(now.mono));
+        // The host makes an end of what resists.
+        let most = if self.is_told_to_end() { 4_000 } else { 15_000 };
+        let unseen = Duration::from_millis(self.dice.roll(most)).min(quiet);
+        self.world.clock.advance(unseen);
+        if self.dice.percent(30) {
+            // It saw the time, but never wrote it down or said anything.
+            let _ = self.world.engine.tick(self.world.now());
+        }
+    }
+
+    /// In order.
+    fn shut_down(&mut self) {
+        self.look();
+        let events = self.world.engine.shut_down(self.world.now());
+        self.carry_out(&events);
+    }
+
+    /// What was not written down is not known any more: what was revoked holds again, and what was played by a session
+    /// that is over, too, was played for nothing.
+    fn forget(&mut self) {
+        let Store::Broken(before) = std::mem::replace(&mut self.store, Store::Works) else { return };
+        self.truth.fall_back_to(&before);
+    }
+
+    /// The same boot: the clock went on.
+    fn restart(&mut self) {
+        self.forget();
+        let downtime = self.dice.seconds(600);
+        self.world.clock.advance(downtime);
+        self.world.crash();
+        let now = self.world.now();
+        self.truth.come_back(self.world.store.snapshot.clock.clone());
+        let dies = self.dice.percent(50);
+        let fate = match (&self.host, dies) {
+            (Host::Idle, _) | (_, true) => SessionFate::Gone,
+            (Host::Launching(id), false) => {
+                // It came up in the very moment of the crash, at the earliest when it was approved.
+                self.host = Host::Playing(id.clone());
+                let approved = self.truth.play.as_ref().unwrap().approved;
+                self.truth.start(approved, now);
+                SessionFate::Alive { handle: "found".to_owned() }
+            }
+            (Host::Playing(_), false) => SessionFate::Alive { handle: "handle".to_owned() },
+        };
+        if fate == SessionFate::Gone {
+            // Nobody knows when it ended, so all the time since it was last charged is.
+            if let Some(session) = &self.world.store.snapshot.session {
+                self.overcharge += now.mono.total_since(session.charged_to);
+            }
+            self.truth.observe(now);
+            self.truth.stop(now, downtime);
+            self.host = Host::Idle;
+        }
+        self.look();
+        let events = self.world.engine.recover(fate, now);
+        self.carry_out(&events);
+    }
+
+    /// Another boot: its clock starts over, and the wall clock goes on. No program outlives a boot.
+    fn reboot(&mut self) {
+        self.truth.stop(self.world.now(), Duration::ZERO);
+        if self.world.store.snapshot.session.is_some() {
+            self.overcharge += CHECKPOINT;
+        }
+        self.forget();
+        self.host = Host::Idle;
+        let wall = self.world.now().wall + self.dice.seconds(3_600);
+        self.world.clock = ManualClock::starting_at(wall);
+        self.world.clock.advance(minutes(1));
+        self.world.clock.set_wall(wall);
+        self.truth.boot += 1;
+        self.world.place.boot = boot(self.truth.boot);
+        self.world.crash();
+        self.truth.come_back(self.world.store.snapshot.clock.clone());
+        self.look();
+        // Whatever the host believes.
+        let fate = if self.dice.percent(10) {
+            SessionFate::Alive { handle: "handle".to_owned() }
+        } else {
+            SessionFate::Gone
+        };
+        let events = self.world.engine.recover(fate, self.world.now());
+        if let Some(session) = &self.world.engine.snapshot().session {
+            self.host = Host::Playing(session.session_id.clone());
+        }
+        self.carry_out(&events);
+    }
+}

@@ -1,0 +1,297 @@
+//! One session as it really was, and the bounds that it must keep to.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::GrantView;
+use shepherd_core::policy::{BreakRule, Cost, Day, SuspendedTime};
+use shepherd_util::{GrantId, MonotonicInstant, Now};
+
+use super::book::{Book, Quota, Terms};
+use super::household::BUDGETS;
+
+/// A tick comes at most a millisecond late here.
+const LATE: Duration = Duration::from_millis(2);
+
+/// What a grant gave to the session while it ran.
+#[derive(Clone)]
+pub(super) struct Gift {
+    pub(super) grant_id: GrantId,
+    pub(super) run: Duration,
+    pub(super) window: Duration,
+    /// Open until the machine has been up for so long.
+    pub(super) open_to: Duration,
+}
+
+/// The terms of a plan: those of the launch, and those of every new plan since.
+#[derive(Clone)]
+struct Plan {
+    terms: Terms,
+    suspended_time: SuspendedTime,
+    time: Timestamp,
+    made: MonotonicInstant,
+    /// How much had been counted, and how much played, when it was made.
+    counted: Duration,
+    played: MonotonicInstant,
+    /// The windows were looked at up to here …
+    seen_to: Timestamp,
+    /// … and found closed from here on.
+    closed_from: Option<Timestamp>,
+    /// Other rules apply to its days by now: it was planned by these, but would be cut by those.
+    superseded: bool,
+    /// Its days are bounded by its own quotas.
+    bounds_days: bool,
+    /// It is bounded by its own window.
+    bounds_hours: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Play {
+    pub(super) child: usize,
+    pub(super) entry: usize,
+    pub(super) approved: MonotonicInstant,
+    /// Up to here it is in the book; `None` while it is being launched.
+    pub(super) booked_to: Option<MonotonicInstant>,
+    pub(super) day: Day,
+    /// How long its program really ran, with and without sleep.
+    pub(super) played: MonotonicInstant,
+    /// How much of that counted, by the rules of the time.
+    pub(super) counted: Duration,
+    /// Time in a row before it.
+    pub(super) in_row: Duration,
+    pub(super) budgets: Vec<usize>,
+    pub(super) free: bool,
+    pub(super) cooldown: Duration,
+    pub(super) gifts: Vec<Gift>,
+    /// Grants that held while the day that play is charged to was not the day on the wall.
+    pub(super) lent: BTreeSet<GrantId>,
+    /// Grants that were revoked when they did not hold any more: what was planned on them stays.
+    pub(super) kept: BTreeSet<GrantId>,
+    /// Somebody wants it to end: nothing is promised about how fast a program does.
+    pub(super) told_to_end: bool,
+    /// When its program was gone, if that was before anybody knew: in which boot, after how long, at what time.
+    pub(super) stopped: Option<(u128, Duration, Timestamp)>,
+    pub(super) warned: BTreeSet<u64>,
+    /// What was left when somebody last looked, with what was given since; the most is without end.
+    pub(super) left: Duration,
+    /// The longest that was ever left before an end.
+    pub(super) longest: Duration,
+    plans: Vec<Plan>,
+}
+
+impl Play {
+    pub(super) fn approved(
+        child: usize,
+        entry: usize,
+        terms: &Terms,
+        day: Day,
+        time: Timestamp,
+        now: Now,
+    ) -> Self {
+        let mut play = Self {
+            child,
+            entry,
+            approved: now.mono,
+            booked_to: None,
+            day,
+            played: MonotonicInstant::BOOT,
+            counted: Duration::ZERO,
+            in_row: Duration::ZERO,
+            budgets: Vec::new(),
+            free: false,
+            cooldown: Duration::ZERO,
+            gifts: Vec::new(),
+            lent: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            told_to_end: false,
+            stopped: None,
+            warned: BTreeSet::new(),
+            left: Duration::MAX,
+            longest: Duration::ZERO,
+            plans: Vec::new(),
+        };
+        play.count_by(terms);
+        play.plan_by(terms, time, now);
+        play
+    }
+
+    /// From now on its time counts by these rules.
+    pub(super) fn count_by(&mut self, terms: &Terms) {
+        let Some(rules) = terms.entry(self.entry) else { return };
+        let drawn = |id: &str| rules.budgets.iter().any(|budget| budget.as_str() == id);
+        self.budgets = (0..BUDGETS.len()).filter(|budget| drawn(BUDGETS[*budget])).collect();
+        self.free = rules.cost == Cost::Free;
+        self.cooldown = rules.limits.cooldown_after_run;
+    }
+
+    /// These bounds hold, too.
+    pub(super) fn plan_by(&mut self, terms: &Terms, time: Timestamp, now: Now) {
+        self.plans.push(Plan {
+            terms: terms.clone(),
+            suspended_time: terms.policy.rules().suspended_time,
+            time,
+            made: now.mono,
+            counted: self.counted,
+            played: self.played,
+            seen_to: time,
+            closed_from: None,
+            superseded: false,
+            bounds_days: true,
+            bounds_hours: true,
+        });
+    }
+
+    /// Other rules apply; what was planned stays.
+    pub(super) fn supersede(&mut self) {
+        self.plans.iter_mut().for_each(|plan| plan.superseded = true);
+    }
+
+    /// Sleep counts by these rules now: what was planned by others may be charged for sleep that it was not planned
+    /// for, or the other way round. It is measured awake from now on.
+    pub(super) fn sleep_by(&mut self, terms: &Terms) {
+        let suspended_time = terms.policy.rules().suspended_time;
+        for plan in self.plans.iter_mut().filter(|plan| plan.suspended_time != suspended_time) {
+            plan.suspended_time = SuspendedTime::Free;
+            plan.bounds_days = false;
+        }
+    }
+
+    /// Something was taken back: what is left is cut by the rules that apply now.
+    pub(super) fn take_back(&mut self) {
+        self.upset();
+        self.plans.iter_mut().for_each(|plan| plan.bounds_hours &= !plan.superseded);
+    }
+
+    /// What was played since then will be entered again, as it was known then.
+    pub(super) fn fall_back_to(&mut self, before: &Self) {
+        self.booked_to = before.booked_to;
+        self.day = before.day;
+        self.played = before.played;
+        self.counted = before.counted;
+        self.budgets.clone_from(&before.budgets);
+        self.free = before.free;
+        self.cooldown = before.cooldown;
+        self.warned.clone_from(&before.warned);
+        self.plans.truncate(before.plans.len());
+        let known = |gift: &&Gift| self.gifts.iter().all(|own| own.grant_id != gift.grant_id);
+        let back: Vec<Gift> = before.gifts.iter().filter(known).cloned().collect();
+        self.gifts.extend(back);
+        self.left = Duration::MAX;
+    }
+
+    /// Whether a grant is news to it: what held when it was planned is in the plan.
+    pub(super) fn is_new(&self, grant: &GrantView) -> bool {
+        grant.valid_from > self.plans[0].time && self.gifts.iter().all(|gift| gift.grant_id != grant.grant_id)
+    }
+
+    pub(super) fn is_superseded(&self) -> bool {
+        self.plans.iter().any(|plan| plan.superseded)
+    }
+
+    /// The clock was set: the days are others now, and the quotas are those that apply now.
+    pub(super) fn upset(&mut self) {
+        self.plans.iter_mut().for_each(|plan| plan.bounds_days &= !plan.superseded);
+    }
+
+    /// No clock, zone, crash, sleep or policy has given it more than it was planned for and granted.
+    pub(super) fn check(&mut self, now: Now, today: &Terms, day: Day, book: &Book, grants: &[GrantView]) {
+        if self.booked_to.is_none() || self.told_to_end {
+            return;
+        }
+        let run: Duration = self.gifts.iter().map(|gift| gift.run).sum();
+        let (kept, lent) = (&self.kept, &self.lent);
+        let is_lent = |grant: &GrantView| lent.contains(&grant.grant_id);
+        let held = grants.iter().filter(|grant| grant.revoked_at.is_none() || kept.contains(&grant.grant_id));
+        for plan in &mut self.plans {
+            let counted = plan.counted + counts(plan.suspended_time, self.played)
+                - counts(plan.suspended_time, plan.played);
+            let rules = plan.terms.entry(self.entry).expect("it runs, so something allows it");
+            if let Some(max_run) = rules.limits.max_run {
+                assert!(counted <= max_run + run + LATE, "ran for {counted:?} of {max_run:?} and {run:?}");
+            }
+            if let Some(BreakRule { after, .. }) = plan.terms.policy.rules().breaks {
+                let in_row = self.in_row + counted;
+                assert!(in_row <= after + run + LATE, "{in_row:?} in a row of {after:?} and {run:?}");
+            }
+            let open = |at| plan.terms.is_open(self.child, self.entry, at, held.clone());
+            if plan.closed_from.is_none() {
+                (plan.seen_to, plan.closed_from) = first_closed(plan.seen_to, plan.time_at(now), open);
+            }
+            if plan.bounds_hours {
+                plan.check_window(now, &self.gifts);
+            }
+            if !plan.bounds_days {
+                continue;
+            }
+            let quotas = |terms: &Terms| terms.quotas(self.child, self.entry, day, book, &held, is_lent);
+            if let Some(passed) = first_passed(quotas(&plan.terms)) {
+                // In another zone a grant may hold on other days.
+                let here = Terms { zone: today.zone.clone(), ..plan.terms.clone() };
+                assert!(first_passed(quotas(&here)).is_none(), "more than a quota on {day}: {passed}");
+            }
+        }
+    }
+
+    /// What is left never grows but by a gift.
+    pub(super) fn check_left(&mut self, left: Option<Duration>) {
+        self.longest = self.longest.max(left.unwrap_or_default());
+        let left = left.unwrap_or(Duration::MAX);
+        assert!(left <= self.left, "{left:?} remain where {:?} did", self.left);
+        self.left = left;
+    }
+
+    /// Every warning that fitted before the end was given (S3.5b).
+    pub(super) fn check_warnings(&self) {
+        let rules = self.plans[0].terms.entry(self.entry).unwrap();
+        for warning in rules.warnings.warnings().iter().filter(|warning| warning.before < self.longest) {
+            let threshold = warning.before.as_secs();
+            assert!(self.warned.contains(&threshold), "it ended without the warning {threshold} s before");
+        }
+    }
+}
+
+impl Plan {
+    /// What the clock would show if nobody had touched it since.
+    fn time_at(&self, now: Now) -> Timestamp {
+        self.time + now.mono.total_since(self.made)
+    }
+
+    /// The window in which it began has not closed, by the clock that nobody can set.
+    fn check_window(&self, now: Now, gifts: &[Gift]) {
+        let Some(closed) = self.closed_from else { return };
+        let open_to = self.made.total() + Duration::try_from(closed.duration_since(self.time)).unwrap();
+        let granted = gifts.iter().map(|gift| gift.open_to).max().unwrap_or_default();
+        let more: Duration = gifts.iter().map(|gift| gift.window).sum();
+        let (end, up) = (open_to.max(granted) + more + LATE, now.mono.total());
+        assert!(up <= end, "runs {:?} after its window closed", up - end);
+    }
+}
+
+fn first_passed(quotas: Vec<Quota>) -> Option<Quota> {
+    quotas.into_iter().find(|quota| quota.played > quota.allowed + LATE)
+}
+
+/// Looks on from `at` up to `end` and says how far, and the first moment that is not open. Windows open and close on
+/// whole minutes.
+fn first_closed(
+    mut at: Timestamp,
+    end: Timestamp,
+    is_open: impl Fn(Timestamp) -> bool,
+) -> (Timestamp, Option<Timestamp>) {
+    while at <= end {
+        if !is_open(at) {
+            return (at, Some(at));
+        }
+        at = Timestamp::from_second((at.as_second() / 60 + 1) * 60).unwrap();
+    }
+    (at, None)
+}
+
+/// How much of what was played counts.
+pub(super) fn counts(suspended_time: SuspendedTime, played: MonotonicInstant) -> Duration {
+    match suspended_time {
+        SuspendedTime::Free => played.awake(),
+        SuspendedTime::Counts => played.total(),
+    }
+}

@@ -1,0 +1,311 @@
+//! What really happened in a household, and what its policies allowed.
+//!
+//! Nothing here is taken from the engine's accounts. Across a reboot only the wall clock tells how long a pause was,
+//! and across a crash only what was written down is known of the clock; the rest is measured.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use shepherd_api::{Gift as Given, GrantView, Scope};
+use shepherd_core::ClockRecord;
+use shepherd_core::policy::{BreakRule, Day, OnReload};
+use shepherd_util::{GrantId, MonotonicInstant, Now};
+
+use super::book::{Book, Terms, What, concerns, extra};
+use super::play::{Gift, Play, counts};
+use super::watch::{Watch, day_of};
+
+/// A power cut loses the time since the last checkpoint.
+pub(super) const CHECKPOINT: Duration = Duration::from_secs(15);
+
+/// When something ended, and how long it has to rest.
+#[derive(Clone, Copy)]
+struct Pause {
+    length: Duration,
+    boot: u128,
+    up: Duration,
+    time: Timestamp,
+}
+
+/// Whether there was a daemon to see it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Yes,
+    No,
+}
+
+#[derive(Clone)]
+pub(super) struct Truth {
+    pub(super) terms: Terms,
+    pub(super) watch: Watch,
+    pub(super) book: Book,
+    pub(super) grants: Vec<GrantView>,
+    pub(super) play: Option<Play>,
+    /// All that was ever played, as it counted.
+    pub(super) played: Duration,
+    /// All that was ever played while the machine was awake.
+    pub(super) awake: Duration,
+    pub(super) boot: u128,
+    /// Something was played of which nobody could write down the day.
+    pub(super) days_unknown: bool,
+    pauses: BTreeMap<(usize, usize), Pause>,
+    rows: BTreeMap<usize, (Duration, Pause)>,
+}
+
+impl Truth {
+    pub(super) fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            watch: Watch::default(),
+            book: Book::default(),
+            grants: Vec::new(),
+            play: None,
+            played: Duration::ZERO,
+            awake: Duration::ZERO,
+            boot: 1,
+            days_unknown: false,
+            pauses: BTreeMap::new(),
+            rows: BTreeMap::new(),
+        }
+    }
+
+    fn tolerance(&self) -> Duration {
+        self.terms.policy.rules().clock_tolerance
+    }
+
+    fn day(&self, now: Now) -> Day {
+        self.watch.day(now, &self.terms.zone)
+    }
+
+    /// Somebody looks at the clock: what was played since goes into the book.
+    pub(super) fn look(&mut self, now: Now) {
+        self.observe(now);
+        self.enter(now, Duration::ZERO, Seen::Yes);
+        self.give_what_begins(now);
+    }
+
+    pub(super) fn observe(&mut self, now: Now) {
+        self.watch.observe(now, &self.terms.zone, self.tolerance());
+    }
+
+    /// Enters what was played since the last time, up to so long ago.
+    fn enter(&mut self, now: Now, ago: Duration, seen: Seen) {
+        let (today, end) = (self.day(now), self.watch.time(now) - ago);
+        let Some(play) = &mut self.play else { return };
+        let Some(from) = play.booked_to.filter(|_| play.stopped.is_none()) else { return };
+        let to = MonotonicInstant::new(now.mono.total() - ago, now.mono.awake() - ago);
+        let passed = MonotonicInstant::new(to.total_since(from), to.awake_since(from));
+        let counted = counts(self.terms.policy.rules().suspended_time, passed);
+        play.booked_to = Some(to);
+        play.played =
+            MonotonicInstant::new(play.played.total() + passed.total(), play.played.awake() + passed.awake());
+        play.counted += counted;
+        if seen == Seen::No && play.free {
+            // What costs nothing may earn, so nobody has to believe in what was not seen of it.
+            return;
+        }
+        self.played += counted;
+        self.awake += passed.awake();
+        let first = play.day.min(today);
+        let (mut left, mut at) = (counted, end - counted);
+        while !left.is_zero() {
+            let day = day_of(at, &self.terms.zone).clamp(first, today);
+            let midnight = day.plus(1).date().to_zoned(self.terms.zone.clone()).unwrap().timestamp();
+            let part = Duration::try_from(midnight.duration_since(at)).unwrap_or_default();
+            // Today has no end yet; and what a moved clock skipped has no length.
+            let part = if day < today && !part.is_zero() { part.min(left) } else { left };
+            self.book.add(play.child, What::Entry(play.entry), day, part);
+            for budget in play.budgets.iter().filter(|_| !play.free) {
+                self.book.add(play.child, What::Budget(*budget), day, part);
+            }
+            (left, at) = (left - part, at + part);
+        }
+        play.day = today;
+    }
+
+    /// By the rules, as far as they can be known, this launch is right.
+    pub(super) fn approve(&mut self, child: usize, entry: usize, now: Now) {
+        let (time, day, terms) = (self.watch.time(now), self.day(now), &self.terms);
+        assert!(!self.watch.is_behind(now, self.tolerance()), "the clock is behind, and yet it was approved");
+        let rules = terms.entry(entry).expect("it is in the policy");
+        let held = self.grants.iter().filter(|grant| grant.revoked_at.is_none() && grant.holds_at(time));
+        assert!(terms.is_open(child, entry, time, held.clone()), "it is closed");
+        let borrowed = day != day_of(time, &terms.zone);
+        for quota in terms.quotas(child, entry, day, &self.book, &held, |_| borrowed) {
+            assert!(quota.played < quota.allowed, "nothing is left: {quota}");
+        }
+        if let Some(pause) = self.pauses.get(&(child, entry)) {
+            assert!(self.is_over(*pause, now), "no cooldown of {:?}", pause.length);
+        }
+        let row = self.rows.get(&child).filter(|(_, pause)| !self.is_over(*pause, now));
+        let in_row = row.map_or(Duration::ZERO, |(in_row, _)| *in_row);
+        if let Some(BreakRule { after, .. }) = terms.policy.rules().breaks {
+            assert!(in_row < after, "no break after {in_row:?} of {after:?}");
+        }
+        assert!(rules.disabled.is_none());
+        let mut play = Play::approved(child, entry, terms, day, time, now);
+        play.in_row = in_row;
+        self.play = Some(play);
+    }
+
+    /// In its own boot a pause is measured. In another one only the time that counts can tell, as long as that boot has
+    /// not lasted long enough itself, and a power cut takes a checkpoint with it.
+    fn is_over(&self, pause: Pause, now: Now) -> bool {
+        if pause.boot == self.boot {
+            now.mono.total().saturating_sub(pause.up) >= pause.length
+        } else {
+            now.mono.total() >= pause.length || self.watch.time(now) + CHECKPOINT >= pause.time + pause.length
+        }
+    }
+
+    /// The program runs, since then.
+    pub(super) fn start(&mut self, at: MonotonicInstant, now: Now) {
+        let day = self.day(now);
+        if let Some(play) = &mut self.play {
+            play.booked_to = Some(at);
+            play.day = if at == now.mono { day } else { play.day };
+        }
+    }
+
+    /// The program is gone since so long, though nobody knows yet.
+    pub(super) fn stop(&mut self, now: Now, ago: Duration) {
+        self.enter(now, ago, Seen::No);
+        let time = self.watch.time(now) - ago;
+        if let Some(play) = &mut self.play {
+            play.stopped = Some((self.boot, now.mono.total() - ago, time));
+        }
+    }
+
+    /// The session is over: its pauses begin, if its program ever ran.
+    pub(super) fn end(&mut self, now: Now) {
+        let Some(play) = self.play.take().filter(|play| play.booked_to.is_some()) else { return };
+        let now = (self.boot, now.mono.total(), self.watch.time(now));
+        let (boot, up, time) = play.stopped.unwrap_or(now);
+        let pause = Pause { length: play.cooldown, boot, up, time };
+        if !pause.length.is_zero() {
+            self.pauses.insert((play.child, play.entry), pause);
+        }
+        if let Some(rule) = self.terms.policy.rules().breaks {
+            let pause = Pause { length: rule.length, ..pause };
+            self.rows.insert(play.child, (play.in_row + play.counted, pause));
+        }
+    }
+
+    /// Somebody gave something, perhaps with a longer window for what runs.
+    pub(super) fn give(&mut self, grant: GrantView, window: Duration, now: Now) {
+        if grant.holds_at(self.watch.time(now)) || !window.is_zero() {
+            self.give_to_play(&grant, window, now);
+        }
+        self.grants.push(grant);
+    }
+
+    /// What was given in advance reaches what runs when it begins to hold.
+    fn give_what_begins(&mut self, now: Now) {
+        let time = self.watch.time(now);
+        let Some(play) = self.play.as_ref().filter(|play| play.booked_to.is_some()) else { return };
+        let begins = |grant: &&GrantView| grant.holds_at(time) && play.is_new(grant);
+        let begun: Vec<GrantView> = self.grants.iter().filter(begins).cloned().collect();
+        for grant in begun {
+            self.give_to_play(&grant, Duration::ZERO, now);
+        }
+    }
+
+    fn give_to_play(&mut self, grant: &GrantView, window: Duration, now: Now) {
+        let (terms, time) = (&self.terms, self.watch.time(now));
+        let Some(play) = self.play.as_mut().filter(|play| !play.told_to_end) else { return };
+        if terms.entry(play.entry).is_some_and(|rules| !concerns(grant, play.child, play.entry, rules)) {
+            return;
+        }
+        let open_for = match grant.gift {
+            Given::OpenUntil { until } => until.min(grant.lapses_at).duration_since(time),
+            Given::Extra { .. } => SignedDuration::ZERO,
+        };
+        let open_for = Duration::try_from(open_for).unwrap_or_default();
+        // It is given by the rules that apply now.
+        play.upset();
+        play.left = play.left.saturating_add(extra(grant) + window + open_for);
+        // More of a budget is not a longer run, but it may be one by the rules that apply by now.
+        let of_a_budget = matches!(grant.scope, Scope::Budget { .. }) && !play.is_superseded();
+        let run = if of_a_budget { Duration::ZERO } else { extra(grant) };
+        let (grant_id, open_to) = (grant.grant_id.clone(), now.mono.total() + open_for);
+        play.gifts.push(Gift { grant_id, run, window, open_to });
+    }
+
+    /// Somebody took something back.
+    pub(super) fn take_back(&mut self, grant_id: &GrantId, now: Now) {
+        let time = self.watch.time(now);
+        let grant = self.grants.iter_mut().find(|grant| grant.grant_id == *grant_id).unwrap();
+        let held = grant.holds_at(time) && grant.holds_at(now.wall);
+        grant.revoked_at = Some(time);
+        if let Some(play) = &mut self.play {
+            play.take_back();
+            if held {
+                play.gifts.retain(|gift| gift.grant_id != *grant_id);
+            } else {
+                play.kept.insert(grant_id.clone());
+            }
+        }
+    }
+
+    /// Another policy applies.
+    pub(super) fn reload(&mut self, terms: Terms, now: Now) {
+        let hops = self.terms.zone != terms.zone;
+        self.terms = terms;
+        self.watch.forget_zone();
+        let time = self.watch.time(now);
+        if let Some(play) = &mut self.play {
+            play.count_by(&self.terms);
+            play.sleep_by(&self.terms);
+            play.supersede();
+            if hops {
+                play.upset();
+            }
+            if self.terms.policy.rules().on_reload == OnReload::Replan
+                && self.terms.entry(play.entry).is_some()
+            {
+                play.plan_by(&self.terms, time, now);
+            }
+        }
+    }
+
+    /// What was not written down since then is not known any more.
+    pub(super) fn fall_back_to(&mut self, before: &Self) {
+        self.terms.mode.clone_from(&before.terms.mode);
+        for (grant, was) in self.grants.iter_mut().zip(&before.grants) {
+            grant.revoked_at = was.revoked_at;
+        }
+        self.book = before.book.clone();
+        self.played = before.played;
+        self.awake = before.awake;
+        self.pauses = before.pauses.clone();
+        self.rows = before.rows.clone();
+        if let (Some(play), Some(before)) = (&mut self.play, &before.play) {
+            play.fall_back_to(before);
+            self.days_unknown = true;
+        }
+    }
+
+    /// The daemon comes back. Of the clock it knows what was written down.
+    pub(super) fn come_back(&mut self, clock: ClockRecord) {
+        self.watch = Watch::remembering(clock);
+        self.upset();
+    }
+
+    pub(super) fn upset(&mut self) {
+        if let Some(play) = &mut self.play {
+            play.upset();
+        }
+    }
+
+    pub(super) fn check(&mut self, now: Now) {
+        let (day, time) = (self.day(now), self.watch.time(now));
+        if let Some(play) = &mut self.play {
+            if day != day_of(time, &self.terms.zone) {
+                let held = self.grants.iter().filter(|grant| grant.holds_at(time));
+                play.lent.extend(held.map(|grant| grant.grant_id.clone()));
+            }
+            play.check(now, &self.terms, day, &self.book, &self.grants);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The time that counts (S4.5), worked out from what the clocks showed and from nothing that the engine says.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use shepherd_core::ClockRecord;
+use shepherd_core::policy::Day;
+use shepherd_util::Now;
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watch {
+    /// What is known of the clock.
+    known: ClockRecord,
+    /// A time that counted, and how long the machine was up then: from there it goes on by itself.
+    going_from: Option<(Timestamp, Duration)>,
+    was_behind: bool,
+}
+
+impl Watch {
+    /// A daemon that has just come up knows only what was written down.
+    pub(super) fn remembering(known: ClockRecord) -> Self {
+        Self { known, going_from: None, was_behind: false }
+    }
+
+    pub(super) fn observe(&mut self, now: Now, zone: &TimeZone, tolerance: Duration) {
+        if self.is_behind(now, tolerance) {
+            self.was_behind = true;
+            return;
+        }
+        if std::mem::take(&mut self.was_behind) {
+            self.going_from = None;
+        }
+        let time = self.time(now);
+        self.going_from = Some((time, now.mono.total()));
+        self.hold_after_hop(time, zone);
+        self.known.latest_seen = self.known.latest_seen.max(Some(time));
+        self.known.accounting_day = Some(self.day(now, zone));
+    }
+
+    /// Whoever hops to the west sees the same hours twice; they open nothing the second time.
+    fn hold_after_hop(&mut self, time: Timestamp, zone: &TimeZone) {
+        let seen = (zone.iana_name().unwrap().to_owned(), i64::from(zone.to_offset(time).seconds()));
+        if let Some((name, offset)) = &self.known.zone
+            && *name != seen.0
+            && seen.1 < *offset
+        {
+            let again = time + SignedDuration::from_secs(offset - seen.1);
+            self.known.held_until = self.known.held_until.max(Some(again));
+        }
+        self.known.zone = Some(seen);
+    }
+
+    pub(super) fn is_behind(&self, now: Now, tolerance: Duration) -> bool {
+        let tolerance = SignedDuration::try_from(tolerance).unwrap();
+        self.known.held_until.is_some_and(|held| now.wall < held)
+            || self.known.latest_seen.is_some_and(|latest| latest.duration_since(now.wall) > tolerance)
+    }
+
+    pub(super) fn time(&self, now: Now) -> Timestamp {
+        let seen = match self.going_from {
+            Some((time, up)) => Some(time + now.mono.total().saturating_sub(up)),
+            None => self.known.latest_seen,
+        };
+        seen.map_or(now.wall, |seen| seen.max(now.wall))
+    }
+
+    pub(super) fn day(&self, now: Now, zone: &TimeZone) -> Day {
+        let day = day_of(self.time(now), zone);
+        self.known.accounting_day.map_or(day, |latest| latest.max(day))
+    }
+
+    /// A parent says that the clock is right.
+    pub(super) fn confirm(&mut self, now: Now) {
+        self.known.latest_seen = Some(now.wall);
+        self.known.accounting_day = None;
+        self.known.held_until = None;
+        self.going_from = None;
+        self.was_behind = false;
+    }
+
+    /// The parents have chosen another zone.
+    pub(super) fn forget_zone(&mut self) {
+        self.known.zone = None;
+    }
+}
+
+pub(super) fn day_of(at: Timestamp, zone: &TimeZone) -> Day {
+    Day::from_date(zone.to_datetime(at).date())
+}
