@@ -109,7 +109,7 @@ impl CoreEngine {
             charged_day: self.moment(now).day,
             charged: Duration::ZERO,
             stage: Stage::Launching,
-            stop_grace: self.policy.rules().stop_grace,
+            stop_grace: entry.run.stop_grace.unwrap_or(self.policy.rules().stop_grace),
             budgets: entry.budgets.clone(),
             free: entry.cost == Cost::Free,
             cooldown: entry.limits.cooldown_after_run,

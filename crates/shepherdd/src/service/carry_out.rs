@@ -139,8 +139,9 @@ impl Service {
                 self.store_fails(&detail, now);
                 while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.batch <= batch) {
                     let to = waiting.answer.map(|(to, _)| to);
-                    self.take_back(to.as_ref(), &waiting.granted, &detail, now);
+                    // First what has happened, then that it is undone.
                     self.tell(waiting.events, now);
+                    self.take_back(to.as_ref(), &waiting.granted, &detail, now);
                 }
             }
             Report::Audit { question, lines } => {

@@ -2,10 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Program, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use jiff::ToSpan;
 use rustix::process::{Pid, Signal, kill_process};
-use shepherd_api::{Command, DaemonStateSnapshot, EventKind, Reply, SessionView, StopMode};
+use shepherd_api::{
+    ApiError, AuditKind, AuditRecord, Command, DaemonStateSnapshot, EventKind, HealthView, Reply, Scope,
+    SessionView, StopMode,
+};
 use shepherd_ipc::{CallError, Client, ClientOptions, Pushed};
 use tempfile::TempDir;
 
@@ -18,8 +23,12 @@ pub(crate) fn program(name: &str, built: &str) -> PathBuf {
 }
 
 /// A folder with a policy, and a daemon on it that can be killed and started again.
+///
+/// `TOKEN` in a policy is a number that no other household has: the endless sleep of its programs, by which they can
+/// be told from all others.
 pub(crate) struct Household {
     folder: TempDir,
+    token: String,
     daemon: Option<Child>,
     wrapper: Vec<String>,
     variables: Vec<(String, String)>,
@@ -28,8 +37,12 @@ pub(crate) struct Household {
 impl Household {
     /// A folder with this policy; nothing runs yet.
     pub(crate) fn new(policy: &str) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let token =
+            format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = TempDir::with_prefix("shepherdd-").unwrap();
-        let household = Self { folder, daemon: None, wrapper: Vec::new(), variables: Vec::new() };
+        let household =
+            Self { folder, token, daemon: None, wrapper: Vec::new(), variables: Vec::new() };
         household.write_policy(policy);
         household
     }
@@ -45,6 +58,13 @@ impl Household {
     pub(crate) fn under(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
         self
+    }
+
+    /// Every step of making something durable takes so much longer. It stays our own child: whoever slows it down is a
+    /// process apart.
+    pub(crate) fn on_a_slow_disk(self, delay: Duration) -> Self {
+        let inject = format!("inject=pwrite64,fsync,fdatasync:delay_enter={}", delay.as_micros());
+        self.under(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64,fsync,fdatasync", "-e", &inject])
     }
 
     /// The daemon gets this variable.
@@ -75,20 +95,30 @@ impl Household {
     }
 
     pub(crate) fn write_policy(&self, policy: &str) {
-        std::fs::write(self.policy_path(), policy).unwrap();
+        std::fs::write(self.policy_path(), self.filled(policy)).unwrap();
     }
 
-    /// The command line of the daemon.
-    pub(crate) fn command(&self) -> Program {
+    /// A policy with this household's number in it.
+    pub(crate) fn filled(&self, policy: &str) -> String {
+        policy.replace("TOKEN", &self.token)
+    }
+
+    /// The daemon, without options.
+    pub(crate) fn bare_command(&self) -> Program {
         let daemon = program("shepherdd", env!("CARGO_BIN_EXE_shepherdd"));
-        let mut command = match self.wrapper.split_first() {
+        match self.wrapper.split_first() {
             Some((first, rest)) => {
                 let mut command = Program::new(first);
                 command.args(rest).arg(daemon);
                 command
             }
             None => Program::new(daemon),
-        };
+        }
+    }
+
+    /// The command line of the daemon.
+    pub(crate) fn command(&self) -> Program {
+        let mut command = self.bare_command();
         command.arg("--policy").arg(self.policy_path());
         command.arg("--data-dir").arg(self.data()).arg("--socket").arg(self.socket());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -99,7 +129,9 @@ impl Household {
     pub(crate) fn start(&mut self) {
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.folder().join("log")).unwrap();
-        let child = self.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let mut command = self.command();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        let child = child.unwrap_or_else(|error| panic!("{command:?}: {error}; run `cargo xtask setup`"));
         self.daemon = Some(child);
         let deadline = Instant::now() + PATIENCE;
         while Client::connect(&self.client_options()).is_err() {
@@ -123,9 +155,13 @@ impl Household {
 
     /// SIGTERM, and the end.
     pub(crate) fn end(&mut self) -> std::process::ExitStatus {
-        let mut daemon = self.daemon.take().unwrap();
-        kill_process(Pid::from_child(&daemon), Signal::TERM).unwrap();
-        daemon.wait().unwrap()
+        kill_process(self.daemon_pid(), Signal::TERM).unwrap();
+        self.wait()
+    }
+
+    /// The end, after whatever brings it about.
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
+        self.daemon.take().unwrap().wait().unwrap()
     }
 
     fn client_options(&self) -> ClientOptions {
@@ -162,9 +198,117 @@ impl Household {
         }
     }
 
+    /// Why an entry can't be launched.
+    pub(crate) fn refusal(&self, entry: &str) -> ApiError {
+        match self.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None }) {
+            Err(CallError::Refused(error)) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(crate) fn stop(&self, mode: StopMode) -> Result<Reply, CallError> {
         self.call(Command::StopCurrent { mode })
     }
+
+    pub(crate) fn health(&self) -> HealthView {
+        match self.call(Command::Health {}) {
+            Ok(Reply::Health { health }) => health,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What one of the checks of the daemon's health says, if it did not pass.
+    pub(crate) fn complaint(&self, name: &str) -> Option<String> {
+        let health = self.health();
+        let check = health.checks.into_iter().find(|check| check.name == name).expect("a check of that name");
+        assert!(check.passed || !health.ready);
+        (!check.passed).then_some(check.detail)
+    }
+
+    /// Waits until nothing runs, by the daemon's account and by that of the kernel.
+    pub(crate) fn until_idle(&self) {
+        until("the session ends", || self.state().session.is_none());
+        self.assert_nothing_left();
+    }
+
+    /// The whole audit log, as an administrator gets it.
+    pub(crate) fn audit(&self) -> Vec<AuditRecord> {
+        let mut client = self.client();
+        let mut records: Vec<AuditRecord> = Vec::new();
+        loop {
+            let after = records.last().map(|record| record.sequence);
+            match client.call(Command::ReadAudit { after, limit: 1_000 }) {
+                Ok(Reply::Audit { records: page }) if page.is_empty() => return records,
+                Ok(Reply::Audit { records: page }) => records.extend(page),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// How many lines of the audit log are of this kind.
+    pub(crate) fn audited(&self, is_meant: impl Fn(&AuditKind) -> bool) -> usize {
+        self.audit().iter().filter(|record| is_meant(&record.line.what)).count()
+    }
+
+    /// The audit log on disk is whole. For a daemon that is not at work.
+    pub(crate) fn assert_chain_is_sound(&self) {
+        let log = shepherd_store::audit_log_path(&self.data());
+        let report = ward_ledger::verify(&log, &shepherd_store::audit_format(), None).unwrap();
+        assert!(report.is_sound(), "{report:?}");
+    }
+
+    /// What the daemon says was used of an entry in these days, by everybody.
+    pub(crate) fn used(&self, entry: &str) -> Duration {
+        let today = jiff::Zoned::now().date();
+        let (from, to) = (today.saturating_sub(40.days()), today.saturating_add(40.days()));
+        let Ok(Reply::Usage { usage }) = self.call(Command::Usage { from, to, profile: None }) else {
+            panic!("no usage");
+        };
+        let of_entry = usage.iter().filter(
+            |usage| matches!(&usage.of, Scope::Entry { entry_id } if entry_id.as_str() == entry),
+        );
+        of_entry.map(|usage| Duration::from(usage.used)).sum()
+    }
+
+    /// Living processes of this household's programs, found by their command line and nothing of ours.
+    pub(crate) fn players(&self) -> Vec<i32> {
+        processes_with(&self.token)
+    }
+
+    /// Waits until a program of this household runs.
+    pub(crate) fn player(&self) -> i32 {
+        let mut found = Vec::new();
+        until("a program runs", || {
+            found = self.players();
+            !found.is_empty()
+        });
+        found[0]
+    }
+
+    /// No program, and nothing that watched over one: the daemon has no copies of itself.
+    pub(crate) fn assert_nothing_left(&self) {
+        assert_eq!(self.players(), Vec::<i32>::new());
+        let folder = self.folder().to_str().unwrap();
+        let daemon = self.daemon.as_ref().map(|daemon| Pid::from_child(daemon).as_raw_nonzero().get());
+        let of_daemon = |pid: &i32| Some(*pid) == daemon || parent_of(*pid) == daemon.filter(|_| !self.wrapper.is_empty());
+        until("the keepers leave", || processes_with(folder).iter().all(of_daemon));
+    }
+}
+
+/// Living processes with this in their command line.
+pub(crate) fn processes_with(text: &str) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let has_it = |pid: &i32| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).contains(text) && is_alive(*pid)
+    };
+    pids.filter(has_it).collect()
+}
+
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
 }
 
 impl Drop for Household {
@@ -226,14 +370,4 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// The number that a program wrote into a file.
-pub(crate) fn pid_in(path: &Path) -> i32 {
-    let mut found = None;
-    until(&format!("a number in {}", path.display()), || {
-        found = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
-        found.is_some()
-    });
-    found.unwrap()
 }

@@ -1,0 +1,74 @@
+//! SIGTERM (S9.3): by policy the session is ended or left, and what was used is on record either way (S9.2b).
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+use shepherd_api::{AuditKind, EndReason, StopRequester};
+
+use crate::harness::{Household, is_alive};
+
+const POLICY: &str = r#"
+config_version = 1
+on_shutdown = "END"
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "4s"
+cooldown_after_run = "1h"
+
+[[entries]]
+id = "stubborn"
+argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
+always = true
+stop_grace = "500ms"
+"#;
+
+fn policy(on_shutdown: &str) -> String {
+    POLICY.replace("END", on_shutdown)
+}
+
+#[test]
+fn a_daemon_that_goes_down_ends_its_session_if_the_policy_says_so() {
+    for (entry, signal) in [("nap", Signal::TERM), ("stubborn", Signal::INT)] {
+        let mut household = Household::running(&policy("end-sessions"));
+        let session = household.launch(entry);
+        household.player();
+        kill_process(household.daemon_pid(), signal).unwrap();
+        assert_eq!(household.wait().code(), Some(0), "{}", household.log());
+        household.assert_nothing_left();
+        household.assert_chain_is_sound();
+        household.start();
+        let ended = EndReason::Stopped { by: StopRequester::Policy };
+        let is_its_end = |what: &AuditKind| {
+            matches!(what, AuditKind::SessionEnded { session_id, end, .. } if *session_id == session.session_id && *end == ended)
+        };
+        assert_eq!(household.audited(is_its_end), 1, "{entry}");
+        assert_eq!(household.audited(|what| *what == AuditKind::DaemonStopped), 1);
+        assert!(household.used(entry) > Duration::ZERO);
+        if entry == "nap" {
+            let reasons = household.refusal(entry).reasons;
+            assert_eq!(reasons.iter().map(|reason| reason.code()).collect::<Vec<_>>(), ["cooldown"]);
+        }
+    }
+}
+
+#[test]
+fn a_session_that_is_left_is_taken_back_with_its_original_end() {
+    let mut household = Household::running(&policy("leave-sessions"));
+    let launched = Instant::now();
+    let session = household.launch("nap");
+    let player = household.player();
+    assert_eq!(household.end().code(), Some(0));
+    assert!(is_alive(player), "it was left");
+    household.start();
+    let state = household.state().session.expect("it was taken back");
+    assert_eq!(state.session_id, session.session_id);
+    assert!(Duration::from(state.remaining.unwrap()) + launched.elapsed() <= Duration::from_secs(4) + Duration::from_millis(50));
+    household.until_idle();
+    let took = launched.elapsed();
+    assert!(took >= Duration::from_secs(4), "never early: {took:?}");
+    assert!(took < Duration::from_secs(8), "never late: {took:?}");
+    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })), 1);
+}
