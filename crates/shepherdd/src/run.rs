@@ -3,6 +3,7 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit};
 use shepherd_host_linux::{HostError, LinuxHost, LinuxHostOptions};
@@ -17,6 +18,10 @@ use crate::store_thread::chain;
 
 /// The exit code when something outside failed.
 const FAILED: u8 = 3;
+
+/// How long to wait for another daemon's lock. One that was killed while it started a program leaves its locks to the
+/// child until that runs the program, or finds that nobody wants it to.
+const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why there is no daemon.
 #[derive(Debug, thiserror::Error)]
@@ -86,10 +91,16 @@ fn make_room_for_clients() {
 /// A store that can't be opened is no reason not to run: what an earlier daemon started has to end on time. But
 /// nothing is granted.
 fn open_store(folder: &Path) -> Result<Store, StartError> {
-    match SqliteStore::open(folder, SystemClock.now().wall) {
-        Ok((store, opened)) => Ok(Store::Open(Box::new(store), opened)),
-        Err(error @ OpenError::InUse { .. }) => Err(StartError::InUse(error)),
-        Err(error) => Ok(Store::Broken(chain(&error))),
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match SqliteStore::open(folder, SystemClock.now().wall) {
+            Ok((store, opened)) => return Ok(Store::Open(Box::new(store), opened)),
+            Err(OpenError::InUse { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(error @ OpenError::InUse { .. }) => return Err(StartError::InUse(error)),
+            Err(error) => return Ok(Store::Broken(chain(&error))),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::Service;
 const HOST: &str = "host";
 
 impl Service {
-    pub(super) fn host_event(&mut self, event: HostEvent, now: Now) {
+    pub(crate) fn host_event(&mut self, event: HostEvent, now: Now) {
         match event {
             HostEvent::Spawned { session_id, handle, output, shortcomings } => {
                 tracing::info!(%session_id, output = output.map(|path| path.display().to_string()), "started");

@@ -37,10 +37,22 @@ pub(crate) struct Household {
 impl Household {
     /// A folder with this policy; nothing runs yet.
     pub(crate) fn new(policy: &str) -> Self {
+        Self::within(TempDir::with_prefix("shepherdd-").unwrap(), policy)
+    }
+
+    /// The same in memory, if the system has a file system for that, where waiting for a disk would be most of the
+    /// time.
+    pub(crate) fn in_memory(policy: &str) -> Self {
+        match TempDir::with_prefix_in("shepherdd-", "/dev/shm") {
+            Ok(folder) => Self::within(folder, policy),
+            Err(_) => Self::new(policy),
+        }
+    }
+
+    fn within(folder: TempDir, policy: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let token =
             format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = TempDir::with_prefix("shepherdd-").unwrap();
         let household =
             Self { folder, token, daemon: None, wrapper: Vec::new(), variables: Vec::new() };
         household.write_policy(policy);
@@ -293,6 +305,13 @@ impl Household {
         let of_daemon = |pid: &i32| Some(*pid) == daemon || parent_of(*pid) == daemon.filter(|_| !self.wrapper.is_empty());
         until("the keepers leave", || processes_with(folder).iter().all(of_daemon));
     }
+}
+
+/// A command in a mount namespace of its own, which an ordinary user may have within a user namespace.
+pub(crate) fn in_a_namespace<'a>(command: &[&'a str]) -> Vec<&'a str> {
+    let namespaces: &[&str] =
+        if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] };
+    [&["unshare"], namespaces, command].concat()
 }
 
 /// Living processes with this in their command line.

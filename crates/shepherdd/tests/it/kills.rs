@@ -247,3 +247,31 @@ fn a_warning_that_was_heard_is_not_heard_again() {
         }
     });
 }
+
+/// A daemon that is killed before it is on record that the program runs: who ends the program then and starts the
+/// daemon again has played all the same.
+#[test]
+fn nobody_plays_for_nothing_by_killing_the_daemon_in_time() {
+    let mut household = Household::running(POLICY);
+    assert!(household.end().success());
+    let mut household = household.on_a_slow_disk(Duration::from_millis(50));
+    household.start();
+    let session = household.launch("play");
+    let player = household.player();
+    household.kill();
+    std::thread::sleep(Duration::from_millis(500));
+    let player = rustix::process::Pid::from_raw(player).unwrap();
+    rustix::process::kill_process(player, rustix::process::Signal::KILL).unwrap();
+    let mut household = household.under(&[]);
+    until("it is gone", || household.players().is_empty());
+    household.start();
+    household.until_idle();
+    let ends = household.audited(
+        |what| matches!(what, AuditKind::SessionEnded { session_id, .. } if *session_id == session.session_id),
+    );
+    assert_eq!(ends, 1);
+    let started = household.audited(|what| matches!(what, AuditKind::SessionStarted { .. }));
+    assert_eq!(started, 0, "the disk was not slow enough for this test");
+    let used = household.used("play");
+    assert!(used >= Duration::from_millis(500), "{used:?}");
+}

@@ -3,9 +3,17 @@
 #[cfg(test)]
 mod alone;
 #[cfg(test)]
+mod disk;
+#[cfg(test)]
+mod gifts;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod kills;
+#[cfg(test)]
+mod policies;
+#[cfg(test)]
+mod programs;
 #[cfg(test)]
 mod shutdown;
 #[cfg(test)]

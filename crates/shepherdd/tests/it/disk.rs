@@ -1,0 +1,181 @@
+//! A data folder that is full, can't be written, is slow, or holds a damaged database: what runs ends on time, and
+//! nothing is granted until it can be recorded (S8.4, S8.4b, S13.3b).
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use shepherd_api::{AuditKind, Command, EndReason, ErrorCode, EventKind, StopMode};
+
+use crate::harness::{Household, in_a_namespace, is_alive, until};
+
+const POLICY: &str = r#"
+config_version = 1
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "4s"
+warnings = [{ before = "1s" }]
+"#;
+
+/// A household whose data folder is a small file system of its own, in a namespace of its own, which an ordinary user
+/// may have, too.
+fn on_a_small_disk() -> Household {
+    let household = Household::new(POLICY);
+    fs::create_dir(household.data()).unwrap();
+    let mount = format!("mount -t tmpfs -o size=1m,mode=0700 none {} && exec \"$0\" \"$@\"", household.data().display());
+    let mut household = household.under(&in_a_namespace(&["sh", "-c", &mount]));
+    household.start();
+    household
+}
+
+/// The data folder as the daemon sees it.
+fn inside(household: &Household) -> PathBuf {
+    let pid = household.daemon_pid().as_raw_nonzero();
+    PathBuf::from(format!("/proc/{pid}/root{}", household.data().display()))
+}
+
+fn fill(household: &Household) {
+    let mut ballast = fs::File::create(inside(household).join("ballast")).unwrap();
+    for size in [4_096, 1] {
+        while ballast.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+/// The session that runs while there is no room is warned of and ended on time; nothing else is started meanwhile; and
+/// afterwards everything is on record.
+#[test]
+fn a_session_ends_on_time_on_a_full_disk() {
+    let household = on_a_small_disk();
+    let mut listener = household.subscriber();
+    let launched = Instant::now();
+    let session = household.launch("nap");
+    household.player();
+    fill(&household);
+    // Every refusal is to be recorded, and so the trouble is found before long.
+    until("the trouble is noticed", || {
+        household.refusal("nap");
+        household.complaint("store").is_some()
+    });
+    let complaint = household.complaint("store").unwrap();
+    assert!(complaint.starts_with("nothing is granted, because"), "{complaint}");
+    let mut warned = 0;
+    let end = listener.wait_for(|event| match event {
+        EventKind::WarningIssued { .. } => {
+            warned += 1;
+            None
+        }
+        EventKind::SessionEnded { session_id, end } if *session_id == session.session_id => Some(end.clone()),
+        _ => None,
+    });
+    let took = launched.elapsed();
+    assert_eq!((end, warned), (EndReason::Expired, 1));
+    assert!(took >= Duration::from_secs(4) && took < Duration::from_secs(8), "{took:?}");
+    assert_eq!(household.players(), Vec::<i32>::new());
+    let refused = household.refusal("nap");
+    assert_eq!(refused.code, ErrorCode::Denied);
+    assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");
+    assert!(refused.sentence.contains("no room"), "{refused:?}");
+    fs::remove_file(inside(&household).join("ballast")).unwrap();
+    until("it works again", || household.complaint("store").is_none());
+    household.launch("nap");
+    household.player();
+    household.stop(StopMode::Force).unwrap();
+    household.until_idle();
+    assert_books(&household, took);
+}
+
+fn assert_books(household: &Household, took: Duration) {
+    for (what, expected) in [
+        (household.audited(|what| matches!(what, AuditKind::WarningGiven { .. })), 1),
+        (household.audited(|what| matches!(what, AuditKind::SessionStarted { .. })), 2),
+        (household.audited(|what| matches!(what, AuditKind::SessionEnded { .. })), 2),
+        (household.audited(|what| matches!(what, AuditKind::StopRequested { .. })), 2),
+    ] {
+        assert_eq!(what, expected);
+    }
+    let used = household.used("nap");
+    assert!(used + Duration::from_millis(500) >= took, "{used:?} of {took:?} are on record");
+    // The log goes with the namespace; what it is now is looked at from outside.
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["audit.log", "audit.log.head"] {
+        fs::copy(inside(household).join(name), copy.path().join(name)).unwrap();
+    }
+    let log = shepherd_store::audit_log_path(copy.path());
+    let report = ward_ledger::verify(&log, &shepherd_store::audit_format(), None).unwrap();
+    assert!(report.is_sound(), "{report:?}");
+}
+
+#[test]
+fn a_data_folder_that_became_read_only_locks_the_daemon_and_ends_what_ran() {
+    let mut household = Household::running(POLICY);
+    household.launch("nap");
+    household.player();
+    household.kill();
+    let data = household.data().display().to_string();
+    let script = format!("mount --bind {data} {data} && mount -o remount,bind,ro {data} && exec \"$0\" \"$@\"");
+    let mut household = household.under(&in_a_namespace(&["sh", "-c", &script]));
+    household.start();
+    until("it is ended", || household.players().is_empty());
+    let complaint = household.complaint("store").unwrap();
+    assert!(complaint.contains(&data), "{complaint}");
+    let refused = household.refusal("nap");
+    assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");
+    // As soon as it can be written again, what was used is there, and nothing was won.
+    household.kill();
+    let mut household = household.under(&[]);
+    household.start();
+    assert_eq!(household.complaint("store"), None);
+    assert_eq!(household.state().session, None);
+    assert!(household.used("nap") > Duration::ZERO);
+    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
+}
+
+#[test]
+fn a_slow_disk_delays_nobody() {
+    let mut household = Household::running(POLICY);
+    assert!(household.end().success());
+    let mut household = household.on_a_slow_disk(Duration::from_millis(40));
+    household.start();
+    let mut listener = household.subscriber();
+    let launched = Instant::now();
+    let session = household.launch("nap");
+    household.player();
+    let mut client = household.client();
+    let mut slowest = Duration::ZERO;
+    while is_alive(household.players().first().copied().unwrap_or_default()) {
+        let asked = Instant::now();
+        client.call(Command::GetState {}).unwrap();
+        slowest = slowest.max(asked.elapsed());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let took = launched.elapsed();
+    assert!(took >= Duration::from_secs(4) && took < Duration::from_secs(8), "{took:?}");
+    assert!(slowest < Duration::from_secs(2), "{slowest:?}");
+    listener.wait_for(|event| match event {
+        EventKind::SessionEnded { session_id, .. } => Some(assert_eq!(*session_id, session.session_id)),
+        _ => None,
+    });
+}
+
+#[test]
+fn a_damaged_database_locks_the_daemon_and_ends_what_ran() {
+    let mut household = Household::running(&POLICY.replace("max_run = \"4s\"", "max_run = \"1h\""));
+    household.launch("nap");
+    let player = household.player();
+    household.kill();
+    assert!(is_alive(player), "nobody ends it");
+    for name in ["shepherd.db", "shepherd.db-wal"] {
+        fs::write(household.data().join(name), "not a database at all, by no means").unwrap();
+    }
+    household.start();
+    until("it is ended", || household.players().is_empty());
+    let complaint = household.complaint("store").unwrap();
+    assert!(complaint.contains("is damaged") && complaint.contains("kept in"), "{complaint}");
+    let refused = household.refusal("nap");
+    assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");
+    household.assert_nothing_left();
+}

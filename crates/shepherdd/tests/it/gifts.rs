@@ -1,0 +1,171 @@
+//! Time that somebody gives, over the socket (S2.7, S3.5b).
+
+use std::time::{Duration, Instant};
+
+use shepherd_api::{
+    Command, Decision, EventKind, Gift, GrantView, Millis, Reply, RequestState, RequestView, Scope, SessionView,
+};
+
+use crate::harness::{Household, Subscriber};
+
+const POLICY: &str = r#"
+config_version = 1
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "3s"
+warnings = [{ before = "2s" }, { before = "1s" }]
+
+# It takes its time to end, and that counts: nothing is left afterwards.
+[[entries]]
+id = "brief"
+argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
+always = true
+daily_quota = "500ms"
+stop_grace = "300ms"
+"#;
+
+fn next_warning(listener: &mut Subscriber) -> u64 {
+    listener.wait_for(|event| match event {
+        EventKind::WarningIssued { threshold_secs, .. } => Some(*threshold_secs),
+        _ => None,
+    })
+}
+
+fn next_deadline(listener: &mut Subscriber) -> SessionView {
+    listener.wait_for(|event| match event {
+        EventKind::DeadlineChanged { session } => Some(session.clone()),
+        _ => None,
+    })
+}
+
+fn extend(household: &Household, by: Duration) -> SessionView {
+    match household.call(Command::ExtendCurrent { by: Millis::from(by) }) {
+        Ok(Reply::Extended { session }) => session,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn remaining(session: &SessionView) -> Duration {
+    session.remaining.expect("an end").into()
+}
+
+#[test]
+fn an_extension_moves_the_end_and_no_warning_comes_twice() {
+    let household = Household::running(POLICY);
+    let mut listener = household.subscriber();
+    let launched = Instant::now();
+    household.launch("nap");
+    assert_eq!(next_warning(&mut listener), 2);
+    let session = extend(&household, Duration::from_secs(2));
+    assert!(remaining(&session) > Duration::from_secs(3), "{session:?}");
+    assert_eq!(next_deadline(&mut listener).session_id, session.session_id);
+    // The one that was given is not given again, the other one comes before the new end.
+    assert_eq!(next_warning(&mut listener), 1);
+    assert!(launched.elapsed() >= Duration::from_secs(4), "{:?}", launched.elapsed());
+    listener.wait_for(|event| match event {
+        EventKind::WarningIssued { threshold_secs, .. } => panic!("{threshold_secs} again"),
+        EventKind::SessionEnded { .. } => Some(()),
+        _ => None,
+    });
+    assert!(launched.elapsed() >= Duration::from_secs(5), "{:?}", launched.elapsed());
+    household.assert_nothing_left();
+}
+
+#[test]
+fn an_extension_that_is_taken_back_ends_what_ran_on_it() {
+    let household = Household::running(POLICY);
+    let mut listener = household.subscriber();
+    let launched = Instant::now();
+    household.launch("nap");
+    household.player();
+    assert!(remaining(&extend(&household, Duration::from_secs(3_600))) > Duration::from_secs(3_600));
+    next_deadline(&mut listener);
+    let grants: Vec<GrantView> = match household.call(Command::ListGrants {}) {
+        Ok(Reply::Grants { grants }) => grants,
+        other => panic!("{other:?}"),
+    };
+    let [grant] = grants.as_slice() else { panic!("{grants:?}") };
+    match household.call(Command::RevokeGrant { grant_id: grant.grant_id.clone() }) {
+        Ok(Reply::Grant { grant }) => assert!(grant.revoked_at.is_some()),
+        other => panic!("{other:?}"),
+    }
+    assert!(remaining(&next_deadline(&mut listener)) <= Duration::from_secs(3));
+    household.until_idle();
+    assert!(launched.elapsed() >= Duration::from_secs(3), "not before its own end: {:?}", launched.elapsed());
+}
+
+fn asked(household: &Household, note: &str) -> RequestView {
+    let command = Command::RequestTime {
+        entry_id: "brief".parse().unwrap(),
+        minutes: 5,
+        note: Some(note.to_owned().try_into().unwrap()),
+        profile: None,
+    };
+    match household.call(command) {
+        Ok(Reply::Request { request }) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn next_request(listener: &mut Subscriber) -> RequestView {
+    listener.wait_for(|event| match event {
+        EventKind::RequestChanged { request } => Some(request.clone()),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_request_is_asked_seen_and_answered_and_everybody_hears_of_it() {
+    let household = Household::running(POLICY);
+    household.launch("brief");
+    household.until_idle();
+    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
+    let mut listeners = [household.subscriber(), household.subscriber()];
+    let request = asked(&household, "I am nearly through");
+    assert_eq!(request.state, RequestState::Asked);
+    let request_id = request.request_id.clone();
+    let seen = household.call(Command::MarkRequestSeen { request_id: request_id.clone() }).unwrap();
+    assert!(matches!(seen, Reply::Request { request } if request.state == RequestState::Seen));
+    let decision = Decision::Grant { minutes: Some(1) };
+    let Ok(Reply::Decided { request: decided, grant: Some(grant) }) =
+        household.call(Command::DecideRequest { request_id: request_id.clone(), decision })
+    else {
+        panic!("not granted");
+    };
+    assert_eq!(grant.gift, Gift::Extra { amount: Duration::from_secs(60).into() });
+    assert_eq!(grant.scope, Scope::Entry { entry_id: "brief".parse().unwrap() });
+    for listener in &mut listeners {
+        assert_eq!(next_request(listener).state, RequestState::Asked);
+        assert_eq!(next_request(listener).state, RequestState::Seen);
+        assert_eq!(next_request(listener), decided);
+        let given = listener.wait_for(|event| match event {
+            EventKind::GrantChanged { grant } => Some(grant.clone()),
+            _ => None,
+        });
+        assert_eq!(given, grant);
+    }
+    let session = household.launch("brief");
+    assert!(remaining(&session) > Duration::from_secs(50), "{session:?}");
+    // An answer is given once.
+    let again = household.call(Command::DecideRequest { request_id, decision: Decision::Deny { why: None } });
+    assert_eq!(again.unwrap_err().api_error().unwrap().code, shepherd_api::ErrorCode::AlreadyDecided);
+}
+
+#[test]
+fn a_request_that_is_denied_gives_nothing() {
+    let household = Household::running(POLICY);
+    household.launch("brief");
+    household.until_idle();
+    let request_id = asked(&household, "please").request_id;
+    let why = Some("supper is ready".to_owned().try_into().unwrap());
+    let Ok(Reply::Decided { request, grant: None }) =
+        household.call(Command::DecideRequest { request_id, decision: Decision::Deny { why } })
+    else {
+        panic!("not denied");
+    };
+    assert_eq!(request.state, RequestState::Denied { why: Some("supper is ready".to_owned()) });
+    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
+}

@@ -1,0 +1,150 @@
+//! Another policy while the daemon runs (S7.3): whole or not at all, and what runs keeps its end.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, kill_process};
+use shepherd_api::{AuditKind, Command, EndReason, ErrorCode, EventKind, Reply};
+use shepherd_ipc::CallError;
+
+use crate::harness::{Household, until};
+
+const POLICY: &str = r#"
+config_version = 1
+reload_on_change = true
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "4s"
+"#;
+
+const OTHER: &str = r#"
+config_version = 1
+reload_on_change = true
+
+[[entries]]
+id = "rest"
+argv = ["sleep", "TOKEN"]
+always = true
+"#;
+
+/// Not even TOML, and a policy that nobody can have meant.
+const GARBAGE: [&str; 2] = ["\u{0}\u{1}[[[", "config_version = 1\n[[entries]]\nid = \"nap\"\nargv = []\nalways = true\n"];
+
+fn rejections(household: &Household, by: &str) -> usize {
+    let records = household.audit();
+    let is_meant = |what: &AuditKind| matches!(what, AuditKind::PolicyRejected { faults } if !faults.is_empty());
+    records.iter().filter(|record| record.line.actor.starts_with(by) && is_meant(&record.line.what)).count()
+}
+
+fn reload(household: &Household) -> Result<usize, shepherd_api::ApiError> {
+    match household.call(Command::ReloadConfig {}) {
+        Ok(Reply::PolicyApplied { entry_count }) => Ok(entry_count),
+        Err(CallError::Refused(error)) => Err(error),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn garbage_in_place_of_the_policy_is_told_and_changes_nothing() {
+    let household = Household::running(POLICY);
+    let launched = Instant::now();
+    household.launch("nap");
+    household.player();
+    assert_eq!(household.complaint("policy"), None);
+    for garbage in GARBAGE {
+        let (noticed, hung_up) = (rejections(&household, "file change"), rejections(&household, "SIGHUP"));
+        household.write_policy(garbage);
+        until("the change is noticed", || rejections(&household, "file change") > noticed);
+        kill_process(household.daemon_pid(), Signal::HUP).unwrap();
+        until("the signal is heard", || rejections(&household, "SIGHUP") > hung_up);
+        let error = reload(&household).unwrap_err();
+        assert_eq!(error.code, ErrorCode::PolicyRejected);
+        assert!(error.faults.iter().any(|fault| fault.contains("policy.toml:")), "{:?}", error.faults);
+        let complaint = household.complaint("policy").unwrap();
+        assert!(complaint.starts_with("an earlier one is in force, because"), "{complaint}");
+        assert_eq!(household.state().entry_count, 1);
+    }
+    assert!(household.state().session.is_some(), "all this took {:?}", launched.elapsed());
+    household.until_idle();
+    assert!(launched.elapsed() >= Duration::from_secs(4), "never early: {:?}", launched.elapsed());
+    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })), 1);
+    // By the old rules things go on, until there are new ones.
+    household.launch("nap");
+    household.write_policy(OTHER);
+    until("the new policy applies", || household.complaint("policy").is_none());
+    assert_eq!(household.refusal("nap").reasons[0].code(), "unknown-entry");
+}
+
+#[test]
+fn a_first_start_with_a_bad_policy_is_locked_until_there_is_a_good_one() {
+    for bad in [Some(GARBAGE[1]), None] {
+        let mut household = Household::new(bad.unwrap_or_default());
+        if bad.is_none() {
+            std::fs::remove_file(household.policy_path()).unwrap();
+        }
+        household.start();
+        let complaint = household.complaint("policy").unwrap();
+        assert!(complaint.starts_with("everything is refused, because"), "{complaint}");
+        assert!(complaint.contains("policy.toml"), "{complaint}");
+        assert_eq!(household.refusal("nap").reasons[0].code(), "unknown-entry");
+        assert_eq!(rejections(&household, "shepherdd"), 1);
+        // Whoever has no policy waits for one.
+        household.write_policy(POLICY);
+        until("the new policy applies", || household.complaint("policy").is_none());
+        assert!(household.health().ready);
+        household.launch("nap");
+        household.player();
+    }
+}
+
+#[test]
+fn an_entry_that_is_gone_runs_to_its_end_and_never_again() {
+    let household = Household::running(&POLICY.replace("reload_on_change = true", ""));
+    let mut listener = household.subscriber();
+    let session = household.launch("nap");
+    household.player();
+    household.write_policy(OTHER);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(household.refusal("rest").reasons.iter().any(|reason| reason.code() == "unknown-entry"), "nobody asked for it");
+    assert_eq!(reload(&household).unwrap(), 1);
+    let told = listener.wait_for(|event| match event {
+        EventKind::PolicyReloaded { entry_count } => Some(*entry_count),
+        _ => None,
+    });
+    assert_eq!(told, 1);
+    assert_eq!(household.state().session.map(|running| running.session_id), Some(session.session_id));
+    household.until_idle();
+    assert_eq!(household.refusal("nap").reasons[0].code(), "unknown-entry");
+    household.launch("rest");
+}
+
+#[test]
+fn a_policy_that_is_sent_replaces_the_file_or_leaves_it() {
+    let mut household = Household::running(POLICY);
+    let file = || std::fs::read_to_string(household.policy_path()).unwrap();
+    let before = file();
+    let set = |text: &str| household.call(Command::SetPolicy { text: household.filled(text) });
+    match set(GARBAGE[1]) {
+        Err(CallError::Refused(error)) => {
+            assert_eq!(error.code, ErrorCode::PolicyRejected);
+            assert!(error.faults.iter().any(|fault| fault.contains("argv")), "{:?}", error.faults);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(file(), before);
+    assert_eq!(set(OTHER).unwrap(), Reply::PolicyApplied { entry_count: 1 });
+    assert_eq!(file(), household.filled(OTHER));
+    let entries = std::fs::read_dir(household.folder()).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["data", "log", "policy.toml", "socket", "socket.lock"], "nothing half-written is left");
+    household.launch("rest");
+    household.player();
+    // What was sent and applied is what is there after a restart.
+    household.kill();
+    household.start();
+    assert_eq!(household.complaint("policy"), None);
+    assert_eq!(household.state().session.map(|session| session.entry_id.to_string()), Some("rest".to_owned()));
+}
