@@ -168,15 +168,18 @@ fn nothing_allowed() -> Policy {
 /// Asks the host for the program of the session that the store remembers.
 async fn find_session(engine: &CoreEngine, host: &mut dyn Host, events: &mut HostEvents) -> SessionFate {
     let Some(session) = &engine.snapshot().session else { return SessionFate::Gone };
+    // The host writes a program down before it lets it run, and the store hears of it afterwards.
+    let was_started = host.earlier_sessions().contains(&session.session_id);
+    let gone = if was_started { SessionFate::GoneUnseen } else { SessionFate::Gone };
     let handle = session.stage.host_session_handle().map(|handle| HostSessionHandle::new(handle.to_owned()));
     host.reattach(&session.session_id, handle.as_ref());
     let found = tokio::time::timeout(FIND, answer_about(&session.session_id, events)).await;
     match found {
         Ok(Some(handle)) => SessionFate::Alive { handle: handle.as_str().to_owned() },
-        Ok(None) => SessionFate::Gone,
+        Ok(None) => gone,
         Err(_) => {
             tracing::error!(session_id = %session.session_id, "the host does not say what became of the program");
-            SessionFate::Gone
+            gone
         }
     }
 }

@@ -20,6 +20,9 @@ pub enum SessionFate {
     },
     /// Its program is gone.
     Gone,
+    /// Its program is gone, and the host knows that it was started, even if the daemon was killed before that was
+    /// written down.
+    GoneUnseen,
 }
 
 impl CoreEngine {
@@ -29,20 +32,23 @@ impl CoreEngine {
         let same_boot = self.snapshot.session.as_ref().is_some_and(|session| session.boot == self.place.boot);
         let counting = self.counting();
         self.observe(now);
-        let word = if fate == SessionFate::Gone { "gone" } else { "alive" };
+        let word = if matches!(fate, SessionFate::Alive { .. }) { "alive" } else { "gone" };
         let told = self.snapshot.session.as_ref().map(|session| format!("{} {word}", session.session_id));
         self.audit(now, POLICY, AuditKind::DaemonStarted { recovered: told });
         let Some(session) = &mut self.snapshot.session else {
             self.save();
             return Vec::new();
         };
+        if fate != SessionFate::Gone && !session.stage.has_program() {
+            // It was started in the very moment of the crash: its time counts from the beginning.
+            session.charged_to = session.started;
+        }
+        if fate == SessionFate::GoneUnseen {
+            session.stage.come_up(String::new());
+        }
         let known = session.stage.has_program();
         match (fate, same_boot) {
             (SessionFate::Alive { handle }, true) => {
-                if !known {
-                    // It was started in the very moment of the crash: its time counts from the beginning.
-                    session.charged_to = session.started;
-                }
                 session.stage.come_up(handle);
                 self.go_on(now)
             }
@@ -58,9 +64,9 @@ impl CoreEngine {
                 self.charge_unseen(CHECKPOINT, now);
                 self.go_on(now)
             }
-            (SessionFate::Gone, true) if known => self.end_in_this_boot(now),
-            (SessionFate::Gone, false) if known => self.end_after_reboot(now),
-            (SessionFate::Gone, _) => {
+            (SessionFate::Gone | SessionFate::GoneUnseen, true) if known => self.end_in_this_boot(now),
+            (SessionFate::Gone | SessionFate::GoneUnseen, false) if known => self.end_after_reboot(now),
+            (SessionFate::Gone | SessionFate::GoneUnseen, _) => {
                 let restarted = if same_boot { "daemon" } else { "machine" };
                 self.end(EndReason::LaunchFailed { detail: format!("the {restarted} was restarted") }, now)
             }

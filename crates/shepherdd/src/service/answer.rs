@@ -166,7 +166,7 @@ impl Service {
         let now = request.now;
         let profile = match profile_of(&request.client, named, self.engine.policy()) {
             Ok(profile) => profile,
-            Err(error) => return self.respond(&request.to, Err(error)),
+            Err(error) => return self.turn_away(request, "launch", error),
         };
         let wish = LaunchRequest {
             entry_id,
@@ -209,14 +209,14 @@ impl Service {
     fn stop_current(&mut self, request: &Request, mode: StopMode) -> Answer {
         let now = request.now;
         let session = self.engine.session_view(now).ok_or_else(no_session)?;
-        let own = request.client.profile.as_ref().is_none_or(|own| *own == session.profile);
+        let whose = profile_of(&request.client, Some(&session.profile), self.engine.policy());
+        // One whose profile the policy has no more is nobody's in particular.
+        let own = !whose.is_err_and(|error| error.code == ErrorCode::NotPermitted);
         let by = if request.client.role == Role::Admin { StopRequester::Admin } else { StopRequester::User };
         if by == StopRequester::User && !own {
-            let sentence = "This session is somebody else's.";
-            let reason = sentence.to_owned();
-            let command = "stop_current".to_owned();
-            self.note(&request.actor(), AuditKind::CommandRefused { command, reason }, now);
-            return Err(ApiError::new(ErrorCode::NotPermitted, sentence));
+            let error = ApiError::new(ErrorCode::NotPermitted, "This session is somebody else's.");
+            self.note_refusal(request, "stop_current", &error);
+            return Err(error);
         }
         let stop = StopRequest { by, mode, actor: request.actor() };
         let StopDecision::Stop { session_id, mode, grace } = self.engine.stop_current(&stop, now) else {
@@ -279,7 +279,7 @@ impl Service {
         let now = request.now;
         let profile = match profile_of(&request.client, wish.profile.as_ref(), self.engine.policy()) {
             Ok(profile) => profile,
-            Err(error) => return self.respond(&request.to, Err(error)),
+            Err(error) => return self.turn_away(request, "request_time", error),
         };
         let request_id = RequestId::from_random(random());
         let new = NewRequest {
@@ -367,6 +367,17 @@ impl Service {
             if pin.is_some() { "sets the administrator's PIN" } else { "removes the administrator's PIN" };
         self.note(&request.actor(), AuditKind::Note { text: text.to_owned() }, request.now);
         self.clients.change_pin(&request.to.client_id, request.to.request_id, pin);
+    }
+
+    /// Somebody wants what is not theirs, which goes on record (S11.3).
+    fn turn_away(&mut self, request: &Request, command: &str, error: ApiError) {
+        self.note_refusal(request, command, &error);
+        self.respond(&request.to, Err(error));
+    }
+
+    fn note_refusal(&mut self, request: &Request, command: &str, error: &ApiError) {
+        let (command, reason) = (command.to_owned(), error.sentence.clone());
+        self.note(&request.actor(), AuditKind::CommandRefused { command, reason }, request.now);
     }
 
     /// An answer of the engine that is a no. What it left on record goes to the store.

@@ -29,7 +29,11 @@ fn a_second_daemon_on_the_same_data_or_socket_refuses() {
     let player = household.player();
     let elsewhere = household.folder().join("elsewhere");
     for (data, socket, sentence) in [
-        (household.data(), household.folder().join("other"), "is in use by another daemon; end that one first"),
+        (
+            household.data(),
+            household.folder().join("other"),
+            "is in use by another daemon; end that one first",
+        ),
         (elsewhere, household.socket(), "another daemon listens at"),
     ] {
         let refused = second(&household, &data, &socket);

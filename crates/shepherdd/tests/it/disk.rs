@@ -26,7 +26,10 @@ warnings = [{ before = "1s" }]
 fn on_a_small_disk() -> Household {
     let household = Household::new(POLICY);
     fs::create_dir(household.data()).unwrap();
-    let mount = format!("mount -t tmpfs -o size=1m,mode=0700 none {} && exec \"$0\" \"$@\"", household.data().display());
+    let mount = format!(
+        "mount -t tmpfs -o size=1m,mode=0700 none {} && exec \"$0\" \"$@\"",
+        household.data().display()
+    );
     let mut household = household.under(&in_a_namespace(&["sh", "-c", &mount]));
     household.start();
     household
@@ -116,7 +119,8 @@ fn a_data_folder_that_became_read_only_locks_the_daemon_and_ends_what_ran() {
     household.player();
     household.kill();
     let data = household.data().display().to_string();
-    let script = format!("mount --bind {data} {data} && mount -o remount,bind,ro {data} && exec \"$0\" \"$@\"");
+    let script =
+        format!("mount --bind {data} {data} && mount -o remount,bind,ro {data} && exec \"$0\" \"$@\"");
     let mut household = household.under(&in_a_namespace(&["sh", "-c", &script]));
     household.start();
     until("it is ended", || household.players().is_empty());

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use shepherd_api::{
-    Command, Decision, EventKind, Gift, GrantView, Millis, Reply, RequestState, RequestView, Scope, SessionView,
+    Command, Decision, EventKind, Gift, GrantView, Millis, Reply, RequestState, RequestView, Scope,
+    SessionView,
 };
 
 use crate::harness::{Household, Subscriber};

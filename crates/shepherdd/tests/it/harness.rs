@@ -51,10 +51,8 @@ impl Household {
 
     fn within(folder: TempDir, policy: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let token =
-            format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let household =
-            Self { folder, token, daemon: None, wrapper: Vec::new(), variables: Vec::new() };
+        let token = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let household = Self { folder, token, daemon: None, wrapper: Vec::new(), variables: Vec::new() };
         household.write_policy(policy);
         household
     }
@@ -76,7 +74,18 @@ impl Household {
     /// process apart.
     pub(crate) fn on_a_slow_disk(self, delay: Duration) -> Self {
         let inject = format!("inject=pwrite64,fsync,fdatasync:delay_enter={}", delay.as_micros());
-        self.under(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pwrite64,fsync,fdatasync", "-e", &inject])
+        self.under(&[
+            "strace",
+            "-D",
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=pwrite64,fsync,fdatasync",
+            "-e",
+            &inject,
+        ])
     }
 
     /// The daemon gets this variable.
@@ -276,9 +285,9 @@ impl Household {
         let Ok(Reply::Usage { usage }) = self.call(Command::Usage { from, to, profile: None }) else {
             panic!("no usage");
         };
-        let of_entry = usage.iter().filter(
-            |usage| matches!(&usage.of, Scope::Entry { entry_id } if entry_id.as_str() == entry),
-        );
+        let of_entry = usage
+            .iter()
+            .filter(|usage| matches!(&usage.of, Scope::Entry { entry_id } if entry_id.as_str() == entry));
         of_entry.map(|usage| Duration::from(usage.used)).sum()
     }
 
@@ -302,7 +311,9 @@ impl Household {
         assert_eq!(self.players(), Vec::<i32>::new());
         let folder = self.folder().to_str().unwrap();
         let daemon = self.daemon.as_ref().map(|daemon| Pid::from_child(daemon).as_raw_nonzero().get());
-        let of_daemon = |pid: &i32| Some(*pid) == daemon || parent_of(*pid) == daemon.filter(|_| !self.wrapper.is_empty());
+        let of_daemon = |pid: &i32| {
+            Some(*pid) == daemon || parent_of(*pid) == daemon.filter(|_| !self.wrapper.is_empty())
+        };
         until("the keepers leave", || processes_with(folder).iter().all(of_daemon));
     }
 }

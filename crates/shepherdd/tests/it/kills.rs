@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -62,7 +62,16 @@ fn moments(random: &mut Random) -> Vec<u64> {
     let mut moments: Vec<u64> = (0..KILLS_IN_A_LIFE)
         .map(|_| {
             let (from, length) = *random
-                .pick(&[(0, 40), (40, 200), (980, 60), (1_980, 60), (2_970, 80), (3_100, 800), (3_960, 100), (0, 4_200)])
+                .pick(&[
+                    (0, 40),
+                    (40, 200),
+                    (980, 60),
+                    (1_980, 60),
+                    (2_970, 80),
+                    (3_100, 800),
+                    (3_960, 100),
+                    (0, 4_200),
+                ])
                 .unwrap();
             from + random.next_number() % length
         })
@@ -87,7 +96,9 @@ fn live(household: &mut Household, random: &mut Random) {
         }
     };
     for moment in moments {
-        std::thread::sleep((called + Duration::from_millis(moment)).saturating_duration_since(Instant::now()));
+        std::thread::sleep(
+            (called + Duration::from_millis(moment)).saturating_duration_since(Instant::now()),
+        );
         household.kill();
         look(household);
         household.start();
@@ -130,7 +141,9 @@ fn check_books(household: &Household, warned: &Warned) {
     let mut sessions: BTreeMap<SessionId, Life> = BTreeMap::new();
     for record in household.audit() {
         match record.line.what {
-            AuditKind::LaunchApproved { session_id, .. } => sessions.entry(session_id).or_default().approved += 1,
+            AuditKind::LaunchApproved { session_id, .. } => {
+                sessions.entry(session_id).or_default().approved += 1
+            }
             AuditKind::SessionStarted { session_id } => sessions.entry(session_id).or_default().started += 1,
             AuditKind::WarningGiven { session_id, threshold_secs } => {
                 sessions.entry(session_id).or_default().warnings.push(threshold_secs);

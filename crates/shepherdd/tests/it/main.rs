@@ -9,11 +9,15 @@ mod gifts;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod kills;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]
 mod programs;
+#[cfg(test)]
+mod roles;
 #[cfg(test)]
 mod shutdown;
 #[cfg(test)]

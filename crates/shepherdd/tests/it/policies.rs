@@ -30,11 +30,13 @@ always = true
 "#;
 
 /// Not even TOML, and a policy that nobody can have meant.
-const GARBAGE: [&str; 2] = ["\u{0}\u{1}[[[", "config_version = 1\n[[entries]]\nid = \"nap\"\nargv = []\nalways = true\n"];
+const GARBAGE: [&str; 2] =
+    ["\u{0}\u{1}[[[", "config_version = 1\n[[entries]]\nid = \"nap\"\nargv = []\nalways = true\n"];
 
 fn rejections(household: &Household, by: &str) -> usize {
     let records = household.audit();
-    let is_meant = |what: &AuditKind| matches!(what, AuditKind::PolicyRejected { faults } if !faults.is_empty());
+    let is_meant =
+        |what: &AuditKind| matches!(what, AuditKind::PolicyRejected { faults } if !faults.is_empty());
     records.iter().filter(|record| record.line.actor.starts_with(by) && is_meant(&record.line.what)).count()
 }
 
@@ -69,7 +71,10 @@ fn garbage_in_place_of_the_policy_is_told_and_changes_nothing() {
     assert!(household.state().session.is_some(), "all this took {:?}", launched.elapsed());
     household.until_idle();
     assert!(launched.elapsed() >= Duration::from_secs(4), "never early: {:?}", launched.elapsed());
-    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })), 1);
+    assert_eq!(
+        household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })),
+        1
+    );
     // By the old rules things go on, until there are new ones.
     household.launch("nap");
     household.write_policy(OTHER);
@@ -107,7 +112,10 @@ fn an_entry_that_is_gone_runs_to_its_end_and_never_again() {
     household.player();
     household.write_policy(OTHER);
     std::thread::sleep(Duration::from_millis(300));
-    assert!(household.refusal("rest").reasons.iter().any(|reason| reason.code() == "unknown-entry"), "nobody asked for it");
+    assert!(
+        household.refusal("rest").reasons.iter().any(|reason| reason.code() == "unknown-entry"),
+        "nobody asked for it"
+    );
     assert_eq!(reload(&household).unwrap(), 1);
     let told = listener.wait_for(|event| match event {
         EventKind::PolicyReloaded { entry_count } => Some(*entry_count),
@@ -139,12 +147,19 @@ fn a_policy_that_is_sent_replaces_the_file_or_leaves_it() {
     let entries = std::fs::read_dir(household.folder()).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["data", "log", "policy.toml", "socket", "socket.lock"], "nothing half-written is left");
+    assert_eq!(
+        names,
+        ["data", "log", "policy.toml", "socket", "socket.lock"],
+        "nothing half-written is left"
+    );
     household.launch("rest");
     household.player();
     // What was sent and applied is what is there after a restart.
     household.kill();
     household.start();
     assert_eq!(household.complaint("policy"), None);
-    assert_eq!(household.state().session.map(|session| session.entry_id.to_string()), Some("rest".to_owned()));
+    assert_eq!(
+        household.state().session.map(|session| session.entry_id.to_string()),
+        Some("rest".to_owned())
+    );
 }

@@ -110,7 +110,10 @@ fn a_thousand_sessions_end_each_once_and_in_order() {
                     let error = error.api_error().unwrap_or_else(|| panic!("{error}")).clone();
                     // Either the one before is not gone yet, or we are too fast for the daemon's taste.
                     let wait = error.retry_after.map_or(Duration::from_millis(1), Duration::from);
-                    assert!(error.reasons.iter().all(|reason| reason.code() == "session-active"), "{error:?}");
+                    assert!(
+                        error.reasons.iter().all(|reason| reason.code() == "session-active"),
+                        "{error:?}"
+                    );
                     std::thread::sleep(wait);
                 }
                 other => panic!("{other:?}"),
@@ -123,7 +126,8 @@ fn a_thousand_sessions_end_each_once_and_in_order() {
             listener.wait_for(|event| matches!(event, EventKind::SessionStarted { .. }).then_some(()));
         }
         while let Err(error) = client.call(Command::StopCurrent { mode: StopMode::Force }) {
-            let wait = error.api_error().and_then(|error| error.retry_after).unwrap_or_else(|| panic!("{error:?}"));
+            let wait =
+                error.api_error().and_then(|error| error.retry_after).unwrap_or_else(|| panic!("{error:?}"));
             std::thread::sleep(wait.into());
         }
         ended.push(listener.wait_for(|event| match event {

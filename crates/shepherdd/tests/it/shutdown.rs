@@ -41,9 +41,7 @@ fn a_daemon_that_goes_down_ends_its_session_if_the_policy_says_so() {
         household.assert_chain_is_sound();
         household.start();
         let ended = EndReason::Stopped { by: StopRequester::Policy };
-        let is_its_end = |what: &AuditKind| {
-            matches!(what, AuditKind::SessionEnded { session_id, end, .. } if *session_id == session.session_id && *end == ended)
-        };
+        let is_its_end = |what: &AuditKind| matches!(what, AuditKind::SessionEnded { session_id, end, .. } if *session_id == session.session_id && *end == ended);
         assert_eq!(household.audited(is_its_end), 1, "{entry}");
         assert_eq!(household.audited(|what| *what == AuditKind::DaemonStopped), 1);
         assert!(household.used(entry) > Duration::ZERO);
@@ -65,10 +63,16 @@ fn a_session_that_is_left_is_taken_back_with_its_original_end() {
     household.start();
     let state = household.state().session.expect("it was taken back");
     assert_eq!(state.session_id, session.session_id);
-    assert!(Duration::from(state.remaining.unwrap()) + launched.elapsed() <= Duration::from_secs(4) + Duration::from_millis(50));
+    assert!(
+        Duration::from(state.remaining.unwrap()) + launched.elapsed()
+            <= Duration::from_secs(4) + Duration::from_millis(50)
+    );
     household.until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(4), "never early: {took:?}");
     assert!(took < Duration::from_secs(8), "never late: {took:?}");
-    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })), 1);
+    assert_eq!(
+        household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })),
+        1
+    );
 }

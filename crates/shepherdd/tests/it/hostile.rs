@@ -1,0 +1,183 @@
+//! Front ends that do everything wrong at once (S11.2, S11.4, S13.4): the session ends on time, and whoever behaves is
+//! served.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use shepherd_api::{Command, EndReason, EventKind, Reply};
+use shepherd_ipc::{CallError, Client, ClientOptions};
+use ward_fuzz::Random;
+
+use crate::harness::{Household, PATIENCE};
+
+const POLICY: &str = r#"
+config_version = 1
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "4s"
+warnings = [{ before = "2s" }]
+"#;
+
+const HELLO: &str = "{\"type\":\"hello\",\"api_version\":1,\"client\":\"rude\"}\n";
+
+/// How many connections are held open at once.
+const CROWD: usize = 2_000;
+
+/// One way to behave badly, over and over until it is enough.
+type Nuisance = fn(&Path, &AtomicBool);
+
+const NUISANCES: [Nuisance; 8] =
+    [come_and_go, half_a_frame, garbage, a_huge_frame, never_read, never_read, ask, ask];
+
+fn connect(socket: &Path) -> Option<UnixStream> {
+    let stream = UnixStream::connect(socket).ok()?;
+    for set in [UnixStream::set_read_timeout, UnixStream::set_write_timeout] {
+        set(&stream, Some(Duration::from_millis(200))).unwrap();
+    }
+    Some(stream)
+}
+
+fn come_and_go(socket: &Path, _: &AtomicBool) {
+    drop(connect(socket));
+}
+
+fn half_a_frame(socket: &Path, _: &AtomicBool) {
+    let Some(mut stream) = connect(socket) else { return };
+    let _ = stream.write_all(&HELLO.as_bytes()[..20]);
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+fn garbage(socket: &Path, _: &AtomicBool) {
+    let Some(mut stream) = connect(socket) else { return };
+    let mut random = Random::new(Instant::now().elapsed().as_nanos() as u64 ^ u64::from(std::process::id()));
+    let bytes: Vec<u8> = (0..4_096).map(|_| random.byte()).collect();
+    let _ = stream.write_all(HELLO.as_bytes()).and_then(|()| stream.write_all(&bytes));
+    let _ = stream.read(&mut [0; 4_096]);
+}
+
+fn a_huge_frame(socket: &Path, _: &AtomicBool) {
+    let Some(mut stream) = connect(socket) else { return };
+    let piece = vec![b'x'; 1 << 20];
+    let _ = stream.write_all(HELLO.as_bytes());
+    for _ in 0..100 {
+        if stream.write_all(&piece).is_err() {
+            return;
+        }
+    }
+    panic!("a hundred megabytes in one line were taken");
+}
+
+/// Subscribes and asks, and never looks at what comes.
+fn never_read(socket: &Path, enough: &AtomicBool) {
+    let Some(mut stream) = connect(socket) else { return };
+    let subscribe = "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"subscribe_events\"}}\n";
+    let list = "{\"type\":\"request\",\"id\":2,\"command\":{\"type\":\"metrics\"}}\n";
+    let _ = stream.write_all(HELLO.as_bytes()).and_then(|()| stream.write_all(subscribe.as_bytes()));
+    while !enough.load(Ordering::Relaxed) && stream.write_all(list.as_bytes()).is_ok() {}
+}
+
+fn ask(socket: &Path, enough: &AtomicBool) {
+    let Ok(mut client) = Client::connect(&ClientOptions::new(socket, "rude")) else { return };
+    while !enough.load(Ordering::Relaxed) {
+        let _ = client.call(Command::GetState {});
+        let _ = client.call(Command::Launch { entry_id: "nothing".parse().unwrap(), profile: None });
+    }
+}
+
+/// As many as there is room for, and those for whom there is none.
+fn crowd(socket: &Path) -> Vec<UnixStream> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit = Rlimit { current: limit.maximum, ..limit };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    (0..CROWD)
+        .filter_map(|_| {
+            let mut stream = connect(socket)?;
+            let _ = stream.write_all(HELLO.as_bytes());
+            Some(stream)
+        })
+        .collect()
+}
+
+/// Asks until it is enough; how often it was answered, and how long the longest answer took.
+fn well_behaved(client: &mut Client, enough: &AtomicBool) -> (usize, Duration) {
+    let (mut answers, mut slowest) = (0, Duration::ZERO);
+    while !enough.load(Ordering::Relaxed) {
+        let asked = Instant::now();
+        match client.call(Command::GetState {}) {
+            Ok(Reply::State { .. }) => answers += 1,
+            // The rude ones are of the same user, who may only so much.
+            Err(CallError::Refused(error)) if error.retry_after.is_some() => {}
+            other => panic!("{other:?}"),
+        }
+        slowest = slowest.max(asked.elapsed());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (answers, slowest)
+}
+
+#[test]
+fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
+    let household = Household::running(POLICY);
+    let mut listener = household.subscriber();
+    let mut client = household.client();
+    let socket = household.socket();
+    let (enough, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let (enough, rounds, socket) = (&enough, &rounds, &socket);
+        let launched = Instant::now();
+        household.launch("nap");
+        let player = household.player();
+        for nuisance in NUISANCES {
+            scope.spawn(move || {
+                while !enough.load(Ordering::Relaxed) {
+                    nuisance(socket, enough);
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let holding = scope.spawn(move || {
+            let crowd = crowd(socket);
+            while !enough.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            crowd.len()
+        });
+        let served = scope.spawn(move || well_behaved(&mut client, enough));
+        let gone = scope.spawn(move || {
+            while crate::harness::is_alive(player) {
+                assert!(launched.elapsed() < PATIENCE, "it never ends");
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            launched.elapsed()
+        });
+        let mut story = Vec::new();
+        listener.wait_for(|event| match event {
+            EventKind::WarningIssued { threshold_secs, .. } => {
+                story.push(*threshold_secs);
+                None
+            }
+            EventKind::SessionEnded { end, .. } => Some(assert_eq!(*end, EndReason::Expired)),
+            _ => None,
+        });
+        let gone = gone.join();
+        enough.store(true, Ordering::Relaxed);
+        let gone = gone.unwrap();
+        assert_eq!(story, [2]);
+        assert!(gone >= Duration::from_secs(4), "never early: {gone:?}");
+        assert!(gone <= Duration::from_secs(6), "never late: {gone:?}");
+        let (answers, slowest) = served.join().unwrap();
+        assert!(answers >= 20 && slowest < Duration::from_secs(3), "{answers} answers, {slowest:?}");
+        assert!(holding.join().unwrap() > 1_000);
+        assert!(rounds.load(Ordering::Relaxed) > 100);
+    });
+    // It is as if nothing had been.
+    assert!(household.health().ready);
+    household.launch("nap");
+}

@@ -1,0 +1,206 @@
+//! Who may do what (S11.3, S11.3b): real users where we are root, and the PIN for whoever shares a login.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use rustix::process::{Gid, Uid, geteuid};
+use rustix::thread::{set_thread_gid, set_thread_uid};
+use shepherd_api::{AuditKind, Command, ErrorCode, Millis, Pin, Reply, Role, StopMode};
+use shepherd_ipc::{CallError, Client, ClientOptions, ConnectError};
+
+use crate::harness::Household;
+
+const ANNA: u32 = 65_001;
+const BEN: u32 = 65_002;
+const SCREEN: u32 = 65_003;
+const GRANDMA: u32 = 65_004;
+const STRANGER: u32 = 65_005;
+
+const POLICY: &str = r#"
+config_version = 1
+
+[profiles.anna]
+accounts = [65001]
+
+[profiles.ben]
+accounts = [65002]
+
+[access]
+shells = [65003]
+observers = [65004]
+others = "nothing"
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+"#;
+
+/// What a connection of another user comes to. Credentials are a thread's own on Linux, and the socket has those of
+/// the thread that connected.
+fn as_user<T: Send>(
+    household: &Household,
+    uid: u32,
+    talk: impl FnOnce(Result<Client, ConnectError>) -> T + Send,
+) -> T {
+    let socket = household.socket();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(move || {
+            set_thread_gid(Gid::from_raw(uid)).unwrap();
+            set_thread_uid(Uid::from_raw(uid)).unwrap();
+            talk(Client::connect(&ClientOptions::new(socket, "front end")))
+        });
+        other.join().unwrap()
+    })
+}
+
+/// The code of the refusal, or none.
+fn code(outcome: &Result<Reply, CallError>) -> Option<ErrorCode> {
+    outcome.as_ref().err().map(|error| error.api_error().unwrap_or_else(|| panic!("{error:?}")).code)
+}
+
+fn launch(profile: Option<&str>) -> Command {
+    Command::Launch { entry_id: "nap".parse().unwrap(), profile: profile.map(|name| name.parse().unwrap()) }
+}
+
+fn extend() -> Command {
+    Command::ExtendCurrent { by: Millis(3_600_000) }
+}
+
+fn refusals(household: &Household, uid: u32) -> Vec<String> {
+    let whose = format!("uid {uid} ");
+    let of_user = household.audit().into_iter().filter(|record| record.line.actor.starts_with(&whose));
+    of_user
+        .filter_map(|record| match record.line.what {
+            AuditKind::CommandRefused { command, .. } => Some(command),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
+    if !geteuid().is_root() {
+        // Without privileges there is one user to be: the daemon's own, who is its administrator.
+        let household = Household::running(POLICY);
+        assert_eq!(household.client().welcome().role, Role::Admin);
+        return;
+    }
+    let household = Household::running(POLICY);
+    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let refused = as_user(&household, STRANGER, |client| client.map(|client| client.welcome().role));
+    assert!(matches!(refused, Err(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted));
+    as_user(&household, GRANDMA, |client| {
+        let mut client = client.unwrap();
+        assert_eq!(client.welcome().role, Role::Observer);
+        assert_eq!(code(&client.call(Command::GetState {})), None);
+        for command in [launch(Some("anna")), Command::StopCurrent { mode: StopMode::Force }, extend()] {
+            assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted));
+        }
+    });
+    as_user(&household, ANNA, |client| {
+        let mut client = client.unwrap();
+        assert_eq!(client.welcome().role, Role::Shell);
+        assert_eq!(code(&client.call(launch(Some("ben")))), Some(ErrorCode::NotPermitted));
+        let Ok(Reply::Launched { session }) = client.call(launch(None)) else { panic!("not launched") };
+        assert_eq!(session.profile.as_str(), "anna");
+        for command in
+            [extend(), Command::ReloadConfig {}, Command::SetPin { pin: None }, Command::ConfirmClock {}]
+        {
+            assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted));
+        }
+    });
+    as_user(&household, BEN, |client| {
+        let outcome = client.unwrap().call(Command::StopCurrent { mode: StopMode::Force });
+        assert_eq!(code(&outcome), Some(ErrorCode::NotPermitted), "it is Anna's");
+    });
+    as_user(&household, SCREEN, |client| {
+        let mut client = client.unwrap();
+        let nobodys = client.call(launch(None));
+        assert_eq!(code(&nobodys), Some(ErrorCode::UnknownProfile), "it has to say whose time it is");
+        assert_eq!(
+            code(&client.call(launch(Some("anna")))),
+            Some(ErrorCode::NotPermitted),
+            "Anna has a login"
+        );
+        let outcome = client.call(Command::StopCurrent { mode: StopMode::Force });
+        assert_eq!(
+            code(&outcome),
+            Some(ErrorCode::NotPermitted),
+            "and so it is not the screen's to end, either"
+        );
+    });
+    assert!(household.state().session.is_some(), "nobody has ended it");
+    as_user(&household, ANNA, |client| {
+        assert_eq!(code(&client.unwrap().call(Command::StopCurrent { mode: StopMode::Force })), None);
+    });
+    household.until_idle();
+    assert_eq!(refusals(&household, STRANGER), ["connect"]);
+    assert_eq!(refusals(&household, GRANDMA), ["launch", "stop_current", "extend_current"]);
+    assert_eq!(
+        refusals(&household, ANNA),
+        ["launch", "extend_current", "reload_config", "set_pin", "confirm_clock"]
+    );
+    assert_eq!(refusals(&household, BEN), ["stop_current"]);
+    assert_eq!(refusals(&household, SCREEN), ["launch", "launch", "stop_current"]);
+}
+
+fn pin(digits: &str) -> Pin {
+    digits.to_owned().try_into().unwrap()
+}
+
+/// Parent and child share a login: the daemon's own where we are an ordinary user, another one where we are root, whom
+/// no PIN stops.
+#[test]
+fn administration_needs_the_pin_once_there_is_one() {
+    let own = geteuid().as_raw();
+    let shared = if geteuid().is_root() { ANNA } else { own };
+    let policy = POLICY
+        .replace("shells = [65003]", &format!("admins = [{shared}]"))
+        .replace("accounts = [65001]", "")
+        .replace("accounts = [65002]", "");
+    let mut household = Household::running(&policy);
+    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let talk = |household: &Household, talk: &(dyn Fn(Client) + Sync)| {
+        if shared == own {
+            talk(household.client())
+        } else {
+            as_user(household, shared, |client| talk(client.unwrap()))
+        }
+    };
+    talk(&household, &|mut client| {
+        assert_eq!(client.welcome().role, Role::Admin);
+        assert!(matches!(
+            client.call(Command::SetPin { pin: Some(pin("2468")) }),
+            Ok(Reply::PinChanged { set: true })
+        ));
+    });
+    talk(&household, &|mut client| {
+        assert_eq!(client.welcome().role, Role::Shell);
+        assert_eq!(code(&client.call(launch(Some("anna")))), None);
+        assert_eq!(code(&client.call(extend())), Some(ErrorCode::NotPermitted));
+        assert_eq!(code(&client.call(Command::SetPin { pin: None })), Some(ErrorCode::NotPermitted));
+        assert_eq!(code(&client.call(Command::Authenticate { pin: pin("1357") })), Some(ErrorCode::WrongPin));
+        let right = client.call(Command::Authenticate { pin: pin("2468") });
+        assert!(matches!(right, Ok(Reply::Authenticated { role: Role::Admin })), "{right:?}");
+        assert_eq!(code(&client.call(Command::StopCurrent { mode: StopMode::Force })), None);
+        assert_eq!(code(&client.call(Command::ReloadConfig {})), None);
+    });
+    // It outlives the daemon, and it can't be guessed.
+    assert!(household.end().success());
+    household.start();
+    talk(&household, &|mut client| {
+        assert_eq!(client.welcome().role, Role::Shell);
+        let guesses: Vec<ErrorCode> = (0..12)
+            .filter_map(|guess| {
+                code(&client.call(Command::Authenticate { pin: pin(&format!("{guess:04}")) }))
+            })
+            .collect();
+        assert_eq!(guesses.len(), 12);
+        assert_eq!(guesses.last(), Some(&ErrorCode::RateLimited), "{guesses:?}");
+        let throttled = client.call(Command::Authenticate { pin: pin("2468") });
+        let error = throttled.unwrap_err().api_error().cloned().unwrap();
+        assert_eq!(error.code, ErrorCode::RateLimited, "not even the right one, until the time has come");
+        assert!(error.retry_after.is_some_and(|wait| Duration::from(wait) > Duration::ZERO));
+    });
+}
