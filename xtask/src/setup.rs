@@ -18,6 +18,7 @@ pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/
 
 /// What comes from the system's package manager.
 const SYSTEM: &[Component] = &[
+    program("faketime", "faketime"),
     program("jq", "jq"),
     program("mpv", "mpv"),
     program("python3", "python3"),

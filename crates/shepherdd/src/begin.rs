@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::tz::TimeZone;
 use shepherd_api::AuditKind;
 use shepherd_core::policy::{Policy, Rules};
 use shepherd_core::{CoreEngine, Place, SessionFate, StoredState};
@@ -23,6 +22,7 @@ use crate::service::{Announced, Inputs, PolicyState, Service};
 use crate::store_thread::{StoreThread, chain};
 use crate::timer::{ClockWatch, DueTimer};
 use crate::watch::Watch;
+use crate::zone;
 
 /// How long the host may take to find an earlier daemon's program. It looks at a few files and processes.
 const FIND: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ pub(crate) async fn begin(
     };
     let applies = source.as_ref().map_or_else(nothing_allowed, |source| source.policy.clone());
     host.policy_changed(&applies);
-    let zone = TimeZone::system();
+    let zone = zone::system();
     let place = Place { boot: BootId::read()?, zone: zone.clone() };
     let mut engine = CoreEngine::new(applies, stored, host.capabilities(), place);
     if let Some(trouble) = &store_trouble {

@@ -19,6 +19,7 @@ mod policy_source;
 mod store_thread;
 mod timer;
 mod watch;
+mod zone;
 
 mod sys;
 

@@ -197,7 +197,7 @@ impl Service {
     }
 
     fn zone_changed(&mut self, now: Now) {
-        let zone = TimeZone::system();
+        let zone = crate::zone::system();
         if zone != self.zone {
             self.zone.clone_from(&zone);
             let events = self.engine.zone_changed(zone, now);

@@ -12,9 +12,7 @@ use rustix::fs::inotify;
 use tokio::io::unix::AsyncFd;
 
 use crate::sys;
-
-/// Where the system says which zone it is in.
-const ZONE_FILE: &str = "/etc/localtime";
+use crate::zone::ZONE_FILE;
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod alone;
 #[cfg(test)]
+mod clock;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod gifts;

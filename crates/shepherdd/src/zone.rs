@@ -1,0 +1,58 @@
+//! The system's time zone as it is now. The calendar library remembers its first answer for minutes, and so it can't
+//! be asked again when the file has changed.
+
+use std::fs;
+use std::path::Path;
+
+use data_encoding::HEXLOWER;
+use jiff::tz::TimeZone;
+use sha2::{Digest, Sha256};
+
+/// Where the system says which zone it is in.
+pub(crate) const ZONE_FILE: &str = "/etc/localtime";
+
+/// The folder of all zones, in whichever place it is.
+const ZONES: &str = "zoneinfo/";
+
+/// The zone that applies. A variable of our environment, which nobody can change, goes before the file.
+pub(crate) fn system() -> TimeZone {
+    if std::env::var_os("TZ").is_some() {
+        return TimeZone::system();
+    }
+    read(Path::new(ZONE_FILE)).unwrap_or_else(TimeZone::system)
+}
+
+fn read(file: &Path) -> Option<TimeZone> {
+    let target = fs::canonicalize(file).ok()?;
+    let name = target.to_str().and_then(|target| target.split_once(ZONES)).map(|(_, name)| name);
+    if let Some(zone) = name.and_then(|name| TimeZone::get(name).ok()) {
+        return Some(zone);
+    }
+    // A copy of one. Two of them have different names, so that another one is known to be another.
+    let bytes = fs::read(file).ok()?;
+    let digest = HEXLOWER.encode(&Sha256::digest(&bytes));
+    TimeZone::tzif(&format!("unnamed-{}", digest.get(..8)?), &bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_has_a_name_and_a_copy_has_one_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let zones = Path::new("/usr/share/zoneinfo");
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(zones.join("Asia/Tokyo"), &link).unwrap();
+        assert_eq!(read(&link).unwrap().iana_name(), Some("Asia/Tokyo"));
+        let copies = ["Asia/Tokyo", "Europe/Berlin"].map(|name| {
+            let copy = folder.path().join("copy");
+            fs::copy(zones.join(name), &copy).unwrap();
+            read(&copy).unwrap()
+        });
+        assert_ne!(copies[0].iana_name(), copies[1].iana_name());
+        let noon: jiff::Timestamp = "2026-07-01T12:00:00Z".parse().unwrap();
+        assert_eq!(copies[0].to_offset(noon), jiff::tz::offset(9));
+        assert_eq!(read(&folder.path().join("nothing")), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! Clocks that are moved, other boots, sleep and other zones (S4, S9.2): nobody wins a second by them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use shepherd_api::{AuditKind, Command, EndReason, EventKind, Reply, SessionPhase};
+
+use crate::harness::{Household, in_a_namespace, until};
+
+const POLICY: &str = r#"
+config_version = 1
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "2s"
+daily_quota = "1h"
+
+# It takes its time to end, and that counts: nothing is left afterwards.
+[[entries]]
+id = "brief"
+argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
+always = true
+daily_quota = "500ms"
+stop_grace = "300ms"
+
+[[entries]]
+id = "long"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "1h"
+"#;
+
+/// The library that shows a program another wall clock.
+fn faketime() -> PathBuf {
+    let folders = fs::read_dir("/usr/lib").unwrap().flatten().map(|entry| entry.path());
+    let mut found =
+        folders.map(|folder| folder.join("faketime/libfaketime.so.1")).filter(|path| path.exists());
+    found.next().expect("libfaketime is missing: run `cargo xtask setup`")
+}
+
+/// A household whose daemon sees the wall clock of a file; the clocks that count are the kernel's.
+fn with_a_clock_of_its_own(policy: &str) -> Household {
+    let household = Household::new(policy);
+    set_clock(household.folder(), "+0");
+    let file = household.folder().join("clock").display().to_string();
+    let mut household = household
+        .with_variable("LD_PRELOAD", faketime().to_str().unwrap())
+        .with_variable("FAKETIME_TIMESTAMP_FILE", &file)
+        .with_variable("FAKETIME_NO_CACHE", "1")
+        .with_variable("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    household.start();
+    household
+}
+
+fn set_clock(folder: &Path, offset: &str) {
+    // Renamed into place: half a line would be another time.
+    fs::write(folder.join("clock.new"), format!("{offset}\n")).unwrap();
+    fs::rename(folder.join("clock.new"), folder.join("clock")).unwrap();
+}
+
+fn confirm_clock(household: &Household) {
+    let outcome = household.call(Command::ConfirmClock {});
+    assert!(matches!(outcome, Ok(Reply::ClockConfirmed { .. })), "{outcome:?}");
+}
+
+fn first_reason(household: &Household, entry: &str) -> &'static str {
+    household.refusal(entry).reasons[0].code()
+}
+
+/// A session keeps its real length, whatever the wall shows.
+fn keeps_its_length(offset: &str) -> Household {
+    let household = with_a_clock_of_its_own(POLICY);
+    let launched = Instant::now();
+    household.launch("nap");
+    household.player();
+    set_clock(household.folder(), offset);
+    // Somebody looks, and so the daemon does.
+    household.state();
+    household.refusal("nap");
+    household.until_idle();
+    let took = launched.elapsed();
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{offset}: {took:?}");
+    let used = household.used("nap");
+    assert!(used <= took && used + Duration::from_millis(500) >= took, "{offset}: {used:?} of {took:?}");
+    household
+}
+
+#[test]
+fn a_clock_moved_forward_during_a_session_wins_nothing() {
+    let household = keeps_its_length("+1d");
+    // Tomorrow's time may be used today, but then the day is over: back again it is not believed.
+    assert_eq!(household.complaint("clock"), None);
+    set_clock(household.folder(), "+0");
+    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
+    assert!(household.complaint("clock").is_some());
+    confirm_clock(&household);
+    assert_eq!(household.complaint("clock"), None);
+    household.launch("nap");
+}
+
+#[test]
+fn a_clock_moved_back_during_a_session_wins_nothing() {
+    let mut household = keeps_its_length("-3h");
+    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
+    // Another daemon believes it no more than this one.
+    household.kill();
+    household.start();
+    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
+    assert!(!household.state().clock_trusted);
+    // When the clock catches up, all is well.
+    let mut listener = household.subscriber();
+    set_clock(household.folder(), "+0");
+    household.launch("nap");
+    let trusted = listener.wait_for(|event| match event {
+        EventKind::ClockTrustChanged { trusted } => Some(*trusted),
+        _ => None,
+    });
+    assert!(trusted);
+}
+
+#[test]
+fn what_was_used_stays_used_however_often_the_clock_is_moved() {
+    let household = with_a_clock_of_its_own(POLICY);
+    household.launch("brief");
+    household.until_idle();
+    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
+    // What is borrowed from tomorrow …
+    set_clock(household.folder(), "+1d");
+    household.launch("brief");
+    household.until_idle();
+    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
+    for back in ["+0", "-1d", "-30d"] {
+        set_clock(household.folder(), back);
+        assert_eq!(first_reason(&household, "brief"), "clock-untrusted", "{back}");
+    }
+    // … is gone tomorrow, and today's is gone today.
+    set_clock(household.folder(), "+0");
+    confirm_clock(&household);
+    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
+    set_clock(household.folder(), "+1d");
+    assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
+    assert!(household.audited(|what| matches!(what, AuditKind::ClockUntrusted { .. })) >= 1);
+    assert!(household.audited(|what| matches!(what, AuditKind::ClockTrusted)) >= 1);
+}
+
+/// Launches the long one, and stops daemon and program as a power cut would, when it is on record that it runs.
+fn interrupted(policy: &str) -> Household {
+    let mut household = Household::running(policy);
+    household.launch("long");
+    let player = household.player();
+    until("it is on record", || {
+        household.audited(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
+    });
+    household.kill();
+    kill_process(Pid::from_raw(player).unwrap(), Signal::KILL).unwrap();
+    until("it is gone", || household.players().is_empty());
+    household
+}
+
+fn assert_lost(household: &Household) {
+    assert_eq!(household.state().session, None);
+    household.assert_nothing_left();
+    let ends = household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Lost, .. }));
+    assert_eq!(ends, 1);
+    household.launch("long");
+}
+
+#[test]
+fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
+    let household = interrupted(POLICY);
+    let boot = household.folder().join("boot");
+    fs::write(&boot, "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e\n").unwrap();
+    let mount =
+        format!("mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"", boot.display());
+    let mut household = household.under(&in_a_namespace(&["sh", "-c", &mount]));
+    household.start();
+    // How long it ran after the last checkpoint nobody knows; it is the child's loss.
+    let used = household.used("long");
+    assert!(used > Duration::ZERO && used <= Duration::from_secs(60), "{used:?}");
+    assert_lost(&household);
+}
+
+/// A machine that slept for two hours: the clock of the boot has gone on, the one that counts work has not.
+#[test]
+fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
+    for (suspended, least, most) in [("free", 0, 600), ("counts", 3_500, 3_700)] {
+        let policy = POLICY.replacen(
+            "config_version = 1",
+            &format!("config_version = 1\nsuspended_time = \"{suspended}\""),
+            1,
+        );
+        let household = interrupted(&policy);
+        let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
+        let wrapper = [&["unshare"], user, &["--time", "--boottime", "7200"]].concat();
+        let mut household = household.under(&wrapper);
+        household.start();
+        let used = household.used("long").as_secs();
+        assert!((least..=most).contains(&used), "{suspended}: {used}");
+        assert_lost(&household);
+    }
+}
+
+#[test]
+fn another_time_zone_is_noticed_and_moves_no_end() {
+    let household = Household::new(POLICY);
+    let etc = household.folder().join("etc");
+    let (own, shown) = (etc.display(), "/usr/share/zoneinfo");
+    // A copy of the configuration that can be changed without touching anybody's.
+    let script = format!(
+        "cp -a /etc {own} 2>/dev/null; ln -sfn {shown}/Europe/London {own}/localtime && mount --bind {own} /etc && unset TZ && exec \"$0\" \"$@\""
+    );
+    let mut household = household.under(&in_a_namespace(&["sh", "-c", &script]));
+    household.start();
+    let launched = Instant::now();
+    household.launch("nap");
+    household.player();
+    for zone in ["Asia/Tokyo", "America/New_York"] {
+        std::os::unix::fs::symlink(format!("{shown}/{zone}"), etc.join("new")).unwrap();
+        fs::rename(etc.join("new"), etc.join("localtime")).unwrap();
+        until("it is noticed", || {
+            household.audited(|what| matches!(what, AuditKind::ZoneChanged { zone: told } if told == zone))
+                == 1
+        });
+    }
+    assert_eq!(household.state().session.map(|session| session.phase), Some(SessionPhase::Running));
+    household.until_idle();
+    let took = launched.elapsed();
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
+    // A day that is not over elsewhere is over here: a zone further west wins no time.
+    assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
+}
