@@ -159,10 +159,11 @@ fn a_slow_disk_delays_nobody() {
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(4) && took < Duration::from_secs(8), "{took:?}");
     assert!(slowest < Duration::from_secs(2), "{slowest:?}");
-    listener.wait_for(|event| match event {
-        EventKind::SessionEnded { session_id, .. } => Some(assert_eq!(*session_id, session.session_id)),
+    let ended = listener.wait_for(|event| match event {
+        EventKind::SessionEnded { session_id, .. } => Some(session_id.clone()),
         _ => None,
     });
+    assert_eq!(ended, session.session_id);
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn check_books(household: &Household, warned: &Warned) {
     for record in household.audit() {
         match record.line.what {
             AuditKind::LaunchApproved { session_id, .. } => {
-                sessions.entry(session_id).or_default().approved += 1
+                sessions.entry(session_id).or_default().approved += 1;
             }
             AuditKind::SessionStarted { session_id } => sessions.entry(session_id).or_default().started += 1,
             AuditKind::WarningGiven { session_id, threshold_secs } => {

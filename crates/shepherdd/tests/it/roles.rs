@@ -163,9 +163,9 @@ fn administration_needs_the_pin_once_there_is_one() {
     std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let talk = |household: &Household, talk: &(dyn Fn(Client) + Sync)| {
         if shared == own {
-            talk(household.client())
+            talk(household.client());
         } else {
-            as_user(household, shared, |client| talk(client.unwrap()))
+            as_user(household, shared, |client| talk(client.unwrap()));
         }
     };
     talk(&household, &|mut client| {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
-use shepherd_api::{AuditKind, EndReason, StopRequester};
+use shepherd_api::{AuditKind, EndReason, ReasonCode, StopRequester};
 
 use crate::harness::{Household, is_alive};
 
@@ -47,7 +47,7 @@ fn a_daemon_that_goes_down_ends_its_session_if_the_policy_says_so() {
         assert!(household.used(entry) > Duration::ZERO);
         if entry == "nap" {
             let reasons = household.refusal(entry).reasons;
-            assert_eq!(reasons.iter().map(|reason| reason.code()).collect::<Vec<_>>(), ["cooldown"]);
+            assert_eq!(reasons.iter().map(ReasonCode::code).collect::<Vec<_>>(), ["cooldown"]);
         }
     }
 }
