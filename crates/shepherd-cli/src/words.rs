@@ -1,23 +1,16 @@
 //! Lengths, moments and ends in the words of people.
 
 use jiff::Timestamp;
-use shepherd_api::{
-    EndReason, Gift, Millis, Quota, ReasonCode, RequestState, Scope, SessionPhase, StopRequester,
-};
+use shepherd_api::{EndReason, Gift, Millis, ReasonCode, RequestState, Scope, SessionPhase, StopRequester};
 use shepherd_util::HumanDuration;
 
 use crate::context::Look;
 use crate::screen::Tone;
 use crate::text::clean;
 
-/// A length of time; seconds count only where there is no minute.
-pub(crate) fn length(Millis(millis): Millis) -> String {
-    match millis / 1000 {
-        0 if millis > 0 => "less than a second".to_owned(),
-        1 => "1 second".to_owned(),
-        seconds @ 2..60 => format!("{seconds} seconds"),
-        _ => HumanDuration(Millis(millis).into()).to_string(),
-    }
+/// A length of time.
+pub(crate) fn length(millis: Millis) -> String {
+    HumanDuration(millis.into()).to_string()
 }
 
 /// A countdown: `0:19`, `12:05`, `1:02:03`. Rounded up, so that it shows zero only when time is up.
@@ -75,22 +68,7 @@ pub(crate) fn requester(by: StopRequester) -> &'static str {
 }
 
 pub(crate) fn reason(reason: &ReasonCode, look: &Look) -> String {
-    match reason {
-        // Seconds matter where there is less than a minute.
-        ReasonCode::QuotaExhausted { quota, used, limit, .. } => {
-            let whose = match quota {
-                Quota::EntryDaily => "Today's time for this".to_owned(),
-                Quota::EntryWeekly => "This week's time for this".to_owned(),
-                Quota::BudgetDaily(budget) => format!("Today's time for `{budget}`"),
-                Quota::BudgetWeekly(budget) => format!("This week's time for `{budget}`"),
-            };
-            format!("{whose} is used up: {} of {}.", length(*used), length(*limit))
-        }
-        ReasonCode::NotUnlocked { entry_id, done, needed } => {
-            format!("First `{entry_id}`: {} of {} done today.", length(*done), length(*needed))
-        }
-        other => clean(&other.sentence(&look.zone)),
-    }
+    clean(&reason.sentence(&look.zone))
 }
 
 pub(crate) fn scope(scope: &Scope) -> String {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Prints a length of time for people: `1 hour 30 minutes`, `5 minutes`, `less than a minute`. At most two units,
-/// rounded down: a sentence never promises more than there is.
+/// Prints a length of time for people: `1 hour 30 minutes`, `5 minutes`, `20 seconds`. Seconds count only where
+/// there is no minute; at most two units, rounded down: a sentence never promises more than there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HumanDuration(pub Duration);
 
@@ -17,7 +17,11 @@ impl fmt::Display for HumanDuration {
         }
         let minutes = self.0.as_secs() / 60;
         let Some(largest) = UNITS.iter().position(|(_, length)| minutes >= *length) else {
-            return formatter.write_str("less than a minute");
+            return match self.0.as_secs() {
+                0 => formatter.write_str("less than a second"),
+                1 => formatter.write_str("1 second"),
+                seconds => write!(formatter, "{seconds} seconds"),
+            };
         };
         let mut rest = minutes;
         let mut separator = "";

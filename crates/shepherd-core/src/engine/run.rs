@@ -267,7 +267,12 @@ impl CoreEngine {
 fn message(warning: &ScheduledWarning, session: &SessionRecord, remaining: Duration) -> String {
     let template = warning.message_template.as_deref().unwrap_or("{label} ends in {remaining}.");
     template
-        .replace("{remaining}", &HumanDuration(remaining).to_string())
+        .replace("{remaining}", &HumanDuration(begun_seconds(remaining)).to_string())
         .replace("{label}", &session.label)
         .replace("{profile}", session.profile.as_str())
+}
+
+/// A warning that comes a moment late still says what it is for: ten seconds, not nine.
+fn begun_seconds(length: Duration) -> Duration {
+    Duration::from_secs(length.as_secs() + u64::from(length.subsec_nanos() > 0))
 }

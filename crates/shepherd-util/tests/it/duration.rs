@@ -89,8 +89,8 @@ fn data_may_hold_text_or_seconds() {
 fn sentences_never_promise_more_than_there_is() {
     for (seconds, sentence) in [
         (0, "no time"),
-        (1, "less than a minute"),
-        (59, "less than a minute"),
+        (1, "1 second"),
+        (59, "59 seconds"),
         (60, "1 minute"),
         (119, "1 minute"),
         (300, "5 minutes"),
@@ -104,7 +104,7 @@ fn sentences_never_promise_more_than_there_is() {
     ] {
         assert_eq!(HumanDuration(Duration::from_secs(seconds)).to_string(), sentence);
     }
-    assert_eq!(HumanDuration(Duration::from_millis(1)).to_string(), "less than a minute");
+    assert_eq!(HumanDuration(Duration::from_millis(1)).to_string(), "less than a second");
     assert!(HumanDuration(Duration::MAX).to_string().ends_with("hours"));
 }
 
