@@ -122,6 +122,7 @@ mod tests {
 
     #[test]
     fn a_day_ends_at_midnight_also_when_it_is_short_long_or_missing() {
+        // S4.3.
         check("Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-28T23:00:00Z");
         check("Europe/Berlin", "2026-03-28T23:30:00Z", "2026-03-29T22:00:00Z");
         check("Europe/Berlin", "2026-10-24T22:30:00Z", "2026-10-25T23:00:00Z");

@@ -1,15 +1,22 @@
 //! `CoreEngine`: told what happens and when, it says what must be done. It never asks the world for anything.
 //!
-//! The state machine (S3.6) is the session in [`Snapshot::session`]:
+//! The state machine (S3.6) is the session in [`Snapshot::session`]; `Idle` is that there is none, and the rest is its
+//! [`Stage`](crate::Stage):
 //!
 //! ```text
-//!            request_launch            start_session          deadline, stop_current
-//!   Idle ────────────────▶ Launching ───────────────▶ Running ──────────────────────▶ Expiring
-//!    ▲                        │ launch_failed,          │ warnings                       │
-//!    │                        │ time-out                │ (Warned)                       │
-//!    └────────────────────────┴─────────────────────────┴────────────────────────────────┘
-//!                          Ended: launch_failed, notify_session_exited
+//!          request_launch              start_session             deadline, stop_current
+//!   Idle ──────────────────▶ Launching ──────────────▶ Running ─────────────────────────▶ Expiring
+//!    ▲                        │     │                     │ warnings                      │   ▲
+//!    │                        │     │ stop_current        │ (Warned)                      │   │
+//!    │                        │     ▼                     │                               │   │
+//!    │                        │  Withdrawn ───────────────│─────── start_session ─────────│───┘
+//!    │                        │     │                     │                               │
+//!    └────────────────────────┴─────┴─────────────────────┴───────────────────────────────┘
+//!     Ended: notify_session_exited; before the program came up also launch_failed and a time-out
 //! ```
+//!
+//! `Warned` is a `Running` that has given a warning. A daemon that comes back goes on from the stage that was written
+//! down ([`CoreEngine::recover`]).
 //!
 //! Questions take `&self`. Changes take `&mut self` and the moment, return events in order, and leave durable writes
 //! to be fetched with [`CoreEngine::take_writes`]; what could not be written is not granted, what takes something away

@@ -2,8 +2,8 @@
 //!
 //! [`CoreEngine`] is told what happens and when, and says what must be done. It reads no clock, no file, no
 //! environment and no randomness; given the same policy, the same stored state and the same moments it says the
-//! same, byte for byte. Start with [`engine.rs`](CoreEngine), whose picture is the whole state machine, then read
-//! `judge.rs`, the one place where it is decided whether an entry may run.
+//! same, byte for byte. Start with [`engine.rs`](CoreEngine), whose picture is the whole state machine, and [`Stage`];
+//! then read `judge.rs`, the one place where it is decided whether an entry may run, and `judge/hearing.rs`, its rules.
 //!
 //! What it never does: act, wait, log, or ask the store.
 

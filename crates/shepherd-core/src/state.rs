@@ -66,9 +66,9 @@ pub struct Snapshot {
     pub clock: ClockRecord,
     /// The mode that somebody chose; `None` lets the calendar decide.
     pub mode: Option<ModeName>,
-    /// Extra time and longer windows, until they lapse.
+    /// Extra time and longer windows, and for a while those that have lapsed or were taken back.
     pub grants: Vec<GrantView>,
-    /// What children asked for.
+    /// What children asked for, and for a while how it was answered.
     pub requests: Vec<RequestView>,
     /// Time in a row, by profile.
     pub streaks: BTreeMap<ProfileId, Streak>,

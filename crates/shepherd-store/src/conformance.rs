@@ -88,6 +88,7 @@ fn usage_adds_up_by_profile_counter_and_day(workbench: &mut dyn Workbench) {
 }
 
 fn usage_is_counted_in_microseconds_rounded_up(workbench: &mut dyn Workbench) {
+    // S8.4b.
     let mut store = workbench.open();
     let (ada, chess) = (profile("ada"), entry("chess"));
     done(store.add_usage(&ada, &chess, Day(1), Duration::from_nanos(1_001)));

@@ -131,6 +131,7 @@ mod tests {
 
     #[test]
     fn products_that_know_each_other_are_found_even_in_tests() {
+        // S1.
         let model = Model::default()
             .with_package("shepherd-core", &[])
             .with_package("collieclaw", &["dev shepherd-core"])
@@ -151,6 +152,7 @@ mod tests {
 
     #[test]
     fn a_pure_crate_that_reaches_a_runtime_is_found_with_the_way() {
+        // S1, S3.9.
         let model = Model::default()
             .with_package("shepherd-core", &["shepherd-util", "libc", "dev tokio"])
             .with_package("shepherd-util", &["rustix", "tokio"]);

@@ -32,21 +32,25 @@ fn every_command_has_its_line() {
 
 #[test]
 fn every_reply_has_its_line() {
+    // S10.2.
     check::<Reply>("replies", "Reply", "type");
 }
 
 #[test]
 fn every_event_has_its_line() {
+    // S10.4.
     check::<Event>("events", "Event", "type");
 }
 
 #[test]
 fn every_reason_has_its_line() {
+    // S3.8.
     check::<ReasonCode>("reasons", "ReasonCode", "code");
 }
 
 #[test]
 fn every_message_has_its_line() {
+    // S10.2.
     check::<ClientMessage>("client_messages", "ClientMessage", "type");
     check::<ServerMessage>("server_messages", "ServerMessage", "type");
 }

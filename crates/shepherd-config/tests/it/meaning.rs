@@ -200,6 +200,7 @@ fn earning_unlocking_and_costs_are_kept() {
     assert_eq!(entry.disabled, Some(Disabled { reason: Some("Broken".to_owned()) }));
 }
 
+// S2.1
 #[test]
 fn disabled_can_be_said_in_three_ways() {
     let disabled = |said: &str| entry(&format!("always = true\ndisabled = {said}")).disabled;
@@ -236,6 +237,7 @@ fn a_policy_without_profiles_is_for_one() {
     assert_eq!(with_others("", "always = true\nprofiles = [\"default\"]").profiles.unwrap().len(), 1);
 }
 
+// S2.4
 #[test]
 fn the_first_mode_is_the_usual_one_unless_another_is_named() {
     assert_eq!(policy("[modes]\nnames = [\"school\", \"away\"]").rules().modes.default, "school");
@@ -279,6 +281,7 @@ fn all_faults_come_in_one_pass_and_in_order() {
 }
 
 // Names that seem to be missing may stand in the part that could not be parsed.
+// S7.2
 #[test]
 fn a_file_that_is_not_toml_is_not_told_that_names_are_missing() {
     let text = "config_version = 1\n[budgets.games\ndaily = \"1h\"\n[[entries]]\nid = \"x\"\nargv = [\"x\"]\n\

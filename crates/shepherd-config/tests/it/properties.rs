@@ -1,4 +1,4 @@
-//! No text makes the loader panic, and what it refuses it explains.
+//! No text makes the loader panic, and what it refuses it explains (S7.2).
 
 use proptest::prelude::*;
 use shepherd_config::load;

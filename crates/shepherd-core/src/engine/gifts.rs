@@ -96,7 +96,7 @@ impl CoreEngine {
     /// Takes a grant back. What was used of it is used; a session that runs on it is cut to what is left.
     ///
     /// # Errors
-    /// When there is no such grant.
+    /// When there is no such grant, or it was taken back already.
     pub fn revoke(&mut self, grant_id: &GrantId, actor: &str, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
         self.observe(now);
         self.charge(now);

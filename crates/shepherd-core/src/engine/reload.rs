@@ -95,7 +95,7 @@ impl CoreEngine {
     }
 }
 
-/// Reasons that are no reason against a session that already runs.
+/// Whether a reason against a launch also ends a session that already runs.
 fn ends_a_session(reason: &ReasonCode) -> bool {
     !matches!(
         reason,

@@ -43,7 +43,7 @@ impl CoreEngine {
     /// A child asks for time.
     ///
     /// # Errors
-    /// When there is no such entry.
+    /// When there is no such entry or profile, it is too much, or too many wait for an answer already.
     pub fn request_time(&mut self, new: NewRequest, now: Now) -> Result<(), GiftError> {
         self.observe(now);
         if self.policy.entry(&new.entry_id).is_none() {

@@ -196,6 +196,7 @@ fn events_carry_the_session_whole() {
 
 #[test]
 fn a_session_that_somebody_stopped_expires_for_that_reason() {
+    // S10.4.
     let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
     let session_id = world.launch("game").session_id;
     let stop = StopRequest { by: StopRequester::Admin, mode: StopMode::Force, actor: "parent".to_owned() };

@@ -55,6 +55,7 @@ fn a_reload_that_replans_shortens_and_never_lengthens() {
 
 #[test]
 fn a_reload_that_closes_ends_the_session_if_it_replans() {
+    // S7.3.
     let mut closed = limited(hours(1), OnReload::Replan).rules().clone();
     closed.exceptions = vec![on("2026-11-16", "2026-11-16", DayRule::Closed)];
     let mut world = World::new(limited(minutes(30), OnReload::Replan), MONDAY_NOON);
@@ -66,6 +67,7 @@ fn a_reload_that_closes_ends_the_session_if_it_replans() {
 
 #[test]
 fn an_entry_that_disappeared_ends_as_planned_and_cannot_be_launched_again() {
+    // S7.3.
     for on_reload in [OnReload::KeepPlan, OnReload::Replan] {
         let mut world = World::new(limited(minutes(30), on_reload), MONDAY_NOON);
         world.launch("game");
@@ -80,6 +82,7 @@ fn an_entry_that_disappeared_ends_as_planned_and_cannot_be_launched_again() {
 
 #[test]
 fn a_mode_that_vanished_is_no_longer_chosen() {
+    // S7.3.
     let mut world = World::new(policy_with(vec![by_mode()], with_modes), MONDAY_NOON);
     world.engine.switch_mode(Some("holiday".to_owned()), "parent", world.now()).unwrap();
     let mut at_school = by_mode();
@@ -193,6 +196,7 @@ fn a_request_is_asked_seen_and_granted_denied_or_lapsed() {
 
 #[test]
 fn a_request_for_nothing_known_is_refused() {
+    // S2.7.
     let mut world = World::new(policy(vec![entry("piano")]), MONDAY_NOON);
     assert_eq!(
         world.engine.request_time(request(1, minutes(5)), world.now()),
@@ -207,6 +211,7 @@ fn a_request_for_nothing_known_is_refused() {
 
 #[test]
 fn a_request_the_ceiling_forbids_stays_open() {
+    // S2.7.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
     let policy = policy_with(vec![game], |rules| rules.ceilings.extra_per_day = Some(minutes(10)));

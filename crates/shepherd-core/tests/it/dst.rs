@@ -260,6 +260,7 @@ fn another_zone_moves_the_windows_but_not_the_session() {
 
 #[test]
 fn the_policy_zone_wins_over_the_system_zone() {
+    // S4.3.
     let at = |policy: Policy| {
         let at = "2026-11-16T14:30:00Z".parse().unwrap();
         engine_of(policy).list_entries_at(&ProfileId::default(), at).remove(0).enabled

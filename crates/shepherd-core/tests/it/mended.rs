@@ -41,6 +41,7 @@ fn a_revoked_opening_closes_on_a_session_planned_or_lengthened_by_it() {
 
 #[test]
 fn revoking_what_does_not_hold_now_takes_nothing() {
+    // S2.7.
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     let mut world = World::new(policy(vec![game]), MONDAY_NOON);

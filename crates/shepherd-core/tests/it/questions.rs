@@ -264,6 +264,7 @@ fn a_week_can_be_drawn() {
 
 #[test]
 fn a_used_up_quota_is_missing_from_the_week_until_it_refills() {
+    // S3.10.
     let mut game = afternoons();
     game.limits.daily_quota = DailyQuota::every_day(minutes(30));
     let mut world = World::new(policy(vec![game]), "2026-11-16 15:00");
@@ -314,6 +315,7 @@ fn exceptions_override_the_week() {
 
 #[test]
 fn an_exception_can_be_for_some_entries_and_closes_what_is_always_open() {
+    // S2.3 beyond.
     let closed = Exception {
         entries: Some(BTreeSet::from(["piano".parse().unwrap()])),
         ..on("2026-11-16", "2026-11-16", DayRule::Closed)
@@ -410,7 +412,7 @@ fn a_week_begins_on_monday_also_for_its_quota() {
 
 #[test]
 fn a_weekly_quota_larger_than_the_rest_of_the_week_goes_on_with_the_next() {
-    // Saturday 20:00, 30 hours left of 40: 28 hours to Monday, and then the new week's 40.
+    // S2.4 beyond: Saturday 20:00, 30 hours left of 40: 28 hours to Monday, and then the new week's 40.
     let mut game = entry("game");
     game.limits.weekly_quota = Some(hours(40));
     let mut world = World::new(policy(vec![game]), "2026-11-20 12:00");
@@ -486,7 +488,7 @@ fn family(rules: &mut Rules) {
 
 #[test]
 fn children_have_their_own_entries_and_their_own_time() {
-    // Profiles: an entry for one child only; use is counted apart, also of a shared budget.
+    // S8.1, profiles: an entry for one child only; use is counted apart, also of a shared budget.
     let mut chess = entry("chess");
     chess.budgets = vec!["games".parse().unwrap()];
     let mut shooter = entry("shooter");

@@ -68,6 +68,7 @@ fn the_deadline_is_the_least_of_all_that_apply() {
 
 #[test]
 fn without_limits_there_is_no_end() {
+    // S3.4: no deadline is without end.
     let mut world = World::new(policy(vec![entry("piano")]), MONDAY_NOON);
     assert_eq!(world.launch("piano").deadline, None);
     assert_eq!(world.run_for(hours(100)), []);
@@ -214,6 +215,7 @@ fn a_cooldown_follows_a_run_but_not_a_failed_launch() {
 
 #[test]
 fn a_launch_that_hangs_times_out() {
+    // S3.6.
     let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
     let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
     let events = world.run_for(minutes(1));
@@ -278,6 +280,7 @@ fn the_accounting_day_never_goes_back_even_within_the_tolerance() {
 
 #[test]
 fn an_administrator_can_vouch_for_the_clock() {
+    // S4.5.
     let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
     world.tick();
     world.move_wall(SignedDuration::from_hours(-1));
@@ -377,6 +380,7 @@ fn a_session_whose_program_is_gone_is_ended_and_charged() {
 
 #[test]
 fn a_reboot_never_leaves_a_session_running_and_wins_nothing() {
+    // S9.2, S9.2b.
     let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(3));
@@ -439,6 +443,7 @@ fn a_grant_lengthens_the_running_session_and_replans_its_warnings() {
 
 #[test]
 fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
+    // S2.7.
     let mut game = game();
     game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (15, 0), (16, 0))]);
     let policy = policy_with(vec![game], |rules| {
@@ -464,6 +469,7 @@ fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
 
 #[test]
 fn a_revoked_grant_is_taken_back_also_from_a_running_session() {
+    // S2.7.
     let mut game = entry("game");
     game.limits = LimitsPolicy { daily_quota: DailyQuota::every_day(minutes(10)), ..LimitsPolicy::default() };
     let mut world = World::new(policy(vec![game]), MONDAY_NOON);
@@ -498,6 +504,7 @@ fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
 
 #[test]
 fn a_program_that_comes_up_after_its_time_out_is_not_awaited() {
+    // S3.6.
     let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
     let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
     world.run_for(minutes(1));

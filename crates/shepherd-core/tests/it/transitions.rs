@@ -216,6 +216,7 @@ fn a_stop_ends_whatever_there_is() {
 
 #[test]
 fn time_alone_warns_and_expires_each_once() {
+    // S13.4.
     check("tick", STATES.map(|state| ("", state)));
     check(
         "five minutes",
@@ -241,6 +242,7 @@ fn time_alone_warns_and_expires_each_once() {
 
 #[test]
 fn a_reload_leaves_the_state_alone() {
+    // S7.3.
     check("reload", STATES.map(|state| ("reloaded, availability", state)));
 }
 

@@ -1,4 +1,5 @@
-//! Disks that are full, folders that can't be written, files that are locked, modes, and two daemons at once.
+//! Disks that are full, folders that can't be written, files that are locked, modes, and two daemons at once
+//! (S8.2, S8.4b).
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader};

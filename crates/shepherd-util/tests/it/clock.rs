@@ -44,6 +44,7 @@ fn setting_the_wall_clock_moves_nothing_else() {
 
 #[test]
 fn a_run_time_waits_for_a_sleeping_machine_and_a_window_does_not() {
+    // S4.4.
     let clock = ManualClock::starting_at(saturday());
     let start = clock.now().mono;
     let run = Deadline::after(start, 30 * MINUTE, Counting::Awake);
