@@ -271,7 +271,7 @@ impl Service {
                     now,
                 );
             }
-            Err(error) => self.refuse(request, error.into()),
+            Err(error) => self.turn_away(request, "revoke_grant", error.into()),
         }
     }
 
@@ -292,14 +292,14 @@ impl Service {
         };
         match self.engine.request_time(new, now) {
             Ok(()) => self.answer_with_request(request, &request_id),
-            Err(error) => self.refuse(request, error.into()),
+            Err(error) => self.turn_away(request, "request_time", error.into()),
         }
     }
 
     fn mark_seen(&mut self, request: &Request, request_id: &RequestId) {
         match self.engine.see_request(request_id, &request.actor(), request.now) {
             Ok(()) => self.answer_with_request(request, request_id),
-            Err(error) => self.refuse(request, error.into()),
+            Err(error) => self.turn_away(request, "mark_request_seen", error.into()),
         }
     }
 
@@ -342,7 +342,7 @@ impl Service {
                 let reply = Reply::Mode { mode: self.engine.get_state(now).mode };
                 self.carry_out_for(request.to.clone(), reply, Granted::Nothing, events, Vec::new(), now);
             }
-            Err(unknown) => self.refuse(request, unknown.into()),
+            Err(unknown) => self.turn_away(request, "switch_mode", unknown.into()),
         }
     }
 
@@ -369,7 +369,7 @@ impl Service {
         self.clients.change_pin(&request.to.client_id, request.to.request_id, pin);
     }
 
-    /// Somebody wants what is not theirs, which goes on record (S11.3).
+    /// Somebody wants what is not theirs or can't be, which goes on record (S8.3, S11.3).
     fn turn_away(&mut self, request: &Request, command: &str, error: ApiError) {
         self.note_refusal(request, command, &error);
         self.respond(&request.to, Err(error));
@@ -380,7 +380,7 @@ impl Service {
         self.note(&request.actor(), AuditKind::CommandRefused { command, reason }, request.now);
     }
 
-    /// An answer of the engine that is a no. What it left on record goes to the store.
+    /// A no that the engine has put on record itself.
     fn refuse(&mut self, request: &Request, error: ApiError) {
         self.carry_out(Vec::new(), request.now);
         self.respond(&request.to, Err(error));
