@@ -21,6 +21,10 @@ const TRY_AGAIN: Duration = Duration::from_secs(5);
 /// Writes that wait for a broken disk. More than a day's worth; beyond it only the latest state is kept.
 const MOST_WAITING: usize = 100_000;
 
+/// Batches that are made durable together: enough that no flood of them gets ahead of the disk, few enough that their
+/// audit lines, which come all at once then, don't make subscribers fall behind.
+const MOST_TOGETHER: usize = 32;
+
 /// What came of a job.
 #[derive(Debug)]
 pub(crate) enum Report {
@@ -124,17 +128,16 @@ struct Waiting {
 
 impl Worker {
     fn run(mut self, todo: &Receiver<Job>) {
+        let mut next = None;
         loop {
-            let job = if self.waiting.writes.is_empty() {
-                todo.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                todo.recv_timeout(TRY_AGAIN)
-            };
+            let job = next.take().map_or_else(|| self.wait(todo), Ok);
             match job {
                 Ok(Job::Write { batch, writes }) => {
                     self.waiting.add(batch, writes);
-                    let result = self.flush();
-                    self.report_failure(batch, result);
+                    next = self.gather(todo);
+                    if let Err(detail) = self.flush() {
+                        self.report(Report::Failed { batch: self.waiting.up_to, detail });
+                    }
                 }
                 Ok(Job::ReadAudit { question, after, limit }) => {
                     let lines = self.read_audit(after, limit);
@@ -147,15 +150,29 @@ impl Worker {
         }
     }
 
+    fn wait(&self, todo: &Receiver<Job>) -> Result<Job, RecvTimeoutError> {
+        if self.waiting.writes.is_empty() {
+            todo.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            todo.recv_timeout(TRY_AGAIN)
+        }
+    }
+
+    /// Takes what has come meanwhile, to be made durable together: a disk is slower than a client that asks for what
+    /// it can't have, and others would wait behind it. Returns the first job that is something else.
+    fn gather(&mut self, todo: &Receiver<Job>) -> Option<Job> {
+        for _ in 0..MOST_TOGETHER {
+            match todo.try_recv().ok()? {
+                Job::Write { batch, writes } => self.waiting.add(batch, writes),
+                other => return Some(other),
+            }
+        }
+        None
+    }
+
     fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, String> {
         let store = self.store.as_ref().ok_or("the store can't be read now")?;
         store.read_audit(after, limit).map_err(|error| chain(&error))
-    }
-
-    fn report_failure(&self, batch: u64, result: Result<(), String>) {
-        if let Err(detail) = result {
-            self.report(Report::Failed { batch, detail });
-        }
     }
 
     /// Tries to write all that waits.

@@ -83,6 +83,31 @@ fn what_was_started_in_the_moment_of_the_crash_is_found_with_its_handle() {
 }
 
 #[test]
+fn what_ran_without_being_on_record_and_is_gone_is_charged_like_any_other() {
+    // S9.2b: whoever kills the daemon before it can write down that the program runs wins nothing.
+    for (away, used) in [(minutes(5), 5), (hours(3), 30)] {
+        let mut world = half_an_hour();
+        let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+        world.clock.advance(away);
+        let events = recover(&mut world, SessionFate::GoneUnseen);
+        assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
+        assert_eq!(world.used("game"), minutes(used), "away for {away:?}");
+    }
+}
+
+#[test]
+fn an_entry_may_have_a_grace_of_its_own() {
+    let mut world = half_an_hour();
+    world.launch("game");
+    let common = world.engine.snapshot().session.clone().unwrap().stop_grace;
+    let mut patient = entry("game");
+    patient.run.stop_grace = Some(common + minutes(1));
+    let mut world = World::new(policy(vec![patient]), MONDAY_NOON);
+    world.launch("game");
+    assert_eq!(world.engine.snapshot().session.clone().unwrap().stop_grace, common + minutes(1));
+}
+
+#[test]
 fn a_session_that_is_gone_is_charged_up_to_now_but_not_beyond_its_planned_end() {
     // S9.2b: whoever kills the daemon wins nothing, and nobody pays for days on which no daemon ran.
     for (away, used) in [(minutes(5), 15), (minutes(20), 30), (minutes(25), 30), (hours(3), 30)] {

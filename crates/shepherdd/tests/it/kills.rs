@@ -267,7 +267,7 @@ fn a_warning_that_was_heard_is_not_heard_again() {
 fn nobody_plays_for_nothing_by_killing_the_daemon_in_time() {
     let mut household = Household::running(POLICY);
     assert!(household.end().success());
-    let mut household = household.on_a_slow_disk(Duration::from_millis(50));
+    let mut household = household.on_a_slow_disk(Duration::from_millis(20));
     household.start();
     let session = household.launch("play");
     let player = household.player();

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod alone;
 #[cfg(test)]
+mod back_to_back;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod disk;

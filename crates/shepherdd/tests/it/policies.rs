@@ -16,7 +16,7 @@ reload_on_change = true
 id = "nap"
 argv = ["sleep", "TOKEN"]
 always = true
-max_run = "4s"
+max_run = "3s"
 "#;
 
 const OTHER: &str = r#"
@@ -70,7 +70,7 @@ fn garbage_in_place_of_the_policy_is_told_and_changes_nothing() {
     }
     assert!(household.state().session.is_some(), "all this took {:?}", launched.elapsed());
     household.until_idle();
-    assert!(launched.elapsed() >= Duration::from_secs(4), "never early: {:?}", launched.elapsed());
+    assert!(launched.elapsed() >= Duration::from_secs(3), "never early: {:?}", launched.elapsed());
     assert_eq!(
         household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })),
         1

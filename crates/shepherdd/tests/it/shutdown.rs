@@ -15,7 +15,7 @@ on_shutdown = "END"
 id = "nap"
 argv = ["sleep", "TOKEN"]
 always = true
-max_run = "4s"
+max_run = "3s"
 cooldown_after_run = "1h"
 
 [[entries]]
@@ -65,11 +65,11 @@ fn a_session_that_is_left_is_taken_back_with_its_original_end() {
     assert_eq!(state.session_id, session.session_id);
     assert!(
         Duration::from(state.remaining.unwrap()) + launched.elapsed()
-            <= Duration::from_secs(4) + Duration::from_millis(50)
+            <= Duration::from_secs(3) + Duration::from_millis(50)
     );
     household.until_idle();
     let took = launched.elapsed();
-    assert!(took >= Duration::from_secs(4), "never early: {took:?}");
+    assert!(took >= Duration::from_secs(3), "never early: {took:?}");
     assert!(took < Duration::from_secs(8), "never late: {took:?}");
     assert_eq!(
         household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })),
