@@ -39,6 +39,11 @@ impl Cgroup {
         &self.name
     }
 
+    /// As `/proc/PID/cgroup` shows it.
+    pub(crate) fn shown(&self) -> &str {
+        &self.shown
+    }
+
     /// Tells this group from a later one of the same name.
     pub(crate) fn inode(&self) -> u64 {
         self.inode
@@ -114,9 +119,7 @@ impl Cgroup {
 
     /// Whether a process is in this group or below it, or was when it ended.
     pub(crate) fn contains(&self, proc: &ProcRoot, pid: i32) -> bool {
-        let mut text = [0_u8; 4096];
-        let Ok(length) = proc.read(format_args!("{pid}/cgroup"), &mut text) else { return false };
-        lies_below(text.get(..length).unwrap_or_default(), self.shown.as_bytes())
+        is_in_group(proc, pid, &self.shown)
     }
 
     /// Removes the empty group, with those that its members may have made inside. Never waits.
@@ -138,6 +141,13 @@ impl Cgroup {
             other => other,
         }
     }
+}
+
+/// Whether a process is in the group that is shown so, or below it, or was when it ended.
+pub(crate) fn is_in_group(proc: &ProcRoot, pid: i32, shown: &str) -> bool {
+    let mut text = [0_u8; 4096];
+    let Ok(length) = proc.read(format_args!("{pid}/cgroup"), &mut text) else { return false };
+    lies_below(text.get(..length).unwrap_or_default(), shown.as_bytes())
 }
 
 /// Whether a `/proc/PID/cgroup` names this group or one inside of it.

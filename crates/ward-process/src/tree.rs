@@ -17,10 +17,12 @@ use crate::sys::sweep::Sweep;
 
 mod end;
 mod group;
+mod membership;
 mod readiness;
 mod root;
 mod strike;
 
+pub use membership::Membership;
 pub(crate) use readiness::Readiness;
 pub(crate) use root::{KeeperLink, Root};
 

@@ -195,3 +195,48 @@ fn a_signal_after_the_end_reaches_nobody() {
         assert_eq!(tree.processes(), Vec::<i32>::new());
     }
 }
+
+/// Windows are matched to sessions this way, on another thread than the one that ends them (S6.7).
+#[test]
+fn who_is_a_member_can_be_asked_on_another_thread() {
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let (run, other) = (Run::new(), Run::new());
+        let mut tree = run.spawn(&supervisor, "fork 2 [ fork 1 [ FOREVER ]; FOREVER ]; FOREVER");
+        let mut stranger = other.spawn(&supervisor, "FOREVER");
+        run.await_arrivals(5);
+        other.await_arrivals(1);
+        let (members, strangers) = (run.survivors(), other.survivors());
+        let membership = tree.membership();
+        std::thread::spawn(move || {
+            assert!(members.iter().all(|pid| membership.contains(*pid)), "{containment}");
+            let own = std::process::id().cast_signed();
+            let others = strangers.into_iter().chain([own, 1, 0, -1, i32::MAX]);
+            assert_eq!(
+                others.filter(|pid| membership.contains(*pid)).collect::<Vec<i32>>(),
+                Vec::<i32>::new(),
+                "{containment}"
+            );
+        })
+        .join()
+        .unwrap();
+        for tree in [&mut tree, &mut stranger] {
+            supervisor.stop(tree, Ladder::force()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_left_its_parent_is_a_member_still() {
+    for containment in holding_containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor, "daemon [ FOREVER ]; exit 0");
+        run.await_arrivals(1);
+        let membership = tree.membership();
+        assert!(run.survivors().into_iter().all(|pid| membership.contains(pid)), "{containment}");
+        let gone = run.survivors();
+        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        assert!(!gone.into_iter().any(|pid| membership.contains(pid)), "{containment}");
+    }
+}
