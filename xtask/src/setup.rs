@@ -18,7 +18,10 @@ pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/
 
 /// What comes from the system's package manager.
 const SYSTEM: &[Component] = &[
+    program("chromium", "chromium"),
     program("faketime", "faketime"),
+    program("foot", "foot"),
+    program("grim", "grim"),
     program("jq", "jq"),
     program("mpv", "mpv"),
     program("python3", "python3"),
@@ -27,8 +30,11 @@ const SYSTEM: &[Component] = &[
     program("sha256sum", "coreutils"),
     program("socat", "socat"),
     program("strace", "strace"),
+    program("sway", "sway"),
     program("tmux", "tmux"),
+    program("tuxpaint", "tuxpaint"),
     program("unshare", "util-linux"),
+    file("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf", "fonts-dejavu-core"),
     file("/usr/share/zoneinfo/Europe/London", "tzdata"),
 ];
 

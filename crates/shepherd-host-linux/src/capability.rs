@@ -7,8 +7,11 @@ use ward_process::{Containment, Probe, find_program};
 
 use crate::options::LinuxHostOptions;
 use crate::recipe::{MPV, QEMU};
+use crate::sway::Windows;
 
-pub(crate) fn capabilities(containment: Containment) -> HostCapabilities {
+/// What holds now. Windows are there only while there is a compositor.
+pub(crate) fn capabilities(containment: Containment, windows: &Windows) -> HostCapabilities {
+    let windows = windows.are_seen();
     HostCapabilities {
         // Each kind has a driver that needs nothing but itself; what a single entry lacks is said at its start.
         spawn_kinds_supported: ["process", "vm", "media", "custom"].map(str::to_owned).into(),
@@ -16,9 +19,9 @@ pub(crate) fn capabilities(containment: Containment) -> HostCapabilities {
         can_graceful_stop: true,
         can_group_process_tree: containment != Containment::ProcessGroup,
         can_observe_exit: true,
-        can_observe_window_ready: false,
-        can_force_foreground: false,
-        can_force_fullscreen: false,
+        can_observe_window_ready: windows,
+        can_force_foreground: windows,
+        can_force_fullscreen: windows,
         can_lock_to_single_app: false,
     }
 }

@@ -84,6 +84,11 @@ impl StateFolder {
         self.logs.join(format!("{session_id}.log"))
     }
 
+    /// Of a compositor that we start.
+    pub(crate) fn compositor_log_path(&self) -> PathBuf {
+        self.logs.join("compositor.log")
+    }
+
     /// Removes the oldest logs beyond those that are kept, some at a time, so that not every session looks at all.
     pub(crate) fn prune_logs(&self) {
         let entries = fs::read_dir(&self.logs).into_iter().flatten().flatten();

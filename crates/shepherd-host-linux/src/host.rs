@@ -16,11 +16,13 @@ use ward_process::{Containment, Supervisor};
 use crate::capability;
 use crate::folder::StateFolder;
 use crate::janitor;
+use crate::line::{Line, line};
 use crate::options::{HostError, LinuxHostOptions};
 use crate::recipe::Catalogue;
 use crate::start::Start;
+use crate::sway::Windows;
 use crate::take_back::TakeBack;
-use crate::worker::{Line, Lost, Message, Worker};
+use crate::worker::{Ends, Lost, Message, Worker};
 
 /// Runs entries on this machine.
 ///
@@ -33,7 +35,8 @@ pub struct LinuxHost {
     /// Of the first subscriber: what happens before it subscribes is not lost.
     events: Option<HostEvents>,
     limitations: Vec<String>,
-    line: Line,
+    windows: Windows,
+    line: Line<Message>,
     worker: Option<JoinHandle<()>>,
     janitor: Option<JoinHandle<()>>,
 }
@@ -50,15 +53,21 @@ impl LinuxHost {
         let limitations = capability::limitations(supervisor.containment(), &probe, &options);
         let (sender, events) = unbounded_channel();
         let (remains, janitor) = janitor::start(folder.clone()).map_err(HostError::Threads)?;
-        let (line, worker) =
-            Worker::start(Arc::clone(&supervisor), sender, remains).map_err(HostError::Threads)?;
+        let (line, inbox) = line().map_err(HostError::Threads)?;
+        let (options, log) = (Arc::new(options), folder.compositor_log_path());
+        let windows = Windows::start(&options, supervisor.containment(), log, line.clone())
+            .map_err(HostError::Threads)?;
+        let ends =
+            Ends { inbox, line: line.clone(), windows: windows.line(), events: sender, janitor: remains };
+        let worker = Worker::start(Arc::clone(&supervisor), ends).map_err(HostError::Threads)?;
         Ok(Self {
-            options: Arc::new(options),
+            options,
             supervisor,
             folder,
             catalogue: Arc::default(),
             events: Some(events),
             limitations,
+            windows,
             line,
             worker: Some(worker),
             janitor: Some(janitor),
@@ -101,11 +110,11 @@ fn not_taken_back(session_id: SessionId, why: &str) -> Message {
 
 impl Host for LinuxHost {
     fn capabilities(&self) -> HostCapabilities {
-        capability::capabilities(self.containment())
+        capability::capabilities(self.containment(), &self.windows)
     }
 
     fn limitations(&self) -> Vec<String> {
-        self.limitations.clone()
+        self.limitations.iter().cloned().chain(self.windows.limitation()).collect()
     }
 
     fn subscribe(&mut self) -> HostEvents {
@@ -120,6 +129,7 @@ impl Host for LinuxHost {
         let rules = policy.rules();
         let (libraries, drivers) = (rules.libraries.clone(), rules.drivers.clone());
         self.catalogue = Arc::new(Catalogue { libraries, drivers });
+        self.windows.follow(rules.compositor.as_ref());
     }
 
     fn spawn(&mut self, order: SpawnOrder) {
@@ -131,6 +141,7 @@ impl Host for LinuxHost {
             supervisor: Arc::clone(&self.supervisor),
             folder: self.folder.clone(),
             catalogue: Arc::clone(&self.catalogue),
+            display: self.windows.display(),
         };
         let id = session_id.clone();
         self.apart(&session_id, || Message::Started(id, start.carry_out().map(Box::new)), not_started);
@@ -160,7 +171,9 @@ impl Host for LinuxHost {
         self.folder.written_down()
     }
 
-    fn show(&mut self, _session_id: &SessionId, _display: Display) {}
+    fn show(&mut self, session_id: &SessionId, display: Display) {
+        self.windows.show(session_id, display);
+    }
 }
 
 impl Drop for LinuxHost {

@@ -33,6 +33,8 @@ pub(crate) struct Start {
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) folder: StateFolder,
     pub(crate) catalogue: Arc<Catalogue>,
+    /// Where the compositor is, if there is one.
+    pub(crate) display: Option<PathBuf>,
 }
 
 /// What is wrong, and what helps; whose fault it is comes on top.
@@ -57,7 +59,8 @@ impl Start {
     fn try_out(&self) -> Result<Started, Fault> {
         let entry = &self.order.entry;
         let user = self.user(entry)?;
-        let base = environment::base(&self.options.environment, &self.options.search_path, user.as_ref());
+        let mut base = environment::base(&self.options.environment, &self.options.search_path, user.as_ref());
+        base.extend(self.display.iter().map(|display| ("WAYLAND_DISPLAY".into(), display.into())));
         let sockets = self.options.socket_folder.join(format!("shepherd-{}", self.order.session_id));
         let kitchen = Kitchen { catalogue: &self.catalogue, environment: base, sockets: &sockets };
         let recipe = kitchen.recipe(&entry.kind)?;

@@ -5,17 +5,19 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use rustix::event::{EventfdFlags, Timespec, epoll};
+use rustix::event::{Timespec, epoll};
 use shepherd_host_api::{ExitStatus, HostEvent, SpawnFailure, StopOrder};
 use shepherd_util::SessionId;
 use tokio::sync::mpsc::UnboundedSender;
 use ward_process::{Exit, Supervisor};
 
 use crate::janitor::Remains;
+use crate::line::{Inbox, Line};
+use crate::sway::WindowsLine;
 
 mod remembered;
 mod session;
@@ -36,6 +38,12 @@ pub(crate) enum Message {
     Stop(StopOrder, Instant),
     /// The request of this index could not be made.
     NotAsked(SessionId, usize),
+    /// It shows its first window.
+    #[cfg_attr(not(feature = "sway"), expect(dead_code, reason = "only a compositor module says so"))]
+    WindowReady(SessionId),
+    /// Something is not as it should be, of no session in particular.
+    #[cfg_attr(not(feature = "sway"), expect(dead_code, reason = "only a compositor module says so"))]
+    Trouble(String),
     /// Events go here from now on.
     Subscribe(UnboundedSender<HostEvent>),
     /// The host is no more; what runs goes on.
@@ -56,20 +64,14 @@ pub(crate) struct Lost {
     pub(crate) sockets: Option<PathBuf>,
 }
 
-/// How the others reach the thread.
-#[derive(Clone)]
-pub(crate) struct Line {
-    messages: Sender<Message>,
-    bell: Arc<OwnedFd>,
-}
-
-impl Line {
-    pub(crate) fn send(&self, message: Message) {
-        // A thread that has left needs to hear nothing.
-        if self.messages.send(message).is_ok() {
-            let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
-        }
-    }
+/// Whom the thread hears and whom it tells.
+pub(crate) struct Ends {
+    pub(crate) inbox: Inbox<Message>,
+    /// To itself, for those who work for it elsewhere.
+    pub(crate) line: Line<Message>,
+    pub(crate) windows: WindowsLine,
+    pub(crate) events: UnboundedSender<HostEvent>,
+    pub(crate) janitor: Sender<Remains>,
 }
 
 /// What is behind every wake-up that is no tree's.
@@ -77,40 +79,28 @@ const BELL: u64 = 0;
 
 pub(crate) struct Worker {
     supervisor: Arc<Supervisor>,
-    line: Line,
-    messages: Receiver<Message>,
+    ends: Ends,
     wakers: OwnedFd,
     sessions: BTreeMap<SessionId, Session>,
     /// Those whose last event is out.
     over: Remembered,
-    events: UnboundedSender<HostEvent>,
-    janitor: Sender<Remains>,
 }
 
 impl Worker {
     /// Starts the thread.
-    pub(crate) fn start(
-        supervisor: Arc<Supervisor>,
-        events: UnboundedSender<HostEvent>,
-        janitor: Sender<Remains>,
-    ) -> io::Result<(Line, JoinHandle<()>)> {
-        let (sender, messages) = channel();
-        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    pub(crate) fn start(supervisor: Arc<Supervisor>, ends: Ends) -> io::Result<JoinHandle<()>> {
         let wakers = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&wakers, &bell, epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
-        let line = Line { messages: sender, bell: Arc::new(bell) };
+        epoll::add(&wakers, ends.inbox.bell(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         let (sessions, over) = (BTreeMap::new(), Remembered::default());
-        let worker =
-            Self { supervisor, line: line.clone(), messages, wakers, sessions, over, events, janitor };
-        let thread = Builder::new().name("host-worker".into()).spawn(move || worker.run())?;
-        Ok((line, thread))
+        let worker = Self { supervisor, ends, wakers, sessions, over };
+        Builder::new().name("host-worker".into()).spawn(move || worker.run())
     }
 
     fn run(mut self) {
         let mut woken = Vec::with_capacity(16);
         loop {
             self.sleep(&mut woken);
-            while let Ok(message) = self.messages.try_recv() {
+            while let Some(message) = self.ends.inbox.next() {
                 if let Message::Leave = message {
                     return;
                 }
@@ -130,7 +120,7 @@ impl Worker {
         // Interrupted is woken, too: whoever is woken looks at everything.
         let _ = epoll::wait(&self.wakers, rustix::buffer::spare_capacity(woken), timeout.as_ref());
         if woken.iter().any(|event| event.data.u64() == BELL) {
-            let _ = rustix::io::read(&self.line.bell, &mut [0_u8; 8]);
+            self.ends.inbox.silence();
         }
     }
 
@@ -160,7 +150,13 @@ impl Worker {
                     running.skip(request);
                 }
             }
-            Message::Subscribe(events) => self.events = events,
+            Message::WindowReady(session_id) => {
+                if let Some(Session::Running(_)) = self.sessions.get(&session_id) {
+                    self.say(HostEvent::WindowReady { session_id });
+                }
+            }
+            Message::Trouble(detail) => self.say(HostEvent::Trouble { session_id: None, detail }),
+            Message::Subscribe(events) => self.ends.events = events,
             // Heard by `run`.
             Message::Leave => {}
         }
@@ -185,7 +181,7 @@ impl Worker {
             Some(detail) => self.trouble(&session_id, detail),
             None => {
                 let (session_id, sockets) = (session_id.clone(), lost.sockets);
-                let _ = self.janitor.send(Remains { session_id, tree: None, sockets });
+                let _ = self.ends.janitor.send(Remains { session_id, tree: None, sockets });
             }
         }
         self.over.insert(session_id.clone());
@@ -198,6 +194,8 @@ impl Worker {
             Some(Session::Starting { stop }) => stop,
             Some(Session::Running(_)) | None => None,
         };
+        // Before it is said: whoever hears it may want it shown.
+        self.ends.windows.runs(session_id, &running.tree);
         self.say(event);
         let data = epoll::EventData::new_u64(BELL + 1);
         let watched = epoll::add(&self.wakers, running.tree.readiness(), data, epoll::EventFlags::IN);
@@ -240,7 +238,7 @@ impl Worker {
     /// Takes the steps that are due, and notices the end.
     fn see_to(&mut self, session_id: &SessionId) {
         let Some(Session::Running(running)) = self.sessions.get_mut(session_id) else { return };
-        let survives = running.carry_on(session_id, &self.supervisor, &self.line);
+        let survives = running.carry_on(session_id, &self.supervisor, &self.ends.line);
         match running.tree.poll_ended() {
             Ok(Some(ended)) => self.bury(session_id, ended.exit),
             Ok(None) if survives => {
@@ -265,6 +263,7 @@ impl Worker {
         let Some(Session::Running(running)) = self.sessions.remove(session_id) else { return };
         let _ = epoll::delete(&self.wakers, running.tree.readiness());
         running.end_asking();
+        self.ends.windows.ended(session_id);
         self.over.insert(session_id.clone());
         let status = match exit {
             Exit::Code(code) => ExitStatus { code: Some(code), signal: None },
@@ -272,7 +271,7 @@ impl Worker {
             Exit::Unknown => ExitStatus::default(),
         };
         self.say(HostEvent::Exited { session_id: session_id.clone(), status });
-        let _ = self.janitor.send(Remains {
+        let _ = self.ends.janitor.send(Remains {
             session_id: session_id.clone(),
             tree: Some(Box::new(running.tree)),
             sockets: running.sockets,
@@ -285,6 +284,6 @@ impl Worker {
 
     fn say(&self, event: HostEvent) {
         // Nobody has to listen.
-        let _ = self.events.send(event);
+        let _ = self.ends.events.send(event);
     }
 }

@@ -11,9 +11,10 @@ use rustix::io::Errno;
 use shepherd_util::SessionId;
 use ward_process::{StopSignal, Supervisor, Tree};
 
-use super::{Line, Message};
+use super::Message;
 use crate::ask::{Ask, SlowAsk};
 use crate::descent::{Descent, Step};
+use crate::line::Line;
 
 pub(super) enum Session {
     /// Another thread is at it.
@@ -108,7 +109,7 @@ impl Running {
         &mut self,
         session_id: &SessionId,
         supervisor: &Arc<Supervisor>,
-        line: &Line,
+        line: &Line<Message>,
     ) -> bool {
         loop {
             let Some(Stopping { order, descent }) = &mut self.stopping else { return false };
@@ -128,7 +129,13 @@ impl Running {
         }
     }
 
-    fn ask(&mut self, request: usize, session_id: &SessionId, supervisor: &Arc<Supervisor>, line: &Line) {
+    fn ask(
+        &mut self,
+        request: usize,
+        session_id: &SessionId,
+        supervisor: &Arc<Supervisor>,
+        line: &Line<Message>,
+    ) {
         match self.asks.get(request) {
             Some(Ask::Signal) => self.tree.signal(StopSignal::Terminate),
             Some(ask) => {
@@ -145,7 +152,7 @@ impl Running {
         request: usize,
         session_id: &SessionId,
         supervisor: &Arc<Supervisor>,
-        line: &Line,
+        line: &Line<Message>,
     ) {
         let not_asked = Message::NotAsked(session_id.clone(), request);
         let Ok(over) = self.over() else { return line.send(not_asked) };

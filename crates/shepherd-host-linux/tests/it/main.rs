@@ -19,4 +19,10 @@ mod recipes;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
+#[cfg(feature = "sway")]
+mod sway;
+#[cfg(test)]
+#[cfg(feature = "sway")]
+mod sway_desktop;
+#[cfg(test)]
 mod users;

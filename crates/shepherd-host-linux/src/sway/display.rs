@@ -1,0 +1,31 @@
+//! Where a compositor's clients connect to. Its IPC does not say, but the kernel says who listens where.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::link::{connect, peer};
+
+/// An environment of ordinary size, several times over.
+const MAX_ENVIRONMENT: u64 = 1 << 20;
+
+/// The numbers that Wayland's own library tries.
+const DISPLAYS: std::ops::RangeInclusive<u32> = 0..=32;
+
+/// The display at which this process listens, in its runtime folder or else beside its other socket.
+pub(super) fn of(process: i32, socket: &Path) -> Option<PathBuf> {
+    let folder = runtime_folder(process).or_else(|| Some(socket.parent()?.to_owned()))?;
+    DISPLAYS.map(|number| folder.join(format!("wayland-{number}"))).find(|path| {
+        let listener = connect(path).and_then(|stream| peer(&stream));
+        listener.is_ok_and(|listener| listener == process)
+    })
+}
+
+fn runtime_folder(process: i32) -> Option<PathBuf> {
+    let mut text = Vec::new();
+    File::open(format!("/proc/{process}/environ")).ok()?.take(MAX_ENVIRONMENT).read_to_end(&mut text).ok()?;
+    let folder = text.split(|byte| *byte == 0).find_map(|line| line.strip_prefix(b"XDG_RUNTIME_DIR="))?;
+    Some(PathBuf::from(OsStr::from_bytes(folder)))
+}

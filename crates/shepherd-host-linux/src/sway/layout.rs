@@ -1,0 +1,101 @@
+//! What Sway says of windows. Only what we use is read, so that another version may say more.
+
+use serde::Deserialize;
+
+/// A window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Sway's name for it; a later window has a higher one.
+    pub(super) id: i64,
+    /// Whose it is.
+    pub(super) pid: i32,
+    /// It lies above the others, as dialogs do, and windows of one size.
+    pub(super) floats: bool,
+    pub(super) is_fullscreen: bool,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    id: i64,
+    #[serde(rename = "type")]
+    kind: String,
+    /// Only windows have one.
+    pid: Option<i32>,
+    #[serde(default)]
+    fullscreen_mode: u8,
+    #[serde(default)]
+    nodes: Vec<Node>,
+    #[serde(default)]
+    floating_nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct WindowEvent {
+    change: String,
+}
+
+/// All windows of a tree.
+pub(super) fn windows(tree: &[u8]) -> serde_json::Result<Vec<Window>> {
+    let mut found = Vec::new();
+    let mut left = vec![serde_json::from_slice::<Node>(tree)?];
+    while let Some(node) = left.pop() {
+        if let Some(pid) = node.pid {
+            let (floats, is_fullscreen) = (node.kind == "floating_con", node.fullscreen_mode != 0);
+            found.push(Window { id: node.id, pid, floats, is_fullscreen });
+        }
+        left.extend(node.nodes.into_iter().chain(node.floating_nodes));
+    }
+    Ok(found)
+}
+
+/// Whether what an event tells may change which window is to be in front. A program can change its title as often as
+/// it likes.
+pub(super) fn changes_places(event: &[u8]) -> serde_json::Result<bool> {
+    let event: WindowEvent = serde_json::from_slice(event)?;
+    Ok(matches!(event.change.as_str(), "new" | "close" | "floating" | "fullscreen_mode" | "move"))
+}
+
+/// The window of a program that is to be in front: the latest, but a dialog only if there is nothing else.
+pub(super) fn foremost(windows: impl Iterator<Item = Window>) -> Option<Window> {
+    windows.max_by_key(|window| (!window.floats, window.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TREE: &str = r#"{ "id": 1, "type": "root", "nodes": [{ "id": 3, "type": "output", "nodes": [
+        { "id": 4, "type": "workspace", "fullscreen_mode": 1, "nodes": [
+            { "id": 5, "type": "con", "pid": 70, "fullscreen_mode": 1, "nodes": [], "app_id": "foot" },
+            { "id": 6, "type": "con", "nodes": [{ "id": 8, "type": "con", "pid": 71 }] }],
+          "floating_nodes": [{ "id": 9, "type": "floating_con", "pid": 70 }] }] }] }"#;
+
+    #[test]
+    fn windows_are_what_has_a_process_wherever_it_is() {
+        let mut found = windows(TREE.as_bytes()).unwrap();
+        found.sort_unstable_by_key(|window| window.id);
+        let window = |id, pid, floats, is_fullscreen| Window { id, pid, floats, is_fullscreen };
+        assert_eq!(
+            found,
+            [window(5, 70, false, true), window(8, 71, false, false), window(9, 70, true, false)]
+        );
+        assert!(windows(b"[]").is_err());
+    }
+
+    #[test]
+    fn a_dialog_is_in_front_only_if_there_is_nothing_else() {
+        let window = |id, floats| Window { id, pid: 1, floats, is_fullscreen: false };
+        let check = |windows: &[Window]| foremost(windows.iter().copied()).map(|window| window.id);
+        assert_eq!(check(&[]), None);
+        assert_eq!(check(&[window(5, false), window(9, true)]), Some(5));
+        assert_eq!(check(&[window(7, false), window(5, false)]), Some(7));
+        assert_eq!(check(&[window(7, true), window(9, true)]), Some(9));
+    }
+
+    #[test]
+    fn a_title_is_no_reason_to_look() {
+        let check = |change: &str| changes_places(format!(r#"{{"change":"{change}"}}"#).as_bytes()).unwrap();
+        assert!(check("new") && check("close") && check("fullscreen_mode"));
+        assert!(!check("title") && !check("focus"));
+    }
+}

@@ -1,0 +1,202 @@
+//! A real Sway without a screen, and an independent look at its windows.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use shepherd_api::EntryKind;
+use shepherd_core::policy::{Compositor, Entry, Rules, RunPolicy};
+use tempfile::TempDir;
+
+use crate::harness::{Ground, entry, is_root, wait_until};
+
+/// Sway refuses to be root, so that root lends it to this user, and the programs as well.
+const USER: &str = "nobody";
+
+/// A screen of its own, and a home for the programs on it.
+pub(crate) struct Desktop {
+    sway: Option<Child>,
+    folder: TempDir,
+}
+
+impl Desktop {
+    /// A folder; nothing runs yet.
+    pub(crate) fn prepared() -> Self {
+        for program in ["sway", "swaymsg", "foot", "tuxpaint", "chromium"] {
+            let path = Path::new("/usr/bin").join(program);
+            assert!(path.exists(), "no {program}: `cargo xtask setup` installs it");
+        }
+        let desktop = Self { sway: None, folder: TempDir::with_prefix("sway-").unwrap() };
+        std::fs::set_permissions(desktop.folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::create_dir(desktop.home()).unwrap();
+        std::fs::set_permissions(desktop.home(), PermissionsExt::from_mode(0o700)).unwrap();
+        if is_root() {
+            std::os::unix::fs::chown(desktop.home(), Some(65_534), Some(65_534)).unwrap();
+        }
+        let config =
+            "output HEADLESS-1 mode 1280x720@60Hz position 0 0\ndefault_border none\nxwayland disable\n";
+        std::fs::write(desktop.folder.path().join("config"), config).unwrap();
+        desktop
+    }
+
+    pub(crate) fn new() -> Self {
+        let mut desktop = Self::prepared();
+        desktop.start();
+        desktop
+    }
+
+    pub(crate) fn start(&mut self) {
+        let _ = std::fs::remove_file(self.socket());
+        let argv = self.argv();
+        let (program, args) = argv.split_first().unwrap();
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        let sway = Command::new(program)
+            .args(args)
+            .env("SWAYSOCK", self.socket())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        self.sway = Some(sway.unwrap());
+        wait_until("Sway", || UnixStream::connect(self.socket()).is_ok());
+    }
+
+    /// How it is started by whoever we are.
+    pub(crate) fn argv(&self) -> Vec<String> {
+        let lend = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        let home = self.home().display().to_string();
+        let mut argv: Vec<String> = lend.iter().filter(|_| is_root()).map(|&word| word.to_owned()).collect();
+        argv.extend(["env".to_owned(), format!("HOME={home}"), format!("XDG_RUNTIME_DIR={home}")]);
+        let headless = ["WLR_BACKENDS=headless", "WLR_LIBINPUT_NO_DEVICES=1", "WLR_RENDERER=pixman"];
+        argv.extend(headless.map(str::to_owned));
+        argv.extend(["sway".to_owned(), "-c".to_owned()]);
+        argv.push(self.folder.path().join("config").display().to_string());
+        argv
+    }
+
+    /// `kill -9`.
+    pub(crate) fn kill(&mut self) {
+        let mut sway = self.sway.take().unwrap();
+        sway.kill().unwrap();
+        sway.wait().unwrap();
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.home().join("sway.sock")
+    }
+
+    /// A policy that works with it.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules { compositor: Some(Compositor::Connect { socket: Some(self.socket()) }), ..Rules::default() }
+    }
+
+    /// A program for it. Which display it finds is not said here: the host says it.
+    pub(crate) fn entry(&self, argv: &[&str]) -> Entry {
+        let home = self.home().display().to_string();
+        let env = [
+            ("HOME", home.as_str()),
+            ("XDG_RUNTIME_DIR", &home),
+            ("SDL_VIDEODRIVER", "wayland"),
+            ("SDL_AUDIODRIVER", "dummy"),
+            ("LIBGL_ALWAYS_SOFTWARE", "1"),
+        ];
+        let env: BTreeMap<_, _> = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+        let user = is_root().then(|| USER.to_owned());
+        let run = RunPolicy { user, ..RunPolicy::default() };
+        Entry { run, ..entry(EntryKind::Process { argv, env, cwd: None }) }
+    }
+
+    /// The windows that there are, as Sway's own program shows them.
+    pub(crate) fn windows(&self) -> Vec<Window> {
+        windows_at(&self.socket())
+    }
+}
+
+impl Drop for Desktop {
+    fn drop(&mut self) {
+        if self.sway.is_some() {
+            self.kill();
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub(crate) pid: i32,
+    pub(crate) is_fullscreen: bool,
+    pub(crate) is_focused: bool,
+}
+
+/// In the order in which they were opened.
+pub(crate) fn windows_at(socket: &Path) -> Vec<Window> {
+    let shown =
+        Command::new("swaymsg").arg("-s").arg(socket).args(["-r", "-t", "get_tree"]).output().unwrap();
+    let mut found = Vec::new();
+    collect(&serde_json::from_slice(&shown.stdout).unwrap_or_default(), &mut found);
+    found.sort_by_key(|(id, _)| *id);
+    found.into_iter().map(|(_, window)| window).collect()
+}
+
+fn collect(node: &Value, found: &mut Vec<(i64, Window)>) {
+    if let Some(pid) = node["pid"].as_i64() {
+        let (is_fullscreen, is_focused) = (node["fullscreen_mode"] == 1, node["focused"] == true);
+        let window = Window { pid: i32::try_from(pid).unwrap(), is_fullscreen, is_focused };
+        found.push((node["id"].as_i64().unwrap(), window));
+    }
+    for inner in ["nodes", "floating_nodes"].iter().filter_map(|key| node[key].as_array()).flatten() {
+        collect(inner, found);
+    }
+}
+
+/// A process and all its descendants, each with the moment of its start.
+pub(crate) fn family(pid: i32) -> Vec<(i32, String)> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let all: Vec<(i32, i32, String)> = processes
+        .filter_map(|process| {
+            let pid: i32 = process.file_name().to_str()?.parse().ok()?;
+            let (parent, start) = stat(pid)?;
+            Some((pid, parent, start))
+        })
+        .collect();
+    let mut found: Vec<(i32, String)> = all.iter().filter(|(one, ..)| *one == pid).map(known).collect();
+    let mut next = 0;
+    while let Some((parent, _)) = found.get(next).cloned() {
+        found.extend(all.iter().filter(|(_, of, _)| *of == parent).map(known));
+        next += 1;
+    }
+    found
+}
+
+fn known((pid, _, start): &(i32, i32, String)) -> (i32, String) {
+    (*pid, start.clone())
+}
+
+/// Those that are still there.
+pub(crate) fn alive(processes: &[(i32, String)]) -> Vec<i32> {
+    let lives = |(pid, start): &&(i32, String)| stat(*pid).is_some_and(|(_, now)| now == *start);
+    processes.iter().filter(lives).map(|(pid, _)| *pid).collect()
+}
+
+/// Parent and start, unless it is a zombie.
+fn stat(pid: i32) -> Option<(i32, String)> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
+    (fields[0] != "Z" && fields[0] != "X").then(|| (fields[1].parse().unwrap(), fields[19].to_owned()))
+}
+
+impl Ground {
+    /// A host that works with a desktop.
+    pub(crate) fn on(desktop: &Desktop, containment: ward_process::Containment) -> Self {
+        let mut ground = Self::new(containment);
+        ground.apply(desktop.rules());
+        ground
+    }
+}
