@@ -26,3 +26,5 @@ mod roles;
 mod shutdown;
 #[cfg(test)]
 mod smoke;
+#[cfg(test)]
+mod sway;
