@@ -12,6 +12,7 @@ mod screen;
 mod setup;
 mod test;
 mod tidy;
+mod units;
 mod unprivileged;
 mod workspace;
 

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::workspace::{Workspace, run_to_end};
-use crate::{documented, screen, setup, tidy, unprivileged};
+use crate::{documented, screen, setup, tidy, units, unprivileged};
 
 /// Which steps to run.
 #[derive(Args)]
@@ -82,6 +82,12 @@ const STEPS: &[Step] = &[
         purpose: "the same tests as an ordinary user",
         failure: Failure::IsReported,
         run: unprivileged::run,
+    },
+    Step {
+        name: "units",
+        purpose: "the system unit under a real systemd",
+        failure: Failure::IsReported,
+        run: units::run,
     },
     Step {
         name: "doctests",

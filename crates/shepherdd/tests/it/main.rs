@@ -28,3 +28,5 @@ mod shutdown;
 mod smoke;
 #[cfg(test)]
 mod sway;
+#[cfg(test)]
+mod units;

@@ -1,0 +1,182 @@
+//! An installed Shepherd in a container, and what the checks ask of it, through the tools that a parent has.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::container::Container;
+
+/// How long the entry `middle` may run.
+pub(super) const MIDDLE: Duration = Duration::from_secs(10);
+
+/// The sleep of every program that is to be found again.
+const TOKEN: &str = "987654";
+
+/// What becomes of sessions when the daemon goes down.
+#[derive(Clone, Copy)]
+pub(super) enum Shutdown {
+    Leaves,
+    Ends,
+}
+
+/// The daemon of a container.
+pub(super) struct Household {
+    pub(super) container: Container,
+}
+
+impl Household {
+    /// Writes the policy and starts the unit, which returns when the daemon says that it is ready.
+    pub(super) fn begin(container: Container) -> Result<Self> {
+        let household = Self { container };
+        household.write_policy(Shutdown::Leaves, "")?;
+        household.systemctl(&["start", "shepherdd"]).with_context(|| household.journal())?;
+        let state = household.show("ActiveState")?;
+        ensure!(state == "active", "the unit is {state}");
+        Ok(household)
+    }
+
+    pub(super) fn write_policy(&self, shutdown: Shutdown, more: &str) -> Result<()> {
+        let on_shutdown = match shutdown {
+            Shutdown::Leaves => "leave-sessions",
+            Shutdown::Ends => "end-sessions",
+        };
+        let away = format!("(setsid sleep {TOKEN} </dev/null >/dev/null 2>&1 &); exec sleep {TOKEN}");
+        let entry = |id: &str, script: &str, more: &str| {
+            format!(
+                "[[entries]]\nid = \"{id}\"\nargv = [\"sh\", \"-c\", \"{script}\"]\nuser = \"kid\"\nalways = true\n{more}\n"
+            )
+        };
+        let sandbox = "unshare -U -r -m -p -f --mount-proc touch /tmp/sandbox-was-made";
+        let policy = [
+            &format!(
+                "config_version = 1\non_shutdown = \"{on_shutdown}\"\nreload_on_change = false\n[profiles.kid]\naccounts = [\"kid\"]\n"
+            ),
+            &entry("long", &away, ""),
+            &entry("evening", &away, "cooldown_after_run = \"1h\""),
+            &entry("middle", &away, &format!("max_run = \"{}s\"", MIDDLE.as_secs())),
+            &entry("short", &away, "max_run = \"4s\""),
+            &entry("sandbox", sandbox, ""),
+            more,
+        ];
+        self.container.write("/etc/shepherd/policy.toml", &policy.concat())
+    }
+
+    pub(super) fn systemctl(&self, arguments: &[&str]) -> Result<()> {
+        let done = self.container.run(&[&["systemctl"], arguments].concat())?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "`systemctl {}`: {said}", arguments.join(" "));
+        Ok(())
+    }
+
+    /// A property of the unit.
+    pub(super) fn show(&self, property: &str) -> Result<String> {
+        let done =
+            self.container.run(&["systemctl", "show", "--value", "--property", property, "shepherdd"])?;
+        Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
+    }
+
+    /// What systemd and the daemon have to say; for a failure.
+    pub(super) fn journal(&self) -> String {
+        let done =
+            self.container.run(&["systemctl", "status", "--full", "--lines=40", "--no-pager", "shepherdd"]);
+        done.map_or_else(|error| error.to_string(), |done| String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// The reply to a command, refusals included.
+    fn ask(&self, arguments: &[&str]) -> Result<(bool, Value)> {
+        let done = self.container.run(&[&["shepherd", "--output", "json"], arguments].concat())?;
+        let reply = serde_json::from_slice(&done.stdout);
+        let said =
+            || format!("`shepherd {}`: {}", arguments.join(" "), String::from_utf8_lossy(&done.stderr));
+        Ok((done.status.success(), reply.with_context(said)?))
+    }
+
+    pub(super) fn shepherd(&self, arguments: &[&str]) -> Result<Value> {
+        let (succeeded, reply) = self.ask(arguments)?;
+        ensure!(succeeded, "`shepherd {}`: {reply}", arguments.join(" "));
+        Ok(reply)
+    }
+
+    /// Starts an entry, as an administrator who plays on the child's time; the session's id.
+    pub(super) fn launch(&self, entry: &str) -> Result<String> {
+        let reply = self.shepherd(&["launch", entry])?;
+        let id = reply.pointer("/session/session_id").and_then(Value::as_str);
+        id.map(str::to_owned).with_context(|| reply.to_string())
+    }
+
+    /// Why an entry can't be started, if it can't.
+    pub(super) fn refusal(&self, entry: &str) -> Result<Option<String>> {
+        let (succeeded, reply) = self.ask(&["launch", entry])?;
+        Ok((!succeeded).then(|| reply.to_string()))
+    }
+
+    /// The session that runs.
+    pub(super) fn session(&self) -> Result<Option<String>> {
+        let reply = self.shepherd(&["status"])?;
+        let snapshot = reply.get("snapshot").with_context(|| reply.to_string())?;
+        Ok(snapshot.pointer("/session/session_id").and_then(Value::as_str).map(str::to_owned))
+    }
+
+    pub(super) fn stop(&self) -> Result<()> {
+        self.shepherd(&["stop", "--force"])?;
+        self.wait_for_the_end(Duration::from_secs(20))
+    }
+
+    /// What was used of an entry in these days.
+    pub(super) fn used(&self, entry: &str) -> Result<Duration> {
+        let reply = self.shepherd(&["usage", "--week"])?;
+        let usage = reply.get("usage").and_then(Value::as_array).with_context(|| reply.to_string())?;
+        let of_entry =
+            usage.iter().filter(|one| one.pointer("/of/entry_id").and_then(Value::as_str) == Some(entry));
+        let milliseconds = of_entry.filter_map(|one| one.get("used").and_then(Value::as_u64)).sum();
+        Ok(Duration::from_millis(milliseconds))
+    }
+
+    /// Waits until the program of a session runs; its number.
+    pub(super) fn program_of(&self, session: &str) -> Result<String> {
+        let mut found = Vec::new();
+        self.wait_until("its programs run", Duration::from_secs(20), || {
+            found = self.programs();
+            found.len() == 2
+        })
+        .with_context(|| format!("session {session}"))?;
+        found.into_iter().next().context("it has ended")
+    }
+
+    fn programs(&self) -> Vec<String> {
+        let found = self.container.run(&["pgrep", "--full", &format!("^sleep {TOKEN}$")]);
+        let words =
+            |text: &[u8]| String::from_utf8_lossy(text).split_whitespace().map(str::to_owned).collect();
+        found.map_or_else(|_| Vec::new(), |found| words(&found.stdout))
+    }
+
+    pub(super) fn no_program_is_left(&self) -> Result<()> {
+        self.wait_until("no program is left", Duration::from_secs(5), || self.programs().is_empty())
+    }
+
+    pub(super) fn wait_for_the_end(&self, patience: Duration) -> Result<()> {
+        self.wait_until("the session ends", patience, || matches!(self.session(), Ok(None)))
+    }
+
+    pub(super) fn is_idle(&self) -> Result<()> {
+        ensure!(self.session()?.is_none(), "a session is left");
+        self.no_program_is_left()
+    }
+
+    pub(super) fn wait_until(
+        &self,
+        what: &str,
+        patience: Duration,
+        mut is_so: impl FnMut() -> bool,
+    ) -> Result<()> {
+        let deadline = Instant::now() + patience;
+        while !is_so() {
+            if Instant::now() > deadline {
+                bail!("not within {patience:?}: {what}");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
