@@ -1,10 +1,11 @@
-//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy`, `bench` and `fuzz`.
+//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy`, `bench`, `bypass` and `fuzz`.
 //!
 //! Start at [`mod@test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
 //! and no product crate may depend on it.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that reports to a person")]
 
 mod bench;
+mod bypass;
 mod documented;
 mod fault;
 mod fuzz;
@@ -44,6 +45,8 @@ enum Task {
         /// Only benchmarks whose `package/name` contains this.
         filter: Option<String>,
     },
+    /// Try every known way round on the real daemon, and print what became of it.
+    Bypass,
     /// Run the fuzz targets for longer than the tests do.
     Fuzz(fuzz::Choice),
 }
@@ -65,6 +68,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Test(selection) => test::run(&workspace, selection),
         Task::Tidy => tidy::run(&workspace),
         Task::Bench { filter } => bench::run(&workspace, filter.as_deref()),
+        Task::Bypass => bypass::run(&workspace),
         Task::Fuzz(choice) => fuzz::run(&workspace, choice),
     }
 }

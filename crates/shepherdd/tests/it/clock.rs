@@ -35,7 +35,7 @@ max_run = "1h"
 "#;
 
 /// The library that shows a program another wall clock.
-fn faketime() -> PathBuf {
+pub(crate) fn faketime() -> PathBuf {
     let folders = fs::read_dir("/usr/lib").unwrap().flatten().map(|entry| entry.path());
     let mut found =
         folders.map(|folder| folder.join("faketime/libfaketime.so.1")).filter(|path| path.exists());
@@ -43,7 +43,7 @@ fn faketime() -> PathBuf {
 }
 
 /// A household whose daemon sees the wall clock of a file; the clocks that count are the kernel's.
-fn with_a_clock_of_its_own(policy: &str) -> Household {
+pub(crate) fn with_a_clock_of_its_own(policy: &str) -> Household {
     let household = Household::new(policy);
     set_clock(household.folder(), "+0");
     let file = household.folder().join("clock").display().to_string();
@@ -56,7 +56,7 @@ fn with_a_clock_of_its_own(policy: &str) -> Household {
     household
 }
 
-fn set_clock(folder: &Path, offset: &str) {
+pub(crate) fn set_clock(folder: &Path, offset: &str) {
     // Renamed into place: half a line would be another time.
     fs::write(folder.join("clock.new"), format!("{offset}\n")).unwrap();
     fs::rename(folder.join("clock.new"), folder.join("clock")).unwrap();
@@ -67,7 +67,7 @@ fn confirm_clock(household: &Household) {
     assert!(matches!(outcome, Ok(Reply::ClockConfirmed { .. })), "{outcome:?}");
 }
 
-fn first_reason(household: &Household, entry: &str) -> &'static str {
+pub(crate) fn first_reason(household: &Household, entry: &str) -> &'static str {
     household.refusal(entry).reasons[0].code()
 }
 

@@ -23,7 +23,7 @@ warnings = [{ before = "1s" }]
 
 /// A household whose data folder is a small file system of its own, in a namespace of its own, which an ordinary user
 /// may have, too.
-fn on_a_small_disk() -> Household {
+pub(crate) fn on_a_small_disk() -> Household {
     let household = Household::new(POLICY);
     fs::create_dir(household.data()).unwrap();
     let mount = format!(
@@ -41,7 +41,7 @@ fn inside(household: &Household) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/root{}", household.data().display()))
 }
 
-fn fill(household: &Household) {
+pub(crate) fn fill(household: &Household) {
     let mut ballast = fs::File::create(inside(household).join("ballast")).unwrap();
     for size in [4_096, 1] {
         while ballast.write_all(&vec![0; size]).is_ok() {}

@@ -5,6 +5,8 @@ mod alone;
 #[cfg(test)]
 mod back_to_back;
 #[cfg(test)]
+mod bypass;
+#[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod disk;

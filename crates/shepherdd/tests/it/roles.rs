@@ -38,7 +38,7 @@ always = true
 
 /// What a connection of another user comes to. Credentials are a thread's own on Linux, and the socket has those of
 /// the thread that connected.
-fn as_user<T: Send>(
+pub(crate) fn as_user<T: Send>(
     household: &Household,
     uid: u32,
     talk: impl FnOnce(Result<Client, ConnectError>) -> T + Send,

@@ -1,0 +1,171 @@
+//! Who asks, and whose files they are. As root with real other users; as an ordinary user with what there is of that.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::Command as Program;
+
+use rustix::process::geteuid;
+use shepherd_api::{AuditKind, Command, ErrorCode, Gift, Millis, Pin, Reply, Role, Scope};
+use shepherd_ipc::{CallError, Client, ConnectError};
+
+use crate::harness::Household;
+use crate::roles::as_user;
+
+const CHILD: u32 = 65_011;
+const CHILDS_SECOND: u32 = 65_012;
+const STRANGER: u32 = 65_013;
+
+const POLICY: &str = r#"
+config_version = 1
+
+[profiles.anna]
+accounts = [OWN, 65011, 65012]
+
+[profiles.ben]
+
+[access]
+others = "nothing"
+
+[[entries]]
+id = "game"
+argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
+always = true
+daily_quota = "500ms"
+stop_grace = "300ms"
+"#;
+
+fn policy() -> String {
+    // An account that is not named: root has none of a child's.
+    let own = if geteuid().is_root() { 65_019 } else { geteuid().as_raw() };
+    POLICY.replace("OWN", &own.to_string())
+}
+
+fn household() -> Household {
+    let household = Household::running(&policy());
+    fs::set_permissions(household.folder(), fs::Permissions::from_mode(0o755)).unwrap();
+    household
+}
+
+fn play() -> Command {
+    Command::Launch { entry_id: "game".parse().unwrap(), profile: None }
+}
+
+fn code(outcome: Result<Reply, CallError>) -> ErrorCode {
+    let error = outcome.expect_err("it was permitted");
+    error.api_error().unwrap_or_else(|| panic!("{error:?}")).code
+}
+
+/// A connection of this account, if we can be it; else of our own, which is the same child's.
+fn talk<T: Send>(household: &Household, account: u32, talk: impl FnOnce(Client) -> T + Send) -> T {
+    if geteuid().is_root() {
+        as_user(household, account, |client| talk(client.unwrap()))
+    } else {
+        talk(household.client())
+    }
+}
+
+pub(super) fn second_account() {
+    let household = household();
+    let session = talk(&household, CHILD, |mut client| match client.call(play()) {
+        Ok(Reply::Launched { session }) => session,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(session.profile.as_str(), "anna", "the account says whose time it is");
+    household.until_idle();
+    let refused = talk(&household, CHILDS_SECOND, |mut client| client.call(play()).unwrap_err());
+    let reasons = refused.api_error().unwrap().reasons.clone();
+    assert_eq!(reasons[0].code(), "quota-exhausted");
+    if geteuid().is_root() {
+        let others =
+            Command::Launch { entry_id: "game".parse().unwrap(), profile: Some("ben".parse().unwrap()) };
+        assert_eq!(talk(&household, CHILD, |mut client| code(client.call(others))), ErrorCode::NotPermitted);
+        let unknown = as_user(&household, STRANGER, |client| client.map(drop));
+        assert!(
+            matches!(unknown, Err(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted)
+        );
+    }
+}
+
+pub(super) fn talking_to_the_socket() {
+    let household = household();
+    // An ordinary user's daemon has that user for its administrator, until there is a PIN.
+    let pin: Pin = "8642".to_owned().try_into().unwrap();
+    household.call(Command::SetPin { pin: Some(pin) }).unwrap();
+    let entry = || "game".parse().unwrap();
+    let everything = [
+        Command::ExtendCurrent { by: Millis(3_600_000) },
+        Command::Grant {
+            profile: None,
+            scope: Scope::Entry { entry_id: entry() },
+            gift: Gift::Extra { amount: Millis(3_600_000) },
+            valid_from: None,
+            lapses_at: None,
+            why: None,
+        },
+        Command::SetPolicy { text: policy() },
+        Command::GetPolicy {},
+        Command::ReloadConfig {},
+        Command::SwitchMode { mode: None },
+        Command::ConfirmClock {},
+        Command::SetPin { pin: None },
+        Command::ReadAudit { after: None, limit: 10 },
+    ];
+    let tried = everything.len();
+    talk(&household, CHILD, |mut client| {
+        assert_eq!(client.welcome().role, Role::Shell);
+        for command in everything {
+            let shown = format!("{command:?}");
+            assert_eq!(code(client.call(command)), ErrorCode::NotPermitted, "{shown}");
+        }
+    });
+    if geteuid().is_root() {
+        let recorded = household.audited(|what| matches!(what, AuditKind::CommandRefused { .. }));
+        assert_eq!(recorded, tried, "each refusal is on record");
+    }
+}
+
+pub(super) fn editing_the_files() {
+    let mut household = household();
+    for (path, mode) in [
+        (household.data(), 0o700),
+        (household.data().join("shepherd.db"), 0o600),
+        (shepherd_store::audit_log_path(&household.data()), 0o600),
+    ] {
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode, "{}", path.display());
+    }
+    if geteuid().is_root() {
+        let (data, policy, socket) = (household.data(), household.policy_path(), household.socket());
+        let (data, policy, socket) = (data.display(), policy.display(), socket.display());
+        for attempt in [
+            format!("ls {data}"),
+            format!("cat {data}/shepherd.db"),
+            format!("rm -rf {data}"),
+            format!("mv {data} {data}.old"),
+            format!("echo >> {policy}"),
+            format!("mv {policy} {policy}.old"),
+            format!("rm {socket}"),
+            format!("kill -9 {}", household.daemon_pid().as_raw_nonzero()),
+        ] {
+            let child = format!("--reuid={CHILD}");
+            let done = Program::new("setpriv")
+                .args([&child, "--clear-groups", "sh", "-c", &attempt])
+                .output()
+                .unwrap();
+            assert!(!done.status.success(), "the child succeeded with `{attempt}`");
+        }
+    }
+    // An older database, from before the time was used: even whoever can write it wins nothing.
+    assert!(household.end().success());
+    let (database, copy) = (household.data().join("shepherd.db"), household.folder().join("older.db"));
+    fs::copy(&database, &copy).unwrap();
+    household.start();
+    talk(&household, CHILD, |mut client| drop(client.call(play()).unwrap()));
+    household.until_idle();
+    assert!(household.end().success());
+    fs::copy(&copy, &database).unwrap();
+    household.start();
+    let refused = talk(&household, CHILD, |mut client| client.call(play()).unwrap_err());
+    let reasons = refused.api_error().unwrap().reasons.clone();
+    assert_eq!(reasons[0].code(), "store-unavailable");
+    assert!(household.complaint("store").is_some());
+}

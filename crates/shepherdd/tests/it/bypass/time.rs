@@ -1,0 +1,123 @@
+//! Clocks, zones and sleep.
+
+use std::time::{Duration, Instant};
+
+use jiff::ToSpan;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+use crate::clock::{faketime, first_reason, set_clock, with_a_clock_of_its_own};
+use crate::harness::{Household, until};
+
+const POLICY: &str = r#"
+config_version = 1
+
+[[entries]]
+id = "quota"
+argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
+always = true
+daily_quota = "500ms"
+stop_grace = "300ms"
+
+[[entries]]
+id = "run"
+argv = ["sleep", "TOKEN"]
+always = true
+max_run = "2s"
+"#;
+
+fn use_up(household: &Household) {
+    household.launch("quota");
+    household.until_idle();
+    assert_eq!(first_reason(household, "quota"), "quota-exhausted");
+}
+
+pub(super) fn clock_forward() {
+    let household = with_a_clock_of_its_own(POLICY);
+    let launched = Instant::now();
+    household.launch("run");
+    household.player();
+    set_clock(household.folder(), "+1d");
+    household.until_idle();
+    let took = launched.elapsed();
+    assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(8), "{took:?}");
+    // Tomorrow's time is played today, once; when tomorrow comes, nothing is left.
+    use_up(&household);
+    set_clock(household.folder(), "+0");
+    assert_eq!(first_reason(&household, "quota"), "clock-untrusted");
+    set_clock(household.folder(), "+1d");
+    assert_eq!(first_reason(&household, "quota"), "quota-exhausted");
+}
+
+pub(super) fn clock_back() {
+    let mut household = with_a_clock_of_its_own(POLICY);
+    use_up(&household);
+    for back in ["-1h", "-1d", "-400d"] {
+        set_clock(household.folder(), back);
+        assert_eq!(first_reason(&household, "quota"), "clock-untrusted", "{back}");
+        assert_eq!(first_reason(&household, "run"), "clock-untrusted", "{back}");
+    }
+    // Nor does a daemon that knows nothing else believe it.
+    household.kill();
+    household.start();
+    assert_eq!(first_reason(&household, "quota"), "clock-untrusted");
+}
+
+pub(super) fn time_zone() {
+    // Between the two it is never the same day.
+    let mut household = Household::new(POLICY).with_variable("TZ", "Pacific/Kiritimati");
+    household.start();
+    use_up(&household);
+    household.kill();
+    let mut household = household.with_variable("TZ", "Etc/GMT+12");
+    household.start();
+    let reason = first_reason(&household, "quota");
+    assert!(["quota-exhausted", "clock-untrusted"].contains(&reason), "{reason}");
+
+    // A policy that names its zone has its own hours, wherever the machine says that it is.
+    let (policy, _) = hours();
+    let mut household = Household::new(&policy).with_variable("TZ", "Asia/Tokyo");
+    household.start();
+    assert_eq!(first_reason(&household, "night"), "outside-hours");
+    household.launch("evening");
+}
+
+/// A policy with an entry whose hours are now, in UTC, and one whose hours are not; and how long until they end.
+fn hours() -> (String, Duration) {
+    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    let time = |hours: i64| now.saturating_add(hours.hours()).strftime("%H:%M").to_string();
+    let entry = |id: &str, from: i64, to: i64| {
+        let (from, to) = (time(from), time(to));
+        format!(
+            "[[entries]]\nid = \"{id}\"\nargv = [\"sleep\", \"TOKEN\"]\nwindows = [{{ from = \"{from}\", to = \"{to}\" }}]\n"
+        )
+    };
+    let policy = format!(
+        "config_version = 1\ntimezone = \"UTC\"\n{}{}",
+        entry("evening", -1, 1),
+        entry("night", 5, 7)
+    );
+    (policy, Duration::from_secs(3600))
+}
+
+/// There is no real sleep in a test: the clocks that a sleep moves are moved.
+pub(super) fn suspend() {
+    let (policy, left) = hours();
+    let mut household = Household::running(&policy);
+    household.launch("evening");
+    let player = household.player();
+    household.kill();
+    kill_process(Pid::from_raw(player).unwrap(), Signal::KILL).unwrap();
+    until("it is gone", || household.players().is_empty());
+    let asleep = (left + Duration::from_secs(3600)).as_secs().to_string();
+    let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
+    let mut household = household
+        .under(&[&["unshare"], user, &["--time", "--boottime", &asleep]].concat())
+        .with_variable("LD_PRELOAD", faketime().to_str().unwrap())
+        .with_variable("FAKETIME", &format!("+{asleep}s"))
+        .with_variable("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    household.start();
+    assert_eq!(household.state().session, None);
+    assert_eq!(first_reason(&household, "evening"), "outside-hours");
+    let used = household.used("evening");
+    assert!(used > Duration::ZERO && used < Duration::from_secs(600), "{used:?}");
+}

@@ -1,0 +1,133 @@
+//! `cargo xtask bypass`: every known way round, tried on the real daemon, as a table.
+//!
+//! The rows are those of `docs/bypass.md`, which a test compares with the tests themselves.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+
+use crate::screen;
+use crate::workspace::Workspace;
+
+const PAGE: &str = "docs/bypass.md";
+
+/// Each row has a test of its name in this module.
+const MODULE: &str = "bypass::";
+
+/// How wide the sentences are set.
+const WIDTH: usize = 84;
+
+#[derive(Debug, PartialEq, Eq)]
+struct Way<'page> {
+    name: &'page str,
+    tries: &'page str,
+    does: &'page str,
+    cannot: &'page str,
+}
+
+/// Runs the tests and prints the table; fails unless each of them passed.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let page = std::fs::read_to_string(workspace.root.join(PAGE)).context(PAGE)?;
+    let ways = rows(&page);
+    if ways.is_empty() {
+        bail!("{PAGE} has no table of ways");
+    }
+    let stopped = stopped(workspace)?;
+    println!();
+    for way in &ways {
+        let mark = if stopped.contains(way.name) { screen::good("✓") } else { screen::bad("✗") };
+        println!("{mark} {}", screen::strong(&way.name.replace('_', " ")));
+        for (who, sentence) in [("a child", way.tries), ("Shepherd", way.does), ("can't", way.cannot)] {
+            let mut who = format!("{who:>10}  ");
+            for line in set(sentence, WIDTH) {
+                println!("{who}{line}");
+                who = " ".repeat(12);
+            }
+        }
+    }
+    let open: Vec<_> = ways.iter().map(|way| way.name).filter(|name| !stopped.contains(*name)).collect();
+    println!("\n{} of {} ways end as it says here", ways.len() - open.len(), ways.len());
+    if !open.is_empty() {
+        bail!(
+            "open: {}\nhelp: `cargo nextest run -p shepherdd -E 'test({MODULE})'` shows why",
+            open.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// The names of the tests that passed.
+fn stopped(workspace: &Workspace) -> Result<BTreeSet<String>> {
+    let mut command = workspace.cargo();
+    command.args(["nextest", "run", "--locked", "-p", "shepherdd", "--no-fail-fast", "--color=never", "-E"]);
+    command.arg(format!("test({MODULE})")).args(["--status-level", "pass", "--failure-output", "immediate"]);
+    let mut runner = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().context("cargo nextest")?;
+    let mut passed = BTreeSet::new();
+    for line in BufReader::new(runner.stderr.take().context("no output of cargo nextest")?).lines() {
+        let line = line?;
+        println!("{line}");
+        passed.extend(passed_test(&line).map(str::to_owned));
+    }
+    runner.wait()?;
+    Ok(passed)
+}
+
+/// The name of the test that a line of nextest's says to have passed.
+fn passed_test(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("PASS ")?.split(MODULE).nth(1)
+}
+
+/// The rows of the page's table.
+fn rows(page: &str) -> Vec<Way<'_>> {
+    page.lines().filter_map(row).collect()
+}
+
+fn row(line: &str) -> Option<Way<'_>> {
+    let inside = line.strip_prefix("| `")?.strip_suffix(" |")?;
+    let [name, tries, does, cannot] = inside.split(" | ").collect::<Vec<_>>().try_into().ok()?;
+    Some(Way { name: name.trim_end_matches('`'), tries, does, cannot })
+}
+
+/// A sentence in lines of at most `width` characters, as far as its words allow.
+fn set(sentence: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in sentence.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_those_with_a_name() {
+        let page = "| way | a child | Shepherd | can't |\n| --- | --- | --- | --- |\n| `one_way` | a b | c; d | e |\n";
+        assert_eq!(rows(page), [Way { name: "one_way", tries: "a b", does: "c; d", cannot: "e" }]);
+    }
+
+    #[test]
+    fn only_a_test_that_passed_counts() {
+        let line =
+            |word: &str| format!("        {word} [   0.878s] ( 5/18) shepherdd::it bypass::clock_back");
+        assert_eq!(passed_test(&line("PASS")), Some("clock_back"));
+        assert_eq!(passed_test(&line("FAIL")), None);
+        assert_eq!(passed_test("bypass::clock_back"), None);
+    }
+
+    #[test]
+    fn sentences_are_set_at_words() {
+        assert_eq!(set("one two three", 7), ["one two", "three"]);
+        assert_eq!(set("extraordinary", 7), ["extraordinary"]);
+    }
+}
