@@ -211,7 +211,7 @@ fn another_time_zone_is_noticed_and_moves_no_end() {
     let (own, shown) = (etc.display(), "/usr/share/zoneinfo");
     // What the daemon needs of the configuration, to be changed without touching anybody's.
     let script = format!(
-        "mkdir {own} && cp -a /etc/passwd /etc/group {own} && ln -sfn {shown}/Europe/London {own}/localtime && mount --bind {own} /etc && unset TZ && exec \"$0\" \"$@\""
+        "mkdir {own} && cp /etc/passwd /etc/group {own} && ln -sfn {shown}/Europe/London {own}/localtime && mount --bind {own} /etc && unset TZ && exec \"$0\" \"$@\""
     );
     let mut household = household.under(&in_a_namespace(&["sh", "-c", &script]));
     household.start();

@@ -5,14 +5,16 @@ use std::process::{Child, Command as Program, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use jiff::ToSpan;
 use rustix::process::{Pid, Signal, kill_process};
-use shepherd_api::{
-    ApiError, AuditKind, AuditRecord, Command, DaemonStateSnapshot, EventKind, HealthView, Reply, Scope,
-    SessionView, StopMode,
-};
+use shepherd_api::{ApiError, Command, DaemonStateSnapshot, EventKind, Reply, SessionView, StopMode};
 use shepherd_ipc::{CallError, Client, ClientOptions, Pushed};
 use tempfile::TempDir;
+
+mod books;
+mod processes;
+
+pub(crate) use processes::is_alive;
+use processes::{parent_of, processes_with};
 
 /// Long enough for the slowest machine; nothing waits that long unless it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -231,64 +233,10 @@ impl Household {
         self.call(Command::StopCurrent { mode })
     }
 
-    pub(crate) fn health(&self) -> HealthView {
-        match self.call(Command::Health {}) {
-            Ok(Reply::Health { health }) => health,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// What one of the checks of the daemon's health says, if it did not pass.
-    pub(crate) fn complaint(&self, name: &str) -> Option<String> {
-        let health = self.health();
-        let check = health.checks.into_iter().find(|check| check.name == name).expect("a check of that name");
-        assert!(check.passed || !health.ready);
-        (!check.passed).then_some(check.detail)
-    }
-
     /// Waits until nothing runs, by the daemon's account and by that of the kernel.
     pub(crate) fn until_idle(&self) {
         until("the session ends", || self.state().session.is_none());
         self.assert_nothing_left();
-    }
-
-    /// The whole audit log, as an administrator gets it.
-    pub(crate) fn audit(&self) -> Vec<AuditRecord> {
-        let mut client = self.client();
-        let mut records: Vec<AuditRecord> = Vec::new();
-        loop {
-            let after = records.last().map(|record| record.sequence);
-            match client.call(Command::ReadAudit { after, limit: 1_000 }) {
-                Ok(Reply::Audit { records: page }) if page.is_empty() => return records,
-                Ok(Reply::Audit { records: page }) => records.extend(page),
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-
-    /// How many lines of the audit log are of this kind.
-    pub(crate) fn audited(&self, is_meant: impl Fn(&AuditKind) -> bool) -> usize {
-        self.audit().iter().filter(|record| is_meant(&record.line.what)).count()
-    }
-
-    /// The audit log on disk is whole. For a daemon that is not at work.
-    pub(crate) fn assert_chain_is_sound(&self) {
-        let log = shepherd_store::audit_log_path(&self.data());
-        let report = ward_ledger::verify(&log, &shepherd_store::audit_format(), None).unwrap();
-        assert!(report.is_sound(), "{report:?}");
-    }
-
-    /// What the daemon says was used of an entry in these days, by everybody.
-    pub(crate) fn used(&self, entry: &str) -> Duration {
-        let today = jiff::Zoned::now().date();
-        let (from, to) = (today.saturating_sub(40.days()), today.saturating_add(40.days()));
-        let Ok(Reply::Usage { usage }) = self.call(Command::Usage { from, to, profile: None }) else {
-            panic!("no usage");
-        };
-        let of_entry = usage
-            .iter()
-            .filter(|usage| matches!(&usage.of, Scope::Entry { entry_id } if entry_id.as_str() == entry));
-        of_entry.map(|usage| Duration::from(usage.used)).sum()
     }
 
     /// Living processes of this household's programs, found by their command line and nothing of ours.
@@ -323,22 +271,6 @@ pub(crate) fn in_a_namespace<'a>(command: &[&'a str]) -> Vec<&'a str> {
     let namespaces: &[&str] =
         if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] };
     [&["unshare"], namespaces, command].concat()
-}
-
-/// Living processes with this in their command line.
-pub(crate) fn processes_with(text: &str) -> Vec<i32> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let has_it = |pid: &i32| {
-        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&command).contains(text) && is_alive(*pid)
-    };
-    pids.filter(has_it).collect()
-}
-
-fn parent_of(pid: i32) -> Option<i32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()
 }
 
 impl Drop for Household {
@@ -385,12 +317,6 @@ impl Subscriber {
             }
         }
     }
-}
-
-/// Whether a process of this number is there and not a zombie.
-pub(crate) fn is_alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
 }
 
 /// Waits until something is so.
