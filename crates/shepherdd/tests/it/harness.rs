@@ -13,8 +13,8 @@ use tempfile::TempDir;
 mod books;
 mod processes;
 
-pub(crate) use processes::is_alive;
-use processes::{parent_of, processes_with};
+use processes::parent_of;
+pub(crate) use processes::{is_alive, processes_with};
 
 /// Long enough for the slowest machine; nothing waits that long unless it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

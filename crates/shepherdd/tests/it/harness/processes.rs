@@ -1,7 +1,7 @@
 //! An independent look at what runs.
 
 /// Living processes with this in their command line.
-pub(super) fn processes_with(text: &str) -> Vec<i32> {
+pub(crate) fn processes_with(text: &str) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let has_it = |pid: &i32| {
