@@ -47,6 +47,8 @@ enum Message {
 enum View {
     /// The policy names none.
     Unwanted,
+    /// It is being started.
+    Coming,
     /// There is none, because of this.
     Missing(String),
     /// There is one.
@@ -54,6 +56,12 @@ enum View {
         /// Where its clients connect to.
         display: Option<PathBuf>,
     },
+}
+
+impl View {
+    fn of(link: &Link) -> Self {
+        Self::Connected { display: link.display().map(Into::into) }
+    }
 }
 
 /// What it takes to start one.
@@ -101,17 +109,17 @@ impl Windows {
             return;
         }
         self.follows = compositor.cloned();
-        let link = match compositor {
+        let (view, link) = match compositor {
+            None => (View::Unwanted, None),
+            Some(Compositor::Start { .. }) => (View::Coming, None),
             Some(Compositor::Connect { socket }) => {
-                find::connect(socket.as_deref(), &self.options.environment).ok().map(Box::new)
+                match find::connect(socket.as_deref(), &self.options.environment) {
+                    Ok(link) => (View::of(&link), Some(Box::new(link))),
+                    Err(reason) => (View::Missing(reason), None),
+                }
             }
-            Some(Compositor::Start { .. }) | None => None,
         };
-        *see(&self.view) = match (compositor, &link) {
-            (None, _) => View::Unwanted,
-            (Some(_), None) => View::Missing("it is not there yet".to_owned()),
-            (Some(_), Some(link)) => View::Connected { display: link.display().map(Into::into) },
-        };
+        *see(&self.view) = view;
         self.line.send(Message::Follow(self.follows.clone(), link));
     }
 
@@ -128,7 +136,7 @@ impl Windows {
     pub(crate) fn display(&self) -> Option<PathBuf> {
         match &*see(&self.view) {
             View::Connected { display } => display.clone(),
-            View::Unwanted | View::Missing(_) => None,
+            View::Unwanted | View::Coming | View::Missing(_) => None,
         }
     }
 
@@ -136,7 +144,7 @@ impl Windows {
     pub(crate) fn limitation(&self) -> Option<String> {
         let view = see(&self.view);
         let reason = match &*view {
-            View::Connected { .. } => return None,
+            View::Coming | View::Connected { .. } => return None,
             View::Unwanted => "the policy names no `[compositor]`",
             View::Missing(reason) => reason.as_str(),
         };

@@ -76,10 +76,8 @@ pub(crate) async fn begin(
     notes.extend(pin_trouble);
     let server = Server::bind(options, Arc::new(nobody), pin)?;
     let (files, unwatched) = Watch::new(&paths.policy)?;
-    let mut limitations = host.limitations();
-    limitations.extend(exposed);
-    limitations.extend(unwatched);
-    notes.extend(limitations.iter().cloned());
+    let limitations: Vec<String> = exposed.into_iter().chain(unwatched).collect();
+    notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
     let fate = find_session(&engine, &mut *host, &mut host_events).await;
     let now = clock.now();
     let state = engine.get_state(now);

@@ -113,7 +113,7 @@ pub(crate) struct Service {
     pub(crate) zone: TimeZone,
     /// When it came up.
     pub(crate) started: Now,
-    /// What this host can't do, in sentences.
+    /// What this daemon can't do besides what its host can't, in sentences.
     pub(crate) limitations: Vec<String>,
     /// Why the store does not work, as long as it does not.
     pub(crate) store_trouble: Option<String>,

@@ -183,7 +183,7 @@ impl Watcher {
     }
 
     fn connect(&mut self, link: Link) {
-        *see(&self.view) = View::Connected { display: link.display().map(Into::into) };
+        *see(&self.view) = View::of(&link);
         self.said_missing = false;
         let now = Instant::now();
         self.connected = Some(Connected { link, since: now, stale: true, asked: false, not_before: now });

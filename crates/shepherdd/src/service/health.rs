@@ -13,7 +13,13 @@ impl Service {
             daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime: now.mono.total_since(self.started.mono).into(),
             checks,
-            limitations: self.limitations.clone(),
+            // What the host lacks may come and go, as a compositor does.
+            limitations: self
+                .host
+                .limitations()
+                .into_iter()
+                .chain(self.limitations.iter().cloned())
+                .collect(),
         }
     }
 

@@ -68,6 +68,8 @@ fn a_program_fills_the_screen_until_its_time_is_over() {
     let mut listener = household.subscriber();
     let session = household.launch("terminal");
     until("its window is noticed", || household.log().contains("shows its window"));
+    let lacks_windows = |sentence: &String| sentence.starts_with("Windows are");
+    assert!(!household.health().limitations.iter().any(lacks_windows));
     let socket = ipc_socket(&household);
     until("it fills the screen", || has_fullscreen_window(&socket));
     until("it is seen", || picture(&display) != empty);
