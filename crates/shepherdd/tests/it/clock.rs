@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use shepherd_api::{AuditKind, Command, EndReason, EventKind, Reply, SessionPhase};
+use shepherd_util::SessionId;
 
 use crate::harness::{Household, in_a_namespace, until};
 
@@ -148,9 +149,9 @@ fn what_was_used_stays_used_however_often_the_clock_is_moved() {
 }
 
 /// Launches the long one, and stops daemon and program as a power cut would, when it is on record that it runs.
-fn interrupted(policy: &str) -> Household {
+fn interrupted(policy: &str) -> (Household, SessionId) {
     let mut household = Household::running(policy);
-    household.launch("long");
+    let session = household.launch("long");
     let player = household.player();
     until("it is on record", || {
         household.audited(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
@@ -158,7 +159,21 @@ fn interrupted(policy: &str) -> Household {
     household.kill();
     kill_process(Pid::from_raw(player).unwrap(), Signal::KILL).unwrap();
     until("it is gone", || household.players().is_empty());
-    household
+    (household, session.session_id)
+}
+
+/// A reboot leaves no control group, either.
+fn remove_group(session_id: &SessionId) {
+    let name = format!("ward-{session_id}");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/");
+    if let Some(mount) = mount.and_then(|line| line.split(' ').nth(1)) {
+        let own = own.strip_suffix("/supervisor").unwrap_or(own).trim_matches('/');
+        let group = Path::new(mount).join(own).join(name);
+        until("its group is gone", || !group.exists() || fs::remove_dir(&group).is_ok());
+    }
 }
 
 fn assert_lost(household: &Household) {
@@ -171,7 +186,8 @@ fn assert_lost(household: &Household) {
 
 #[test]
 fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
-    let household = interrupted(POLICY);
+    let (household, session_id) = interrupted(POLICY);
+    remove_group(&session_id);
     let boot = household.folder().join("boot");
     fs::write(&boot, "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e\n").unwrap();
     let mount =
@@ -193,7 +209,7 @@ fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
             &format!("config_version = 1\nsuspended_time = \"{suspended}\""),
             1,
         );
-        let household = interrupted(&policy);
+        let (household, _) = interrupted(&policy);
         let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
         let wrapper = [&["unshare"], user, &["--time", "--boottime", "7200"]].concat();
         let mut household = household.under(&wrapper);
