@@ -10,13 +10,21 @@ use super::CoreEngine;
 use super::reload::sooner;
 use crate::civil::Wall;
 use crate::judge::{Moment, Nobody};
-use crate::policy::{Cost, Day, SuspendedTime};
+use crate::policy::{Cost, Day, Entry, SuspendedTime};
 use crate::session::SessionRecord;
 use crate::state::{Counter, StoreWrite, Streak, Until, UsageKey};
 
 /// How often the use of a running session is made durable. A power cut costs the child at most this much, and never
 /// wins it anything; a killed daemon loses nothing, because the clock of the boot goes on.
 pub(crate) const CHECKPOINT: Duration = Duration::from_secs(15);
+
+/// Whether anybody can have played. Time that counts although nobody saw it, or although the machine slept, is a
+/// price; it earns and unlocks nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Witnessed {
+    Yes,
+    No,
+}
 
 impl CoreEngine {
     pub(super) fn counting(&self) -> Counting {
@@ -28,11 +36,15 @@ impl CoreEngine {
 
     /// Charges the running session with the time since it was last charged, to each day for its part.
     pub(super) fn charge(&mut self, now: Now) {
-        self.charge_at_most(Duration::MAX, now);
+        self.charge_at_most(Duration::MAX, Witnessed::Yes, now);
     }
 
-    /// The same for a session that can't have gone on for longer than this since then.
-    pub(super) fn charge_at_most(&mut self, most: Duration, now: Now) {
+    /// The same for a session that nobody saw, and that can't have gone on for longer than this since then.
+    pub(super) fn charge_unseen_at_most(&mut self, most: Duration, now: Now) {
+        self.charge_at_most(most, Witnessed::No, now);
+    }
+
+    fn charge_at_most(&mut self, most: Duration, witnessed: Witnessed, now: Now) {
         let counting = self.counting();
         let Some(session) = &mut self.snapshot.session else { return };
         // What has not been started costs nothing, whatever else happens to it; and the clock of another boot says
@@ -41,22 +53,29 @@ impl CoreEngine {
             return;
         }
         let passed = now.mono.total_since(session.charged_to);
+        let awake = now.mono.awake_since(session.charged_to);
         let elapsed = match counting {
-            Counting::Awake => now.mono.awake_since(session.charged_to),
+            Counting::Awake => awake,
             Counting::Total => passed,
         };
         session.charged_to = now.mono;
         let over = if elapsed > most { passed.saturating_sub(most) } else { Duration::ZERO };
         let end = self.effective(now).saturating_sub(over).unwrap_or(Timestamp::MIN);
-        self.charge_until(end, elapsed.min(most), now);
+        let elapsed = elapsed.min(most);
+        let asleep = elapsed.saturating_sub(awake);
+        if !asleep.is_zero() {
+            let woke = end.saturating_sub(elapsed.saturating_sub(asleep)).unwrap_or(Timestamp::MIN);
+            self.charge_until(woke, asleep, Witnessed::No, now);
+        }
+        self.charge_until(end, elapsed.saturating_sub(asleep), witnessed, now);
     }
 
     /// Charges the session with so much time that nobody saw.
     pub(super) fn charge_unseen(&mut self, elapsed: Duration, now: Now) {
-        self.charge_until(self.effective(now), elapsed, now);
+        self.charge_until(self.effective(now), elapsed, Witnessed::No, now);
     }
 
-    fn charge_until(&mut self, end: Timestamp, elapsed: Duration, now: Now) {
+    fn charge_until(&mut self, end: Timestamp, elapsed: Duration, witnessed: Witnessed, now: Now) {
         let to_day = self.moment(now).day;
         if elapsed.is_zero() {
             // What comes next is not charged to a day that is over, whatever the wall shows by then.
@@ -66,6 +85,7 @@ impl CoreEngine {
             return;
         }
         let zone = self.zone().clone();
+        let own = witnessed == Witnessed::Yes || !self.rewards();
         let Some(session) = &mut self.snapshot.session else { return };
         let parts = split_by_day(&zone, session.charged_day.min(to_day), to_day, end, elapsed);
         session.charged_day = to_day;
@@ -73,7 +93,7 @@ impl CoreEngine {
         let keys: Vec<(UsageKey, Duration)> = parts
             .into_iter()
             .filter(|(_, amount)| !amount.is_zero())
-            .flat_map(|(day, amount)| keys_of(session, day).into_iter().map(move |key| (key, amount)))
+            .flat_map(|(day, amount)| keys_of(session, day, own).into_iter().map(move |key| (key, amount)))
             .collect();
         for (key, amount) in keys {
             self.usage.add(&key, amount);
@@ -81,6 +101,16 @@ impl CoreEngine {
         }
         // Together with what was charged goes up to when, or a crash in between would charge it twice.
         self.save();
+    }
+
+    /// Whether use of what runs is good for something else: it earns, unlocks, or costs nothing and may come to.
+    fn rewards(&self) -> bool {
+        let Some(session) = &self.snapshot.session else { return false };
+        let unlocks =
+            |entry: &Entry| entry.unlock.as_ref().is_some_and(|unlock| unlock.entry_id == session.entry_id);
+        session.free
+            || self.policy.entry(&session.entry_id).is_some_and(|entry| entry.earns.is_some())
+            || self.policy.entries().iter().any(unlocks)
     }
 
     /// No movement of the clock may leave a session more than the quotas of the day it is charged to (S4.2, S4.5):
@@ -157,9 +187,10 @@ fn split_by_day(
     parts
 }
 
-fn keys_of(session: &SessionRecord, day: Day) -> Vec<UsageKey> {
+/// What the time of a session is counted under; `own` is whether it counts as use of the entry itself, too.
+fn keys_of(session: &SessionRecord, day: Day, own: bool) -> Vec<UsageKey> {
     let key = |counter| UsageKey { profile: session.profile.clone(), counter, day };
-    let entry = std::iter::once(Counter::Entry(session.entry_id.clone()));
+    let entry = own.then(|| Counter::Entry(session.entry_id.clone())).into_iter();
     let budgets = session.budgets.iter().filter(|_| !session.free).cloned().map(Counter::Budget);
     entry.chain(budgets).map(key).collect()
 }

@@ -53,16 +53,16 @@ impl CoreEngine {
     /// Another zone can put the wall back as well as a hand can. The night of the time change does so too, but that
     /// is the same zone.
     fn hold_after_zone_change(&mut self, offset: i64, counted: Timestamp) {
-        let name = self.zone().iana_name().unwrap_or("unnamed");
+        let name = name_of(self.zone());
         let before = self.snapshot.clock.zone.as_ref();
-        if before.is_some_and(|(known, known_offset)| known == name && *known_offset == offset) {
+        if before.is_some_and(|(known, known_offset)| *known == name && *known_offset == offset) {
             return;
         }
-        let put_back = before.filter(|(known, known_offset)| known != name && offset < *known_offset);
+        let put_back = before.filter(|(known, known_offset)| *known != name && offset < *known_offset);
         let shows_again = put_back.and_then(|(_, known_offset)| {
             counted.checked_add(SignedDuration::from_secs(known_offset - offset)).ok()
         });
-        let zone = Some((name.to_owned(), offset));
+        let zone = Some((name, offset));
         let clock = &mut self.snapshot.clock;
         clock.zone = zone;
         clock.held_until = clock.held_until.max(shows_again);
@@ -129,7 +129,7 @@ impl CoreEngine {
 
     /// The system has another time zone now. A session that runs keeps its plan (S4.3).
     pub fn zone_changed(&mut self, zone: TimeZone, now: Now) -> Vec<CoreEvent> {
-        let name = zone.iana_name().unwrap_or("unnamed").to_owned();
+        let name = name_of(&zone);
         self.place.zone = zone;
         self.observe(now);
         self.next_change = NextChange::Unknown;
@@ -159,6 +159,15 @@ impl CoreEngine {
         self.save();
         Ok(vec![CoreEvent::EntryAvailabilityChanged])
     }
+}
+
+/// The name of a zone. One that has none, such as a copied file, is told from others by its winter and its summer.
+fn name_of(zone: &TimeZone) -> String {
+    /// The first days of January and July 2026.
+    const SEASONS: [Timestamp; 2] =
+        [Timestamp::constant(1_767_225_600, 0), Timestamp::constant(1_782_864_000, 0)];
+    let offsets = || SEASONS.map(|at| zone.to_offset(at).to_string()).join(" ");
+    zone.iana_name().map_or_else(|| format!("unnamed {}", offsets()), str::to_owned)
 }
 
 /// Whether the wall clock was set since it was last looked at.

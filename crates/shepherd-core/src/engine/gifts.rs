@@ -52,7 +52,9 @@ impl CoreEngine {
         if let Some(detail) = &self.store_trouble {
             return Err(GiftError::StoreUnavailable(detail.clone()));
         }
-        let valid_from = new.valid_from.map_or(now.wall, |from| from.max(now.wall));
+        // By the time that counts, or it would be over before it is felt.
+        let at = self.effective(now);
+        let valid_from = new.valid_from.map_or(at, |from| from.max(at));
         if self.snapshot.grants.iter().any(|known| known.grant_id == new.grant_id) {
             return Err(GiftError::GrantExists(new.grant_id));
         }
@@ -63,7 +65,11 @@ impl CoreEngine {
                 Wall::near(self.zone(), valid_from).end_of_day(valid_from, day).unwrap_or(Timestamp::MAX)
             }
         };
-        if lapses_at <= valid_from.max(now.wall) {
+        let over = match new.gift {
+            Gift::OpenUntil { until } => until.min(lapses_at),
+            Gift::Extra { .. } => lapses_at,
+        };
+        if over <= valid_from {
             return Err(GiftError::Empty);
         }
         let grant = GrantView {
@@ -79,14 +85,14 @@ impl CoreEngine {
             revoked_at: None,
         };
         self.check_ceilings(&grant)?;
-        self.check_scope(&grant.scope)?;
+        self.check_scope(&grant)?;
         self.charge(now);
         let told = serde_json_of(&grant);
         self.audit(now, &new.actor, AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: told });
         self.snapshot.grants.push(grant.clone());
         self.next_change = NextChange::Unknown;
         let mut events = vec![CoreEvent::EntryAvailabilityChanged];
-        if grant.holds_at(self.effective(now)) {
+        if grant.holds_at(at) {
             events.extend(self.give_to_running(&grant, now));
         }
         self.save();
@@ -104,24 +110,26 @@ impl CoreEngine {
         let grant = held
             .filter(|grant| grant.revoked_at.is_none())
             .ok_or_else(|| GiftError::UnknownGrant(grant_id.clone()))?;
-        let held_now = grant.holds_at(now.wall);
+        let held = grant.clone();
         grant.revoked_at = Some(now.wall);
-        let grant = grant.clone();
         self.audit(now, actor, AuditKind::GrantRevoked { grant_id: grant_id.clone() });
         let mut events = vec![CoreEvent::EntryAvailabilityChanged];
-        if held_now && self.concerned(&grant).is_some() {
-            events.extend(self.take_from_running(&grant, now));
-        }
+        events.extend(self.take_from_running(&held, now));
         self.save();
         Ok(events)
     }
 
-    fn check_scope(&self, scope: &Scope) -> Result<(), GiftError> {
-        match scope {
+    fn check_scope(&self, grant: &GrantView) -> Result<(), GiftError> {
+        let rules = self.policy.rules();
+        let unknown = |profile: &&ProfileId| !rules.profiles.contains_key(*profile);
+        if let Some(profile) = grant.profile.as_ref().filter(unknown) {
+            return Err(GiftError::UnknownProfile(profile.clone()));
+        }
+        match &grant.scope {
             Scope::Entry { entry_id } if self.policy.entry(entry_id).is_none() => {
                 Err(GiftError::UnknownEntry(entry_id.clone()))
             }
-            Scope::Budget { budget_id } if !self.policy.rules().budgets.contains_key(budget_id) => {
+            Scope::Budget { budget_id } if !rules.budgets.contains_key(budget_id) => {
                 Err(GiftError::UnknownBudget(budget_id.clone()))
             }
             Scope::Everything {} | Scope::Entry { .. } | Scope::Budget { .. } => Ok(()),

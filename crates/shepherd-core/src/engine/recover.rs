@@ -94,14 +94,7 @@ impl CoreEngine {
             let grace = if session.stage.end().is_some() { session.stop_grace } else { Duration::ZERO };
             Some(left.max(grace))
         });
-        if let Some(session) = self.snapshot.session.as_mut().filter(|session| session.free) {
-            // What costs nothing may earn: of what nobody saw, it only counts towards the break.
-            let unseen = now.mono.awake_since(session.charged_to);
-            session.charged = session.charged.saturating_add(unseen);
-            session.charged_to = now.mono;
-        } else if let Some(most) = most {
-            self.charge_at_most(most, now);
-        }
+        self.charge_unseen_at_most(most.unwrap_or(Duration::MAX), now);
         self.end(EndReason::Lost, now)
     }
 
@@ -114,11 +107,7 @@ impl CoreEngine {
             }
             Stage::Launching | Stage::Withdrawn { .. } | Stage::Expiring { .. } => CHECKPOINT,
         });
-        let lost = lost.unwrap_or_default();
-        match self.snapshot.session.as_mut().filter(|session| session.free) {
-            Some(session) => session.charged = session.charged.saturating_add(lost),
-            None => self.charge_unseen(lost, now),
-        }
+        self.charge_unseen(lost.unwrap_or_default(), now);
         self.end(EndReason::Lost, now)
     }
 

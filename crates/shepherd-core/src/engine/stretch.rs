@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use shepherd_api::{AuditKind, Gift, GrantView, ReasonCode, Scope};
 use shepherd_util::{Counting, Deadline, GrantId, Now};
 
@@ -36,10 +37,13 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
+        let end = session.ends.remaining(now.mono);
         let mut events = self.grant(new, now)?;
         // A grant of time alone does not move the window; an extension does, as far as the ceiling allows.
         let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
-        if let Some(window) = window {
+        if let (Some(window), Some(end)) = (window, end) {
+            // No further than the new end: what time is given later does not pass the window.
+            let needed = end.saturating_add(by).saturating_sub(window.remaining(now.mono));
             // The ceiling of the day on which it began: midnight brings no new one.
             let began = self.snapshot.session.as_ref().map_or(now.wall, |session| session.started_at);
             let room = self.latest_opening(began).map(|latest| {
@@ -47,7 +51,7 @@ impl CoreEngine {
                     Duration::try_from(latest.duration_since(self.effective(now))).unwrap_or_default();
                 until.saturating_sub(window.remaining(now.mono))
             });
-            self.lengthen(grant_id, Duration::ZERO, room.map_or(by, |room| room.min(by)));
+            self.lengthen(grant_id, Duration::ZERO, room.map_or(needed, |room| room.min(needed)));
             events.extend(self.rearm(now));
             self.save();
         }
@@ -89,20 +93,19 @@ impl CoreEngine {
                 (self.room_by_rules(now).min(amount.into()), Duration::ZERO)
             }
             Gift::Extra { amount } => (amount.into(), Duration::ZERO),
-            Gift::OpenUntil { until } => {
-                let until = until.min(grant.lapses_at);
-                let left = Duration::try_from(until.duration_since(self.effective(now))).unwrap_or_default();
-                let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
-                (
-                    Duration::ZERO,
-                    left.saturating_sub(window.map_or(left, |window| window.remaining(now.mono))),
-                )
-            }
+            Gift::OpenUntil { until } => (Duration::ZERO, self.missing(until.min(grant.lapses_at), now)),
         };
         self.lengthen(&grant.grant_id, run, window);
         // Other quotas may allow less than was given here.
         self.shorten_to_quota(now);
         self.rearm(now)
+    }
+
+    /// By how much the window of the session that runs closes before then.
+    fn missing(&self, until: Timestamp, now: Now) -> Duration {
+        let left = Duration::try_from(until.duration_since(self.effective(now))).unwrap_or_default();
+        let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
+        left.saturating_sub(window.map_or(left, |window| window.remaining(now.mono)))
     }
 
     /// How much longer the session that runs could go on by all rules but its present end.
@@ -146,19 +149,46 @@ impl CoreEngine {
         }
     }
 
-    /// Takes back what the session that runs has had of a grant, while it ran or when it was planned.
+    /// Takes back what the session that runs has had of a grant, while it ran or when it was planned: also of one that
+    /// has lapsed since, and of one that was still to begin.
     pub(super) fn take_from_running(&mut self, grant: &GrantView, now: Now) -> Vec<CoreEvent> {
-        let closes = self.closes_by_itself(now);
-        let Some(session) = &mut self.snapshot.session else { return Vec::new() };
-        if let Some(position) = session.extensions.iter().position(|known| known.grant_id == grant.grant_id) {
+        let (at, closes) = (self.effective(now), self.closes_by_itself(now));
+        let concerned = self.concerned(grant).is_some();
+        let goes_on = |session: &&mut SessionRecord| session.stage.end().is_none();
+        let Some(session) = self.snapshot.session.as_mut().filter(goes_on) else { return Vec::new() };
+        let planned = session.ends;
+        let had = session.extensions.iter().position(|known| known.grant_id == grant.grant_id);
+        if had.is_none() && !concerned {
+            return Vec::new();
+        }
+        if let Some(position) = had {
             let Extension { run, window, .. } = session.extensions.remove(position);
             session.ends.run = session.ends.run.map(|end| end.before(run));
             session.ends.window = session.ends.window.map(|end| end.before(window));
-        } else if let (Gift::OpenUntil { .. }, Some(closes)) = (grant.gift, closes) {
+            self.open_for_others(at, now);
+        } else if let (Gift::OpenUntil { .. }, Some(closes), true) = (grant.gift, closes, grant.holds_at(at))
+        {
             session.ends.window = sooner(session.ends.window, Some(closes), now);
         }
         self.shorten_to_quota(now);
-        self.rearm(now)
+        let ends = self.snapshot.session.as_ref().map(|session| session.ends);
+        if ends == Some(planned) { Vec::new() } else { self.rearm(now) }
+    }
+
+    /// What one grant no longer keeps open, another one that the session has had may.
+    fn open_for_others(&mut self, at: Timestamp, now: Now) {
+        let Some(session) = &self.snapshot.session else { return };
+        let had = |grant: &&GrantView| {
+            grant.holds_at(at) && session.extensions.iter().any(|more| more.grant_id == grant.grant_id)
+        };
+        let until = |grant: &GrantView| match grant.gift {
+            Gift::OpenUntil { until } => Some((grant.grant_id.clone(), until.min(grant.lapses_at))),
+            Gift::Extra { .. } => None,
+        };
+        let others: Vec<_> = self.snapshot.grants.iter().filter(had).filter_map(until).collect();
+        for (grant_id, until) in others {
+            self.lengthen(&grant_id, Duration::ZERO, self.missing(until, now));
+        }
     }
 
     /// When the window of the session that runs closes by what is in force now; at once if it is closed.

@@ -13,6 +13,8 @@ mod harness;
 #[cfg(test)]
 mod mended;
 #[cfg(test)]
+mod mended_attacks;
+#[cfg(test)]
 mod mended_lives;
 #[cfg(test)]
 mod oracle;

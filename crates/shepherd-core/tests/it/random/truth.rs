@@ -101,25 +101,30 @@ impl Truth {
         play.played =
             MonotonicInstant::new(play.played.total() + passed.total(), play.played.awake() + passed.awake());
         play.counted += counted;
-        if seen == Seen::No && play.free {
-            // What costs nothing may earn, so nobody has to believe in what was not seen of it.
-            return;
-        }
-        self.played += counted;
-        self.awake += passed.awake();
+        // What may earn counts as use only if somebody saw it, awake.
+        let rules = self.terms.entry(play.entry);
+        let rewards = play.free || rules.is_some_and(|rules| rules.earns.is_some());
+        let own = match (rewards, seen) {
+            (false, _) => counted,
+            (true, Seen::Yes) => passed.awake(),
+            (true, Seen::No) => Duration::ZERO,
+        };
+        self.played += own;
+        self.awake += own.min(passed.awake());
         let first = play.day.min(today);
-        let (mut left, mut at) = (counted, end - counted);
-        while !left.is_zero() {
-            let day = day_of(at, &self.terms.zone).clamp(first, today);
-            let midnight = day.plus(1).date().to_zoned(self.terms.zone.clone()).unwrap().timestamp();
-            let part = Duration::try_from(midnight.duration_since(at)).unwrap_or_default();
-            // Today has no end yet; and what a moved clock skipped has no length.
-            let part = if day < today && !part.is_zero() { part.min(left) } else { left };
-            self.book.add(play.child, What::Entry(play.entry), day, part);
-            for budget in play.budgets.iter().filter(|_| !play.free) {
-                self.book.add(play.child, What::Budget(*budget), day, part);
+        let budgets =
+            play.budgets.iter().filter(|_| !play.free).map(|budget| (What::Budget(*budget), counted));
+        for (what, amount) in std::iter::once((What::Entry(play.entry), own)).chain(budgets) {
+            let (mut left, mut at) = (amount, end - amount);
+            while !left.is_zero() {
+                let day = day_of(at, &self.terms.zone).clamp(first, today);
+                let midnight = day.plus(1).date().to_zoned(self.terms.zone.clone()).unwrap().timestamp();
+                let part = Duration::try_from(midnight.duration_since(at)).unwrap_or_default();
+                // Today has no end yet; and what a moved clock skipped has no length.
+                let part = if day < today && !part.is_zero() { part.min(left) } else { left };
+                self.book.add(play.child, what, day, part);
+                (left, at) = (left - part, at + part);
             }
-            (left, at) = (left - part, at + part);
         }
         play.day = today;
     }
@@ -236,13 +241,12 @@ impl Truth {
     pub(super) fn take_back(&mut self, grant_id: &GrantId, now: Now) {
         let time = self.watch.time(now);
         let grant = self.grants.iter_mut().find(|grant| grant.grant_id == *grant_id).unwrap();
-        let held = grant.holds_at(time) && grant.holds_at(now.wall);
+        let held = grant.holds_at(time);
         grant.revoked_at = Some(time);
         if let Some(play) = &mut self.play {
             play.take_back();
-            if held {
-                play.gifts.retain(|gift| gift.grant_id != *grant_id);
-            } else {
+            play.gifts.retain(|gift| gift.grant_id != *grant_id);
+            if !held {
                 play.kept.insert(grant_id.clone());
             }
         }

@@ -1,0 +1,198 @@
+//! Faults that an adversary found, each with the rule that it broke.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use jiff::tz::{TimeZone, offset};
+use shepherd_api::Gift;
+use shepherd_core::policy::{
+    AvailabilityPolicy, Cost, DailyQuota, Earning, Entry, Policy, SuspendedTime, Weekdays,
+};
+use shepherd_core::{CoreEvent, GiftError, NewGrant, SessionFate};
+use shepherd_util::GrantId;
+
+use crate::harness::{
+    BERLIN, World, boot, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall, window,
+};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+fn until(civil: &str) -> Gift {
+    Gift::OpenUntil { until: wall(BERLIN, civil) }
+}
+
+fn in_window(from: (u16, u16), to: (u16, u16)) -> Entry {
+    let mut game = entry("game");
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
+    game
+}
+
+fn expires(events: &[CoreEvent]) -> bool {
+    events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. }))
+}
+
+#[test]
+fn an_extension_is_taken_back_after_midnight_too() {
+    // S2.7: the grant lapsed with its day, but the session lives on it.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(10));
+    let mut world = World::new(policy(vec![game]), "2026-11-16 23:50");
+    world.launch("game");
+    world.engine.extend_current(hours(3), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.run_for(minutes(30));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert!(expires(&world.tick()));
+}
+
+#[test]
+fn taking_back_what_begins_tomorrow_reaches_a_session_that_was_planned_with_it() {
+    // S2.7: tomorrow's share was in the plan, and tomorrow's grant in that.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(minutes(90));
+    let mut world = World::new(policy(vec![game]), "2026-11-16 23:00");
+    let tomorrow =
+        NewGrant { valid_from: Some(wall(BERLIN, "2026-11-17 08:00")), ..grant(1, extra(hours(3))) };
+    world.engine.grant(tomorrow, world.now()).unwrap();
+    world.launch("game");
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(60 + 90)));
+}
+
+#[test]
+fn taking_back_goes_by_the_time_that_counts() {
+    // S2.7, S4.2: the clock was put back a little, the grant has begun all the same.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.move_wall(SignedDuration::from_mins(-5));
+    let soon = NewGrant { valid_from: Some(wall(BERLIN, "2026-11-16 11:58")), ..grant(1, extra(hours(1))) };
+    world.engine.grant(soon, world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(90)));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(30)));
+}
+
+#[test]
+fn what_is_given_while_the_clock_is_behind_holds_now() {
+    // S2.7, S4.2: the wall shows five to twelve, but it is past midnight.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    let mut world = World::new(policy(vec![game]), "2026-11-16 23:59");
+    world.launch("game");
+    world.run_for(minutes(2));
+    world.move_wall(SignedDuration::from_mins(-6));
+    world.engine.extend_current(minutes(20), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(48)));
+}
+
+#[test]
+fn zones_without_a_name_open_no_window_again_either() {
+    // S4.3, S4.5.
+    let household = policy_with(vec![in_window((15, 0), (18, 0))], |rules| rules.zone = None);
+    let mut world = World::new(household, "2026-11-16 17:00");
+    world.engine.zone_changed(TimeZone::fixed(offset(1)), world.now());
+    world.launch("game");
+    assert_eq!(world.play_out(), hours(1));
+    world.engine.zone_changed(TimeZone::fixed(offset(-2)), world.now());
+    assert!(world.denied("game").contains(&"clock-untrusted"));
+}
+
+/// Maths that counts, and ten minutes of it earn ten of play.
+fn maths_earns(cost: Cost, suspended_time: SuspendedTime) -> Policy {
+    let mut maths = entry("maths");
+    maths.cost = cost;
+    maths.limits.max_run = Some(hours(5));
+    maths.earns = Some(Earning {
+        budget: "games".parse().unwrap(),
+        for_each: minutes(10),
+        earned: minutes(10),
+        ceiling: hours(1),
+    });
+    let mut game = entry("game");
+    game.budgets = vec!["games".parse().unwrap()];
+    policy_with(vec![maths, game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(Duration::ZERO));
+        rules.suspended_time = suspended_time;
+    })
+}
+
+#[test]
+fn nobody_earns_by_what_nobody_saw_whether_it_costs_or_not() {
+    // S2.4, S9.2b.
+    for cost in [Cost::Free, Cost::Counts] {
+        let mut world = World::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+        world.launch("maths");
+        world.run_for(minutes(5));
+        world.crash();
+        world.clock.advance(hours(1));
+        world.engine.recover(SessionFate::Gone, world.now());
+        world.sync();
+        assert_eq!(world.denied("game"), ["quota-exhausted"], "{cost:?}");
+
+        let mut world = World::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+        world.launch("maths");
+        world.run_for(minutes(10) - Duration::from_secs(10));
+        world.place.boot = boot(2);
+        world.crash();
+        world.engine.recover(SessionFate::Gone, world.now());
+        world.sync();
+        assert_eq!(world.denied("game"), ["quota-exhausted"], "{cost:?}, after a power cut");
+    }
+}
+
+#[test]
+fn nobody_earns_asleep() {
+    // S2.4, S4.4: that suspended time counts is meant as a price.
+    for cost in [Cost::Free, Cost::Counts] {
+        let mut world = World::new(maths_earns(cost, SuspendedTime::Counts), MONDAY_NOON);
+        world.launch("maths");
+        world.run_for(minutes(5));
+        world.clock.suspend(hours(1));
+        world.tick();
+        assert_eq!(world.remaining(), Some(hours(5) - minutes(65)));
+        world.exit();
+        assert_eq!(world.denied("game"), ["quota-exhausted"], "{cost:?}");
+    }
+}
+
+#[test]
+fn a_grant_to_nobody_and_a_window_that_is_over_are_refused() {
+    // S2.7: a slip of the pen is not a grant.
+    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let nobody = NewGrant { profile: Some("ana".parse().unwrap()), ..grant(1, extra(hours(1))) };
+    let error = world.engine.grant(nobody, world.now()).unwrap_err();
+    assert_eq!(error, GiftError::UnknownProfile("ana".parse().unwrap()));
+    let over =
+        NewGrant { lapses_at: Some(wall(BERLIN, "2026-11-17 00:00")), ..grant(1, until("2026-11-16 11:00")) };
+    assert_eq!(world.engine.grant(over, world.now()).unwrap_err(), GiftError::Empty);
+}
+
+#[test]
+fn an_extension_moves_the_window_no_further_than_the_end() {
+    // S2.7: half an hour past the end of the run is well inside the window; more time later does not pass it.
+    let mut game = in_window((11, 0), (14, 0));
+    game.limits.max_run = Some(hours(1));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(90)));
+    world.engine.grant(grant(2, extra(hours(3))), world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(hours(2)));
+}
+
+#[test]
+fn of_two_openings_the_other_one_stands() {
+    // S2.7.
+    for (first, second) in
+        [("2026-11-16 16:00", "2026-11-16 15:00"), ("2026-11-16 15:00", "2026-11-16 16:00")]
+    {
+        let mut world = World::new(policy(vec![in_window((11, 0), (13, 0))]), MONDAY_NOON);
+        world.launch("game");
+        world.engine.grant(grant(1, until(first)), world.now()).unwrap();
+        world.engine.grant(grant(2, until(second)), world.now()).unwrap();
+        world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+        let left = Duration::try_from(wall(BERLIN, second).duration_since(world.now().wall)).unwrap();
+        assert_eq!(world.remaining(), Some(left));
+    }
+}
