@@ -165,7 +165,8 @@ impl Segment {
     /// Goes to a line at or not far before number `sequence`.
     fn seek_to(&mut self, sequence: u64) -> io::Result<()> {
         let (mut low, mut high) = (0, self.length);
-        while high - low > READ_THROUGH_BYTES {
+        // A line that was written meanwhile may begin beyond the end that was found.
+        while high.saturating_sub(low) > READ_THROUGH_BYTES {
             let middle = low.midpoint(high);
             let (start, line) = self.line_from(middle)?;
             match line.as_deref().and_then(Link::read) {
@@ -185,5 +186,32 @@ impl Segment {
             return Ok((offset - 1 + rest as u64, self.next_line()?));
         }
         Ok((0, self.next_line()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ward_ledger::{Ledger, Options};
+
+    use super::*;
+    use crate::audit::audit_format;
+    use crate::conformance::sample::note;
+    use crate::record::record_of;
+
+    #[test]
+    fn a_log_that_grows_while_it_is_read_is_read() {
+        // S13.3b: the last line was long and half written when its length was taken.
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("audit.log");
+        let (mut ledger, _) = Ledger::open(&log, Options::new(audit_format())).unwrap();
+        let mut long = note(1);
+        long.what = AuditKind::Note { text: "x".repeat(100_000) };
+        ledger.append(record_of(&long).unwrap()).unwrap();
+        ledger.append(record_of(&note(2)).unwrap()).unwrap();
+        let mut segment = Segment::open(&log).unwrap().unwrap();
+        segment.length = 80_000;
+        segment.seek_to(2).unwrap();
+        let line = segment.next_line().unwrap().unwrap();
+        assert_eq!(Link::read(&line).unwrap().place.sequence, 2);
     }
 }
