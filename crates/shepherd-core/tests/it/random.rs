@@ -12,17 +12,20 @@ mod acts;
 mod book;
 mod crash;
 mod dice;
+mod gifts;
 mod hours;
 mod household;
 mod life;
 mod play;
+mod tally;
 mod truth;
 mod watch;
 
 use shepherd_core::ExitInfo;
 use shepherd_util::SessionId;
 
-use life::{Life, Listener, Tally};
+use life::{Life, Listener};
+use tally::Tally;
 
 const STEPS: usize = 40;
 

@@ -1,15 +1,14 @@
 //! What can happen in a household.
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_api::{Gift, GrantView, Scope, StopMode, StopRequester};
-use shepherd_core::{LaunchDecision, LaunchRequest, NewGrant, NewRequest, StopDecision, StopRequest};
-use shepherd_util::{GrantId, RequestId, SessionId};
+use shepherd_api::{StopMode, StopRequester};
+use shepherd_core::{LaunchDecision, LaunchRequest, StopDecision, StopRequest};
+use shepherd_util::SessionId;
 
 use super::book::Terms;
-use super::household::{BUDGETS, CHILDREN, ENTRIES, MODES, ZONES, household};
+use super::household::{CHILDREN, ENTRIES, MODES, ZONES, household};
 use super::life::{Host, Life, Store};
 use crate::harness::zone;
 
@@ -34,51 +33,24 @@ enum Act {
 }
 
 /// Each as often as it is likely.
-const ACTS: [Act; 40] = {
-    use Act::*;
-    [
-        Launch,
-        Launch,
-        Launch,
-        Launch,
-        Launch,
-        Launch,
-        Launch,
-        Launch,
-        Launch,
-        Launch,
-        Pass,
-        Pass,
-        Pass,
-        Pass,
-        Pass,
-        Pass,
-        Pass,
-        Pass,
-        Exit,
-        Exit,
-        Stop,
-        Extend,
-        Extend,
-        Grant,
-        Grant,
-        Revoke,
-        AskForTime,
-        Reload,
-        Reload,
-        Sleep,
-        Sleep,
-        SetClock,
-        SetClock,
-        ChangeZone,
-        ConfirmClock,
-        SwitchMode,
-        BreakOrMendStore,
-        Crash,
-        Crash,
-        Crash,
-    ]
-};
+const ACTS: [(Act, usize); 16] = [
+    (Act::Launch, 10),
+    (Act::Pass, 8),
+    (Act::Exit, 2),
+    (Act::Stop, 1),
+    (Act::Extend, 2),
+    (Act::Grant, 2),
+    (Act::Revoke, 1),
+    (Act::AskForTime, 1),
+    (Act::Reload, 2),
+    (Act::Sleep, 2),
+    (Act::SetClock, 2),
+    (Act::ChangeZone, 1),
+    (Act::ConfirmClock, 1),
+    (Act::SwitchMode, 1),
+    (Act::BreakOrMendStore, 1),
+    (Act::Crash, 3),
+];
 
 impl Life {
     pub(super) fn step(&mut self) {
@@ -92,7 +64,8 @@ impl Life {
             self.exit();
             self.turn();
         }
-        let act = *self.dice.pick(&ACTS);
+        let acts = ACTS.iter().flat_map(|(act, often)| std::iter::repeat_n(*act, *often));
+        let act = *self.dice.pick(&acts.collect::<Vec<_>>());
         self.say(|life| {
             let now = life.world.now();
             format!("{:.3?} {} {act:?} {:?}", now.mono.total(), now.wall, life.host)
@@ -155,10 +128,11 @@ impl Life {
             }
             LaunchDecision::Approved(_) => {
                 assert_eq!(self.host, Host::Idle, "two sessions on one seat");
+                self.check_may_give();
                 self.truth.approve(child, entry, now);
                 self.host = Host::Launching(request.session_id.clone());
                 self.write();
-                if matches!(self.store, Store::Broken(_)) {
+                if matches!(self.store, Store::Broken { .. }) {
                     // What could not be written is not granted.
                     self.fail_launch(&request.session_id);
                     return;
@@ -229,107 +203,12 @@ impl Life {
         self.carry_out(&[]);
     }
 
-    fn extend(&mut self) {
-        self.look();
-        let (by, id) = (self.dice.minutes(1, 30), GrantId::from_random(self.next_id()));
-        let now = self.world.now();
-        if let Ok(events) = self.world.engine.extend_current(by, &id, "parent", now) {
-            let grant = self.record(&id);
-            self.truth.give(grant, by, now);
-            self.tally.gifts += 1;
-            self.carry_out(&events);
-        }
-    }
-
-    fn record(&self, id: &GrantId) -> GrantView {
-        let grants = &self.world.engine.snapshot().grants;
-        grants.iter().find(|grant| grant.grant_id == *id).expect("a grant is on record").clone()
-    }
-
-    fn grant(&mut self) {
-        self.look();
-        let now = self.world.now();
-        let ahead = self.dice.minutes(1, 36 * 60);
-        let valid_from = self.dice.maybe(30, |_| now.wall + ahead);
-        let begins = valid_from.unwrap_or(now.wall);
-        let scope = match self.dice.roll(4) {
-            0 | 1 => Scope::Everything {},
-            2 => Scope::Entry { entry_id: self.dice.pick(&ENTRIES).parse().unwrap() },
-            _ => Scope::Budget { budget_id: self.dice.pick(&BUDGETS).parse().unwrap() },
-        };
-        let amount = self.dice.minutes(1, 60);
-        let gift = if self.dice.percent(50) {
-            Gift::Extra { amount: amount.into() }
-        } else {
-            Gift::OpenUntil { until: begins + amount * 2 }
-        };
-        let grant_id = GrantId::from_random(self.next_id());
-        let new = NewGrant {
-            grant_id: grant_id.clone(),
-            profile: self.dice.maybe(50, |dice| dice.pick(&CHILDREN).parse().unwrap()),
-            scope,
-            gift,
-            why: None,
-            valid_from,
-            lapses_at: self.dice.maybe(20, |dice| begins + dice.minutes(10, 3_000)),
-            actor: "parent".to_owned(),
-        };
-        self.say(|_| format!("  {new:?}"));
-        if let Ok(events) = self.world.engine.grant(new, now) {
-            let grant = self.record(&grant_id);
-            self.truth.give(grant, Duration::ZERO, now);
-            self.tally.gifts += 1;
-            self.carry_out(&events);
-        }
-    }
-
-    fn revoke(&mut self) {
-        self.look();
-        let ids: Vec<GrantId> = self.truth.grants.iter().map(|grant| grant.grant_id.clone()).collect();
-        if ids.is_empty() {
-            return;
-        }
-        let (id, now) = (self.dice.pick(&ids).clone(), self.world.now());
-        if let Ok(events) = self.world.engine.revoke(&id, "parent", now) {
-            self.truth.take_back(&id, now);
-            self.carry_out(&events);
-        }
-    }
-
-    fn ask_for_time(&mut self) {
-        self.look();
-        let now = self.world.now();
-        let request_id = RequestId::from_random(self.next_id());
-        let new = NewRequest {
-            request_id: request_id.clone(),
-            profile: self.dice.pick(&CHILDREN).parse().unwrap(),
-            entry_id: self.dice.pick(&ENTRIES).parse().unwrap(),
-            amount: self.dice.minutes(1, 60),
-            note: None,
-            actor: "child".to_owned(),
-        };
-        if self.world.engine.request_time(new, now).is_err() {
-            return self.carry_out(&[]);
-        }
-        self.carry_out(&[]);
-        if self.dice.percent(30) {
-            self.world.engine.deny_request(&request_id, None, "parent", now).unwrap();
-            return self.carry_out(&[]);
-        }
-        let id = GrantId::from_random(self.next_id());
-        if let Ok(events) = self.world.engine.grant_request(&request_id, None, id.clone(), "parent", now) {
-            let grant = self.record(&id);
-            self.truth.give(grant, Duration::ZERO, now);
-            self.carry_out(&events);
-        }
-    }
-
     fn reload(&mut self) {
         self.look();
         let policy = household(&mut self.dice, self.first);
         let now = self.world.now();
         let suspended_time = self.truth.terms.policy.rules().suspended_time;
-        if matches!(self.store, Store::Broken(_)) && policy.rules().suspended_time != suspended_time {
+        if matches!(self.store, Store::Broken { .. }) && policy.rules().suspended_time != suspended_time {
             // How sleep was counted until now could not be written down.
             return;
         }
@@ -390,11 +269,11 @@ impl Life {
     }
 
     fn break_or_mend_store(&mut self) {
-        if matches!(self.store, Store::Broken(_)) {
+        if matches!(self.store, Store::Broken { .. }) {
             self.store = Store::Works;
             self.world.engine.store_works();
         } else if !matches!(self.host, Host::Launching(_)) {
-            self.store = Store::Broken(Box::new(self.truth.clone()));
+            self.store = Store::Broken { before: Box::new(self.truth.clone()), known: false };
         }
         self.turn();
     }

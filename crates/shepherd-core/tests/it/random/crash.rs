@@ -44,7 +44,7 @@ impl Life {
     /// What was not written down is not known any more: what was revoked holds again, and what was played by a session
     /// that is over, too, was played for nothing.
     fn forget(&mut self) {
-        let Store::Broken(before) = std::mem::replace(&mut self.store, Store::Works) else { return };
+        let Store::Broken { before, .. } = std::mem::replace(&mut self.store, Store::Works) else { return };
         self.truth.fall_back_to(&before);
     }
 

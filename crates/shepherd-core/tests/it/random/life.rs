@@ -11,6 +11,7 @@ use shepherd_util::{MonotonicInstant, SessionId};
 use super::book::{Terms, What};
 use super::dice::Dice;
 use super::household::{BUDGETS, CHILDREN, ENTRIES, household};
+use super::tally::Tally;
 use super::truth::{CHECKPOINT, Truth};
 use crate::harness::World;
 
@@ -25,7 +26,11 @@ pub(super) enum Host {
 /// Whether the store works; if not, what was true when it stopped.
 pub(super) enum Store {
     Works,
-    Broken(Box<Truth>),
+    Broken {
+        before: Box<Truth>,
+        /// A write has failed, so the daemon knows.
+        known: bool,
+    },
 }
 
 pub(super) struct Life {
@@ -50,38 +55,6 @@ pub(super) enum Listener {
     Keeps(String),
     /// Somebody who replays a failure.
     Reads,
-}
-
-/// What happened how often: a test that never gets to the point proves nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) approved: u64,
-    pub(super) denied: u64,
-    pub(super) expired: u64,
-    pub(super) warned: u64,
-    pub(super) gifts: u64,
-    pub(super) recovered: u64,
-}
-
-impl Tally {
-    fn counts(self) -> [u64; 6] {
-        [self.approved, self.denied, self.expired, self.warned, self.gifts, self.recovered]
-    }
-
-    pub(super) fn plus(self, other: Self) -> Self {
-        Self {
-            approved: self.approved + other.approved,
-            denied: self.denied + other.denied,
-            expired: self.expired + other.expired,
-            warned: self.warned + other.warned,
-            gifts: self.gifts + other.gifts,
-            recovered: self.recovered + other.recovered,
-        }
-    }
-
-    pub(super) fn each_at_least(self, count: u64) -> bool {
-        self.counts().into_iter().all(|happened| happened >= count)
-    }
 }
 
 impl Life {
@@ -143,10 +116,21 @@ impl Life {
 
     /// Writes down, or fails to.
     pub(super) fn write(&mut self) {
-        match self.store {
+        match &mut self.store {
             Store::Works => self.world.sync(),
-            Store::Broken(_) => self.world.fail_to_sync(),
+            Store::Broken { known, .. } => {
+                *known = true;
+                self.world.fail_to_sync();
+            }
         }
+    }
+
+    /// What can't be written down is not given (S8.4b).
+    pub(super) fn check_may_give(&self) {
+        assert!(
+            !matches!(self.store, Store::Broken { known: true, .. }),
+            "given, with a store that is broken"
+        );
     }
 
     /// Writes down what the engine said, does it, and lets the daemon go on until nothing is due.
@@ -229,7 +213,7 @@ impl Life {
         }
         // Some programs resist for a while, if they are there. Should the store be broken, too, nobody will ever know.
         let is_gone = self.truth.play.as_ref().is_none_or(|play| play.stopped.is_some());
-        if is_gone || matches!(self.store, Store::Broken(_)) || self.dice.percent(85) {
+        if is_gone || matches!(self.store, Store::Broken { .. }) || self.dice.percent(85) {
             self.exit();
         }
     }
@@ -261,7 +245,7 @@ impl Life {
             "{:?}",
             self.host
         );
-        if matches!(self.store, Store::Broken(_)) {
+        if matches!(self.store, Store::Broken { .. }) {
             return;
         }
         let StoredState { usage, .. } = &self.world.store;

@@ -16,7 +16,7 @@ const LATE: Duration = Duration::from_millis(2);
 
 /// What a grant gave to the session while it ran.
 #[derive(Clone)]
-pub(super) struct Gift {
+pub(super) struct Given {
     pub(super) grant_id: GrantId,
     pub(super) run: Duration,
     pub(super) window: Duration,
@@ -63,7 +63,7 @@ pub(super) struct Play {
     pub(super) budgets: Vec<usize>,
     pub(super) free: bool,
     pub(super) cooldown: Duration,
-    pub(super) gifts: Vec<Gift>,
+    pub(super) gifts: Vec<Given>,
     /// Grants that held while the day that play is charged to was not the day on the wall.
     pub(super) lent: BTreeSet<GrantId>,
     /// Grants that were revoked when they did not hold any more: what was planned on them stays.
@@ -174,8 +174,8 @@ impl Play {
         self.cooldown = before.cooldown;
         self.warned.clone_from(&before.warned);
         self.plans.truncate(before.plans.len());
-        let known = |gift: &&Gift| self.gifts.iter().all(|own| own.grant_id != gift.grant_id);
-        let back: Vec<Gift> = before.gifts.iter().filter(known).cloned().collect();
+        let known = |gift: &&Given| self.gifts.iter().all(|own| own.grant_id != gift.grant_id);
+        let back: Vec<Given> = before.gifts.iter().filter(known).cloned().collect();
         self.gifts.extend(back);
         self.left = Duration::MAX;
     }
@@ -258,7 +258,7 @@ impl Plan {
     }
 
     /// The window in which it began has not closed, by the clock that nobody can set.
-    fn check_window(&self, now: Now, gifts: &[Gift]) {
+    fn check_window(&self, now: Now, gifts: &[Given]) {
         let Some(closed) = self.closed_from else { return };
         let open_to = self.made.total() + Duration::try_from(closed.duration_since(self.time)).unwrap();
         let granted = gifts.iter().map(|gift| gift.open_to).max().unwrap_or_default();

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
-use shepherd_api::{Gift as Given, GrantView, Scope};
+use jiff::Timestamp;
+use shepherd_api::GrantView;
 use shepherd_core::ClockRecord;
 use shepherd_core::policy::{BreakRule, Day, OnReload};
-use shepherd_util::{GrantId, MonotonicInstant, Now};
+use shepherd_util::{MonotonicInstant, Now};
 
-use super::book::{Book, Terms, What, concerns, extra};
-use super::play::{Gift, Play, counts};
+use super::book::{Book, Terms, What};
+use super::play::{Play, counts};
 use super::watch::{Watch, day_of};
 
 /// A power cut loses the time since the last checkpoint.
@@ -194,61 +194,6 @@ impl Truth {
         if let Some(rule) = self.terms.policy.rules().breaks {
             let pause = Pause { length: rule.length, ..pause };
             self.rows.insert(play.child, (play.in_row + play.counted, pause));
-        }
-    }
-
-    /// Somebody gave something, perhaps with a longer window for what runs.
-    pub(super) fn give(&mut self, grant: GrantView, window: Duration, now: Now) {
-        if grant.holds_at(self.watch.time(now)) || !window.is_zero() {
-            self.give_to_play(&grant, window, now);
-        }
-        self.grants.push(grant);
-    }
-
-    /// What was given in advance reaches what runs when it begins to hold.
-    fn give_what_begins(&mut self, now: Now) {
-        let time = self.watch.time(now);
-        let Some(play) = self.play.as_ref().filter(|play| play.booked_to.is_some()) else { return };
-        let begins = |grant: &&GrantView| grant.holds_at(time) && play.is_new(grant);
-        let begun: Vec<GrantView> = self.grants.iter().filter(begins).cloned().collect();
-        for grant in begun {
-            self.give_to_play(&grant, Duration::ZERO, now);
-        }
-    }
-
-    fn give_to_play(&mut self, grant: &GrantView, window: Duration, now: Now) {
-        let (terms, time) = (&self.terms, self.watch.time(now));
-        let Some(play) = self.play.as_mut().filter(|play| !play.told_to_end) else { return };
-        if terms.entry(play.entry).is_some_and(|rules| !concerns(grant, play.child, play.entry, rules)) {
-            return;
-        }
-        let open_for = match grant.gift {
-            Given::OpenUntil { until } => until.min(grant.lapses_at).duration_since(time),
-            Given::Extra { .. } => SignedDuration::ZERO,
-        };
-        let open_for = Duration::try_from(open_for).unwrap_or_default();
-        // It is given by the rules that apply now.
-        play.upset();
-        play.left = play.left.saturating_add(extra(grant) + window + open_for);
-        // More of a budget is not a longer run, but it may be one by the rules that apply by now.
-        let of_a_budget = matches!(grant.scope, Scope::Budget { .. }) && !play.is_superseded();
-        let run = if of_a_budget { Duration::ZERO } else { extra(grant) };
-        let (grant_id, open_to) = (grant.grant_id.clone(), now.mono.total() + open_for);
-        play.gifts.push(Gift { grant_id, run, window, open_to });
-    }
-
-    /// Somebody took something back.
-    pub(super) fn take_back(&mut self, grant_id: &GrantId, now: Now) {
-        let time = self.watch.time(now);
-        let grant = self.grants.iter_mut().find(|grant| grant.grant_id == *grant_id).unwrap();
-        let held = grant.holds_at(time);
-        grant.revoked_at = Some(time);
-        if let Some(play) = &mut self.play {
-            play.take_back();
-            play.gifts.retain(|gift| gift.grant_id != *grant_id);
-            if !held {
-                play.kept.insert(grant_id.clone());
-            }
         }
     }
 
