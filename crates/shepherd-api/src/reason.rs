@@ -133,8 +133,9 @@ impl ReasonCode {
             Self::OutsideHours { next_opening } => *next_opening,
             Self::Cooldown { until } | Self::BreakNeeded { until } => Some(*until),
             Self::QuotaExhausted { until, .. } => *until,
-            Self::ClockUntrusted { latest_seen } => Some(*latest_seen),
-            Self::UnknownEntry { .. }
+            // How far behind it may be, the policy says.
+            Self::ClockUntrusted { .. }
+            | Self::UnknownEntry { .. }
             | Self::NotForProfile
             | Self::Disabled { .. }
             | Self::HostCannotRun { .. }

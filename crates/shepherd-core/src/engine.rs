@@ -208,8 +208,7 @@ impl CoreEngine {
         let mut hearing = Hearing::new(self.facts(at), profile, at);
         let entries = self.policy.entries();
         let mut views = Vec::with_capacity(entries.len());
-        let shown = |entry: &Entry| entry.profiles.as_ref().is_none_or(|profiles| profiles.contains(profile));
-        let shown = entries.iter().filter(|entry| shown(entry));
+        let shown = entries.iter().filter(|entry| entry.is_for(profile));
         views.extend(shown.map(|entry| hear(&mut hearing, entry, at)));
         views
     }
@@ -217,7 +216,7 @@ impl CoreEngine {
     /// All that a client needs to draw itself.
     #[must_use]
     pub fn get_state(&self, now: Now) -> DaemonStateSnapshot {
-        let day = Local::at(self.zone(), now.wall).day();
+        let day = Local::at(self.zone(), self.effective(now)).day();
         DaemonStateSnapshot {
             api_version: API_VERSION,
             at: now.wall,
@@ -246,6 +245,7 @@ impl CoreEngine {
             boot: self.place.boot,
             active: active.map(|session| (&session.session_id, &session.entry_id)),
             clock_behind: self.clock_behind(at.shown),
+            trusted_again: self.trusted_again(at.shown),
             store_trouble: self.store_trouble.as_deref(),
         }
     }

@@ -38,6 +38,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) active: Option<(&'a SessionId, &'a EntryId)>,
     /// Set if the clock is not trusted.
     pub(crate) clock_behind: Option<Timestamp>,
+    /// When it will be trusted again, if it goes on as it does.
+    pub(crate) trusted_again: Option<Timestamp>,
     /// Why the store can't be relied on, if it can't.
     pub(crate) store_trouble: Option<&'a str>,
 }

@@ -149,6 +149,14 @@ pub struct Entry {
     pub run: RunPolicy,
 }
 
+impl Entry {
+    /// Whether it is among what this profile has.
+    #[must_use]
+    pub fn is_for(&self, profile: &ProfileId) -> bool {
+        self.profiles.as_ref().is_none_or(|profiles| profiles.contains(profile))
+    }
+}
+
 /// Why an entry is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disabled {

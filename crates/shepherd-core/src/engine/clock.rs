@@ -97,6 +97,12 @@ impl CoreEngine {
         seen.map_or(now.wall, |seen| seen.max(now.wall))
     }
 
+    /// The time by which changes come: the one that counts. A clock that is not believed is itself what is waited for,
+    /// and requests are not kept waiting by it.
+    pub(super) fn told_by(&self, now: Now) -> Timestamp {
+        if self.clock_behind(now.wall).is_some() { now.wall } else { self.effective(now) }
+    }
+
     /// Now: use is charged to the day of the time that counts, but never to one before the latest that was charged.
     pub(super) fn moment(&self, now: Now) -> Moment {
         let wall = self.effective(now);

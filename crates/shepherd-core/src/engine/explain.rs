@@ -80,7 +80,9 @@ impl CoreEngine {
         if to.duration_since(from) > SignedDuration::from_hours(24 * i64::from(MAX_TIMELINE_DAYS)) {
             return Err(AskError::RangeTooLong { days: MAX_TIMELINE_DAYS });
         }
-        let entries = self.policy.entries().iter().map(|entry| EntryTimeline {
+        // The week shows what the listing shows.
+        let entries = self.policy.entries().iter().filter(|entry| entry.is_for(profile));
+        let entries = entries.map(|entry| EntryTimeline {
             entry_id: entry.entry_id.clone(),
             label: entry.label.clone(),
             intervals: self.intervals(profile, entry, from, to),

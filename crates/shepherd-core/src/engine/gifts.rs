@@ -32,15 +32,33 @@ pub struct NewGrant {
     pub actor: String,
 }
 
+/// How far a grant of time reaches in the session that runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It lengthens the run; the window stands.
+    Rules,
+    /// It lengthens the session itself, past its window as well.
+    Session,
+}
+
 impl CoreEngine {
     /// Gives something, also in advance. A session that runs and is concerned gets its share at once.
     ///
     /// # Errors
     /// When the ceilings of the policy forbid it, or the grant makes no sense.
     pub fn grant(&mut self, new: NewGrant, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
+        self.give(new, Reach::Rules, now)
+    }
+
+    pub(super) fn give(
+        &mut self,
+        new: NewGrant,
+        reach: Reach,
+        now: Now,
+    ) -> Result<Vec<CoreEvent>, GiftError> {
         self.observe(now);
         let actor = new.actor.clone();
-        let result = self.try_to_grant(new, now);
+        let result = self.try_to_give(new, reach, now);
         if let Err(error) = &result {
             let (command, reason) = ("grant".to_owned(), error.to_string());
             self.audit(now, &actor, AuditKind::CommandRefused { command, reason });
@@ -48,7 +66,7 @@ impl CoreEngine {
         result
     }
 
-    fn try_to_grant(&mut self, new: NewGrant, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
+    fn try_to_give(&mut self, new: NewGrant, reach: Reach, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
         if let Some(detail) = &self.store_trouble {
             return Err(GiftError::StoreUnavailable(detail.clone()));
         }
@@ -85,7 +103,7 @@ impl CoreEngine {
             revoked_at: None,
         };
         self.check_ceilings(&grant)?;
-        self.check_scope(&grant)?;
+        self.check_receiver(&grant)?;
         self.charge(now);
         let told = serde_json_of(&grant);
         self.audit(now, &new.actor, AuditKind::Granted { grant_id: grant.grant_id.clone(), grant: told });
@@ -93,7 +111,7 @@ impl CoreEngine {
         self.next_change = NextChange::Unknown;
         let mut events = vec![CoreEvent::EntryAvailabilityChanged];
         if grant.holds_at(at) {
-            events.extend(self.give_to_running(&grant, now));
+            events.extend(self.give_to_running(&grant, reach, now));
         }
         self.save();
         Ok(events)
@@ -119,17 +137,17 @@ impl CoreEngine {
         Ok(events)
     }
 
-    fn check_scope(&self, grant: &GrantView) -> Result<(), GiftError> {
-        let rules = self.policy.rules();
-        let unknown = |profile: &&ProfileId| !rules.profiles.contains_key(*profile);
-        if let Some(profile) = grant.profile.as_ref().filter(unknown) {
-            return Err(GiftError::UnknownProfile(profile.clone()));
+    /// Whether there is somebody, and something, to give to.
+    fn check_receiver(&self, grant: &GrantView) -> Result<(), GiftError> {
+        let known = |profile: &&ProfileId| self.policy.rules().profiles.contains_key(*profile);
+        if let Some(nobody) = grant.profile.as_ref().filter(|profile| !known(profile)) {
+            return Err(GiftError::UnknownProfile(nobody.clone()));
         }
         match &grant.scope {
             Scope::Entry { entry_id } if self.policy.entry(entry_id).is_none() => {
                 Err(GiftError::UnknownEntry(entry_id.clone()))
             }
-            Scope::Budget { budget_id } if !rules.budgets.contains_key(budget_id) => {
+            Scope::Budget { budget_id } if !self.policy.rules().budgets.contains_key(budget_id) => {
                 Err(GiftError::UnknownBudget(budget_id.clone()))
             }
             Scope::Everything {} | Scope::Entry { .. } | Scope::Budget { .. } => Ok(()),

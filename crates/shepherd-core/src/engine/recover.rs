@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shepherd_api::{AuditKind, EndReason, StopRequester};
+use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_util::{Deadline, Now};
 
 use super::charge::CHECKPOINT;
@@ -119,9 +119,14 @@ impl CoreEngine {
         let mut events = Vec::new();
         if self.policy.rules().on_shutdown == OnShutdown::EndSessions
             && let Some(session) = &mut self.snapshot.session
+            // An end that was called is not called again.
+            && session.stage.end().is_none()
         {
-            session.stage.expire(EndReason::Stopped { by: StopRequester::Policy });
-            events.push(CoreEvent::ExpireDue { session_id: session.session_id.clone() });
+            let (by, mode) = (StopRequester::Policy, StopMode::Graceful);
+            session.stage.expire(EndReason::Stopped { by });
+            let session_id = session.session_id.clone();
+            events.push(CoreEvent::ExpireDue { session_id: session_id.clone() });
+            self.audit(now, POLICY, AuditKind::StopRequested { session_id, by, mode });
         }
         self.audit(now, POLICY, AuditKind::DaemonStopped);
         self.save();

@@ -166,17 +166,18 @@ impl CoreEngine {
 
     /// Requests that nobody answered lapse; what is long over is forgotten. The audit log forgets nothing.
     pub(super) fn lapse(&mut self, now: Now) {
+        let at = self.told_by(now);
         let late: Vec<RequestId> = self
             .snapshot
             .requests
             .iter()
-            .filter(|request| request.state.is_open() && request.lapses_at <= now.wall)
+            .filter(|request| request.state.is_open() && request.lapses_at <= at)
             .map(|request| request.request_id.clone())
             .collect();
         for request_id in late {
             self.decide(&request_id, RequestState::Lapsed, "lapsed", POLICY, now);
         }
-        let old = |at: Timestamp| at.checked_add(REMEMBERED).is_ok_and(|forgotten| forgotten <= now.wall);
+        let old = |over: Timestamp| over.checked_add(REMEMBERED).is_ok_and(|forgotten| forgotten <= at);
         let (grants, requests) = (self.snapshot.grants.len(), self.snapshot.requests.len());
         self.snapshot.grants.retain(|grant| !old(grant.lapses_at));
         self.snapshot.requests.retain(|request| request.state.is_open() || !old(request.lapses_at));

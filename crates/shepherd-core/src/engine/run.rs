@@ -104,6 +104,9 @@ impl CoreEngine {
     fn warn(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
         let Some(session) = &mut self.snapshot.session else { return };
         let Some(remaining) = session.ends.remaining(now.mono) else { return };
+        let profile = self.policy.rules().profiles.get(&session.profile);
+        // Another policy may know nobody of that name any more.
+        let whose = profile.map_or(session.profile.as_str(), |profile| &profile.label);
         let due = |warning: &ScheduledWarning| warning.armed && remaining <= warning.before;
         let (due, later): (Vec<_>, Vec<_>) = session.warnings.drain(..).partition(due);
         session.warnings = later;
@@ -115,7 +118,7 @@ impl CoreEngine {
                 threshold_secs: warning.before.as_secs(),
                 remaining,
                 severity: warning.severity,
-                message: message(&warning, session, remaining),
+                message: message(&warning, session, whose, remaining),
             });
             told.push((session.session_id.clone(), warning.before.as_secs()));
         }
@@ -224,7 +227,7 @@ impl CoreEngine {
         match self.next_change {
             NextChange::Unknown => Some(Duration::ZERO),
             NextChange::Known(at) => {
-                Some(Duration::try_from(at?.duration_since(now.wall)).unwrap_or_default())
+                Some(Duration::try_from(at?.duration_since(self.told_by(now))).unwrap_or_default())
             }
         }
     }
@@ -234,7 +237,7 @@ impl CoreEngine {
     fn announce_changes(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
         match self.next_change {
             NextChange::Known(None) => return,
-            NextChange::Known(Some(at)) if at > now.wall => return,
+            NextChange::Known(Some(at)) if at > self.told_by(now) => return,
             NextChange::Known(Some(_)) => {
                 events.push(CoreEvent::EntryAvailabilityChanged);
                 self.save();
@@ -245,31 +248,35 @@ impl CoreEngine {
     }
 
     fn find_next_change(&self, now: Now) -> Option<jiff::Timestamp> {
+        let from = self.told_by(now);
+        let requests = self.snapshot.requests.iter().filter(|request| request.state.is_open());
+        let requests = requests.map(|request| request.lapses_at);
+        if let Some(trust) = self.trusted_again(now.wall) {
+            // Until then nothing opens or closes.
+            return requests.chain([trust]).filter(|change| *change > from).min();
+        }
         let at = self.moment(now);
         let facts = self.facts(at);
-        let hours = self.policy.entries().iter().filter_map(|entry| match facts.hours(entry).at(now.wall) {
+        let hours = self.policy.entries().iter().filter_map(|entry| match facts.hours(entry).at(from) {
             Opening::Open { closes } => closes,
             Opening::Closed { opens } => opens,
         });
-        let used_up = self.policy.has_quotas().then(|| facts.wall.end_of_day(now.wall, at.day)).flatten();
+        let used_up = self.policy.has_quotas().then(|| facts.wall.end_of_day(from, at.day)).flatten();
         let rests = self.snapshot.streaks.values().map(|streak| streak.rested);
         let pauses = self.cooldowns.values().copied().chain(rests);
         let pauses = pauses.filter_map(|until| facts.still_until(until, at));
         let grants = self.snapshot.grants.iter().flat_map(|grant| [grant.valid_from, grant.lapses_at]);
-        let requests = self.snapshot.requests.iter().filter(|request| request.state.is_open());
-        let requests = requests.map(|request| request.lapses_at);
-        let trust = self.trusted_again(now.wall);
-        let changes = hours.chain(used_up).chain(pauses).chain(grants).chain(requests).chain(trust);
-        changes.filter(|change| *change > now.wall).min()
+        let changes = hours.chain(used_up).chain(pauses).chain(grants).chain(requests);
+        changes.filter(|change| *change > from).min()
     }
 }
 
-fn message(warning: &ScheduledWarning, session: &SessionRecord, remaining: Duration) -> String {
+fn message(warning: &ScheduledWarning, session: &SessionRecord, whose: &str, remaining: Duration) -> String {
     let template = warning.message_template.as_deref().unwrap_or("{label} ends in {remaining}.");
     template
         .replace("{remaining}", &HumanDuration(begun_seconds(remaining)).to_string())
         .replace("{label}", &session.label)
-        .replace("{profile}", session.profile.as_str())
+        .replace("{profile}", whose)
 }
 
 /// A warning that comes a moment late still says what it is for: ten seconds, not nine.

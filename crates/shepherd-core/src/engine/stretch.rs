@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use shepherd_api::{AuditKind, Gift, GrantView, ReasonCode, Scope};
 use shepherd_util::{Counting, Deadline, GrantId, Now};
 
-use super::gifts::NewGrant;
+use super::gifts::{NewGrant, Reach};
 use super::refusal::GiftError;
 use super::reload::sooner;
 use super::{CoreEngine, CoreEvent, POLICY};
@@ -25,6 +25,7 @@ impl CoreEngine {
         actor: &str,
         now: Now,
     ) -> Result<Vec<CoreEvent>, GiftError> {
+        self.observe(now);
         let running = |session: &&SessionRecord| matches!(session.stage, Stage::Running { .. });
         let session = self.snapshot.session.as_ref().filter(running).ok_or(GiftError::NothingRuns)?;
         let new = NewGrant {
@@ -37,25 +38,22 @@ impl CoreEngine {
             lapses_at: None,
             actor: actor.to_owned(),
         };
-        let end = session.ends.remaining(now.mono);
-        let mut events = self.grant(new, now)?;
-        // A grant of time alone does not move the window; an extension does, as far as the ceiling allows.
-        let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
-        if let (Some(window), Some(end)) = (window, end) {
-            // No further than the new end: what time is given later does not pass the window.
-            let needed = end.saturating_add(by).saturating_sub(window.remaining(now.mono));
-            // The ceiling of the day on which it began: midnight brings no new one.
-            let began = self.snapshot.session.as_ref().map_or(now.wall, |session| session.started_at);
-            let room = self.latest_opening(began).map(|latest| {
-                let until =
-                    Duration::try_from(latest.duration_since(self.effective(now))).unwrap_or_default();
-                until.saturating_sub(window.remaining(now.mono))
-            });
-            self.lengthen(grant_id, Duration::ZERO, room.map_or(needed, |room| room.min(needed)));
-            events.extend(self.rearm(now));
-            self.save();
-        }
-        Ok(events)
+        self.give(new, Reach::Session, now)
+    }
+
+    /// How far the window of the session that runs has to be moved, and can be, for so much more time.
+    fn room_of_window(&self, by: Duration, now: Now) -> Duration {
+        let Some(session) = &self.snapshot.session else { return Duration::ZERO };
+        let Some(window) = session.ends.window else { return Duration::ZERO };
+        let left = window.remaining(now.mono);
+        let end = session.ends.remaining(now.mono).unwrap_or(left);
+        // No further than the new end: what time is given later does not pass the window.
+        let needed = end.saturating_add(by).saturating_sub(left);
+        // The ceiling of the day on which it began: midnight brings no new one.
+        self.latest_opening(session.started_at).map_or(needed, |latest| {
+            let until = Duration::try_from(latest.duration_since(self.effective(now))).unwrap_or_default();
+            until.saturating_sub(left).min(needed)
+        })
     }
 
     pub(super) fn concerned(&self, grant: &GrantView) -> Option<&SessionRecord> {
@@ -80,10 +78,10 @@ impl CoreEngine {
                 && !session.extensions.iter().any(|known| known.grant_id == grant.grant_id)
         };
         let begun: Vec<GrantView> = self.snapshot.grants.iter().filter(begins).cloned().collect();
-        begun.iter().flat_map(|grant| self.give_to_running(grant, now)).collect()
+        begun.iter().flat_map(|grant| self.give_to_running(grant, Reach::Rules, now)).collect()
     }
 
-    pub(super) fn give_to_running(&mut self, grant: &GrantView, now: Now) -> Vec<CoreEvent> {
+    pub(super) fn give_to_running(&mut self, grant: &GrantView, reach: Reach, now: Now) -> Vec<CoreEvent> {
         if self.concerned(grant).is_none() {
             return Vec::new();
         }
@@ -92,7 +90,10 @@ impl CoreEngine {
             Gift::Extra { amount } if matches!(grant.scope, Scope::Budget { .. }) => {
                 (self.room_by_rules(now).min(amount.into()), Duration::ZERO)
             }
-            Gift::Extra { amount } => (amount.into(), Duration::ZERO),
+            Gift::Extra { amount } => match reach {
+                Reach::Rules => (amount.into(), Duration::ZERO),
+                Reach::Session => (amount.into(), self.room_of_window(amount.into(), now)),
+            },
             Gift::OpenUntil { until } => (Duration::ZERO, self.missing(until.min(grant.lapses_at), now)),
         };
         self.lengthen(&grant.grant_id, run, window);

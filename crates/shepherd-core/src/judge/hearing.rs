@@ -108,21 +108,20 @@ impl<'a> Hearing<'a> {
     ) -> Option<Timestamp> {
         /// Each round passes the end of a reason; a rule that keeps finding new ones is not going to stop.
         const ROUNDS: usize = 16;
-        let mut at = all_over(&finding.reasons)?;
+        let mut at = self.all_over(&finding.reasons)?;
         for _ in 0..ROUNDS {
             let reasons = self.later(at).judge(entry, record, &mut Nobody).reasons;
             if reasons.is_empty() {
                 return Some(at);
             }
-            at = all_over(&reasons)?;
+            at = self.all_over(&reasons)?;
         }
         None
     }
 
     fn ask_about_the_entry<W: Witness>(&self, entry: &Entry, bench: &mut Bench<'_, W>) {
         let (facts, profile) = (&self.facts, self.profile);
-        let stranger =
-            self.unknown || entry.profiles.as_ref().is_some_and(|profiles| !profiles.contains(profile));
+        let stranger = self.unknown || !entry.is_for(profile);
         let saying = if stranger { Saying::No(ReasonCode::NotForProfile) } else { Saying::Nothing };
         bench.take("profile", || format!("profile `{profile}`"), saying);
         let disabled = entry.disabled.as_ref().map_or(Saying::Nothing, |disabled| {
@@ -236,10 +235,13 @@ impl<'a> Hearing<'a> {
         });
         until.max()
     }
-}
 
-/// When the last of them ends; `None` if one of them never does by itself, as far as is known.
-fn all_over(reasons: &[ReasonCode]) -> Option<Timestamp> {
-    let ends = reasons.iter().map(ReasonCode::until);
-    ends.reduce(|latest, end| Some(latest?.max(end?)))?
+    /// When the last of them ends; `None` if one of them never does by itself, as far as is known.
+    fn all_over(&self, reasons: &[ReasonCode]) -> Option<Timestamp> {
+        let end = |reason: &ReasonCode| match reason {
+            ReasonCode::ClockUntrusted { .. } => self.facts.trusted_again,
+            other => other.until(),
+        };
+        reasons.iter().map(end).reduce(|latest, end| Some(latest?.max(end?)))?
+    }
 }

@@ -27,6 +27,8 @@ mod recovery;
 #[cfg(test)]
 mod references;
 #[cfg(test)]
+mod reviewed;
+#[cfg(test)]
 mod sessions;
 #[cfg(test)]
 mod transitions;

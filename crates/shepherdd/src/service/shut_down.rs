@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use shepherd_core::policy::OnShutdown;
 use shepherd_util::Clock;
 
 use super::{Input, Inputs, Service};
@@ -16,8 +17,10 @@ impl Service {
         let now = self.clock.now();
         let grace =
             self.engine.snapshot().session.as_ref().map_or(Duration::ZERO, |session| session.stop_grace);
+        let ends_sessions = self.engine.policy().rules().on_shutdown == OnShutdown::EndSessions;
         let events = self.engine.shut_down(now);
-        let must_end = !events.is_empty();
+        // Also one whose end was called before.
+        let must_end = ends_sessions && self.engine.snapshot().session.is_some();
         self.carry_out(events, now);
         if must_end {
             let ended = self.until_the_session_ends(&mut inputs);
