@@ -5,6 +5,8 @@ mod advance;
 #[cfg(test)]
 mod answers;
 #[cfg(test)]
+mod audit;
+#[cfg(test)]
 mod changes;
 #[cfg(test)]
 mod dst;

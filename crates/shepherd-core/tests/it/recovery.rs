@@ -108,6 +108,30 @@ fn an_entry_may_have_a_grace_of_its_own() {
 }
 
 #[test]
+fn what_ran_unseen_is_followed_by_its_pause_and_costs_a_checkpoint_over_a_reboot() {
+    // S9.2b: killed with its daemon in the moment of the launch. What never ran costs nothing.
+    for (fate, same_boot, used) in [
+        (SessionFate::GoneUnseen, true, minutes(2)),
+        (SessionFate::GoneUnseen, false, Duration::from_secs(15)),
+        (SessionFate::Gone, true, Duration::ZERO),
+        (SessionFate::Gone, false, Duration::ZERO),
+    ] {
+        let mut game = entry("game");
+        game.limits.max_run = Some(minutes(30));
+        game.limits.cooldown_after_run = minutes(10);
+        let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+        let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+        world.clock.advance(minutes(2));
+        world.place.boot = if same_boot { world.place.boot } else { boot(2) };
+        let ran = fate == SessionFate::GoneUnseen;
+        let events = recover(&mut world, fate);
+        let lost = matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. });
+        assert_eq!((lost, world.used("game")), (ran, used), "ran: {ran}, same boot: {same_boot}");
+        assert_eq!(world.view("game").enabled, !ran, "a pause follows a run");
+    }
+}
+
+#[test]
 fn a_session_that_is_gone_is_charged_up_to_now_but_not_beyond_its_planned_end() {
     // S9.2b: whoever kills the daemon wins nothing, and nobody pays for days on which no daemon ran.
     for (away, used) in [(minutes(5), 15), (minutes(20), 30), (minutes(25), 30), (hours(3), 30)] {

@@ -5,12 +5,10 @@ use shepherd_api::{AuditKind, ReasonCode, StopMode, StopRequester};
 use shepherd_core::policy::{
     AvailabilityPolicy, Entry, OnShutdown, Policy, Profile, Warning, WarningPolicy, Weekdays,
 };
-use shepherd_core::{CoreEvent, GiftError, NewGrant, SessionFate};
-use shepherd_util::{GrantId, ProfileId};
+use shepherd_core::{CoreEvent, SessionFate};
+use shepherd_util::GrantId;
 
-use crate::harness::{
-    BERLIN, World, entry, extra, grant, hours, minutes, policy, policy_with, wall, warning, window,
-};
+use crate::harness::{BERLIN, World, entry, hours, minutes, policy, policy_with, wall, warning, window};
 use crate::questions::{by_mode, with_modes};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
@@ -33,19 +31,6 @@ fn expirations(events: &[CoreEvent]) -> usize {
 
 fn audited(world: &World, what: impl Fn(&AuditKind) -> bool) -> usize {
     world.audit.iter().filter(|event| what(&event.what)).count()
-}
-
-#[test]
-fn a_clock_that_was_set_back_keeps_no_grant_from_being_taken_back() {
-    // S2.7, S4.2: by the wall it does not hold yet, but the session has had its share.
-    let mut world = World::new(policy(vec![of_half_an_hour()]), MONDAY_NOON);
-    world.launch("game");
-    world.run_for(minutes(5));
-    world.engine.grant(grant(1, extra(minutes(20))), world.now()).unwrap();
-    world.move_wall(SignedDuration::from_mins(-3));
-    assert_eq!(world.remaining(), Some(minutes(45)));
-    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
-    assert_eq!(world.remaining(), Some(minutes(25)));
 }
 
 #[test]
@@ -127,16 +112,6 @@ fn after_a_restart_too_the_clock_is_believed_on_time() {
     world.clock.advance(world.engine.next_due().unwrap().total_since(world.now().mono));
     assert_eq!(world.tick(), [CoreEvent::EntryAvailabilityChanged]);
     assert!(world.view("game").enabled);
-}
-
-#[test]
-fn nobody_gives_to_somebody_who_is_not_there() {
-    // S2.7.
-    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
-    let nobody: ProfileId = "nobody".parse().unwrap();
-    let gift = NewGrant { profile: Some(nobody.clone()), ..grant(1, extra(minutes(20))) };
-    assert_eq!(world.engine.grant(gift, world.now()), Err(GiftError::UnknownProfile(nobody)));
-    assert_eq!(world.engine.grants(world.now()), []);
 }
 
 fn ends_sessions() -> Policy {

@@ -1,19 +1,19 @@
 //! Every state and everything that can happen in it (S3.6): what comes out, and nothing else is possible.
 
 use shepherd_api::{SessionPhase, StopMode, StopRequester};
-use shepherd_core::policy::{Policy, WarningPolicy};
-use shepherd_core::{CoreEvent, ExitInfo, LaunchDecision, SessionFate, StopDecision, StopRequest};
+use shepherd_core::policy::{OnShutdown, Policy, WarningPolicy};
+use shepherd_core::{CoreEvent, ExitInfo, LaunchDecision, SessionFate, Stage, StopDecision, StopRequest};
 use shepherd_util::SessionId;
 
-use crate::harness::{World, entry, minutes, policy, warning};
+use crate::harness::{World, entry, minutes, policy_with, warning};
 
-const STATES: [&str; 5] = ["idle", "launching", "running", "warned", "expiring"];
+const STATES: [&str; 6] = ["idle", "launching", "withdrawn", "running", "warned", "expiring"];
 
 fn half_an_hour() -> Policy {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(5))]);
-    policy(vec![game])
+    policy_with(vec![game], |rules| rules.on_shutdown = OnShutdown::EndSessions)
 }
 
 /// A world in a state.
@@ -22,6 +22,10 @@ fn world_in(state: &str) -> World {
     match state {
         "idle" => {}
         "launching" => assert!(matches!(world.ask("game"), LaunchDecision::Approved(_))),
+        "withdrawn" => {
+            assert!(matches!(world.ask("game"), LaunchDecision::Approved(_)));
+            assert_eq!(happen(&mut world, "stop"), "stop");
+        }
         "running" => {
             world.launch("game");
         }
@@ -40,7 +44,17 @@ fn world_in(state: &str) -> World {
     world
 }
 
+/// What clients are shown, and apart from it what is being ended before there is a program.
 fn phase(world: &World) -> &'static str {
+    let stage = world.engine.snapshot().session.as_ref().map(|session| &session.stage);
+    if matches!(stage, Some(Stage::Withdrawn { .. })) {
+        assert_eq!(shown(world), "expiring");
+        return "withdrawn";
+    }
+    shown(world)
+}
+
+fn shown(world: &World) -> &'static str {
     match world.engine.get_state(world.now()).session.map(|session| session.phase) {
         None => "idle",
         Some(SessionPhase::Launching) => "launching",
@@ -123,6 +137,11 @@ fn happen(world: &mut World, event: &str) -> String {
             world.crash();
             words(&world.engine.recover(SessionFate::Gone, now))
         }
+        "crash, gone unseen" => {
+            world.crash();
+            words(&world.engine.recover(SessionFate::GoneUnseen, now))
+        }
+        "shut down" => words(&world.engine.shut_down(now)),
         other => panic!("no event {other}"),
     };
     world.sync();
@@ -130,7 +149,7 @@ fn happen(world: &mut World, event: &str) -> String {
 }
 
 /// What comes out in each of the states, and the state after it.
-fn check(event: &str, expected: [(&str, &str); 5]) {
+fn check(event: &str, expected: [(&str, &str); 6]) {
     for (state, (out, after)) in STATES.into_iter().zip(expected) {
         let mut world = world_in(state);
         let told = happen(&mut world, event);
@@ -146,6 +165,7 @@ fn a_launch_is_approved_only_when_nothing_runs() {
         [
             ("approved", "launching"),
             (denied, "launching"),
+            (denied, "withdrawn"),
             (denied, "running"),
             (denied, "warned"),
             (denied, "expiring"),
@@ -160,6 +180,7 @@ fn only_a_launch_that_waits_can_start_or_fail() {
         [
             ("not awaited", "idle"),
             ("started", "running"),
+            ("expire", "expiring"),
             ("not awaited", "running"),
             ("not awaited", "warned"),
             ("not awaited", "expiring"),
@@ -169,6 +190,7 @@ fn only_a_launch_that_waits_can_start_or_fail() {
         "failure",
         [
             ("", "idle"),
+            ("ended launch_failed, availability", "idle"),
             ("ended launch_failed, availability", "idle"),
             ("", "running"),
             ("", "warned"),
@@ -184,6 +206,7 @@ fn an_exit_ends_in_any_state() {
         [
             ("", "idle"),
             ("ended launch_failed, availability", "idle"),
+            ("ended stopped, availability", "idle"),
             ("ended exited, availability", "idle"),
             ("ended exited, availability", "idle"),
             ("ended expired, availability", "idle"),
@@ -206,7 +229,8 @@ fn a_stop_ends_whatever_there_is() {
         "stop",
         [
             ("nothing to stop", "idle"),
-            ("stop", "expiring"),
+            ("stop", "withdrawn"),
+            ("stop", "withdrawn"),
             ("stop", "expiring"),
             ("stop", "expiring"),
             ("stop", "expiring"),
@@ -223,6 +247,7 @@ fn time_alone_warns_and_expires_each_once() {
         [
             ("", "idle"),
             ("ended launch_timed_out, availability", "idle"),
+            ("ended launch_timed_out, availability", "idle"),
             ("", "running"),
             ("expire", "expiring"),
             ("", "expiring"),
@@ -232,6 +257,7 @@ fn time_alone_warns_and_expires_each_once() {
         "an hour",
         [
             ("", "idle"),
+            ("ended launch_timed_out, availability", "idle"),
             ("ended launch_timed_out, availability", "idle"),
             ("warning 300, expire", "expiring"),
             ("expire", "expiring"),
@@ -251,16 +277,42 @@ fn a_crash_is_followed_by_what_was_or_by_an_end() {
     // S9.1, S9.2.
     check(
         "crash, alive",
-        [("", "idle"), ("", "running"), ("", "running"), ("", "warned"), ("expire", "expiring")],
+        [
+            ("", "idle"),
+            ("", "running"),
+            ("expire", "expiring"),
+            ("", "running"),
+            ("", "warned"),
+            ("expire", "expiring"),
+        ],
     );
     check(
         "crash, gone",
         [
             ("", "idle"),
             ("ended launch_failed, availability", "idle"),
+            ("ended launch_failed, availability", "idle"),
             ("ended lost, availability", "idle"),
             ("ended lost, availability", "idle"),
             ("ended lost, availability", "idle"),
+        ],
+    );
+    let lost = ("ended lost, availability", "idle");
+    check("crash, gone unseen", [("", "idle"), lost, lost, lost, lost, lost]);
+}
+
+#[test]
+fn a_shutdown_by_policy_calls_each_end_once() {
+    // S9.3, S13.4.
+    check(
+        "shut down",
+        [
+            ("", "idle"),
+            ("expire", "withdrawn"),
+            ("", "withdrawn"),
+            ("expire", "expiring"),
+            ("expire", "expiring"),
+            ("", "expiring"),
         ],
     );
 }
