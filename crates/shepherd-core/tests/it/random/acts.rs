@@ -222,6 +222,7 @@ impl Life {
     fn sleep(&mut self) {
         let asleep = self.dice.seconds(20_000);
         self.world.clock.suspend(asleep);
+        self.truth.upset();
         self.turn();
     }
 

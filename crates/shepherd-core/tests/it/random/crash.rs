@@ -90,11 +90,12 @@ impl Life {
         }
         self.forget();
         self.host = Host::Idle;
-        let wall = self.world.now().wall + self.dice.seconds(3_600);
+        let (ended, off) = (self.world.now(), self.dice.seconds(3_600));
+        let wall = ended.wall + off;
         self.world.clock = ManualClock::starting_at(wall);
         self.world.clock.advance(minutes(1));
         self.world.clock.set_wall(wall);
-        self.truth.boot += 1;
+        self.truth.boot(ended, off.saturating_sub(minutes(1)));
         self.world.place.boot = boot(self.truth.boot);
         self.world.crash();
         self.truth.come_back(self.world.store.snapshot.clock.clone());

@@ -46,6 +46,16 @@ struct Plan {
     bounds_hours: bool,
 }
 
+/// When a program was gone.
+#[derive(Clone, Copy)]
+pub(super) struct Stop {
+    pub(super) boot: u128,
+    /// How much time had really passed since the life began.
+    pub(super) real: Duration,
+    /// The time that counted.
+    pub(super) time: Timestamp,
+}
+
 #[derive(Clone)]
 pub(super) struct Play {
     pub(super) child: usize,
@@ -70,8 +80,8 @@ pub(super) struct Play {
     pub(super) kept: BTreeSet<GrantId>,
     /// Somebody wants it to end: nothing is promised about how fast a program does.
     pub(super) told_to_end: bool,
-    /// When its program was gone, if that was before anybody knew: in which boot, after how long, at what time.
-    pub(super) stopped: Option<(u128, Duration, Timestamp)>,
+    /// When its program was gone, if that was before anybody knew.
+    pub(super) stopped: Option<Stop>,
     pub(super) warned: BTreeSet<u64>,
     /// What was left when somebody last looked, with what was given since; the most is without end.
     pub(super) left: Duration,
@@ -189,7 +199,7 @@ impl Play {
         self.plans.iter().any(|plan| plan.superseded)
     }
 
-    /// The clock was set: the days are others now, and the quotas are those that apply now.
+    /// The clock was set, or the machine slept: the days are others now, and the quotas are those that apply now.
     pub(super) fn upset(&mut self) {
         self.plans.iter_mut().for_each(|plan| plan.bounds_days &= !plan.superseded);
     }

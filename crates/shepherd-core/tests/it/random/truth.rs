@@ -6,14 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use shepherd_api::GrantView;
 use shepherd_core::ClockRecord;
 use shepherd_core::policy::{BreakRule, Day, OnReload};
 use shepherd_util::{MonotonicInstant, Now};
 
 use super::book::{Book, Terms, What};
-use super::play::{Play, counts};
+use super::play::{Play, Stop, counts};
 use super::watch::{Watch, day_of};
 
 /// A power cut loses the time since the last checkpoint.
@@ -23,9 +22,7 @@ pub(super) const CHECKPOINT: Duration = Duration::from_secs(15);
 #[derive(Clone, Copy)]
 struct Pause {
     length: Duration,
-    boot: u128,
-    up: Duration,
-    time: Timestamp,
+    since: Stop,
 }
 
 /// Whether there was a daemon to see it.
@@ -47,6 +44,7 @@ pub(super) struct Truth {
     /// All that was ever played while the machine was awake.
     pub(super) awake: Duration,
     pub(super) boot: u128,
+    earlier_boots: Duration,
     /// Something was played of which nobody could write down the day.
     pub(super) days_unknown: bool,
     pauses: BTreeMap<(usize, usize), Pause>,
@@ -64,6 +62,7 @@ impl Truth {
             played: Duration::ZERO,
             awake: Duration::ZERO,
             boot: 1,
+            earlier_boots: Duration::ZERO,
             days_unknown: false,
             pauses: BTreeMap::new(),
             rows: BTreeMap::new(),
@@ -154,14 +153,24 @@ impl Truth {
         self.play = Some(play);
     }
 
-    /// In its own boot a pause is measured. In another one only the time that counts can tell, as long as that boot has
-    /// not lasted long enough itself, and a power cut takes a checkpoint with it.
+    /// How much time has really passed since the life began.
+    fn real(&self, now: Now) -> Duration {
+        self.earlier_boots + now.mono.total()
+    }
+
+    /// In its own boot a pause is measured. In another one the time that counts has to do, and a power cut takes a
+    /// checkpoint with it.
     fn is_over(&self, pause: Pause, now: Now) -> bool {
-        if pause.boot == self.boot {
-            now.mono.total().saturating_sub(pause.up) >= pause.length
-        } else {
-            now.mono.total() >= pause.length || self.watch.time(now) + CHECKPOINT >= pause.time + pause.length
-        }
+        let Pause { length, since } = pause;
+        let passed_on_the_wall = || self.watch.time(now) + CHECKPOINT >= since.time + length;
+        self.real(now).saturating_sub(since.real) >= length
+            || (since.boot != self.boot && passed_on_the_wall())
+    }
+
+    /// Another boot, after so much time without any: it has been up for a moment when the daemon comes.
+    pub(super) fn boot(&mut self, ended: Now, gap: Duration) {
+        self.earlier_boots = self.real(ended) + gap;
+        self.boot += 1;
     }
 
     /// The program runs, since then.
@@ -176,18 +185,21 @@ impl Truth {
     /// The program is gone since so long, though nobody knows yet.
     pub(super) fn stop(&mut self, now: Now, ago: Duration) {
         self.enter(now, ago, Seen::No);
-        let time = self.watch.time(now) - ago;
+        let stop = self.stop_at(now, ago);
         if let Some(play) = &mut self.play {
-            play.stopped = Some((self.boot, now.mono.total() - ago, time));
+            play.stopped = Some(stop);
         }
+    }
+
+    fn stop_at(&self, now: Now, ago: Duration) -> Stop {
+        Stop { boot: self.boot, real: self.real(now) - ago, time: self.watch.time(now) - ago }
     }
 
     /// The session is over: its pauses begin, if its program ever ran.
     pub(super) fn end(&mut self, now: Now) {
         let Some(play) = self.play.take().filter(|play| play.booked_to.is_some()) else { return };
-        let now = (self.boot, now.mono.total(), self.watch.time(now));
-        let (boot, up, time) = play.stopped.unwrap_or(now);
-        let pause = Pause { length: play.cooldown, boot, up, time };
+        let since = play.stopped.unwrap_or_else(|| self.stop_at(now, Duration::ZERO));
+        let pause = Pause { length: play.cooldown, since };
         if !pause.length.is_zero() {
             self.pauses.insert((play.child, play.entry), pause);
         }
