@@ -1,0 +1,104 @@
+//! Expiry and warnings: never early, and on time with hundreds of clients connected (S4.7).
+
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::EventKind;
+use ward_bench::{Bar, percentile};
+
+use crate::house::{House, await_event, entry, launch};
+use crate::program::{AWAIT_SIGNAL, since_boot};
+use crate::report;
+
+/// Side by side, because most of it is waiting.
+const HOUSES: usize = 4;
+const SESSIONS: usize = 52;
+const IDLE_CLIENTS: usize = 500;
+/// Lengths of sessions, in milliseconds, so that the four are not in step.
+const LENGTHS: [u64; 5] = [300, 400, 500, 600, 700];
+/// Where a program says when it was signalled.
+const SIGNALS: &str = "signals";
+const WARNING: Duration = Duration::from_millis(150);
+
+/// How long after their moment, in milliseconds; negative is early.
+#[derive(Default)]
+struct Late {
+    signals: Vec<f64>,
+    warnings: Vec<f64>,
+}
+
+pub(crate) fn measure() {
+    let houses: Vec<_> = (0..HOUSES).map(|number| std::thread::spawn(move || one_house(number))).collect();
+    let mut all = Late::default();
+    for house in houses {
+        let late = house.join().unwrap();
+        all.signals.extend(late.signals);
+        all.warnings.extend(late.warnings);
+    }
+    for (what, samples) in
+        [("signal after a deadline", all.signals), ("warning after its moment", all.warnings)]
+    {
+        let mut samples = samples;
+        let earliest = samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let name = format!("{what}, {} sessions, {IDLE_CLIENTS} clients", samples.len());
+        report(&format!("{name}: earliest"), "ms", earliest, None, Bar::AtLeast(0.0));
+        report(&format!("{name}: median"), "ms", percentile(&mut samples, 50.0), None, Bar::AtMost(5.0));
+        report(&format!("{name}: p99"), "ms", percentile(&mut samples, 99.0), None, Bar::AtMost(20.0));
+    }
+}
+
+fn one_house(number: usize) -> Late {
+    let mut house = House::empty(naps);
+    house.start();
+    let idle = house.idle_clients(IDLE_CLIENTS);
+    let mut client = house.subscriber();
+    let (mut deadlines, mut late) = (Vec::new(), Late::default());
+    for session in 0..SESSIONS {
+        let length = LENGTHS.get((session + number) % LENGTHS.len()).copied().unwrap();
+        let session = launch(&mut client, &format!("nap-{length}"));
+        let deadline = approved(session.started_at) + Duration::from_millis(length);
+        deadlines.push(deadline);
+        let mut warned = None;
+        await_event(&mut client, |event| match &event.kind {
+            EventKind::WarningIssued { .. } => {
+                warned = Some(since_boot());
+                None
+            }
+            EventKind::SessionEnded { .. } => Some(()),
+            _ => None,
+        });
+        late.warnings.push(lateness(warned.expect("a warning before the end"), deadline - WARNING));
+    }
+    drop(idle);
+    let signals = std::fs::read_to_string(house.folder().join(SIGNALS)).unwrap();
+    let signals: Vec<Duration> =
+        signals.lines().map(|line| Duration::from_nanos(line.parse().unwrap())).collect();
+    assert_eq!(signals.len(), deadlines.len(), "every session was signalled once");
+    late.signals =
+        signals.into_iter().zip(deadlines).map(|(signal, deadline)| lateness(signal, deadline)).collect();
+    late
+}
+
+/// Programs that write down when they are signalled.
+fn naps(folder: &Path) -> String {
+    let (program, signals) = (std::env::current_exe().unwrap(), folder.join(SIGNALS));
+    let argv = [program.to_str().unwrap(), AWAIT_SIGNAL, signals.to_str().unwrap()];
+    let nap = |length| {
+        let lines =
+            format!("max_run = \"{length}ms\"\nwarnings = [{{ before = \"{}ms\" }}]", WARNING.as_millis());
+        entry(&format!("nap-{length}"), &argv, &lines)
+    };
+    LENGTHS.map(nap).concat()
+}
+
+/// The moment on the wall as one since boot. The two are read close together, and right after the launch, so that
+/// nothing that is done to the clock on the wall gets in between.
+fn approved(at: Timestamp) -> Duration {
+    let passed = Duration::try_from(Timestamp::now().duration_since(at)).unwrap();
+    since_boot() - passed
+}
+
+fn lateness(moment: Duration, due: Duration) -> f64 {
+    (moment.as_secs_f64() - due.as_secs_f64()) * 1_000.0
+}

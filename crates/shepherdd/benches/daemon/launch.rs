@@ -1,0 +1,99 @@
+//! Beginning and ending: what a launch takes beyond the disk, and that nobody waits for a program that resists.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use shepherd_api::{Command, StopMode};
+use ward_bench::{Bar, median, millis, percentile, timed};
+
+use crate::house::{House, await_end, await_start, entry, force_stop, launch};
+use crate::report;
+
+const LAUNCHES: usize = 40;
+/// A line of the audit log.
+const LINE: usize = 400;
+/// A transaction in the write-ahead log: three pages with their headers.
+const TRANSACTION: usize = 3 * (4_096 + 24);
+/// Within the program's grace of ten seconds.
+const RESISTS: Duration = Duration::from_secs(4);
+/// Fifty processes that a signal does not impress.
+const STUBBORN: &str = "trap '' TERM; i=1; while [ $i -lt 50 ]; do sleep 600 & i=$((i+1)); done; wait";
+
+pub(crate) fn measure() {
+    let nap = entry("nap", &["sleep", "600"], "max_run = \"1h\"\nwarnings = []");
+    let stubborn = entry("stubborn", &["sh", "-c", STUBBORN], "max_run = \"1h\"\nwarnings = []");
+    let house = House::new(&format!("{nap}{stubborn}"));
+    launches(&house);
+    while_one_resists(&house);
+}
+
+fn launches(house: &House) {
+    let mut client = house.subscriber();
+    let mut disk = Disk::new(house.folder());
+    let (mut launching, mut syncing) = (Vec::new(), Vec::new());
+    for _ in 0..LAUNCHES {
+        let (_, took) = timed(|| launch(&mut client, "nap"));
+        launching.push(millis(took));
+        await_start(&mut client);
+        force_stop(&mut client);
+        await_end(&mut client);
+        let ((), took) = timed(|| disk.write_as_a_launch());
+        syncing.push(millis(took));
+    }
+    let syncs = median(&mut syncing);
+    let beyond = median(&mut launching) - syncs;
+    let baseline = Some(("its writes and fsyncs alone, taken off", syncs));
+    report("launch, round trip (median) beyond its fsyncs", "ms", beyond, baseline, Bar::AtMost(10.0));
+}
+
+/// What a launch makes durable before it is answered, without the daemon: a line and a transaction.
+struct Disk {
+    log: File,
+    transactions: File,
+}
+
+impl Disk {
+    fn new(folder: &Path) -> Self {
+        let open = |name| File::create(folder.join(name)).unwrap();
+        Self { log: open("bare.log"), transactions: open("bare.wal") }
+    }
+
+    fn write_as_a_launch(&mut self) {
+        for (file, bytes) in [(&mut self.log, LINE), (&mut self.transactions, TRANSACTION)] {
+            file.write_all(&vec![b'x'; bytes]).unwrap();
+            file.sync_data().unwrap();
+        }
+    }
+}
+
+fn while_one_resists(house: &House) {
+    let mut client = house.subscriber();
+    launch(&mut client, "stubborn");
+    await_start(&mut client);
+    std::thread::sleep(Duration::from_millis(300));
+    let mut asker = house.client();
+    client.call(Command::StopCurrent { mode: StopMode::Graceful }).unwrap();
+    let (start, mut samples) = (Instant::now(), Vec::new());
+    while start.elapsed() < RESISTS {
+        let (reply, took) = timed(|| asker.call(Command::GetState {}));
+        reply.unwrap();
+        samples.push(millis(took));
+        // Slower than what one client may ask.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // And through the kill itself.
+    force_stop(&mut client);
+    while client.call(Command::GetState {}).is_ok_and(is_there) {
+        let (reply, took) = timed(|| asker.call(Command::GetState {}));
+        reply.unwrap();
+        samples.push(millis(took));
+    }
+    let name = "get_state while a program resists its end (p99)";
+    report(name, "ms", percentile(&mut samples, 99.0), None, Bar::AtMost(5.0));
+}
+
+fn is_there(reply: shepherd_api::Reply) -> bool {
+    matches!(reply, shepherd_api::Reply::State { snapshot } if snapshot.session.is_some())
+}

@@ -1,0 +1,50 @@
+//! What the daemon promises (issue "enforcement", bars): the real binary with a real policy in a folder of its own.
+//!
+//! Arguments choose parts by name; without any, all are measured.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark that can't run has nothing to report")]
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use ward_bench::{Bar, Baseline, Row};
+
+mod expiry;
+mod house;
+mod idle;
+mod launch;
+mod program;
+mod requests;
+mod start;
+mod tree;
+
+/// The parts, by name.
+const PARTS: [(&str, fn()); 6] = [
+    ("start", start::measure),
+    ("requests", requests::measure),
+    ("launch", launch::measure),
+    ("tree", tree::measure),
+    ("expiry", expiry::measure),
+    ("idle", idle::measure),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    if let [mode, file] = arguments.as_slice()
+        && mode == program::AWAIT_SIGNAL
+    {
+        return program::await_signal(file.as_ref());
+    }
+    // Hundreds of clients are as many descriptors.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    for (name, measure) in PARTS {
+        if arguments.is_empty() || arguments.iter().any(|wanted| wanted == name) {
+            measure();
+        }
+    }
+}
+
+/// A row of the daemon.
+fn report(bench: &str, unit: &str, figure: f64, baseline: Option<(&str, f64)>, bar: Bar) {
+    let baseline = baseline.map(|(name, figure)| Baseline { name: name.to_owned(), figure });
+    let row = Row { bench: format!("daemon: {bench}"), unit: unit.to_owned(), figure, baseline, bar };
+    ward_bench::report(&row).unwrap();
+}

@@ -1,0 +1,85 @@
+//! Ending a tree of hundreds of processes (S6.2).
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use shepherd_ipc::Client;
+use ward_bench::{Bar, median, millis};
+
+use crate::house::{House, await_end, await_start, entry, force_stop, launch, wait_for};
+use crate::report;
+
+const PROCESSES: usize = 500;
+const ROUNDS: usize = 7;
+/// The file that says that all are there.
+const GROWN: &str = "grown";
+/// How often the group is looked at, by both.
+const LOOK: Duration = Duration::from_micros(200);
+
+pub(crate) fn measure() {
+    let script =
+        format!("i=1; while [ $i -lt {PROCESSES} ]; do sleep 600 & i=$((i+1)); done; touch \"$0\"; wait");
+    let mut house = House::empty(|folder| {
+        let grown = folder.join(GROWN);
+        let argv = ["sh", "-c", &script, grown.to_str().unwrap()];
+        entry("crowd", &argv, "max_run = \"1h\"\nwarnings = []")
+    });
+    house.start();
+    let mut client = house.subscriber();
+    let (mut ours, mut bare, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let group = grow(&house, &mut client);
+        let start = Instant::now();
+        force_stop(&mut client);
+        if let Some(group) = &group {
+            wait_for("the tree is gone", LOOK, || is_empty(group));
+            ours.push(millis(start.elapsed()));
+        }
+        await_end(&mut client);
+        told.push(millis(start.elapsed()));
+
+        if let Some(group) = grow(&house, &mut client) {
+            let start = Instant::now();
+            std::fs::write(group.join("cgroup.kill"), "1").unwrap();
+            wait_for("the tree is gone", LOOK, || is_empty(&group));
+            bare.push(millis(start.elapsed()));
+        } else {
+            force_stop(&mut client);
+        }
+        await_end(&mut client);
+    }
+    let name = format!("tree of {PROCESSES} gone after stop_current");
+    if ours.is_empty() {
+        let name = format!("{name}, no cgroup here: until told");
+        report(&name, "ms", median(&mut told), None, Bar::AtMost(1_000.0));
+    } else {
+        let baseline = Some(("bare write to cgroup.kill", median(&mut bare)));
+        report(&name, "ms", median(&mut ours), baseline, Bar::RatioAtMost(2.0));
+    }
+}
+
+/// A whole tree, and its group if the daemon could make one.
+fn grow(house: &House, client: &mut Client) -> Option<PathBuf> {
+    let grown = house.folder().join(GROWN);
+    let _ = std::fs::remove_file(&grown);
+    let session = launch(client, "crowd");
+    await_start(client);
+    wait_for("the tree has grown", Duration::from_millis(5), || grown.exists());
+    let group = own_group(house.pid())?.join(format!("ward-{}", session.session_id));
+    group.join("cgroup.kill").exists().then_some(group)
+}
+
+/// The group under which a daemon makes those of its sessions.
+fn own_group(daemon: u32) -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"))?;
+    let groups = std::fs::read_to_string(format!("/proc/{daemon}/cgroup")).ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let own = own.strip_suffix("supervisor").unwrap_or(own);
+    Some(PathBuf::from(mount.split(' ').nth(1)?).join(own))
+}
+
+/// A group that has been removed is empty, too.
+fn is_empty(group: &Path) -> bool {
+    !std::fs::read_to_string(group.join("cgroup.events")).unwrap_or_default().contains("populated 1")
+}
