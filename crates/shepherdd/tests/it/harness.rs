@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use shepherd_api::{ApiError, Command, DaemonStateSnapshot, EventKind, Reply, SessionView, StopMode};
+use shepherd_api::{
+    ApiError, Command, DaemonStateSnapshot, EventKind, Reply, SessionPhase, SessionView, StopMode,
+};
 use shepherd_ipc::{CallError, Client, ClientOptions, Pushed};
 use tempfile::TempDir;
 
@@ -251,7 +253,16 @@ impl Household {
             found = self.players();
             !found.is_empty()
         });
+        // It runs a moment before the daemon, if there is one, knows.
+        until("the daemon knows that it runs", || !self.is_launching());
         found[0]
+    }
+
+    fn is_launching(&self) -> bool {
+        let Ok(mut client) = Client::connect(&self.client_options()) else { return false };
+        let state = client.call(Command::GetState {});
+        let launching = |session: &SessionView| session.phase == SessionPhase::Launching;
+        matches!(state, Ok(Reply::State { snapshot }) if snapshot.session.as_ref().is_some_and(launching))
     }
 
     /// No program, and nothing that watched over one: the daemon has no copies of itself.
