@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use shepherd_api::{EndReason, Severity};
-use shepherd_util::{BootId, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId};
+use shepherd_util::{BootId, Counting, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId};
 
 use crate::policy::{Day, Entry};
 
@@ -67,6 +67,23 @@ impl Ends {
     #[must_use]
     pub fn remaining(&self, now: MonotonicInstant) -> Option<Duration> {
         self.first(now).map(|deadline| deadline.remaining(now))
+    }
+
+    /// How much can have counted since then at most, before the first end came; `None` is without end. Where sleep
+    /// counts, but not for an end, nobody knows whether it came before.
+    pub(crate) fn most_since(
+        &self,
+        then: MonotonicInstant,
+        now: MonotonicInstant,
+        counting: Counting,
+    ) -> Option<Duration> {
+        let most = |end: Deadline| match (end.counting(), counting) {
+            (Counting::Awake, Counting::Total) => {
+                end.remaining(then).saturating_add(now.suspended_since(then))
+            }
+            _ => end.remaining(then),
+        };
+        [self.run, self.window].into_iter().flatten().map(most).min()
     }
 
     /// Whether either has come.

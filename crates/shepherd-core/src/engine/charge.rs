@@ -77,6 +77,8 @@ impl CoreEngine {
 
     fn charge_until(&mut self, end: Timestamp, elapsed: Duration, witnessed: Witnessed, now: Now) {
         let to_day = self.moment(now).day;
+        // Also while the clock is not believed: a crash must not bring back a day that was charged.
+        self.snapshot.clock.accounting_day = Some(to_day);
         if elapsed.is_zero() {
             // What comes next is not charged to a day that is over, whatever the wall shows by then.
             if let Some(session) = &mut self.snapshot.session {

@@ -88,8 +88,9 @@ impl CoreEngine {
     /// Nobody knows when it ended. It is charged up to now, as far as it may have gone on: whoever killed the daemon
     /// wins nothing by it, and nobody pays for days on which no daemon ran.
     fn end_in_this_boot(&mut self, now: Now) -> Vec<CoreEvent> {
+        let counting = self.counting();
         let most = self.snapshot.session.as_ref().and_then(|session| {
-            let left = session.ends.remaining(session.charged_to)?;
+            let left = session.ends.most_since(session.charged_to, now.mono, counting)?;
             // One that was being ended may have resisted for as long as it is given to go.
             let grace = if session.stage.end().is_some() { session.stop_grace } else { Duration::ZERO };
             Some(left.max(grace))

@@ -262,3 +262,39 @@ fn nobody_earns_by_what_nobody_saw() {
     world.sync();
     assert_eq!(world.denied("game"), ["quota-exhausted"]);
 }
+
+#[test]
+fn a_crash_does_not_bring_back_a_day_that_was_charged() {
+    // S4.5, S9.1: the clock is set back so far that it is not believed, and what runs goes on past midnight.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    let mut world = World::new(policy(vec![game]), "2026-11-16 23:50");
+    world.launch("game");
+    world.move_wall(SignedDuration::from_hours(-3));
+    world.run_for(minutes(20));
+    world.crash();
+    world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+    world.run_for(minutes(20));
+    let days: Vec<_> = world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
+    assert_eq!(days, [("2026-11-16".to_owned(), minutes(10)), ("2026-11-17".to_owned(), minutes(30))]);
+}
+
+#[test]
+fn sleep_that_counts_is_charged_to_what_died_unseen_also_where_it_was_planned_otherwise() {
+    // S4.4, S7.3, S9.2: it may have slept before its twenty minutes were over.
+    let household = |suspended_time| {
+        let mut game = entry("game");
+        game.limits.max_run = Some(minutes(20));
+        policy_with(vec![game], |rules| rules.suspended_time = suspended_time)
+    };
+    let mut world = World::new(household(SuspendedTime::Free), MONDAY_NOON);
+    world.launch("game");
+    world.engine.reload(household(SuspendedTime::Counts), None, "parent", world.now());
+    world.sync();
+    world.clock.suspend(hours(1));
+    world.clock.advance(minutes(5));
+    world.crash();
+    world.engine.recover(SessionFate::Gone, world.now());
+    world.sync();
+    assert_eq!(world.used("game"), minutes(65));
+}

@@ -126,6 +126,7 @@ impl Truth {
             }
         }
         play.day = today;
+        self.watch.enter(today);
     }
 
     /// By the rules, as far as they can be known, this launch is right.

@@ -70,6 +70,11 @@ impl Watch {
         self.known.accounting_day.map_or(day, |latest| latest.max(day))
     }
 
+    /// Play was entered for a day: none before it comes again.
+    pub(super) fn enter(&mut self, day: Day) {
+        self.known.accounting_day = self.known.accounting_day.max(Some(day));
+    }
+
     /// A parent says that the clock is right.
     pub(super) fn confirm(&mut self, now: Now) {
         self.known.latest_seen = Some(now.wall);
