@@ -72,6 +72,18 @@ pub struct GrantView {
     pub revoked_at: Option<Timestamp>,
 }
 
+impl Scope {
+    /// Whether an entry that draws on these budgets is in it.
+    #[must_use]
+    pub fn includes(&self, entry: &EntryId, budgets: &[BudgetId]) -> bool {
+        match self {
+            Self::Everything {} => true,
+            Self::Entry { entry_id } => entry_id == entry,
+            Self::Budget { budget_id } => budgets.contains(budget_id),
+        }
+    }
+}
+
 impl GrantView {
     /// Whether it holds at a moment.
     #[must_use]

@@ -45,6 +45,22 @@ impl<'a> Hours<'a> {
         }
     }
 
+    /// Open until then, and then for as long as the hours keep it open by themselves.
+    pub(crate) fn follow(&self, until: Timestamp) -> Timestamp {
+        match self.at(until) {
+            Opening::Open { closes } => closes.unwrap_or(Timestamp::MAX).max(until),
+            Opening::Closed { .. } => until,
+        }
+    }
+
+    /// The day that the window at a moment belongs to: the one before, if it began there and crossed midnight (S2.3).
+    pub(crate) fn day_at(&self, at: Timestamp) -> Day {
+        let civil = self.wall.local(at).civil();
+        let (yesterday, today) = (day_of(civil).plus(-1), day_of(civil));
+        let covers = |day| self.end_covering(day, civil).is_some();
+        if covers(yesterday) && !covers(today) { yesterday } else { today }
+    }
+
     /// Spares the search of a year for the most common kind of entry.
     fn never_closes(&self, today: Day) -> bool {
         // An exception of yesterday may reach into today.
@@ -96,16 +112,19 @@ impl<'a> Hours<'a> {
     /// Of the spans that cover a moment, the end of the longest. A span belongs to its day or to the one before.
     fn latest_end_covering(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
+        self.end_covering(today.plus(-1), civil).max(self.end_covering(today, civil))
+    }
+
+    /// The same of the spans of one day.
+    fn end_covering(&self, day: Day, civil: CivilSecond) -> Option<CivilSecond> {
+        let midnight = start_of(day);
         let mut latest = None;
-        for day in [today.plus(-1), today] {
-            let midnight = start_of(day);
-            self.each_span(day, |from, to| {
-                let end = midnight + to * 60;
-                if midnight + from * 60 <= civil && civil < end {
-                    latest = latest.max(Some(end));
-                }
-            });
-        }
+        self.each_span(day, |from, to| {
+            let end = midnight + to * 60;
+            if midnight + from * 60 <= civil && civil < end {
+                latest = latest.max(Some(end));
+            }
+        });
         latest
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{GrantView, ReasonCode, Scope};
+use shepherd_api::{GrantView, ReasonCode};
 use shepherd_util::{BootId, EntryId, MonotonicInstant, ProfileId, SessionId};
 
 use crate::capability::HostCapabilities;
@@ -149,12 +149,7 @@ impl<'a> Facts<'a> {
     }
 
     fn concerns(&self, grant: &GrantView, profile: &ProfileId, entry: &Entry) -> bool {
-        grant.is_for(profile)
-            && match &grant.scope {
-                Scope::Everything {} => true,
-                Scope::Entry { entry_id } => *entry_id == entry.entry_id,
-                Scope::Budget { budget_id } => entry.budgets.contains(budget_id),
-            }
+        grant.is_for(profile) && grant.scope.includes(&entry.entry_id, &entry.budgets)
     }
 }
 

@@ -122,6 +122,10 @@ impl CoreEngine {
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
         clock.held_until = None;
+        // What was taken back stays so, also where the clock was ahead.
+        for revoked in self.snapshot.grants.iter_mut().filter_map(|grant| grant.revoked_at.as_mut()) {
+            *revoked = (*revoked).min(now.wall);
+        }
         self.anchor = None;
         self.next_change = NextChange::Unknown;
         self.clock_reported_untrusted = false;

@@ -104,7 +104,9 @@ impl CoreEngine {
             };
             let midnight = facts.wall.end_of_day(at, moment.day);
             let pauses = finding.reasons.iter().filter_map(ReasonCode::until);
-            let grants = self.snapshot.grants.iter().flat_map(|grant| [grant.valid_from, grant.lapses_at]);
+            let grants = self.snapshot.grants.iter();
+            let grants = grants
+                .flat_map(|grant| [grant.valid_from, grant.lapses_at].into_iter().chain(grant.revoked_at));
             let changes = pauses.chain(hours).chain(midnight).chain(finding.closes).chain(grants);
             let next = changes.filter(|change| *change > at).min().unwrap_or(to).min(to);
             if finding.reasons.is_empty() {

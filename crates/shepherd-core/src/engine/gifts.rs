@@ -9,7 +9,7 @@ use shepherd_util::{GrantId, Now, ProfileId};
 use super::refusal::GiftError;
 use super::{CoreEngine, CoreEvent, NextChange};
 use crate::civil::{Local, Wall, start_of};
-use crate::policy::Day;
+use crate::policy::{Day, Entry};
 
 /// A grant that somebody wants to give.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,7 +188,13 @@ impl CoreEngine {
                 if extra > left { Err(GiftError::AboveCeiling { left }) } else { Ok(()) }
             }
             Gift::OpenUntil { until } => {
-                let too_late = self.latest_opening(grant.valid_from).is_some_and(|latest| until > latest);
+                let concerned = |entry: &Entry| {
+                    grant.scope.includes(&entry.entry_id, &entry.budgets)
+                        && grant.profile.as_ref().is_none_or(|profile| entry.is_for(profile))
+                };
+                let day = self.window_day(grant.valid_from, concerned);
+                let latest = self.latest_opening(grant.valid_from, day);
+                let too_late = latest.is_some_and(|latest| until > latest);
                 match self.policy.rules().ceilings.open_until.filter(|_| too_late) {
                     Some(latest) => Err(GiftError::TooLate { latest }),
                     None => Ok(()),
@@ -197,11 +203,19 @@ impl CoreEngine {
         }
     }
 
-    /// The latest moment to which a window may be stretched on the day of `at`.
-    pub(super) fn latest_opening(&self, at: Timestamp) -> Option<Timestamp> {
+    /// The latest moment from `at` on to which a window of this day may be stretched.
+    pub(super) fn latest_opening(&self, at: Timestamp, day: Day) -> Option<Timestamp> {
         let latest = self.policy.rules().ceilings.open_until?;
         let wall = Wall::near(self.zone(), at);
-        wall.first_showing(at, start_of(wall.local(at).day()) + i64::from(latest.minutes()) * 60)
+        wall.first_showing(at, start_of(day) + i64::from(latest.minutes()) * 60)
+    }
+
+    /// The day that the windows of these entries belong to at a moment; of several days the first.
+    pub(super) fn window_day(&self, at: Timestamp, concerned: impl Fn(&Entry) -> bool) -> Day {
+        let facts = self.facts(self.other_moment(at));
+        let entries = self.policy.entries().iter().filter(|entry| concerned(entry));
+        let days = entries.map(|entry| facts.hours(entry).day_at(at));
+        days.min().unwrap_or_else(|| facts.wall.local(at).day())
     }
 }
 

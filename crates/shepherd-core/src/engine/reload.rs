@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use shepherd_api::{AuditKind, ReasonCode};
 use shepherd_util::{Counting, Deadline, Now};
 
 use super::{CoreEngine, CoreEvent, NextChange};
+use crate::hours::Opening;
 use crate::judge::Nobody;
 use crate::policy::{Cost, OnReload, Policy};
 use crate::session::{Ends, SessionRecord};
@@ -71,21 +73,27 @@ impl CoreEngine {
         let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return Vec::new() };
         let Some(entry) = self.policy.entry(&session.entry_id) else { return self.end_now(now) };
         let at = self.moment(now);
-        let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
+        let facts = self.facts(at);
+        let mut finding = facts.judge(&session.profile, entry, at, &mut Nobody);
+        // A window that grants have moved closes so much later, also if it would be closed by now.
+        let moved = granted_window(session);
+        let before = at.wall.checked_sub(moved).unwrap_or(Timestamp::MIN);
+        if finding.reasons.iter().any(is_closed)
+            && let Opening::Open { closes } = facts.hours(entry).at(before)
+        {
+            finding.reasons.retain(|reason| !is_closed(reason));
+            finding.closes = closes;
+        }
+        finding.closes = finding.closes.map(|closes| closes.checked_add(moved).unwrap_or(Timestamp::MAX));
         if finding.reasons.iter().any(ends_a_session) {
             return self.end_now(now);
         }
-        let mut ends = self.ends(&finding, now);
-        let more_window = granted_window(session);
-        let session_ends = session.ends;
+        let planned = session.ends;
         // What it has run already counts, and so does what it was granted: once.
-        ends.run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
-        ends.window = ends.window.map(|end| end.extended(more_window));
-        let ends = Ends {
-            run: sooner(session_ends.run, ends.run, now),
-            window: sooner(session_ends.window, ends.window, now),
-        };
-        if ends == session_ends {
+        let run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
+        let window = self.ends(&finding, now).window;
+        let ends = Ends { run: sooner(planned.run, run, now), window: sooner(planned.window, window, now) };
+        if ends == planned {
             return Vec::new();
         }
         if let Some(session) = &mut self.snapshot.session {
@@ -93,6 +101,10 @@ impl CoreEngine {
         }
         self.rearm(now)
     }
+}
+
+fn is_closed(reason: &ReasonCode) -> bool {
+    matches!(reason, ReasonCode::OutsideHours { .. })
 }
 
 /// Whether a reason against a launch also ends a session that already runs.

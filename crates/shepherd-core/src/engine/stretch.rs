@@ -50,7 +50,8 @@ impl CoreEngine {
         // No further than the new end: what time is given later does not pass the window.
         let needed = end.saturating_add(by).saturating_sub(left);
         // The ceiling of the day on which it began: midnight brings no new one.
-        self.latest_opening(session.started_at).map_or(needed, |latest| {
+        let day = self.window_day(session.judged_at, |entry| entry.entry_id == session.entry_id);
+        self.latest_opening(session.judged_at, day).map_or(needed, |latest| {
             let until = Duration::try_from(latest.duration_since(self.effective(now))).unwrap_or_default();
             until.saturating_sub(left).min(needed)
         })
@@ -59,11 +60,7 @@ impl CoreEngine {
     pub(super) fn concerned(&self, grant: &GrantView) -> Option<&SessionRecord> {
         let goes_on = |session: &&SessionRecord| session.stage.end().is_none();
         let session = self.snapshot.session.as_ref().filter(goes_on)?;
-        let in_scope = match &grant.scope {
-            Scope::Everything {} => true,
-            Scope::Entry { entry_id } => *entry_id == session.entry_id,
-            Scope::Budget { budget_id } => session.budgets.contains(budget_id),
-        };
+        let in_scope = grant.scope.includes(&session.entry_id, &session.budgets);
         (in_scope && grant.is_for(&session.profile)).then_some(session)
     }
 
@@ -102,11 +99,18 @@ impl CoreEngine {
         self.rearm(now)
     }
 
-    /// By how much the window of the session that runs closes before then.
+    /// By how much the window of the session that runs has to be moved to be open until then. If that is inside another
+    /// window, it goes on to its end.
     fn missing(&self, until: Timestamp, now: Now) -> Duration {
-        let left = Duration::try_from(until.duration_since(self.effective(now))).unwrap_or_default();
-        let window = self.snapshot.session.as_ref().and_then(|session| session.ends.window);
-        left.saturating_sub(window.map_or(left, |window| window.remaining(now.mono)))
+        let Some(session) = &self.snapshot.session else { return Duration::ZERO };
+        let Some(window) = session.ends.window else { return Duration::ZERO };
+        let at = self.moment(now);
+        let facts = self.facts(at);
+        // What is over is followed by nothing.
+        let entry = self.policy.entry(&session.entry_id).filter(|_| at.wall < until);
+        let until = entry.map_or(until, |entry| facts.hours(entry).follow(until));
+        let left = Duration::try_from(until.duration_since(at.wall)).unwrap_or_default();
+        left.saturating_sub(window.remaining(now.mono))
     }
 
     /// How much longer the session that runs could go on by all rules but its present end.

@@ -31,7 +31,7 @@ pub(crate) struct Hearing<'a> {
     /// When the day and the week are over that use is charged to.
     pub(super) day_ends: Option<Timestamp>,
     pub(super) week_ends: Option<Timestamp>,
-    /// The extra time that this profile was granted and that nobody has taken back.
+    /// The extra time that this profile was granted.
     pub(super) extras: Vec<Extra<'a>>,
     /// What the budgets that came up so far say.
     pub(super) budgets: BTreeMap<BudgetId, Vec<Standing>>,
@@ -41,7 +41,7 @@ pub(crate) struct Hearing<'a> {
 
 impl<'a> Hearing<'a> {
     pub(crate) fn new(facts: Facts<'a>, profile: &'a ProfileId, at: Moment) -> Self {
-        let held = facts.grants.iter().filter(|grant| grant.is_for(profile) && grant.revoked_at.is_none());
+        let held = facts.grants.iter().filter(|grant| grant.is_for(profile));
         Self {
             facts,
             profile,
@@ -153,12 +153,13 @@ impl<'a> Hearing<'a> {
 
     fn ask_about_hours<W: Witness>(&self, entry: &Entry, bench: &mut Bench<'_, W>) {
         let (facts, at) = (&self.facts, self.at.wall);
-        let saying = match (facts.hours(entry).at(at), self.open_until(entry)) {
+        let hours = facts.hours(entry);
+        let saying = match (hours.at(at), self.open_until(entry)) {
             (Opening::Open { closes: None }, _) => Saying::Nothing,
             (Opening::Open { closes: Some(closes) }, granted) => {
-                Saying::Until(granted.map_or(closes, |granted| self.follow(entry, closes.max(granted))))
+                Saying::Until(granted.map_or(closes, |granted| hours.follow(closes.max(granted))))
             }
-            (Opening::Closed { .. }, Some(granted)) => Saying::Until(self.follow(entry, granted)),
+            (Opening::Closed { .. }, Some(granted)) => Saying::Until(hours.follow(granted)),
             (Opening::Closed { opens }, None) => {
                 // A window may be opened in advance by a grant.
                 let advance = facts.grants.iter().filter(|grant| {
@@ -178,14 +179,6 @@ impl<'a> Hearing<'a> {
             format!("{}{mode}", local.strftime("%a %Y-%m-%d %H:%M"))
         };
         bench.take("hours", look, saying);
-    }
-
-    /// A grant that ends inside a window is followed by the window.
-    fn follow(&self, entry: &Entry, until: Timestamp) -> Timestamp {
-        match self.facts.hours(entry).at(until) {
-            Opening::Open { closes } => closes.unwrap_or(Timestamp::MAX).max(until),
-            Opening::Closed { .. } => until,
-        }
     }
 
     fn ask_about_pauses<W: Witness>(&self, record: Record<'_>, bench: &mut Bench<'_, W>) {

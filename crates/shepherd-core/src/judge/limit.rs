@@ -34,7 +34,10 @@ pub(super) struct Extra<'a> {
 impl<'a> Extra<'a> {
     pub(super) fn of(grant: &'a GrantView, wall: &Wall<'_>) -> Option<Self> {
         let Gift::Extra { amount } = grant.gift else { return None };
-        let last_instant = grant.lapses_at.checked_sub(Duration::from_nanos(1)).unwrap_or(grant.lapses_at);
+        // What was taken back before it began has never held.
+        let over = grant.revoked_at.map_or(grant.lapses_at, |revoked| revoked.min(grant.lapses_at));
+        let last_instant =
+            over.checked_sub(Duration::from_nanos(1)).ok().filter(|last| *last >= grant.valid_from)?;
         let (first, last) = (wall.local(grant.valid_from).day(), wall.local(last_instant).day());
         Some(Self { grant, amount: amount.into(), first, last })
     }

@@ -6,7 +6,8 @@ use jiff::SignedDuration;
 use jiff::tz::{TimeZone, offset};
 use shepherd_api::Gift;
 use shepherd_core::policy::{
-    AvailabilityPolicy, Cost, DailyQuota, Earning, Entry, Policy, SuspendedTime, Weekdays,
+    AvailabilityPolicy, Cost, DailyQuota, Earning, Entry, MinuteOfDay, OnReload, Policy, SuspendedTime,
+    Weekdays,
 };
 use shepherd_core::{CoreEvent, GiftError, NewGrant, SessionFate};
 use shepherd_util::GrantId;
@@ -195,4 +196,91 @@ fn of_two_openings_the_other_one_stands() {
         let left = Duration::try_from(wall(BERLIN, second).duration_since(world.now().wall)).unwrap();
         assert_eq!(world.remaining(), Some(left));
     }
+}
+
+#[test]
+fn a_new_plan_leaves_an_extension_past_the_window_its_time() {
+    // S7.3, S2.7: the window closed at one; the session has until half past by its parents' leave.
+    let household =
+        |closes| policy_with(vec![in_window((11, 0), closes)], |rules| rules.on_reload = OnReload::Replan);
+    let mut world = World::new(household((13, 0)), MONDAY_NOON);
+    world.launch("game");
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.run_for(minutes(70));
+    world.engine.reload(household((13, 0)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(minutes(20)));
+    world.engine.reload(household((12, 50)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(minutes(10)), "half an hour past ten to one");
+    world.engine.reload(household((12, 30)), None, "parent", world.now());
+    assert!(expires(&world.tick()), "half an hour past half past twelve is over");
+}
+
+#[test]
+fn an_opening_for_what_runs_is_followed_by_the_next_window() {
+    // S2.7: as it is for what is launched then.
+    let mut game = entry("game");
+    let windows = [((11, 0), (13, 0)), ((14, 0), (16, 0))];
+    let windows = windows.map(|(from, to)| window(Weekdays::ALL, from, to));
+    game.availability = AvailabilityPolicy::Windows(windows.into());
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.engine.grant(grant(1, until("2026-11-16 14:30")), world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(hours(4)));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(hours(1)));
+}
+
+#[test]
+fn the_past_shows_a_grant_until_it_was_taken_back() {
+    // S3.10: more time for what has none, and an opening for what is closed; both were taken back at ten past.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
+    let film = Entry { entry_id: "film".parse().unwrap(), ..in_window((20, 0), (21, 0)) };
+    let mut world = World::new(policy(vec![game, film]), MONDAY_NOON);
+    let noon = world.now().wall;
+    world.engine.grant(grant(1, extra(minutes(20))), world.now()).unwrap();
+    world.engine.grant(grant(2, until("2026-11-16 14:00")), world.now()).unwrap();
+    world.run_for(minutes(10));
+    for id in 1..=2 {
+        world.engine.revoke(&GrantId::from_random(id), "parent", world.now()).unwrap();
+    }
+    world.run_for(minutes(10));
+    let child = world.engine.policy().default_profile();
+    let week = world.engine.timeline(&child, noon - hours(1), noon + hours(4)).unwrap();
+    for entry in week.entries {
+        let intervals: Vec<_> = entry.intervals.iter().map(|open| (open.from, open.to)).collect();
+        assert_eq!(intervals, [(noon, noon + minutes(10))], "{}", entry.entry_id);
+    }
+}
+
+#[test]
+fn a_clock_that_is_put_right_brings_back_nothing_that_was_taken_back() {
+    // S2.7, S4.5: it was taken back while the clock ran two days ahead.
+    let mut world = World::new(policy(vec![in_window((9, 0), (10, 0))]), MONDAY_NOON);
+    world.engine.grant(grant(1, until("2026-11-16 20:00")), world.now()).unwrap();
+    world.move_wall(SignedDuration::from_hours(48));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.clock.move_wall(SignedDuration::from_hours(-48));
+    world.engine.confirm_clock("parent", world.now());
+    assert_eq!(world.denied("game"), ["outside-hours"]);
+}
+
+#[test]
+fn a_window_across_midnight_has_the_ceiling_of_the_day_it_belongs_to() {
+    // S2.3, S2.7: nothing is stretched beyond ten in the evening, and this window has passed that already.
+    let policy = policy_with(vec![in_window((20, 0), (1, 0))], |rules| {
+        rules.ceilings.open_until = MinuteOfDay::new(22, 0);
+    });
+    let mut world = World::new(policy, "2026-11-17 00:30");
+    world.launch("game");
+    let latest = MinuteOfDay::new(22, 0).unwrap();
+    let refused = world.engine.grant(grant(1, until("2026-11-17 02:00")), world.now());
+    assert_eq!(refused, Err(GiftError::TooLate { latest }));
+    world.engine.extend_current(hours(8), &GrantId::from_random(2), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(30)));
+    // In the morning the evening is far away.
+    world.run_for(hours(1));
+    world.exit();
+    world.run_for(hours(9));
+    world.engine.grant(grant(3, until("2026-11-17 12:00")), world.now()).unwrap();
 }

@@ -17,6 +17,7 @@ mod hours;
 mod household;
 mod life;
 mod play;
+mod span;
 mod tally;
 mod truth;
 mod watch;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use shepherd_api::{Gift, GrantView, Scope};
 use shepherd_core::{NewGrant, NewRequest};
 use shepherd_util::{GrantId, Now, RequestId};
@@ -11,6 +10,7 @@ use super::book::{concerns, extra};
 use super::household::{BUDGETS, CHILDREN, ENTRIES};
 use super::life::Life;
 use super::play::Given;
+use super::span::Span;
 use super::truth::Truth;
 
 impl Life {
@@ -137,19 +137,21 @@ impl Truth {
         if terms.entry(play.entry).is_some_and(|rules| !concerns(grant, play.child, play.entry, rules)) {
             return;
         }
-        let open_for = match grant.gift {
-            Gift::OpenUntil { until } => until.min(grant.lapses_at).duration_since(time),
-            Gift::Extra { .. } => SignedDuration::ZERO,
-        };
-        let open_for = Duration::try_from(open_for).unwrap_or_default();
         // It is given by the rules that apply now.
         play.upset();
-        play.left = play.left.saturating_add(extra(grant) + window + open_for);
+        let until = match grant.gift {
+            Gift::OpenUntil { until } => Some(until.min(grant.lapses_at)),
+            Gift::Extra { .. } => None,
+        };
+        let opened =
+            until.filter(|until| time < *until).map(|until| Span::open_until(until, terms, time, now));
+        // What is opened may end inside a window, which goes on.
+        let left = || play.left.saturating_add(extra(grant) + window);
+        play.left = if opened.is_some() { Duration::MAX } else { left() };
         // More of a budget is not a longer run, but it may be one by the rules that apply by now.
         let of_a_budget = matches!(grant.scope, Scope::Budget { .. }) && !play.is_superseded();
         let run = if of_a_budget { Duration::ZERO } else { extra(grant) };
-        let (grant_id, open_to) = (grant.grant_id.clone(), now.mono.total() + open_for);
-        play.gifts.push(Given { grant_id, run, window, open_to });
+        play.gifts.push(Given { grant_id: grant.grant_id.clone(), run, window, opened });
     }
 
     /// Somebody took something back.

@@ -9,7 +9,9 @@ use shepherd_core::policy::{BreakRule, Cost, Day, SuspendedTime};
 use shepherd_util::{GrantId, MonotonicInstant, Now};
 
 use super::book::{Book, Quota, Terms};
+use super::hours;
 use super::household::BUDGETS;
+use super::span::Span;
 
 /// A tick comes at most a millisecond late here.
 const LATE: Duration = Duration::from_millis(2);
@@ -20,24 +22,18 @@ pub(super) struct Given {
     pub(super) grant_id: GrantId,
     pub(super) run: Duration,
     pub(super) window: Duration,
-    /// Open until the machine has been up for so long.
-    pub(super) open_to: Duration,
+    /// What it opened.
+    pub(super) opened: Option<Span>,
 }
 
 /// The terms of a plan: those of the launch, and those of every new plan since.
 #[derive(Clone)]
 struct Plan {
-    terms: Terms,
+    span: Span,
     suspended_time: SuspendedTime,
-    time: Timestamp,
-    made: MonotonicInstant,
     /// How much had been counted, and how much played, when it was made.
     counted: Duration,
     played: MonotonicInstant,
-    /// The windows were looked at up to here …
-    seen_to: Timestamp,
-    /// … and found closed from here on.
-    closed_from: Option<Timestamp>,
     /// Other rules apply to its days by now: it was planned by these, but would be cut by those.
     superseded: bool,
     /// Its days are bounded by its own quotas.
@@ -138,14 +134,10 @@ impl Play {
     /// These bounds hold, too.
     pub(super) fn plan_by(&mut self, terms: &Terms, time: Timestamp, now: Now) {
         self.plans.push(Plan {
-            terms: terms.clone(),
+            span: Span::open_until(time, terms, time, now),
             suspended_time: terms.policy.rules().suspended_time,
-            time,
-            made: now.mono,
             counted: self.counted,
             played: self.played,
-            seen_to: time,
-            closed_from: None,
             superseded: false,
             bounds_days: true,
             bounds_hours: true,
@@ -192,7 +184,8 @@ impl Play {
 
     /// Whether a grant is news to it: what held when it was planned is in the plan.
     pub(super) fn is_new(&self, grant: &GrantView) -> bool {
-        grant.valid_from > self.plans[0].time && self.gifts.iter().all(|gift| gift.grant_id != grant.grant_id)
+        grant.valid_from > self.plans[0].span.time
+            && self.gifts.iter().all(|gift| gift.grant_id != grant.grant_id)
     }
 
     pub(super) fn is_superseded(&self) -> bool {
@@ -213,21 +206,22 @@ impl Play {
         let (kept, lent) = (&self.kept, &self.lent);
         let is_lent = |grant: &GrantView| lent.contains(&grant.grant_id);
         let held = grants.iter().filter(|grant| grant.revoked_at.is_none() || kept.contains(&grant.grant_id));
+        for span in self.gifts.iter_mut().filter_map(|gift| gift.opened.as_mut()) {
+            span.look(now, |terms, at| hours::is_open(terms, self.entry, at));
+        }
         for plan in &mut self.plans {
             let counted = plan.counted + counts(plan.suspended_time, self.played)
                 - counts(plan.suspended_time, plan.played);
-            let rules = plan.terms.entry(self.entry).expect("it runs, so something allows it");
+            let terms = &plan.span.terms;
+            let rules = terms.entry(self.entry).expect("it runs, so something allows it");
             if let Some(max_run) = rules.limits.max_run {
                 assert!(counted <= max_run + run + LATE, "ran for {counted:?} of {max_run:?} and {run:?}");
             }
-            if let Some(BreakRule { after, .. }) = plan.terms.policy.rules().breaks {
+            if let Some(BreakRule { after, .. }) = terms.policy.rules().breaks {
                 let in_row = self.in_row + counted;
                 assert!(in_row <= after + run + LATE, "{in_row:?} in a row of {after:?} and {run:?}");
             }
-            let open = |at| plan.terms.is_open(self.child, self.entry, at, held.clone());
-            if plan.closed_from.is_none() {
-                (plan.seen_to, plan.closed_from) = first_closed(plan.seen_to, plan.time_at(now), open);
-            }
+            plan.span.look(now, |terms, at| terms.is_open(self.child, self.entry, at, held.clone()));
             if plan.bounds_hours {
                 plan.check_window(now, &self.gifts);
             }
@@ -235,9 +229,9 @@ impl Play {
                 continue;
             }
             let quotas = |terms: &Terms| terms.quotas(self.child, self.entry, day, book, &held, is_lent);
-            if let Some(passed) = first_passed(quotas(&plan.terms)) {
+            if let Some(passed) = first_passed(quotas(&plan.span.terms)) {
                 // In another zone a grant may hold on other days.
-                let here = Terms { zone: today.zone.clone(), ..plan.terms.clone() };
+                let here = Terms { zone: today.zone.clone(), ..plan.span.terms.clone() };
                 assert!(first_passed(quotas(&here)).is_none(), "more than a quota on {day}: {passed}");
             }
         }
@@ -253,7 +247,7 @@ impl Play {
 
     /// Every warning that fitted before the end was given (S3.5b).
     pub(super) fn check_warnings(&self) {
-        let rules = self.plans[0].terms.entry(self.entry).unwrap();
+        let rules = self.plans[0].span.terms.entry(self.entry).unwrap();
         for warning in rules.warnings.warnings().iter().filter(|warning| warning.before < self.longest) {
             let threshold = warning.before.as_secs();
             assert!(self.warned.contains(&threshold), "it ended without the warning {threshold} s before");
@@ -262,40 +256,21 @@ impl Play {
 }
 
 impl Plan {
-    /// What the clock would show if nobody had touched it since.
-    fn time_at(&self, now: Now) -> Timestamp {
-        self.time + now.mono.total_since(self.made)
-    }
-
     /// The window in which it began has not closed, by the clock that nobody can set.
     fn check_window(&self, now: Now, gifts: &[Given]) {
-        let Some(closed) = self.closed_from else { return };
-        let open_to = self.made.total() + Duration::try_from(closed.duration_since(self.time)).unwrap();
-        let granted = gifts.iter().map(|gift| gift.open_to).max().unwrap_or_default();
+        let granted = gifts.iter().filter_map(|gift| gift.opened.as_ref());
+        let closed = granted.chain([&self.span]).map(Span::closed);
+        let Some(closed) = closed.reduce(|latest, closed| Some(latest?.max(closed?))).flatten() else {
+            return;
+        };
         let more: Duration = gifts.iter().map(|gift| gift.window).sum();
-        let (end, up) = (open_to.max(granted) + more + LATE, now.mono.total());
+        let (end, up) = (closed + more + LATE, now.mono.total());
         assert!(up <= end, "runs {:?} after its window closed", up - end);
     }
 }
 
 fn first_passed(quotas: Vec<Quota>) -> Option<Quota> {
     quotas.into_iter().find(|quota| quota.played > quota.allowed + LATE)
-}
-
-/// Looks on from `at` up to `end` and says how far, and the first moment that is not open. Windows open and close on
-/// whole minutes.
-fn first_closed(
-    mut at: Timestamp,
-    end: Timestamp,
-    is_open: impl Fn(Timestamp) -> bool,
-) -> (Timestamp, Option<Timestamp>) {
-    while at <= end {
-        if !is_open(at) {
-            return (at, Some(at));
-        }
-        at = Timestamp::from_second((at.as_second() / 60 + 1) * 60).unwrap();
-    }
-    (at, None)
 }
 
 /// How much of what was played counts.
