@@ -128,7 +128,8 @@ pub enum Command {
         gift: Gift,
         /// From when it holds; now if absent.
         valid_from: Option<Timestamp>,
-        /// When it lapses; at the end of the day on which it begins to hold if absent.
+        /// When it lapses. If absent: extra time at the end of the day on which it begins to hold, an opening at the
+        /// moment until which it opens.
         lapses_at: Option<Timestamp>,
         /// Why.
         why: Option<Note>,

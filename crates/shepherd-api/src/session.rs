@@ -104,6 +104,9 @@ pub struct SessionView {
     pub started_at: Timestamp,
     /// What is left, as of the snapshot; absent if without end.
     pub remaining: Option<Millis>,
+    /// How loud the loudest warning was that it has had, while it is `warned`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warned: Option<Severity>,
 }
 
 /// All that a client needs to draw itself.

@@ -132,6 +132,7 @@ mod tests {
             label: "Racing\x1b[2J".to_owned(),
             profile: "anna".parse().unwrap(),
             phase: SessionPhase::Warned,
+            warned: Some(shepherd_api::Severity::Warn),
             started_at: "2026-11-16T09:45:00Z".parse().unwrap(),
             remaining: remaining.map(Millis),
         }

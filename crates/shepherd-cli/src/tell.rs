@@ -143,6 +143,7 @@ mod tests {
             label: "Stubborn\u{7}".to_owned(),
             profile: "default".parse().unwrap(),
             phase: SessionPhase::Running,
+            warned: None,
             started_at: Timestamp::UNIX_EPOCH,
             remaining: Some(Millis(remaining)),
         };

@@ -15,7 +15,7 @@
 //!     Ended: notify_session_exited; before the program came up also launch_failed and a time-out
 //! ```
 //!
-//! `Warned` is a `Running` that has given a warning. A daemon that comes back goes on from the stage that was written
+//! `Warned` is a `Running` that has given a warning, and its level is that of the loudest. A daemon that comes back goes on from the stage that was written
 //! down ([`CoreEngine::recover`]).
 //!
 //! Questions take `&self`. Changes take `&mut self` and the moment, return events in order, and leave durable writes

@@ -164,6 +164,9 @@ pub enum Stage {
     Running {
         /// What the host needs to find the program again; opaque to us.
         host_session_handle: String,
+        /// `Warned`, and how loudly at most.
+        #[serde(default)]
+        warned: Option<Severity>,
     },
     /// The program is being ended.
     Expiring {
@@ -180,7 +183,7 @@ impl Stage {
     pub fn host_session_handle(&self) -> Option<&str> {
         match self {
             Self::Launching | Self::Withdrawn { .. } => None,
-            Self::Running { host_session_handle } | Self::Expiring { host_session_handle, .. } => {
+            Self::Running { host_session_handle, .. } | Self::Expiring { host_session_handle, .. } => {
                 Some(host_session_handle)
             }
         }
@@ -205,16 +208,24 @@ impl Stage {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {
             Self::Launching => Self::Withdrawn { reason },
-            Self::Running { host_session_handle } => Self::Expiring { host_session_handle, reason },
+            Self::Running { host_session_handle, .. } => Self::Expiring { host_session_handle, reason },
             settled @ (Self::Withdrawn { .. } | Self::Expiring { .. }) => settled,
         };
+    }
+
+    /// A warning was given.
+    pub(crate) fn warn(&mut self, severity: Severity) {
+        if let Self::Running { warned, .. } = self {
+            *warned = (*warned).max(Some(severity));
+        }
     }
 
     /// The program has come up.
     pub(crate) fn come_up(&mut self, host_session_handle: String) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {
-            Self::Launching | Self::Running { .. } => Self::Running { host_session_handle },
+            Self::Launching => Self::Running { host_session_handle, warned: None },
+            Self::Running { warned, .. } => Self::Running { host_session_handle, warned },
             Self::Withdrawn { reason } | Self::Expiring { reason, .. } => {
                 Self::Expiring { host_session_handle, reason }
             }

@@ -91,6 +91,7 @@ impl Daemon {
                     label: "Tux Math".to_owned(),
                     profile: "mia".parse().unwrap(),
                     phase: SessionPhase::Launching,
+                    warned: None,
                     started_at: self.state.at,
                     remaining: max_run.map(|millis| Millis(millis.into())),
                 };

@@ -22,6 +22,7 @@ fn extended() -> Result<Reply, ApiError> {
             label: "Racing".to_owned(),
             profile: "anna".parse().unwrap(),
             phase: SessionPhase::Running,
+            warned: None,
             started_at: Timestamp::UNIX_EPOCH,
             remaining: Some(Millis(600_000)),
         },

@@ -116,11 +116,11 @@ impl CoreEngine {
 }
 
 fn view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
-    let phase = match (&session.stage, session.given.is_empty()) {
-        (Stage::Launching, _) => SessionPhase::Launching,
-        (Stage::Running { .. }, true) => SessionPhase::Running,
-        (Stage::Running { .. }, false) => SessionPhase::Warned,
-        (Stage::Withdrawn { .. } | Stage::Expiring { .. }, _) => SessionPhase::Expiring,
+    let (phase, warned) = match session.stage {
+        Stage::Launching => (SessionPhase::Launching, None),
+        Stage::Running { warned: None, .. } => (SessionPhase::Running, None),
+        Stage::Running { warned, .. } => (SessionPhase::Warned, warned),
+        Stage::Withdrawn { .. } | Stage::Expiring { .. } => (SessionPhase::Expiring, None),
     };
     SessionView {
         session_id: session.session_id.clone(),
@@ -128,6 +128,7 @@ fn view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
         label: session.label.clone(),
         profile: session.profile.clone(),
         phase,
+        warned,
         started_at: session.started_at,
         remaining: session.ends.remaining(now).map(Into::into),
     }

@@ -113,6 +113,7 @@ impl CoreEngine {
         let mut told = Vec::new();
         for warning in due {
             session.given.push(warning.before);
+            session.stage.warn(warning.severity);
             events.push(CoreEvent::Warning {
                 session_id: session.session_id.clone(),
                 threshold_secs: warning.before.as_secs(),

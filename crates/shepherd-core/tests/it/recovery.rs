@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shepherd_api::{EndReason, StopMode, StopRequester};
+use shepherd_api::{EndReason, Severity, StopMode, StopRequester};
 use shepherd_core::policy::DailyQuota;
 use shepherd_core::{CoreEvent, LaunchDecision, SessionFate, Stage, StopRequest};
 
@@ -78,7 +78,7 @@ fn what_was_started_in_the_moment_of_the_crash_is_found_with_its_handle() {
     world.clock.advance(minutes(2));
     recover(&mut world, alive());
     let session = world.engine.snapshot().session.clone().unwrap();
-    assert_eq!(session.stage, Stage::Running { host_session_handle: "found".to_owned() });
+    assert_eq!(session.stage, Stage::Running { host_session_handle: "found".to_owned(), warned: None });
     assert_eq!((world.used("game"), world.remaining()), (minutes(2), Some(minutes(28))));
 }
 
@@ -231,7 +231,8 @@ fn stages_can_be_read_again() {
     for stage in [
         Stage::Launching,
         Stage::Withdrawn { reason: reason.clone() },
-        Stage::Running { host_session_handle: host_session_handle.clone() },
+        Stage::Running { host_session_handle: host_session_handle.clone(), warned: None },
+        Stage::Running { host_session_handle: host_session_handle.clone(), warned: Some(Severity::Critical) },
         Stage::Expiring { host_session_handle, reason },
     ] {
         let text = serde_json::to_string(&stage).unwrap();

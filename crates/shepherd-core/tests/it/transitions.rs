@@ -1,7 +1,7 @@
 //! Every state and everything that can happen in it (S3.6): what comes out, and nothing else is possible.
 
-use shepherd_api::{SessionPhase, StopMode, StopRequester};
-use shepherd_core::policy::{OnShutdown, Policy, WarningPolicy};
+use shepherd_api::{SessionPhase, Severity, StopMode, StopRequester};
+use shepherd_core::policy::{OnShutdown, Policy, Warning, WarningPolicy};
 use shepherd_core::{CoreEvent, ExitInfo, LaunchDecision, SessionFate, Stage, StopDecision, StopRequest};
 use shepherd_util::SessionId;
 
@@ -315,4 +315,31 @@ fn a_shutdown_by_policy_calls_each_end_once() {
             ("", "expiring"),
         ],
     );
+}
+
+#[test]
+fn who_was_warned_is_shown_how_loudly() {
+    // S3.6: the levels of `Warned` are those of S2.5. A softer warning after a loud one changes nothing.
+    let levels = [(10, Severity::Info), (5, Severity::Critical), (1, Severity::Warn)];
+    let warnings = levels.map(|(before, severity)| Warning { severity, ..warning(minutes(before)) });
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(20));
+    game.warnings = WarningPolicy::new(warnings.into());
+    let mut world = World::new(policy_with(vec![game], |_| {}), "2026-11-16 12:00");
+    world.launch("game");
+    let shown = |world: &World| {
+        let session = world.engine.session_view(world.now()).unwrap();
+        (session.phase, session.warned)
+    };
+    assert_eq!(shown(&world), (SessionPhase::Running, None));
+    for (passed, level) in [(10, Severity::Info), (5, Severity::Critical), (4, Severity::Critical)] {
+        world.run_for(minutes(passed));
+        assert_eq!(shown(&world), (SessionPhase::Warned, Some(level)));
+        // A daemon that comes back knows it, too.
+        world.crash();
+        world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+        assert_eq!(shown(&world), (SessionPhase::Warned, Some(level)));
+    }
+    world.run_for(minutes(1));
+    assert_eq!(shown(&world), (SessionPhase::Expiring, None));
 }

@@ -29,6 +29,7 @@ pub(in crate::watch) fn session(remaining: Option<u64>, phase: SessionPhase) -> 
         label: "Racing".to_owned(),
         profile: "anna".parse().unwrap(),
         phase,
+        warned: None,
         started_at: at(0),
         remaining: remaining.map(Millis),
     }
