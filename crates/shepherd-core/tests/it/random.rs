@@ -48,7 +48,10 @@ fn live_all(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         match std::panic::catch_unwind(|| live(seed, Listener::Nobody)) {
             Ok(tally) => sum = sum.plus(tally),
-            Err(_) => broke.push(seed),
+            Err(_) => {
+                println!("in the life of seed {seed}");
+                broke.push(seed);
+            }
         }
     }
     assert!(
