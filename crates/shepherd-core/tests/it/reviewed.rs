@@ -6,9 +6,11 @@ use shepherd_core::policy::{
     AvailabilityPolicy, Entry, OnShutdown, Policy, Profile, Warning, WarningPolicy, Weekdays,
 };
 use shepherd_core::{CoreEvent, SessionFate};
-use shepherd_util::GrantId;
+use shepherd_util::{GrantId, ManualClock};
 
-use crate::harness::{BERLIN, World, entry, hours, minutes, policy, policy_with, wall, warning, window};
+use crate::harness::{
+    BERLIN, World, boot, entry, hours, minutes, policy, policy_with, wall, warning, window,
+};
 use crate::questions::{by_mode, with_modes};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
@@ -202,4 +204,28 @@ fn another_mode_leaves_what_runs_its_end_until_sleep_has_it_looked_at_again() {
     world.clock.suspend(hours(1));
     world.tick();
     assert_eq!(world.remaining(), Some(minutes(10)), "by the quota that is in force now");
+}
+
+#[test]
+fn who_sets_the_clock_back_moves_the_hours_and_stretches_none() {
+    // S4.5, SECURITY.md: three hours without anything, and then what was left of the hour before.
+    for reboots in [false, true] {
+        let mut world = World::new(policy(vec![in_window((12, 0), (13, 0))]), "2026-11-16 12:00");
+        world.launch("game");
+        world.run_for(minutes(40));
+        world.exit();
+        world.move_wall(SignedDuration::from_hours(-3));
+        if reboots {
+            world.place.boot = boot(2);
+            world.crash();
+            world.clock = ManualClock::starting_at(world.now().wall);
+            world.engine.recover(SessionFate::Gone, world.now());
+            world.tick();
+        }
+        world.run_for(minutes(169));
+        assert_eq!(world.codes("game")[0], "clock-untrusted");
+        world.run_for(minutes(1));
+        world.launch("game");
+        assert_eq!(world.remaining(), Some(minutes(20)), "rebooted: {reboots}");
+    }
 }
