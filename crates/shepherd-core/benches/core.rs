@@ -133,7 +133,9 @@ fn launch(engine: &mut CoreEngine, request: &LaunchRequest, now: Now) -> f64 {
 fn main() -> Result<(), Anything> {
     let wall: Timestamp = NOW.parse()?;
     let now = Now { wall, mono: MonotonicInstant::BOOT.after(HOUR) };
-    let (hundred, mut thousand, many) = (engine(100, wall)?, engine(1_000, wall)?, engine(10_000, wall)?);
+    // The largest comes last: what it leaves behind in the heap would scatter the others all over it.
+    let (hundred, mut thousand, asleep) = (engine(100, wall)?, engine(1_000, wall)?, engine(1_000, wall)?);
+    let many = engine(10_000, wall)?;
     let request = LaunchRequest {
         entry_id: "game-77".parse()?,
         profile: None,
@@ -142,7 +144,6 @@ fn main() -> Result<(), Anything> {
     };
     let week = wall.checked_add(HOUR * 24 * 7)?;
     let night = Now { wall: NIGHT.parse()?, ..now };
-    let asleep = engine(1_000, wall)?;
     let (mut small, mut large, mut launches, mut weeks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut nights, mut ticks, mut looks, mut ten) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {

@@ -30,7 +30,7 @@ use shepherd_util::{BootId, EntryId, Now, ProfileId};
 
 use crate::capability::HostCapabilities;
 use crate::civil::{Local, Wall};
-use crate::judge::{Facts, Hearing, Moment, Nobody};
+use crate::judge::{Facts, Hearing, Moment, Nobody, Record};
 use crate::policy::{Day, Entry, Policy};
 use crate::state::{Snapshot, StoreWrite, StoredState, Until};
 use crate::usage::UsageBook;
@@ -208,8 +208,9 @@ impl CoreEngine {
         let mut hearing = Hearing::new(self.facts(at), profile, at);
         let entries = self.policy.entries();
         let mut views = Vec::with_capacity(entries.len());
-        let shown = entries.iter().filter(|entry| entry.is_for(profile));
-        views.extend(shown.map(|entry| hear(&mut hearing, entry, at)));
+        let recorded = entries.iter().zip(hearing.records());
+        let shown = recorded.filter(|(entry, _)| entry.is_for(profile));
+        views.extend(shown.map(|(entry, record)| hear(&mut hearing, entry, record, at)));
         views
     }
 
@@ -264,12 +265,13 @@ impl CoreEngine {
 
 /// How it stands with one entry.
 fn view(facts: &Facts<'_>, profile: &ProfileId, entry: &Entry, at: Moment) -> EntryView {
-    hear(&mut Hearing::new(*facts, profile, at), entry, at)
+    let mut hearing = Hearing::new(*facts, profile, at);
+    let record = hearing.record(entry);
+    hear(&mut hearing, entry, record, at)
 }
 
 /// The same for one of many.
-fn hear(hearing: &mut Hearing<'_>, entry: &Entry, at: Moment) -> EntryView {
-    let record = hearing.record(entry);
+fn hear(hearing: &mut Hearing<'_>, entry: &Entry, record: Record<'_>, at: Moment) -> EntryView {
     let finding = hearing.judge(entry, record, &mut Nobody);
     let enabled = finding.reasons.is_empty();
     let next_available = if enabled { None } else { hearing.available_again(entry, record, &finding) };

@@ -19,8 +19,10 @@ use crate::usage::UsageBook;
 
 mod hearing;
 mod limit;
+mod record;
 
 pub(crate) use hearing::Hearing;
+pub(crate) use record::Record;
 
 /// The facts, as of one moment.
 #[derive(Clone, Copy)]
@@ -163,7 +165,11 @@ impl<W: Witness> Bench<'_, W> {
     fn take(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, saying: Saying) {
         self.witness.hear(rule, looked_at, &saying);
         match saying {
-            Saying::No(reason) => self.finding.reasons.push(reason),
+            Saying::No(reason) => {
+                // Most have one; a vector that grows by itself begins with room for four.
+                self.finding.reasons.reserve_exact(1);
+                self.finding.reasons.push(reason);
+            }
             Saying::AtMost(run) => {
                 self.finding.run = Some(self.finding.run.map_or(run, |least| least.min(run)));
             }

@@ -26,19 +26,22 @@ pub(crate) struct Days(Vec<(Day, Duration)>);
 impl UsageBook {
     pub(crate) fn new(usage: BTreeMap<UsageKey, Duration>) -> Self {
         let mut book = Self::default();
-        for (key, amount) in usage {
-            book.add(&key, amount);
+        for (UsageKey { profile, counter, day }, amount) in usage {
+            book.days_of(profile, counter).add(day, amount);
         }
         book
     }
 
     pub(crate) fn add(&mut self, key: &UsageKey, amount: Duration) {
-        let profile = self.0.entry(key.profile.clone()).or_default();
-        let days = match &key.counter {
-            Counter::Entry(entry) => profile.entries.entry(entry.clone()).or_default(),
-            Counter::Budget(budget) => profile.budgets.entry(budget.clone()).or_default(),
-        };
-        days.add(key.day, amount);
+        self.days_of(key.profile.clone(), key.counter.clone()).add(key.day, amount);
+    }
+
+    fn days_of(&mut self, profile: ProfileId, counter: Counter) -> &mut Days {
+        let usage = self.0.entry(profile).or_default();
+        match counter {
+            Counter::Entry(entry) => usage.entries.entry(entry).or_default(),
+            Counter::Budget(budget) => usage.budgets.entry(budget).or_default(),
+        }
     }
 
     pub(crate) fn of(&self, profile: &ProfileId) -> Option<&ProfileUsage> {
@@ -62,6 +65,11 @@ impl UsageBook {
 impl ProfileUsage {
     pub(crate) fn of_entry(&self, entry: &EntryId) -> Option<&Days> {
         self.entries.get(entry)
+    }
+
+    /// The use of each entry, in the order of their names.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&EntryId, &Days)> {
+        self.entries.iter()
     }
 
     pub(crate) fn of_budget(&self, budget: &BudgetId) -> Option<&Days> {

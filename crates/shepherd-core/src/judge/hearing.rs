@@ -7,23 +7,16 @@ use shepherd_api::{Gift, GrantView, ReasonCode};
 use shepherd_util::{BudgetId, HumanDuration, ProfileId};
 
 use super::limit::{Extra, Standing};
+use super::record::Record;
 use super::{Bench, Facts, Finding, Moment, Nobody, Saying, Witness};
 use crate::hours::Opening;
 use crate::policy::{Cost, Day, Entry};
-use crate::state::Until;
-use crate::usage::{Days, ProfileUsage, on};
-
-/// What is on record about one entry, however often it is judged: its use, and the pause after its last run.
-#[derive(Clone, Copy)]
-pub(crate) struct Record<'a> {
-    pub(super) used: Option<&'a Days>,
-    cooldown: Option<Until>,
-}
+use crate::usage::{ProfileUsage, on};
 
 /// Somebody at a moment, and one entry after another is asked about. What the answers share is worked out once.
 pub(crate) struct Hearing<'a> {
     pub(super) facts: Facts<'a>,
-    profile: &'a ProfileId,
+    pub(super) profile: &'a ProfileId,
     /// The policy has no such profile.
     unknown: bool,
     pub(super) at: Moment,
@@ -54,16 +47,6 @@ impl<'a> Hearing<'a> {
             budgets: BTreeMap::new(),
             later: BTreeMap::new(),
         }
-    }
-
-    /// What is on record about an entry.
-    pub(crate) fn record(&self, entry: &Entry) -> Record<'a> {
-        // Most have no pause, and a key costs two copies.
-        let key = || (self.profile.clone(), entry.entry_id.clone());
-        let none = self.facts.cooldowns.is_empty();
-        let cooldown = if none { None } else { self.facts.cooldowns.get(&key()) };
-        let used = self.usage.and_then(|usage| usage.of_entry(&entry.entry_id));
-        Record { used, cooldown: cooldown.copied() }
     }
 
     /// Asks every rule.
@@ -183,7 +166,7 @@ impl<'a> Hearing<'a> {
 
     fn ask_about_pauses<W: Witness>(&self, record: Record<'_>, bench: &mut Bench<'_, W>) {
         let (facts, at) = (&self.facts, self.at);
-        let waits = record.cooldown.and_then(|until| facts.still_until(until, at));
+        let waits = record.cooldown.and_then(|until| facts.still_until(*until, at));
         let saying = waits.map_or(Saying::Nothing, |until| Saying::No(ReasonCode::Cooldown { until }));
         bench.take("cooldown", || "the pause after its last run".to_owned(), saying);
         let Some(rule) = facts.policy.rules().breaks else { return };

@@ -7,7 +7,8 @@ use shepherd_api::{Gift, GrantView, Quota, ReasonCode, Scope};
 use shepherd_util::{BudgetId, EntryId};
 
 use super::Saying;
-use super::hearing::{Hearing, Record};
+use super::hearing::Hearing;
+use super::record::Record;
 use crate::civil::Wall;
 use crate::policy::{DailyQuota, Day, Entry};
 use crate::usage::{Days, in_week, on};

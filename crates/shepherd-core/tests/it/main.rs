@@ -13,6 +13,8 @@ mod dst;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod listing;
+#[cfg(test)]
 mod mended;
 #[cfg(test)]
 mod mended_attacks;
