@@ -92,14 +92,21 @@ pub struct CoreEngine {
     /// The latest time that counted, on both clocks, as far as this boot and this engine go.
     anchor: Option<Now>,
     next_change: NextChange,
+    noticed: Noticed,
+    store_trouble: Option<String>,
+}
+
+/// What was noticed of the clocks. The next tick deals with it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Noticed {
     /// The clock was set, or may have been: what was planned has to be looked at again.
-    clock_upset: bool,
+    upset: bool,
     /// The clock was set for certain: what can be launched may have changed.
-    clock_set: bool,
+    set: bool,
     /// The machine slept: ends on the clock that stops meanwhile have moved away.
     slept: bool,
-    store_trouble: Option<String>,
-    clock_reported_untrusted: bool,
+    /// The clock is not believed, and the log has it.
+    untrusted: bool,
 }
 
 impl CoreEngine {
@@ -117,11 +124,8 @@ impl CoreEngine {
             last_seen: None,
             anchor: None,
             next_change: NextChange::Unknown,
-            clock_upset: false,
-            clock_set: false,
-            slept: false,
+            noticed: Noticed::default(),
             store_trouble: None,
-            clock_reported_untrusted: false,
         }
     }
 
@@ -217,7 +221,7 @@ impl CoreEngine {
     /// All that a client needs to draw itself.
     #[must_use]
     pub fn get_state(&self, now: Now) -> DaemonStateSnapshot {
-        let day = Local::at(self.zone(), self.effective(now)).day();
+        let day = Local::at(self.zone(), self.counted(now)).day();
         DaemonStateSnapshot {
             api_version: API_VERSION,
             at: now.wall,

@@ -126,15 +126,9 @@ impl<'a> Facts<'a> {
     }
 
     /// The least that quotas and budgets leave; `None` is without limit.
-    pub(crate) fn quota_left(
-        &self,
-        profile: &ProfileId,
-        entry: &Entry,
-        at: Moment,
-        witness: &mut impl Witness,
-    ) -> Option<Duration> {
+    pub(crate) fn quota_left(&self, profile: &ProfileId, entry: &Entry, at: Moment) -> Option<Duration> {
         let mut hearing = Hearing::new(*self, profile, at);
-        let finding = hearing.judge_quotas(entry, hearing.record(entry), witness);
+        let finding = hearing.judge_quotas(entry, hearing.record(entry));
         let exhausted = |reason: &ReasonCode| matches!(reason, ReasonCode::QuotaExhausted { .. });
         if finding.reasons.iter().any(exhausted) { Some(Duration::ZERO) } else { finding.run }
     }

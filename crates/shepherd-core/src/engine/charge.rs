@@ -9,7 +9,7 @@ use shepherd_util::{BootInstant, Counting, Deadline, MonotonicInstant, Now};
 use super::CoreEngine;
 use super::reload::sooner;
 use crate::civil::Wall;
-use crate::judge::{Moment, Nobody};
+use crate::judge::Moment;
 use crate::policy::{Cost, Day, Entry, SuspendedTime};
 use crate::session::SessionRecord;
 use crate::state::{Counter, StoreWrite, Streak, Until, UsageKey};
@@ -60,7 +60,7 @@ impl CoreEngine {
         };
         session.charged_to = now.mono;
         let over = if elapsed > most { passed.saturating_sub(most) } else { Duration::ZERO };
-        let end = self.effective(now).saturating_sub(over).unwrap_or(Timestamp::MIN);
+        let end = self.counted(now).saturating_sub(over).unwrap_or(Timestamp::MIN);
         let elapsed = elapsed.min(most);
         let asleep = elapsed.saturating_sub(awake);
         if !asleep.is_zero() {
@@ -72,7 +72,7 @@ impl CoreEngine {
 
     /// Charges the session with so much time that nobody saw.
     pub(super) fn charge_unseen(&mut self, elapsed: Duration, now: Now) {
-        self.charge_until(self.effective(now), elapsed, Witnessed::No, now);
+        self.charge_until(self.counted(now), elapsed, Witnessed::No, now);
     }
 
     fn charge_until(&mut self, end: Timestamp, elapsed: Duration, witnessed: Witnessed, now: Now) {
@@ -124,7 +124,7 @@ impl CoreEngine {
             return;
         }
         let at = self.moment(now);
-        let left = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
+        let left = self.facts(at).quota_left(&session.profile, entry, at);
         let Some(left) = left else { return };
         let end = Deadline::after(now.mono, left, self.counting());
         if let Some(session) = &mut self.snapshot.session {
@@ -160,7 +160,7 @@ impl CoreEngine {
     pub(super) fn until(&self, now: Now, length: Duration) -> Until {
         let at = MonotonicInstant::new(now.mono.total().saturating_add(length), now.mono.awake());
         Until {
-            wall: self.effective(now).checked_add(length).unwrap_or(Timestamp::MAX),
+            wall: self.counted(now).checked_add(length).unwrap_or(Timestamp::MAX),
             boot: BootInstant::new(self.place.boot, at),
         }
     }

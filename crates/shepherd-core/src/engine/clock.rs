@@ -21,16 +21,16 @@ impl CoreEngine {
     pub(super) fn observe(&mut self, now: Now) {
         let before = self.last_seen.replace(now);
         let set = before.is_some_and(|before| was_set(before, now));
-        self.clock_upset |= set || before.is_none();
-        self.clock_set |= set;
-        self.slept |= before.is_some_and(|before| now.mono.suspended_since(before.mono) > JITTER);
+        self.noticed.upset |= set || before.is_none();
+        self.noticed.set |= set;
+        self.noticed.slept |= before.is_some_and(|before| now.mono.suspended_since(before.mono) > JITTER);
         match self.clock_behind(now.wall) {
             None => {
-                if self.clock_reported_untrusted {
+                if self.noticed.untrusted {
                     // It has caught up; what it shows is the time again.
                     self.anchor = None;
                 }
-                let counted = self.effective(now);
+                let counted = self.counted(now);
                 self.anchor = Some(Now { wall: counted, mono: now.mono });
                 let local = Local::at(self.zone(), counted);
                 let day = local.day();
@@ -38,12 +38,12 @@ impl CoreEngine {
                 let clock = &mut self.snapshot.clock;
                 clock.latest_seen = clock.latest_seen.max(Some(counted));
                 clock.accounting_day = clock.accounting_day.max(Some(day));
-                if std::mem::take(&mut self.clock_reported_untrusted) {
+                if std::mem::take(&mut self.noticed.untrusted) {
                     self.audit(now, POLICY, AuditKind::ClockTrusted);
                 }
             }
             Some(latest_seen) => {
-                if !std::mem::replace(&mut self.clock_reported_untrusted, true) {
+                if !std::mem::replace(&mut self.noticed.untrusted, true) {
                     self.audit(now, POLICY, AuditKind::ClockUntrusted { latest_seen });
                 }
             }
@@ -89,7 +89,7 @@ impl CoreEngine {
 
     /// The time that counts: never before the latest that was seen, and within a boot it goes on from there, so that a
     /// clock set back by minutes, which is still believed, opens nothing again (S4.2).
-    pub(super) fn effective(&self, now: Now) -> Timestamp {
+    pub(super) fn counted(&self, now: Now) -> Timestamp {
         let seen = match self.anchor {
             Some(anchor) => anchor.wall.saturating_add(now.mono.total_since(anchor.mono)).ok(),
             None => self.snapshot.clock.latest_seen,
@@ -100,12 +100,12 @@ impl CoreEngine {
     /// The time by which changes come: the one that counts. A clock that is not believed is itself what is waited for,
     /// and requests are not kept waiting by it.
     pub(super) fn told_by(&self, now: Now) -> Timestamp {
-        if self.clock_behind(now.wall).is_some() { now.wall } else { self.effective(now) }
+        if self.clock_behind(now.wall).is_some() { now.wall } else { self.counted(now) }
     }
 
     /// Now: use is charged to the day of the time that counts, but never to one before the latest that was charged.
     pub(super) fn moment(&self, now: Now) -> Moment {
-        let wall = self.effective(now);
+        let wall = self.counted(now);
         let counted = Local::at(self.zone(), wall).day();
         let day = self.snapshot.clock.accounting_day.map_or(counted, |latest| latest.max(counted));
         Moment { wall, shown: now.wall, mono: Some(now.mono), day }
@@ -128,10 +128,10 @@ impl CoreEngine {
         }
         self.anchor = None;
         self.next_change = NextChange::Unknown;
-        self.clock_reported_untrusted = false;
+        self.noticed.untrusted = false;
         self.observe(now);
         // What runs is charged to another day, perhaps.
-        self.clock_upset = true;
+        self.noticed.upset = true;
         self.audit(now, actor, AuditKind::ClockTrusted);
         self.save();
         vec![CoreEvent::EntryAvailabilityChanged]
@@ -143,7 +143,7 @@ impl CoreEngine {
         self.place.zone = zone;
         self.observe(now);
         self.next_change = NextChange::Unknown;
-        self.clock_upset = true;
+        self.noticed.upset = true;
         self.audit(now, POLICY, AuditKind::ZoneChanged { zone: name });
         self.save();
         vec![CoreEvent::EntryAvailabilityChanged]

@@ -71,7 +71,7 @@ impl CoreEngine {
             return Err(GiftError::StoreUnavailable(detail.clone()));
         }
         // By the time that counts, or it would be over before it is felt.
-        let at = self.effective(now);
+        let at = self.counted(now);
         let valid_from = new.valid_from.map_or(at, |from| from.max(at));
         if self.snapshot.grants.iter().any(|known| known.grant_id == new.grant_id) {
             return Err(GiftError::GrantExists(new.grant_id));

@@ -98,7 +98,7 @@ impl CoreEngine {
             label: entry.label.clone(),
             profile,
             started_at: now.wall,
-            judged_at: self.effective(now),
+            judged_at: self.counted(now),
             boot: self.place.boot,
             started: now.mono,
             ends,
@@ -119,7 +119,7 @@ impl CoreEngine {
     /// Run time on the clock that the policy counts on, the window on the one that never stops (S4.4).
     pub(super) fn ends(&self, finding: &Finding, now: Now) -> Ends {
         let window = finding.closes.map(|closes| {
-            let length = Duration::try_from(closes.duration_since(self.effective(now))).unwrap_or_default();
+            let length = Duration::try_from(closes.duration_since(self.counted(now))).unwrap_or_default();
             Deadline::after(now.mono, length, Counting::Total)
         });
         let run = finding.run.map(|run| Deadline::after(now.mono, run, self.counting()));

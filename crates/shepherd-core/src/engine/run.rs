@@ -55,11 +55,11 @@ impl CoreEngine {
         self.observe(now);
         let mut events = Vec::new();
         self.charge(now);
-        let slept = std::mem::take(&mut self.slept);
+        let slept = std::mem::take(&mut self.noticed.slept);
         if self.is_running() {
             let planned = self.snapshot.session.as_ref().map(|session| session.ends);
             // Who sleeps past midnight wakes up to the quota of another day.
-            if std::mem::take(&mut self.clock_upset) || slept {
+            if std::mem::take(&mut self.noticed.upset) || slept {
                 self.shorten_to_quota(now);
             }
             let changed = self.snapshot.session.as_ref().map(|session| session.ends) != planned;
@@ -76,7 +76,7 @@ impl CoreEngine {
         if !events.is_empty() {
             self.save();
         }
-        if std::mem::take(&mut self.clock_set) {
+        if std::mem::take(&mut self.noticed.set) {
             self.next_change = NextChange::Unknown;
             events.push(CoreEvent::EntryAvailabilityChanged);
         }

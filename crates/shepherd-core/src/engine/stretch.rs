@@ -52,7 +52,7 @@ impl CoreEngine {
         // The ceiling of the day on which it began: midnight brings no new one.
         let day = self.window_day(session.judged_at, |entry| entry.entry_id == session.entry_id);
         self.latest_opening(session.judged_at, day).map_or(needed, |latest| {
-            let until = Duration::try_from(latest.duration_since(self.effective(now))).unwrap_or_default();
+            let until = Duration::try_from(latest.duration_since(self.counted(now))).unwrap_or_default();
             until.saturating_sub(left).min(needed)
         })
     }
@@ -66,7 +66,7 @@ impl CoreEngine {
 
     /// Grants that were given in advance reach the session that runs when they begin to hold.
     pub(super) fn give_what_begins(&mut self, now: Now) -> Vec<CoreEvent> {
-        let at = self.effective(now);
+        let at = self.counted(now);
         let Some(session) = &self.snapshot.session else { return Vec::new() };
         // What held before was in the plan, and what was given since is among the extensions.
         let begins = |grant: &&GrantView| {
@@ -133,7 +133,7 @@ impl CoreEngine {
         let longer = session.extensions.iter().filter(|more| !of_a_budget(more)).map(|more| more.run);
         let granted = longer.fold(Duration::ZERO, Duration::saturating_add);
         let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
-        let quota = self.facts(at).quota_left(&session.profile, entry, at, &mut Nobody);
+        let quota = self.facts(at).quota_left(&session.profile, entry, at);
         let in_a_row =
             self.policy.rules().breaks.map(|rule| rule.after.saturating_sub(self.played_before(session)));
         [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min()
@@ -157,7 +157,7 @@ impl CoreEngine {
     /// Takes back what the session that runs has had of a grant, while it ran or when it was planned: also of one that
     /// has lapsed since, and of one that was still to begin.
     pub(super) fn take_from_running(&mut self, grant: &GrantView, now: Now) -> Vec<CoreEvent> {
-        let (at, closes) = (self.effective(now), self.closes_by_itself(now));
+        let (at, closes) = (self.counted(now), self.closes_by_itself(now));
         let concerned = self.concerned(grant).is_some();
         let goes_on = |session: &&mut SessionRecord| session.stage.end().is_none();
         let Some(session) = self.snapshot.session.as_mut().filter(goes_on) else { return Vec::new() };
