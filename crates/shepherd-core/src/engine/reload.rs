@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, ReasonCode};
+use shepherd_api::{AuditKind, Gift, ReasonCode};
 use shepherd_util::{Counting, Deadline, Now};
 
 use super::{CoreEngine, CoreEvent, NextChange};
 use crate::hours::Opening;
-use crate::judge::Nobody;
-use crate::policy::{Cost, OnReload, Policy};
-use crate::session::{Ends, SessionRecord};
+use crate::judge::{Finding, Nobody};
+use crate::policy::{Cost, Entry, OnReload, Policy};
+use crate::session::{Ends, Extension, SessionRecord};
 
 impl CoreEngine {
     /// Another policy applies from now on. A running session keeps its plan, unless the new policy says otherwise,
@@ -69,14 +69,52 @@ impl CoreEngine {
 
     /// The end by the new policy, with what grants have added; it takes effect only where it comes sooner.
     fn replan_after_reload(&mut self, now: Now) -> Vec<CoreEvent> {
+        let mut events = self.give_what_begins(now);
+        self.take_openings_into_the_plan(now);
         let goes_on = |session: &&SessionRecord| session.stage.end().is_none();
-        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return Vec::new() };
-        let Some(entry) = self.policy.entry(&session.entry_id) else { return self.end_now(now) };
+        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return events };
+        let planned = session.ends;
+        let finding =
+            self.policy.entry(&session.entry_id).map(|entry| self.judge_running(session, entry, now));
+        let Some(finding) = finding.filter(|finding| !finding.reasons.iter().any(ends_a_session)) else {
+            events.extend(self.end_now(now));
+            return events;
+        };
+        // What it has run already counts, and so does what it was granted: once.
+        let run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
+        let window = self.ends(&finding, now).window;
+        let ends = Ends { run: sooner(planned.run, run, now), window: sooner(planned.window, window, now) };
+        if ends != planned {
+            if let Some(session) = &mut self.snapshot.session {
+                session.ends = ends;
+            }
+            events.extend(self.rearm(now));
+        }
+        events
+    }
+
+    /// A new plan goes by all that holds now: what opens a window is part of it, and no longer moves it.
+    fn take_openings_into_the_plan(&mut self, now: Now) {
+        let at = self.counted(now);
+        let grants = &self.snapshot.grants;
+        let opens = |more: &Extension| {
+            let grant = grants.iter().find(|grant| grant.grant_id == more.grant_id);
+            grant.is_some_and(|grant| matches!(grant.gift, Gift::OpenUntil { .. }) && grant.holds_at(at))
+        };
+        if let Some(session) = &mut self.snapshot.session {
+            session.judged_at = at;
+            session.extensions.retain(|more| !opens(more));
+        }
+    }
+
+    /// What the rules say of a session that runs. A window that grants have moved closes so much later, also if it
+    /// would be closed by now.
+    pub(super) fn judge_running(&self, session: &SessionRecord, entry: &Entry, now: Now) -> Finding {
         let at = self.moment(now);
         let facts = self.facts(at);
         let mut finding = facts.judge(&session.profile, entry, at, &mut Nobody);
-        // A window that grants have moved closes so much later, also if it would be closed by now.
-        let moved = granted_window(session);
+        let moved = session.extensions.iter().map(|more| more.window);
+        let moved = moved.fold(Duration::ZERO, Duration::saturating_add);
         let before = at.wall.checked_sub(moved).unwrap_or(Timestamp::MIN);
         if finding.reasons.iter().any(is_closed)
             && let Opening::Open { closes } = facts.hours(entry).at(before)
@@ -85,25 +123,12 @@ impl CoreEngine {
             finding.closes = closes;
         }
         finding.closes = finding.closes.map(|closes| closes.checked_add(moved).unwrap_or(Timestamp::MAX));
-        if finding.reasons.iter().any(ends_a_session) {
-            return self.end_now(now);
-        }
-        let planned = session.ends;
-        // What it has run already counts, and so does what it was granted: once.
-        let run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
-        let window = self.ends(&finding, now).window;
-        let ends = Ends { run: sooner(planned.run, run, now), window: sooner(planned.window, window, now) };
-        if ends == planned {
-            return Vec::new();
-        }
-        if let Some(session) = &mut self.snapshot.session {
-            session.ends = ends;
-        }
-        self.rearm(now)
+        finding
     }
 }
 
-fn is_closed(reason: &ReasonCode) -> bool {
+/// Whether a reason is that no window is open.
+pub(super) fn is_closed(reason: &ReasonCode) -> bool {
     matches!(reason, ReasonCode::OutsideHours { .. })
 }
 
@@ -116,11 +141,6 @@ fn ends_a_session(reason: &ReasonCode) -> bool {
             | ReasonCode::ClockUntrusted { .. }
             | ReasonCode::StoreUnavailable { .. }
     )
-}
-
-/// How far grants have moved the window of a session.
-fn granted_window(session: &SessionRecord) -> Duration {
-    session.extensions.iter().map(|more| more.window).fold(Duration::ZERO, Duration::saturating_add)
 }
 
 /// The nearer of two ends. If either counts sleep, so does it: it never comes later than either.

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, Gift, GrantView, ReasonCode, Scope};
+use shepherd_api::{AuditKind, Gift, GrantView, Scope};
 use shepherd_util::{Counting, Deadline, GrantId, Now};
 
 use super::gifts::{NewGrant, Reach};
 use super::refusal::GiftError;
-use super::reload::sooner;
+use super::reload::{is_closed, sooner};
 use super::{CoreEngine, CoreEvent, POLICY};
-use crate::judge::Nobody;
 use crate::session::{Extension, SessionRecord, Stage};
 
 impl CoreEngine {
@@ -50,8 +49,9 @@ impl CoreEngine {
         // No further than the new end: what time is given later does not pass the window.
         let needed = end.saturating_add(by).saturating_sub(left);
         // The ceiling of the day on which it began: midnight brings no new one.
-        let day = self.window_day(session.judged_at, |entry| entry.entry_id == session.entry_id);
-        self.latest_opening(session.judged_at, day).map_or(needed, |latest| {
+        let began = session.started_at;
+        let day = self.window_day(began, |entry| entry.entry_id == session.entry_id);
+        self.latest_opening(began, day).map_or(needed, |latest| {
             let until = Duration::try_from(latest.duration_since(self.counted(now))).unwrap_or_default();
             until.saturating_sub(left).min(needed)
         })
@@ -200,10 +200,8 @@ impl CoreEngine {
     fn closes_by_itself(&self, now: Now) -> Option<Deadline> {
         let session = self.snapshot.session.as_ref()?;
         let entry = self.policy.entry(&session.entry_id)?;
-        let at = self.moment(now);
-        let finding = self.facts(at).judge(&session.profile, entry, at, &mut Nobody);
-        let closed = finding.reasons.iter().any(|reason| matches!(reason, ReasonCode::OutsideHours { .. }));
-        if closed {
+        let finding = self.judge_running(session, entry, now);
+        if finding.reasons.iter().any(is_closed) {
             Some(Deadline::after(now.mono, Duration::ZERO, Counting::Total))
         } else {
             self.ends(&finding, now).window

@@ -298,3 +298,21 @@ fn sleep_that_counts_is_charged_to_what_died_unseen_also_where_it_was_planned_ot
     world.sync();
     assert_eq!(world.used("game"), minutes(65));
 }
+
+#[test]
+fn what_only_a_grant_keeps_open_closes_when_it_is_taken_back() {
+    // S2.7, S7.3: by the first policy the grant gave nothing; by the new plan there is nothing else.
+    let household = |opens| {
+        let mut game = entry("game");
+        game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, opens, (20, 0))]);
+        policy_with(vec![game], |rules| rules.on_reload = OnReload::Replan)
+    };
+    let mut world = World::new(household((11, 0)), MONDAY_NOON);
+    world.launch("game");
+    let until = Gift::OpenUntil { until: wall(BERLIN, "2026-11-16 14:00") };
+    world.engine.grant(grant(1, Scope::Everything {}, until), world.now()).unwrap();
+    world.engine.reload(household((15, 0)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(hours(2)));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert!(expires(&world.tick()));
+}
