@@ -122,8 +122,15 @@ impl Truth {
 
     /// What was given in advance reaches what runs when it begins to hold.
     pub(super) fn give_what_begins(&mut self, now: Now) {
+        if self.play.as_ref().is_some_and(|play| play.booked_to.is_some()) {
+            self.give_what_is_new(now);
+        }
+    }
+
+    /// A new plan goes by all that holds, also for what is still being launched.
+    pub(super) fn give_what_is_new(&mut self, now: Now) {
         let time = self.watch.time(now);
-        let Some(play) = self.play.as_ref().filter(|play| play.booked_to.is_some()) else { return };
+        let Some(play) = &self.play else { return };
         let begins = |grant: &&GrantView| grant.holds_at(time) && play.is_new(grant);
         let begun: Vec<GrantView> = self.grants.iter().filter(begins).cloned().collect();
         for grant in begun {

@@ -215,6 +215,10 @@ impl Truth {
         let hops = self.terms.zone != terms.zone;
         self.terms = terms;
         self.watch.forget_zone();
+        let replans = self.terms.policy.rules().on_reload == OnReload::Replan;
+        if replans {
+            self.give_what_is_new(now);
+        }
         let time = self.watch.time(now);
         if let Some(play) = &mut self.play {
             play.count_by(&self.terms);
@@ -223,9 +227,7 @@ impl Truth {
             if hops {
                 play.upset();
             }
-            if self.terms.policy.rules().on_reload == OnReload::Replan
-                && self.terms.entry(play.entry).is_some()
-            {
+            if replans && self.terms.entry(play.entry).is_some() {
                 play.plan_by(&self.terms, time, now);
             }
         }
