@@ -126,6 +126,9 @@ pub struct SessionRecord {
     pub charged_day: Day,
     /// How much it has been charged with.
     pub charged: Duration,
+    /// Time in a row before it, for the rule about breaks.
+    #[serde(default)]
+    pub in_a_row: Duration,
     /// Where it is.
     pub stage: Stage,
     /// How long the program may take to end after it was asked to.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use shepherd_util::{BootInstant, Counting, Deadline, MonotonicInstant, Now};
+use shepherd_util::{BootInstant, Counting, Deadline, MonotonicInstant, Now, ProfileId};
 
 use super::CoreEngine;
 use super::reload::sooner;
@@ -141,19 +141,16 @@ impl CoreEngine {
             self.writes.push(StoreWrite::SetCooldown { profile: key.0, entry_id: key.1, until });
         }
         if let Some(rule) = self.policy.rules().breaks {
-            let played = self.played_before(session).saturating_add(session.charged);
+            let played = session.in_a_row.saturating_add(session.charged);
             let streak = Streak { played, rested: self.until(now, rule.length) };
             self.snapshot.streaks.insert(session.profile.clone(), streak);
         }
     }
 
-    /// The time in a row before a session. The break counts as taken if it was over when the session began.
-    pub(super) fn played_before(&self, session: &SessionRecord) -> Duration {
-        let mono = (session.boot == self.place.boot).then_some(session.started);
-        let wall = session.started_at;
-        let start = Moment { wall, shown: wall, mono, day: session.charged_day };
-        let earlier = self.snapshot.streaks.get(&session.profile);
-        let goes_on = earlier.filter(|streak| self.facts(start).still_until(streak.rested, start).is_some());
+    /// The time in a row so far, if no break has ended it.
+    pub(super) fn in_a_row(&self, profile: &ProfileId, at: Moment) -> Duration {
+        let streak = self.snapshot.streaks.get(profile);
+        let goes_on = streak.filter(|streak| self.facts(at).still_until(streak.rested, at).is_some());
         goes_on.map_or(Duration::ZERO, |streak| streak.played)
     }
 

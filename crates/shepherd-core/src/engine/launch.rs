@@ -91,14 +91,15 @@ impl CoreEngine {
         finding: &Finding,
         now: Now,
     ) -> SessionRecord {
-        let ends = self.ends(finding, now);
+        let (at, ends) = (self.moment(now), self.ends(finding, now));
+        let in_a_row = self.in_a_row(&profile, at);
         SessionRecord {
             session_id,
             entry_id: entry.entry_id.clone(),
             label: entry.label.clone(),
             profile,
             started_at: now.wall,
-            judged_at: self.counted(now),
+            judged_at: at.wall,
             boot: self.place.boot,
             started: now.mono,
             ends,
@@ -106,8 +107,9 @@ impl CoreEngine {
             given: Vec::new(),
             extensions: Vec::new(),
             charged_to: now.mono,
-            charged_day: self.moment(now).day,
+            charged_day: at.day,
             charged: Duration::ZERO,
+            in_a_row,
             stage: Stage::Launching,
             stop_grace: entry.run.stop_grace.unwrap_or(self.policy.rules().stop_grace),
             budgets: entry.budgets.clone(),

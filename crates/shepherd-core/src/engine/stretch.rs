@@ -134,8 +134,7 @@ impl CoreEngine {
         let granted = longer.fold(Duration::ZERO, Duration::saturating_add);
         let run = |limit: Duration| limit.saturating_add(granted).saturating_sub(session.charged);
         let quota = self.facts(at).quota_left(&session.profile, entry, at);
-        let in_a_row =
-            self.policy.rules().breaks.map(|rule| rule.after.saturating_sub(self.played_before(session)));
+        let in_a_row = self.policy.rules().breaks.map(|rule| rule.after.saturating_sub(session.in_a_row));
         [quota, entry.limits.max_run.map(run), in_a_row.map(run)].into_iter().flatten().min()
     }
 

@@ -316,3 +316,25 @@ fn what_only_a_grant_keeps_open_closes_when_it_is_taken_back() {
     world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
     assert!(expires(&world.tick()));
 }
+
+#[test]
+fn a_clock_set_forward_and_a_reboot_are_no_break() {
+    // S2.4, S4.5, S9.2b: the second session went on without one, whatever the wall showed; then the power failed.
+    let rules = BreakRule { after: hours(1), length: minutes(30) };
+    let household = policy_with(vec![entry("game")], |policy| policy.breaks = Some(rules));
+    let mut world = World::new(household, MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(50));
+    world.exit();
+    world.move_wall(SignedDuration::from_hours(5));
+    world.launch("game");
+    assert_eq!(world.remaining(), Some(minutes(10)));
+    world.run_for(minutes(5));
+    world.place.boot = boot(2);
+    world.crash();
+    world.clock = shepherd_util::ManualClock::starting_at(world.now().wall);
+    world.engine.recover(SessionFate::Gone, world.now());
+    world.sync();
+    world.launch("game");
+    assert!(world.remaining() <= Some(minutes(5)), "{:?} of an hour", world.remaining());
+}

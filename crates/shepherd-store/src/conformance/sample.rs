@@ -134,6 +134,7 @@ pub fn session(number: u64) -> SessionRecord {
         charged_to: moment(1_000 + number),
         charged_day: Day(20_833),
         charged: Duration::from_micros(1_234_567),
+        in_a_row: Duration::from_secs(300),
         stage: Stage::Expiring {
             host_session_handle: "{\"pid\":4711}".to_owned(),
             reason: EndReason::Stopped { by: StopRequester::Admin },

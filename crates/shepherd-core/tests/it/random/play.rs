@@ -180,6 +180,7 @@ impl Play {
         let back: Vec<Given> = before.gifts.iter().filter(known).cloned().collect();
         self.gifts.extend(back);
         self.left = Duration::MAX;
+        self.longest = before.longest;
     }
 
     /// Whether a grant is news to it: what held when it was planned is in the plan.
