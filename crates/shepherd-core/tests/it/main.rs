@@ -9,6 +9,8 @@ mod audit;
 #[cfg(test)]
 mod changes;
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
 mod dst;
 #[cfg(test)]
 mod harness;
@@ -24,6 +26,8 @@ mod mended_lives;
 mod oracle;
 #[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod quotas;
 #[cfg(test)]
 mod random;
 #[cfg(test)]
