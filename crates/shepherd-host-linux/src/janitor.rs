@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use shepherd_util::SessionId;
-use ward_process::Tree;
+use ward_process::{Tree, sandbox};
 
 use crate::folder::StateFolder;
 
@@ -36,7 +36,8 @@ fn tidy_up(folder: &StateFolder, all: &Receiver<Remains>) {
             let _ = tree.wait(Some(LAST_WORDS));
         }
         if let Some(sockets) = sockets {
-            let _ = std::fs::remove_dir_all(sockets);
+            // The folder is the program's own: what can't be removed is its litter.
+            let _ = sandbox::remove_folder(&sockets);
         }
         folder.forget(&session_id);
         folder.prune_logs();

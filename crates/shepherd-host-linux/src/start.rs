@@ -13,6 +13,7 @@ use shepherd_core::policy::{Entry, RunLimits};
 use shepherd_host_api::{HostEvent, SpawnFailure, SpawnOrder};
 use ward_process::{
     Identity, Input, Kept, LimitReport, Limits, Order, Output, SpawnError, Supervisor, TreeId, find_program,
+    sandbox,
 };
 
 use crate::environment;
@@ -71,7 +72,7 @@ impl Start {
         };
         self.start(entry, recipe, identity.as_ref(), sockets.clone()).inspect_err(|_| {
             if let Some(sockets) = sockets {
-                let _ = std::fs::remove_dir_all(sockets);
+                let _ = sandbox::remove_folder(&sockets);
             }
         })
     }

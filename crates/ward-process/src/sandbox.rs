@@ -30,6 +30,7 @@ pub use error::SandboxError;
 pub(crate) use prepared::Prepared;
 pub use probe::probe;
 pub use report::{Part, SandboxReport};
+pub use temporary::remove_folder;
 pub(crate) use temporary::remove_private_folder;
 
 /// What a program may reach. The default may reach nothing, not even its own executable;

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{Entry, Library, Rules};
 use shepherd_host_api::{ExitStatus, Host, HostEvent, StopOrder};
@@ -78,4 +80,34 @@ fn a_player_that_does_not_listen_is_signalled_at_once() {
     let status = ground.stop(&session, 10 * PATIENCE);
     assert_eq!(status, ExitStatus { code: None, signal: Some(15) });
     ground.assert_silence(Duration::from_millis(50));
+}
+
+/// Its sockets are in a folder that it owns; the janitor's stack and patience are ours (S6.2).
+#[test]
+fn a_bottomless_folder_beside_the_socket_brings_nobody_down() {
+    const DEPTH: u32 = 40_000;
+    let programs = tempfile::tempdir().unwrap();
+    write_script(&programs.path().join("mpv"), "echo playing; exec sleep 600");
+    // In memory, if that is possible: a busy disk takes minutes.
+    let folder = Path::new(if Path::new("/dev/shm").is_dir() { "/dev/shm" } else { "/tmp" });
+    let mut ground = Ground::with(|options| {
+        options.containment = Some(containments()[0]);
+        options.search_path = format!("{}:/usr/bin:/bin", programs.path().display()).into();
+        options.socket_folder = folder.to_owned();
+    });
+    let entry = films(&mut ground);
+    let session = ground.start(entry);
+    session.await_output("playing");
+    let sockets = folder.join(format!("shepherd-{}", session.session_id));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut at = rustix::fs::open(&sockets, flags, Mode::empty()).unwrap();
+    for _ in 0..DEPTH {
+        rustix::fs::mkdirat(&at, c"d", Mode::RWXU).unwrap();
+        at = rustix::fs::openat(&at, c"d", flags, Mode::empty()).unwrap();
+    }
+    drop(at);
+    ground.stop(&session, 10 * PATIENCE);
+    // A slow machine may leave some of it, but it is forgotten.
+    ground.await_last_words();
+    assert!(Command::new("rm").arg("-rf").arg(&sockets).status().unwrap().success());
 }

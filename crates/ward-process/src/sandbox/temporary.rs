@@ -30,6 +30,9 @@ const ENTRIES_REMOVED: u32 = 4_000_000;
 /// Time before giving up. Whoever waits for the end of a tree waits for this too.
 const TIME_TO_REMOVE: Duration = Duration::from_secs(10);
 
+/// Names of folders held at once, so that somebody who makes millions of them takes no memory of ours.
+const FOLDERS_AT_ONCE: usize = 1_024;
+
 /// Space for directory entries; at least one of the longest name fits.
 const ENTRIES_BUFFER_BYTES: usize = 8 * 1024;
 
@@ -118,13 +121,22 @@ fn make(parent: &Path, folder: BorrowedFd<'_>) -> Result<PrivateFolder, Errno> {
     Err(Errno::EXIST)
 }
 
+/// Removes a folder and what is in it, though a program that hates us could write there and may have
+/// nested, locked or linked it: no link is followed, no depth takes stack or descriptors, and the work is
+/// bounded. Whether it is gone; what is left is litter. To be called when that program has ended.
+#[must_use]
+pub fn remove_folder(path: &Path) -> bool {
+    match open_for_removal(rustix::fs::CWD, path) {
+        Ok(handle) => PrivateFolder { path: path.to_owned(), handle }.remove(),
+        Err(errno) => errno == Errno::NOENT,
+    }
+}
+
 /// Removes the folder of a tree that has ended, known only by its path. A link in its place is not
 /// followed, and what does not have the name of such a folder is left alone.
 pub(crate) fn remove_private_folder(path: &Path) {
     let is_ours = path.file_name().is_some_and(|name| name.as_bytes().starts_with(PREFIX.as_bytes()));
-    if is_ours && let Ok(handle) = open_for_removal(rustix::fs::CWD, path) {
-        PrivateFolder { path: path.to_owned(), handle }.remove();
-    }
+    let _ = is_ours && remove_folder(path);
 }
 
 fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
@@ -162,12 +174,17 @@ fn flatten_all(root: BorrowedFd<'_>, moved: &mut u64, budget: &mut Budget) -> Re
 fn flatten(root: BorrowedFd<'_>, name: &CStr, moved: &mut u64, budget: &mut Budget) -> Result<(), Errno> {
     budget.spend()?;
     let folder = open_for_removal(root, name)?;
-    for inner in remove_files(folder.as_fd(), budget)? {
-        // Moving a folder changes its `..`, which takes the right to write to it.
-        drop(open_for_removal(folder.as_fd(), inner.as_c_str())?);
-        move_up(folder.as_fd(), &inner, root, moved, budget)?;
+    loop {
+        let folders = remove_files(folder.as_fd(), budget)?;
+        if folders.is_empty() {
+            return rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR);
+        }
+        for inner in folders {
+            // Moving a folder changes its `..`, which takes the right to write to it.
+            drop(open_for_removal(folder.as_fd(), inner.as_c_str())?);
+            move_up(folder.as_fd(), &inner, root, moved, budget)?;
+        }
     }
-    rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR)
 }
 
 fn move_up(
@@ -198,13 +215,16 @@ fn open_for_removal(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<O
     open_directory(&handle, c".")
 }
 
-/// Removes what is not a folder and returns the names of the folders.
+/// Removes what is not a folder and returns names of folders: none only if the folder is empty now.
 fn remove_files(folder: BorrowedFd<'_>, budget: &mut Budget) -> Result<Vec<std::ffi::CString>, Errno> {
     rustix::fs::seek(folder, rustix::fs::SeekFrom::Start(0))?;
     let mut buffer = Vec::with_capacity(ENTRIES_BUFFER_BYTES);
     let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
     let mut folders = Vec::new();
     while let Some(entry) = entries.next() {
+        if folders.len() >= FOLDERS_AT_ONCE {
+            break;
+        }
         let entry = entry?;
         let name = entry.file_name();
         if name == c"." || name == c".." {

@@ -123,6 +123,30 @@ fn removal_copes_with_names_it_would_choose_itself() {
 }
 
 #[test]
+fn removal_copes_with_more_folders_than_it_holds_names_of() {
+    let (_parent, folder) = folder();
+    let path = folder.path().to_owned();
+    for number in 0..FOLDERS_AT_ONCE + 10 {
+        fs::create_dir_all(path.join(format!("inner/{number}"))).unwrap();
+    }
+    assert!(remove(&folder));
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_gone_and_a_link_to_one_stays() {
+    let parent = tempfile::tempdir().unwrap();
+    let (precious, link) = (parent.path().join("precious"), parent.path().join("link"));
+    fs::create_dir(&precious).unwrap();
+    symlink(&precious, &link).unwrap();
+    assert!(!remove_folder(&link));
+    assert!(precious.exists());
+    assert!(remove_folder(&precious));
+    assert!(!precious.exists());
+    assert!(remove_folder(&precious));
+}
+
+#[test]
 fn removal_copes_with_many_files() {
     let (_parent, folder) = folder();
     let path = folder.path().to_owned();
