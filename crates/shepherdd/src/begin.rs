@@ -16,7 +16,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::metrics::Metrics;
 use crate::notify;
-use crate::policy_source::{Rejected, Source};
+use crate::policy_source::{Loaded, Rejected};
 use crate::run::StartError;
 use crate::service::{Announced, Inputs, PolicyState, Service};
 use crate::store_thread::{StoreThread, chain};
@@ -44,17 +44,16 @@ pub(crate) async fn begin(
     paths: &Paths,
     store: Store,
     mut host: Box<dyn Host>,
-    policy: Result<Source, Rejected>,
+    policy: Result<Loaded, Rejected>,
 ) -> Result<(Service, Inputs), StartError> {
     let clock = SystemClock;
     let mut host_events = host.subscribe();
     let (mut notes, exposed) = (store_notes(&store), exposed(&store));
     let (stored, store_trouble, (store, store_reports)) = load(paths, store)?;
-    let (source, rejected) = match policy {
-        Ok(source) => (Some(source), None),
-        Err(rejected) => (None, Some(rejected)),
+    let (applies, source, rejected) = match policy {
+        Ok(Loaded { policy, source }) => (policy, Some(source), None),
+        Err(rejected) => (nothing_allowed(), None, Some(rejected)),
     };
-    let applies = source.as_ref().map_or_else(nothing_allowed, |source| source.policy.clone());
     host.policy_changed(&applies);
     let zone = zone::system();
     let place = Place { boot: BootId::read()?, zone: zone.clone() };
@@ -205,7 +204,8 @@ impl Service {
         }
         match (&self.policy.source, &self.policy.rejected) {
             (Some(source), _) => {
-                let (entry_count, digest) = (source.policy.entries().len(), Some(source.digest.clone()));
+                let entry_count = self.engine.policy().entries().len();
+                let digest = Some(source.digest.clone());
                 self.note(DAEMON, AuditKind::PolicyLoaded { entry_count, digest }, now);
             }
             (None, Some(rejected)) => {
@@ -219,6 +219,7 @@ impl Service {
         let status = format!("{} entries", self.engine.policy().entries().len());
         tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
         notify::ready(&status);
+        crate::sys::give_memory_back();
     }
 
     /// Programs that an earlier daemon started and the store does not know: it may have been damaged. Nobody counts

@@ -11,10 +11,17 @@ use shepherd_core::policy::Policy;
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A policy that may apply.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
+#[derive(Debug)]
+pub(crate) struct Loaded {
     /// What it says, checked.
     pub(crate) policy: Policy,
+    /// Where that stands.
+    pub(crate) source: Source,
+}
+
+/// The text of a policy.
+#[derive(Debug)]
+pub(crate) struct Source {
     /// As it was written.
     pub(crate) text: String,
     /// SHA-256 of the text.
@@ -32,9 +39,20 @@ pub(crate) struct Rejected {
 }
 
 /// Reads and checks a file.
-pub(crate) fn read(path: &Path) -> Result<Source, Rejected> {
+pub(crate) fn read(path: &Path) -> Result<Loaded, Rejected> {
     let bytes = read_bounded(path).map_err(|error| unreadable(path, &error))?;
     check(&path.display().to_string(), &bytes)
+}
+
+/// Reads and checks a file on a thread of its own, while others have something to do.
+pub(crate) fn read_meanwhile(path: &Path) -> impl FnOnce() -> Result<Loaded, Rejected> {
+    let (here, there) = (path.to_owned(), path.to_owned());
+    let reading = std::thread::Builder::new().name("policy".to_owned()).spawn(move || read(&there));
+    move || match reading.map(std::thread::JoinHandle::join) {
+        Ok(Ok(result)) => result,
+        // There is no other thread to be had, or it did not survive.
+        Ok(Err(_)) | Err(_) => read(&here),
+    }
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -56,17 +74,15 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Rejected {
 }
 
 /// Checks a text.
-pub(crate) fn check(name: &str, bytes: &[u8]) -> Result<Source, Rejected> {
+pub(crate) fn check(name: &str, bytes: &[u8]) -> Result<Loaded, Rejected> {
     let loaded = shepherd_config::load_bytes(name, bytes).map_err(|report| {
         let sentence = format!("{name} is not a valid policy; the one before stays in force");
         Rejected { sentence, faults: report.lines() }
     })?;
-    Ok(Source {
-        policy: loaded.policy,
-        // What could be loaded is UTF-8.
-        text: String::from_utf8_lossy(bytes).into_owned(),
-        digest: HEXLOWER.encode(&Sha256::digest(bytes)),
-    })
+    // What could be loaded is UTF-8.
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let digest = HEXLOWER.encode(&Sha256::digest(bytes));
+    Ok(Loaded { policy: loaded.policy, source: Source { text, digest } })
 }
 
 /// Replaces the file, so that a crash leaves the old or the new one.

@@ -64,17 +64,17 @@ fn run_in(paths: &Paths, environment: Environment) -> Result<(), StartError> {
     if let Some(folder) = paths.socket.parent() {
         make_folder(folder)?;
     }
+    let policy = policy_source::read_meanwhile(&paths.policy);
     // First, because it tells whether another daemon is at work here.
     let store = open_store(&paths.data)?;
     let host = LinuxHost::new(LinuxHostOptions {
         environment: environment.into_iter().map(|(name, value)| (name.into(), value)).collect(),
         ..LinuxHostOptions::new(paths.data.clone())
     })?;
-    let policy = policy_source::read(&paths.policy);
     // One thread: the loop is the only one who knows the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (service, inputs) = begin::begin(paths, store, Box::new(host), policy).await?;
+        let (service, inputs) = begin::begin(paths, store, Box::new(host), policy()).await?;
         Ok(service.run(inputs).await?)
     })
 }

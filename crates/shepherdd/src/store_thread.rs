@@ -51,8 +51,17 @@ pub(crate) enum Report {
     },
 }
 
+/// Who waits for a batch to be durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// The loop has something to do when it is.
+    ByUs,
+    /// Nobody. Unless it has lines for the audit log, or ends a trouble, the loop is not woken for it.
+    ByNobody,
+}
+
 enum Job {
-    Write { batch: u64, writes: Vec<StoreWrite> },
+    Write { batch: u64, writes: Vec<StoreWrite>, awaited: Awaited },
     ReadAudit { question: u64, after: Option<u64>, limit: u32 },
 }
 
@@ -84,9 +93,9 @@ impl StoreThread {
     }
 
     /// Makes these durable. Returns the number under which that is reported; `None` if there is no store.
-    pub(crate) fn write(&mut self, writes: Vec<StoreWrite>) -> Option<u64> {
+    pub(crate) fn write(&mut self, writes: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
         let batch = self.number();
-        self.jobs.as_ref()?.send(Job::Write { batch, writes }).ok().map(|()| batch)
+        self.jobs.as_ref()?.send(Job::Write { batch, writes, awaited }).ok().map(|()| batch)
     }
 
     /// Reads lines of the audit log. Returns the number under which they are reported.
@@ -124,6 +133,8 @@ struct Worker {
 struct Waiting {
     up_to: u64,
     writes: Vec<StoreWrite>,
+    /// Whether the loop has to hear when they are.
+    is_awaited: bool,
 }
 
 impl Worker {
@@ -132,10 +143,11 @@ impl Worker {
         loop {
             let job = next.take().map_or_else(|| self.wait(todo), Ok);
             match job {
-                Ok(Job::Write { batch, writes }) => {
-                    self.waiting.add(batch, writes);
+                Ok(Job::Write { batch, writes, awaited }) => {
+                    self.waiting.add(batch, writes, awaited);
                     next = self.gather(todo);
                     if let Err(detail) = self.flush() {
+                        self.waiting.is_awaited = true;
                         self.report(Report::Failed { batch: self.waiting.up_to, detail });
                     }
                 }
@@ -163,7 +175,7 @@ impl Worker {
     fn gather(&mut self, todo: &Receiver<Job>) -> Option<Job> {
         for _ in 0..MOST_TOGETHER {
             match todo.try_recv().ok()? {
-                Job::Write { batch, writes } => self.waiting.add(batch, writes),
+                Job::Write { batch, writes, awaited } => self.waiting.add(batch, writes, awaited),
                 other => return Some(other),
             }
         }
@@ -206,7 +218,7 @@ impl Worker {
 
     /// What waited is on disk.
     fn written(&mut self) {
-        let Waiting { up_to, writes } = std::mem::take(&mut self.waiting);
+        let Waiting { up_to, writes, is_awaited } = std::mem::take(&mut self.waiting);
         let lines = writes.into_iter().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(*line),
             StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
@@ -223,7 +235,9 @@ impl Worker {
             // The log had something of its own to tell as well.
             self.read_audit(Some(before), u32::try_from(grown).unwrap_or(u32::MAX)).unwrap_or_default()
         };
-        self.report(Report::Durable { up_to, lines });
+        if is_awaited || !lines.is_empty() {
+            self.report(Report::Durable { up_to, lines });
+        }
     }
 
     fn report(&self, report: Report) {
@@ -233,8 +247,9 @@ impl Worker {
 }
 
 impl Waiting {
-    fn add(&mut self, batch: u64, writes: Vec<StoreWrite>) {
+    fn add(&mut self, batch: u64, writes: Vec<StoreWrite>, awaited: Awaited) {
         self.up_to = batch;
+        self.is_awaited |= awaited == Awaited::ByUs;
         if writes.iter().any(is_snapshot) {
             self.writes.retain(|write| !is_snapshot(write));
         }

@@ -1,4 +1,4 @@
-//! Descriptors of our own in the loop: the one place with `unsafe`.
+//! Descriptors of our own in the loop, and memory: the one place with `unsafe`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,4 +13,15 @@ pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // it before the registration is dropped.
     unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }
         .map_err(|error| error.into_parts().1)
+}
+
+/// Gives the system what is free. Reading a policy takes many times what a policy is, and the allocator would keep it
+/// for the next one, which may be months away.
+#[cfg_attr(target_env = "gnu", expect(unsafe_code, reason = "a function of the C library"))]
+pub(crate) fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes its own locks, and touches only memory that is free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,10 @@ const LAUNCHES: usize = 40;
 const LINE: usize = 400;
 /// A transaction in the write-ahead log: three pages with their headers.
 const TRANSACTION: usize = 3 * (4_096 + 24);
+/// The number of the last batch, written over the one before.
+const NUMBER: usize = 512;
+/// What the session before leaves to be written is none of the next launch's.
+const SETTLE: Duration = Duration::from_millis(100);
 /// Within the program's grace of ten seconds.
 const RESISTS: Duration = Duration::from_secs(4);
 /// Fifty processes that a signal does not impress.
@@ -39,6 +44,7 @@ fn launches(house: &House) {
         await_start(&mut client);
         force_stop(&mut client);
         await_end(&mut client);
+        std::thread::sleep(SETTLE);
         let ((), took) = timed(|| disk.write_as_a_launch());
         syncing.push(millis(took));
     }
@@ -48,23 +54,26 @@ fn launches(house: &House) {
     report("launch, round trip (median) beyond its fsyncs", "ms", beyond, baseline, Bar::AtMost(10.0));
 }
 
-/// What a launch makes durable before it is answered, without the daemon: a line and a transaction.
+/// What a launch makes durable before it is answered, without the daemon: a transaction, a line and a number.
 struct Disk {
-    log: File,
     transactions: File,
+    log: File,
+    number: File,
 }
 
 impl Disk {
     fn new(folder: &Path) -> Self {
         let open = |name| File::create(folder.join(name)).unwrap();
-        Self { log: open("bare.log"), transactions: open("bare.wal") }
+        Self { transactions: open("bare.wal"), log: open("bare.log"), number: open("bare.head") }
     }
 
     fn write_as_a_launch(&mut self) {
-        for (file, bytes) in [(&mut self.log, LINE), (&mut self.transactions, TRANSACTION)] {
-            file.write_all(&vec![b'x'; bytes]).unwrap();
-            file.sync_data().unwrap();
-        }
+        self.transactions.write_all(&[b'x'; TRANSACTION]).unwrap();
+        self.transactions.sync_all().unwrap();
+        self.log.write_all(&[b'x'; LINE]).unwrap();
+        self.log.sync_data().unwrap();
+        self.number.write_all_at(&[b'x'; NUMBER], 0).unwrap();
+        self.number.sync_data().unwrap();
     }
 }
 

@@ -8,7 +8,7 @@ use shepherd_host_api::{SpawnOrder, StopOrder};
 use shepherd_util::{GrantId, Now, SessionId};
 
 use super::{Announced, RequestAddress, Service};
-use crate::store_thread::Report;
+use crate::store_thread::{Awaited, Report};
 
 /// What happens when a batch is durable.
 pub(crate) struct Waiting {
@@ -33,7 +33,7 @@ impl Service {
     /// Does what the engine said, and tells everybody.
     pub(crate) fn carry_out(&mut self, events: Vec<CoreEvent>, now: Now) {
         let told = self.act(events, now);
-        self.write(Vec::new());
+        self.write(Vec::new(), Awaited::ByNobody);
         self.tell(told, now);
     }
 
@@ -49,7 +49,7 @@ impl Service {
     ) {
         let mut events = self.act(events, now);
         events.extend(more);
-        match self.write(Vec::new()) {
+        match self.write(Vec::new(), Awaited::ByUs) {
             Some(batch) => {
                 self.waiting.push_back(Waiting { batch, answer: Some((to, reply)), granted, events });
             }
@@ -64,7 +64,7 @@ impl Service {
     /// Puts something on record that the engine has no part in.
     pub(crate) fn note(&mut self, actor: &str, what: AuditKind, now: Now) {
         let event = AuditEvent { at: now.wall, actor: actor.to_owned(), what };
-        self.write(vec![StoreWrite::AppendAudit(Box::new(event))]);
+        self.write(vec![StoreWrite::AppendAudit(Box::new(event))], Awaited::ByNobody);
     }
 
     /// Gives the orders that can't wait, and says what clients are to be told.
@@ -99,10 +99,10 @@ impl Service {
     }
 
     /// Hands over what has to be durable. `None` if there is nothing, or no store.
-    fn write(&mut self, more: Vec<StoreWrite>) -> Option<u64> {
+    fn write(&mut self, more: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
         let mut writes = self.engine.take_writes();
         writes.extend(more);
-        if writes.is_empty() { None } else { self.store.write(writes) }
+        if writes.is_empty() { None } else { self.store.write(writes, awaited) }
     }
 
     pub(super) fn tell(&mut self, events: Vec<EventKind>, now: Now) {

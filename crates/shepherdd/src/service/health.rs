@@ -26,8 +26,9 @@ impl Service {
     fn policy_check(&self) -> HealthCheck {
         let path = self.policy.path.display();
         match (&self.policy.source, &self.policy.rejected) {
-            (Some(source), None) => {
-                check("policy", true, format!("{} entries of {path}", source.policy.entries().len()))
+            (Some(_), None) => {
+                let entry_count = self.engine.policy().entries().len();
+                check("policy", true, format!("{entry_count} entries of {path}"))
             }
             (Some(_), Some(rejected)) => {
                 check("policy", false, format!("an earlier one is in force, because {rejected}"))

@@ -6,7 +6,7 @@ use shepherd_util::Now;
 
 use super::carry_out::Granted;
 use super::{RequestAddress, Service};
-use crate::policy_source::{self, Rejected, Source};
+use crate::policy_source::{self, Loaded, Rejected};
 
 /// Who wants it.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Asked {
 /// A policy that was read.
 pub(crate) struct PolicyRead {
     asked: Asked,
-    result: Result<Source, Rejected>,
+    result: Result<Loaded, Rejected>,
 }
 
 impl Service {
@@ -51,17 +51,17 @@ impl Service {
     pub(super) fn set_policy(&mut self, text: String, asked: Asked) {
         let path = self.policy.path.clone();
         self.off_the_loop(asked, move || {
-            let source = policy_source::check("the new policy", text.as_bytes())?;
+            let loaded = policy_source::check("the new policy", text.as_bytes())?;
             let failed = |error: std::io::Error| {
                 let sentence = format!("can't write {}: {error}", path.display());
                 Rejected { faults: vec![sentence.clone()], sentence }
             };
             policy_source::replace(&path, &text).map_err(failed)?;
-            Ok(source)
+            Ok(loaded)
         });
     }
 
-    fn off_the_loop(&self, asked: Asked, read: impl FnOnce() -> Result<Source, Rejected> + Send + 'static) {
+    fn off_the_loop(&self, asked: Asked, read: impl FnOnce() -> Result<Loaded, Rejected> + Send + 'static) {
         let (reader, refused) = (self.policy.reader.clone(), asked.clone());
         let started = std::thread::Builder::new().name("policy".to_owned()).spawn(move || {
             reader.send(PolicyRead { asked, result: read() }).ok();
@@ -74,9 +74,8 @@ impl Service {
     }
 
     pub(super) fn policy_file_changed(&mut self) {
-        let source = self.policy.source.as_ref();
         // While there is none, any file may be the one that is missed.
-        if source.is_none_or(|source| source.policy.rules().watch == Watch::Yes) {
+        if self.policy.source.is_none() || self.engine.policy().rules().watch == Watch::Yes {
             self.read_policy(Asked::Change);
         }
     }
@@ -84,20 +83,22 @@ impl Service {
     pub(super) fn policy_read(&mut self, read: PolicyRead, now: Now) {
         let PolicyRead { asked, result } = read;
         match result {
-            Ok(source) => self.apply_policy(source, &asked, now),
+            Ok(loaded) => self.apply_policy(loaded, &asked, now),
             Err(rejected) => self.reject_policy(rejected, &asked, now),
         }
+        crate::sys::give_memory_back();
     }
 
-    fn apply_policy(&mut self, source: Source, asked: &Asked, now: Now) {
+    fn apply_policy(&mut self, loaded: Loaded, asked: &Asked, now: Now) {
+        let Loaded { policy, source } = loaded;
         let unchanged = self.policy.source.as_ref().is_some_and(|known| known.digest == source.digest);
         if matches!(asked, Asked::Change) && unchanged && self.policy.rejected.is_none() {
             return;
         }
-        let entry_count = source.policy.entries().len();
+        let entry_count = policy.entries().len();
         let digest = Some(source.digest.clone());
-        self.host.policy_changed(&source.policy);
-        let events = self.engine.reload(source.policy.clone(), digest, asked.actor(), now);
+        self.host.policy_changed(&policy);
+        let events = self.engine.reload(policy, digest, asked.actor(), now);
         tracing::info!(entry_count, digest = source.digest, "policy applied");
         self.policy.source = Some(source);
         self.policy.rejected = None;
