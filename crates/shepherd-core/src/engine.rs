@@ -48,6 +48,7 @@ mod reload;
 mod requests;
 mod run;
 mod stretch;
+mod undo;
 
 pub use event::CoreEvent;
 pub use gifts::NewGrant;
@@ -56,6 +57,7 @@ pub use recover::SessionFate;
 pub use refusal::{AskError, GiftError, UnknownMode};
 pub use requests::NewRequest;
 pub use run::{ExitInfo, StopDecision, StopRequest};
+pub use undo::Undo;
 
 /// On whose behalf the engine itself acts, in the audit log.
 pub(crate) const POLICY: &str = "policy";
@@ -127,6 +129,13 @@ impl CoreEngine {
             noticed: Noticed::default(),
             store_trouble: None,
         }
+    }
+
+    /// Begins again with what a store knows that could not be read before. [`CoreEngine::recover`] comes next.
+    pub fn begin_again(&mut self, store: StoredState) {
+        let (policy, capabilities, place) =
+            (self.policy.clone(), self.capabilities.clone(), self.place.clone());
+        *self = Self::new(policy, store, capabilities, place);
     }
 
     /// The policy that applies.

@@ -23,7 +23,7 @@ mod engine;
 pub use capability::HostCapabilities;
 pub use engine::{
     AskError, CoreEngine, CoreEvent, ExitInfo, GiftError, LaunchDecision, LaunchRequest, NewGrant,
-    NewRequest, NotAwaited, Place, SessionFate, StopDecision, StopRequest, UnknownMode,
+    NewRequest, NotAwaited, Place, SessionFate, StopDecision, StopRequest, Undo, UnknownMode,
 };
 pub use session::{Ends, Extension, ScheduledWarning, SessionPlan, SessionRecord, Stage};
 pub use state::{ClockRecord, Counter, Snapshot, StoreWrite, StoredState, Streak, Until, UsageKey};

@@ -46,9 +46,15 @@ pub(crate) async fn begin(
     mut host: Box<dyn Host>,
     policy: Result<Loaded, Rejected>,
 ) -> Result<(Service, Inputs), StartError> {
+    // From here on signals are taken as they are meant.
+    let end = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    let reload = signal(SignalKind::hangup())?;
     let clock = SystemClock;
     let mut host_events = host.subscribe();
-    let (mut notes, exposed) = (store_notes(&store), exposed(&store));
+    let (mut notes, exposed) = match &store {
+        Store::Open(_, opened) => (store_notes(opened), exposed(opened)),
+        Store::Broken(_) => Default::default(),
+    };
     let (stored, store_trouble, (store, store_reports)) = load(paths, store)?;
     let (applies, source, rejected) = match policy {
         Ok(Loaded { policy, source }) => (policy, Some(source), None),
@@ -92,6 +98,7 @@ pub(crate) async fn begin(
         started: now,
         limitations,
         store_trouble,
+        strays: Vec::new(),
         waiting: Default::default(),
         audit_questions: Default::default(),
         announced: Announced { mode: state.mode, clock_trusted: state.clock_trusted },
@@ -103,8 +110,8 @@ pub(crate) async fn begin(
         host: host_events,
         store: store_reports,
         clients: server,
-        end: [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?],
-        reload: signal(SignalKind::hangup())?,
+        end,
+        reload,
         files,
         policies,
         watchdog: notify::watchdog(),
@@ -118,13 +125,13 @@ type StoreEnds = (StoreThread, tokio::sync::mpsc::UnboundedReceiver<crate::store
 fn load(paths: &Paths, store: Store) -> Result<(StoredState, Option<String>, StoreEnds), StartError> {
     let trouble = match store {
         Store::Open(store, _) => match store.load() {
-            Ok(stored) => return Ok((stored, None, StoreThread::start(paths.data.clone(), *store)?)),
+            Ok(stored) => return Ok((stored, None, StoreThread::start(paths.data.clone(), Some(*store))?)),
             Err(error) => chain(&error),
         },
         Store::Broken(trouble) => trouble,
     };
     tracing::error!("nothing is granted, because {trouble}");
-    Ok((StoredState::default(), Some(trouble), StoreThread::none()))
+    Ok((StoredState::default(), Some(trouble), StoreThread::start(paths.data.clone(), None)?))
 }
 
 /// A PIN that can't be read is no reason not to run, and none to run without.
@@ -138,8 +145,7 @@ fn open_pin(path: PathBuf) -> (PinKeeper, Option<String>) {
     }
 }
 
-fn store_notes(store: &Store) -> Vec<String> {
-    let Store::Open(_, opened) = store else { return Vec::new() };
+fn store_notes(opened: &Opened) -> Vec<String> {
     let created = "a new store was made; nothing is known of earlier usage";
     let unchecked = "the audit log is long, so that only its end was checked; run `shepherd audit verify`";
     let migrated = |version| format!("the store was brought up to date from version {version}");
@@ -152,8 +158,7 @@ fn store_notes(store: &Store) -> Vec<String> {
 }
 
 /// Folders through which others could replace the store.
-fn exposed(store: &Store) -> Vec<String> {
-    let Store::Open(_, opened) = store else { return Vec::new() };
+fn exposed(opened: &Opened) -> Vec<String> {
     opened.exposed.iter().map(ToString::to_string).collect()
 }
 
@@ -198,10 +203,7 @@ impl Service {
         let events = self.engine.recover(fate, now);
         self.carry_out(events, now);
         self.end_strays(remembered.as_ref());
-        for text in notes {
-            tracing::warn!("{text}");
-            self.note(DAEMON, AuditKind::Note { text }, now);
-        }
+        self.put_on_record(notes, now);
         match (&self.policy.source, &self.policy.rejected) {
             (Some(source), _) => {
                 let entry_count = self.engine.policy().entries().len();
@@ -222,6 +224,32 @@ impl Service {
         crate::sys::give_memory_back();
     }
 
+    fn put_on_record(&mut self, notes: Vec<String>, now: Now) {
+        for text in notes {
+            tracing::warn!("{text}");
+            self.note(DAEMON, AuditKind::Note { text }, now);
+        }
+    }
+
+    /// A store could be opened that could not be before: from now on everything goes by what it knows. Nothing was
+    /// granted meanwhile, and what it thinks is running was ended when the daemon came up.
+    pub(crate) fn store_opened(&mut self, stored: StoredState, opened: &Opened, now: Now) {
+        self.engine.begin_again(stored);
+        self.store.adopted();
+        if let Some(trouble) = &self.store_trouble {
+            // Until something could be written.
+            self.engine.store_failed(trouble.clone());
+        }
+        let remembered = self.engine.snapshot().session.as_ref().map(|session| &session.session_id);
+        let was_started = remembered.is_some_and(|session_id| self.strays.contains(session_id));
+        let fate = if was_started { SessionFate::GoneUnseen } else { SessionFate::Gone };
+        let events = self.engine.recover(fate, now);
+        self.carry_out(events, now);
+        let exposed = exposed(opened);
+        self.limitations.extend(exposed.iter().cloned());
+        self.put_on_record(store_notes(opened).into_iter().chain(exposed).collect(), now);
+    }
+
     /// Programs that an earlier daemon started and the store does not know: it may have been damaged. Nobody counts
     /// their time, so they end.
     fn end_strays(&mut self, remembered: Option<&SessionId>) {
@@ -229,7 +257,8 @@ impl Service {
             if Some(&session_id) != remembered {
                 tracing::warn!(%session_id, "a program that nobody remembers is ended");
                 self.host.reattach(&session_id, None);
-                self.host.stop(StopOrder { session_id, grace: Duration::ZERO });
+                self.host.stop(StopOrder { session_id: session_id.clone(), grace: Duration::ZERO });
+                self.strays.push(session_id);
             }
         }
     }

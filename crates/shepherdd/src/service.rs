@@ -10,7 +10,7 @@ use shepherd_api::{ApiError, Reply};
 use shepherd_core::CoreEngine;
 use shepherd_host_api::{Host, HostEvent, HostEvents};
 use shepherd_ipc::{Hub, Incoming, Server};
-use shepherd_util::{ClientId, Clock, Now, SystemClock};
+use shepherd_util::{ClientId, Clock, Now, SessionId, SystemClock};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::Interval;
@@ -117,6 +117,8 @@ pub(crate) struct Service {
     pub(crate) limitations: Vec<String>,
     /// Why the store does not work, as long as it does not.
     pub(crate) store_trouble: Option<String>,
+    /// What was found running when the daemon came up, and ended, because no store knew of it.
+    pub(crate) strays: Vec<SessionId>,
     /// What happens when its batch is durable, in the order of the batches.
     pub(crate) waiting: std::collections::VecDeque<Waiting>,
     /// Who waits for lines of the audit log, by the number of the question.

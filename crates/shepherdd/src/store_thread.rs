@@ -1,7 +1,9 @@
 //! The store on a thread of its own: a slow or full disk never makes the loop wait (S13.3b).
 //!
 //! Batches are made durable in the order in which they come. One that can't be written is kept and tried again with
-//! the next, so that nothing is lost or overtaken; until then everything that would have been granted is refused.
+//! the next, so that nothing is lost or overtaken; until then everything that would have been granted is refused. A
+//! store that can't even be opened is tried in the same way; until its contents are known, only what is for the audit
+//! log is kept for it.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,13 +12,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{AuditEvent, AuditRecord};
-use shepherd_core::StoreWrite;
-use shepherd_store::{SqliteStore, Store, StoreError};
+use shepherd_core::{StoreWrite, StoredState};
+use shepherd_store::{Opened, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// How long to wait before trying again what could not be written. Long enough to be no burden, short enough that
 /// nobody has to restart a daemon after making room on a disk.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// How long at most, when it has failed again and again. Whoever asks for something makes it be tried at once.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Writes that wait for a broken disk. More than a day's worth; beyond it only the latest state is kept.
 const MOST_WAITING: usize = 100_000;
@@ -28,6 +33,14 @@ const MOST_TOGETHER: usize = 32;
 /// What came of a job.
 #[derive(Debug)]
 pub(crate) enum Report {
+    /// A store that could not be read before can be. Until the loop says that it goes by this, nothing is written
+    /// that would change it.
+    Opened {
+        /// What it knows.
+        stored: Box<StoredState>,
+        /// How it was found.
+        opened: Box<Opened>,
+    },
     /// Every batch up to this one is on disk.
     Durable {
         /// Its number.
@@ -62,54 +75,55 @@ pub(crate) enum Awaited {
 
 enum Job {
     Write { batch: u64, writes: Vec<StoreWrite>, awaited: Awaited },
+    Adopted,
     ReadAudit { question: u64, after: Option<u64>, limit: u32 },
 }
 
 /// The loop's end of it.
 pub(crate) struct StoreThread {
-    jobs: Option<Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    jobs: Sender<Job>,
+    thread: JoinHandle<()>,
     next: u64,
 }
 
 impl StoreThread {
-    /// Puts a store on its thread.
+    /// Puts a store on its thread; `None` is one that can't be read yet.
     pub(crate) fn start(
         folder: PathBuf,
-        store: SqliteStore,
+        store: Option<SqliteStore>,
     ) -> std::io::Result<(Self, UnboundedReceiver<Report>)> {
         let (jobs, todo) = channel();
         let (reports, done) = unbounded_channel();
-        let sequence = store.audit_end();
-        let worker = Worker { folder, store: Some(store), sequence, reports, waiting: Waiting::default() };
+        let sequence = store.as_ref().map_or(0, Store::audit_end);
+        let known = if store.is_some() { Known::Adopted } else { Known::Not };
+        let (waiting, patience) = (Waiting::default(), TRY_AGAIN);
+        let worker = Worker { folder, store, known, sequence, reports, waiting, patience };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run(&todo))?;
-        Ok((Self { jobs: Some(jobs), thread: Some(thread), next: 0 }, done))
+        Ok((Self { jobs, thread, next: 0 }, done))
     }
 
-    /// There is no store: nothing will ever be durable.
-    pub(crate) fn none() -> (Self, UnboundedReceiver<Report>) {
-        let (_, done) = unbounded_channel();
-        (Self { jobs: None, thread: None, next: 0 }, done)
-    }
-
-    /// Makes these durable. Returns the number under which that is reported; `None` if there is no store.
+    /// Makes these durable. Returns the number under which that is reported.
     pub(crate) fn write(&mut self, writes: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
         let batch = self.number();
-        self.jobs.as_ref()?.send(Job::Write { batch, writes, awaited }).ok().map(|()| batch)
+        self.jobs.send(Job::Write { batch, writes, awaited }).ok().map(|()| batch)
+    }
+
+    /// The loop goes by what the store knows.
+    pub(crate) fn adopted(&self) {
+        // The thread is gone only if it did not survive a fault of ours, which the next write shows.
+        self.jobs.send(Job::Adopted).ok();
     }
 
     /// Reads lines of the audit log. Returns the number under which they are reported.
     pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> Option<u64> {
         let question = self.number();
-        self.jobs.as_ref()?.send(Job::ReadAudit { question, after, limit }).ok().map(|()| question)
+        self.jobs.send(Job::ReadAudit { question, after, limit }).ok().map(|()| question)
     }
 
     /// Waits until everything that was handed over has been tried, and ends the thread.
-    pub(crate) fn finish(mut self) {
-        drop(self.jobs.take());
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
+    pub(crate) fn finish(self) {
+        drop(self.jobs);
+        self.thread.join().ok();
     }
 
     fn number(&mut self) -> u64 {
@@ -122,10 +136,24 @@ struct Worker {
     folder: PathBuf,
     /// `None` after a failure that left unsure what is on the disk, until it could be looked at.
     store: Option<SqliteStore>,
+    known: Known,
     /// The number of the last line of the audit log that is known to be there.
     sequence: u64,
     reports: UnboundedSender<Report>,
     waiting: Waiting,
+    /// How long it is until what waits is tried again.
+    patience: Duration,
+}
+
+/// Whether it is known what the store holds: whoever does not know must not write over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// It could not be read.
+    Not,
+    /// The loop has been told, and what it sends may be older than that.
+    Told,
+    /// The loop goes by it.
+    Adopted,
 }
 
 /// What is not on disk yet.
@@ -144,19 +172,24 @@ impl Worker {
             let job = next.take().map_or_else(|| self.wait(todo), Ok);
             match job {
                 Ok(Job::Write { batch, writes, awaited }) => {
-                    self.waiting.add(batch, writes, awaited);
+                    self.add(batch, writes, awaited);
                     next = self.gather(todo);
                     if let Err(detail) = self.flush() {
                         self.waiting.is_awaited = true;
                         self.report(Report::Failed { batch: self.waiting.up_to, detail });
                     }
                 }
+                Ok(Job::Adopted) => self.known = Known::Adopted,
                 Ok(Job::ReadAudit { question, after, limit }) => {
                     let lines = self.read_audit(after, limit);
                     self.report(Report::Audit { question, lines });
                 }
-                // It failed before, and that was told.
-                Err(RecvTimeoutError::Timeout) => drop(self.flush()),
+                Err(RecvTimeoutError::Timeout) => {
+                    // It failed before, and that was told.
+                    if self.flush().is_err() {
+                        self.patience = (self.patience * 2).min(LONGEST_WAIT);
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -166,7 +199,7 @@ impl Worker {
         if self.waiting.writes.is_empty() {
             todo.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            todo.recv_timeout(TRY_AGAIN)
+            todo.recv_timeout(self.patience)
         }
     }
 
@@ -175,11 +208,18 @@ impl Worker {
     fn gather(&mut self, todo: &Receiver<Job>) -> Option<Job> {
         for _ in 0..MOST_TOGETHER {
             match todo.try_recv().ok()? {
-                Job::Write { batch, writes, awaited } => self.waiting.add(batch, writes, awaited),
+                Job::Write { batch, writes, awaited } => self.add(batch, writes, awaited),
                 other => return Some(other),
             }
         }
         None
+    }
+
+    fn add(&mut self, batch: u64, mut writes: Vec<StoreWrite>, awaited: Awaited) {
+        if self.known != Known::Adopted {
+            writes.retain(|write| matches!(write, StoreWrite::AppendAudit(_)));
+        }
+        self.waiting.add(batch, writes, awaited);
     }
 
     fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, String> {
@@ -192,9 +232,11 @@ impl Worker {
         let store = match &mut self.store {
             Some(store) => store,
             None => {
-                let (store, _) =
+                let (store, opened) =
                     SqliteStore::open(&self.folder, Timestamp::now()).map_err(|error| chain(&error))?;
-                if self.waiting.is_in(&store, self.sequence) {
+                if self.known == Known::Not {
+                    self.tell_what_is_in(&store, opened)?;
+                } else if self.waiting.is_in(&store, self.sequence) {
                     self.store = Some(store);
                     self.written();
                     return Ok(());
@@ -216,8 +258,17 @@ impl Worker {
         }
     }
 
+    fn tell_what_is_in(&mut self, store: &SqliteStore, opened: Opened) -> Result<(), String> {
+        let stored = Box::new(store.load().map_err(|error| chain(&error))?);
+        self.sequence = store.audit_end();
+        self.known = Known::Told;
+        self.report(Report::Opened { stored, opened: Box::new(opened) });
+        Ok(())
+    }
+
     /// What waited is on disk.
     fn written(&mut self) {
+        self.patience = TRY_AGAIN;
         let Waiting { up_to, writes, is_awaited } = std::mem::take(&mut self.waiting);
         let lines = writes.into_iter().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(*line),

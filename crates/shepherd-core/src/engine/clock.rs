@@ -162,12 +162,16 @@ impl CoreEngine {
         if let Some(name) = mode.as_ref().filter(|name| !self.policy.rules().modes.names.contains(*name)) {
             return Err(UnknownMode(name.clone()));
         }
+        Ok(self.choose_mode(mode, actor, now))
+    }
+
+    pub(super) fn choose_mode(&mut self, mode: Option<String>, actor: &str, now: Now) -> Vec<CoreEvent> {
         self.observe(now);
         self.snapshot.mode.clone_from(&mode);
         self.next_change = NextChange::Unknown;
         self.audit(now, actor, AuditKind::ModeSwitched { mode });
         self.save();
-        Ok(vec![CoreEvent::EntryAvailabilityChanged])
+        vec![CoreEvent::EntryAvailabilityChanged]
     }
 }
 

@@ -60,6 +60,9 @@ pub enum GiftError {
     /// Nothing runs.
     #[error("nothing is running")]
     NothingRuns,
+    /// What runs has been told to end.
+    #[error("it is being ended already")]
+    Ending,
     /// What can't be recorded is not given.
     #[error("nothing can be recorded now: {0}")]
     StoreUnavailable(String),
@@ -111,7 +114,7 @@ impl From<GiftError> for ApiError {
             GiftError::TooManyRequests => ErrorCode::RateLimited,
             GiftError::RequestTooLong => ErrorCode::InvalidCommand,
             GiftError::Decided => ErrorCode::AlreadyDecided,
-            GiftError::NothingRuns => ErrorCode::NoSession,
+            GiftError::NothingRuns | GiftError::Ending => ErrorCode::NoSession,
             GiftError::StoreUnavailable(_) => ErrorCode::StoreUnavailable,
         };
         Self::new(code, sentence(&error))

@@ -154,7 +154,14 @@ impl CoreEngine {
         if request.state.is_open() { Ok(request) } else { Err(GiftError::Decided) }
     }
 
-    fn decide(&mut self, request_id: &RequestId, state: RequestState, word: &str, actor: &str, now: Now) {
+    pub(super) fn decide(
+        &mut self,
+        request_id: &RequestId,
+        state: RequestState,
+        word: &str,
+        actor: &str,
+        now: Now,
+    ) {
         let request = self.snapshot.requests.iter_mut().find(|request| request.request_id == *request_id);
         if let Some(request) = request {
             request.state = state;

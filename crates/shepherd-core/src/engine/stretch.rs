@@ -10,13 +10,14 @@ use super::gifts::{NewGrant, Reach};
 use super::refusal::GiftError;
 use super::reload::{is_closed, sooner};
 use super::{CoreEngine, CoreEvent, POLICY};
-use crate::session::{Extension, SessionRecord, Stage};
+use crate::session::{Extension, SessionRecord};
 
 impl CoreEngine {
-    /// Lets the running session go on for longer, past everything but the ceiling. It is a grant like any other.
+    /// Lets the session go on for longer, past everything but the ceiling, also while its program comes up. It is a
+    /// grant like any other.
     ///
     /// # Errors
-    /// When nothing runs or the ceiling forbids it.
+    /// When there is no session, it is being ended, or the ceiling forbids it.
     pub fn extend_current(
         &mut self,
         by: Duration,
@@ -25,8 +26,11 @@ impl CoreEngine {
         now: Now,
     ) -> Result<Vec<CoreEvent>, GiftError> {
         self.observe(now);
-        let running = |session: &&SessionRecord| matches!(session.stage, Stage::Running { .. });
-        let session = self.snapshot.session.as_ref().filter(running).ok_or(GiftError::NothingRuns)?;
+        let session = match &self.snapshot.session {
+            None => Err(GiftError::NothingRuns),
+            Some(session) if session.stage.end().is_some() => Err(GiftError::Ending),
+            Some(session) => Ok(session),
+        }?;
         let new = NewGrant {
             grant_id: grant_id.clone(),
             profile: Some(session.profile.clone()),

@@ -220,6 +220,7 @@ fn a_refusal_has_a_code_for_programs_and_a_sentence_for_people() {
     let too_late = GiftError::TooLate { latest };
     check(too_late.into(), ErrorCode::OverCeiling, "The policy opens nothing beyond 20:00.");
     check(GiftError::NothingRuns.into(), ErrorCode::NoSession, "Nothing is running.");
+    check(GiftError::Ending.into(), ErrorCode::NoSession, "It is being ended already.");
     check(GiftError::Decided.into(), ErrorCode::AlreadyDecided, "It has been decided already.");
     let chess: EntryId = "chess".parse().unwrap();
     check(

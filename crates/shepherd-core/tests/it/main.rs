@@ -40,3 +40,5 @@ mod reviewed;
 mod sessions;
 #[cfg(test)]
 mod transitions;
+#[cfg(test)]
+mod undo;

@@ -1,21 +1,18 @@
 //! What clients ask for (S10.3). That they may ask was checked before it came here; whose session and whose time it
 //! is, is checked here.
 
-use std::time::Duration;
+mod gifts;
+mod session;
 
+use gifts::Wish;
 use shepherd_api::{
-    ApiError, AuditKind, Command, DaemonStateSnapshot, Decision, ErrorCode, EventKind, Pin, Reply, Role,
-    StopMode, StopRequester,
+    ApiError, AuditKind, Command, DaemonStateSnapshot, ErrorCode, Pin, Reply, RequestView, Role,
 };
-use shepherd_core::policy::{Account, Entry};
-use shepherd_core::{
-    CoreEvent, LaunchDecision, LaunchRequest, NewGrant, NewRequest, StopDecision, StopRequest,
-};
-use shepherd_host_api::{SpawnOrder, StopOrder};
+use shepherd_core::{NewGrant, Undo};
 use shepherd_ipc::{ClientInfo, Incoming, Peer};
-use shepherd_util::{EntryId, GrantId, Now, ProfileId, RequestId, SessionId};
+use shepherd_util::{GrantId, Now, ProfileId};
 
-use super::carry_out::Granted;
+use super::carry_out::Outcome;
 use super::policy::Asked;
 use super::who::profile_of;
 use super::{RequestAddress, Service};
@@ -155,201 +152,31 @@ impl Service {
         profile_of(&request.client, named, self.engine.policy()).map(Some)
     }
 
-    fn requests_for(&self, client: &ClientInfo) -> Vec<shepherd_api::RequestView> {
+    fn requests_for(&self, client: &ClientInfo) -> Vec<RequestView> {
         let own = client.profile.as_ref().filter(|_| client.role != Role::Admin);
         let mut requests = self.engine.requests();
         requests.retain(|request| own.is_none_or(|own| request.profile == *own));
         requests
     }
 
-    fn launch(&mut self, request: &Request, entry_id: EntryId, named: Option<&ProfileId>) {
-        let now = request.now;
-        let profile = match profile_of(&request.client, named, self.engine.policy()) {
-            Ok(profile) => profile,
-            Err(error) => return self.turn_away(request, "launch", error),
-        };
-        let wish = LaunchRequest {
-            entry_id,
-            profile: Some(profile.clone()),
-            session_id: SessionId::from_random(random()),
-            actor: request.actor(),
-        };
-        match self.engine.request_launch(&wish, now) {
-            LaunchDecision::Approved(plan) => {
-                let Some(session) = self.engine.session_view(now) else { return self.lost(request) };
-                let entry = self.as_whom(plan.entry, &profile);
-                let order = SpawnOrder { session_id: plan.session_id, entry, profile };
-                let told = vec![EventKind::SessionLaunching { session: session.clone() }];
-                let granted = Granted::Launch(Box::new(order));
-                let reply = Reply::Launched { session };
-                self.metrics.launches_approved.inc();
-                self.carry_out_for(request.to.clone(), reply, granted, Vec::new(), told, now);
-            }
-            LaunchDecision::Denied { reasons } => {
-                self.metrics.launches_denied.inc();
-                self.carry_out(Vec::new(), now);
-                self.respond(&request.to, Err(self.engine.denial(reasons)));
-            }
-        }
-    }
-
-    /// A daemon that is root starts nothing as root because nobody said otherwise, if the profile has an account.
-    fn as_whom(&self, mut entry: Entry, profile: &ProfileId) -> Entry {
-        if entry.run.user.is_none() && rustix::process::geteuid().is_root() {
-            let accounts =
-                self.engine.policy().rules().profiles.get(profile).map(|profile| profile.accounts.iter());
-            entry.run.user = accounts.into_iter().flatten().find_map(|account| match account {
-                Account::User(name) => Some(name.clone()),
-                Account::Uid(_) | Account::Group(_) | Account::Gid(_) => None,
-            });
-        }
-        entry
-    }
-
-    fn stop_current(&mut self, request: &Request, mode: StopMode) -> Answer {
-        let now = request.now;
-        let session = self.engine.session_view(now).ok_or_else(no_session)?;
-        let whose = profile_of(&request.client, Some(&session.profile), self.engine.policy());
-        // One whose profile the policy has no more is nobody's in particular.
-        let own = !whose.is_err_and(|error| error.code == ErrorCode::NotPermitted);
-        let by = if request.client.role == Role::Admin { StopRequester::Admin } else { StopRequester::User };
-        if by == StopRequester::User && !own {
-            let error = ApiError::new(ErrorCode::NotPermitted, "This session is somebody else's.");
-            self.note_refusal(request, "stop_current", &error);
-            return Err(error);
-        }
-        let stop = StopRequest { by, mode, actor: request.actor() };
-        let StopDecision::Stop { session_id, mode, grace } = self.engine.stop_current(&stop, now) else {
-            return Err(no_session());
-        };
-        let grace = if mode == StopMode::Force { Duration::ZERO } else { grace };
-        self.host.stop(StopOrder { session_id: session_id.clone(), grace });
-        let told = self.engine.event_kind(&CoreEvent::ExpireDue { session_id: session_id.clone() }, now);
-        self.carry_out(Vec::new(), now);
-        self.tell(vec![told], now);
-        Ok(Reply::Stopping { session_id })
-    }
-
-    fn extend(&mut self, request: &Request, by: Duration) {
-        let (now, grant_id) = (request.now, GrantId::from_random(random()));
-        match self.engine.extend_current(by, &grant_id, &request.actor(), now) {
-            Ok(events) => {
-                let Some(session) = self.engine.session_view(now) else { return self.lost(request) };
-                let reply = Reply::Extended { session };
-                let told = self.grant_changed(&grant_id);
-                self.carry_out_for(request.to.clone(), reply, Granted::Time(grant_id), events, told, now);
-            }
-            Err(error) => self.refuse(request, error.into()),
-        }
-    }
-
-    fn grant(&mut self, request: &Request, new: NewGrant) {
-        let (now, grant_id) = (request.now, new.grant_id.clone());
-        match self.engine.grant(new, now) {
-            Ok(events) => {
-                let Some(grant) = self.engine.find_grant(&grant_id) else { return self.lost(request) };
-                let told = vec![EventKind::GrantChanged { grant: grant.clone() }];
-                let reply = Reply::Grant { grant };
-                self.carry_out_for(request.to.clone(), reply, Granted::Time(grant_id), events, told, now);
-            }
-            Err(error) => self.refuse(request, error.into()),
-        }
-    }
-
-    fn revoke(&mut self, request: &Request, grant_id: &GrantId) {
-        let now = request.now;
-        match self.engine.revoke(grant_id, &request.actor(), now) {
-            Ok(events) => {
-                let Some(grant) = self.engine.find_grant(grant_id) else { return self.lost(request) };
-                let told = vec![EventKind::GrantChanged { grant: grant.clone() }];
-                self.carry_out_for(
-                    request.to.clone(),
-                    Reply::Grant { grant },
-                    Granted::Nothing,
-                    events,
-                    told,
-                    now,
-                );
-            }
-            Err(error) => self.turn_away(request, "revoke_grant", error.into()),
-        }
-    }
-
-    fn request_time(&mut self, request: &Request, wish: Wish) {
-        let now = request.now;
-        let profile = match profile_of(&request.client, wish.profile.as_ref(), self.engine.policy()) {
-            Ok(profile) => profile,
-            Err(error) => return self.turn_away(request, "request_time", error),
-        };
-        let request_id = RequestId::from_random(random());
-        let new = NewRequest {
-            request_id: request_id.clone(),
-            profile,
-            entry_id: wish.entry_id,
-            amount: Duration::from_secs(u64::from(wish.minutes) * 60),
-            note: wish.note,
-            actor: request.actor(),
-        };
-        match self.engine.request_time(new, now) {
-            Ok(()) => self.answer_with_request(request, &request_id),
-            Err(error) => self.turn_away(request, "request_time", error.into()),
-        }
-    }
-
-    fn mark_seen(&mut self, request: &Request, request_id: &RequestId) {
-        match self.engine.see_request(request_id, &request.actor(), request.now) {
-            Ok(()) => self.answer_with_request(request, request_id),
-            Err(error) => self.turn_away(request, "mark_request_seen", error.into()),
-        }
-    }
-
-    fn answer_with_request(&mut self, request: &Request, request_id: &RequestId) {
-        let Some(view) = self.engine.find_request(request_id) else { return self.lost(request) };
-        let told = vec![EventKind::RequestChanged { request: view.clone() }];
-        let reply = Reply::Request { request: view };
-        self.carry_out_for(request.to.clone(), reply, Granted::Nothing, Vec::new(), told, request.now);
-    }
-
-    fn decide(&mut self, request: &Request, request_id: &RequestId, decision: Decision) {
-        let (now, actor, grant_id) = (request.now, request.actor(), GrantId::from_random(random()));
-        let decided = match decision {
-            Decision::Grant { minutes } => {
-                let amount = minutes.map(|minutes| Duration::from_secs(u64::from(minutes) * 60));
-                self.engine.grant_request(request_id, amount, grant_id.clone(), &actor, now)
-            }
-            Decision::Deny { why } => {
-                self.engine.deny_request(request_id, why.map(Into::into), &actor, now).map(|()| Vec::new())
-            }
-        };
-        match decided {
-            Ok(events) => {
-                let Some(view) = self.engine.find_request(request_id) else { return self.lost(request) };
-                let grant = self.engine.find_grant(&grant_id);
-                let granted = if grant.is_some() { Granted::Time(grant_id) } else { Granted::Nothing };
-                let mut told = vec![EventKind::RequestChanged { request: view.clone() }];
-                told.extend(grant.clone().map(|grant| EventKind::GrantChanged { grant }));
-                let reply = Reply::Decided { request: view, grant };
-                self.carry_out_for(request.to.clone(), reply, granted, events, told, now);
-            }
-            Err(error) => self.refuse(request, error.into()),
-        }
-    }
-
     fn switch_mode(&mut self, request: &Request, mode: Option<String>) {
-        let now = request.now;
+        let (now, before) = (request.now, self.engine.snapshot().mode.clone());
         match self.engine.switch_mode(mode, &request.actor(), now) {
             Ok(events) => {
                 let reply = Reply::Mode { mode: self.engine.get_state(now).mode };
-                self.carry_out_for(request.to.clone(), reply, Granted::Nothing, events, Vec::new(), now);
+                let outcome = Outcome::new(reply, events).giving(Undo::Mode(before));
+                self.carry_out_for(request.to.clone(), outcome, now);
             }
             Err(unknown) => self.turn_away(request, "switch_mode", unknown.into()),
         }
     }
 
     fn confirm_clock(&mut self, request: &Request) {
+        let before = Box::new(self.engine.snapshot().clock.clone());
         let events = self.engine.confirm_clock(&request.actor(), request.now);
         let reply = Reply::ClockConfirmed { at: request.now.wall };
-        self.carry_out_for(request.to.clone(), reply, Granted::Nothing, events, Vec::new(), request.now);
+        let outcome = Outcome::new(reply, events).giving(Undo::Clock(before));
+        self.carry_out_for(request.to.clone(), outcome, request.now);
     }
 
     fn read_audit(&mut self, request: &Request, after: Option<u64>, limit: u32) {
@@ -391,18 +218,6 @@ impl Service {
         let sentence = "What was asked for was done, and can't be found again.";
         self.respond(&request.to, Err(ApiError::new(ErrorCode::Internal, sentence)));
     }
-
-    fn grant_changed(&self, grant_id: &GrantId) -> Vec<EventKind> {
-        self.engine.find_grant(grant_id).map(|grant| EventKind::GrantChanged { grant }).into_iter().collect()
-    }
-}
-
-/// What a child asks the parents for.
-struct Wish {
-    entry_id: EntryId,
-    minutes: u32,
-    note: Option<String>,
-    profile: Option<ProfileId>,
 }
 
 impl Request {
@@ -420,10 +235,6 @@ fn actor(peer: &Peer, name: &str) -> String {
     let pid = peer.pid.map(|pid| format!(" pid {pid}")).unwrap_or_default();
     let name = if name.is_empty() { String::new() } else { format!(" ({name})") };
     format!("uid {}{pid}{name}", peer.uid)
-}
-
-fn no_session() -> ApiError {
-    ApiError::new(ErrorCode::NoSession, "Nothing is running.")
 }
 
 /// Bits for the name of something new.

@@ -3,30 +3,53 @@
 
 use shepherd_api::{ApiError, AuditEvent, AuditKind, ErrorCode, Event, EventKind, Reply};
 use shepherd_core::policy::Display;
-use shepherd_core::{CoreEvent, Stage, StoreWrite};
+use shepherd_core::{CoreEvent, Stage, StoreWrite, Undo};
 use shepherd_host_api::{SpawnOrder, StopOrder};
-use shepherd_util::{GrantId, Now, SessionId};
+use shepherd_util::{Now, SessionId};
 
 use super::{Announced, RequestAddress, Service};
 use crate::store_thread::{Awaited, Report};
 
+/// What a command has come to.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The answer, when it is on record.
+    reply: Reply,
+    /// What the engine said.
+    events: Vec<CoreEvent>,
+    /// What else everybody is told.
+    told: Vec<EventKind>,
+    /// A program that may be started when that is on record.
+    spawn: Option<Box<SpawnOrder>>,
+    /// What there is to undo if it can't be recorded.
+    undo: Undo,
+}
+
+impl Outcome {
+    /// One that gives nothing.
+    pub(super) fn new(reply: Reply, events: Vec<CoreEvent>) -> Self {
+        Self { reply, events, told: Vec::new(), spawn: None, undo: Undo::Nothing }
+    }
+
+    pub(super) fn telling(self, told: impl IntoIterator<Item = EventKind>) -> Self {
+        Self { told: told.into_iter().collect(), ..self }
+    }
+
+    pub(super) fn giving(self, undo: Undo) -> Self {
+        Self { undo, ..self }
+    }
+
+    pub(super) fn starting(self, order: SpawnOrder) -> Self {
+        let undo = Undo::Launch(order.session_id.clone());
+        Self { spawn: Some(Box::new(order)), undo, ..self }
+    }
+}
+
 /// What happens when a batch is durable.
 pub(crate) struct Waiting {
     batch: u64,
-    answer: Option<(RequestAddress, Reply)>,
-    granted: Granted,
-    events: Vec<EventKind>,
-}
-
-/// What a command has granted, and what has to be taken back if that can't be recorded.
-#[derive(Debug)]
-pub(crate) enum Granted {
-    /// Nothing that would have to be taken back.
-    Nothing,
-    /// A program may be started.
-    Launch(Box<SpawnOrder>),
-    /// Time was given.
-    Time(GrantId),
+    to: RequestAddress,
+    outcome: Outcome,
 }
 
 impl Service {
@@ -38,26 +61,12 @@ impl Service {
     }
 
     /// The same, for a command: its answer waits until what it changed is durable.
-    pub(super) fn carry_out_for(
-        &mut self,
-        to: RequestAddress,
-        reply: Reply,
-        granted: Granted,
-        events: Vec<CoreEvent>,
-        more: Vec<EventKind>,
-        now: Now,
-    ) {
-        let mut events = self.act(events, now);
-        events.extend(more);
+    pub(super) fn carry_out_for(&mut self, to: RequestAddress, mut outcome: Outcome, now: Now) {
+        let told = self.act(std::mem::take(&mut outcome.events), now);
+        outcome.told.splice(..0, told);
         match self.write(Vec::new(), Awaited::ByUs) {
-            Some(batch) => {
-                self.waiting.push_back(Waiting { batch, answer: Some((to, reply)), granted, events });
-            }
-            None if matches!(granted, Granted::Nothing) => {
-                self.respond(&to, Ok(reply));
-                self.tell(events, now);
-            }
-            None => self.take_back(Some(&to), &granted, "there is no store", now),
+            Some(batch) => self.waiting.push_back(Waiting { batch, to, outcome }),
+            None => self.recorded(&to, outcome, now),
         }
     }
 
@@ -98,7 +107,7 @@ impl Service {
         self.host.stop(StopOrder { session_id: session_id.clone(), grace: grace.unwrap_or_default() });
     }
 
-    /// Hands over what has to be durable. `None` if there is nothing, or no store.
+    /// Hands over what has to be durable. `None` if there is nothing.
     fn write(&mut self, more: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
         let mut writes = self.engine.take_writes();
         writes.extend(more);
@@ -127,21 +136,22 @@ impl Service {
     /// The store has something to say.
     pub(super) fn store_report(&mut self, report: Report, now: Now) {
         match report {
+            Report::Opened { stored, opened } => self.store_opened(*stored, &opened, now),
             Report::Durable { up_to, lines } => {
                 self.store_works(now);
                 while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.batch <= up_to) {
-                    self.granted(waiting, now);
+                    self.recorded(&waiting.to, waiting.outcome, now);
                 }
                 let lines = lines.into_iter().map(|record| EventKind::AuditAppended { record }).collect();
                 self.tell(lines, now);
             }
             Report::Failed { batch, detail } => {
                 self.store_fails(&detail, now);
-                while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.batch <= batch) {
-                    let to = waiting.answer.map(|(to, _)| to);
-                    // First what has happened, then that it is undone.
-                    self.tell(waiting.events, now);
-                    self.take_back(to.as_ref(), &waiting.granted, &detail, now);
+                let failed = self.waiting.partition_point(|waiting| waiting.batch <= batch);
+                let failed: Vec<Waiting> = self.waiting.drain(..failed).collect();
+                // What came last may stand on what came before.
+                for waiting in failed.into_iter().rev() {
+                    self.not_recorded(waiting, &detail, now);
                 }
             }
             Report::Audit { question, lines } => {
@@ -154,8 +164,8 @@ impl Service {
         }
     }
 
-    fn granted(&mut self, waiting: Waiting, now: Now) {
-        if let Granted::Launch(order) = waiting.granted {
+    fn recorded(&mut self, to: &RequestAddress, outcome: Outcome, now: Now) {
+        if let Some(order) = outcome.spawn {
             // Somebody may have stopped it meanwhile.
             if self.is_launching(&order.session_id) {
                 self.host.spawn(*order);
@@ -165,10 +175,8 @@ impl Service {
                 self.carry_out(events, now);
             }
         }
-        if let Some((to, reply)) = waiting.answer {
-            self.respond(&to, Ok(reply));
-        }
-        self.tell(waiting.events, now);
+        self.respond(to, Ok(outcome.reply));
+        self.tell(outcome.told, now);
     }
 
     fn is_launching(&self, session_id: &SessionId) -> bool {
@@ -176,21 +184,33 @@ impl Service {
         session.is_some_and(|session| session.session_id == *session_id && session.stage == Stage::Launching)
     }
 
-    /// What could not be recorded is not granted.
-    fn take_back(&mut self, to: Option<&RequestAddress>, granted: &Granted, detail: &str, now: Now) {
-        let events = match granted {
-            Granted::Nothing => Vec::new(),
-            Granted::Launch(order) => {
-                let detail = format!("it could not be recorded: {detail}");
-                self.engine.launch_failed(&order.session_id, detail, now)
-            }
-            Granted::Time(grant_id) => self.engine.revoke(grant_id, "policy", now).unwrap_or_default(),
-        };
+    /// What could not be recorded is not given; what was taken away stays taken.
+    fn not_recorded(&mut self, waiting: Waiting, detail: &str, now: Now) {
+        let Waiting { to, outcome: Outcome { told, undo, .. }, .. } = waiting;
+        // First what has happened, then that it is undone.
+        self.tell(told, now);
+        let events = self.engine.undo(&undo, detail, now);
         self.carry_out(events, now);
-        if let Some(to) = to {
-            let sentence = format!("Nothing can be recorded now, so nothing is given: {detail}.");
-            self.respond(to, Err(ApiError::new(ErrorCode::StoreUnavailable, sentence)));
-        }
+        let undone = self.as_it_stands(&undo);
+        self.tell(undone, now);
+        let sentence = match undo {
+            Undo::Nothing => format!("It is done, but could not be recorded yet: {detail}."),
+            _ => format!("Nothing can be recorded now, so nothing is given: {detail}."),
+        };
+        self.respond(&to, Err(ApiError::new(ErrorCode::StoreUnavailable, sentence)));
+    }
+
+    /// What clients were told of a gift, told anew.
+    fn as_it_stands(&self, undone: &Undo) -> Vec<EventKind> {
+        let (request_id, grant_id) = match undone {
+            Undo::Grant(grant_id) => (None, grant_id),
+            Undo::Answer { request_id, grant_id, .. } => (Some(request_id), grant_id),
+            Undo::Nothing | Undo::Launch(_) | Undo::Mode(_) | Undo::Clock(_) => return Vec::new(),
+        };
+        let request = request_id.and_then(|request_id| self.engine.find_request(request_id));
+        let request = request.map(|request| EventKind::RequestChanged { request });
+        let grant = self.engine.find_grant(grant_id).map(|grant| EventKind::GrantChanged { grant });
+        request.into_iter().chain(grant).collect()
     }
 
     fn store_fails(&mut self, detail: &str, now: Now) {

@@ -50,7 +50,11 @@ impl Service {
     fn store_check(&self) -> HealthCheck {
         match &self.store_trouble {
             None => check("store", true, "what was used is on record".to_owned()),
-            Some(trouble) => check("store", false, format!("nothing is granted, because {trouble}")),
+            Some(trouble) => check(
+                "store",
+                false,
+                format!("nothing is granted, because {trouble} (it is tried again by itself)"),
+            ),
         }
     }
 

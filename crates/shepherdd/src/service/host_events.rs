@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shepherd_api::{AuditKind, EventKind};
+use shepherd_api::AuditKind;
 use shepherd_core::ExitInfo;
 use shepherd_host_api::{HostEvent, StopOrder};
 use shepherd_util::{Now, SessionId};
@@ -59,6 +59,5 @@ impl Service {
         tracing::info!(session_id = %exit.session_id, code = exit.code, signal = exit.signal, "ended");
         let events = self.engine.notify_session_exited(exit, now);
         self.carry_out(events, now);
-        self.tell(vec![EventKind::EntriesChanged {}], now);
     }
 }

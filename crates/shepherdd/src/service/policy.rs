@@ -4,7 +4,7 @@ use shepherd_api::{ApiError, ErrorCode, Reply};
 use shepherd_core::policy::Watch;
 use shepherd_util::Now;
 
-use super::carry_out::Granted;
+use super::carry_out::Outcome;
 use super::{RequestAddress, Service};
 use crate::policy_source::{self, Loaded, Rejected};
 
@@ -105,8 +105,8 @@ impl Service {
         self.renew_authority(now);
         match asked {
             Asked::Client { to, .. } => {
-                let reply = Reply::PolicyApplied { entry_count };
-                self.carry_out_for(to.clone(), reply, Granted::Nothing, events, Vec::new(), now);
+                let outcome = Outcome::new(Reply::PolicyApplied { entry_count }, events);
+                self.carry_out_for(to.clone(), outcome, now);
             }
             Asked::Signal | Asked::Change => self.carry_out(events, now),
         }

@@ -3,10 +3,15 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use shepherd_api::{AuditKind, Command, EndReason, ErrorCode, EventKind, StopMode};
+use shepherd_api::{
+    AuditKind, Command, Decision, EndReason, ErrorCode, EventKind, Gift, Millis, Reply, Scope, StopMode,
+};
+use shepherd_ipc::CallError;
+use shepherd_util::EntryId;
 
 use crate::harness::{Household, in_a_namespace, is_alive, until};
 
@@ -19,6 +24,18 @@ argv = ["sleep", "TOKEN"]
 always = true
 max_run = "3s"
 warnings = [{ before = "1s" }]
+
+# It takes its time to end, and that counts: nothing is left afterwards.
+[[entries]]
+id = "brief"
+argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
+always = true
+daily_quota = "500ms"
+stop_grace = "300ms"
+
+[modes]
+names = ["school", "holiday"]
+default = "school"
 "#;
 
 /// A household whose data folder is a small file system of its own, in a namespace of its own, which an ordinary user
@@ -89,6 +106,88 @@ fn a_session_ends_on_time_on_a_full_disk() {
     household.stop(StopMode::Force).unwrap();
     household.until_idle();
     assert_books(&household, took);
+}
+
+fn make_room(household: &Household) {
+    fs::remove_file(inside(household).join("ballast")).unwrap();
+    until("it works again", || household.complaint("store").is_none());
+}
+
+fn assert_not_recorded(outcome: Result<Reply, CallError>) {
+    let error = outcome.expect_err("nothing can be recorded");
+    assert_eq!(error.api_error().expect("an answer").code, ErrorCode::StoreUnavailable, "{error:?}");
+}
+
+/// House rule: judge, write down, act. What the answer refused is not there, neither before there is room nor after,
+/// nor for the next daemon (S8.2).
+#[test]
+fn a_gift_that_could_not_be_recorded_is_not_given() {
+    let household = on_a_small_disk();
+    household.launch("brief");
+    household.until_idle();
+    let entry_id: EntryId = "brief".parse().unwrap();
+    let ask = Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
+    let Ok(Reply::Request { request }) = household.call(ask) else { panic!("not asked") };
+    let request_id = request.request_id.clone();
+    let requests = || match household.call(Command::ListRequests {}) {
+        Ok(Reply::Requests { requests }) => requests,
+        other => panic!("{other:?}"),
+    };
+    let decide = || Command::DecideRequest {
+        request_id: request_id.clone(),
+        decision: Decision::Grant { minutes: None },
+    };
+    fill(&household);
+    assert_not_recorded(household.call(decide()));
+    assert_eq!(requests(), std::slice::from_ref(&request), "it is still to be answered");
+    make_room(&household);
+    assert_eq!(requests(), [request]);
+    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
+    fill(&household);
+    let scope = Scope::Entry { entry_id };
+    let gift = Gift::Extra { amount: Millis(60_000) };
+    let (profile, valid_from, lapses_at, why) = (None, None, None, None);
+    assert_not_recorded(household.call(Command::Grant { profile, scope, gift, valid_from, lapses_at, why }));
+    make_room(&household);
+    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
+    // Now it is given, once.
+    assert!(matches!(household.call(decide()), Ok(Reply::Decided { grant: Some(_), .. })));
+    household.launch("brief");
+}
+
+/// The same for what opens more than a gift: other rules, and a clock that is believed again.
+#[test]
+fn a_mode_that_could_not_be_recorded_does_not_apply() {
+    let household = on_a_small_disk();
+    let mut listener = household.subscriber();
+    fill(&household);
+    assert_not_recorded(household.call(Command::SwitchMode { mode: Some("holiday".to_owned()) }));
+    assert_eq!(household.state().mode, "school");
+    make_room(&household);
+    assert_eq!(household.state().mode, "school");
+    household.call(Command::SwitchMode { mode: Some("holiday".to_owned()) }).unwrap();
+    let told = listener.wait_for(|event| match event {
+        EventKind::ModeSwitched { mode } => Some(mode.clone()),
+        _ => None,
+    });
+    assert_eq!((told, household.state().mode), ("holiday".to_owned(), "holiday".to_owned()));
+}
+
+/// What takes something away holds all the same, and the answer says so.
+#[test]
+fn what_is_taken_back_is_taken_back_even_if_it_could_not_be_recorded() {
+    let household = on_a_small_disk();
+    let (scope, gift) = (Scope::Everything {}, Gift::Extra { amount: Millis(60_000) });
+    let (profile, valid_from, lapses_at, why) = (None, None, None, None);
+    let grant = Command::Grant { profile, scope, gift, valid_from, lapses_at, why };
+    let Ok(Reply::Grant { grant }) = household.call(grant) else { panic!("not given") };
+    fill(&household);
+    let outcome = household.call(Command::RevokeGrant { grant_id: grant.grant_id });
+    let error = outcome.expect_err("nothing can be recorded");
+    let error = error.api_error().expect("an answer");
+    assert!(error.sentence.starts_with("It is done, but could not be recorded yet"), "{error:?}");
+    let Ok(Reply::Grants { grants }) = household.call(Command::ListGrants {}) else { panic!("no list") };
+    assert_eq!(grants, []);
 }
 
 fn assert_books(household: &Household, took: Duration) {
@@ -164,6 +263,46 @@ fn a_slow_disk_delays_nobody() {
         _ => None,
     });
     assert_eq!(ended, session.session_id);
+}
+
+/// S8.4b: what a store knows counts as soon as it can be read, and nobody has to restart anything.
+#[test]
+fn a_store_that_can_be_opened_later_is() {
+    let mut household = Household::running(POLICY);
+    household.launch("brief");
+    household.until_idle();
+    household.launch("nap");
+    household.player();
+    household.kill();
+    let data = household.data();
+    let set_mode = |mode| fs::set_permissions(&data, fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o777);
+    household.start();
+    until("nobody counts its time, so it is ended", || household.players().is_empty());
+    let complaint = household.complaint("store").unwrap();
+    assert!(complaint.contains("run `chmod go-w"), "{complaint}");
+    assert_eq!(household.refusal("brief").reasons[0].code(), "store-unavailable");
+    let refused = household.call(Command::SwitchMode { mode: Some("holiday".to_owned()) });
+    assert_not_recorded(refused);
+    set_mode(0o700);
+    // Whoever asks makes it be tried again; else it is within a minute.
+    until("it works again", || {
+        household.refusal("brief");
+        household.complaint("store").is_none()
+    });
+    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
+    assert_eq!((household.state().session, household.state().mode), (None, "school".to_owned()));
+    let lost = |what: &AuditKind| matches!(what, AuditKind::SessionEnded { end: EndReason::Lost, .. });
+    assert_eq!(household.audited(lost), 1);
+    // What was asked meanwhile is on record, too.
+    let denied = |what: &AuditKind| matches!(what, AuditKind::LaunchDenied { reasons, .. } if reasons[0].code() == "store-unavailable");
+    assert!(household.audited(denied) >= 1);
+    household.launch("nap");
+    household.player();
+    household.kill();
+    household.assert_chain_is_sound();
+    household.start();
+    assert!(household.state().session.is_some());
 }
 
 #[test]

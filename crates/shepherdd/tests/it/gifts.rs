@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use shepherd_api::{
     Command, Decision, EventKind, Gift, GrantView, Millis, Reply, RequestState, RequestView, Scope,
-    SessionView,
+    SessionPhase, SessionView, StopMode,
 };
 
-use crate::harness::{Household, Subscriber};
+use crate::harness::{Household, Subscriber, until};
 
 const POLICY: &str = r#"
 config_version = 1
@@ -26,6 +26,12 @@ argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
 always = true
 daily_quota = "500ms"
 stop_grace = "300ms"
+
+[[entries]]
+id = "stubborn"
+argv = ["sh", "-c", "trap '' TERM; exec sleep TOKEN"]
+always = true
+max_run = "3s"
 "#;
 
 fn next_warning(listener: &mut Subscriber) -> u64 {
@@ -169,4 +175,29 @@ fn a_request_that_is_denied_gives_nothing() {
     };
     assert_eq!(request.state, RequestState::Denied { why: Some("supper is ready".to_owned()) });
     assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
+}
+
+/// What has been approved goes on, whether its program is up yet or not (S3.6).
+#[test]
+fn a_session_that_is_being_launched_can_be_extended() {
+    let mut household = Household::running(POLICY);
+    assert!(household.end().success());
+    let mut household = household.on_a_slow_disk(Duration::from_millis(100));
+    household.start();
+    std::thread::scope(|scope| {
+        scope.spawn(|| household.launch("stubborn"));
+        until("it is being launched", || household.state().session.is_some());
+        assert_eq!(household.state().session.unwrap().phase, SessionPhase::Launching);
+        let session = extend(&household, Duration::from_secs(3_600));
+        assert!(remaining(&session) > Duration::from_secs(3_600), "{session:?}");
+    });
+    household.player();
+    let session = household.state().session.unwrap();
+    assert!(remaining(&session) > Duration::from_secs(3_500), "{session:?}");
+    // What is being ended is not brought back, and nobody is told that there is nothing.
+    household.stop(StopMode::Graceful).unwrap();
+    let refused = household.call(Command::ExtendCurrent { by: Millis(1_000) }).unwrap_err();
+    let refused = refused.api_error().unwrap();
+    assert_eq!(refused.code, shepherd_api::ErrorCode::NoSession);
+    assert_eq!(refused.sentence, "It is being ended already.");
 }

@@ -77,19 +77,14 @@ impl Household {
     /// Every step of making something durable takes so much longer. It stays our own child: whoever slows it down is a
     /// process apart.
     pub(crate) fn on_a_slow_disk(self, delay: Duration) -> Self {
-        let inject = format!("inject=pwrite64,fsync,fdatasync:delay_enter={}", delay.as_micros());
-        self.under(&[
-            "strace",
-            "-D",
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            "trace=pwrite64,fsync,fdatasync",
-            "-e",
-            &inject,
-        ])
+        let delay = format!("delay_enter={}", delay.as_micros());
+        self.with_injected("pwrite64,fsync,fdatasync", &delay)
+    }
+
+    /// These system calls of the daemon, on its way and at work, are met with something else.
+    pub(crate) fn with_injected(self, calls: &str, what: &str) -> Self {
+        let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{what}"));
+        self.under(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject])
     }
 
     /// The daemon gets this variable.
@@ -150,14 +145,19 @@ impl Household {
         command
     }
 
-    /// Starts the daemon and waits until it answers.
-    pub(crate) fn start(&mut self) {
+    /// Starts the daemon.
+    pub(crate) fn spawn(&mut self) {
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.folder().join("log")).unwrap();
         let mut command = self.command();
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let child = child.unwrap_or_else(|error| panic!("{command:?}: {error}; run `cargo xtask setup`"));
         self.daemon = Some(child);
+    }
+
+    /// Starts the daemon and waits until it answers.
+    pub(crate) fn start(&mut self) {
+        self.spawn();
         let deadline = Instant::now() + PATIENCE;
         while Client::connect(&self.client_options()).is_err() {
             let ended = self.daemon.as_mut().unwrap().try_wait().unwrap();

@@ -1,11 +1,12 @@
 //! SIGTERM (S9.3): by policy the session is ended or left, and what was used is on record either way (S9.2b).
 
+use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 use shepherd_api::{AuditKind, EndReason, ReasonCode, StopRequester};
 
-use crate::harness::{Household, is_alive};
+use crate::harness::{Household, PATIENCE, is_alive};
 
 const POLICY: &str = r#"
 config_version = 1
@@ -75,4 +76,28 @@ fn a_session_that_is_left_is_taken_back_with_its_original_end() {
         household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. })),
         1
     );
+}
+
+/// Whoever has said that it is ready takes signals as they are meant. The saying itself takes a while here, so that
+/// they find it there.
+#[test]
+fn a_signal_right_after_the_start_is_taken_as_it_is_meant() {
+    for signals in [&[Signal::TERM][..], &[Signal::HUP, Signal::TERM]] {
+        let household = Household::new(&policy("leave-sessions"));
+        let socket = household.folder().join("notify");
+        let told = UnixDatagram::bind(&socket).unwrap();
+        told.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut household = household
+            .with_variable("NOTIFY_SOCKET", socket.to_str().unwrap())
+            .with_injected("sendto,sendmsg", "delay_exit=300000");
+        household.spawn();
+        let mut message = [0; 1_024];
+        let length = told.recv(&mut message).unwrap();
+        assert!(message[..length].starts_with(b"READY=1"), "{:?}", &message[..length]);
+        for signal in signals {
+            kill_process(household.daemon_pid(), *signal).unwrap();
+        }
+        assert_eq!(household.wait().code(), Some(0), "{}", household.log());
+        assert!(household.log().contains("ended in order"), "{}", household.log());
+    }
 }

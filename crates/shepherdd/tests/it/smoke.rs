@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use shepherd_api::{EndReason, EventKind};
+use shepherd_api::{EndReason, EventKind, StopMode};
 
 use crate::harness::Household;
 
@@ -45,4 +45,22 @@ fn a_program_that_would_sleep_for_ever_is_warned_of_and_ended() {
     assert_eq!(end, EndReason::Expired);
     assert!(launched.elapsed().as_secs_f64() >= 4.0, "never early: {:?}", launched.elapsed());
     assert_eq!(household.state().session, None);
+}
+
+/// Clients ask for all entries when they change, so that an end is told once.
+#[test]
+fn the_end_of_a_session_is_told_once() {
+    let household = Household::running(POLICY);
+    let mut listener = household.subscriber();
+    household.launch("nap");
+    household.stop(StopMode::Force).unwrap();
+    let is_end = |event: &EventKind| matches!(event, EventKind::SessionEnded { .. });
+    listener.wait_for(|event| is_end(event).then_some(()));
+    let mut changes = 0;
+    household.launch("nap");
+    listener.wait_for(|event| {
+        changes += u32::from(matches!(event, EventKind::EntriesChanged {}));
+        matches!(event, EventKind::SessionLaunching { .. }).then_some(())
+    });
+    assert_eq!(changes, 1);
 }
