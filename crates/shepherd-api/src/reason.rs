@@ -44,6 +44,8 @@ pub enum ReasonCode {
         /// The kind of entry.
         kind: String,
     },
+    /// The host runs programs as root if nobody says as whom, and nobody does.
+    AccountMissing,
     /// Not at this time of day.
     OutsideHours {
         /// When the next window opens, if one does within a year.
@@ -114,6 +116,7 @@ impl ReasonCode {
             Self::NotForProfile => "not-for-profile",
             Self::Disabled { .. } => "disabled",
             Self::HostCannotRun { .. } => "host-cannot-run",
+            Self::AccountMissing => "account-missing",
             Self::OutsideHours { .. } => "outside-hours",
             Self::SessionActive { .. } => "session-active",
             Self::Cooldown { .. } => "cooldown",
@@ -139,6 +142,7 @@ impl ReasonCode {
             | Self::NotForProfile
             | Self::Disabled { .. }
             | Self::HostCannotRun { .. }
+            | Self::AccountMissing
             | Self::SessionActive { .. }
             | Self::NotUnlocked { .. }
             | Self::StoreUnavailable { .. }
@@ -157,6 +161,11 @@ impl ReasonCode {
             Self::Disabled { reason: Some(reason) } => format!("Switched off: {reason}"),
             Self::Disabled { reason: None } => "Switched off.".to_owned(),
             Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),
+            Self::AccountMissing => {
+                "It would run as root, which nothing could hold. A parent has to name an account: \
+                                     `user` for the entry, or `accounts` for the profile."
+                    .to_owned()
+            }
             Self::OutsideHours { next_opening: Some(at) } => {
                 format!("Not at this time. It opens {}.", clock(at))
             }

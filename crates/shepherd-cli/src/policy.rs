@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use rustix::process::geteuid;
 use serde::Serialize;
 use shepherd_api::{Command as Order, Reply};
 use shepherd_config::{Loaded, json_schema, load_bytes, show};
@@ -118,6 +119,12 @@ pub(crate) fn run(command: &Command, context: &Context, screen: &mut Screen) -> 
     Ok(())
 }
 
+/// The policy to begin with. Nothing runs as root; its demonstrations need no more than nobody has.
+fn starter(is_root: bool) -> String {
+    let account = "[defaults]\n# Name the child's account here, or in a profile below: real programs need a home.\nuser = \"nobody\"\n";
+    if is_root { STARTER.replacen("[defaults]\n", account, 1) } else { STARTER.to_owned() }
+}
+
 /// Writes the policy to begin with, unless there is something. Says whether it did.
 pub(crate) fn write_starter(file: &Path) -> Result<bool, Failure> {
     if let Some(folder) = file.parent() {
@@ -127,7 +134,7 @@ pub(crate) fn write_starter(file: &Path) -> Result<bool, Failure> {
     let opened = options.write(true).create_new(true).mode(0o644).open(file);
     match opened {
         Ok(mut opened) => {
-            opened.write_all(STARTER.as_bytes()).map_err(Failure::file(file))?;
+            opened.write_all(starter(geteuid().is_root()).as_bytes()).map_err(Failure::file(file))?;
             Ok(true)
         }
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
@@ -151,4 +158,19 @@ fn load(name: &str, bytes: &[u8], screen: &mut Screen) -> Result<Loaded, Failure
         let count = report.faults().len() + report.more();
         Failure::PolicyNotValid { count }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Root starts nothing as root, not even a demonstration.
+    #[test]
+    fn what_root_begins_with_names_an_account() {
+        for (is_root, runs_as_nobody) in [(true, true), (false, false)] {
+            let loaded = load_bytes("starter.toml", starter(is_root).as_bytes()).unwrap();
+            let accounts = loaded.policy.entries().iter().map(|entry| entry.run.user.as_deref());
+            assert!(accounts.into_iter().all(|account| (account == Some("nobody")) == runs_as_nobody));
+        }
+    }
 }

@@ -24,6 +24,10 @@ pub(crate) struct Up {
     /// The folder for database, audit log and session logs.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Lets what names no account run as root, if you are root: for trying things out, since nothing can hold such a
+    /// program.
+    #[arg(long)]
+    allow_root: bool,
     /// Ends with this process, whatever ends it: for the demonstration.
     #[arg(long, value_name = "PID", hide = true, value_parser = clap::value_parser!(i32).range(1..))]
     end_with: Option<i32>,
@@ -37,6 +41,7 @@ pub(crate) fn run(up: &Up, context: &Context, screen: &mut Screen) -> Result<Exi
         policy: up.policy.clone(),
         data_dir: up.data_dir.clone(),
         socket: context.given_socket().cloned(),
+        allow_root: up.allow_root,
     };
     let paths = options.paths(context.environment(), geteuid().is_root())?;
     let wanted = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), ends_with)?;

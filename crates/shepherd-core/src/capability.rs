@@ -29,6 +29,8 @@ pub struct HostCapabilities {
     pub can_force_fullscreen: bool,
     /// It can keep everything else from being used.
     pub can_lock_to_single_app: bool,
+    /// It would run a program as root if nobody says as whom: then nothing could hold the program.
+    pub needs_account: bool,
 }
 
 impl HostCapabilities {
@@ -45,6 +47,7 @@ impl HostCapabilities {
             can_force_foreground: true,
             can_force_fullscreen: true,
             can_lock_to_single_app: true,
+            needs_account: false,
         }
     }
 }

@@ -237,6 +237,18 @@ impl Policy {
         self.index.iter().map(|(entry_id, position)| (entry_id, *position))
     }
 
+    /// As which user an entry runs for a profile: its own, else the first that the profile names; `None` is the
+    /// daemon's.
+    #[must_use]
+    pub fn account_of<'a>(&'a self, entry: &'a Entry, profile: &ProfileId) -> Option<&'a str> {
+        let accounts = || self.rules.profiles.get(profile).into_iter().flat_map(|profile| &profile.accounts);
+        let named = |account: &'a Account| match account {
+            Account::User(name) => Some(name.as_str()),
+            Account::Uid(_) | Account::Group(_) | Account::Gid(_) => None,
+        };
+        entry.run.user.as_deref().or_else(|| accounts().find_map(named))
+    }
+
     /// The entries whose use adds to a budget.
     pub(crate) fn earners(&self, budget: &BudgetId) -> impl Iterator<Item = (&EntryId, &Earning)> {
         let positions = self.earners.get(budget).into_iter().flatten();

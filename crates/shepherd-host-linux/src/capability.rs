@@ -5,12 +5,16 @@ use std::ffi::OsStr;
 use shepherd_host_api::HostCapabilities;
 use ward_process::{Containment, Probe, find_program};
 
-use crate::options::LinuxHostOptions;
+use crate::options::{AsRoot, LinuxHostOptions};
 use crate::recipe::{MPV, QEMU};
 use crate::sway::Windows;
 
 /// What holds now. Windows are there only while there is a compositor.
-pub(crate) fn capabilities(containment: Containment, windows: &Windows) -> HostCapabilities {
+pub(crate) fn capabilities(
+    containment: Containment,
+    windows: &Windows,
+    options: &LinuxHostOptions,
+) -> HostCapabilities {
     let windows = windows.are_seen();
     HostCapabilities {
         // Each kind has a driver that needs nothing but itself; what a single entry lacks is said at its start.
@@ -23,6 +27,7 @@ pub(crate) fn capabilities(containment: Containment, windows: &Windows) -> HostC
         can_force_foreground: windows,
         can_force_fullscreen: windows,
         can_lock_to_single_app: false,
+        needs_account: rustix::process::geteuid().is_root() && options.as_root == AsRoot::Never,
     }
 }
 
@@ -42,17 +47,18 @@ pub(crate) fn limitations(
     if containment.is_escapable() {
         sentences.push(format!("A program that sets out to do so can get out of a {containment}."));
     }
-    if rustix::process::geteuid().is_root() {
-        sentences.push(
-            "An entry without `run.user` runs as root, and root can leave every containment: name a user."
+    match (rustix::process::geteuid().is_root(), options.as_root) {
+        (true, AsRoot::Never) => {}
+        (true, AsRoot::UnlessNamed) => sentences.push(
+            "What names no account runs as root, and root can leave every containment: name one, and start the \
+             daemon without `--allow-root`."
                 .to_owned(),
-        );
-    } else {
-        sentences.push(
+        ),
+        (false, _) => sentences.push(
             "Programs run as the daemon's own user, whose other programs they can touch, the daemon included: \
              run it as root, and name a user for each entry."
                 .to_owned(),
-        );
+        ),
     }
     for (program, what, package) in [
         (QEMU, "virtual machines of driver `qemu`", "qemu-system-x86"),

@@ -110,7 +110,7 @@ fn not_taken_back(session_id: SessionId, why: &str) -> Message {
 
 impl Host for LinuxHost {
     fn capabilities(&self) -> HostCapabilities {
-        capability::capabilities(self.containment(), &self.windows)
+        capability::capabilities(self.containment(), &self.windows, &self.options)
     }
 
     fn limitations(&self) -> Vec<String> {

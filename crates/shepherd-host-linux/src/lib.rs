@@ -39,4 +39,4 @@ mod janitor;
 mod capability;
 
 pub use host::LinuxHost;
-pub use options::{HostError, LinuxHostOptions};
+pub use options::{AsRoot, HostError, LinuxHostOptions};

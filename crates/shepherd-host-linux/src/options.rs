@@ -25,6 +25,17 @@ pub struct LinuxHostOptions {
     pub search_path: OsString,
     /// What holds programs together; `None` is the strongest that this machine gives.
     pub containment: Option<Containment>,
+    /// Whether anything may run as root, if we do.
+    pub as_root: AsRoot,
+}
+
+/// Whether a program may run as root: nothing could hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsRoot {
+    /// Whatever names no account is not to be started.
+    Never,
+    /// Whatever names no account. For trying things out where nobody but root is.
+    UnlessNamed,
 }
 
 impl LinuxHostOptions {
@@ -37,6 +48,7 @@ impl LinuxHostOptions {
             environment: Vec::new(),
             search_path: SEARCH_PATH.into(),
             containment: None,
+            as_root: AsRoot::Never,
         }
     }
 }

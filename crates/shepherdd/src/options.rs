@@ -28,6 +28,10 @@ pub struct Options {
     /// The socket for front ends and the command line.
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// Lets what names no account run as root, if the daemon is root: for trying things out, since nothing can hold
+    /// such a program.
+    #[arg(long)]
+    pub allow_root: bool,
 }
 
 /// Why the daemon does not know where its things are.

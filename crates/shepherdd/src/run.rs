@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit};
-use shepherd_host_linux::{HostError, LinuxHost, LinuxHostOptions};
+use shepherd_host_linux::{AsRoot, HostError, LinuxHost, LinuxHostOptions};
 use shepherd_ipc::BindError;
 use shepherd_store::{OpenError, SqliteStore};
 use shepherd_util::{BootIdError, Clock, Environment, Paths, SystemClock};
@@ -48,8 +48,9 @@ pub fn run(options: &Options) -> ExitCode {
     log_to_stderr();
     let environment: Environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
+    let as_root = if options.allow_root { AsRoot::UnlessNamed } else { AsRoot::Never };
     let paths = options.paths(&environment, rustix::process::geteuid().is_root());
-    match paths.map_err(StartError::from).and_then(|paths| run_in(&paths, environment)) {
+    match paths.map_err(StartError::from).and_then(|paths| run_in(&paths, environment, as_root)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", chain(&error));
@@ -58,7 +59,7 @@ pub fn run(options: &Options) -> ExitCode {
     }
 }
 
-fn run_in(paths: &Paths, environment: Environment) -> Result<(), StartError> {
+fn run_in(paths: &Paths, environment: Environment, as_root: AsRoot) -> Result<(), StartError> {
     make_room_for_clients();
     make_folder(&paths.data)?;
     if let Some(folder) = paths.socket.parent() {
@@ -69,6 +70,7 @@ fn run_in(paths: &Paths, environment: Environment) -> Result<(), StartError> {
     let store = open_store(&paths.data)?;
     let host = LinuxHost::new(LinuxHostOptions {
         environment: environment.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+        as_root,
         ..LinuxHostOptions::new(paths.data.clone())
     })?;
     // One thread: the loop is the only one who knows the state.

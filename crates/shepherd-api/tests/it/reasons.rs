@@ -29,6 +29,7 @@ fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
         ReasonCode::NotForProfile | ReasonCode::Unknown => vec![],
         ReasonCode::Disabled { .. } => vec!["homework first"],
         ReasonCode::HostCannotRun { .. } => vec!["vm"],
+        ReasonCode::AccountMissing => vec!["root", "`user`", "`accounts`"],
         ReasonCode::SessionActive { .. } => vec!["minecraft"],
         ReasonCode::OutsideHours { .. }
         | ReasonCode::Cooldown { .. }

@@ -65,7 +65,7 @@ impl Daemon {
             ("--data-dir", self.path("data")),
             ("--socket", self.socket()),
         ];
-        let mut command = command(&["up"]);
+        let mut command = command(&["up", "--allow-root"]);
         for (option, path) in &places {
             command.arg(option).arg(path);
         }

@@ -111,6 +111,11 @@ impl<'a> Hearing<'a> {
         let impossible = || Saying::No(ReasonCode::HostCannotRun { kind: kind.to_owned() });
         let saying = if possible { Saying::Nothing } else { impossible() };
         bench.take("host", || format!("whether this machine can run `{kind}`"), saying);
+        if facts.capabilities.needs_account {
+            let account = facts.policy.account_of(entry, profile);
+            let saying = account.map_or(Saying::No(ReasonCode::AccountMissing), |_| Saying::Nothing);
+            bench.take("account", || "as which user it would run".to_owned(), saying);
+        }
         if self.at.mono.is_none() {
             return;
         }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use shepherd_api::{AuditKind, EntryKind, Interval, ReasonCode, RuleOutcome};
 use shepherd_core::policy::{
-    AvailabilityPolicy, BreakRule, DailyQuota, Day, DayRule, Disabled, Entry, Exception, MinuteOfDay, Modes,
-    Profile, Rules, Unlock, WarningPolicy, Weekdays,
+    Account, AvailabilityPolicy, BreakRule, DailyQuota, Day, DayRule, Disabled, Entry, Exception,
+    MinuteOfDay, Modes, Profile, Rules, Unlock, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
     AskError, CoreEngine, CoreEvent, Counter, HostCapabilities, LaunchDecision, LaunchRequest,
@@ -457,4 +457,28 @@ fn children_have_their_own_entries_and_their_own_time() {
         .map(|key| (key.profile.as_str(), matches!(key.counter, Counter::Budget(_))))
         .collect();
     assert_eq!(keys, [("anna", false), ("anna", true)]);
+}
+
+#[test]
+fn a_host_that_would_run_things_as_root_wants_to_know_as_whom() {
+    // S6.5.
+    let (mut own, mut shared) = (entry("own"), entry("shared"));
+    own.run.user = Some("kid".to_owned());
+    shared.run.user = None;
+    for (accounts, of_shared) in [
+        (vec![], &["account-missing"][..]),
+        (vec![Account::Group("family".to_owned())], &["account-missing"]),
+        (vec![Account::Uid(1_000), Account::User("anna".to_owned())], &[]),
+    ] {
+        let household = policy_with(vec![own.clone(), shared.clone()], |rules| {
+            rules.profiles.values_mut().for_each(|profile| profile.accounts.clone_from(&accounts));
+        });
+        let mut world = World::new(household.clone(), MONDAY_NOON);
+        let host = HostCapabilities { needs_account: true, ..HostCapabilities::everything() };
+        world.engine = CoreEngine::new(household, world.store.clone(), host, world.place.clone());
+        assert_eq!(world.codes("own"), Vec::<&str>::new());
+        assert_eq!(world.codes("shared"), of_shared, "{accounts:?}");
+    }
+    let world = World::new(policy(vec![shared]), MONDAY_NOON);
+    assert_eq!(world.codes("shared"), Vec::<&str>::new(), "any other host runs it as its own user");
 }

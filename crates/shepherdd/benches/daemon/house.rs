@@ -50,7 +50,7 @@ impl House {
         let (folder, options) = (self.folder.path(), self.options());
         let log = std::fs::File::create(folder.join("log")).unwrap();
         let mut daemon = Program::new(env!("CARGO_BIN_EXE_shepherdd"));
-        daemon.arg("--policy").arg(folder.join("policy.toml"));
+        daemon.arg("--allow-root").arg("--policy").arg(folder.join("policy.toml"));
         daemon.arg("--data-dir").arg(self.data()).arg("--socket").arg(&options.socket);
         let daemon = daemon.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.daemon = Some(daemon);

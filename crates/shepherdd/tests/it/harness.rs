@@ -35,6 +35,8 @@ pub(crate) struct Household {
     token: String,
     daemon: Option<Child>,
     wrapper: Vec<String>,
+    /// Tests run as whoever started them, and so do their programs, unless a test is about that.
+    options: Vec<&'static str>,
     variables: Vec<(String, String)>,
 }
 
@@ -56,7 +58,14 @@ impl Household {
     fn within(folder: TempDir, policy: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let token = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let household = Self { folder, token, daemon: None, wrapper: Vec::new(), variables: Vec::new() };
+        let household = Self {
+            folder,
+            token,
+            daemon: None,
+            wrapper: Vec::new(),
+            options: vec!["--allow-root"],
+            variables: Vec::new(),
+        };
         household.write_policy(policy);
         household
     }
@@ -85,6 +94,12 @@ impl Household {
     pub(crate) fn with_injected(self, calls: &str, what: &str) -> Self {
         let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{what}"));
         self.under(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject])
+    }
+
+    /// The daemon is as it is where nobody tries it out.
+    pub(crate) fn without_options(mut self) -> Self {
+        self.options.clear();
+        self
     }
 
     /// The daemon gets this variable.
@@ -139,7 +154,7 @@ impl Household {
     /// The command line of the daemon.
     pub(crate) fn command(&self) -> Program {
         let mut command = self.bare_command();
-        command.arg("--policy").arg(self.policy_path());
+        command.args(&self.options).arg("--policy").arg(self.policy_path());
         command.arg("--data-dir").arg(self.data()).arg("--socket").arg(self.socket());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command

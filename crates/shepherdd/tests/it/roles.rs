@@ -1,6 +1,6 @@
 //! Who may do what (S11.3, S11.3b): real users where we are root, and the PIN for whoever shares a login.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::Duration;
 
 use rustix::process::{Gid, Uid, geteuid};
@@ -203,4 +203,39 @@ fn administration_needs_the_pin_once_there_is_one() {
         assert_eq!(error.code, ErrorCode::RateLimited, "not even the right one, until the time has come");
         assert!(error.retry_after.is_some_and(|wait| Duration::from(wait) > Duration::ZERO));
     });
+}
+
+/// S6.5: nothing could hold what runs as root. Whoever is not root runs everything as itself.
+#[test]
+fn root_starts_nothing_as_root() {
+    const ACCOUNTS: &str = r#"
+config_version = 1
+
+[profiles.anna]
+accounts = ["nobody"]
+
+[profiles.ben]
+
+[[entries]]
+id = "nap"
+argv = ["sleep", "TOKEN"]
+always = true
+"#;
+    let mut household = Household::new(ACCOUNTS).without_options();
+    household.start();
+    let is_root = geteuid().is_root();
+    for (profile, starts) in [("anna", true), ("ben", !is_root)] {
+        let outcome = household.call(launch(Some(profile)));
+        if starts {
+            outcome.unwrap();
+            let owner = std::fs::metadata(format!("/proc/{}", household.player())).unwrap().uid();
+            assert!(!is_root || owner != 0, "{profile}: {owner}");
+            household.stop(StopMode::Force).unwrap();
+            household.until_idle();
+        } else {
+            let error = outcome.unwrap_err();
+            let error = error.api_error().unwrap();
+            assert_eq!(error.reasons[0].code(), "account-missing", "{error:?}");
+        }
+    }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use shepherd_api::{ApiError, ErrorCode, EventKind, Reply, Role, StopMode, StopRequester};
-use shepherd_core::policy::{Account, Entry};
 use shepherd_core::{CoreEvent, LaunchDecision, LaunchRequest, StopDecision, StopRequest};
 use shepherd_host_api::{SpawnOrder, StopOrder};
 use shepherd_util::{EntryId, ProfileId, SessionId};
@@ -29,7 +28,12 @@ impl Service {
         match self.engine.request_launch(&wish, now) {
             LaunchDecision::Approved(plan) => {
                 let Some(session) = self.engine.session_view(now) else { return self.lost(request) };
-                let entry = self.as_whom(plan.entry, &profile);
+                let mut entry = plan.entry;
+                // Whoever is not root can run a program as nobody else.
+                if rustix::process::geteuid().is_root() {
+                    let account = self.engine.policy().account_of(&entry, &profile).map(str::to_owned);
+                    entry.run.user = account;
+                }
                 let order = SpawnOrder { session_id: plan.session_id, entry, profile };
                 let told = EventKind::SessionLaunching { session: session.clone() };
                 let outcome = Outcome::new(Reply::Launched { session }, Vec::new());
@@ -42,19 +46,6 @@ impl Service {
                 self.respond(&request.to, Err(self.engine.denial(reasons)));
             }
         }
-    }
-
-    /// A daemon that is root starts nothing as root because nobody said otherwise, if the profile has an account.
-    fn as_whom(&self, mut entry: Entry, profile: &ProfileId) -> Entry {
-        if entry.run.user.is_none() && rustix::process::geteuid().is_root() {
-            let accounts =
-                self.engine.policy().rules().profiles.get(profile).map(|profile| profile.accounts.iter());
-            entry.run.user = accounts.into_iter().flatten().find_map(|account| match account {
-                Account::User(name) => Some(name.clone()),
-                Account::Uid(_) | Account::Group(_) | Account::Gid(_) => None,
-            });
-        }
-        entry
     }
 
     pub(super) fn stop_current(&mut self, request: &Request, mode: StopMode) -> Answer {
