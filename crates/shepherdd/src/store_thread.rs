@@ -16,15 +16,16 @@ use shepherd_core::{StoreWrite, StoredState};
 use shepherd_store::{Opened, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+mod waiting;
+
+use waiting::Waiting;
+
 /// How long to wait before trying again what could not be written. Long enough to be no burden, short enough that
 /// nobody has to restart a daemon after making room on a disk.
 const TRY_AGAIN: Duration = Duration::from_secs(5);
 
 /// How long at most, when it has failed again and again. Whoever asks for something makes it be tried at once.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-
-/// Writes that wait for a broken disk. More than a day's worth; beyond it only the latest state is kept.
-const MOST_WAITING: usize = 100_000;
 
 /// Batches that are made durable together: enough that no flood of them gets ahead of the disk, few enough that their
 /// audit lines, which come all at once then, don't make subscribers fall behind.
@@ -154,15 +155,6 @@ enum Known {
     Told,
     /// The loop goes by it.
     Adopted,
-}
-
-/// What is not on disk yet.
-#[derive(Default)]
-struct Waiting {
-    up_to: u64,
-    writes: Vec<StoreWrite>,
-    /// Whether the loop has to hear when they are.
-    is_awaited: bool,
 }
 
 impl Worker {
@@ -295,38 +287,6 @@ impl Worker {
         // The loop is gone only when the daemon is.
         self.reports.send(report).ok();
     }
-}
-
-impl Waiting {
-    fn add(&mut self, batch: u64, writes: Vec<StoreWrite>, awaited: Awaited) {
-        self.up_to = batch;
-        self.is_awaited |= awaited == Awaited::ByUs;
-        if writes.iter().any(is_snapshot) {
-            self.writes.retain(|write| !is_snapshot(write));
-        }
-        if self.writes.len() >= MOST_WAITING {
-            self.writes.retain(|write| !matches!(write, StoreWrite::AppendAudit(_)));
-        }
-        self.writes.extend(writes);
-    }
-
-    /// Whether a write that seemed to fail is on the disk after all. The batch is there as a whole or not at all, so
-    /// one trace of it is enough.
-    fn is_in(&self, store: &SqliteStore, sequence: u64) -> bool {
-        let lines = self.writes.iter().filter(|write| matches!(write, StoreWrite::AppendAudit(_))).count();
-        if lines > 0 {
-            return store.audit_end() > sequence;
-        }
-        let snapshot = self.writes.iter().find_map(|write| match write {
-            StoreWrite::SaveSnapshot(snapshot) => Some(&**snapshot),
-            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::AppendAudit(_) => None,
-        });
-        snapshot.is_some_and(|snapshot| store.load_snapshot().is_ok_and(|stored| stored == *snapshot))
-    }
-}
-
-fn is_snapshot(write: &StoreWrite) -> bool {
-    matches!(write, StoreWrite::SaveSnapshot(_))
 }
 
 /// An error with all its causes.

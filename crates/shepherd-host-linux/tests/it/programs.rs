@@ -7,6 +7,7 @@ use std::path::Path;
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{Entry, RunLimits, RunPolicy};
 use shepherd_host_api::{ExitStatus, Host};
+use shepherd_host_linux::AsRoot;
 use ward_process::Containment;
 
 use crate::harness::{Ground, containments, entry, process, script, wait_until};
@@ -220,6 +221,19 @@ fn what_the_host_can_not_do_is_said() {
         assert_eq!(says("and not by a cgroup v2"), containment != Containment::Cgroup, "{limitations}");
         assert_eq!(says("can get out of a"), containment.is_escapable(), "{limitations}");
         assert!(says("There is no `mpv`") && says("There is no `qemu-system-x86_64`"), "{limitations}");
-        assert!(says("name a user"), "{limitations}");
+    }
+}
+
+/// S6.5: nothing could hold what runs as root.
+#[test]
+fn root_wants_to_know_as_whom_things_run_unless_it_was_told_not_to() {
+    let is_root = rustix::process::geteuid().is_root();
+    for as_root in [AsRoot::Never, AsRoot::UnlessNamed] {
+        let ground = Ground::with(|options| options.as_root = as_root);
+        let is_strict = as_root == AsRoot::Never;
+        assert_eq!(ground.host.capabilities().needs_account, is_root && is_strict);
+        let limitations = ground.host.limitations().join("\n");
+        assert_eq!(limitations.contains("run it as root, and name a user"), !is_root, "{limitations}");
+        assert_eq!(limitations.contains("without `--allow-root`"), is_root && !is_strict, "{limitations}");
     }
 }

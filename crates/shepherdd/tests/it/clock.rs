@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use jiff::ToSpan;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use shepherd_api::{AuditKind, Command, EndReason, EventKind, Reply, SessionPhase};
 use shepherd_util::SessionId;
 
 use crate::harness::{Household, in_a_namespace, until};
 
-const POLICY: &str = r#"
+pub(crate) const POLICY: &str = r#"
 config_version = 1
 
 [[entries]]
@@ -248,4 +249,24 @@ fn another_time_zone_is_noticed_and_moves_no_end() {
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
     // A day that is not over elsewhere is over here: a zone further west wins no time.
     assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
+}
+
+/// S4.3: hours are those of the zone that the daemon was started in.
+#[test]
+fn hours_are_those_of_the_variable() {
+    for zone in ["Pacific/Kiritimati", "Etc/GMT+12"] {
+        let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::get(zone).unwrap());
+        let entry = |id: &str, hours: i64| {
+            let time = |more: i64| now.saturating_add((hours + more).hours()).strftime("%H:%M").to_string();
+            let (from, to) = (time(-1), time(1));
+            format!(
+                "[[entries]]\nid = \"{id}\"\nargv = [\"sleep\", \"TOKEN\"]\nwindows = [{{ from = \"{from}\", to = \"{to}\" }}]\n"
+            )
+        };
+        let policy = format!("config_version = 1\n{}{}", entry("now", 0), entry("later", 6));
+        let mut household = Household::new(&policy).with_variable("TZ", zone);
+        household.start();
+        assert_eq!(first_reason(&household, "later"), "outside-hours", "{zone}");
+        household.launch("now");
+    }
 }

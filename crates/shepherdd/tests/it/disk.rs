@@ -7,11 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use shepherd_api::{
-    AuditKind, Command, Decision, EndReason, ErrorCode, EventKind, Gift, Millis, Reply, Scope, StopMode,
-};
+use shepherd_api::{AuditKind, Command, EndReason, ErrorCode, EventKind, Reply, StopMode};
 use shepherd_ipc::CallError;
-use shepherd_util::EntryId;
 
 use crate::harness::{Household, in_a_namespace, is_alive, until};
 
@@ -108,86 +105,14 @@ fn a_session_ends_on_time_on_a_full_disk() {
     assert_books(&household, took);
 }
 
-fn make_room(household: &Household) {
+pub(crate) fn make_room(household: &Household) {
     fs::remove_file(inside(household).join("ballast")).unwrap();
     until("it works again", || household.complaint("store").is_none());
 }
 
-fn assert_not_recorded(outcome: Result<Reply, CallError>) {
+pub(crate) fn assert_not_recorded(outcome: Result<Reply, CallError>) {
     let error = outcome.expect_err("nothing can be recorded");
     assert_eq!(error.api_error().expect("an answer").code, ErrorCode::StoreUnavailable, "{error:?}");
-}
-
-/// House rule: judge, write down, act. What the answer refused is not there, neither before there is room nor after,
-/// nor for the next daemon (S8.2).
-#[test]
-fn a_gift_that_could_not_be_recorded_is_not_given() {
-    let household = on_a_small_disk();
-    household.launch("brief");
-    household.until_idle();
-    let entry_id: EntryId = "brief".parse().unwrap();
-    let ask = Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
-    let Ok(Reply::Request { request }) = household.call(ask) else { panic!("not asked") };
-    let request_id = request.request_id.clone();
-    let requests = || match household.call(Command::ListRequests {}) {
-        Ok(Reply::Requests { requests }) => requests,
-        other => panic!("{other:?}"),
-    };
-    let decide = || Command::DecideRequest {
-        request_id: request_id.clone(),
-        decision: Decision::Grant { minutes: None },
-    };
-    fill(&household);
-    assert_not_recorded(household.call(decide()));
-    assert_eq!(requests(), std::slice::from_ref(&request), "it is still to be answered");
-    make_room(&household);
-    assert_eq!(requests(), [request]);
-    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
-    fill(&household);
-    let scope = Scope::Entry { entry_id };
-    let gift = Gift::Extra { amount: Millis(60_000) };
-    let (profile, valid_from, lapses_at, why) = (None, None, None, None);
-    assert_not_recorded(household.call(Command::Grant { profile, scope, gift, valid_from, lapses_at, why }));
-    make_room(&household);
-    assert_eq!(household.refusal("brief").reasons[0].code(), "quota-exhausted");
-    // Now it is given, once.
-    assert!(matches!(household.call(decide()), Ok(Reply::Decided { grant: Some(_), .. })));
-    household.launch("brief");
-}
-
-/// The same for what opens more than a gift: other rules, and a clock that is believed again.
-#[test]
-fn a_mode_that_could_not_be_recorded_does_not_apply() {
-    let household = on_a_small_disk();
-    let mut listener = household.subscriber();
-    fill(&household);
-    assert_not_recorded(household.call(Command::SwitchMode { mode: Some("holiday".to_owned()) }));
-    assert_eq!(household.state().mode, "school");
-    make_room(&household);
-    assert_eq!(household.state().mode, "school");
-    household.call(Command::SwitchMode { mode: Some("holiday".to_owned()) }).unwrap();
-    let told = listener.wait_for(|event| match event {
-        EventKind::ModeSwitched { mode } => Some(mode.clone()),
-        _ => None,
-    });
-    assert_eq!((told, household.state().mode), ("holiday".to_owned(), "holiday".to_owned()));
-}
-
-/// What takes something away holds all the same, and the answer says so.
-#[test]
-fn what_is_taken_back_is_taken_back_even_if_it_could_not_be_recorded() {
-    let household = on_a_small_disk();
-    let (scope, gift) = (Scope::Everything {}, Gift::Extra { amount: Millis(60_000) });
-    let (profile, valid_from, lapses_at, why) = (None, None, None, None);
-    let grant = Command::Grant { profile, scope, gift, valid_from, lapses_at, why };
-    let Ok(Reply::Grant { grant }) = household.call(grant) else { panic!("not given") };
-    fill(&household);
-    let outcome = household.call(Command::RevokeGrant { grant_id: grant.grant_id });
-    let error = outcome.expect_err("nothing can be recorded");
-    let error = error.api_error().expect("an answer");
-    assert!(error.sentence.starts_with("It is done, but could not be recorded yet"), "{error:?}");
-    let Ok(Reply::Grants { grants }) = household.call(Command::ListGrants {}) else { panic!("no list") };
-    assert_eq!(grants, []);
 }
 
 fn assert_books(household: &Household, took: Duration) {
@@ -234,6 +159,92 @@ fn a_data_folder_that_became_read_only_locks_the_daemon_and_ends_what_ran() {
     assert_eq!(household.complaint("store"), None);
     assert_eq!(household.state().session, None);
     assert!(household.used("nap") > Duration::ZERO);
+    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
+}
+
+/// A household on a file system of its own that can turn read-only while it is written: see [`turn_read_only`].
+fn on_a_failing_disk() -> Household {
+    let household = Household::new(POLICY);
+    let (data, aside) = (household.data(), aside(&household));
+    fs::create_dir(&data).unwrap();
+    fs::create_dir(&aside).unwrap();
+    let files = ["audit.log", "audit.log.head", "shepherd.db", "shepherd.db-wal"];
+    let traced: String = files.iter().map(|name| format!("-P {} ", aside.join(name).display())).collect();
+    let script = format!(
+        "mount -t tmpfs -o mode=0700 none {} && exec strace -D -f -qq -o /dev/null {traced}\
+         -e trace=write,pwrite64,ftruncate,fsync,fdatasync \
+         -e inject=write,pwrite64,ftruncate,fsync,fdatasync:error=EROFS \"$0\" \"$@\"",
+        data.display()
+    );
+    let mut household = household.under(&in_a_namespace(&["sh", "-c", &script]));
+    household.start();
+    household
+}
+
+fn aside(household: &Household) -> PathBuf {
+    household.folder().join("aside")
+}
+
+/// Runs a script where the daemon is.
+fn among_its_mounts(household: &Household, script: &str) {
+    let pid = household.daemon_pid().as_raw_nonzero().to_string();
+    let mut enter = std::process::Command::new("nsenter");
+    if !rustix::process::geteuid().is_root() {
+        enter.args(["--user", "--preserve-credentials"]);
+    }
+    let done = enter.args(["--mount", "--target", &pid, "sh", "-c", script]).output().unwrap();
+    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// As when the kernel has found a fault in a file system. Nobody can do that by hand to what is being written, so the
+/// folder is moved aside with what is open, where whoever traces the daemon fails its writes; what is opened anew is
+/// read-only by itself.
+fn turn_read_only(household: &Household) {
+    let (data, aside) = (household.data().display().to_string(), aside(household).display().to_string());
+    among_its_mounts(
+        household,
+        &format!(
+            "mount --move {data} {aside} && mount --bind {aside} {data} && mount -o remount,bind,ro {data}"
+        ),
+    );
+}
+
+fn turn_writable(household: &Household) {
+    let (data, aside) = (household.data().display().to_string(), aside(household).display().to_string());
+    among_its_mounts(household, &format!("umount -l {data} && mount --move {aside} {data}"));
+}
+
+#[test]
+fn a_session_ends_on_time_when_its_disk_turns_read_only() {
+    let household = on_a_failing_disk();
+    let mut listener = household.subscriber();
+    let launched = Instant::now();
+    household.launch("nap");
+    household.player();
+    turn_read_only(&household);
+    until("the trouble is noticed", || {
+        household.refusal("nap");
+        household.complaint("store").is_some()
+    });
+    let mut warned = 0;
+    let end = listener.wait_for(|event| match event {
+        EventKind::WarningIssued { .. } => {
+            warned += 1;
+            None
+        }
+        EventKind::SessionEnded { end, .. } => Some(end.clone()),
+        _ => None,
+    });
+    let took = launched.elapsed();
+    assert_eq!((end, warned), (EndReason::Expired, 1));
+    assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(8), "{took:?}");
+    assert_eq!(household.players(), Vec::<i32>::new());
+    assert_eq!(household.refusal("nap").reasons[0].code(), "store-unavailable");
+    turn_writable(&household);
+    until("it works again", || household.call(Command::SwitchMode { mode: None }).is_ok());
+    assert_eq!(household.complaint("store"), None);
+    let used = household.used("nap");
+    assert!(used + Duration::from_millis(500) >= took, "{used:?} of {took:?} are on record");
     assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
 }
 

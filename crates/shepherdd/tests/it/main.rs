@@ -32,3 +32,5 @@ mod smoke;
 mod sway;
 #[cfg(test)]
 mod units;
+#[cfg(test)]
+mod unrecorded;
