@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use ratatui::crossterm::event::{self, Event as Input, KeyEvent};
-use shepherd_api::{ClientState, Command, EntryView, Event, Note, Refresh, Reply, StopMode, WhyView};
+use shepherd_api::{
+    ClientState, Command, EntryView, ErrorCode, Event, Note, Pin, Refresh, Reply, StopMode, WhyView,
+};
 use shepherd_ipc::{CallError, Client, ClientOptions, Update, Watch};
 use shepherd_util::{EntryId, ProfileId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -50,6 +52,11 @@ pub(super) enum Wish {
         minutes: u32,
     },
     Why(EntryId),
+    /// As an administrator, this once.
+    WithPin {
+        pin: Pin,
+        wish: Box<Wish>,
+    },
     /// The connection is of no use any more.
     HangUp,
 }
@@ -59,6 +66,11 @@ pub(super) enum Answer {
     /// They could not be had.
     NoEntries(String),
     Why(Box<WhyView>),
+    /// Only an administrator may do that.
+    PinWanted {
+        wish: Wish,
+        told: String,
+    },
     Notice(Tone, String),
 }
 
@@ -132,6 +144,7 @@ impl Answering {
     fn answer(&mut self, wish: &Wish) -> Answer {
         let profile = self.profile.clone();
         let command = match wish.clone() {
+            Wish::WithPin { pin, wish } => return self.answer_with_pin(pin, *wish),
             Wish::Entries | Wish::HangUp => Command::ListEntries { at_time: None, profile },
             Wish::Launch(entry_id) => Command::Launch { entry_id, profile },
             Wish::Stop(mode) => Command::StopCurrent { mode },
@@ -146,15 +159,27 @@ impl Answering {
             Ok(Reply::Request { .. }) => Answer::Notice(Tone::Good, "Your parents were asked.".to_owned()),
             // What comes of the others is told by events.
             Ok(_) => Answer::Notice(Tone::Faint, String::new()),
-            Err(told) if *wish == Wish::Entries => Answer::NoEntries(told),
-            Err(told) => Answer::Notice(Tone::Bad, told),
+            Err(refused) if *wish == Wish::Entries => Answer::NoEntries(refused.told),
+            Err(Refused { told, for_administrators: true }) => Answer::PinWanted { wish: wish.clone(), told },
+            Err(refused) => Answer::Notice(Tone::Bad, refused.told),
         }
     }
 
-    fn call(&mut self, command: Command) -> Result<Reply, String> {
+    fn answer_with_pin(&mut self, pin: Pin, wish: Wish) -> Answer {
+        let answer = match self.call(Command::Authenticate { pin }) {
+            Ok(_) => self.answer(&wish),
+            Err(refused) => Answer::PinWanted { wish, told: refused.told },
+        };
+        // Whoever comes to this screen next is no administrator.
+        self.client = None;
+        answer
+    }
+
+    fn call(&mut self, command: Command) -> Result<Reply, Refused> {
+        let failed = |told: String| Refused { told, for_administrators: false };
         let mut client = match self.client.take() {
             Some(client) => client,
-            None => Client::connect(&self.options).map_err(|error| chain(&error))?,
+            None => Client::connect(&self.options).map_err(|error| failed(chain(&error)))?,
         };
         match client.call(command) {
             Ok(reply) => {
@@ -163,9 +188,19 @@ impl Answering {
             }
             Err(CallError::Refused(error)) => {
                 self.client = Some(client);
-                Err(error.sentence)
+                let for_administrators = error.code == ErrorCode::NotPermitted;
+                Err(Refused { told: error.sentence, for_administrators })
             }
-            Err(error) => Err(chain(&error)),
+            Err(error) => Err(failed(chain(&error))),
         }
     }
 }
+
+/// Why something was not done.
+struct Refused {
+    told: String,
+    for_administrators: bool,
+}
+
+#[cfg(test)]
+mod tests;

@@ -55,6 +55,7 @@ pub(super) enum Popup {
     Help,
     Why { why: Box<WhyView>, scroll: u16 },
     RequestTime { entry_id: EntryId, label: String, minutes: String },
+    Pin { wish: Wish, told: String, typed: String },
 }
 
 /// Whether the entries are being asked for, so that many events make few questions.
@@ -174,6 +175,9 @@ impl Model {
             Answer::NoEntries(told) => {
                 self.notice = Some((Tone::Bad, clean(&told)));
                 return self.entries_answered();
+            }
+            Answer::PinWanted { wish, told } => {
+                self.popup = Some(Popup::Pin { wish, told: clean(&told), typed: String::new() });
             }
             Answer::Why(why) => self.popup = Some(Popup::Why { why, scroll: 0 }),
             Answer::Notice(tone, told) => self.notice = Some((tone, clean(&told))),

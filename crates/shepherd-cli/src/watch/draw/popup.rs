@@ -48,6 +48,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
             lines.push(Line::styled("Enter asks, Esc does not", style(Tone::Faint)));
             (" Ask for time ", lines, 0)
         }
+        Popup::Pin { told, typed, .. } => {
+            let mut lines: Vec<Line<'_>> = wrap(told, text_width).into_iter().map(Line::from).collect();
+            let hidden = "•".repeat(typed.chars().count());
+            lines.push(Line::styled(format!("{hidden}▏"), style(Tone::Strong)));
+            lines.push(Line::styled("Enter does it with the PIN, Esc does not", style(Tone::Faint)));
+            (" The administrator's PIN ", lines, 0)
+        }
     };
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
     let widest = lines.iter().map(Line::width).max().unwrap_or(0).max(title.chars().count());

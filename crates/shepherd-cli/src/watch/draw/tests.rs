@@ -1,9 +1,9 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use shepherd_api::{ReasonCode, RuleOutcome, RuleView, WhyView};
+use shepherd_api::{ReasonCode, RuleOutcome, RuleView, StopMode, WhyView};
 
 use super::*;
-use crate::watch::feed::{Answer, Feed};
+use crate::watch::feed::{Answer, Feed, Wish};
 use crate::watch::model::Popup;
 use crate::watch::model::tests::{at, connected, entry, session};
 
@@ -114,10 +114,25 @@ fn no_terminal_is_too_small_or_too_large() {
         label: "Racing".to_owned(),
         minutes: "15".to_owned(),
     };
+    let pin = || Popup::Pin {
+        wish: Wish::Stop(StopMode::Force),
+        told: "Only an administrator may do this.".to_owned(),
+        typed: "4711".to_owned(),
+    };
     for (width, height) in [(1, 1), (2, 2), (5, 3), (10, 9), (20, 10), (9, 40), (300, 5), (300, 100)] {
-        for popup in [None, Some(Popup::Help), Some(request())] {
+        for popup in [None, Some(Popup::Help), Some(request()), Some(pin())] {
             model.popup = popup;
             drawn_at(&mut model, width, height);
         }
     }
+}
+
+#[test]
+fn a_pin_is_not_shown_while_it_is_typed() {
+    let mut model = sample();
+    let told = "Only an administrator may do this.".to_owned();
+    model.popup = Some(Popup::Pin { wish: Wish::Stop(StopMode::Force), told, typed: "4711".to_owned() });
+    let shown = drawn_at(&mut model, 80, 24);
+    assert!(shown.contains("Only an administrator may do this.") && shown.contains("••••▏"), "{shown}");
+    assert!(!shown.contains("4711"), "{shown}");
 }

@@ -1,7 +1,7 @@
 //! What keys do.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use shepherd_api::StopMode;
+use shepherd_api::{MAX_PIN_LENGTH, Pin, StopMode};
 
 use super::{Model, PROPOSED_MINUTES, Popup, Step};
 use crate::screen::Tone;
@@ -92,6 +92,28 @@ impl Model {
                 self.popup = Some(Popup::RequestTime { entry_id, label, minutes });
                 Step::Nothing
             }
+            Popup::Pin { wish, told, typed } => self.pin_key(wish, told, typed, code),
         }
+    }
+
+    fn pin_key(&mut self, wish: Wish, told: String, mut typed: String, code: KeyCode) -> Step {
+        let told = match code {
+            KeyCode::Esc => return Step::Nothing,
+            KeyCode::Enter => match Pin::try_from(std::mem::take(&mut typed)) {
+                Ok(pin) => return Step::Ask(vec![Wish::WithPin { pin, wish: Box::new(wish) }]),
+                Err(error) => format!("{error}."),
+            },
+            KeyCode::Backspace => {
+                typed.pop();
+                told
+            }
+            KeyCode::Char(letter) if typed.chars().count() < MAX_PIN_LENGTH => {
+                typed.push(letter);
+                told
+            }
+            _ => told,
+        };
+        self.popup = Some(Popup::Pin { wish, told, typed });
+        Step::Nothing
     }
 }

@@ -1,5 +1,5 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use shepherd_api::{EndReason, Millis, SessionView, Severity, StopMode};
+use shepherd_api::{EndReason, Millis, Pin, SessionView, Severity, StopMode};
 use shepherd_util::SessionId;
 
 use super::*;
@@ -180,4 +180,29 @@ fn what_happened_long_ago_is_forgotten() {
     }
     assert_eq!(model.told.len(), MOST_TOLD);
     assert_eq!(model.told.back().unwrap().text, "999");
+}
+
+/// S11.3b: where parent and child share a login.
+#[test]
+fn what_only_an_administrator_may_do_asks_for_the_pin() {
+    let mut model = connected(None);
+    let wish = Wish::Stop(StopMode::Graceful);
+    let refused =
+        || Answer::PinWanted { wish: wish.clone(), told: "This session is somebody else's.".to_owned() };
+    model.take_in(Feed::Answered(refused()));
+    for letter in "471xq".chars() {
+        press(&mut model, KeyCode::Char(letter));
+    }
+    for key in [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Char('1')] {
+        press(&mut model, key);
+    }
+    let pin = Pin::try_from("4711".to_owned()).unwrap();
+    let asked = wishes(press(&mut model, KeyCode::Enter));
+    assert_eq!(asked, [Wish::WithPin { pin, wish: Box::new(wish.clone()) }]);
+    assert!(model.popup.is_none());
+    model.take_in(Feed::Answered(refused()));
+    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [], "nothing is no PIN");
+    assert!(matches!(&model.popup, Some(Popup::Pin { told, .. }) if told.contains("a PIN is")));
+    press(&mut model, KeyCode::Esc);
+    assert!(model.popup.is_none());
 }
