@@ -91,7 +91,7 @@ pub struct CoreEngine {
     snapshot: Snapshot,
     writes: Vec<StoreWrite>,
     last_seen: Option<Now>,
-    /// The latest time that counted, on both clocks, as far as this boot and this engine go.
+    /// The latest time that counted, on both clocks, as far as this boot goes.
     anchor: Option<Now>,
     next_change: NextChange,
     noticed: Noticed,
@@ -115,6 +115,9 @@ impl CoreEngine {
     /// An engine that knows what the store knew (S3.1). If there was a session, [`CoreEngine::recover`] comes next.
     #[must_use]
     pub fn new(policy: Policy, store: StoredState, capabilities: HostCapabilities, place: Place) -> Self {
+        let clock = &store.snapshot.clock;
+        let seen_at = clock.seen_at.and_then(|seen| seen.during(place.boot));
+        let anchor = clock.latest_seen.zip(seen_at).map(|(wall, mono)| Now { wall, mono });
         Self {
             policy,
             capabilities,
@@ -124,7 +127,7 @@ impl CoreEngine {
             snapshot: store.snapshot,
             writes: Vec::new(),
             last_seen: None,
-            anchor: None,
+            anchor,
             next_change: NextChange::Unknown,
             noticed: Noticed::default(),
             store_trouble: None,

@@ -80,6 +80,8 @@ pub struct Snapshot {
 pub struct ClockRecord {
     /// The latest time ever seen.
     pub latest_seen: Option<Timestamp>,
+    /// When that was, by the clock that nobody can set: while its boot lasts, the time goes on from there.
+    pub seen_at: Option<BootInstant>,
     /// The day that use is charged to; it never goes back by itself.
     pub accounting_day: Option<Day>,
     /// The zone in which it was seen, and its offset in seconds at that time.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::AuditKind;
-use shepherd_util::Now;
+use shepherd_util::{BootInstant, Now};
 
 use super::refusal::UnknownMode;
 use super::{CoreEngine, CoreEvent, NextChange, POLICY};
@@ -36,7 +36,8 @@ impl CoreEngine {
                 let day = local.day();
                 self.hold_after_zone_change(local.offset, counted);
                 let clock = &mut self.snapshot.clock;
-                clock.latest_seen = clock.latest_seen.max(Some(counted));
+                clock.latest_seen = Some(counted);
+                clock.seen_at = Some(BootInstant::new(self.place.boot, now.mono));
                 clock.accounting_day = clock.accounting_day.max(Some(day));
                 if std::mem::take(&mut self.noticed.untrusted) {
                     self.audit(now, POLICY, AuditKind::ClockTrusted);

@@ -338,3 +338,20 @@ fn a_clock_set_forward_and_a_reboot_are_no_break() {
     world.launch("game");
     assert!(world.remaining() <= Some(minutes(5)), "{:?} of an hour", world.remaining());
 }
+
+#[test]
+fn the_time_goes_on_over_a_crash_also_while_the_clock_is_not_believed() {
+    // S2.7, S4.5, S9.1: the window closes at one, and a grant keeps it open until it is taken back at ten past.
+    let mut game = entry("game");
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), (13, 0))]);
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let until = Gift::OpenUntil { until: wall(BERLIN, "2026-11-16 14:00") };
+    world.engine.grant(grant(1, Scope::Everything {}, until), world.now()).unwrap();
+    world.launch("game");
+    world.move_wall(SignedDuration::from_hours(-5));
+    world.crash();
+    world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+    world.run_for(minutes(70));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert!(expires(&world.tick()));
+}

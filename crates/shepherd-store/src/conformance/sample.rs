@@ -153,6 +153,7 @@ pub fn snapshot(number: u64) -> Snapshot {
         session: Some(session(number)),
         clock: ClockRecord {
             latest_seen: Some(at(1_800_000_001)),
+            seen_at: Some(BootInstant::new(boot(), moment(5_000))),
             accounting_day: Some(Day(20_833)),
             zone: Some(("Europe/Berlin".to_owned(), 3_600)),
             held_until: Some(at(1_800_000_002)),

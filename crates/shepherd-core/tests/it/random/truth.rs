@@ -252,7 +252,7 @@ impl Truth {
 
     /// The daemon comes back. Of the clock it knows what was written down.
     pub(super) fn come_back(&mut self, clock: ClockRecord) {
-        self.watch = Watch::remembering(clock);
+        self.watch = Watch::remembering(clock, crate::harness::boot(self.boot));
         self.upset();
     }
 

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_core::ClockRecord;
 use shepherd_core::policy::Day;
-use shepherd_util::Now;
+use shepherd_util::{BootId, MonotonicInstant, Now};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watch {
@@ -19,8 +19,10 @@ pub(super) struct Watch {
 
 impl Watch {
     /// A daemon that has just come up knows only what was written down.
-    pub(super) fn remembering(known: ClockRecord) -> Self {
-        Self { known, going_from: None, was_behind: false }
+    pub(super) fn remembering(known: ClockRecord, boot: BootId) -> Self {
+        let seen_at = known.seen_at.and_then(|seen| seen.during(boot));
+        let going_from = known.latest_seen.zip(seen_at.map(MonotonicInstant::total));
+        Self { known, going_from, was_behind: false }
     }
 
     pub(super) fn observe(&mut self, now: Now, zone: &TimeZone, tolerance: Duration) {
