@@ -102,7 +102,7 @@ impl CoreEngine {
             grant.is_some_and(|grant| matches!(grant.gift, Gift::OpenUntil { .. }) && grant.holds_at(at))
         };
         if let Some(session) = &mut self.snapshot.session {
-            session.judged_at = at;
+            session.judged_at = session.judged_at.max(at);
             session.extensions.retain(|more| !opens(more));
         }
     }

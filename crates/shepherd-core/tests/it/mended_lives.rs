@@ -355,3 +355,24 @@ fn the_time_goes_on_over_a_crash_also_while_the_clock_is_not_believed() {
     world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
     assert!(expires(&world.tick()));
 }
+
+#[test]
+fn a_new_plan_after_a_clock_was_put_right_gives_no_grant_again() {
+    // S2.7, S7.3: it held when the session was planned, on a clock that ran two hours ahead.
+    let mut game = entry("game");
+    game.limits.max_run = Some(hours(1));
+    let household = policy_with(vec![game], |rules| rules.on_reload = OnReload::Replan);
+    let mut world = World::new(household.clone(), MONDAY_NOON);
+    let later = NewGrant {
+        valid_from: Some(wall(BERLIN, "2026-11-16 12:30")),
+        ..grant(1, Scope::Everything {}, extra(minutes(30)))
+    };
+    world.engine.grant(later, world.now()).unwrap();
+    world.move_wall(SignedDuration::from_hours(2));
+    world.launch("game");
+    world.clock.move_wall(SignedDuration::from_hours(-2));
+    world.engine.confirm_clock("parent", world.now());
+    world.engine.reload(household, None, "parent", world.now());
+    world.run_for(minutes(40));
+    assert_eq!(world.remaining(), Some(minutes(20)));
+}
