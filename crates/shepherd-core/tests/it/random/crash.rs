@@ -48,6 +48,14 @@ impl Life {
         self.truth.fall_back_to(&before);
     }
 
+    /// A session on record is charged up to now, even if it ended while nothing could be written down.
+    fn enter_what_is_on_record(&mut self) {
+        let session = self.world.store.snapshot.session.as_ref();
+        if session.is_some_and(|session| session.stage.host_session_handle().is_some()) {
+            self.truth.enter_day(self.world.now());
+        }
+    }
+
     /// The same boot: the clock went on.
     fn restart(&mut self) {
         self.forget();
@@ -78,6 +86,7 @@ impl Life {
             self.host = Host::Idle;
         }
         self.look();
+        self.enter_what_is_on_record();
         let events = self.world.engine.recover(fate, now);
         self.carry_out(&events);
     }
@@ -100,6 +109,7 @@ impl Life {
         self.world.crash();
         self.truth.come_back(self.world.store.snapshot.clock.clone());
         self.look();
+        self.enter_what_is_on_record();
         // Whatever the host believes.
         let fate = if self.dice.percent(10) {
             SessionFate::Alive { handle: "handle".to_owned() }

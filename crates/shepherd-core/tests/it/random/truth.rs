@@ -129,6 +129,12 @@ impl Truth {
         self.watch.enter(today);
     }
 
+    /// Something is charged to this day: none before it comes again.
+    pub(super) fn enter_day(&mut self, now: Now) {
+        let day = self.day(now);
+        self.watch.enter(day);
+    }
+
     /// By the rules, as far as they can be known, this launch is right.
     pub(super) fn approve(&mut self, child: usize, entry: usize, now: Now) {
         let (time, day, terms) = (self.watch.time(now), self.day(now), &self.terms);
