@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
-use ward_process::{Containment, Ladder, Order, Supervisor, Tree};
+use ward_process::{Containment, Ladder, Leavers, Order, Supervisor, Tree};
 
 /// A thousand processes, a quarter of them in sessions of their own.
 const THOUSAND: &str = "fork 250 [ setsid; sleep 600000 ]; fork 749 [ sleep 600000 ]; sleep 600000";
@@ -17,7 +17,10 @@ fn main() {
         ward_process::probe().available().map(|containment| Supervisor::with(containment).unwrap()).collect();
     for supervisor in &supervisors {
         match supervisor.containment() {
-            Containment::Cgroup => kill_against_bare_write(supervisor),
+            Containment::Cgroup => {
+                kill_against_bare_write(supervisor, Leavers::LetGo, "cgroup");
+                kill_against_bare_write(supervisor, Leavers::Held, "cgroup and keeper");
+            }
             // It can't see the quarter that leaves.
             Containment::ProcessGroup => {}
             Containment::PidNamespace | Containment::Subreaper => kill_within_a_second(supervisor),
@@ -27,13 +30,13 @@ fn main() {
     supervisors.iter().for_each(wakeups_while_waiting);
 }
 
-fn kill_against_bare_write(supervisor: &Supervisor) {
+fn kill_against_bare_write(supervisor: &Supervisor, leavers: Leavers, by: &str) {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..7 {
-        let mut tree = thousand(supervisor);
+        let mut tree = thousand(supervisor, leavers);
         ours.push(millis(supervisor.stop(&mut tree, Ladder::force()).unwrap().elapsed));
 
-        let mut tree = thousand(supervisor);
+        let mut tree = thousand(supervisor, Leavers::LetGo);
         let group = group_of(&tree);
         let (_, elapsed) = timed(|| {
             std::fs::write(group.join("cgroup.kill"), "1").unwrap();
@@ -45,13 +48,19 @@ fn kill_against_bare_write(supervisor: &Supervisor) {
         tree.wait(None).unwrap();
     }
     let baseline = Baseline { name: "bare write to cgroup.kill".into(), figure: median(&mut bare) };
-    emit("tree of 1,000 gone (cgroup)", "ms", median(&mut ours), Some(baseline), Bar::RatioAtMost(2.0));
+    emit(
+        &format!("tree of 1,000 gone ({by})"),
+        "ms",
+        median(&mut ours),
+        Some(baseline),
+        Bar::RatioAtMost(2.0),
+    );
 }
 
 fn kill_within_a_second(supervisor: &Supervisor) {
     let mut samples: Vec<f64> = (0..5)
         .map(|_| {
-            let mut tree = thousand(supervisor);
+            let mut tree = thousand(supervisor, Leavers::LetGo);
             millis(supervisor.stop(&mut tree, Ladder::force()).unwrap().elapsed)
         })
         .collect();
@@ -59,8 +68,8 @@ fn kill_within_a_second(supervisor: &Supervisor) {
     emit(&name, "ms", median(&mut samples), None, Bar::AtMost(1_000.0));
 }
 
-fn thousand(supervisor: &Supervisor) -> Tree {
-    let tree = spawn(supervisor, Order::new(fake_child()).args([THOUSAND]));
+fn thousand(supervisor: &Supervisor, leavers: Leavers) -> Tree {
+    let tree = spawn(supervisor, Order::new(fake_child()).args([THOUSAND]).leavers(leavers));
     while tree.processes().len() < 1_000 {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -59,6 +59,10 @@ impl Cgroup {
         self.events.as_fd()
     }
 
+    pub(crate) fn directory_handle(&self) -> io::Result<OwnedFd> {
+        self.directory.try_clone()
+    }
+
     pub(crate) fn kill_handle(&self) -> io::Result<OwnedFd> {
         self.kill.try_clone()
     }

@@ -16,7 +16,8 @@ use crate::sys::wait::{Reaped, reap, wait_readable};
 #[serde(rename_all = "snake_case")]
 pub enum Containment {
     /// A cgroup v2 group that every member is born into and that is killed as one. Only for root, and
-    /// it holds programs of other users: one that runs as root, too, can leave any group.
+    /// it holds programs of other users: one that runs as root, too, can leave any group. A service
+    /// manager moves others out on request; [`crate::Leavers`] says what becomes of them.
     Cgroup,
     /// A PID namespace, whose members do not survive its init.
     PidNamespace,

@@ -42,7 +42,7 @@ pub use containment::{Containment, Offer, Probe, probe};
 pub use exit::{Ended, Exit, Usage};
 pub use ladder::{Climb, EndedBy, Ladder, Move, Rung, RungOutcome, StopCommand, StopSignal, Stopped};
 pub use limits::{Kept, LimitReport, Limits};
-pub use order::{Grouping, Identity, Input, Lifetime, Order, Output, find_program};
+pub use order::{Grouping, Identity, Input, Leavers, Lifetime, Order, Output, find_program};
 pub use output::Capture;
 pub use record::{InvalidTreeId, RootProcess, TreeId, TreeRecord};
 pub use stop::StopError;

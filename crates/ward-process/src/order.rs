@@ -28,6 +28,7 @@ pub struct Order {
     /// `None`: wherever standard output goes.
     pub(crate) stderr: Option<Output>,
     pub(crate) lifetime: Lifetime,
+    pub(crate) leavers: Leavers,
     pub(crate) sandbox: Option<Sandbox>,
 }
 
@@ -49,6 +50,7 @@ impl Order {
             stdout: Output::Null,
             stderr: Some(Output::Null),
             lifetime: Lifetime::Independent,
+            leavers: Leavers::LetGo,
             sandbox: None,
         }
     }
@@ -158,6 +160,13 @@ impl Order {
     #[must_use]
     pub fn lifetime(mut self, lifetime: Lifetime) -> Self {
         self.lifetime = lifetime;
+        self
+    }
+
+    /// What becomes of members that move to another cgroup.
+    #[must_use]
+    pub fn leavers(mut self, leavers: Leavers) -> Self {
+        self.leavers = leavers;
         self
     }
 
@@ -289,6 +298,23 @@ pub enum Lifetime {
     /// signal a keeper that is not its init (with a [`Subreaper`](crate::Containment::Subreaper), any
     /// program of our own user) can stop it and then outlive us.
     DiesWithSupervisor,
+}
+
+/// What becomes of a member of a tree that moves to another cgroup.
+///
+/// A program can't do that by itself, but the service manager of its user does it on request
+/// (`systemd-run --user --scope`), and some launchers ask for it unasked. Only a
+/// [`Cgroup`](crate::Containment::Cgroup) makes the choice: the others do not look at groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leavers {
+    /// It is no member any more. For programs that nobody moves, and cheaper: a tree has no keeper.
+    #[default]
+    LetGo,
+    /// It stays a member, and so does all that comes of it: a keeper of the supervisor's own user, outside
+    /// of the group, is the one to whom orphans fall back. A tree that is to die with its supervisor has
+    /// one anyway.
+    Held,
 }
 
 #[cfg(test)]

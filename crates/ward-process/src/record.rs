@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::containment::Containment;
-use crate::order::Identity;
+use crate::order::{Identity, Leavers};
 
 /// The name of a tree, chosen by the caller before the spawn, so that it can be written down first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -92,8 +92,11 @@ pub struct TreeRecord {
     pub id: TreeId,
     /// What holds it together.
     pub containment: Containment,
-    /// Its root process. A tree that has a cgroup can be taken back without.
+    /// Its root process. A tree that has a cgroup and lets its leavers go can be taken back without.
     pub root: Option<RootProcess>,
+    /// Whether the root is a keeper, who holds those that leave the tree's cgroup.
+    #[serde(default)]
+    pub leavers: Leavers,
     /// The boot in which it runs.
     pub boot: String,
     /// Inode of its cgroup, where it has one.

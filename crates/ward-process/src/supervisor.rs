@@ -84,7 +84,7 @@ impl Supervisor {
     /// The same, but the record is written down before the program runs: if we die in between, either
     /// the record is there or the program never ran.
     ///
-    /// With a cgroup the record has no root process, and needs none. `write_down` must not wait for
+    /// With a cgroup that lets its leavers go, the record has no root process, and needs none. `write_down` must not wait for
     /// another spawn of this process, which may be waiting for it.
     ///
     /// # Errors
@@ -119,7 +119,7 @@ impl Supervisor {
                 return Err(error);
             }
         };
-        let reins = self.reins(group);
+        let reins = self.reins(group, self.leavers(&order));
         match self.launch(&id, &mut order, sandbox.as_ref(), &reins, write_down) {
             Ok(launched) => self.assemble(id, &order, sandbox, reins, launched),
             Err(error) => {
@@ -148,7 +148,7 @@ impl Supervisor {
         write_down: Option<WriteDown<'_>>,
     ) -> Result<Launched, SpawnError> {
         let readiness = Readiness::new(reins).map_err(|error| SpawnError::Fork(error.into()))?;
-        let group = if let Reins::Cgroup(group) = reins { Some(group) } else { None };
+        let group = reins.group();
         let namespaces = self.namespaces(sandbox);
         let limits = self.plan_limits(order, namespaces, group)?;
         Launch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }
@@ -169,6 +169,7 @@ impl Supervisor {
             id,
             containment: self.containment,
             boot: self.boot.clone(),
+            leavers: self.leavers(order),
             identity: order.identity.clone(),
             root,
             keeper,
@@ -197,6 +198,7 @@ impl Supervisor {
             id: launch.id.clone(),
             containment: self.containment,
             root: None,
+            leavers: self.leavers(order),
             boot: self.boot.clone(),
             cgroup: launch.group.map(Cgroup::inode),
             identity: order.identity.clone(),
@@ -217,7 +219,7 @@ fn prepare_sandbox(order: &Order) -> Result<Option<Prepared>, SpawnError> {
 /// Nothing was started, or what was is gone or about to be.
 fn give_up(reins: Reins, sandbox: Option<Prepared>) {
     let mut leftover = Leftover::default();
-    if let Reins::Cgroup(group) = reins {
+    if let Some(group) = reins.into_group() {
         let _ = group.kill();
         leftover.group = Some(group);
     }

@@ -8,7 +8,7 @@ use crate::containment::Containment;
 use crate::exit::Ended;
 use crate::leftovers::{self, Folder, Leftover};
 use crate::limits::LimitReport;
-use crate::order::Identity;
+use crate::order::{Identity, Leavers};
 use crate::output::{Capture, Recorder};
 use crate::record::{TreeId, TreeRecord};
 use crate::sandbox::SandboxReport;
@@ -29,6 +29,8 @@ pub(crate) use root::{KeeperLink, Root};
 /// What a tree is held by.
 pub(crate) enum Reins {
     Cgroup(Cgroup),
+    /// The root is a subreaper outside of the group, to whom those belong who leave it.
+    KeptCgroup(Cgroup, Box<Sweep>),
     /// The root is the namespace's init.
     Namespace,
     /// The root is the subreaper.
@@ -37,11 +39,28 @@ pub(crate) enum Reins {
     Group,
 }
 
+impl Reins {
+    pub(crate) fn group(&self) -> Option<&Cgroup> {
+        match self {
+            Self::Cgroup(group) | Self::KeptCgroup(group, _) => Some(group),
+            Self::Namespace | Self::Subreaper(_) | Self::Group => None,
+        }
+    }
+
+    pub(crate) fn into_group(self) -> Option<Cgroup> {
+        match self {
+            Self::Cgroup(group) | Self::KeptCgroup(group, _) => Some(group),
+            Self::Namespace | Self::Subreaper(_) | Self::Group => None,
+        }
+    }
+}
+
 /// What a tree is made of, besides its reins.
 pub(crate) struct Parts {
     pub(crate) id: TreeId,
     pub(crate) containment: Containment,
     pub(crate) boot: String,
+    pub(crate) leavers: Leavers,
     pub(crate) identity: Option<Identity>,
     pub(crate) root: Root,
     pub(crate) keeper: Option<KeeperLink>,
@@ -99,7 +118,8 @@ impl Tree {
             containment: self.parts.containment,
             root: self.parts.root.process(&self.proc),
             boot: self.parts.boot.clone(),
-            cgroup: if let Reins::Cgroup(group) = &self.reins { Some(group.inode()) } else { None },
+            leavers: self.parts.leavers,
+            cgroup: self.reins.group().map(Cgroup::inode),
             identity: self.parts.identity.clone(),
             private_folder: self.parts.folder.as_ref().and_then(Folder::path),
         }
@@ -139,10 +159,7 @@ impl Drop for Tree {
         if self.parts.life.is_some() && self.ended.is_none() {
             self.kill();
         }
-        let group = match std::mem::replace(&mut self.reins, Reins::Group) {
-            Reins::Cgroup(group) => Some(group),
-            Reins::Namespace | Reins::Subreaper(_) | Reins::Group => None,
-        };
+        let group = std::mem::replace(&mut self.reins, Reins::Group).into_group();
         let mut folder = self.parts.folder.take();
         if self.ended.is_some()
             && let Some(folder) = folder.take()

@@ -19,6 +19,7 @@
 //! | `kill-parent` | `SIGKILL` to its parent |
 //! | `stop-parent` | `SIGSTOP` to its parent |
 //! | `forget [ … ]` | executes itself with an empty environment and the inner script |
+//! | `leave PATH` | moves itself to the cgroup of this folder, as a service manager does on request |
 //! | `print N` | writes N bytes to standard output |
 //! | `touch PATH` | creates a file |
 //! | `await PATH` | waits until there is such a file |
@@ -104,11 +105,16 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             (0..count).for_each(|_| stray());
             rest
         }
-        "ignore" | "rename" | "touch" | "await" => {
+        "ignore" | "rename" | "touch" | "leave" | "await" => {
             let (argument, rest) = rest.split_first().unwrap_or_else(|| panic!("{word} what?"));
             match word {
                 "ignore" => ignore_signals(),
                 "rename" => rename(argument),
+                "leave" => {
+                    // 0 is whoever writes.
+                    let done = std::fs::write(format!("{argument}/cgroup.procs"), "0");
+                    done.unwrap_or_else(|error| panic!("{argument}: {error}"));
+                }
                 "await" => {
                     while !std::path::Path::new(argument).exists() {
                         std::thread::sleep(Duration::from_millis(2));

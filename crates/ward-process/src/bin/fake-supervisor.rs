@@ -5,13 +5,16 @@
 //! | word | what it does |
 //! | --- | --- |
 //! | `independent`, `dies` | spawns a tree of that lifetime |
+//! | `held` | spawns an independent tree that holds its leavers |
 //! | `hesitate` | prints the record when it is to be written down, and never comes to the program |
 //! | `starve` | spawns with ever more free descriptors, from none; prints how often that failed |
 #![expect(clippy::panic, clippy::print_stdout, reason = "a test double speaks to its test")]
 
 use std::fs::File;
 
-use ward_process::{Containment, Ladder, Lifetime, Order, RootProcess, Supervisor, TreeId, TreeRecord};
+use ward_process::{
+    Containment, Ladder, Leavers, Lifetime, Order, RootProcess, Supervisor, TreeId, TreeRecord,
+};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +31,7 @@ fn main() {
     let tree = match how.as_str() {
         "independent" => supervisor.spawn(id, order()),
         "dies" => supervisor.spawn(id, order().lifetime(Lifetime::DiesWithSupervisor)),
+        "held" => supervisor.spawn(id, order().leavers(Leavers::Held)),
         "hesitate" => supervisor.spawn_recorded(id, order(), |record| {
             print(record);
             wait_to_be_killed()
@@ -42,7 +46,8 @@ fn main() {
 
 fn print(record: &TreeRecord) {
     let RootProcess { pid, start_time } = record.root.unwrap_or(RootProcess { pid: 0, start_time: 0 });
-    println!("{pid} {start_time} {} {}", record.boot, record.cgroup.unwrap_or(0));
+    let keeper = if record.leavers == Leavers::Held { "keeper" } else { "program" };
+    println!("{pid} {start_time} {} {} {keeper}", record.boot, record.cgroup.unwrap_or(0));
 }
 
 fn wait_to_be_killed() -> ! {

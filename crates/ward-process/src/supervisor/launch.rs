@@ -89,8 +89,8 @@ impl Launch<'_> {
     ) -> Result<(Root, Links), SpawnError> {
         let record = || self.supervisor.record(self, order);
         let (gate, write_down) = match write_down {
-            // The group names the tree already.
-            Some(write_down) if self.group.is_some() => {
+            // The group names the tree already, unless there is a keeper to be found again, too.
+            Some(write_down) if self.group.is_some() && !self.supervisor.needs_keeper(order) => {
                 write_down(&record()).map_err(SpawnError::NotRecorded)?;
                 (None, None)
             }
@@ -124,7 +124,7 @@ impl Launch<'_> {
         mut program: Program,
         gate: Option<&Gate>,
     ) -> Result<(Forked, Links), SpawnError> {
-        let birth = Birth { namespaces: self.namespaces, cgroup: self.group.map(Cgroup::directory) };
+        let birth = Birth { namespaces: self.namespaces, cgroup: None };
         let confinement = self.sandbox.map(Prepared::confinement);
         let (forked, links) = match program.parent {
             child::Parent::Keeper => {
@@ -135,6 +135,7 @@ impl Launch<'_> {
             // With the program goes our end of the failure pipe.
             child::Parent::Supervisor => {
                 program.gate = gate.map(Gate::waiting);
+                let birth = Birth { cgroup: self.group.map(Cgroup::directory), ..birth };
                 (child::spawn(birth, &program, confinement), Links { keeper: None, life: None })
             }
         };
@@ -165,13 +166,18 @@ impl Launch<'_> {
         };
         let role = match (self.supervisor.containment, self.group) {
             (Containment::PidNamespace, _) => Role::Init,
-            (_, Some(group)) => Role::InCgroup(group.kill_handle().map_err(SpawnError::Fork)?),
+            (_, Some(group)) => Role::BesideCgroup {
+                directory: group.directory_handle().map_err(SpawnError::Fork)?,
+                kill: group.kill_handle().map_err(SpawnError::Fork)?,
+            },
             _ => Role::Subreaper,
         };
         let retired = match role {
             // It can't be stopped from inside.
             Role::Init => None,
-            Role::Subreaper | Role::InCgroup(_) => Some(Gate::new(output::pipe().map_err(SpawnError::Fork)?)),
+            Role::Subreaper | Role::BesideCgroup { .. } => {
+                Some(Gate::new(output::pipe().map_err(SpawnError::Fork)?))
+            }
         };
         program.gate = retired.as_ref().map(Gate::waiting);
         let keeper = Keeper {

@@ -8,7 +8,7 @@ use crate::cgroup::{Cgroup, CgroupRoot};
 use crate::containment::{self, Containment};
 use crate::leftovers;
 use crate::limits::{Means, Plan};
-use crate::order::{Lifetime, Order};
+use crate::order::{Leavers, Lifetime, Order};
 use crate::record::TreeId;
 use crate::sandbox::Prepared;
 use crate::sys::sweep::Sweep;
@@ -18,17 +18,31 @@ impl Supervisor {
     pub(super) fn needs_keeper(&self, order: &Order) -> bool {
         match self.containment {
             Containment::PidNamespace | Containment::Subreaper => true,
-            Containment::Cgroup => order.lifetime == Lifetime::DiesWithSupervisor,
+            Containment::Cgroup => {
+                order.leavers == Leavers::Held || order.lifetime == Lifetime::DiesWithSupervisor
+            }
             Containment::ProcessGroup => false,
         }
     }
 
-    pub(super) fn reins(&self, group: Option<Cgroup>) -> Reins {
-        match (self.containment, group) {
-            (_, Some(group)) => Reins::Cgroup(group),
-            (Containment::PidNamespace, None) => Reins::Namespace,
-            (Containment::Subreaper, None) => Reins::Subreaper(Box::new(Sweep::new())),
-            (Containment::Cgroup | Containment::ProcessGroup, None) => Reins::Group,
+    /// Whether the tree of an order has a keeper, who holds leavers.
+    pub(super) fn leavers(&self, order: &Order) -> Leavers {
+        if self.needs_keeper(order) { Leavers::Held } else { Leavers::LetGo }
+    }
+
+    pub(super) fn reins(&self, group: Option<Cgroup>, leavers: Leavers) -> Reins {
+        let sweep = || Box::new(Sweep::new());
+        match (self.containment, group, leavers) {
+            (_, Some(group), Leavers::LetGo) => Reins::Cgroup(group),
+            (_, Some(group), Leavers::Held) => Reins::KeptCgroup(group, sweep()),
+            (Containment::PidNamespace, None, _) => Reins::Namespace,
+            // A group without a member can be removed by others: then all that is left are leavers.
+            (Containment::Subreaper, None, _) | (Containment::Cgroup, None, Leavers::Held) => {
+                Reins::Subreaper(sweep())
+            }
+            (Containment::Cgroup, None, Leavers::LetGo) | (Containment::ProcessGroup, None, _) => {
+                Reins::Group
+            }
         }
     }
 
@@ -77,7 +91,8 @@ impl Supervisor {
             memory: controllers.memory,
             processor: controllers.cpu,
             counts_processes_apart: namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0,
-            ours: u64::from(self.needs_keeper(order)),
+            // A keeper beside a group is not in it.
+            ours: u64::from(group.is_none() && self.needs_keeper(order)),
         });
         if let Some(group) = group {
             for (file, text) in &plan.cgroup {

@@ -8,6 +8,7 @@ use crate::cgroup::Cgroup;
 use crate::containment::Containment;
 use crate::ladder::Ladder;
 use crate::leftovers::Folder;
+use crate::order::Leavers;
 use crate::record::{TreeId, TreeRecord};
 use crate::sandbox;
 use crate::tree::{Parts, Readiness, Reins, Root, Tree};
@@ -65,10 +66,14 @@ impl Supervisor {
             None => Root::unknown(),
         };
         let group = match self.containment {
-            Containment::Cgroup => Some(self.reopen_group(record)?),
+            // The group is not the whole tree where leavers are held.
+            Containment::Cgroup => match self.reopen_group(record) {
+                Err(ReattachError::Gone(_)) if record.leavers == Leavers::Held && !root.has_ended() => None,
+                group => Some(group?),
+            },
             Containment::PidNamespace | Containment::Subreaper | Containment::ProcessGroup => None,
         };
-        let reins = self.reins(group);
+        let reins = self.reins(group, record.leavers);
         // A cgroup knows its members without the root; a subreaper finds them by their marker.
         let root_needed = matches!(reins, Reins::Namespace | Reins::Group);
         if root_needed && root.has_ended() {
@@ -82,6 +87,7 @@ impl Supervisor {
             id: record.id.clone(),
             containment: self.containment,
             boot: self.boot.clone(),
+            leavers: record.leavers,
             identity: record.identity.clone(),
             root,
             keeper: None,
@@ -120,7 +126,7 @@ impl Supervisor {
     /// Looks for a tree of which only the name was written down. Only a cgroup has a name that no
     /// program can take; elsewhere a tree is found by what [`Supervisor::spawn_recorded`] wrote down.
     /// The record knows neither whom the tree runs as nor its temporary folder: stop it without a
-    /// command, which would run as us.
+    /// command, which would run as us. Nor does it know who has left the group.
     ///
     /// # Errors
     /// With `Unsupported` where there is no cgroup, or when the cgroup can't be opened.
@@ -137,6 +143,7 @@ impl Supervisor {
             id: id.clone(),
             containment: self.containment,
             root: None,
+            leavers: Leavers::LetGo,
             boot: self.boot.clone(),
             cgroup: Some(cgroup),
             identity: None,

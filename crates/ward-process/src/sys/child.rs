@@ -90,8 +90,12 @@ pub(crate) fn spawn(
 }
 
 /// Makes the program of a keeper, who has mapped its identity already.
-pub(crate) fn spawn_leader(program: &Program, confinement: Option<&Confinement>) -> Result<Forked, Errno> {
-    fork_program(Birth::default(), program, confinement, become_leader)
+pub(crate) fn spawn_leader(
+    birth: Birth<'_>,
+    program: &Program,
+    confinement: Option<&Confinement>,
+) -> Result<Forked, Errno> {
+    fork_program(birth, program, confinement, become_leader)
 }
 
 fn fork_program(

@@ -31,8 +31,13 @@ pub(crate) enum Role {
     Init,
     /// Child subreaper that walks its descendants.
     Subreaper,
-    /// Child subreaper inside a cgroup, with a handle on `cgroup.kill`.
-    InCgroup(OwnedFd),
+    /// Child subreaper outside of the tree's cgroup, whose kill it survives to hold those who left it.
+    BesideCgroup {
+        /// The program is born there.
+        directory: OwnedFd,
+        /// Its `cgroup.kill`.
+        kill: OwnedFd,
+    },
 }
 
 /// Everything the keeper needs, made before the fork.
@@ -78,7 +83,11 @@ fn keep(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallible {
         return leave(1);
     }
     let program = &keeper.program;
-    let leader = match child::spawn_leader(program, confinement) {
+    let birth = match &keeper.role {
+        Role::BesideCgroup { directory, .. } => Birth { cgroup: Some(directory.as_fd()), ..Birth::default() },
+        Role::Init | Role::Subreaper => Birth::default(),
+    };
+    let leader = match child::spawn_leader(birth, program, confinement) {
         Ok(forked) => forked,
         Err(errno) => return child::report_failure(program, Step::Keeper, errno),
     };
@@ -98,7 +107,7 @@ fn settle(keeper: &Keeper) -> Result<OwnedFd, Errno> {
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     match keeper.role {
         Role::Init => mount_own_proc(),
-        Role::Subreaper | Role::InCgroup(_) => {
+        Role::Subreaper | Role::BesideCgroup { .. } => {
             rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))?;
         }
     }
@@ -136,7 +145,7 @@ fn hear_signals() -> Result<OwnedFd, Errno> {
 fn retire(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
     child::connect_stdio(&keeper.null)?;
     let _ = rustix::process::chdir(c"/");
-    let kill = if let Role::InCgroup(kill) = &keeper.role { kill.as_raw_fd() } else { -1 };
+    let kill = if let Role::BesideCgroup { kill, .. } = &keeper.role { kill.as_raw_fd() } else { -1 };
     let life = keeper.life.as_ref().map_or(-1, AsRawFd::as_raw_fd);
     let [reader, writer] = keeper.retired.as_ref().map_or([-1; 2], Gate::descriptors);
     child::close_all_but(&mut [
@@ -240,10 +249,9 @@ fn end_tree(keeper: &mut Keeper) {
         Role::Init => {
             leave(1);
         }
-        Role::InCgroup(kill) => _ = rustix::io::write(kill, b"1"),
-        Role::Subreaper => {
-            let own = rustix::process::getpid().as_raw_nonzero().get();
-            keeper.sweep.signal_descendants(&keeper.proc, own, || true, &[Signal::KILL]);
-        }
+        Role::BesideCgroup { kill, .. } => _ = rustix::io::write(kill, b"1"),
+        Role::Subreaper => {}
     }
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    keeper.sweep.signal_descendants(&keeper.proc, own, || true, &[Signal::KILL]);
 }

@@ -44,12 +44,24 @@ impl Sweep {
         root_lives: impl FnOnce() -> bool,
         signals: &[Signal],
     ) -> usize {
+        self.signal_some_descendants(proc, root, root_lives, |_| true, signals)
+    }
+
+    /// The same for those of whom `whom` says so. It is asked once their number has been pinned.
+    pub(crate) fn signal_some_descendants(
+        &mut self,
+        proc: &ProcRoot,
+        root: i32,
+        root_lives: impl FnOnce() -> bool,
+        whom: impl Fn(i32) -> bool,
+        signals: &[Signal],
+    ) -> usize {
         let count = self.collect(proc, root);
         if !root_lives() {
             return 0;
         }
         let members = self.found.get(..count).unwrap_or_default();
-        members.iter().filter(|member| signal_member(proc, **member, root, signals)).count()
+        members.iter().filter(|member| signal_member(proc, **member, root, &whom, signals)).count()
     }
 
     /// The numbers of every living descendant of `root`.
@@ -94,14 +106,21 @@ impl Sweep {
     }
 }
 
-fn signal_member(proc: &ProcRoot, member: Member, root: i32, signals: &[Signal]) -> bool {
+fn signal_member(
+    proc: &ProcRoot,
+    member: Member,
+    root: i32,
+    whom: impl Fn(i32) -> bool,
+    signals: &[Signal],
+) -> bool {
     let Ok(pidfd) = pidfd_of(member.pid) else { return false };
     let Ok(stat) = proc.stat(member.pid) else { return false };
     let is_ours = stat.parent == member.parent || stat.parent == root;
-    if is_ours && stat.is_alive() {
+    let is_meant = is_ours && stat.is_alive() && whom(member.pid);
+    if is_meant {
         send(pidfd.as_fd(), signals);
     }
-    is_ours && stat.is_alive()
+    is_meant
 }
 
 fn send(pidfd: std::os::fd::BorrowedFd<'_>, signals: &[Signal]) {

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::{Reins, Tree, group};
+use crate::cgroup::Cgroup;
 use crate::exit::{Ended, Exit, Usage};
 use crate::leftovers::{self, Folder};
 use crate::output::Capture;
@@ -45,10 +46,7 @@ impl Tree {
         }
         self.parts.readiness.settle();
         // Before anything else: what is not looked at goes on being news.
-        let populated = match &self.reins {
-            Reins::Cgroup(group) => group.is_populated()?,
-            Reins::Namespace | Reins::Subreaper(_) | Reins::Group => false,
-        };
+        let populated = self.reins.group().map_or(Ok(false), Cgroup::is_populated)?;
         let Some((root_exit, usage)) = self.poll_root()? else { return Ok(None) };
         if populated || !self.is_empty_without_root(root_exit) {
             self.outlive_root(root_exit)?;
@@ -81,14 +79,17 @@ impl Tree {
             Reins::Cgroup(_) | Reins::Namespace => true,
             Reins::Group => group::members(&self.parts.root, &self.proc, &self.marker).is_empty(),
             // It left of its own accord, which it does only without children.
-            Reins::Subreaper(_) if root_exit == Exit::Code(0) => true,
-            Reins::Subreaper(sweep) => sweep.signal_marked(&self.proc, &self.marker, &[Signal::KILL]) == 0,
+            Reins::Subreaper(_) | Reins::KeptCgroup(..) if root_exit == Exit::Code(0) => true,
+            Reins::Subreaper(sweep) | Reins::KeptCgroup(_, sweep) => {
+                sweep.signal_marked(&self.proc, &self.marker, &[Signal::KILL]) == 0
+            }
         }
     }
 
     /// Members are left without their root.
     fn outlive_root(&mut self, root_exit: Exit) -> Result<(), Errno> {
-        if self.parts.keeper.is_some() && root_exit != Exit::Code(0) {
+        let had_keeper = self.parts.keeper.is_some() || matches!(self.reins, Reins::KeptCgroup(..));
+        if had_keeper && root_exit != Exit::Code(0) {
             // A keeper leaves only after its tree: somebody has killed it, perhaps to outlive us.
             self.kill();
         }
@@ -100,7 +101,7 @@ impl Tree {
 
     fn finish(&mut self, ended: Ended) {
         reap_strays(self);
-        if let Reins::Cgroup(group) = &self.reins {
+        if let Some(group) = self.reins.group() {
             // If it does not work yet, it is tried again when this handle is dropped, and after.
             let _ = group.remove();
         }
@@ -111,9 +112,9 @@ impl Tree {
         self.ended = Some(ended);
     }
 
-    /// Whether a member has killed the subreaper that held the tree.
+    /// Whether the subreaper that held the tree is gone, as it is after its tree, or when somebody has killed it.
     pub(crate) fn has_lost_its_keeper(&self) -> bool {
-        matches!(self.reins, Reins::Subreaper(_)) && self.parts.root.has_ended()
+        matches!(self.reins, Reins::Subreaper(_) | Reins::KeptCgroup(..)) && self.parts.root.has_ended()
     }
 
     /// Waits for the end of the tree, at most so long; `None` means without end. Captured output is
@@ -184,7 +185,7 @@ fn reap_strays(tree: &Tree) {
     }
     let proc = &tree.proc;
     let is_stray = |pid, stat: Stat| match &tree.reins {
-        Reins::Cgroup(group) => group.contains(proc, pid),
+        Reins::Cgroup(group) | Reins::KeptCgroup(group, _) => group.contains(proc, pid),
         // Not the number itself: by now it may belong to another program of ours.
         Reins::Group => stat.group == tree.parts.root.pid() && pid != stat.group,
         Reins::Namespace | Reins::Subreaper(_) => false,

@@ -24,6 +24,8 @@ pub struct Membership {
 enum Mark {
     /// It is in this group or below.
     Cgroup(String),
+    /// It is in this group or below, or descends from this process, which is the keeper.
+    Kept(String, RootProcess),
     /// It descends from this process, which stays the root for as long as there are members.
     Ancestor(RootProcess),
     /// It is in this process group, and was given this variable.
@@ -39,6 +41,10 @@ impl Tree {
         let root = &self.parts.root;
         let mark = match &self.reins {
             Reins::Cgroup(group) => Mark::Cgroup(group.shown().to_owned()),
+            Reins::KeptCgroup(group, _) => match root.process(&self.proc) {
+                Some(keeper) => Mark::Kept(group.shown().to_owned(), keeper),
+                None => Mark::Cgroup(group.shown().to_owned()),
+            },
             Reins::Namespace | Reins::Subreaper(_) => {
                 root.process(&self.proc).map_or(Mark::Nobody, Mark::Ancestor)
             }
@@ -56,6 +62,9 @@ impl Membership {
         let Some(stat) = self.proc.stat(pid).ok().filter(|stat| stat.is_alive()) else { return false };
         match &self.mark {
             Mark::Cgroup(group) => is_in_group(&self.proc, pid, group),
+            Mark::Kept(group, keeper) => {
+                is_in_group(&self.proc, pid, group) || (pid != keeper.pid && self.descends_from(pid, *keeper))
+            }
             Mark::Ancestor(root) => self.descends_from(pid, *root),
             Mark::Group(leader, marker) => {
                 stat.group == *leader && self.proc.has_marker(pid, marker, &mut [0; 4096])

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 
 use super::Reins;
+use crate::cgroup::Cgroup;
 
 /// How often members are looked for that have outlived their root where nothing tells of their end.
 /// They have been killed by then, so that it is seldom more than once.
@@ -34,12 +35,13 @@ impl Readiness {
         let last_members = match reins {
             Reins::Namespace => LastMembers::Told,
             Reins::Cgroup(group) => {
-                // Looked at once, so that only later changes are news.
-                group.is_populated()?;
-                add(&set, group.events(), epoll::EventFlags::PRI)?;
+                watch_group(&set, group)?;
                 LastMembers::Told
             }
-            Reins::Subreaper(_) | Reins::Group => {
+            Reins::Subreaper(_) | Reins::KeptCgroup(..) | Reins::Group => {
+                if let Some(group) = reins.group() {
+                    watch_group(&set, group)?;
+                }
                 let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
                 let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)?;
                 add(&set, timer.as_fd(), epoll::EventFlags::IN)?;
@@ -86,6 +88,12 @@ impl Readiness {
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.set.as_fd()
     }
+}
+
+fn watch_group(set: &OwnedFd, group: &Cgroup) -> Result<(), Errno> {
+    // Looked at once, so that only later changes are news.
+    group.is_populated()?;
+    add(set, group.events(), epoll::EventFlags::PRI)
 }
 
 fn add(set: &OwnedFd, fd: BorrowedFd<'_>, flags: epoll::EventFlags) -> Result<(), Errno> {

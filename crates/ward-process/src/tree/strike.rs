@@ -17,6 +17,19 @@ impl Tree {
         let lives = || !root.has_ended();
         match &mut self.reins {
             Reins::Cgroup(group) => group.signal(&self.proc, &signals),
+            Reins::KeptCgroup(group, sweep) => {
+                // The group first: whoever leaves it meanwhile is found below its keeper, and whoever has
+                // been asked in it is not asked again.
+                group.signal(&self.proc, &signals);
+                let proc = &self.proc;
+                sweep.signal_some_descendants(
+                    proc,
+                    root.pid(),
+                    lives,
+                    |pid| !group.contains(proc, pid),
+                    &signals,
+                );
+            }
             // The keeper passes on nothing but SIGTERM; the others reach the members one by one.
             Reins::Namespace if signal == StopSignal::Terminate => root.signal(Signal::TERM),
             Reins::Namespace => {
@@ -43,6 +56,13 @@ impl Tree {
                 // The group is gone only together with its members.
                 let _ = group.kill();
             }
+            Reins::KeptCgroup(group, sweep) => {
+                let _ = group.kill();
+                // As for a subreaper: a program that runs as root may have stopped it.
+                root.signal(Signal::CONT);
+                let lives = || !root.has_ended();
+                sweep.signal_descendants(&self.proc, root.pid(), lives, &[Signal::KILL]);
+            }
             Reins::Namespace => root.signal(Signal::KILL),
             Reins::Subreaper(sweep) => {
                 // A member may have stopped the subreaper, which then could not notice the end.
@@ -58,7 +78,7 @@ impl Tree {
         }
     }
 
-    /// Stops every member without its consent. Only a cgroup can.
+    /// Stops every member that is in the tree's cgroup, without its consent. Only a cgroup can.
     ///
     /// # Errors
     /// With `Unsupported` where there is no cgroup.
@@ -76,8 +96,10 @@ impl Tree {
 
     fn set_motion(&self, motion: Motion) -> io::Result<()> {
         match &self.reins {
-            Reins::Cgroup(group) => group.set_motion(motion),
-            _ => Err(io::Error::new(io::ErrorKind::Unsupported, "only a cgroup can be frozen")),
+            Reins::Cgroup(group) | Reins::KeptCgroup(group, _) => group.set_motion(motion),
+            Reins::Namespace | Reins::Subreaper(_) | Reins::Group => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "only a cgroup can be frozen"))
+            }
         }
     }
 
@@ -87,6 +109,14 @@ impl Tree {
         let root = &self.parts.root;
         match &self.reins {
             Reins::Cgroup(group) => group.processes(),
+            Reins::KeptCgroup(group, _) if root.has_ended() => group.processes(),
+            Reins::KeptCgroup(group, _) => {
+                let mut members = group.processes();
+                members.extend(Sweep::new().descendants(&self.proc, root.pid()));
+                members.sort_unstable();
+                members.dedup();
+                members
+            }
             Reins::Namespace | Reins::Subreaper(_) if root.has_ended() => Vec::new(),
             Reins::Namespace | Reins::Subreaper(_) => Sweep::new().descendants(&self.proc, root.pid()),
             Reins::Group => group::members(root, &self.proc, &self.marker),

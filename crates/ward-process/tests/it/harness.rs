@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use ward_process::{Containment, Order, Supervisor, Tree, TreeId};
+use ward_process::{Containment, Leavers, Order, RootProcess, Supervisor, Tree, TreeId, TreeRecord};
 
 /// Long enough for the slowest machine; nothing waits that long unless it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -179,6 +179,29 @@ pub(crate) fn start_elsewhere(
     let mut line = String::new();
     BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
     (process, line)
+}
+
+/// Starts a supervisor in a process of its own, with the tree of `run`.
+pub(crate) fn start_tree(
+    run: &Run,
+    containment: Containment,
+    how: &str,
+    script: &str,
+) -> (Child, TreeRecord) {
+    let (process, line) = start_elsewhere(run, containment, how, script);
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let root = RootProcess { pid: fields[0].parse().unwrap(), start_time: fields[1].parse().unwrap() };
+    let record = TreeRecord {
+        id: run.id.clone(),
+        containment,
+        root: Some(root).filter(|root| root.pid != 0),
+        boot: fields[2].to_owned(),
+        cgroup: fields[3].parse().ok().filter(|inode| *inode != 0),
+        leavers: if fields[4] == "keeper" { Leavers::Held } else { Leavers::LetGo },
+        identity: None,
+        private_folder: None,
+    };
+    (process, record)
 }
 
 pub(crate) fn kill(mut process: Child) {

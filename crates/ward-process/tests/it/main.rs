@@ -7,6 +7,8 @@ mod handlers;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod leavers;
+#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
 mod orders;

@@ -8,25 +8,8 @@ use ward_process::sandbox::{Sandbox, Strictness};
 use ward_process::{Containment, Exit, Ladder, Order, ReattachError, RootProcess, SpawnError, TreeRecord};
 
 use crate::harness::{
-    PATIENCE, Run, containments, holding_containments, is_root, kill, start_elsewhere, supervisor, wait_until,
+    PATIENCE, Run, containments, holding_containments, is_root, kill, start_tree, supervisor, wait_until,
 };
-
-/// Starts a supervisor in a process of its own, with the tree of `run`.
-fn start_tree(run: &Run, containment: Containment, how: &str, script: &str) -> (Child, TreeRecord) {
-    let (process, line) = start_elsewhere(run, containment, how, script);
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let root = RootProcess { pid: fields[0].parse().unwrap(), start_time: fields[1].parse().unwrap() };
-    let record = TreeRecord {
-        id: run.id.clone(),
-        containment,
-        root: Some(root).filter(|root| root.pid != 0),
-        boot: fields[2].to_owned(),
-        cgroup: fields[3].parse().ok().filter(|inode| *inode != 0),
-        identity: None,
-        private_folder: None,
-    };
-    (process, record)
-}
 
 #[test]
 fn a_tree_outlives_its_killed_supervisor_and_is_taken_back_whole() {
