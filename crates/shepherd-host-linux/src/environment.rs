@@ -1,7 +1,8 @@
 //! What a program gets to see of the daemon's environment: a short list, and nothing else (S6.5).
 //!
-//! Not on it, on purpose: everything that changes how programs are loaded (`LD_*`, `GCONV_PATH`, …), whatever the
-//! daemon keeps for itself, and the session bus, which starts programs outside of the tree of whoever asks.
+//! Not on it, on purpose: everything that changes how programs are loaded (`LD_*`, `GCONV_PATH`, …), and whatever the
+//! daemon keeps for itself. A user's bus and service manager are not kept away by that: who is logged in or lingers has
+//! them in its runtime folder, under names that everybody knows. What they move stays held; what they start is not.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

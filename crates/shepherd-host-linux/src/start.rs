@@ -12,8 +12,8 @@ use rustix::fs::MemfdFlags;
 use shepherd_core::policy::{Entry, RunLimits};
 use shepherd_host_api::{HostEvent, SpawnFailure, SpawnOrder};
 use ward_process::{
-    Identity, Input, Kept, LimitReport, Limits, Order, Output, SpawnError, Supervisor, TreeId, find_program,
-    sandbox,
+    Identity, Input, Kept, Leavers, LimitReport, Limits, Order, Output, SpawnError, Supervisor, TreeId,
+    find_program, sandbox,
 };
 
 use crate::environment;
@@ -135,6 +135,7 @@ impl Start {
             .args(argv.iter().skip(1))
             .directory(directory)
             .limits(limits(entry.run.limits))
+            .leavers(Leavers::Held)
             .stdout(Output::Record {
                 path: log.to_owned(),
                 limit: entry.run.output_limit.unwrap_or(OUTPUT_LIMIT),

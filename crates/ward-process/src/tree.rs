@@ -18,11 +18,13 @@ use crate::sys::sweep::Sweep;
 mod end;
 mod group;
 mod membership;
+mod pursuit;
 mod readiness;
 mod root;
 mod strike;
 
 pub use membership::Membership;
+pub(crate) use pursuit::Pursuit;
 pub(crate) use readiness::Readiness;
 pub(crate) use root::{KeeperLink, Root};
 
@@ -30,7 +32,7 @@ pub(crate) use root::{KeeperLink, Root};
 pub(crate) enum Reins {
     Cgroup(Cgroup),
     /// The root is a subreaper outside of the group, to whom those belong who leave it.
-    KeptCgroup(Cgroup, Box<Sweep>),
+    KeptCgroup(Cgroup, Box<Pursuit>),
     /// The root is the namespace's init.
     Namespace,
     /// The root is the subreaper.

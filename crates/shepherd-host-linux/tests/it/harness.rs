@@ -214,21 +214,46 @@ impl Session {
 }
 
 /// Scripts whose processes are recognisable by an endless sleep that no other run has.
-pub(crate) struct Token(String);
+pub(crate) struct Token {
+    text: String,
+    program: PathBuf,
+    /// Where a copy of the program lies that every user can execute.
+    folder: Option<TempDir>,
+}
 
 impl Token {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        Self(format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
+        let text = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        Self { text, program: fake_entry(), folder: None }
+    }
+
+    /// With a double that other users can execute, too, wherever it was built.
+    pub(crate) fn for_everybody() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = folder.path().join("fake-entry");
+        std::fs::copy(fake_entry(), &program).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut token = Self::new();
+        (token.program, token.folder) = (program, Some(folder));
+        token
     }
 
     /// `FOREVER` in a script is this run's sleep; whoever begins it has arrived.
     pub(crate) fn entry(&self, text: &str) -> Entry {
-        script(&self.script(text))
+        entry(process(&[self.program.to_str().unwrap(), &self.script(text)]))
+    }
+
+    /// As root, the entry runs as somebody else.
+    pub(crate) fn entry_of_another_user(&self, text: &str) -> Entry {
+        let user = is_root().then(|| "nobody".to_owned());
+        Entry { run: RunPolicy { user, ..RunPolicy::default() }, ..self.entry(text) }
     }
 
     pub(crate) fn script(&self, text: &str) -> String {
-        text.replace("FOREVER", &format!("arrive; sleep {}", self.0))
+        text.replace("FOREVER", &format!("arrive; sleep {}", self.text))
     }
 
     /// Living processes of this run, found by their command line and nothing of ours.
@@ -244,8 +269,8 @@ impl Token {
         let stat = String::from_utf8_lossy(&read("stat")).into_owned();
         let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
         let is_double =
-            command.starts_with(fake_entry().to_str().unwrap()) || command.starts_with("/proc/self/exe");
-        is_double && command.contains(&self.0) && !matches!(state, None | Some('Z' | 'X'))
+            command.starts_with(self.program.to_str().unwrap()) || command.starts_with("/proc/self/exe");
+        is_double && command.contains(&self.text) && !matches!(state, None | Some('Z' | 'X'))
     }
 
     pub(crate) fn await_arrivals(&self, count: usize) {

@@ -7,6 +7,8 @@ mod escape;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod leavers;
+#[cfg(test)]
 mod machines;
 #[cfg(test)]
 mod many;

@@ -14,7 +14,7 @@ use crate::harness::{
     wait_until,
 };
 
-fn daemon(containment: Containment, state: &Path, session_id: &SessionId, script: &str) -> Child {
+pub(crate) fn daemon(containment: Containment, state: &Path, session_id: &SessionId, script: &str) -> Child {
     Command::new(fake_daemon_host())
         .args([&format!("{containment:?}"), state.to_str().unwrap(), session_id.as_str()])
         .args([fake_entry().to_str().unwrap(), script])
@@ -23,12 +23,12 @@ fn daemon(containment: Containment, state: &Path, session_id: &SessionId, script
         .unwrap()
 }
 
-fn kill(mut daemon: Child) {
+pub(crate) fn kill(mut daemon: Child) {
     daemon.kill().unwrap();
     daemon.wait().unwrap();
 }
 
-fn next_host(containment: Containment, state: &Path) -> Ground {
+pub(crate) fn next_host(containment: Containment, state: &Path) -> Ground {
     Ground::with(|options| {
         options.containment = Some(containment);
         options.state_folder = state.to_owned();

@@ -12,7 +12,7 @@ use crate::order::{Leavers, Lifetime, Order};
 use crate::record::TreeId;
 use crate::sandbox::Prepared;
 use crate::sys::sweep::Sweep;
-use crate::tree::Reins;
+use crate::tree::{Pursuit, Reins};
 
 impl Supervisor {
     pub(super) fn needs_keeper(&self, order: &Order) -> bool {
@@ -31,14 +31,13 @@ impl Supervisor {
     }
 
     pub(super) fn reins(&self, group: Option<Cgroup>, leavers: Leavers) -> Reins {
-        let sweep = || Box::new(Sweep::new());
         match (self.containment, group, leavers) {
             (_, Some(group), Leavers::LetGo) => Reins::Cgroup(group),
-            (_, Some(group), Leavers::Held) => Reins::KeptCgroup(group, sweep()),
+            (_, Some(group), Leavers::Held) => Reins::KeptCgroup(group, Box::new(Pursuit::new())),
             (Containment::PidNamespace, None, _) => Reins::Namespace,
             // A group without a member can be removed by others: then all that is left are leavers.
             (Containment::Subreaper, None, _) | (Containment::Cgroup, None, Leavers::Held) => {
-                Reins::Subreaper(sweep())
+                Reins::Subreaper(Box::new(Sweep::new()))
             }
             (Containment::Cgroup, None, Leavers::LetGo) | (Containment::ProcessGroup, None, _) => {
                 Reins::Group

@@ -80,9 +80,8 @@ impl Tree {
             Reins::Group => group::members(&self.parts.root, &self.proc, &self.marker).is_empty(),
             // It left of its own accord, which it does only without children.
             Reins::Subreaper(_) | Reins::KeptCgroup(..) if root_exit == Exit::Code(0) => true,
-            Reins::Subreaper(sweep) | Reins::KeptCgroup(_, sweep) => {
-                sweep.signal_marked(&self.proc, &self.marker, &[Signal::KILL]) == 0
-            }
+            Reins::KeptCgroup(_, pursuit) => pursuit.kill_marked(&self.proc, &self.marker) == 0,
+            Reins::Subreaper(sweep) => sweep.signal_marked(&self.proc, &self.marker, &[Signal::KILL]) == 0,
         }
     }
 

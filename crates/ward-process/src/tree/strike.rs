@@ -17,18 +17,11 @@ impl Tree {
         let lives = || !root.has_ended();
         match &mut self.reins {
             Reins::Cgroup(group) => group.signal(&self.proc, &signals),
-            Reins::KeptCgroup(group, sweep) => {
+            Reins::KeptCgroup(group, pursuit) => {
                 // The group first: whoever leaves it meanwhile is found below its keeper, and whoever has
                 // been asked in it is not asked again.
                 group.signal(&self.proc, &signals);
-                let proc = &self.proc;
-                sweep.signal_some_descendants(
-                    proc,
-                    root.pid(),
-                    lives,
-                    |pid| !group.contains(proc, pid),
-                    &signals,
-                );
+                pursuit.signal(group, root, &self.proc, &signals);
             }
             // The keeper passes on nothing but SIGTERM; the others reach the members one by one.
             Reins::Namespace if signal == StopSignal::Terminate => root.signal(Signal::TERM),
@@ -48,7 +41,8 @@ impl Tree {
 
     /// Kills every member. Needs no memory and no new process, with a cgroup or a PID namespace no new
     /// descriptor either, so that a starved machine can't prevent it. Not waited for: a tree that forks
-    /// while it is being killed may need another strike.
+    /// while it is being killed may need another strike, and so may those who have left a cgroup that is
+    /// not empty.
     pub fn kill(&mut self) {
         let root = &self.parts.root;
         match &mut self.reins {
@@ -56,12 +50,10 @@ impl Tree {
                 // The group is gone only together with its members.
                 let _ = group.kill();
             }
-            Reins::KeptCgroup(group, sweep) => {
-                let _ = group.kill();
+            Reins::KeptCgroup(group, pursuit) => {
                 // As for a subreaper: a program that runs as root may have stopped it.
                 root.signal(Signal::CONT);
-                let lives = || !root.has_ended();
-                sweep.signal_descendants(&self.proc, root.pid(), lives, &[Signal::KILL]);
+                pursuit.kill(group, root, &self.proc);
             }
             Reins::Namespace => root.signal(Signal::KILL),
             Reins::Subreaper(sweep) => {
