@@ -25,6 +25,10 @@ const CHECKS: &[Check] = &[
     ("a session is a group below the unit's own, and its program has no rights", confined),
     ("a session can make what browsers and Flatpak make their sandboxes of", sandboxes),
     ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
+    (
+        "a program that has the child's service manager move it elsewhere ends on time, whatever the daemon",
+        moved,
+    ),
     ("the child can neither stop, kill nor read what is the daemon's", not_the_childs),
     ("`systemctl reload` applies a changed policy", reloads),
     ("a daemon that hangs is started again, and takes its session back with its end", watchdog),
@@ -98,6 +102,32 @@ fn ends_on_time(household: &Household) -> Result<()> {
     household.no_program_is_left()
 }
 
+/// A scope of the child's own, outside of all that is the daemon's.
+fn moved(household: &Household) -> Result<()> {
+    let user = household.container.run(&["id", "-u", "kid"])?;
+    let manager = format!("user@{}.service", String::from_utf8_lossy(&user.stdout).trim());
+    // A container has no login of which it could be a part.
+    household.container.write(
+        "/run/systemd/system/user@.service.d/no-login.conf",
+        "[Service]\nPAMName=\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n",
+    )?;
+    household.systemctl(&["daemon-reload"])?;
+    household.systemctl(&["start", &manager])?;
+    let elsewhere = |program: &str| {
+        let group = household.container.read(&format!("/proc/{program}/cgroup"))?;
+        ensure!(group.contains("/user.slice/"), "it was not moved: {group}");
+        Ok(())
+    };
+    let launched = Instant::now();
+    let session = household.launch("moved")?;
+    elsewhere(&household.program_of(&session)?)?;
+    household.wait_for_the_end(Duration::from_secs(40))?;
+    ensure!(launched.elapsed() >= household::MIDDLE, "it ended early, after {:?}", launched.elapsed());
+    household.no_program_is_left()?;
+    taken_back(household, "moved", "SIGKILL", elsewhere)?;
+    household.systemctl(&["stop", &manager])
+}
+
 fn not_the_childs(household: &Household) -> Result<()> {
     let daemon = household.show("MainPID")?;
     let tries = [
@@ -144,21 +174,27 @@ fn watchdog(household: &Household) -> Result<()> {
         .write("/run/systemd/system/shepherdd.service.d/watchdog.conf", "[Service]\nWatchdogSec=2s\n")?;
     household.systemctl(&["daemon-reload"])?;
     household.systemctl(&["restart", "shepherdd"])?;
-    taken_back_after(household, "SIGSTOP")?;
+    taken_back(household, "middle", "SIGSTOP", |_| Ok(()))?;
     household.container.remove("/run/systemd/system/shepherdd.service.d/watchdog.conf")?;
     household.systemctl(&["daemon-reload"])?;
     household.systemctl(&["restart", "shepherdd"])
 }
 
 fn killed(household: &Household) -> Result<()> {
-    taken_back_after(household, "SIGKILL")
+    taken_back(household, "middle", "SIGKILL", |_| Ok(()))
 }
 
 /// The daemon gets a signal in the middle of a session; systemd starts another one, which knows the session.
-fn taken_back_after(household: &Household, signal: &str) -> Result<()> {
+fn taken_back(
+    household: &Household,
+    entry: &str,
+    signal: &str,
+    look_at: impl FnOnce(&str) -> Result<()>,
+) -> Result<()> {
     let launched = Instant::now();
-    let session = household.launch("middle")?;
+    let session = household.launch(entry)?;
     let program = household.program_of(&session)?;
+    look_at(&program)?;
     let daemon = household.show("MainPID")?;
     household.systemctl(&["kill", "--kill-who=main", "--signal", signal, "shepherdd"])?;
     household.wait_until("another daemon answers", Duration::from_secs(12), || {

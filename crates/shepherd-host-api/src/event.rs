@@ -43,6 +43,15 @@ pub enum HostEvent {
         /// Which session.
         session_id: SessionId,
     },
+    /// It may still run, but can't be taken back yet. The host tries again until it is
+    /// [`Reattached`](Self::Reattached) or [`Gone`](Self::Gone), carries out then what was ordered meanwhile, and
+    /// starts nothing else before.
+    InDoubt {
+        /// Which session.
+        session_id: SessionId,
+        /// Why, for people.
+        detail: String,
+    },
     /// It shows its first window.
     WindowReady {
         /// Which session.
@@ -62,6 +71,23 @@ pub enum HostEvent {
         /// For people.
         detail: String,
     },
+}
+
+impl HostEvent {
+    /// Which session it is about, if it is about one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&SessionId> {
+        match self {
+            Self::Spawned { session_id, .. }
+            | Self::SpawnFailed { session_id, .. }
+            | Self::Reattached { session_id, .. }
+            | Self::Gone { session_id }
+            | Self::InDoubt { session_id, .. }
+            | Self::WindowReady { session_id }
+            | Self::Exited { session_id, .. } => Some(session_id),
+            Self::Trouble { session_id, .. } => session_id.as_ref(),
+        }
+    }
 }
 
 /// How a program ended. Both are absent where nobody saw it.

@@ -39,7 +39,7 @@ pub trait Host {
 
     /// Takes back a program that an earlier daemon started (S9.1). Without a handle the host looks for what it wrote
     /// down itself before the start. [`Reattached`](crate::HostEvent::Reattached) or
-    /// [`Gone`](crate::HostEvent::Gone) follows.
+    /// [`Gone`](crate::HostEvent::Gone) follows, possibly long after [`InDoubt`](crate::HostEvent::InDoubt).
     fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>);
 
     /// Sessions of which this host has something written down. Asked before anything is started, these are what an

@@ -1,8 +1,7 @@
 //! The host: takes orders, hands each to the thread that carries it out, and returns.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use shepherd_core::policy::{Display, Policy};
@@ -13,7 +12,9 @@ use shepherd_util::SessionId;
 use tokio::sync::mpsc::unbounded_channel;
 use ward_process::{Containment, Supervisor};
 
+use crate::apart::apart;
 use crate::capability;
+use crate::doubts::Doubts;
 use crate::folder::StateFolder;
 use crate::janitor;
 use crate::line::{Line, line};
@@ -22,7 +23,7 @@ use crate::recipe::Catalogue;
 use crate::start::Start;
 use crate::sway::Windows;
 use crate::take_back::TakeBack;
-use crate::worker::{Ends, Lost, Message, Worker};
+use crate::worker::{Ends, Message, Worker};
 
 /// Runs entries on this machine.
 ///
@@ -36,6 +37,7 @@ pub struct LinuxHost {
     events: Option<HostEvents>,
     limitations: Vec<String>,
     windows: Windows,
+    doubts: Doubts,
     line: Line<Message>,
     worker: Option<JoinHandle<()>>,
     janitor: Option<JoinHandle<()>>,
@@ -59,7 +61,9 @@ impl LinuxHost {
             .map_err(HostError::Threads)?;
         let ends =
             Ends { inbox, line: line.clone(), windows: windows.line(), events: sender, janitor: remains };
-        let worker = Worker::start(Arc::clone(&supervisor), ends).map_err(HostError::Threads)?;
+        let doubts = Doubts::default();
+        let worker =
+            Worker::start(Arc::clone(&supervisor), doubts.clone(), ends).map_err(HostError::Threads)?;
         Ok(Self {
             options,
             supervisor,
@@ -68,6 +72,7 @@ impl LinuxHost {
             events: Some(events),
             limitations,
             windows,
+            doubts,
             line,
             worker: Some(worker),
             janitor: Some(janitor),
@@ -79,33 +84,11 @@ impl LinuxHost {
     pub fn containment(&self) -> Containment {
         self.supervisor.containment()
     }
-
-    /// Does something slow on a thread of its own. `cannot` says that it was not done.
-    fn apart(
-        &self,
-        session_id: &SessionId,
-        work: impl FnOnce() -> Message + Send + 'static,
-        cannot: fn(SessionId, &str) -> Message,
-    ) {
-        let (line, id) = (self.line.clone(), session_id.clone());
-        let started = Builder::new().name("host-start".into()).spawn(move || {
-            // Nobody may wait for ever because of a fault of ours.
-            let outcome = std::panic::catch_unwind(AssertUnwindSafe(work));
-            line.send(outcome.unwrap_or_else(|_| cannot(id, "the thread that was at it panicked")));
-        });
-        if let Err(error) = started {
-            self.line.send(cannot(session_id.clone(), &format!("there is no thread for it ({error})")));
-        }
-    }
 }
 
-fn not_started(session_id: SessionId, why: &str) -> Message {
+fn not_started(session_id: &SessionId, why: &str) -> Message {
     let detail = format!("this machine: {why}; end other programs and try again");
-    Message::Started(session_id, Err(SpawnFailure { detail }))
-}
-
-fn not_taken_back(session_id: SessionId, why: &str) -> Message {
-    Message::TakenBack(session_id, Err(Lost { doubt: Some(why.to_owned()), sockets: None }))
+    Message::Started(session_id.clone(), Err(SpawnFailure { detail }))
 }
 
 impl Host for LinuxHost {
@@ -142,9 +125,11 @@ impl Host for LinuxHost {
             folder: self.folder.clone(),
             catalogue: Arc::clone(&self.catalogue),
             display: self.windows.display(),
+            doubts: self.doubts.clone(),
         };
         let id = session_id.clone();
-        self.apart(&session_id, || Message::Started(id, start.carry_out().map(Box::new)), not_started);
+        let work = || Message::Started(id, start.carry_out().map(Box::new));
+        apart(&self.line, work, move |why| not_started(&session_id, why));
     }
 
     fn stop(&mut self, order: StopOrder) {
@@ -159,12 +144,7 @@ impl Host for LinuxHost {
             supervisor: Arc::clone(&self.supervisor),
             folder: self.folder.clone(),
         };
-        let id = session_id.clone();
-        self.apart(
-            session_id,
-            || Message::TakenBack(id, take_back.carry_out().map(Box::new)),
-            not_taken_back,
-        );
+        take_back.apart(&self.line);
     }
 
     fn earlier_sessions(&self) -> Vec<SessionId> {

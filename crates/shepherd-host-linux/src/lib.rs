@@ -17,6 +17,8 @@ mod recipe;
 mod environment;
 mod user;
 
+mod apart;
+mod doubts;
 mod start;
 mod take_back;
 

@@ -16,6 +16,7 @@ use ward_process::{
     find_program, sandbox,
 };
 
+use crate::doubts::Doubts;
 use crate::environment;
 use crate::folder::StateFolder;
 use crate::handle::Handle;
@@ -36,6 +37,7 @@ pub(crate) struct Start {
     pub(crate) catalogue: Arc<Catalogue>,
     /// Where the compositor is, if there is one.
     pub(crate) display: Option<PathBuf>,
+    pub(crate) doubts: Doubts,
 }
 
 /// What is wrong, and what helps; whose fault it is comes on top.
@@ -58,6 +60,12 @@ impl Start {
     }
 
     fn try_out(&self) -> Result<Started, Fault> {
+        if let Some((session_id, doubt)) = self.doubts.first() {
+            return Err(Fault::new(
+                format!("the program of session {session_id} may still run: {doubt}"),
+                "wait until it is found, run the daemon as the same user as before, or restart the machine",
+            ));
+        }
         let entry = &self.order.entry;
         let user = self.user(entry)?;
         let mut base = environment::base(&self.options.environment, &self.options.search_path, user.as_ref());

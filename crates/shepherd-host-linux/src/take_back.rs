@@ -6,12 +6,15 @@ use shepherd_host_api::{HostEvent, HostSessionHandle};
 use shepherd_util::SessionId;
 use ward_process::{ReattachError, Supervisor, Tree, TreeRecord};
 
+use crate::apart::apart;
 use crate::folder::StateFolder;
 use crate::handle::Handle;
+use crate::line::Line;
 use crate::start::user_of;
-use crate::worker::{Lost, Running, Started};
+use crate::worker::{Lost, Message, Running, Started};
 
 /// All that it takes.
+#[derive(Clone)]
 pub(crate) struct TakeBack {
     pub(crate) session_id: SessionId,
     pub(crate) handle: Option<HostSessionHandle>,
@@ -20,8 +23,17 @@ pub(crate) struct TakeBack {
 }
 
 impl TakeBack {
-    pub(crate) fn carry_out(self) -> Result<Started, Lost> {
-        let gone = |sockets| Lost { doubt: None, sockets };
+    /// Does it on a thread of its own.
+    pub(crate) fn apart(self, line: &Line<Message>) {
+        let (session_id, spare) = (self.session_id.clone(), self.clone());
+        let work = || Message::TakenBack(session_id, self.carry_out().map(Box::new));
+        apart(line, work, move |why| {
+            Message::TakenBack(spare.session_id.clone(), Err(spare.in_doubt(why.to_owned())))
+        });
+    }
+
+    fn carry_out(self) -> Result<Started, Lost> {
+        let gone = |sockets| Lost::Gone { sockets };
         let given = self.handle.as_ref().and_then(Handle::parse);
         let handle = match given {
             Some(handle) => handle,
@@ -34,27 +46,26 @@ impl TakeBack {
                     }
                 },
                 Err(error) => {
-                    let doubt = format!("what was written down of it can't be read ({error})");
-                    return Err(Lost { doubt: Some(doubt), sockets: None });
+                    return Err(self.in_doubt(format!("what was written down of it can't be read ({error})")));
                 }
             },
         };
         match self.reattach(&handle.tree) {
             Ok(tree) => {
-                let text = handle
-                    .to_text()
-                    .map_err(|error| Lost { doubt: Some(error.to_string()), sockets: None })?;
+                let text = handle.to_text().map_err(|error| self.in_doubt(error.to_string()))?;
                 let Handle { tree: record, asks, sockets } = handle;
                 let event = HostEvent::Reattached { session_id: self.session_id, handle: text };
                 let user = user_of(record.identity.as_ref());
                 Ok(Started { running: Running::new(tree, asks, user, sockets), event })
             }
             Err(ReattachError::Gone(_)) => Err(gone(handle.sockets)),
-            Err(error) => {
-                let doubt = format!("it may still run, but can't be taken back ({error})");
-                Err(Lost { doubt: Some(doubt), sockets: None })
-            }
+            Err(error) => Err(self.in_doubt(format!("it may still run, but can't be taken back ({error})"))),
         }
+    }
+
+    /// Nobody knows whether it still runs: to be tried again.
+    fn in_doubt(&self, detail: String) -> Lost {
+        Lost::InDoubt { detail, again: Box::new(self.clone()) }
     }
 
     /// By whatever holds it, which need not be what we would use today.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread::{Builder, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
 use shepherd_host_api::{ExitStatus, HostEvent, SpawnFailure, StopOrder};
@@ -15,9 +15,11 @@ use shepherd_util::SessionId;
 use tokio::sync::mpsc::UnboundedSender;
 use ward_process::{Exit, Supervisor};
 
+use crate::doubts::Doubts;
 use crate::janitor::Remains;
 use crate::line::{Inbox, Line};
 use crate::sway::WindowsLine;
+use crate::take_back::TakeBack;
 
 mod remembered;
 mod session;
@@ -57,11 +59,19 @@ pub(crate) struct Started {
 }
 
 /// A program that could not be taken back.
-pub(crate) struct Lost {
-    /// Why it is not certain that it is gone, if it isn't. Then what was written down of it stays.
-    pub(crate) doubt: Option<String>,
-    /// The folder of its control socket.
-    pub(crate) sockets: Option<PathBuf>,
+pub(crate) enum Lost {
+    /// It is gone.
+    Gone {
+        /// The folder of its control socket.
+        sockets: Option<PathBuf>,
+    },
+    /// That is not certain. What was written down of it stays.
+    InDoubt {
+        /// Why.
+        detail: String,
+        /// What to do again.
+        again: Box<TakeBack>,
+    },
 }
 
 /// Whom the thread hears and whom it tells.
@@ -74,11 +84,15 @@ pub(crate) struct Ends {
     pub(crate) janitor: Sender<Remains>,
 }
 
+/// Between two attempts to take back what is in doubt: its cause is a person or another program, and goes unannounced.
+const TRY_AGAIN: Duration = Duration::from_secs(2);
+
 /// What is behind every wake-up that is no tree's.
 const BELL: u64 = 0;
 
 pub(crate) struct Worker {
     supervisor: Arc<Supervisor>,
+    doubts: Doubts,
     ends: Ends,
     wakers: OwnedFd,
     sessions: BTreeMap<SessionId, Session>,
@@ -88,11 +102,15 @@ pub(crate) struct Worker {
 
 impl Worker {
     /// Starts the thread.
-    pub(crate) fn start(supervisor: Arc<Supervisor>, ends: Ends) -> io::Result<JoinHandle<()>> {
+    pub(crate) fn start(
+        supervisor: Arc<Supervisor>,
+        doubts: Doubts,
+        ends: Ends,
+    ) -> io::Result<JoinHandle<()>> {
         let wakers = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&wakers, ends.inbox.bell(), epoll::EventData::new_u64(BELL), epoll::EventFlags::IN)?;
         let (sessions, over) = (BTreeMap::new(), Remembered::default());
-        let worker = Self { supervisor, ends, wakers, sessions, over };
+        let worker = Self { supervisor, doubts, ends, wakers, sessions, over };
         Builder::new().name("host-worker".into()).spawn(move || worker.run())
     }
 
@@ -163,7 +181,7 @@ impl Worker {
     }
 
     fn expect(&mut self, session_id: SessionId) {
-        self.sessions.entry(session_id).or_insert(Session::Starting { stop: None });
+        self.sessions.entry(session_id).or_insert(Session::Starting { stop: None, again: None });
     }
 
     /// Whoever starts or takes back what runs already changes nothing about it.
@@ -176,24 +194,30 @@ impl Worker {
     }
 
     fn lose(&mut self, session_id: SessionId, lost: Lost) {
-        self.sessions.remove(&session_id);
-        match lost.doubt {
-            Some(detail) => self.trouble(&session_id, detail),
-            None => {
-                let (session_id, sockets) = (session_id.clone(), lost.sockets);
-                let _ = self.ends.janitor.send(Remains { session_id, tree: None, sockets });
+        let earlier = self.sessions.remove(&session_id);
+        match lost {
+            Lost::InDoubt { detail, again } => {
+                if self.doubts.add(&session_id, &detail) {
+                    self.say(HostEvent::InDoubt { session_id: session_id.clone(), detail });
+                }
+                let stop = earlier.and_then(|session| session.ordered());
+                let again = Some((Instant::now() + TRY_AGAIN, again));
+                self.sessions.insert(session_id, Session::Starting { stop, again });
+            }
+            Lost::Gone { sockets } => {
+                self.doubts.settle(&session_id);
+                let remains = Remains { session_id: session_id.clone(), tree: None, sockets };
+                let _ = self.ends.janitor.send(remains);
+                self.over.insert(session_id.clone());
+                self.say(HostEvent::Gone { session_id });
             }
         }
-        self.over.insert(session_id.clone());
-        self.say(HostEvent::Gone { session_id });
     }
 
     fn run_on(&mut self, session_id: &SessionId, started: Started) {
         let Started { mut running, event } = started;
-        let stop = match self.sessions.remove(session_id) {
-            Some(Session::Starting { stop }) => stop,
-            Some(Session::Running(_)) | None => None,
-        };
+        let stop = self.sessions.remove(session_id).and_then(|session| session.ordered());
+        self.doubts.settle(session_id);
         // Before it is said: whoever hears it may want it shown.
         self.ends.windows.runs(session_id, &running.tree);
         self.say(event);
@@ -215,7 +239,7 @@ impl Worker {
     fn stop(&mut self, order: &StopOrder, since: Instant) {
         let ordered = Stop { since, grace: order.grace };
         match self.sessions.get_mut(&order.session_id) {
-            Some(Session::Starting { stop }) => {
+            Some(Session::Starting { stop, .. }) => {
                 *stop = Some(stop.map_or(ordered, |earlier| earlier.stricter(ordered)));
             }
             Some(Session::Running(running)) => {
@@ -237,7 +261,16 @@ impl Worker {
 
     /// Takes the steps that are due, and notices the end.
     fn see_to(&mut self, session_id: &SessionId) {
-        let Some(Session::Running(running)) = self.sessions.get_mut(session_id) else { return };
+        let running = match self.sessions.get_mut(session_id) {
+            Some(Session::Running(running)) => running,
+            Some(starting) => {
+                if let Some(again) = starting.take_due(Instant::now()) {
+                    again.apart(&self.ends.line);
+                }
+                return;
+            }
+            None => return,
+        };
         let survives = running.carry_on(session_id, &self.supervisor, &self.ends.line);
         match running.tree.poll_ended() {
             Ok(Some(ended)) => self.bury(session_id, ended.exit),

@@ -177,20 +177,31 @@ async fn find_session(engine: &CoreEngine, host: &mut dyn Host, events: &mut Hos
     host.reattach(&session.session_id, handle.as_ref());
     let found = tokio::time::timeout(FIND, answer_about(&session.session_id, events)).await;
     match found {
-        Ok(Some(handle)) => SessionFate::Alive { handle: handle.as_str().to_owned() },
-        Ok(None) => gone,
-        Err(_) => {
-            tracing::error!(session_id = %session.session_id, "the host does not say what became of the program");
-            gone
+        Ok(Some(HostEvent::Reattached { handle, .. })) => {
+            SessionFate::Alive { handle: handle.as_str().to_owned() }
+        }
+        Ok(Some(HostEvent::Gone { .. })) => gone,
+        // What may still run counts as if it did: its end stands, and nothing else is launched. The host goes on
+        // looking, and says so when it is gone.
+        doubt => {
+            let session_id = &session.session_id;
+            tracing::error!(%session_id, ?doubt, "nobody knows whether its program still runs");
+            SessionFate::Alive {
+                handle: handle.map_or_else(String::new, |handle| handle.as_str().to_owned()),
+            }
         }
     }
 }
 
-async fn answer_about(wanted: &SessionId, events: &mut HostEvents) -> Option<HostSessionHandle> {
+/// What the host says of a session, unless it has left.
+async fn answer_about(wanted: &SessionId, events: &mut HostEvents) -> Option<HostEvent> {
     loop {
         match events.recv().await? {
-            HostEvent::Reattached { session_id, handle } if session_id == *wanted => return Some(handle),
-            HostEvent::Gone { session_id } if session_id == *wanted => return None,
+            event @ (HostEvent::Reattached { .. } | HostEvent::Gone { .. } | HostEvent::InDoubt { .. })
+                if event.session_id() == Some(wanted) =>
+            {
+                return Some(event);
+            }
             other => tracing::debug!(?other, "while an earlier session was looked for"),
         }
     }

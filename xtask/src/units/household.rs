@@ -47,6 +47,7 @@ impl Household {
                 "[[entries]]\nid = \"{id}\"\nargv = [\"sh\", \"-c\", \"{script}\"]\nuser = \"kid\"\nalways = true\n{more}\n"
             )
         };
+        let moved = format!("exec systemd-run --user --scope --quiet sh -c '{away}'");
         let sandbox = "unshare -U -r -m -p -f --mount-proc touch /tmp/sandbox-was-made";
         let policy = [
             &format!(
@@ -56,6 +57,7 @@ impl Household {
             &entry("evening", &away, "cooldown_after_run = \"1h\""),
             &entry("middle", &away, &format!("max_run = \"{}s\"", MIDDLE.as_secs())),
             &entry("short", &away, "max_run = \"4s\""),
+            &entry("moved", &moved, &format!("max_run = \"{}s\"", MIDDLE.as_secs())),
             &entry("sandbox", sandbox, ""),
             more,
         ];

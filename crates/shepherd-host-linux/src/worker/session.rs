@@ -15,12 +15,15 @@ use super::Message;
 use crate::ask::{Ask, SlowAsk};
 use crate::descent::{Descent, Step};
 use crate::line::Line;
+use crate::take_back::TakeBack;
 
 pub(super) enum Session {
     /// Another thread is at it.
     Starting {
         /// What is to be done as soon as it is there.
         stop: Option<Stop>,
+        /// Nobody is at it, because it is in doubt: when to try again.
+        again: Option<(Instant, Box<TakeBack>)>,
     },
     Running(Box<Running>),
 }
@@ -29,8 +32,24 @@ impl Session {
     /// When something has to be done about it, whatever happens.
     pub(super) fn due(&self) -> Option<Instant> {
         match self {
-            Self::Starting { .. } => None,
+            Self::Starting { again, .. } => again.as_ref().map(|(due, _)| *due),
             Self::Running(running) => running.due,
+        }
+    }
+
+    /// What is to be done as soon as it is there.
+    pub(super) fn ordered(&self) -> Option<Stop> {
+        match self {
+            Self::Starting { stop, .. } => *stop,
+            Self::Running(_) => None,
+        }
+    }
+
+    /// What is to be tried again by now.
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<Box<TakeBack>> {
+        match self {
+            Self::Starting { again, .. } => again.take_if(|(due, _)| *due <= now).map(|(_, again)| again),
+            Self::Running(_) => None,
         }
     }
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use shepherd_host_api::{Host, HostEvent, HostSessionHandle, StopOrder};
-use shepherd_util::SessionId;
+use shepherd_host_api::{Host, HostEvent, HostSessionHandle, SpawnOrder, StopOrder};
+use shepherd_util::{ProfileId, SessionId};
 use ward_process::Containment;
 
 use crate::harness::{
-    GRACE, Ground, Token, containments, fake_daemon_host, fake_entry, holding_containments, new_session,
-    wait_until,
+    GRACE, Ground, Token, containments, entry, fake_daemon_host, fake_entry, holding_containments,
+    new_session, process, wait_until,
 };
 
 pub(crate) fn daemon(containment: Containment, state: &Path, session_id: &SessionId, script: &str) -> Child {
@@ -123,4 +123,51 @@ fn a_program_of_another_boot_is_gone() {
     assert!(matches!(ground.next(), HostEvent::Reattached { .. }));
     ground.host.stop(StopOrder { session_id, grace: Duration::ZERO });
     assert!(matches!(ground.next(), HostEvent::Exited { .. }));
+}
+
+/// What may still run is not said to be gone: nothing else is started, and it is looked for until it is found.
+#[test]
+fn a_program_in_doubt_is_looked_for_and_nothing_is_started_meanwhile() {
+    let (containment, folder) = (containments()[0], tempfile::tempdir().unwrap());
+    let (token, session_id) = (Token::new(), new_session());
+    let mut first = daemon(containment, folder.path(), &session_id, &token.script("ignore term; FOREVER"));
+    BufReader::new(first.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    token.await_arrivals(1);
+    kill(first);
+    // What was written down can't be read for a while.
+    let written = folder.path().join(format!("sessions/{session_id}.handle"));
+    let aside = folder.path().join("aside");
+    std::fs::rename(&written, &aside).unwrap();
+    std::fs::create_dir(&written).unwrap();
+    let mut ground = next_host(containment, folder.path());
+    ground.host.reattach(&session_id, None);
+    match ground.next() {
+        HostEvent::InDoubt { session_id: doubtful, detail } => {
+            assert_eq!(doubtful, session_id);
+            assert!(detail.contains("can't be read"), "{detail}");
+        }
+        event => panic!("{event:?}"),
+    }
+    let order = SpawnOrder {
+        session_id: new_session(),
+        entry: entry(process(&["true"])),
+        profile: ProfileId::default(),
+    };
+    ground.host.spawn(order);
+    match ground.next() {
+        HostEvent::SpawnFailed { failure, .. } => {
+            assert!(failure.detail.contains(&format!("session {session_id} may still run")), "{failure}");
+        }
+        event => panic!("{event:?}"),
+    }
+    // An order to end it is kept for when it is found.
+    ground.host.stop(StopOrder { session_id: session_id.clone(), grace: GRACE });
+    std::fs::remove_dir(&written).unwrap();
+    std::fs::rename(&aside, &written).unwrap();
+    assert!(matches!(ground.next(), HostEvent::Reattached { .. }));
+    assert!(matches!(ground.next(), HostEvent::Exited { .. }));
+    token.assert_none_left();
+    ground.await_last_words();
+    let session = ground.start(entry(process(&["true"])));
+    ground.exit_of(&session);
 }

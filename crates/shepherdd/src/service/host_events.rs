@@ -23,6 +23,10 @@ impl Service {
                 }
                 self.started(&session_id, handle.as_str().to_owned(), now);
             }
+            // It was in doubt, and counted as if it ran.
+            HostEvent::Reattached { session_id, .. } if self.counts_as_running(&session_id) => {
+                tracing::info!(%session_id, "its program was found and is watched again");
+            }
             HostEvent::Reattached { session_id, handle } => {
                 self.started(&session_id, handle.as_str().to_owned(), now);
             }
@@ -37,12 +41,24 @@ impl Service {
             HostEvent::Gone { session_id } => {
                 self.exited(&ExitInfo { session_id, code: None, signal: None }, now);
             }
+            HostEvent::InDoubt { session_id, detail } => {
+                tracing::error!(%session_id, "{detail}");
+                let text = format!("{session_id}: {detail}; until it is found, nothing else is started");
+                self.note(HOST, AuditKind::Note { text }, now);
+            }
             HostEvent::WindowReady { session_id } => tracing::debug!(%session_id, "shows its window"),
             HostEvent::Trouble { session_id, detail } => {
                 tracing::warn!(session_id = session_id.map(|id| id.to_string()), "{detail}");
                 self.note(HOST, AuditKind::Note { text: detail }, now);
             }
         }
+    }
+
+    fn counts_as_running(&self, session_id: &SessionId) -> bool {
+        let session = self.engine.snapshot().session.as_ref();
+        session.is_some_and(|session| {
+            session.session_id == *session_id && session.stage.host_session_handle().is_some()
+        })
     }
 
     fn started(&mut self, session_id: &SessionId, handle: String, now: Now) {

@@ -83,6 +83,11 @@ ways! {
         does: "the session lasts until its last program has ended",
         cannot: "see what a program that ran before, outside of any session, does for it"
     }
+    programs::another_group {
+        tries: "has the program moved to another group, as a user's service manager does on request (`systemd-run --user --scope`, `flatpak run`)",
+        does: "it keeps its ancestry, by which it is held: the session goes on, and ends it",
+        cannot: "hold what a service manager or a message bus starts on request: give the entries an account that is neither logged in nor lingers"
+    }
     programs::renaming {
         tries: "gives the program another name and another file",
         does: "nothing is found by its name: it ends with its session",

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::process::geteuid;
 use shepherd_api::{EndReason, EventKind};
 
 use crate::harness::{Household, until};
@@ -27,6 +28,12 @@ id = "renaming"
 argv = ["sh", "-c", "cp \"$(command -v sleep)\" FOLDER/kworker && exec FOLDER/kworker TOKEN"]
 
 [[entries]]
+id = "another-group"
+argv = ["sh", "-c", "trap '' TERM; (sleep TOKEN &); sleep 1; exit 0"]
+stop_grace = "500ms"
+USER
+
+[[entries]]
 id = "own-session"
 argv = ["sh", "-c", "setsid sleep TOKEN & setsid sleep TOKEN & wait"]
 
@@ -45,13 +52,21 @@ stop_grace = "0s"
 
 /// Runs an entry until it is ended, and lets nothing be left.
 pub(crate) fn check(entry: &str, processes: usize) -> Duration {
+    check_while(entry, processes, |_| ())
+}
+
+/// The same, with something that is done to it as soon as it runs.
+pub(crate) fn check_while(entry: &str, processes: usize, meanwhile: impl FnOnce(&Household)) -> Duration {
     let mut household = Household::new(POLICY);
-    household.write_policy(&POLICY.replace("FOLDER", household.folder().to_str().unwrap()));
+    let somebody = if geteuid().is_root() { "user = \"nobody\"" } else { "" };
+    let policy = POLICY.replace("FOLDER", household.folder().to_str().unwrap());
+    household.write_policy(&policy.replace("USER", somebody));
     household.start();
     let mut listener = household.subscriber();
     let launched = Instant::now();
     let session = household.launch(entry);
     until("all of it runs", || household.players().len() >= processes);
+    meanwhile(&household);
     let end = listener.wait_for(|event| match event {
         EventKind::SessionEnded { session_id, end } if *session_id == session.session_id => Some(end.clone()),
         _ => None,

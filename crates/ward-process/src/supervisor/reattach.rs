@@ -43,13 +43,13 @@ impl Supervisor {
     /// # Errors
     /// When it is gone, which is said only if that is beyond doubt, or can't be held.
     pub fn reattach(&self, record: &TreeRecord) -> Result<Tree, ReattachError> {
+        // Nothing outlives its boot, whatever held it.
+        if record.boot != self.boot {
+            return Err(ReattachError::Gone(record.id.clone()));
+        }
         if record.containment != self.containment {
             let (recorded, ours) = (record.containment, self.containment);
             return Err(ReattachError::OtherContainment { recorded, ours });
-        }
-        let gone = || ReattachError::Gone(record.id.clone());
-        if record.boot != self.boot {
-            return Err(gone());
         }
         let result = self.take_back(record);
         if let (Err(ReattachError::Gone(_)), Some(folder)) = (&result, &record.private_folder) {

@@ -16,7 +16,7 @@ pub(crate) struct Pursuit {
 
 /// How many strikes in a row may wait for the group to be empty. A member that hangs in the kernel must not cover
 /// for leavers.
-const MOST_WAITED: u32 = 4;
+const MOST_WAITED: u32 = 8;
 
 impl Pursuit {
     pub(crate) fn new() -> Self {

@@ -1,8 +1,10 @@
 //! What a program can do to outlive its session, and a child to have another.
 
+use rustix::process::geteuid;
+
 use crate::clock::first_reason;
-use crate::harness::Household;
-use crate::programs::{check, deaf_to_signals};
+use crate::harness::{Household, until};
+use crate::programs::{check, check_while, deaf_to_signals};
 
 pub(super) fn double_fork() {
     check("double-fork", 2);
@@ -10,6 +12,25 @@ pub(super) fn double_fork() {
 
 pub(super) fn wrapper() {
     check("wrapper", 1);
+}
+
+/// As root: what PID 1 does for whoever asks. Nobody else has groups to leave.
+pub(super) fn another_group() {
+    if !geteuid().is_root() {
+        check("another-group", 1);
+        return;
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2")).unwrap();
+    let mount = std::path::Path::new(mount.split(' ').nth(1).unwrap());
+    let elsewhere = mount.join(format!("elsewhere-{}", std::process::id()));
+    std::fs::create_dir(&elsewhere).unwrap();
+    check_while("another-group", 1, |household| {
+        for pid in household.players() {
+            std::fs::write(elsewhere.join("cgroup.procs"), pid.to_string()).unwrap();
+        }
+    });
+    until("the group is let go", || std::fs::remove_dir(&elsewhere).is_ok());
 }
 
 pub(super) fn renaming() {
