@@ -6,8 +6,8 @@
 //! on a third (`janitor`), so that neither a slow disk nor a stubborn program delays a kill. Windows are a fourth's
 //! (`sway`), if the policy names a compositor. Start with `host.rs`.
 //!
-//! What it never does: decide whether something may run, start a shell, hand the daemon's own environment on, or find
-//! or end anything by its name.
+//! What it never does: decide whether something may run, start a shell, hand the daemon's own environment on, or end
+//! anything by its name.
 
 mod host;
 mod options;
@@ -19,6 +19,7 @@ mod user;
 
 mod apart;
 mod doubts;
+mod rival;
 mod start;
 mod take_back;
 

@@ -41,6 +41,8 @@ pub(crate) struct Recipe {
     pub(crate) needs_sockets: bool,
     /// What is known beforehand not to work, in sentences.
     pub(crate) shortcomings: Vec<String>,
+    /// The name of a program that takes over what it is to run if it runs already, outside of any session.
+    pub(crate) rival: Option<&'static str>,
 }
 
 /// Where recipes are made, and from what.
@@ -77,6 +79,7 @@ impl Kitchen<'_> {
             asks: vec![Ask::Signal],
             needs_sockets: false,
             shortcomings: Vec::new(),
+            rival: None,
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::folder::StateFolder;
 use crate::handle::Handle;
 use crate::options::LinuxHostOptions;
 use crate::recipe::{Catalogue, Kitchen, Recipe};
+use crate::rival;
 use crate::user::User;
 use crate::worker::{Running, Started};
 
@@ -74,6 +75,12 @@ impl Start {
         let kitchen = Kitchen { catalogue: &self.catalogue, environment: base, sockets: &sockets };
         let recipe = kitchen.recipe(&entry.kind)?;
         let identity = user.map(|user| Identity::new(user.user, user.group, &user.groups));
+        if let Some(rival) = recipe.rival.filter(|rival| rival::runs(rival, user_of(identity.as_ref()))) {
+            return Err(Fault::new(
+                format!("`{rival}` runs already, outside of any session, and would take it over"),
+                "end that one first, and let nothing else start it",
+            ));
+        }
         let sockets = match recipe.needs_sockets {
             true => Some(make_socket_folder(sockets, identity.as_ref())?),
             false => None,

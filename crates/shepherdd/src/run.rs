@@ -60,7 +60,6 @@ pub fn run(options: &Options) -> ExitCode {
 }
 
 fn run_in(paths: &Paths, environment: Environment, as_root: AsRoot) -> Result<(), StartError> {
-    make_room_for_clients();
     make_folder(&paths.data)?;
     if let Some(folder) = paths.socket.parent() {
         make_folder(folder)?;
@@ -73,6 +72,8 @@ fn run_in(paths: &Paths, environment: Environment, as_root: AsRoot) -> Result<()
         as_root,
         ..LinuxHostOptions::new(paths.data.clone())
     })?;
+    // After the host, whose programs get what we have been given ourselves.
+    make_room_for_clients();
     // One thread: the loop is the only one who knows the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -44,7 +44,7 @@ pub use ladder::{Climb, EndedBy, Ladder, Move, Rung, RungOutcome, StopCommand, S
 pub use limits::{Kept, LimitReport, Limits};
 pub use order::{Grouping, Identity, Input, Leavers, Lifetime, Order, Output, find_program};
 pub use output::Capture;
-pub use record::{InvalidTreeId, RootProcess, TreeId, TreeRecord};
+pub use record::{InvalidTreeId, MARKER, RootProcess, TreeId, TreeRecord};
 pub use stop::StopError;
 pub use supervisor::{ReattachError, SetupError, SpawnError, Supervisor};
 pub use tree::{Membership, Tree};

@@ -56,6 +56,8 @@ pub(crate) struct Means {
     pub(crate) counts_processes_apart: bool,
     /// Processes of ours that are counted with the tree.
     pub(crate) ours: u64,
+    /// What programs start with unless they are bounded.
+    pub(crate) open_files: Rlimit,
 }
 
 /// The bounds, sorted by who keeps them.
@@ -120,6 +122,9 @@ impl Limits {
                 plan.by_resource(name, resource, value);
             }
         }
+        if self.open_files.is_none() {
+            plan.resources.push((Resource::Nofile, means.open_files));
+        }
         // A crash must not write what a program had in memory to the disk.
         plan.resources.push((Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }));
         plan
@@ -148,8 +153,16 @@ impl Plan {
 mod tests {
     use super::*;
 
-    const NOTHING: Means =
-        Means { processes: false, memory: false, processor: false, counts_processes_apart: false, ours: 0 };
+    const USUAL: Rlimit = Rlimit { current: Some(1024), maximum: Some(4096) };
+
+    const NOTHING: Means = Means {
+        processes: false,
+        memory: false,
+        processor: false,
+        counts_processes_apart: false,
+        ours: 0,
+        open_files: USUAL,
+    };
 
     fn kept(limits: &Limits, means: Means) -> Vec<(&'static str, bool)> {
         let not = |kept: &Kept| matches!(kept, Kept::Not { .. });
@@ -164,8 +177,7 @@ mod tests {
 
     #[test]
     fn a_cgroup_is_preferred_to_limits_on_each_process() {
-        let all =
-            Means { processes: true, memory: true, processor: true, counts_processes_apart: true, ours: 1 };
+        let all = Means { processes: true, memory: true, processor: true, ours: 1, ..NOTHING };
         let limits = Limits {
             processes: Some(9),
             memory: Some(1 << 20),
@@ -194,6 +206,7 @@ mod tests {
     #[test]
     fn core_dumps_are_always_off() {
         let none = Rlimit { current: Some(0), maximum: Some(0) };
-        assert_eq!(Limits::default().plan(NOTHING).resources, [(Resource::Core, none)]);
+        let resources = Limits::default().plan(NOTHING).resources;
+        assert_eq!(resources, [(Resource::Nofile, USUAL), (Resource::Core, none)]);
     }
 }

@@ -19,8 +19,8 @@ pub struct TreeId(String);
 /// Long enough for any id of ours, short enough for a directory name with a prefix.
 const MAX_ID: usize = 100;
 
-/// The variable that marks the members of a tree.
-pub(crate) const MARKER: &str = "WARD_TREE";
+/// The variable by which members of trees are marked. For telling people: any program can set or remove it.
+pub const MARKER: &str = "WARD_TREE";
 
 impl TreeId {
     /// For a stop command: a name that no caller can form, because of its dots, and no earlier process

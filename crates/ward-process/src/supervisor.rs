@@ -4,6 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::Resource;
+
 use crate::cgroup::{Cgroup, CgroupRoot};
 use crate::containment::{self, Containment};
 use crate::leftovers::{self, Folder, Leftover};
@@ -26,7 +28,8 @@ pub use reattach::ReattachError;
 
 /// Spawns process trees into one kind of containment.
 ///
-/// Programs start with no signal ignored that was ignored when the supervisor was made.
+/// Programs start with no signal ignored that was ignored when the supervisor was made, and with the
+/// bound on open files that there was then: whoever raises its own for itself does so afterwards.
 #[derive(Debug)]
 pub struct Supervisor {
     containment: Containment,
@@ -34,6 +37,8 @@ pub struct Supervisor {
     boot: String,
     proc: Arc<ProcRoot>,
     ignored_signals: IgnoredSignals,
+    /// Our own soft bound, as it was at the start.
+    open_files: Option<u64>,
 }
 
 /// Writes a record down, before the program runs.
@@ -64,7 +69,8 @@ impl Supervisor {
         let boot = current_boot().map_err(SetupError::BootId)?;
         let proc = ProcRoot::open().map_err(|error| SetupError::Proc(error.into()))?;
         let ignored_signals = IgnoredSignals::of_this_process();
-        Ok(Self { containment, groups, boot, proc: Arc::new(proc), ignored_signals })
+        let open_files = rustix::process::getrlimit(Resource::Nofile).current;
+        Ok(Self { containment, groups, boot, proc: Arc::new(proc), ignored_signals, open_files })
     }
 
     /// What holds the trees together.

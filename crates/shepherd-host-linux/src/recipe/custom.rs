@@ -8,7 +8,8 @@
 //! | other | whatever its driver wants | the driver's `argv`, with the payload as JSON on its standard input |
 //!
 //! Snaps are set up by a helper that gains root's rights, which `no_new_privs` (S6.5) forbids: unless an entry runs as
-//! root, its snap may not start, and this is said with its start. Steam hands a game to a client that runs already, which is then outside of the tree: let nothing else start it.
+//! root, its snap may not start, and this is said with its start. Steam hands a game to a client that runs already, which
+//! is then outside of the tree: while the user has one outside of a session, nothing is started.
 
 use std::ffi::OsString;
 
@@ -21,6 +22,9 @@ use crate::start::Fault;
 
 const SNAPS_GAIN_RIGHTS: &str = "Snaps are set up by a helper that gains root's rights, and nothing that is started here \
                                  gains rights: unless it runs as root, it may not start.";
+
+const STEAM_HANDS_OVER: &str = "Steam gives a game to a client that runs already: what the user starts by hand while this runs \
+                                is not held. Let nothing else start Steam, neither a menu nor the login.";
 
 struct App {
     name: String,
@@ -54,6 +58,8 @@ impl Kitchen<'_> {
                 let mut recipe = self.app(&["steam", "-applaunch"], &app);
                 let shutdown = [OsString::from("steam"), "-shutdown".into()];
                 recipe.asks = vec![recipe.stop_command(&shutdown)?, Ask::Signal];
+                recipe.rival = Some("steam");
+                recipe.shortcomings.push(STEAM_HANDS_OVER.to_owned());
                 Ok(recipe)
             }
             _ => self.driver(type_name, payload),

@@ -107,6 +107,30 @@ fn flatpak_is_told_to_kill_what_ignores_the_signal() {
 
 /// A command that hangs would end the next session of its app.
 #[test]
+fn steam_is_not_started_while_a_client_outside_would_take_over() {
+    let (mut ground, folder) = ground(&[("steam", ECHO)]);
+    // A name that stays what it is: a script would become its interpreter.
+    let client = folder.path().join("client/steam");
+    std::fs::create_dir(client.parent().unwrap()).unwrap();
+    std::fs::copy("/bin/sleep", &client).unwrap();
+    let mut outside = std::process::Command::new(&client).arg("600").spawn().unwrap();
+    wait_until("its name", || {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", outside.id()));
+        name.is_ok_and(|name| name == "steam\n")
+    });
+    assert_eq!(
+        ground.failure(entry(custom("steam", json!({"app": 620})))),
+        "entry `game`: `steam` runs already, outside of any session, and would take it over; end that one first, and \
+         let nothing else start it"
+    );
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+    let session = ground.start(entry(custom("steam", json!({"app": 620}))));
+    assert!(session.shortcomings.iter().any(|sentence| sentence.contains("client that runs already")));
+    ground.exit_of(&session);
+}
+
+#[test]
 fn a_stop_command_ends_with_its_session() {
     let hangs = "if [ $1 = -shutdown ]; then touch ${0%/*}/asked; exec sleep 612; fi; exec sleep 600";
     let (mut ground, folder) = ground(&[("steam", hangs)]);

@@ -94,3 +94,25 @@ pub(crate) fn deaf_to_signals() {
     assert!(took >= Duration::from_millis(2_700), "the grace is given: {took:?}");
     assert!(took < Duration::from_secs(9), "the entry's own, not the policy's: {took:?}");
 }
+
+/// The daemon raises its own bound for its clients; programs that count with the usual one must not get it (S6.5).
+#[test]
+fn programs_start_with_the_bound_on_open_files_that_the_daemon_was_given() {
+    let policy = r#"
+config_version = 1
+[[entries]]
+id = "limits"
+argv = ["sh", "-c", "ulimit -Sn; ulimit -Hn; exec sleep TOKEN"]
+always = true
+"#;
+    let mut household = Household::new(policy).under(&["prlimit", "--nofile=300:2000"]);
+    household.start();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", household.daemon_pid().as_raw_nonzero()));
+    let own = limits.unwrap().lines().find(|line| line.starts_with("Max open files")).unwrap().to_owned();
+    assert_eq!(own.split_whitespace().collect::<Vec<_>>()[3..5], ["2000", "2000"], "{own}");
+    let session = household.launch("limits");
+    household.player();
+    let log = household.data().join(format!("logs/{}.log", session.session_id));
+    until("what it says", || std::fs::read_to_string(&log).is_ok_and(|said| said.lines().count() == 2));
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "300\n2000\n");
+}

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit};
+
 use super::{SpawnError, Supervisor};
 use crate::cgroup::{Cgroup, CgroupRoot};
 use crate::containment::{self, Containment};
@@ -78,6 +80,13 @@ impl Supervisor {
         flags
     }
 
+    /// The soft bound that there was, below the hard one there is: only root could raise that again.
+    fn open_files(&self) -> Rlimit {
+        let maximum = rustix::process::getrlimit(Resource::Nofile).maximum;
+        let current = [self.open_files, maximum].into_iter().flatten().min();
+        Rlimit { current, maximum }
+    }
+
     pub(super) fn plan_limits(
         &self,
         order: &Order,
@@ -91,6 +100,7 @@ impl Supervisor {
             processor: controllers.cpu,
             counts_processes_apart: namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0,
             // A keeper beside a group is not in it.
+            open_files: self.open_files(),
             ours: u64::from(group.is_none() && self.needs_keeper(order)),
         });
         if let Some(group) = group {
