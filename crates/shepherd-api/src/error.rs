@@ -69,6 +69,8 @@ pub enum ErrorCode {
     TimedOut,
     /// This client may not give this command, or may not be connected at all.
     NotPermitted,
+    /// This client may not give this command before it has given the administrator's PIN.
+    PinRequired,
     /// The policy says no; the reasons say why.
     Denied,
     /// Nothing runs.

@@ -18,6 +18,9 @@ pub struct HealthView {
     pub checks: Vec<HealthCheck>,
     /// What this host can't do, in sentences (S13.3).
     pub limitations: Vec<String>,
+    /// Where its audit log is, for whoever checks that from outside and may read it.
+    #[serde(default)]
+    pub audit_log: Option<String>,
 }
 
 /// One thing that was looked at.

@@ -6,12 +6,12 @@ mod pages;
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use shepherd_api::{AuditRecord, EventKind};
-use shepherd_ipc::Pushed;
+use shepherd_api::{AuditRecord, Command as Order, EventKind, Reply};
+use shepherd_ipc::{ConnectError, Pushed};
 use ward_ledger::{Format, Key};
 
 use crate::context::{Context, Look};
-use crate::daemon::Daemon;
+use crate::daemon::{self, Daemon};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -39,7 +39,7 @@ pub(crate) enum Command {
                             shepherd audit verify receipts.log --hash-field receipt_hash --key receipts.key"
     )]
     Verify {
-        /// The log; that of the daemon that this user would start if absent.
+        /// The log; that of the daemon which answers here if absent, or which this user would start if none does.
         log: Option<PathBuf>,
         /// The key it was signed with.
         #[arg(long)]
@@ -72,12 +72,26 @@ pub(crate) fn run(command: &Command, context: &Context, screen: &mut Screen) -> 
         Command::Verify { log, key, hash_field } => {
             let log = match log {
                 Some(log) => log.clone(),
-                None => context.paths().map_err(Failure::Paths)?.data.join(LOG_NAME),
+                None => log_of_the_daemon(context, screen)?,
             };
             verify(&log, key.as_deref(), hash_field, screen)
         }
         Command::Export { format } => export(*format, context, screen),
     }
+}
+
+/// The log of whoever the other commands talk to.
+fn log_of_the_daemon(context: &Context, screen: &mut Screen) -> Result<PathBuf, Failure> {
+    let log = match daemon::ask(context, Order::Health {}) {
+        Ok(Reply::Health { health }) => health.audit_log.ok_or(Failure::StrangeReply)?.into(),
+        Ok(_) => return Err(Failure::StrangeReply),
+        Err(Failure::Connect(ConnectError::NoDaemon { .. })) if context.given_socket().is_none() => {
+            context.paths().map_err(Failure::Paths)?.data.join(LOG_NAME)
+        }
+        Err(failure) => return Err(failure),
+    };
+    screen.remark(&format!("Checking {}.", log.display()));
+    Ok(log)
 }
 
 fn verify(log: &Path, key: Option<&Path>, hash_field: &Format, screen: &mut Screen) -> Result<(), Failure> {

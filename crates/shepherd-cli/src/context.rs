@@ -1,9 +1,11 @@
 //! What every command knows: where the daemon is, whose time it is about, and how to show it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
 use shepherd_util::{Environment, PathError, Paths, ProfileId};
 
@@ -64,15 +66,51 @@ impl Context {
         if let Some(socket) = &self.socket {
             return Ok(socket.clone());
         }
+        let own = self.paths().map(|paths| paths.socket);
         let system = Paths::system(&self.environment).map(|paths| paths.socket);
-        match self.paths() {
-            Ok(own) if own.socket.exists() => Ok(own.socket),
-            own => match (own, system) {
-                (_, Ok(system)) if system.exists() => Ok(system),
-                (Ok(own), _) => Ok(own.socket),
-                (Err(_), Ok(system)) => Ok(system),
-                (Err(error), Err(_)) => Err(Failure::Paths(error)),
-            },
-        }
+        choose(own, system.ok()).map_err(Failure::Paths)
+    }
+}
+
+/// The first that somebody is behind; if nobody is, the first.
+fn choose(own: Result<PathBuf, PathError>, system: Option<PathBuf>) -> Result<PathBuf, PathError> {
+    let candidates = own.as_ref().ok().into_iter().chain(&system);
+    match candidates.into_iter().find(|socket| is_served(socket)) {
+        Some(served) => Ok(served.clone()),
+        None => own.or_else(|error| system.ok_or(error)),
+    }
+}
+
+/// Whether somebody is behind a socket, be it one who does not let us in or has no time. A daemon that was killed
+/// leaves the file.
+fn is_served(path: &Path) -> bool {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let connected = SocketAddrUnix::new(path).and_then(|address| {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &address)
+    });
+    !matches!(connected, Err(Errno::CONNREFUSED | Errno::NOENT | Errno::NOTDIR))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_nobody_is_behind_hides_no_daemon() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, system) = (folder.path().join("own"), folder.path().join("system"));
+        let chosen = || choose(Ok(own.clone()), Some(system.clone())).unwrap();
+        assert_eq!(chosen(), own, "where one would be expected");
+        let _machine = UnixListener::bind(&system).unwrap();
+        assert_eq!(chosen(), system);
+        let listener = UnixListener::bind(&own).unwrap();
+        assert_eq!(chosen(), own);
+        drop(listener);
+        assert!(own.exists());
+        assert_eq!(chosen(), system, "the file of one that was killed");
+        assert_eq!(choose(Err(PathError::NoHome), None), Err(PathError::NoHome));
     }
 }

@@ -30,7 +30,7 @@ impl<'c> Daemon<'c> {
     /// Gives a command. If only an administrator may, and we could become one with the PIN, it is asked for.
     pub(crate) fn ask(&mut self, command: Command) -> Result<Reply, Failure> {
         match self.client.call(command.clone()) {
-            Err(CallError::Refused(error)) if error.code == ErrorCode::NotPermitted => {
+            Err(CallError::Refused(error)) if error.code == ErrorCode::PinRequired => {
                 let Some(pin) = self.pin()? else { return Err(Failure::Refused(error)) };
                 self.call(Command::Authenticate { pin })?;
                 self.call(command)

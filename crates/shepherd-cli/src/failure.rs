@@ -21,6 +21,8 @@ pub(crate) enum Failure {
     Policy { file: PathBuf, source: io::Error },
     #[error("{} is there already; take it away first, or choose another place", file.display())]
     PolicyExists { file: PathBuf },
+    #[error("{} is longer than the {limit} bytes that can be sent to the daemon", file.display())]
+    PolicyTooLong { file: PathBuf, limit: usize },
     #[error("{0}")]
     NotAsTold(String),
     #[error("the daemon is not ready to work")]
@@ -114,6 +116,9 @@ impl Failure {
             Self::Connect(ConnectError::NotShepherd { .. }) => {
                 Some("give the daemon's own socket with `--socket`")
             }
+            Self::PolicyTooLong { .. } => Some(
+                "copy it over the daemon's own file, which `shepherd health` names, and have it read with `shepherd reload`",
+            ),
             Self::Refused(error)
                 if error.reasons.iter().any(|reason| matches!(reason, ReasonCode::UnknownEntry { .. })) =>
             {
@@ -129,6 +134,7 @@ impl Failure {
             Self::LogNotSound
             | Self::PolicyNotValid { .. }
             | Self::PolicyExists { .. }
+            | Self::PolicyTooLong { .. }
             | Self::NotAsTold(_)
             | Self::NotReady
             | Self::LaunchFailed(_)
@@ -165,9 +171,8 @@ fn refusal_cure(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::UnknownEntry => Some("`shepherd list` shows what there is"),
         ErrorCode::UnknownProfile => Some("say whose time it is with `--profile NAME`"),
-        ErrorCode::NotPermitted => {
-            Some("an administrator may; where a PIN is set, give it with `--pin-file`, or at a terminal")
-        }
+        ErrorCode::NotPermitted => Some("an administrator may; `access` in the policy names them"),
+        ErrorCode::PinRequired => Some("give the PIN with `--pin-file`, or at a terminal"),
         ErrorCode::Denied => {
             Some("`shepherd why ENTRY` tells every rule; `shepherd request ENTRY 15m` asks for time")
         }

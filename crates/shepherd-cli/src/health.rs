@@ -82,6 +82,7 @@ mod tests {
             limitations: vec![
                 "No cgroups here: programs are held together by a PID namespace instead.".to_owned(),
             ],
+            audit_log: None,
         };
         let lines = lines(&health, &look).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"

@@ -6,6 +6,9 @@ use std::path::Path;
 use clap::Subcommand;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use shepherd_api::{Command as Order, MAX_PIN_LENGTH, Pin, Reply};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::{Handle, Signals};
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::context::Context;
 use crate::daemon;
@@ -84,24 +87,41 @@ fn ask_hidden(question: &str) -> Result<String, Failure> {
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// While this lives, the terminal does not show what is typed.
-struct Hidden(Termios);
+/// While this lives, the terminal does not show what is typed. A signal that ends us makes it show it again first.
+struct Hidden {
+    was: Termios,
+    signals: Handle,
+}
 
 impl Hidden {
     fn begin() -> Result<Self, Failure> {
         let was =
             tcgetattr(std::io::stdin()).map_err(|error| Failure::io("ask the terminal")(error.into()))?;
+        let mut signals =
+            Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).map_err(Failure::io("hear signals"))?;
+        let (handle, shown) = (signals.handle(), was.clone());
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                show(&shown);
+                let _ = emulate_default_handler(signal);
+            }
+        });
         let mut hidden = was.clone();
         hidden.local_modes &= !LocalModes::ECHO;
         tcsetattr(std::io::stdin(), OptionalActions::Flush, &hidden)
             .map_err(|error| Failure::io("hide the PIN")(error.into()))?;
-        Ok(Self(was))
+        Ok(Self { was, signals: handle })
     }
 }
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // There is nobody to tell, and the terminal may be gone.
-        let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, &self.0);
+        self.signals.close();
+        show(&self.was);
     }
+}
+
+fn show(was: &Termios) {
+    // There is nobody to tell, and the terminal may be gone.
+    let _ = tcsetattr(std::io::stdin(), OptionalActions::Flush, was);
 }

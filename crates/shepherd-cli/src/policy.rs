@@ -10,6 +10,7 @@ use rustix::process::geteuid;
 use serde::Serialize;
 use shepherd_api::{Command as Order, Reply};
 use shepherd_config::{Loaded, json_schema, load_bytes, show};
+use shepherd_ipc::MAX_ADMIN_FRAME;
 use ward_diag::Style;
 
 use crate::context::Context;
@@ -113,7 +114,12 @@ pub(crate) fn run(command: &Command, context: &Context, screen: &mut Screen) -> 
             // Checked here first, so that faults are shown with their place in this file.
             load(&file.display().to_string(), &bytes, screen)?;
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            household::applied(&daemon::ask(context, Order::SetPolicy { text })?, screen)?;
+            let order = Order::SetPolicy { text };
+            let length = serde_json::to_string(&order).map_or(0, |line| line.len()) + ROOM_AROUND;
+            if length > MAX_ADMIN_FRAME {
+                return Err(Failure::PolicyTooLong { file: file.clone(), limit: MAX_ADMIN_FRAME });
+            }
+            household::applied(&daemon::ask(context, order)?, screen)?;
         }
     }
     Ok(())
@@ -124,6 +130,9 @@ fn starter(is_root: bool) -> String {
     let account = "[defaults]\n# Name the child's account here, or in a profile below: real programs need a home.\nuser = \"nobody\"\n";
     if is_root { STARTER.replacen("[defaults]\n", account, 1) } else { STARTER.to_owned() }
 }
+
+/// Bytes of a message around a command.
+const ROOM_AROUND: usize = 128;
 
 /// Writes the policy to begin with, unless there is something. Says whether it did.
 pub(crate) fn write_starter(file: &Path) -> Result<bool, Failure> {

@@ -42,6 +42,7 @@ pub(crate) fn run(up: &Up, context: &Context, screen: &mut Screen) -> Result<Exi
         data_dir: up.data_dir.clone(),
         socket: context.given_socket().cloned(),
         allow_root: up.allow_root,
+        ..shepherdd::Options::default()
     };
     let paths = options.paths(context.environment(), geteuid().is_root())?;
     let wanted = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), ends_with)?;

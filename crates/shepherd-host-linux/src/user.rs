@@ -1,6 +1,6 @@
 //! Who a user is, from the two files that say so. Users of a directory service are not seen.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,9 +40,14 @@ impl User {
 
     /// The same, on this machine.
     pub(crate) fn find_here(name: &str) -> std::io::Result<Option<Self>> {
-        let passwd = std::fs::read_to_string("/etc/passwd")?;
-        let group = std::fs::read_to_string("/etc/group")?;
-        Ok(Self::find(name, &passwd, &group))
+        Self::find_in(name, Path::new("/etc/passwd"), Path::new("/etc/group"))
+    }
+
+    /// Somebody's full name in another encoding is no reason to know nobody.
+    fn find_in(name: &str, passwd: &Path, group: &Path) -> std::io::Result<Option<Self>> {
+        let text =
+            |file| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(file)?).into_owned());
+        Ok(Self::find(name, &text(passwd)?, &text(group)?))
     }
 }
 
@@ -63,6 +68,20 @@ mod tests {
             home: "/home/kid".into(),
         };
         assert_eq!(User::find("kid", PASSWD, GROUP), Some(kid));
+    }
+
+    #[test]
+    fn a_name_in_another_encoding_hides_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let (passwd, group) = (folder.path().join("passwd"), folder.path().join("group"));
+        std::fs::write(
+            &passwd,
+            [b"opa:x:1003:1003:J\xfcrgen:/home/opa:/bin/sh\n", PASSWD.as_bytes()].concat(),
+        )
+        .unwrap();
+        std::fs::write(&group, GROUP).unwrap();
+        let found = |name| User::find_in(name, &passwd, &group).unwrap().map(|user| user.user);
+        assert_eq!((found("kid"), found("opa")), (Some(1001), Some(1003)));
     }
 
     #[test]

@@ -57,6 +57,12 @@ impl Accounts {
         Ok(Self::parse(&text(USERS_FILE)?, &text(GROUPS_FILE)?))
     }
 
+    /// The number of a group.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<u32> {
+        self.groups.get(name).map(|group| group.gid)
+    }
+
     /// The accounts that the texts of both files name. A line that is not one of an account names none; of two with
     /// one name the first counts, as in the system's own library.
     #[must_use]

@@ -1,7 +1,8 @@
 //! Lines in, whatever way the bytes come (S11.1): one JSON object a line, and a line has a longest length.
 
 /// Longest line that the daemon reads from an administrator, in bytes. `set_policy` sends a whole policy in one
-/// line; one of 1,000 entries has about 150 KiB.
+/// line; one of 1,000 entries has about 150 KiB. A longer one is put into the daemon's own file: on a thousand
+/// connections lines of any length would be all the memory there is.
 pub const MAX_ADMIN_FRAME: usize = 256 * 1024;
 
 /// Longest line that the daemon reads from anybody else, in bytes. Their longest command is `request_time` with a

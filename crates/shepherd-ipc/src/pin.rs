@@ -35,12 +35,30 @@ struct Shared {
 
 #[derive(Clone, Debug)]
 struct Inner {
-    hash: Option<String>,
+    kept: Kept,
     throttle: Throttle,
 }
 
-/// What no PIN hashes to.
-const NO_HASH: &str = "!";
+#[derive(Clone, Debug)]
+enum Kept {
+    Nothing,
+    Hash(String),
+    /// What there is can't be read. Nothing is written over it until somebody sets another PIN.
+    Unreadable,
+}
+
+impl Kept {
+    fn new(hash: Option<String>) -> Self {
+        hash.map_or(Self::Nothing, Self::Hash)
+    }
+
+    fn into_hash(self) -> Option<String> {
+        match self {
+            Self::Hash(hash) => Some(hash),
+            Self::Nothing | Self::Unreadable => None,
+        }
+    }
+}
 
 /// Why a PIN was not accepted, set or loaded.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +69,11 @@ pub enum PinError {
     /// Nobody set one.
     #[error("no PIN is set")]
     NotSet,
+    /// It can't be read, so none is right.
+    #[error(
+        "the PIN's file can't be read; root can put it right, or set another PIN with `shepherd pin set`"
+    )]
+    Locked,
     /// Too many failures; nothing was checked.
     #[error("too many wrong PINs")]
     TooSoon(Duration),
@@ -83,21 +106,24 @@ impl PinKeeper {
                 source: io::Error::new(io::ErrorKind::InvalidData, "the hash is damaged"),
             })?;
         }
-        let inner = Mutex::new(Inner { hash: found.hash, throttle });
+        let inner = Mutex::new(Inner { kept: Kept::new(found.hash), throttle });
         Ok(Self { shared: Arc::new(Shared { path, one_at_a_time: Semaphore::new(1), inner }) })
     }
 
     /// A keeper that lets nobody in, because what it kept can't be read: only root can set another PIN.
     #[must_use]
     pub fn locked(path: PathBuf) -> Self {
-        let inner = Mutex::new(Inner { hash: Some(NO_HASH.to_owned()), throttle: Throttle::default() });
+        let inner = Mutex::new(Inner { kept: Kept::Unreadable, throttle: Throttle::default() });
         Self { shared: Arc::new(Shared { path, one_at_a_time: Semaphore::new(1), inner }) }
     }
 
     /// Whether there is one.
     #[must_use]
     pub fn state(&self) -> PinState {
-        if self.shared.inner().hash.is_some() { PinState::Set } else { PinState::NotSet }
+        match self.shared.inner().kept {
+            Kept::Hash(_) | Kept::Unreadable => PinState::Set,
+            Kept::Nothing => PinState::NotSet,
+        }
     }
 
     /// Checks a PIN that a user gave. The attempt is on disk as a failure before it is checked: killing the daemon
@@ -107,18 +133,22 @@ impl PinKeeper {
     /// It is not the one, it comes too soon, or it could not be counted.
     pub async fn verify(&self, uid: u32, pin: Pin) -> Result<(), PinError> {
         self.alone(move |shared| {
-            let Inner { hash, mut throttle } = shared.inner().clone();
-            let hash = hash.ok_or(PinError::NotSet)?;
+            let Inner { kept, mut throttle } = shared.inner().clone();
+            let hash = match kept {
+                Kept::Hash(hash) => hash,
+                Kept::Nothing => return Err(PinError::NotSet),
+                Kept::Unreadable => return Err(PinError::Locked),
+            };
             throttle.check(uid, now()).map_err(PinError::TooSoon)?;
             throttle.failed(uid, now());
-            shared.store(Inner { hash: Some(hash.clone()), throttle: throttle.clone() })?;
+            shared.store(Inner { kept: Kept::Hash(hash.clone()), throttle: throttle.clone() })?;
             let parsed = PasswordHash::new(&hash).map_err(|error| PinError::Hash(error.to_string()))?;
             if Argon2::default().verify_password(pin.reveal().as_bytes(), &parsed).is_err() {
                 return Err(PinError::Wrong);
             }
             throttle.succeeded(uid);
             // Who gave the right PIN is not sent away because the disk filled up meanwhile.
-            let _ = shared.store(Inner { hash: Some(hash), throttle });
+            let _ = shared.store(Inner { kept: Kept::Hash(hash), throttle });
             Ok(())
         })
         .await
@@ -132,7 +162,8 @@ impl PinKeeper {
         self.alone(move |shared| {
             let hashed = |pin: Pin| Argon2::default().hash_password(pin.reveal().as_bytes());
             let hash = pin.map(hashed).transpose().map_err(|error| PinError::Hash(error.to_string()))?;
-            shared.store(Inner { hash: hash.map(|hash| hash.to_string()), throttle: Throttle::default() })
+            let kept = Kept::new(hash.map(|hash| hash.to_string()));
+            shared.store(Inner { kept, throttle: Throttle::default() })
         })
         .await
     }
@@ -161,7 +192,7 @@ impl Shared {
 
     /// Makes it durable, then lets it count.
     fn store(&self, inner: Inner) -> Result<(), PinError> {
-        PinFile { hash: inner.hash.clone(), failures: inner.throttle.failures() }
+        PinFile { hash: inner.kept.clone().into_hash(), failures: inner.throttle.failures() }
             .save(&self.path)
             .map_err(|source| PinError::File { path: self.path.clone(), source })?;
         *self.inner() = inner;

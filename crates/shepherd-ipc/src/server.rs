@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shepherd_api::{ApiError, Command, ErrorCode};
+use shepherd_api::{ApiError, Command, ErrorCode, Role};
 use shepherd_util::{ClientId, ProfileId};
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
@@ -71,7 +71,9 @@ pub struct ClientInfo {
     /// Who it is to the kernel.
     pub peer: Peer,
     /// What it may do.
-    pub role: shepherd_api::Role,
+    pub role: Role,
+    /// What it may do after it gave the PIN.
+    pub role_with_pin: Role,
     /// Whose time it uses; `None` if the policy does not say.
     pub profile: Option<ProfileId>,
 }
@@ -81,7 +83,14 @@ impl ClientInfo {
     /// given no profile, as the front end of a login that all children share.
     #[must_use]
     pub fn may_see(&self, profile: &ProfileId) -> bool {
-        self.role == shepherd_api::Role::Admin || self.profile.as_ref().is_none_or(|own| own == profile)
+        self.role == Role::Admin || self.profile.as_ref().is_none_or(|own| own == profile)
+    }
+
+    /// What it is called that this client may not do something for which one has to be this: if the PIN would help,
+    /// the client is told.
+    #[must_use]
+    pub fn refusal_for_want_of(&self, role: Role) -> ErrorCode {
+        if self.role_with_pin >= role { ErrorCode::PinRequired } else { ErrorCode::NotPermitted }
     }
 }
 
@@ -101,6 +110,13 @@ pub enum Incoming {
     Authenticated {
         /// Who.
         client: ClientInfo,
+    },
+    /// An administrator has set, changed or removed the PIN, or has tried to. For the record.
+    PinChange {
+        /// Who.
+        client: ClientInfo,
+        /// Whether there is one now; or why it is as before, for people.
+        outcome: Result<bool, String>,
     },
     /// Something was refused and answered. For the record.
     Refused {

@@ -16,6 +16,7 @@ use tokio::sync::mpsc::unbounded_channel;
 
 use crate::metrics::Metrics;
 use crate::notify;
+use crate::options::Knocking;
 use crate::policy_source::{Loaded, Rejected};
 use crate::run::StartError;
 use crate::service::{Announced, Inputs, PolicyState, Service};
@@ -26,9 +27,6 @@ use crate::zone;
 
 /// How long the host may take to find an earlier daemon's program. It looks at a few files and processes.
 const FIND: Duration = Duration::from_secs(10);
-
-/// Anybody may knock: who is let in, the credentials of the kernel and the policy decide.
-const SOCKET_MODE: u32 = 0o666;
 
 /// The daemon itself, in the audit log.
 const DAEMON: &str = "shepherdd";
@@ -42,6 +40,7 @@ pub(crate) enum Store {
 /// Everything in its place, what was there before taken back, the socket open.
 pub(crate) async fn begin(
     paths: &Paths,
+    knocking: Knocking,
     store: Store,
     mut host: Box<dyn Host>,
     policy: Result<Loaded, Rejected>,
@@ -72,8 +71,8 @@ pub(crate) async fn begin(
     let nobody = Authority { owner_uid: rustix::process::geteuid().as_raw(), ..Authority::default() };
     let options = ServerOptions {
         socket: paths.socket.clone(),
-        mode: SOCKET_MODE,
-        group: None,
+        mode: knocking.mode,
+        group: knocking.group,
         daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
         limits: Limits::default(),
     };
@@ -97,6 +96,7 @@ pub(crate) async fn begin(
         zone,
         started: now,
         limitations,
+        audit_log: shepherd_store::audit_log_path(&paths.data),
         store_trouble,
         strays: Vec::new(),
         waiting: Default::default(),

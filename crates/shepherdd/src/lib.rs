@@ -13,6 +13,7 @@ mod run;
 
 mod service;
 
+mod log;
 mod metrics;
 mod notify;
 mod policy_source;

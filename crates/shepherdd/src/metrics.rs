@@ -7,6 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use shepherd_core::CoreEvent;
+use shepherd_ipc::Counts;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(crate) struct CommandName {
@@ -25,7 +26,16 @@ pub(crate) struct Metrics {
     expiries: Counter,
     pub(crate) store_failures: Counter,
     commands: Family<CommandName, Counter>,
-    pub(crate) clients: Gauge,
+    clients: Gauge,
+    subscribers: Gauge,
+    connections_accepted: Counter,
+    connections_turned_away: Counter,
+    connections_failed: Counter,
+    connections_ended: Counter,
+    commands_refused: Counter,
+    commands_rate_limited: Counter,
+    events_left_out: Counter,
+    log_lines_lost: Counter,
     pub(crate) session_running: Gauge,
     pub(crate) entries: Gauge,
 }
@@ -45,12 +55,23 @@ impl Metrics {
         let warnings = counter("warnings", "Warnings that were given");
         let expiries = counter("expiries", "Programs that had to be ended");
         let store_failures = counter("store_failures", "Batches that could not be written at once");
+        let connections_accepted = counter("connections_accepted", "Connections that were let in");
+        let connections_turned_away = counter("connections_turned_away", "Connections that were not let in");
+        let connections_failed =
+            counter("connections_failed", "Times that no connection could be taken, for want of descriptors");
+        let connections_ended =
+            counter("connections_ended", "Connections that were ended because of what the client sent");
+        let commands_refused = counter("commands_refused", "Commands that the client may not give");
+        let commands_rate_limited = counter("commands_rate_limited", "Commands that came too fast");
+        let events_left_out = counter("events_left_out", "Events that subscribers were too slow for");
+        let log_lines_lost = counter("log_lines_lost", "Lines of the log that nobody took");
         let mut gauge = |name: &str, help: &str| {
             let gauge = Gauge::default();
             registry.register(name, help, gauge.clone());
             gauge
         };
         let clients = gauge("clients", "Clients that are connected");
+        let subscribers = gauge("subscribers", "Clients that get events");
         let session_running = gauge("session_running", "Whether a session runs");
         let entries = gauge("entries", "Entries of the policy");
         let commands = Family::default();
@@ -66,6 +87,15 @@ impl Metrics {
             store_failures,
             commands,
             clients,
+            subscribers,
+            connections_accepted,
+            connections_turned_away,
+            connections_failed,
+            connections_ended,
+            commands_refused,
+            commands_rate_limited,
+            events_left_out,
+            log_lines_lost,
             session_running,
             entries,
         }
@@ -84,6 +114,24 @@ impl Metrics {
             CoreEvent::DeadlineChanged { .. }
             | CoreEvent::EntryAvailabilityChanged
             | CoreEvent::PolicyReloaded { .. } => {}
+        }
+    }
+
+    /// Takes over what is counted elsewhere.
+    pub(crate) fn take_over(&self, counts: &Counts, log_lines_lost: u64) {
+        self.clients.set(i64::try_from(counts.clients).unwrap_or(i64::MAX));
+        self.subscribers.set(i64::try_from(counts.subscribers).unwrap_or(i64::MAX));
+        for (counter, count) in [
+            (&self.connections_accepted, counts.accepted),
+            (&self.connections_turned_away, counts.turned_away),
+            (&self.connections_failed, counts.failed_accepts),
+            (&self.connections_ended, counts.faults),
+            (&self.commands_refused, counts.refused),
+            (&self.commands_rate_limited, counts.rate_limited),
+            (&self.events_left_out, counts.events_left_out),
+            (&self.log_lines_lost, log_lines_lost),
+        ] {
+            counter.inc_by(count.saturating_sub(counter.get()));
         }
     }
 

@@ -4,19 +4,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use shepherd_ipc::{Accounts, AccountsError};
 use shepherd_util::{Environment, PathError, Paths};
 
 /// Decides what may run, when and for how long, and ends it when time is up.
-#[derive(Clone, Debug, Parser)]
+#[derive(Clone, Debug, Default, Parser)]
 #[command(
     name = "shepherdd",
     version,
     after_help = "Without options it uses /etc/shepherd, /var/lib/shepherd and /run/shepherd as root, and the XDG\nfolders \
                   as an ordinary user. SHEPHERD_POLICY, SHEPHERD_DATA and SHEPHERD_SOCKET override them.\n\
-                  SHEPHERD_LOG sets what is logged to standard error (default: info).\n\n\
+                  SHEPHERD_LOG sets what is logged to standard error (default: info), and SHEPHERD_LOG_FORMAT=json\n\
+                  logs JSON.\n\n\
                   Signals: SIGHUP reads the policy again, SIGTERM and SIGINT end the daemon in order.\n\n\
                   Exit codes: 0 ended in order, 2 the command line is wrong, 3 something outside failed.\n\n\
-                  Examples:\n  shepherdd\n  shepherdd --policy ./policy.toml --data-dir ./data --socket ./shepherd.sock"
+                  Examples:\n  shepherdd\n  shepherdd --policy ./policy.toml --data-dir ./data --socket ./shepherd.sock\n  \
+                  shepherdd --socket-group family --socket-mode 660"
 )]
 pub struct Options {
     /// The policy file.
@@ -32,7 +35,23 @@ pub struct Options {
     /// such a program.
     #[arg(long)]
     pub allow_root: bool,
+    /// Who may knock at the socket, in octal. Who is let in and may do what, the policy decides.
+    #[arg(long, value_name = "MODE", value_parser = octal)]
+    pub socket_mode: Option<u32>,
+    /// The group of the socket, by name or number.
+    #[arg(long, value_name = "GROUP")]
+    pub socket_group: Option<String>,
 }
+
+/// Who may knock at the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Knocking {
+    pub(crate) mode: u32,
+    pub(crate) group: Option<u32>,
+}
+
+/// Anybody may knock: who is let in, the credentials of the kernel and the policy decide.
+const SOCKET_MODE: u32 = 0o666;
 
 /// Why the daemon does not know where its things are.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +66,15 @@ pub enum OptionsError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// The groups of this machine can't be read.
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
+    /// Nobody has heard of the group.
+    #[error("there is no group `{name}` on this machine; make it with `groupadd`, or name another")]
+    NoSuchGroup {
+        /// What was given.
+        name: String,
     },
 }
 
@@ -69,6 +97,23 @@ impl Options {
         }
         Ok(if is_root { Paths::system(&environment) } else { Paths::user(&environment) }?)
     }
+
+    pub(crate) fn knocking(&self) -> Result<Knocking, OptionsError> {
+        let group = self.socket_group.as_deref().map(group_number).transpose()?;
+        Ok(Knocking { mode: self.socket_mode.unwrap_or(SOCKET_MODE), group })
+    }
+}
+
+fn group_number(name: &str) -> Result<u32, OptionsError> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    Accounts::read()?.group(name).ok_or_else(|| OptionsError::NoSuchGroup { name: name.to_owned() })
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| "a mode is three octal digits, such as 660".to_owned())
 }
 
 fn absolute(path: &Path) -> Result<OsString, OptionsError> {

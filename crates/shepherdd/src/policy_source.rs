@@ -1,6 +1,7 @@
 //! The policy as a file: read whole, checked whole, or refused whole (S7.3).
 
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -87,13 +88,45 @@ pub(crate) fn check(name: &str, bytes: &[u8]) -> Result<Loaded, Rejected> {
 
 /// Replaces the file, so that a crash leaves the old or the new one.
 pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    // Of a link it is the file behind it that changes.
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
     let mut file = tempfile::NamedTempFile::new_in(&folder)?;
     std::io::Write::write_all(&mut file, text.as_bytes())?;
     file.as_file().sync_all()?;
-    if let Ok(known) = std::fs::metadata(path) {
+    if let Ok(known) = std::fs::metadata(&path) {
+        let made = file.as_file().metadata()?;
+        if (known.uid(), known.gid()) != (made.uid(), made.gid()) {
+            std::os::unix::fs::fchown(file.as_file(), Some(known.uid()), Some(known.gid()))?;
+        }
         file.as_file().set_permissions(known.permissions())?;
     }
     file.persist(path)?;
     std::fs::File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_replaced_policy_stays_whose_and_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("family.toml"), folder.path().join("policy.toml"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            chown(&file, Some(65_001), Some(65_002)).unwrap();
+        }
+        symlink("family.toml", &link).unwrap();
+        let of = || fs::metadata(&file).map(|known| (known.mode(), known.uid(), known.gid())).unwrap();
+        let before = of();
+        replace(&link, "new").unwrap();
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), of()), ("new", before));
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "and nothing else is left");
+    }
 }

@@ -1,6 +1,8 @@
 //! Puts the daemon together and runs it.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -9,12 +11,12 @@ use rustix::process::{Resource, Rlimit};
 use shepherd_host_linux::{AsRoot, HostError, LinuxHost, LinuxHostOptions};
 use shepherd_ipc::BindError;
 use shepherd_store::{OpenError, SqliteStore};
-use shepherd_util::{BootIdError, Clock, Environment, Paths, SystemClock};
+use shepherd_util::{BootIdError, Clock, Environment, SystemClock};
 
 use crate::begin::{self, Store};
 use crate::options::{Options, OptionsError};
-use crate::policy_source;
 use crate::store_thread::chain;
+use crate::{log, policy_source};
 
 /// The exit code when something outside failed.
 const FAILED: u8 = 3;
@@ -45,24 +47,34 @@ pub(crate) enum StartError {
 /// Runs the daemon until a signal ends it. Says on standard error why, if it could not.
 #[must_use]
 pub fn run(options: &Options) -> ExitCode {
-    log_to_stderr();
+    let log = match log::start() {
+        Ok(log) => log,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "shepherdd: can't log: {error}");
+            return ExitCode::from(FAILED);
+        }
+    };
+    log::abort_on_panic(log.clone());
     let environment: Environment =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
-    let as_root = if options.allow_root { AsRoot::UnlessNamed } else { AsRoot::Never };
-    let paths = options.paths(&environment, rustix::process::geteuid().is_root());
-    match paths.map_err(StartError::from).and_then(|paths| run_in(&paths, environment, as_root)) {
+    let ended = match run_with(options, environment) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{}", chain(&error));
             ExitCode::from(FAILED)
         }
-    }
+    };
+    log.flush(log::LAST_WORDS);
+    ended
 }
 
-fn run_in(paths: &Paths, environment: Environment, as_root: AsRoot) -> Result<(), StartError> {
-    make_folder(&paths.data)?;
+fn run_with(options: &Options, environment: Environment) -> Result<(), StartError> {
+    let paths = &options.paths(&environment, rustix::process::geteuid().is_root())?;
+    let knocking = options.knocking()?;
+    let as_root = if options.allow_root { AsRoot::UnlessNamed } else { AsRoot::Never };
+    make_folder(&paths.data, PRIVATE)?;
     if let Some(folder) = paths.socket.parent() {
-        make_folder(folder)?;
+        make_folder(folder, TO_THE_SOCKET)?;
     }
     let policy = policy_source::read_meanwhile(&paths.policy);
     // First, because it tells whether another daemon is at work here.
@@ -77,7 +89,7 @@ fn run_in(paths: &Paths, environment: Environment, as_root: AsRoot) -> Result<()
     // One thread: the loop is the only one who knows the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let (service, inputs) = begin::begin(paths, store, Box::new(host), policy()).await?;
+        let (service, inputs) = begin::begin(paths, knocking, store, Box::new(host), policy()).await?;
         Ok(service.run(inputs).await?)
     })
 }
@@ -107,23 +119,18 @@ fn open_store(folder: &Path) -> Result<Store, StartError> {
     }
 }
 
-fn make_folder(path: &Path) -> Result<(), StartError> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| StartError::Folder { path: path.to_owned(), source })
-}
+/// Nobody but the daemon's user has to see what it keeps.
+const PRIVATE: u32 = 0o700;
 
-fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SHEPHERD_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_ansi(terminal);
-    // Journals have their own clock.
-    let journal = std::env::var_os("JOURNAL_STREAM").is_some();
-    let set = if journal {
-        subscriber.without_time().with_writer(std::io::stderr).try_init()
-    } else {
-        subscriber.with_writer(std::io::stderr).try_init()
-    };
-    // Whoever embeds us may log by other means.
-    set.ok();
+/// Whoever may connect has to get to the socket, and is asked for credentials there.
+const TO_THE_SOCKET: u32 = 0o755;
+
+/// Makes a folder with this mode, whatever the mask says. One that exists is somebody's choice and stays as it is.
+fn make_folder(path: &Path, mode: u32) -> Result<(), StartError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+    let made = made.and_then(|()| std::fs::set_permissions(path, Permissions::from_mode(mode)));
+    made.map_err(|source| StartError::Folder { path: path.to_owned(), source })
 }

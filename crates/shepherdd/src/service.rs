@@ -115,6 +115,8 @@ pub(crate) struct Service {
     pub(crate) started: Now,
     /// What this daemon can't do besides what its host can't, in sentences.
     pub(crate) limitations: Vec<String>,
+    /// Where the audit log is.
+    pub(crate) audit_log: PathBuf,
     /// Why the store does not work, as long as it does not.
     pub(crate) store_trouble: Option<String>,
     /// What was found running when the daemon came up, and ended, because no store knew of it.

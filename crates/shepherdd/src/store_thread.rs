@@ -84,8 +84,13 @@ enum Job {
 pub(crate) struct StoreThread {
     jobs: Sender<Job>,
     thread: JoinHandle<()>,
+    /// For what can't even be tried.
+    reports: UnboundedSender<Report>,
     next: u64,
 }
+
+/// Why nothing more can be written or read.
+const GONE: &str = "the store's thread is gone";
 
 impl StoreThread {
     /// Puts a store on its thread; `None` is one that can't be read yet.
@@ -98,15 +103,19 @@ impl StoreThread {
         let sequence = store.as_ref().map_or(0, Store::audit_end);
         let known = if store.is_some() { Known::Adopted } else { Known::Not };
         let (waiting, patience) = (Waiting::default(), TRY_AGAIN);
-        let worker = Worker { folder, store, known, sequence, reports, waiting, patience };
+        let worker = Worker { folder, store, known, sequence, reports: reports.clone(), waiting, patience };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run(&todo))?;
-        Ok((Self { jobs, thread, next: 0 }, done))
+        Ok((Self { jobs, thread, reports, next: 0 }, done))
     }
 
     /// Makes these durable. Returns the number under which that is reported.
-    pub(crate) fn write(&mut self, writes: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
+    pub(crate) fn write(&mut self, writes: Vec<StoreWrite>, awaited: Awaited) -> u64 {
         let batch = self.number();
-        self.jobs.send(Job::Write { batch, writes, awaited }).ok().map(|()| batch)
+        if self.jobs.send(Job::Write { batch, writes, awaited }).is_err() {
+            // The loop has its own end as long as it runs.
+            self.reports.send(Report::Failed { batch, detail: GONE.to_owned() }).ok();
+        }
+        batch
     }
 
     /// The loop goes by what the store knows.
@@ -116,9 +125,12 @@ impl StoreThread {
     }
 
     /// Reads lines of the audit log. Returns the number under which they are reported.
-    pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> Option<u64> {
+    pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> u64 {
         let question = self.number();
-        self.jobs.send(Job::ReadAudit { question, after, limit }).ok().map(|()| question)
+        if self.jobs.send(Job::ReadAudit { question, after, limit }).is_err() {
+            self.reports.send(Report::Audit { question, lines: Err(GONE.to_owned()) }).ok();
+        }
+        question
     }
 
     /// Waits until everything that was handed over has been tried, and ends the thread.
@@ -182,8 +194,18 @@ impl Worker {
                         self.patience = (self.patience * 2).min(LONGEST_WAIT);
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => return self.leave(),
             }
+        }
+    }
+
+    /// What waits is tried once more, and if that fails, it is told that it is lost.
+    fn leave(&mut self) {
+        let count = self.waiting.writes.len();
+        if count > 0
+            && let Err(detail) = self.flush()
+        {
+            tracing::error!(count, detail, "what could not be written is lost");
         }
     }
 
@@ -299,4 +321,26 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S13.4: what can't be recorded is not granted, also when nobody is there to say so.
+    #[test]
+    fn a_store_whose_thread_is_gone_has_failed() {
+        let (jobs, _) = channel();
+        let (reports, mut done) = unbounded_channel();
+        let mut store = StoreThread { jobs, thread: std::thread::spawn(|| ()), reports, next: 0 };
+        let batch = store.write(Vec::new(), Awaited::ByUs);
+        let question = store.read_audit(None, 10);
+        let failed = done.try_recv().expect("a report");
+        assert!(matches!(failed, Report::Failed { batch: of, .. } if of == batch), "{failed:?}");
+        let audit = done.try_recv().expect("a report");
+        assert!(
+            matches!(audit, Report::Audit { question: of, lines: Err(_) } if of == question),
+            "{audit:?}"
+        );
+    }
 }

@@ -188,7 +188,7 @@ impl Answering {
             }
             Err(CallError::Refused(error)) => {
                 self.client = Some(client);
-                let for_administrators = error.code == ErrorCode::NotPermitted;
+                let for_administrators = error.code == ErrorCode::PinRequired;
                 Err(Refused { told: error.sentence, for_administrators })
             }
             Err(error) => Err(failed(chain(&error))),

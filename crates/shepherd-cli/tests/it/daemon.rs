@@ -198,6 +198,25 @@ fn the_log_is_listed_followed_exported_and_verified() {
     assert_eq!(daemon.told(&["audit", "export", "--format", "csv"]).lines().count(), numbers.len() + 1);
     let log = daemon.path("data/audit.log");
     assert!(daemon.told(&["audit", "verify", log.to_str().unwrap()]).contains("every link holds"));
+    // Without a name it is the log of the daemon that answers, wherever another would have its own.
+    let verified = daemon.run(&["audit", "verify"]);
+    assert!(text(&verified.stdout).contains("every link holds"), "{}", text(&verified.stderr));
+    assert!(text(&verified.stderr).contains(log.to_str().unwrap()));
+}
+
+#[test]
+fn a_policy_that_is_too_long_to_be_sent_is_told_what_to_do() {
+    let daemon = Daemon::start(Some(POLICY));
+    let long = daemon.path("long.toml");
+    std::fs::write(&long, format!("{POLICY}\n{}", "# a remark\n".repeat(30_000))).unwrap();
+    let output = daemon.run(&["policy", "set", long.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.contains("long.toml is longer than the 262144 bytes"), "{told}");
+    assert!(told.contains("help: copy it over the daemon's own file"), "{told}");
+    // Which works.
+    std::fs::copy(&long, daemon.path("policy.toml")).unwrap();
+    daemon.told(&["reload"]);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use crate::support::fake_daemon::FakeDaemon;
 use crate::support::terminal::Terminal;
 use crate::support::{program, run_at, text};
 
-fn not_permitted() -> Result<Reply, ApiError> {
-    Err(ApiError::new(ErrorCode::NotPermitted, "Only an administrator may do this."))
+fn pin_required() -> Result<Reply, ApiError> {
+    Err(ApiError::new(ErrorCode::PinRequired, "Only an administrator may do this."))
 }
 
 fn extended() -> Result<Reply, ApiError> {
@@ -46,7 +46,7 @@ fn the_pin_of_a_file_is_given_when_it_is_needed_and_only_then() {
     let file = folder.path().join("pin");
     std::fs::write(&file, "4711\n").unwrap();
     let with_pin = ["extend", "10m", "--pin-file", file.to_str().unwrap()];
-    let daemon = FakeDaemon::answering(vec![not_permitted(), admin(), extended()]);
+    let daemon = FakeDaemon::answering(vec![pin_required(), admin(), extended()]);
     let output = run_at(&daemon.socket(), &with_pin);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "✓ Racing has 10 minutes left now.\n");
@@ -60,7 +60,7 @@ fn the_pin_of_a_file_is_given_when_it_is_needed_and_only_then() {
 #[test]
 fn the_pin_is_asked_for_at_a_terminal_and_not_shown() {
     // S11.3b.
-    let daemon = FakeDaemon::answering(vec![not_permitted(), admin(), extended()]);
+    let daemon = FakeDaemon::answering(vec![pin_required(), admin(), extended()]);
     let (program, socket) = (program(), daemon.socket());
     let line = format!("{} extend 10m --socket {}", program.display(), socket.display());
     let terminal = Terminal::run(80, 12, &line);
@@ -74,8 +74,36 @@ fn the_pin_is_asked_for_at_a_terminal_and_not_shown() {
 }
 
 #[test]
+fn a_question_for_the_pin_that_is_interrupted_leaves_the_terminal_as_it_was() {
+    let daemon = FakeDaemon::answering(vec![pin_required()]);
+    let (program, socket) = (program(), daemon.socket());
+    let asks = format!("{} extend 10m --socket {}", program.display(), socket.display());
+    let terminal = Terminal::run(
+        80,
+        12,
+        &format!("trap : INT; {asks}; stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e -echo"),
+    );
+    terminal.shows("PIN");
+    terminal.press("C-c");
+    let screen = terminal.shows("EXIT 0");
+    assert!(screen.contains("give up: echo"), "{screen}");
+}
+
+#[test]
+fn a_refusal_that_no_pin_would_change_asks_for_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pin");
+    std::fs::write(&file, "4711\n").unwrap();
+    let refused = Err(ApiError::new(ErrorCode::NotPermitted, "This session is somebody else's."));
+    let daemon = FakeDaemon::answering(vec![refused]);
+    let output = run_at(&daemon.socket(), &["extend", "10m", "--pin-file", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(daemon.seen().len(), 1);
+}
+
+#[test]
 fn without_a_terminal_a_refusal_is_1_and_says_what_would_help() {
-    let daemon = FakeDaemon::answering(vec![not_permitted()]);
+    let daemon = FakeDaemon::answering(vec![pin_required()]);
     let output = run_at(&daemon.socket(), &["extend", "10m"]);
     assert_eq!(output.status.code(), Some(1));
     let told = text(&output.stderr);

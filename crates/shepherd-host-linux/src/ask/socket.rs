@@ -8,6 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
 
 use super::AskError;
@@ -40,6 +42,15 @@ fn unless_refused(answer: Result<(), AskError>) -> Result<(), AskError> {
     }
 }
 
+/// One that has stopped accepting must not make us wait for longer than we would for its answer.
+fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(patience.max(Duration::from_millis(1))))?;
+    net::connect(&socket, &address)?;
+    Ok(socket.into())
+}
+
 struct Line {
     stream: BufReader<io::Take<UnixStream>>,
     deadline: Instant,
@@ -47,8 +58,8 @@ struct Line {
 
 impl Line {
     fn open(socket: &Path, user: u32, patience: Duration) -> Result<Self, AskError> {
-        let stream = UnixStream::connect(socket)?;
-        let peer = rustix::net::sockopt::socket_peercred(&stream).map_err(io::Error::from)?;
+        let stream = connect(socket, patience)?;
+        let peer = net::sockopt::socket_peercred(&stream).map_err(io::Error::from)?;
         if peer.uid.as_raw() != user {
             return Err(AskError::Stranger);
         }
@@ -88,4 +99,30 @@ impl Line {
 fn time_left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_has_stopped_accepting_makes_nobody_wait_for_ever() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("monitor");
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let socket = || {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap()
+        };
+        let listener = socket();
+        net::bind(&listener, &address).unwrap();
+        net::listen(&listener, 0).unwrap();
+        let knocking: Vec<_> = std::iter::repeat_with(socket)
+            .take_while(|socket| net::connect(socket, &address).is_ok())
+            .collect();
+        assert!(!knocking.is_empty());
+        let user = rustix::process::geteuid().as_raw();
+        let refused = player(&path, user, Duration::from_millis(100));
+        assert!(matches!(refused, Err(AskError::Socket(_))), "{refused:?}");
+    }
 }

@@ -13,6 +13,10 @@ const FREE_FOR_ONE: u32 = 3;
 /// itself long before the others.
 const FREE_FOR_ALL: u32 = 30;
 
+/// Failures of one user that count among those of all. By then it has to wait on its own, and if more counted, one
+/// who goes on failing would close the door to everybody else for good.
+const COUNTED_FOR_ALL: u32 = 5;
+
 /// The first wait; each further failure doubles it.
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 
@@ -93,11 +97,14 @@ impl Throttle {
     }
 
     pub(super) fn failed(&mut self, uid: u32, now: MonotonicInstant) {
-        self.all.failed(FREE_FOR_ALL, now);
-        if self.by_uid.len() < MOST_USERS || self.by_uid.contains_key(&uid) {
-            self.by_uid.entry(uid).or_default().failed(FREE_FOR_ONE, now);
-        } else {
+        if self.by_uid.len() >= MOST_USERS && !self.by_uid.contains_key(&uid) {
             self.all.failed(FREE_FOR_ONE, now);
+            return;
+        }
+        let own = self.by_uid.entry(uid).or_default();
+        own.failed(FREE_FOR_ONE, now);
+        if own.failures <= COUNTED_FOR_ALL {
+            self.all.failed(FREE_FOR_ALL, now);
         }
     }
 
@@ -105,7 +112,7 @@ impl Throttle {
     pub(super) fn succeeded(&mut self, uid: u32) {
         let own = self.by_uid.remove(&uid).unwrap_or_default();
         self.all = Tally {
-            failures: self.all.failures.saturating_sub(own.failures.max(1)),
+            failures: self.all.failures.saturating_sub(own.failures.clamp(1, COUNTED_FOR_ALL)),
             closed_until: Duration::ZERO,
         };
     }
@@ -145,6 +152,21 @@ mod tests {
             throttle.failed(uid, at(10));
         }
         assert_eq!(throttle.check(9999, at(10)), Err(FIRST_WAIT));
+    }
+
+    // S11.3b: what a child does on its login is no way to keep a parent with another one out.
+    #[test]
+    fn one_who_fails_for_ever_holds_up_nobody_else() {
+        let mut throttle = Throttle::default();
+        for attempt in 0..10_000 {
+            throttle.failed(1000, at(attempt * 300));
+        }
+        let now = at(10_000 * 300 - 300);
+        assert_eq!(throttle.check(1000, now), Err(LONGEST_WAIT));
+        assert_eq!(throttle.check(1001, now), Ok(()));
+        throttle.succeeded(1001);
+        throttle.succeeded(1000);
+        assert_eq!(throttle.failures(), Failures::default());
     }
 
     #[test]

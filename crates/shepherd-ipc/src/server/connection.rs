@@ -79,8 +79,9 @@ fn register(shared: &Arc<Shared>, peer: Peer) -> Result<Arc<Client>, ApiError> {
     getrandom::fill(&mut bits).map_err(|_| {
         ApiError::new(ErrorCode::Internal, "There is no randomness to name a connection with.")
     })?;
+    let claim = shared.claim(&peer).ok_or_else(not_welcome)?;
     let mut registry = shared.registry();
-    let user_bytes = registry.reserve(peer.uid, &shared.limits).map_err(|full| {
+    let user_bytes = registry.reserve(peer.uid, claim, &shared.limits).map_err(|full| {
         let whose = match full {
             Full::ForEverybody => "in all",
             Full::ForThisUser => "of this user",
@@ -89,10 +90,6 @@ fn register(shared: &Arc<Shared>, peer: Peer) -> Result<Arc<Client>, ApiError> {
     })?;
     let client_id = ClientId::from_random(u128::from_ne_bytes(bits));
     let client = Arc::new(Client::new(client_id.clone(), peer, Outbox::new(user_bytes)));
-    if shared.rights(&client).is_none() {
-        registry.release(peer.uid);
-        return Err(not_welcome());
-    }
     registry.clients.insert(client_id, Arc::clone(&client));
     Ok(client)
 }

@@ -6,11 +6,11 @@ use shepherd_api::{ApiError, DaemonStateSnapshot, ErrorCode, Event, Pin, Reply, 
 use shepherd_util::ClientId;
 use tokio::sync::mpsc;
 
-use super::Incoming;
 use super::limits::Limits;
 use super::outbox::Delivery;
 use super::shared::{Audience, Shared};
 use super::wire::{EventMessage, chain, farewell, line, not_welcome};
+use super::{ClientInfo, Incoming};
 use crate::{Gatekeeper, PinKeeper};
 
 /// What the daemon answers with. Cheap to clone; nothing here waits.
@@ -96,23 +96,27 @@ impl Hub {
     }
 
     /// Carries out `set_pin` and answers it, later. The administrator who set it has given it by that.
-    pub fn change_pin(&self, client_id: &ClientId, request_id: u64, pin: Option<Pin>) {
-        let (shared, client_id) = (Arc::clone(&self.shared), client_id.clone());
+    /// One that could not be changed changes nothing for anybody.
+    pub fn change_pin(&self, client: ClientInfo, request_id: u64, pin: Option<Pin>) {
+        let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             let set = pin.is_some();
-            let result = shared.pin.set(pin).await;
-            let generation = shared.next_pin_generation();
-            let Some(client) = shared.client(&client_id) else { return };
-            let result = match result {
-                Ok(()) => {
+            let outcome = shared.pin.set(pin).await.map(|()| set).map_err(|error| chain(&error));
+            if outcome.is_ok() {
+                let generation = shared.next_pin_generation();
+                if let Some(client) = shared.client(&client.client_id) {
                     shared.elevate(&client, generation);
-                    Ok(Reply::PinChanged { set })
                 }
-                Err(error) => Err(ApiError::new(
-                    ErrorCode::StoreUnavailable,
-                    format!("The PIN could not be changed: {}.", chain(&error)),
-                )),
-            };
+            }
+            let client_id = client.client_id.clone();
+            let told = Incoming::PinChange { client, outcome: outcome.clone() };
+            // Nobody records any more when the daemon goes down.
+            let _ = shared.incoming.send(told).await;
+            let Some(client) = shared.client(&client_id) else { return };
+            let result = outcome.map(|set| Reply::PinChanged { set }).map_err(|why| {
+                let sentence = format!("The PIN could not be changed: {why}.");
+                ApiError::new(ErrorCode::StoreUnavailable, sentence)
+            });
             shared.answer(&client, request_id, result);
         });
     }

@@ -11,7 +11,8 @@ pub struct Limits {
     /// Connections in all. Never more than half of the descriptors that the process may have: the daemon needs some
     /// to start and to end programs.
     pub clients: usize,
-    /// Connections of one user, so that none can lock out another.
+    /// Connections of one user, so that none can lock out another by itself. Those who may administer, and root, have
+    /// places beyond what all others together can take.
     pub clients_of_one_user: usize,
     /// Requests of one connection that are read and whose answer is not yet sent. Further ones wait in the socket.
     pub in_flight: usize,

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, mpsc};
 use super::client::Client;
 use super::connection::Kind;
 use super::limits::Limits;
-use super::registry::Registry;
+use super::registry::{Claim, Registry};
 use super::wire::line;
 use super::{ClientInfo, Incoming};
 use crate::{Gatekeeper, Peer, PinKeeper};
@@ -156,6 +156,17 @@ impl Shared {
         })
     }
 
+    /// What a peer's claim to a place is; `None` if it may not be connected at all.
+    pub(super) fn claim(&self, peer: &Peer) -> Option<Claim> {
+        let gatekeeper = Arc::clone(&self.gatekeeper.read().unwrap_or_else(PoisonError::into_inner));
+        let standing = gatekeeper.standing(peer, self.pin.state())?;
+        Some(match standing.role_with_pin {
+            _ if peer.uid == 0 => Claim::Root,
+            Role::Admin => Claim::Admin,
+            Role::Observer | Role::Shell => Claim::None,
+        })
+    }
+
     pub(super) fn pin_generation(&self) -> u64 {
         self.pin_generation.load(Ordering::Relaxed)
     }
@@ -245,6 +256,7 @@ pub(super) fn info(client: &Client, rights: Rights) -> ClientInfo {
         name: client.name().to_owned(),
         peer: client.peer,
         role: rights.role,
+        role_with_pin: rights.role_with_pin,
         profile: rights.profile,
     }
 }

@@ -46,12 +46,12 @@ fn with_a_pin_nobody_is_an_administrator_who_has_not_given_it() {
     assert_eq!(authenticate(&mut before, "4711"), "wrong-pin", "none is set");
     parent.call(1, &json!({"type": "set_pin", "pin": "4711"}));
     // Also not who was one before; only who set it.
-    assert_eq!(administer(&mut before), "not-permitted");
+    assert_eq!(administer(&mut before), "pin-required");
     assert_eq!(administer(&mut parent), "policy_applied");
     let mut raw = daemon.raw();
     assert_eq!(raw.hello()["role"], "shell");
     assert_eq!(authenticate(&mut raw, "4712"), "wrong-pin");
-    assert_eq!(administer(&mut raw), "not-permitted");
+    assert_eq!(administer(&mut raw), "pin-required");
     let reply = raw.call(2, &json!({"type": "authenticate", "pin": "4711"}));
     assert_eq!(reply["result"]["ok"], json!({"type": "authenticated", "role": "admin"}));
     assert_eq!(administer(&mut raw), "policy_applied");
@@ -59,7 +59,7 @@ fn with_a_pin_nobody_is_an_administrator_who_has_not_given_it() {
         daemon.records.lock().unwrap().iter().any(|line| line == "authenticated raw")
     });
     // One connection is one person.
-    assert_eq!(administer(&mut daemon.greeted()), "not-permitted");
+    assert_eq!(administer(&mut daemon.greeted()), "pin-required");
     // No PIN is on disk, and nobody else can read what is.
     let file = daemon.folder.path().join("pin.json");
     let text = fs::read_to_string(&file).unwrap();
@@ -75,7 +75,7 @@ fn a_new_pin_ends_what_the_old_one_opened() {
     assert_eq!(authenticate(&mut other, "4711"), "authenticated");
     assert_eq!(authenticate(&mut parent, "4711"), "authenticated");
     assert_eq!(outcome(&parent.call(1, &json!({"type": "set_pin", "pin": "0815"}))), "pin_changed");
-    assert_eq!(administer(&mut other), "not-permitted");
+    assert_eq!(administer(&mut other), "pin-required");
     assert_eq!(administer(&mut parent), "policy_applied");
     assert_eq!(authenticate(&mut other, "4711"), "wrong-pin");
     // Without one everybody is again what the rules say.
@@ -90,7 +90,7 @@ fn a_parent_who_walks_away_leaves_nothing_open() {
     assert_eq!(authenticate(&mut raw, "4711"), "authenticated");
     assert_eq!(administer(&mut raw), "policy_applied");
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(administer(&mut raw), "not-permitted");
+    assert_eq!(administer(&mut raw), "pin-required");
 }
 
 #[test]
@@ -103,6 +103,28 @@ fn no_pin_makes_an_administrator_of_somebody_who_is_none() {
         assert_eq!(authenticate(&mut child, "4711"), "not-permitted");
     }
     assert_eq!(administer(&mut child), "not-permitted");
+    let uid = rustix::process::geteuid().as_raw();
+    eventually("each try is on record", || {
+        let records = daemon.records.lock().unwrap();
+        records.iter().filter(|line| **line == format!("uid {uid} authenticate unrecorded 0")).count() == 10
+    });
+}
+
+#[test]
+fn a_pin_that_could_not_be_changed_changes_nothing() {
+    let daemon = locked(Limits::default());
+    let (mut parent, mut other) = (daemon.greeted(), daemon.greeted());
+    assert_eq!(authenticate(&mut parent, "4711"), "authenticated");
+    assert_eq!(authenticate(&mut other, "4711"), "authenticated");
+    // A folder in its place: not even root can write over that.
+    fs::create_dir(daemon.folder.path().join("pin.json.new")).unwrap();
+    let failed = parent.call(1, &json!({"type": "set_pin", "pin": "0815"}));
+    assert_eq!(outcome(&failed), "store-unavailable");
+    assert_eq!(administer(&mut other), "policy_applied", "what the old one opened stays open");
+    assert_eq!(administer(&mut parent), "policy_applied");
+    eventually("it is on record as what it was", || {
+        daemon.records.lock().unwrap().iter().any(|line| line == "pin of raw: false")
+    });
 }
 
 #[test]
@@ -184,4 +206,28 @@ fn a_file_that_somebody_else_could_have_written_is_no_file_of_ours() {
     assert!(PinKeeper::open(path.clone()).is_ok(), "no file is no PIN");
     std::os::unix::fs::symlink(folder.path().join("elsewhere"), &path).unwrap();
     assert!(matches!(PinKeeper::open(path), Err(PinError::File { .. })), "a link");
+}
+
+#[test]
+fn a_file_that_can_not_be_read_is_not_written_over_by_guessing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pin.json");
+    let keeper = PinKeeper::open(path.clone()).unwrap();
+    block_on(keeper.set(Some(pin("4711")))).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    let before = fs::read(&path).unwrap();
+    assert!(PinKeeper::open(path.clone()).is_err());
+    let locked = PinKeeper::locked(path.clone());
+    assert_eq!(locked.state(), PinState::Set);
+    for guess in ["4711", "0000"] {
+        let refused = block_on(locked.verify(1000, pin(guess)));
+        assert!(matches!(refused, Err(PinError::Locked)), "{refused:?}");
+    }
+    assert_eq!(fs::read(&path).unwrap(), before);
+    // Put right, it is what it was.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    block_on(PinKeeper::open(path.clone()).unwrap().verify(1000, pin("4711"))).unwrap();
+    // And whoever may set another one can.
+    block_on(locked.set(Some(pin("0815")))).unwrap();
+    block_on(locked.verify(1000, pin("0815"))).unwrap();
 }

@@ -142,12 +142,15 @@ async fn run(mut server: Server, mut stopped: oneshot::Receiver<()>, records: &M
         let record = |text: String| records.lock().unwrap().push(text);
         match incoming.expect("the channel is open as long as the server") {
             Incoming::Request { client, request_id, command: Command::SetPin { pin } } => {
-                hub.change_pin(&client.client_id, request_id, pin);
+                hub.change_pin(client, request_id, pin);
             }
             Incoming::Request { client, request_id, command } => {
                 hub.respond(&client.client_id, request_id, answer(&command));
             }
             Incoming::Authenticated { client } => record(format!("authenticated {}", client.name)),
+            Incoming::PinChange { client, outcome } => {
+                record(format!("pin of {}: {}", client.name, outcome.is_ok()));
+            }
             Incoming::Refused { peer, command, unrecorded, .. } => {
                 record(format!("uid {} {command} unrecorded {unrecorded}", peer.uid));
             }

@@ -41,6 +41,14 @@ impl Service {
                 let text = "gave the PIN and is an administrator now".to_owned();
                 self.note(&actor(&client.peer, &client.name), AuditKind::Note { text }, now);
             }
+            Incoming::PinChange { client, outcome } => {
+                let text = match outcome {
+                    Ok(true) => "sets the administrator's PIN".to_owned(),
+                    Ok(false) => "removes the administrator's PIN".to_owned(),
+                    Err(why) => format!("could not change the administrator's PIN: {why}"),
+                };
+                self.note(&actor(&client.peer, &client.name), AuditKind::Note { text }, now);
+            }
             Incoming::Refused { peer, name, command, reason, unrecorded } => {
                 let more =
                     if unrecorded > 0 { format!(" ({unrecorded} more before)") } else { String::new() };
@@ -180,20 +188,12 @@ impl Service {
     }
 
     fn read_audit(&mut self, request: &Request, after: Option<u64>, limit: u32) {
-        match self.store.read_audit(after, limit.min(MOST_LINES)) {
-            Some(question) => drop(self.audit_questions.insert(question, request.to.clone())),
-            None => {
-                let sentence = "There is no store to read from.";
-                self.respond(&request.to, Err(ApiError::new(ErrorCode::StoreUnavailable, sentence)));
-            }
-        }
+        let question = self.store.read_audit(after, limit.min(MOST_LINES));
+        self.audit_questions.insert(question, request.to.clone());
     }
 
     fn set_pin(&mut self, request: &Request, pin: Option<Pin>) {
-        let text =
-            if pin.is_some() { "sets the administrator's PIN" } else { "removes the administrator's PIN" };
-        self.note(&request.actor(), AuditKind::Note { text: text.to_owned() }, request.now);
-        self.clients.change_pin(&request.to.client_id, request.to.request_id, pin);
+        self.clients.change_pin(request.client.clone(), request.to.request_id, pin);
     }
 
     /// Somebody wants what is not theirs or can't be, which goes on record (S8.3, S11.3).

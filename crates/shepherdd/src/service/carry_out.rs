@@ -111,7 +111,7 @@ impl Service {
     fn write(&mut self, more: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
         let mut writes = self.engine.take_writes();
         writes.extend(more);
-        if writes.is_empty() { None } else { self.store.write(writes, awaited) }
+        if writes.is_empty() { None } else { Some(self.store.write(writes, awaited)) }
     }
 
     pub(super) fn tell(&mut self, events: Vec<EventKind>, now: Now) {

@@ -20,6 +20,7 @@ impl Service {
                 .into_iter()
                 .chain(self.limitations.iter().cloned())
                 .collect(),
+            audit_log: self.audit_log.to_str().map(str::to_owned),
         }
     }
 
@@ -68,7 +69,7 @@ impl Service {
     }
 
     pub(super) fn metrics_text(&self, now: Now) -> String {
-        self.metrics.clients.set(i64::try_from(self.clients.counts().clients).unwrap_or(i64::MAX));
+        self.metrics.take_over(&self.clients.counts(), crate::log::lines_lost());
         self.metrics.session_running.set(i64::from(self.engine.session_view(now).is_some()));
         self.metrics.entries.set(i64::try_from(self.engine.policy().entries().len()).unwrap_or(i64::MAX));
         self.metrics.text()

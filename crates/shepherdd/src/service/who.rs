@@ -32,7 +32,8 @@ pub(crate) fn profile_of(
     if client.role == Role::Admin || (own && free) {
         return Ok(named.clone());
     }
-    Err(ApiError::new(ErrorCode::NotPermitted, format!("The profile `{named}` is somebody else's.")))
+    let code = client.refusal_for_want_of(Role::Admin);
+    Err(ApiError::new(code, format!("The profile `{named}` is somebody else's.")))
 }
 
 fn which(policy: &Policy) -> String {

@@ -334,3 +334,15 @@ fn a_damaged_database_locks_the_daemon_and_ends_what_ran() {
     assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");
     household.assert_nothing_left();
 }
+
+#[test]
+fn what_a_full_disk_swallows_at_the_end_is_told() {
+    let mut household = on_a_small_disk();
+    fill(&household);
+    until("the trouble is noticed", || {
+        household.refusal("nothing");
+        household.complaint("store").is_some()
+    });
+    assert!(household.end().success());
+    assert!(household.log().contains("what could not be written is lost"), "{}", household.log());
+}

@@ -36,8 +36,9 @@ pub(crate) struct Household {
     daemon: Option<Child>,
     wrapper: Vec<String>,
     /// Tests run as whoever started them, and so do their programs, unless a test is about that.
-    options: Vec<&'static str>,
+    options: Vec<String>,
     variables: Vec<(String, String)>,
+    socket: PathBuf,
 }
 
 impl Household {
@@ -58,14 +59,10 @@ impl Household {
     fn within(folder: TempDir, policy: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let token = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let household = Self {
-            folder,
-            token,
-            daemon: None,
-            wrapper: Vec::new(),
-            options: vec!["--allow-root"],
-            variables: Vec::new(),
-        };
+        let socket = folder.path().join("socket");
+        let (wrapper, variables) = Default::default();
+        let options = vec!["--allow-root".to_owned()];
+        let household = Self { folder, token, daemon: None, wrapper, options, variables, socket };
         household.write_policy(policy);
         household
     }
@@ -108,6 +105,18 @@ impl Household {
         self
     }
 
+    /// The daemon listens there.
+    pub(crate) fn with_socket(mut self, socket: PathBuf) -> Self {
+        self.socket = socket;
+        self
+    }
+
+    /// The daemon is started with these options as well.
+    pub(crate) fn with_options(mut self, options: &[&str]) -> Self {
+        self.options.extend(options.iter().map(|option| (*option).to_owned()));
+        self
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -121,7 +130,7 @@ impl Household {
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
-        self.folder().join("socket")
+        self.socket.clone()
     }
 
     /// What the daemon has logged so far.
@@ -164,6 +173,10 @@ impl Household {
     pub(crate) fn spawn(&mut self) {
         let log =
             std::fs::OpenOptions::new().create(true).append(true).open(self.folder().join("log")).unwrap();
+        self.spawn_logging_to(log.into());
+    }
+
+    fn spawn_logging_to(&mut self, log: Stdio) {
         let mut command = self.command();
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let child = child.unwrap_or_else(|error| panic!("{command:?}: {error}; run `cargo xtask setup`"));
@@ -173,6 +186,16 @@ impl Household {
     /// Starts the daemon and waits until it answers.
     pub(crate) fn start(&mut self) {
         self.spawn();
+        self.until_it_answers();
+    }
+
+    /// The same with another place for the log than a file of ours.
+    pub(crate) fn start_logging_to(&mut self, log: Stdio) {
+        self.spawn_logging_to(log);
+        self.until_it_answers();
+    }
+
+    fn until_it_answers(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         while Client::connect(&self.client_options()).is_err() {
             let ended = self.daemon.as_mut().unwrap().try_wait().unwrap();

@@ -11,6 +11,8 @@ mod clock;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod gifts;
 #[cfg(test)]
 mod harness;
@@ -18,6 +20,10 @@ mod harness;
 mod hostile;
 #[cfg(test)]
 mod kills;
+#[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod metrics;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]

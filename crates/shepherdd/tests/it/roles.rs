@@ -178,8 +178,8 @@ fn administration_needs_the_pin_once_there_is_one() {
     talk(&household, &|mut client| {
         assert_eq!(client.welcome().role, Role::Shell);
         assert_eq!(code(&client.call(launch(Some("anna")))), None);
-        assert_eq!(code(&client.call(extend())), Some(ErrorCode::NotPermitted));
-        assert_eq!(code(&client.call(Command::SetPin { pin: None })), Some(ErrorCode::NotPermitted));
+        assert_eq!(code(&client.call(extend())), Some(ErrorCode::PinRequired));
+        assert_eq!(code(&client.call(Command::SetPin { pin: None })), Some(ErrorCode::PinRequired));
         assert_eq!(code(&client.call(Command::Authenticate { pin: pin("1357") })), Some(ErrorCode::WrongPin));
         let right = client.call(Command::Authenticate { pin: pin("2468") });
         assert!(matches!(right, Ok(Reply::Authenticated { role: Role::Admin })), "{right:?}");
@@ -238,4 +238,53 @@ always = true
             assert_eq!(error.reasons[0].code(), "account-missing", "{error:?}");
         }
     }
+}
+
+/// A daemon of root that nobody made a folder for: everybody gets to its socket, and nobody to its data (S11.3).
+#[test]
+fn whoever_may_connect_gets_to_the_socket() {
+    let household = Household::new(POLICY);
+    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let run = household.folder().join("run");
+    let mut household =
+        household.under(&["sh", "-c", "umask 077; exec \"$@\"", "sh"]).with_socket(run.join("shepherd.sock"));
+    household.start();
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&run), mode(&household.data())), (0o755, 0o700));
+    if geteuid().is_root() {
+        as_user(&household, ANNA, |client| assert_eq!(client.unwrap().welcome().role, Role::Shell));
+    }
+}
+
+/// The file mode of the socket (S11.3): whom the kernel keeps away need not be asked for anything.
+#[test]
+fn who_may_knock_is_a_setting() {
+    let household = Household::new(POLICY);
+    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    // A group that an ordinary user may give a file to as well.
+    let group = if geteuid().is_root() { BEN } else { rustix::process::getegid().as_raw() };
+    let mut household =
+        household.with_options(&["--socket-mode", "0660", "--socket-group", &group.to_string()]);
+    household.start();
+    let metadata = std::fs::metadata(household.socket()).unwrap();
+    assert_eq!((metadata.permissions().mode() & 0o777, metadata.gid()), (0o660, group));
+    if geteuid().is_root() {
+        as_user(&household, BEN, |client| assert_eq!(client.unwrap().welcome().role, Role::Shell));
+        as_user(&household, ANNA, |client| {
+            let error = client.map(drop).unwrap_err();
+            assert!(matches!(error, ConnectError::NotAllowed { .. }), "{error:?}");
+        });
+    }
+}
+
+#[test]
+fn a_group_that_is_not_there_is_told() {
+    let household = Household::new(POLICY);
+    let mut command = household.command();
+    let output = command.args(["--socket-group", "no-such-group"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("there is no group `no-such-group`"), "{said}");
+    let mut command = household.command();
+    assert_eq!(command.args(["--socket-mode", "rw"]).output().unwrap().status.code(), Some(2));
 }

@@ -31,7 +31,7 @@ fn serve(listener: &UnixListener) {
                 }
                 Command::Authenticate { .. } => Err(ApiError::new(ErrorCode::WrongPin, "Wrong PIN.")),
                 _ if role == Role::Admin => Ok(Reply::Stopping { session_id: SessionId::from_random(1) }),
-                _ => Err(ApiError::new(ErrorCode::NotPermitted, "Only an administrator may.")),
+                _ => Err(ApiError::new(ErrorCode::PinRequired, "Only an administrator may.")),
             };
             let response = Response { id: request.id, result: Outcome::from(answer) };
             say(&stream, &ServerMessage::Response(response));

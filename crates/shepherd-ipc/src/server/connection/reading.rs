@@ -204,6 +204,7 @@ impl<'a> Reading<'a> {
     async fn authenticate(&mut self, id: u64, pin: Pin, rights: Rights) -> Result<(), Ending> {
         if rights.role_with_pin < Role::Admin {
             let sentence = "This user is no administrator, with or without the PIN.";
+            self.report("authenticate", sentence).await;
             self.answer(id, Err(ApiError::new(ErrorCode::NotPermitted, sentence))).await;
             return Ok(());
         }
@@ -223,7 +224,7 @@ impl<'a> Reading<'a> {
             }
             Err(PinError::Wrong) => ApiError::new(ErrorCode::WrongPin, "This is not the PIN."),
             Err(PinError::NotSet) => ApiError::new(ErrorCode::WrongPin, "No PIN is set."),
-            Err(error @ (PinError::File { .. } | PinError::Hash(_))) => {
+            Err(error @ (PinError::File { .. } | PinError::Locked | PinError::Hash(_))) => {
                 let sentence = format!("The PIN could not be checked: {}.", chain(&error));
                 ApiError::new(ErrorCode::StoreUnavailable, sentence)
             }
@@ -234,7 +235,8 @@ impl<'a> Reading<'a> {
     }
 
     async fn refuse(&self, id: u64, command: &Command, rights: &Rights) {
-        let cure = if rights.role_with_pin >= command.needs() { " Give the PIN first." } else { "" };
+        let code = info(self.client, rights.clone()).refusal_for_want_of(command.needs());
+        let cure = if code == ErrorCode::PinRequired { " Give the PIN first." } else { "" };
         let sentence = format!(
             "`{}` needs the role {}; this client's is {}.{cure}",
             command.name(),
@@ -242,7 +244,7 @@ impl<'a> Reading<'a> {
             name(rights.role)
         );
         self.report(command.name(), &sentence).await;
-        self.answer(id, Err(ApiError::new(ErrorCode::NotPermitted, sentence))).await;
+        self.answer(id, Err(ApiError::new(code, sentence))).await;
     }
 
     /// Has a refusal recorded.

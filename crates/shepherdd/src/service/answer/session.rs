@@ -53,10 +53,11 @@ impl Service {
         let session = self.engine.session_view(now).ok_or_else(no_session)?;
         let whose = profile_of(&request.client, Some(&session.profile), self.engine.policy());
         // One whose profile the policy has no more is nobody's in particular.
-        let own = !whose.is_err_and(|error| error.code == ErrorCode::NotPermitted);
+        let own = !whose.is_err_and(|error| is_not_theirs(error.code));
         let by = if request.client.role == Role::Admin { StopRequester::Admin } else { StopRequester::User };
         if by == StopRequester::User && !own {
-            let error = ApiError::new(ErrorCode::NotPermitted, "This session is somebody else's.");
+            let code = request.client.refusal_for_want_of(Role::Admin);
+            let error = ApiError::new(code, "This session is somebody else's.");
             self.note_refusal(request, "stop_current", &error);
             return Err(error);
         }
@@ -75,4 +76,9 @@ impl Service {
 
 fn no_session() -> ApiError {
     ApiError::new(ErrorCode::NoSession, "Nothing is running.")
+}
+
+/// Whether a profile was refused because it is somebody else's.
+fn is_not_theirs(code: ErrorCode) -> bool {
+    matches!(code, ErrorCode::NotPermitted | ErrorCode::PinRequired)
 }

@@ -15,6 +15,14 @@ impl Household {
         }
     }
 
+    /// What can be counted, in the text format.
+    pub(crate) fn metrics(&self) -> String {
+        match self.call(Command::Metrics {}) {
+            Ok(Reply::Metrics { text }) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// What one of the checks of the daemon's health says, if it did not pass.
     pub(crate) fn complaint(&self, name: &str) -> Option<String> {
         let health = self.health();

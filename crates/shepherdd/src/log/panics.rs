@@ -1,0 +1,69 @@
+//! A thread that panics takes the daemon with it. One that ended programs and is gone would leave them running for
+//! ever, and the loop would go on as if nothing had happened; a daemon that is gone is started again and takes the
+//! session back with its original end (S9.1).
+
+use std::any::Any;
+use std::panic::PanicHookInfo;
+
+use super::{LAST_WORDS, LogQueue};
+
+/// From now on a panic of any thread is logged and ends the process.
+pub(crate) fn abort_on_panic(log: LogQueue) {
+    std::panic::set_hook(Box::new(move |panic| {
+        log.leave(description(panic).as_bytes());
+        log.flush(LAST_WORDS);
+        std::process::abort();
+    }));
+}
+
+/// Not through the subscriber: it may be what panicked.
+fn description(panic: &PanicHookInfo<'_>) -> String {
+    let thread = std::thread::current();
+    let name = thread.name().unwrap_or("without a name");
+    let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+    let message = message(panic.payload());
+    format!("the thread {name} panicked at {place}: {message}; the daemon ends, to be started again\n")
+}
+
+fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::super::thread::LogThread;
+    use super::*;
+
+    /// Tells the process that is to panic from the one that looks at it.
+    const PANICS: &str = "SHEPHERDD_TEST_PANICS";
+
+    fn panic_in_a_thread() {
+        let stderr = std::io::stderr().as_fd().try_clone_to_owned().unwrap();
+        abort_on_panic(LogThread::start(File::from(stderr)).unwrap());
+        let worker = std::thread::Builder::new().name("host-worker".to_owned());
+        // Caught, as a runtime does with its tasks: it ends the process all the same.
+        let caught = || std::panic::catch_unwind(|| panic!("a fault of ours")).is_err();
+        assert!(worker.spawn(caught).unwrap().join().unwrap());
+    }
+
+    // S9.1, S13.4
+    #[test]
+    fn a_thread_that_panics_ends_the_daemon_with_a_message() {
+        if std::env::var_os(PANICS).is_some() {
+            return panic_in_a_thread();
+        }
+        let this = std::thread::current().name().unwrap().to_owned();
+        let mut again = Command::new(std::env::current_exe().unwrap());
+        let output = again.args(["--exact", &this, "--nocapture"]).env(PANICS, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.signal(), Some(6), "{said}");
+        assert!(said.contains("the thread host-worker panicked at "), "{said}");
+        assert!(said.contains(": a fault of ours; the daemon ends"), "{said}");
+    }
+}
