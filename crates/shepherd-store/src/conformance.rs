@@ -41,6 +41,7 @@ pub const ALL: &[Check] = &[
     ("events_keep_their_order_and_come_once", events_keep_their_order_and_come_once),
     ("the_log_is_read_in_pages_from_any_number", the_log_is_read_in_pages_from_any_number),
     ("the_end_of_the_log_tells_the_numbers_of_a_batch", the_end_of_the_log_tells_the_numbers_of_a_batch),
+    ("a_store_counts_its_batches", a_store_counts_its_batches),
     ("a_store_goes_on_in_another_thread", a_store_goes_on_in_another_thread),
     ("an_event_that_no_log_can_carry_is_refused", an_event_that_no_log_can_carry_is_refused),
     ("an_empty_batch_changes_nothing", an_empty_batch_changes_nothing),
@@ -198,6 +199,20 @@ fn the_end_of_the_log_tells_the_numbers_of_a_batch(workbench: &mut dyn Workbench
     assert_eq!(store.audit_end(), 3);
     drop(store);
     assert_eq!(workbench.open().audit_end(), 3);
+}
+
+fn a_store_counts_its_batches(workbench: &mut dyn Workbench) {
+    let mut store = workbench.open();
+    let before = store.generation();
+    done(store.apply(&batch(1)));
+    done(store.add_usage(&profile("ada"), &entry("chess"), Day(1), Duration::from_secs(1)));
+    assert_eq!(store.generation(), before + 2);
+    let refused = store.apply(&[StoreWrite::AppendAudit(Box::new(sample::unfit_event()))]);
+    assert!(refused.is_err());
+    done(store.apply(&[]));
+    assert_eq!(store.generation(), before + 2, "what is not there is not counted");
+    drop(store);
+    assert_eq!(workbench.open().generation(), before + 2);
 }
 
 fn a_store_goes_on_in_another_thread(workbench: &mut dyn Workbench) {

@@ -25,7 +25,7 @@ pub use aside::KeptAside;
 pub use audit::{AuditCheck, AuditFault, WHOLE_CHECK_BYTES, audit_format, read_audit_log};
 pub use error::{Damage, EventError, OpenError, StoreError};
 pub use folder::audit_log_path;
-pub use memory::{Memory, MemoryStore};
+pub use memory::{Commit, Memory, MemoryStore};
 pub use record::{event_of, record_of};
 pub use sqlite::{Administrator, Begun, Opened, Part, SCHEMA_VERSION, SqliteStore};
 pub use store::{AUDIT_PAGE_BYTES, Store};

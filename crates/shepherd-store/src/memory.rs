@@ -1,6 +1,7 @@
 //! A store for tests: the same promises as on disk, as long as the process lives.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,7 +25,18 @@ struct Contents {
     state: StoredState,
     audit: Vec<Map<String, Value>>,
     tip: Anchor,
+    generation: u64,
     failures: usize,
+    commit_failure: Option<Commit>,
+}
+
+/// What became of a batch that failed in the very moment of writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commit {
+    /// It is there, and nobody knows until the store is opened again.
+    Landed,
+    /// It is not.
+    Lost,
 }
 
 impl Memory {
@@ -39,6 +51,24 @@ impl Memory {
         self.contents().failures = failures;
     }
 
+    /// Lets the next batch fail in the very moment of writing. The store that has it refuses every other.
+    pub fn fail_next_commit(&self, commit: Commit) {
+        self.contents().commit_failure = Some(commit);
+    }
+
+    /// Adds a line to the log that belongs to no batch, as a log does that tells of its own recovery.
+    ///
+    /// # Errors
+    /// When it is no line of an audit log.
+    pub fn append_of_its_own(&self, event: &AuditEvent) -> Result<(), StoreError> {
+        let mut contents = self.contents();
+        let writes = [StoreWrite::AppendAudit(Box::new(event.clone()))];
+        let Batch { records, tip, .. } = Batch::judge(&contents, &writes)?;
+        contents.audit.extend(records);
+        contents.tip = tip;
+        Ok(())
+    }
+
     fn contents(&self) -> MutexGuard<'_, Contents> {
         // A batch is judged before anything is changed, so that a panic elsewhere leaves no half of it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -49,13 +79,14 @@ impl Memory {
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     memory: Memory,
+    unsure: bool,
 }
 
 impl MemoryStore {
     /// A store on this memory, with what is in it.
     #[must_use]
     pub fn on(memory: &Memory) -> Self {
-        Self { memory: memory.clone() }
+        Self { memory: memory.clone(), unsure: false }
     }
 
     /// The memory that it is on.
@@ -71,14 +102,25 @@ impl Store for MemoryStore {
     }
 
     fn apply(&mut self, writes: &[StoreWrite]) -> Result<(), StoreError> {
+        let unsure = || StoreError::Unsure { path: PathBuf::from("memory") };
+        if self.unsure {
+            return Err(unsure());
+        }
+        if writes.is_empty() {
+            return Ok(());
+        }
         let mut contents = self.memory.contents();
         if let Some(left) = contents.failures.checked_sub(1) {
             contents.failures = left;
             return Err(StoreError::Injected);
         }
         let batch = Batch::judge(&contents, writes)?;
-        contents.take_over(batch);
-        Ok(())
+        let commit = contents.commit_failure.take();
+        if commit != Some(Commit::Lost) {
+            contents.take_over(batch);
+        }
+        self.unsure = commit.is_some();
+        if self.unsure { Err(unsure()) } else { Ok(()) }
     }
 
     fn get_usage(&self, profile: &ProfileId, counter: &Counter, day: Day) -> Result<Duration, StoreError> {
@@ -97,6 +139,10 @@ impl Store for MemoryStore {
 
     fn load_snapshot(&self) -> Result<Snapshot, StoreError> {
         Ok(self.memory.contents().state.snapshot.clone())
+    }
+
+    fn generation(&self) -> u64 {
+        self.memory.contents().generation
     }
 
     fn audit_end(&self) -> u64 {
@@ -164,5 +210,6 @@ impl Contents {
         }
         self.audit.extend(batch.records);
         self.tip = batch.tip;
+        self.generation += 1;
     }
 }

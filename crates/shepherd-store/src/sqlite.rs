@@ -124,6 +124,10 @@ impl Store for SqliteStore {
         rows::snapshot(&self.connection).map_err(|trouble| self.trouble(trouble, "read"))
     }
 
+    fn generation(&self) -> u64 {
+        self.state.generation.unsigned_abs()
+    }
+
     fn audit_end(&self) -> u64 {
         self.audit.anchor().sequence
     }

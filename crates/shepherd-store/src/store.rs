@@ -54,6 +54,10 @@ pub trait Store: Send {
     /// When it can't be read.
     fn load_snapshot(&self) -> Result<Snapshot, StoreError>;
 
+    /// How many batches it holds, of all there ever were. Whoever is not sure whether a batch that failed was written
+    /// opens the store again and compares this with what it was before.
+    fn generation(&self) -> u64;
+
     /// The number of the last line of the audit log; 0 if there is none yet.
     ///
     /// After [`apply`](Self::apply) the events of the batch are the last lines, in their order. If the end has moved

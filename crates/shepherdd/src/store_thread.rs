@@ -1,6 +1,6 @@
 //! The store on a thread of its own: a slow or full disk never makes the loop wait (S13.3b).
 //!
-//! Batches are made durable in the order in which they come. One that can't be written is kept and tried again with
+//! Batches are made durable in the order in which they come. One that can't be written is kept and tried again before
 //! the next, so that nothing is lost or overtaken; until then everything that would have been granted is refused. A
 //! store that can't even be opened is tried in the same way; until its contents are known, only what is for the audit
 //! log is kept for it.
@@ -13,12 +13,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::{StoreWrite, StoredState};
-use shepherd_store::{Opened, SqliteStore, Store, StoreError};
+use shepherd_store::{OpenError, Opened, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 mod waiting;
 
-use waiting::Waiting;
+use waiting::{Attempt, Waiting};
 
 /// How long to wait before trying again what could not be written. Long enough to be no burden, short enough that
 /// nobody has to restart a daemon after making room on a disk.
@@ -103,7 +103,21 @@ impl StoreThread {
         let sequence = store.as_ref().map_or(0, Store::audit_end);
         let known = if store.is_some() { Known::Adopted } else { Known::Not };
         let (waiting, patience) = (Waiting::default(), TRY_AGAIN);
-        let worker = Worker { folder, store, known, sequence, reports: reports.clone(), waiting, patience };
+        let open: Open = Box::new(move || {
+            let (store, opened) = SqliteStore::open(&folder, Timestamp::now())?;
+            Ok((Box::new(store), opened))
+        });
+        let store = store.map(|store| -> Box<dyn Store> { Box::new(store) });
+        let worker = Worker {
+            open,
+            store,
+            known,
+            sequence,
+            reports: reports.clone(),
+            attempt: None,
+            waiting,
+            patience,
+        };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run(&todo))?;
         Ok((Self { jobs, thread, reports, next: 0 }, done))
     }
@@ -145,14 +159,20 @@ impl StoreThread {
     }
 }
 
+/// How the store is opened again.
+type Open = Box<dyn FnMut() -> Result<(Box<dyn Store>, Opened), OpenError> + Send>;
+
 struct Worker {
-    folder: PathBuf,
+    open: Open,
     /// `None` after a failure that left unsure what is on the disk, until it could be looked at.
-    store: Option<SqliteStore>,
+    store: Option<Box<dyn Store>>,
     known: Known,
     /// The number of the last line of the audit log that is known to be there.
     sequence: u64,
     reports: UnboundedSender<Report>,
+    /// What was given to the store and may or may not be on disk.
+    attempt: Option<Attempt>,
+    /// What came since.
     waiting: Waiting,
     /// How long it is until what waits is tried again.
     patience: Duration,
@@ -178,10 +198,7 @@ impl Worker {
                 Ok(Job::Write { batch, writes, awaited }) => {
                     self.add(batch, writes, awaited);
                     next = self.gather(todo);
-                    if let Err(detail) = self.flush() {
-                        self.waiting.is_awaited = true;
-                        self.report(Report::Failed { batch: self.waiting.up_to, detail });
-                    }
+                    self.try_to_write();
                 }
                 Ok(Job::Adopted) => self.known = Known::Adopted,
                 Ok(Job::ReadAudit { question, after, limit }) => {
@@ -189,8 +206,7 @@ impl Worker {
                     self.report(Report::Audit { question, lines });
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    // It failed before, and that was told.
-                    if self.flush().is_err() {
+                    if !self.try_to_write() {
                         self.patience = (self.patience * 2).min(LONGEST_WAIT);
                     }
                 }
@@ -201,16 +217,36 @@ impl Worker {
 
     /// What waits is tried once more, and if that fails, it is told that it is lost.
     fn leave(&mut self) {
-        let count = self.waiting.writes.len();
-        if count > 0
-            && let Err(detail) = self.flush()
-        {
+        if self.is_idle() {
+            return;
+        }
+        if let Err(detail) = self.flush() {
+            let tried = self.attempt.as_ref().map_or(0, |attempt| attempt.writes.len());
+            let count = tried + self.waiting.count();
             tracing::error!(count, detail, "what could not be written is lost");
         }
     }
 
+    /// Whether there is nothing to write.
+    fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.attempt.is_none()
+    }
+
+    /// Whether nothing waits any more.
+    fn try_to_write(&mut self) -> bool {
+        let Err(detail) = self.flush() else { return true };
+        // Whoever heard of the trouble has to hear of its end.
+        self.waiting.is_awaited_now();
+        let tried = self.attempt.as_mut().map(|attempt| {
+            attempt.is_awaited = true;
+            attempt.up_to
+        });
+        self.report(Report::Failed { batch: self.waiting.up_to().max(tried.unwrap_or(0)), detail });
+        false
+    }
+
     fn wait(&self, todo: &Receiver<Job>) -> Result<Job, RecvTimeoutError> {
-        if self.waiting.writes.is_empty() {
+        if self.is_idle() {
             todo.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
             todo.recv_timeout(self.patience)
@@ -241,49 +277,45 @@ impl Worker {
         store.read_audit(after, limit).map_err(|error| chain(&error))
     }
 
-    /// Tries to write all that waits.
+    /// Tries to write all that waits: first what was tried before, then what came meanwhile.
     fn flush(&mut self) -> Result<(), String> {
-        let store = match &mut self.store {
+        let mut store = match self.store.take() {
             Some(store) => store,
-            None => {
-                let (store, opened) =
-                    SqliteStore::open(&self.folder, Timestamp::now()).map_err(|error| chain(&error))?;
-                if self.known == Known::Not {
-                    self.tell_what_is_in(&store, opened)?;
-                } else if self.waiting.is_in(&store, self.sequence) {
-                    self.store = Some(store);
-                    self.written();
-                    return Ok(());
-                }
-                self.store.insert(store)
-            }
+            None => self.open_again()?,
         };
-        match store.apply(&self.waiting.writes) {
-            Ok(()) => {
-                self.written();
-                Ok(())
-            }
-            Err(error) => {
-                if matches!(error, StoreError::Unsure { .. } | StoreError::Damaged { .. }) {
-                    self.store = None;
+        loop {
+            let next = self.attempt.take().or_else(|| self.waiting.attempt(store.generation()));
+            let Some(attempt) = next else { break };
+            // One that seemed to fail may be there all the same.
+            let is_there = store.generation() > attempt.generation;
+            if !is_there && let Err(error) = store.apply(&attempt.writes) {
+                self.attempt = Some(attempt);
+                if !matches!(error, StoreError::Unsure { .. } | StoreError::Damaged { .. }) {
+                    self.store = Some(store);
                 }
-                Err(chain(&error))
+                return Err(chain(&error));
             }
+            self.written(attempt, &*store);
         }
-    }
-
-    fn tell_what_is_in(&mut self, store: &SqliteStore, opened: Opened) -> Result<(), String> {
-        let stored = Box::new(store.load().map_err(|error| chain(&error))?);
-        self.sequence = store.audit_end();
-        self.known = Known::Told;
-        self.report(Report::Opened { stored, opened: Box::new(opened) });
+        self.store = Some(store);
         Ok(())
     }
 
-    /// What waited is on disk.
-    fn written(&mut self) {
+    fn open_again(&mut self) -> Result<Box<dyn Store>, String> {
+        let (store, opened) = (self.open)().map_err(|error| chain(&error))?;
+        if self.known == Known::Not {
+            let stored = Box::new(store.load().map_err(|error| chain(&error))?);
+            self.sequence = store.audit_end();
+            self.known = Known::Told;
+            self.report(Report::Opened { stored, opened: Box::new(opened) });
+        }
+        Ok(store)
+    }
+
+    /// What was tried is on disk.
+    fn written(&mut self, attempt: Attempt, store: &dyn Store) {
         self.patience = TRY_AGAIN;
-        let Waiting { up_to, writes, is_awaited } = std::mem::take(&mut self.waiting);
+        let Attempt { up_to, writes, is_awaited, .. } = attempt;
         let lines = writes.into_iter().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(*line),
             StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
@@ -291,14 +323,15 @@ impl Worker {
             }
         });
         let lines: Vec<AuditEvent> = lines.collect();
-        let end = self.store.as_ref().map_or(0, Store::audit_end);
+        let end = store.audit_end();
         let before = std::mem::replace(&mut self.sequence, end);
         let grown = end.saturating_sub(before);
         let lines = if grown == lines.len() as u64 {
             (before + 1..).zip(lines).map(|(sequence, line)| AuditRecord { sequence, line }).collect()
         } else {
             // The log had something of its own to tell as well.
-            self.read_audit(Some(before), u32::try_from(grown).unwrap_or(u32::MAX)).unwrap_or_default()
+            let grown = u32::try_from(grown).unwrap_or(u32::MAX);
+            store.read_audit(Some(before), grown).unwrap_or_default()
         };
         if is_awaited || !lines.is_empty() {
             self.report(Report::Durable { up_to, lines });
@@ -324,23 +357,4 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    // S13.4: what can't be recorded is not granted, also when nobody is there to say so.
-    #[test]
-    fn a_store_whose_thread_is_gone_has_failed() {
-        let (jobs, _) = channel();
-        let (reports, mut done) = unbounded_channel();
-        let mut store = StoreThread { jobs, thread: std::thread::spawn(|| ()), reports, next: 0 };
-        let batch = store.write(Vec::new(), Awaited::ByUs);
-        let question = store.read_audit(None, 10);
-        let failed = done.try_recv().expect("a report");
-        assert!(matches!(failed, Report::Failed { batch: of, .. } if of == batch), "{failed:?}");
-        let audit = done.try_recv().expect("a report");
-        assert!(
-            matches!(audit, Report::Audit { question: of, lines: Err(_) } if of == question),
-            "{audit:?}"
-        );
-    }
-}
+mod tests;
