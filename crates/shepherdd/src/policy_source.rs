@@ -1,10 +1,11 @@
 //! The policy as a file: read whole, checked whole, or refused whole (S7.3).
 
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use shepherd_core::policy::Policy;
 
@@ -39,6 +40,13 @@ pub(crate) struct Rejected {
     pub(crate) faults: Vec<String>,
 }
 
+impl Rejected {
+    /// One fault, which is all there is to say.
+    pub(crate) fn because(sentence: String) -> Self {
+        Self { faults: vec![sentence.clone()], sentence }
+    }
+}
+
 /// Reads and checks a file.
 pub(crate) fn read(path: &Path) -> Result<Loaded, Rejected> {
     let bytes = read_bounded(path).map_err(|error| unreadable(path, &error))?;
@@ -57,8 +65,14 @@ pub(crate) fn read_meanwhile(path: &Path) -> impl FnOnce() -> Result<Loaded, Rej
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    // Opening a pipe would wait for somebody who writes to it, and reading a device may never end.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a file"));
+    }
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(std::io::Error::other(format!("it is longer than {MOST_BYTES} bytes")));
     }
@@ -70,8 +84,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Rejected {
         std::io::ErrorKind::NotFound => "; `shepherd policy init` writes one to begin with",
         _ => "",
     };
-    let sentence = format!("can't read {}: {error}{cure}", path.display());
-    Rejected { faults: vec![sentence.clone()], sentence }
+    Rejected::because(format!("can't read {}: {error}{cure}", path.display()))
 }
 
 /// Checks a text.

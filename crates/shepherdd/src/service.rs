@@ -1,7 +1,7 @@
 //! The loop (S13.3b): wait for one thing, tell the engine, carry out what it says. Nothing in it waits for a disk, a
 //! program or a client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ mod shut_down;
 mod who;
 
 use carry_out::Waiting;
-pub(crate) use policy::PolicyRead;
+pub(crate) use policy::{PolicyRead, Wanted};
 
 /// Everything that the loop waits for.
 pub(crate) struct Inputs {
@@ -122,7 +122,7 @@ pub(crate) struct Service {
     /// What was found running when the daemon came up, and ended, because no store knew of it.
     pub(crate) strays: Vec<SessionId>,
     /// What happens when its batch is durable, in the order of the batches.
-    pub(crate) waiting: std::collections::VecDeque<Waiting>,
+    pub(crate) waiting: VecDeque<Waiting>,
     /// Who waits for lines of the audit log, by the number of the question.
     pub(crate) audit_questions: BTreeMap<u64, RequestAddress>,
     /// What clients were told last.
@@ -136,7 +136,11 @@ pub(crate) struct PolicyState {
     pub(crate) source: Option<Source>,
     /// Why the file, as it is now, does not apply.
     pub(crate) rejected: Option<Rejected>,
-    /// Where a policy comes back that was read on another thread.
+    /// Those that are to be had when the thread is done that reads one.
+    pub(crate) wanted: VecDeque<Wanted>,
+    /// Whether one is being read on another thread.
+    pub(crate) is_reading: bool,
+    /// Where it comes back.
     pub(crate) reader: UnboundedSender<PolicyRead>,
 }
 

@@ -1,4 +1,8 @@
-//! Another policy (S7.3): read and checked on a thread of its own, applied whole or not at all.
+//! Another policy (S7.3): read and checked on a thread of its own, applied whole or not at all. One at a time and in
+//! the order in which they were asked for, so that none overtakes a newer one.
+
+use std::path::Path;
+use std::time::Duration;
 
 use shepherd_api::{ApiError, ErrorCode, Reply};
 use shepherd_core::policy::Watch;
@@ -34,6 +38,26 @@ impl Asked {
     }
 }
 
+/// Who may wait for a policy at a time. Nobody waits unless the disk hangs, and nobody needs so many.
+const MOST_WANTED: usize = 32;
+
+/// When whoever was turned away may ask again.
+const TRY_AGAIN: Duration = Duration::from_secs(5);
+
+/// A policy that is to be had when the one before is.
+pub(crate) struct Wanted {
+    asked: Asked,
+    from: From,
+}
+
+/// Where a policy comes from.
+enum From {
+    /// The file, as it is by then.
+    File,
+    /// This text, which replaces the file.
+    Text(String),
+}
+
 /// A policy that was read.
 pub(crate) struct PolicyRead {
     asked: Asked,
@@ -43,33 +67,44 @@ pub(crate) struct PolicyRead {
 impl Service {
     /// Reads the file again, without making anybody wait.
     pub(super) fn read_policy(&mut self, asked: Asked) {
-        let path = self.policy.path.clone();
-        self.off_the_loop(asked, move || policy_source::read(&path));
+        self.want_policy(Wanted { asked, from: From::File });
     }
 
     /// Replaces the file by a text that is a policy.
     pub(super) fn set_policy(&mut self, text: String, asked: Asked) {
-        let path = self.policy.path.clone();
-        self.off_the_loop(asked, move || {
-            let loaded = policy_source::check("the new policy", text.as_bytes())?;
-            let failed = |error: std::io::Error| {
-                let sentence = format!("can't write {}: {error}", path.display());
-                Rejected { faults: vec![sentence.clone()], sentence }
-            };
-            policy_source::replace(&path, &text).map_err(failed)?;
-            Ok(loaded)
-        });
+        self.want_policy(Wanted { asked, from: From::Text(text) });
     }
 
-    fn off_the_loop(&self, asked: Asked, read: impl FnOnce() -> Result<Loaded, Rejected> + Send + 'static) {
-        let (reader, refused) = (self.policy.reader.clone(), asked.clone());
+    fn want_policy(&mut self, wanted: Wanted) {
+        let queue = &mut self.policy.wanted;
+        match &wanted.asked {
+            // One that is still to be read is as new as any.
+            Asked::Signal if queue.iter().any(|other| matches!(other.asked, Asked::Signal)) => return,
+            Asked::Change if queue.iter().any(|other| matches!(other.asked, Asked::Change)) => return,
+            Asked::Client { to, .. } if queue.len() >= MOST_WANTED => {
+                let sentence = "Too many wait for a policy to be read. Try again later.";
+                return self.respond(to, Err(ApiError::rate_limited(sentence, TRY_AGAIN.into())));
+            }
+            Asked::Signal | Asked::Change | Asked::Client { .. } => queue.push_back(wanted),
+        }
+        self.read_next_policy();
+    }
+
+    fn read_next_policy(&mut self) {
+        if self.policy.is_reading {
+            return;
+        }
+        let Some(Wanted { asked, from }) = self.policy.wanted.pop_front() else { return };
+        self.policy.is_reading = true;
+        let (path, reader) = (self.policy.path.clone(), self.policy.reader.clone());
+        let asker = asked.clone();
         let started = std::thread::Builder::new().name("policy".to_owned()).spawn(move || {
-            reader.send(PolicyRead { asked, result: read() }).ok();
+            let result = had(&path, from);
+            reader.send(PolicyRead { asked, result }).ok();
         });
         if let Err(error) = started {
-            let sentence = format!("can't read the policy now: {error}");
-            let result = Err(Rejected { faults: vec![sentence.clone()], sentence });
-            self.policy.reader.send(PolicyRead { asked: refused, result }).ok();
+            let result = Err(Rejected::because(format!("can't read the policy now: {error}")));
+            self.policy.reader.send(PolicyRead { asked: asker, result }).ok();
         }
     }
 
@@ -81,12 +116,14 @@ impl Service {
     }
 
     pub(super) fn policy_read(&mut self, read: PolicyRead, now: Now) {
+        self.policy.is_reading = false;
         let PolicyRead { asked, result } = read;
         match result {
             Ok(loaded) => self.apply_policy(loaded, &asked, now),
             Err(rejected) => self.reject_policy(rejected, &asked, now),
         }
         crate::sys::give_memory_back();
+        self.read_next_policy();
     }
 
     fn apply_policy(&mut self, loaded: Loaded, asked: &Asked, now: Now) {
@@ -121,5 +158,17 @@ impl Service {
             self.respond(to, Err(ApiError { code: ErrorCode::PolicyRejected, ..error }));
         }
         self.policy.rejected = Some(rejected);
+    }
+}
+
+fn had(path: &Path, from: From) -> Result<Loaded, Rejected> {
+    match from {
+        From::File => policy_source::read(path),
+        From::Text(text) => {
+            let loaded = policy_source::check("the new policy", text.as_bytes())?;
+            policy_source::replace(path, &text)
+                .map_err(|error| Rejected::because(format!("can't write {}: {error}", path.display())))?;
+            Ok(loaded)
+        }
     }
 }

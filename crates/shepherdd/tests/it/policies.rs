@@ -163,3 +163,64 @@ fn a_policy_that_is_sent_replaces_the_file_or_leaves_it() {
         Some("rest".to_owned())
     );
 }
+
+/// A household whose policy takes a while to be read after its file was opened.
+fn slowly_read(policy: &str) -> Household {
+    let household = Household::new(policy);
+    let path = household.policy_path();
+    let delay = ["-e", "trace=openat", "-e", "inject=openat:delay_exit=1500000"];
+    let strace = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", path.to_str().unwrap()];
+    let mut household = household.under(&[&strace[..], &delay].concat());
+    household.start();
+    household
+}
+
+fn policy_threads(household: &Household) -> usize {
+    let tasks = format!("/proc/{}/task", household.daemon_pid().as_raw_nonzero());
+    let names = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path().join("comm"));
+    names.filter(|name| std::fs::read_to_string(name).is_ok_and(|name| name == "policy\n")).count()
+}
+
+// S7.3: of two policies the one that was asked for last applies in the end.
+#[test]
+fn an_older_policy_never_overtakes_a_newer_one() {
+    let household = slowly_read(&POLICY.replace("reload_on_change = true", ""));
+    let newer = household.filled(&OTHER.replace("reload_on_change = true", ""));
+    std::thread::scope(|scope| {
+        let slow = [household.client(), household.client()]
+            .map(|mut client| scope.spawn(move || client.call(Command::ReloadConfig {})));
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(!slow[0].is_finished(), "there is nothing to overtake");
+        assert_eq!(policy_threads(&household), 1);
+        let quick = household.call(Command::SetPolicy { text: newer.clone() }).unwrap();
+        assert_eq!(quick, Reply::PolicyApplied { entry_count: 1 });
+        for slow in slow {
+            assert_eq!(slow.join().unwrap().unwrap(), Reply::PolicyApplied { entry_count: 1 });
+        }
+    });
+    assert_eq!(std::fs::read_to_string(household.policy_path()).unwrap(), newer);
+    assert_eq!(household.refusal("nap").reasons[0].code(), "unknown-entry", "the old one is in force");
+}
+
+/// Whoever reads a pipe waits for somebody who writes to it.
+#[test]
+fn a_pipe_is_no_policy_and_nobody_waits_for_it() {
+    let mut household = Household::new(POLICY);
+    let pipe = household.policy_path();
+    let put_pipe = || {
+        std::fs::remove_file(&pipe).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+            .unwrap();
+    };
+    put_pipe();
+    household.start();
+    let complaint = household.complaint("policy").unwrap();
+    assert!(complaint.contains("it is not a file"), "{complaint}");
+    std::fs::remove_file(household.policy_path()).unwrap();
+    household.write_policy(POLICY);
+    assert_eq!(reload(&household).unwrap(), 1);
+    put_pipe();
+    let error = reload(&household).unwrap_err();
+    assert_eq!(error.code, ErrorCode::PolicyRejected);
+    assert_eq!(household.state().entry_count, 1);
+}
