@@ -179,8 +179,5 @@ fn a_store_whose_thread_is_gone_has_failed() {
     let failed = done.try_recv().expect("a report");
     assert!(matches!(failed, Report::Failed { batch: of, .. } if of == batch), "{failed:?}");
     let audit = done.try_recv().expect("a report");
-    assert!(
-        matches!(audit, Report::Audit { question: of, lines: Err(_) } if of == question),
-        "{audit:?}"
-    );
+    assert!(matches!(audit, Report::Audit { question: of, lines: Err(_) } if of == question), "{audit:?}");
 }
