@@ -46,16 +46,20 @@ pub(crate) fn faketime() -> PathBuf {
 
 /// A household whose daemon sees the wall clock of a file; the clocks that count are the kernel's.
 pub(crate) fn with_a_clock_of_its_own(policy: &str) -> Household {
-    let household = Household::new(policy);
-    set_clock(household.folder(), "+0");
+    let mut household = shown_another_clock(Household::new(policy), "+0");
+    household.start();
+    household
+}
+
+/// The same for a daemon that is still to be started.
+pub(crate) fn shown_another_clock(household: Household, offset: &str) -> Household {
+    set_clock(household.folder(), offset);
     let file = household.folder().join("clock").display().to_string();
-    let mut household = household
+    household
         .with_variable("LD_PRELOAD", faketime().to_str().unwrap())
         .with_variable("FAKETIME_TIMESTAMP_FILE", &file)
         .with_variable("FAKETIME_NO_CACHE", "1")
-        .with_variable("FAKETIME_DONT_FAKE_MONOTONIC", "1");
-    household.start();
-    household
+        .with_variable("FAKETIME_DONT_FAKE_MONOTONIC", "1")
 }
 
 pub(crate) fn set_clock(folder: &Path, offset: &str) {
@@ -201,7 +205,8 @@ fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
     assert_lost(&household);
 }
 
-/// A machine that slept for two hours: the clock of the boot has gone on, the one that counts work has not.
+/// A machine that slept for two hours: the clocks of the boot and on the wall have gone on, the one that counts work
+/// has not.
 #[test]
 fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
     for (suspended, least, most) in [("free", 0, 600), ("counts", 3_500, 3_700)] {
@@ -213,7 +218,7 @@ fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
         let (household, _) = interrupted(&policy);
         let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
         let wrapper = [&["unshare"], user, &["--time", "--boottime", "7200"]].concat();
-        let mut household = household.under(&wrapper);
+        let mut household = shown_another_clock(household.under(&wrapper), "+2h");
         household.start();
         let used = household.used("long").as_secs();
         assert!((least..=most).contains(&used), "{suspended}: {used}");
