@@ -32,7 +32,7 @@ use crate::capability::HostCapabilities;
 use crate::civil::{Local, Wall};
 use crate::judge::{Facts, Hearing, Moment, Nobody, Record};
 use crate::policy::{Day, Entry, Policy};
-use crate::state::{Snapshot, StoreWrite, StoredState, Until};
+use crate::state::{Pulse, Snapshot, StoreWrite, StoredState, Until};
 use crate::usage::UsageBook;
 
 mod answer;
@@ -89,6 +89,8 @@ pub struct CoreEngine {
     usage: UsageBook,
     cooldowns: BTreeMap<(ProfileId, EntryId), Until>,
     snapshot: Snapshot,
+    /// The last sign of life of the daemon before this one.
+    pulse: Option<Pulse>,
     writes: Vec<StoreWrite>,
     last_seen: Option<Now>,
     /// The latest time that counted, on both clocks, as far as this boot goes.
@@ -115,9 +117,7 @@ impl CoreEngine {
     /// An engine that knows what the store knew (S3.1). If there was a session, [`CoreEngine::recover`] comes next.
     #[must_use]
     pub fn new(policy: Policy, store: StoredState, capabilities: HostCapabilities, place: Place) -> Self {
-        let clock = &store.snapshot.clock;
-        let seen_at = clock.seen_at.and_then(|seen| seen.during(place.boot));
-        let anchor = clock.latest_seen.zip(seen_at).map(|(wall, mono)| Now { wall, mono });
+        let anchor = store.snapshot.clock.seen_in(place.boot);
         Self {
             policy,
             capabilities,
@@ -125,6 +125,7 @@ impl CoreEngine {
             usage: UsageBook::new(store.usage),
             cooldowns: store.cooldowns,
             snapshot: store.snapshot,
+            pulse: store.pulse,
             writes: Vec::new(),
             last_seen: None,
             anchor,
@@ -166,6 +167,7 @@ impl CoreEngine {
             usage: self.usage.iter().collect(),
             cooldowns: self.cooldowns.clone(),
             snapshot: self.snapshot.clone(),
+            pulse: self.pulse,
         }
     }
 

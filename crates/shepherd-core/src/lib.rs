@@ -26,4 +26,6 @@ pub use engine::{
     NewRequest, NotAwaited, Place, SessionFate, StopDecision, StopRequest, Undo, UnknownMode,
 };
 pub use session::{Ends, Extension, ScheduledWarning, SessionPlan, SessionRecord, Stage};
-pub use state::{ClockRecord, Counter, Snapshot, StoreWrite, StoredState, Streak, Until, UsageKey};
+pub use state::{
+    ClockRecord, Counter, PULSE, Pulse, Snapshot, StoreWrite, StoredState, Streak, Until, UsageKey,
+};

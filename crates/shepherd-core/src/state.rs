@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use shepherd_api::{AuditEvent, GrantView, RequestView};
-use shepherd_util::{BootInstant, BudgetId, EntryId, ProfileId};
+use shepherd_util::{BootId, BootInstant, BudgetId, EntryId, Now, ProfileId};
 
 use crate::policy::{Day, ModeName};
 use crate::session::SessionRecord;
@@ -54,6 +54,22 @@ pub struct StoredState {
     pub cooldowns: BTreeMap<(ProfileId, EntryId), Until>,
     /// The rest.
     pub snapshot: Snapshot,
+    /// The last sign of life while a session ran, if one can be read.
+    pub pulse: Option<Pulse>,
+}
+
+/// How often a [`Pulse`] has to be made durable while there is a session, from its launch to its end. A power cut costs
+/// the child at most this and what a disk takes to write it, and never wins it anything.
+pub const PULSE: Duration = Duration::from_secs(30);
+
+/// A sign of life: the daemon was there at this moment, and so was whatever it had in hand. It says nothing else,
+/// because what follows from it can be worked out; so nobody but whoever writes it has to wake up for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pulse {
+    /// In which boot.
+    pub boot: BootId,
+    /// When.
+    pub at: Now,
 }
 
 /// The rest of what outlives the daemon: small, and written as a whole.
@@ -88,6 +104,14 @@ pub struct ClockRecord {
     pub zone: Option<(String, i64)>,
     /// A change of the zone has put the wall back: until it shows as late as before, nothing is opened again.
     pub held_until: Option<Timestamp>,
+}
+
+impl ClockRecord {
+    /// The latest time that counted, on both clocks, if that was in this boot.
+    pub(crate) fn seen_in(&self, boot: BootId) -> Option<Now> {
+        let mono = self.seen_at?.during(boot)?;
+        self.latest_seen.map(|wall| Now { wall, mono })
+    }
 }
 
 /// Time in a row, for the rule about breaks.

@@ -106,6 +106,14 @@ pub enum StoreError {
         /// What the system said.
         source: io::Error,
     },
+    /// The sign of life can't be written.
+    #[error("can't write the sign of life {}; see to its disk and its permissions", path.display())]
+    Pulse {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A test wanted it so.
     #[error("a failure that a test asked for")]
     Injected,
@@ -264,6 +272,7 @@ mod tests {
             StoreError::Audit { path: log(), source: fault() },
             StoreError::ReadAudit { path: log(), source: fault() },
             StoreError::Head { path: PathBuf::from("/data/shepherd.db.head"), source: io() },
+            StoreError::Pulse { path: PathBuf::from("/data/shepherd.pulse"), source: io() },
         ];
         let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let expected = [
@@ -279,6 +288,7 @@ mod tests {
              restart the daemon",
             "can't read the audit log /data/audit.log; run `shepherd audit verify`",
             "can't write /data/shepherd.db.head; see to its disk and its permissions",
+            "can't write the sign of life /data/shepherd.pulse; see to its disk and its permissions",
         ];
         assert_eq!(told, expected);
     }

@@ -1,7 +1,8 @@
 //! The folder of a store: what is in it, and that only one daemon has it.
 //!
 //! `shepherd.db` with SQLite's `-wal` and `-shm`, `shepherd.db.head` that vouches for it, `audit.log` with its own head
-//! and segments, `shepherd.lock`, and `damaged-…` folders with what had to be put aside.
+//! and segments, `shepherd.pulse` with the last sign of life, `shepherd.lock`, and `damaged-…` folders with what had to be
+//! put aside.
 //!
 //! The lock is empty until there is a database. From then on it says so, and whoever removes everything else has not
 //! made a new folder.
@@ -21,6 +22,7 @@ use crate::way::{Exposed, exposed};
 const DATABASE: &str = "shepherd.db";
 const AUDIT_LOG: &str = "audit.log";
 const LOCK: &str = "shepherd.lock";
+const PULSE: &str = "shepherd.pulse";
 /// A database that is being made; it takes its name when it is whole.
 const UNFINISHED: &str = "new-shepherd.db";
 
@@ -34,6 +36,10 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 #[must_use]
 pub fn audit_log_path(folder: &Path) -> PathBuf {
     folder.join(AUDIT_LOG)
+}
+
+pub(crate) fn pulse_path(folder: &Path) -> PathBuf {
+    folder.join(PULSE)
 }
 
 /// A folder that nobody else uses as long as this value lives.
@@ -143,6 +149,8 @@ impl Folder {
                     contents.damaged.push(name);
                 } else if name == LOCK {
                     contents.lock = Some(name);
+                } else if name == PULSE {
+                    contents.pulse = Some(name);
                 }
             }
             contents.damaged.sort();
@@ -169,6 +177,7 @@ pub(crate) struct Contents {
     /// Folders with what was put aside, the oldest first.
     pub(crate) damaged: Vec<String>,
     lock: Option<String>,
+    pulse: Option<String>,
     /// Whether the lock tells of a database.
     marked: bool,
 }
@@ -181,7 +190,7 @@ impl Contents {
 
     fn names(&self) -> impl Iterator<Item = &String> {
         let lists = [&self.database, &self.audit, &self.unfinished, &self.damaged];
-        lists.into_iter().flatten().chain(&self.lock)
+        lists.into_iter().flatten().chain(&self.lock).chain(&self.pulse)
     }
 
     pub(crate) fn has_database(&self) -> bool {

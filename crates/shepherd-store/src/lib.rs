@@ -17,6 +17,7 @@ mod memory;
 mod aside;
 mod audit;
 mod folder;
+mod pulse;
 mod way;
 
 mod sqlite;
@@ -26,6 +27,7 @@ pub use audit::{AuditCheck, AuditFault, WHOLE_CHECK_BYTES, audit_format, read_au
 pub use error::{Damage, EventError, OpenError, StoreError};
 pub use folder::audit_log_path;
 pub use memory::{Commit, Memory, MemoryStore};
+pub use pulse::PulseFile;
 pub use record::{event_of, record_of};
 pub use sqlite::{Administrator, Begun, Opened, Part, SCHEMA_VERSION, SqliteStore};
 pub use store::{AUDIT_PAGE_BYTES, Store};

@@ -11,7 +11,8 @@ use shepherd_util::{EntryId, ProfileId};
 
 use crate::audit::{AuditLog, chained, read_audit_log};
 use crate::error::StoreError;
-use crate::folder::Folder;
+use crate::folder::{Folder, pulse_path};
+use crate::pulse;
 use crate::record::record_of;
 use crate::store::Store;
 
@@ -87,7 +88,8 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn load(&self) -> Result<StoredState, StoreError> {
-        rows::all(&self.connection).map_err(|trouble| self.trouble(trouble, "read"))
+        let state = rows::all(&self.connection).map_err(|trouble| self.trouble(trouble, "read"))?;
+        Ok(StoredState { pulse: pulse::read(&pulse_path(self.folder.path())), ..state })
     }
 
     fn apply(&mut self, writes: &[StoreWrite]) -> Result<(), StoreError> {

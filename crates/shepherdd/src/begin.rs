@@ -9,15 +9,16 @@ use shepherd_core::policy::{Policy, Rules};
 use shepherd_core::{CoreEngine, Place, SessionFate, StoredState};
 use shepherd_host_api::{Host, HostEvent, HostEvents, HostSessionHandle, StopOrder};
 use shepherd_ipc::{Authority, Limits, PinKeeper, Server, ServerOptions};
-use shepherd_store::{AuditCheck, Opened, SqliteStore, Store as _};
+use shepherd_store::{AuditCheck, Opened, PulseFile, SqliteStore, Store as _};
 use shepherd_util::{BootId, Clock, Now, Paths, SessionId, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::metrics::Metrics;
 use crate::notify;
 use crate::options::Knocking;
 use crate::policy_source::{Loaded, Rejected};
+use crate::pulse::PulseThread;
 use crate::run::StartError;
 use crate::service::{Announced, Inputs, PolicyState, Service};
 use crate::store_thread::{StoreThread, chain};
@@ -54,6 +55,8 @@ pub(crate) async fn begin(
         Store::Open(_, opened) => (store_notes(opened), exposed(opened)),
         Store::Broken(_) => Default::default(),
     };
+    let boot = BootId::read()?;
+    let (pulse, pulse_reports) = PulseThread::start(boot, PulseFile::in_folder(&paths.data))?;
     let (stored, store_trouble, (store, store_reports)) = load(paths, store)?;
     let (applies, source, rejected) = match policy {
         Ok(Loaded { policy, source }) => (policy, Some(source), None),
@@ -61,7 +64,7 @@ pub(crate) async fn begin(
     };
     host.policy_changed(&applies);
     let zone = zone::system();
-    let place = Place { boot: BootId::read()?, zone: zone.clone() };
+    let place = Place { boot, zone: zone.clone() };
     let mut engine = CoreEngine::new(applies, stored, host.capabilities(), place);
     if let Some(trouble) = &store_trouble {
         engine.store_failed(trouble.clone());
@@ -89,6 +92,7 @@ pub(crate) async fn begin(
         engine,
         host,
         store,
+        pulse,
         clients: server.hub().clone(),
         clock,
         metrics: Metrics::new(),
@@ -106,6 +110,7 @@ pub(crate) async fn begin(
         audit_log: shepherd_store::audit_log_path(&paths.data),
         store_trouble,
         strays: Vec::new(),
+        pulse_trouble: None,
         waiting: Default::default(),
         audit_questions: Default::default(),
         announced: Announced { mode: state.mode, clock_trusted: state.clock_trusted },
@@ -116,6 +121,7 @@ pub(crate) async fn begin(
         clock: ClockWatch::new()?,
         host: host_events,
         store: store_reports,
+        pulse: pulse_reports,
         clients: server,
         end,
         reload,
@@ -126,7 +132,7 @@ pub(crate) async fn begin(
     Ok((service, inputs))
 }
 
-type StoreEnds = (StoreThread, tokio::sync::mpsc::UnboundedReceiver<crate::store_thread::Report>);
+type StoreEnds = (StoreThread, UnboundedReceiver<crate::store_thread::Report>);
 
 /// What the store knows. If that can't be read, nothing is known, and nothing is granted.
 fn load(paths: &Paths, store: Store) -> Result<(StoredState, Option<String>, StoreEnds), StartError> {
@@ -220,6 +226,7 @@ impl Service {
         let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
         let events = self.engine.recover(fate, now);
         self.carry_out(events, now);
+        self.pulse.beat(self.engine.snapshot().session.is_some());
         self.end_strays(remembered.as_ref());
         self.put_on_record(notes, now);
         match (&self.policy.source, &self.policy.rejected) {

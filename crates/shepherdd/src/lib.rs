@@ -17,6 +17,7 @@ mod log;
 mod metrics;
 mod notify;
 mod policy_source;
+mod pulse;
 mod store_thread;
 mod timer;
 mod watch;

@@ -17,6 +17,7 @@ use tokio::time::Interval;
 
 use crate::metrics::Metrics;
 use crate::policy_source::{Rejected, Source};
+use crate::pulse::{PulseReport, PulseThread};
 use crate::store_thread::{Report, StoreThread};
 use crate::timer::{ClockWatch, DueTimer};
 use crate::watch::{Change, Watch};
@@ -39,6 +40,7 @@ pub(crate) struct Inputs {
     pub(crate) clock: ClockWatch,
     pub(crate) host: HostEvents,
     pub(crate) store: UnboundedReceiver<Report>,
+    pub(crate) pulse: UnboundedReceiver<PulseReport>,
     pub(crate) clients: Server,
     pub(crate) end: [Signal; 2],
     pub(crate) reload: Signal,
@@ -52,6 +54,7 @@ enum Input {
     Due,
     Host(HostEvent),
     Store(Report),
+    Pulse(PulseReport),
     End,
     Reload,
     ClockSet,
@@ -69,6 +72,7 @@ impl Inputs {
             clock,
             host,
             store,
+            pulse,
             clients,
             end: [terminate, interrupt],
             reload,
@@ -83,6 +87,7 @@ impl Inputs {
             Some(_) = terminate.recv() => Input::End,
             Some(_) = interrupt.recv() => Input::End,
             Some(report) = store.recv() => Input::Store(report),
+            Some(report) = pulse.recv() => Input::Pulse(report),
             result = clock.set() => { result?; Input::ClockSet }
             _ = tick(watchdog) => Input::Watchdog,
             Some(_) = reload.recv() => Input::Reload,
@@ -105,6 +110,7 @@ pub(crate) struct Service {
     pub(crate) engine: CoreEngine,
     pub(crate) host: Box<dyn Host>,
     pub(crate) store: StoreThread,
+    pub(crate) pulse: PulseThread,
     pub(crate) clients: Hub,
     pub(crate) clock: SystemClock,
     pub(crate) metrics: Metrics,
@@ -121,6 +127,8 @@ pub(crate) struct Service {
     pub(crate) store_trouble: Option<String>,
     /// What was found running when the daemon came up, and ended, because no store knew of it.
     pub(crate) strays: Vec<SessionId>,
+    /// Why no sign of life can be written, as long as that is so.
+    pub(crate) pulse_trouble: Option<String>,
     /// What happens when its batch is durable, in the order of the batches.
     pub(crate) waiting: VecDeque<Waiting>,
     /// Who waits for lines of the audit log, by the number of the question.
@@ -180,10 +188,21 @@ impl Service {
     }
 
     fn handle(&mut self, input: Input, now: Now) -> Next {
+        if let Some(last) = self.pulse.before_sleep(now) {
+            // What was played before belongs to the day before.
+            self.engine.count_until(last);
+        }
+        let next = self.take(input, now);
+        self.pulse.beat(self.engine.snapshot().session.is_some());
+        next
+    }
+
+    fn take(&mut self, input: Input, now: Now) -> Next {
         match input {
             Input::Due | Input::ClockSet => self.tick(now),
             Input::Host(event) => self.host_event(event, now),
             Input::Store(report) => self.store_report(report, now),
+            Input::Pulse(report) => self.pulse_report(report, now),
             Input::End => return Next::ShutDown,
             Input::Reload => self.read_policy(policy::Asked::Signal),
             Input::File(Change::Policy) => self.policy_file_changed(),
@@ -202,6 +221,26 @@ impl Service {
     fn tick(&mut self, now: Now) {
         let events = self.engine.tick(now);
         self.carry_out(events, now);
+    }
+
+    /// A sign of life that can't be written is no reason to end anything. The store gets what it would have said.
+    fn pulse_report(&mut self, report: PulseReport, now: Now) {
+        match report {
+            PulseReport::Failed { detail } => {
+                if self.pulse_trouble.replace(detail.clone()).is_none() {
+                    tracing::warn!(
+                        detail,
+                        "no sign of life can be written; use is written to the store instead"
+                    );
+                }
+                self.engine.count_until(now);
+                self.carry_out(Vec::new(), now);
+            }
+            PulseReport::Works => {
+                self.pulse_trouble = None;
+                tracing::info!("signs of life are written again");
+            }
+        }
     }
 
     fn zone_changed(&mut self, now: Now) {

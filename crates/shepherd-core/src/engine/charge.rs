@@ -14,10 +14,6 @@ use crate::policy::{Cost, Day, Entry, SuspendedTime};
 use crate::session::SessionRecord;
 use crate::state::{Counter, StoreWrite, Streak, Until, UsageKey};
 
-/// How often the use of a running session is made durable. A power cut costs the child at most this much, and never
-/// wins it anything; a killed daemon loses nothing, because the clock of the boot goes on.
-pub(crate) const CHECKPOINT: Duration = Duration::from_secs(15);
-
 /// Whether anybody can have played. Time that counts although nobody saw it, or although the machine slept, is a
 /// price; it earns and unlocks nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,6 +27,21 @@ impl CoreEngine {
         match self.policy.rules().suspended_time {
             SuspendedTime::Free => Counting::Awake,
             SuspendedTime::Counts => Counting::Total,
+        }
+    }
+
+    /// Counts what has been used up to a moment; nothing else comes of it. Use is counted at every change anyway, so
+    /// this is for whoever asks about it meanwhile, and for a moment that has passed unnoticed: the last one before the
+    /// machine slept, or before an earlier daemon died. What is older than what is known says nothing.
+    pub fn count_until(&mut self, at: Now) {
+        let is_news =
+            |known: Option<MonotonicInstant>| known.is_none_or(|known| known.total() <= at.mono.total());
+        let seen_at = self.snapshot.clock.seen_at.and_then(|seen_at| seen_at.during(self.place.boot));
+        if is_news(seen_at) && is_news(self.last_seen.map(|seen| seen.mono)) {
+            self.observe(at);
+        }
+        if is_news(self.snapshot.session.as_ref().map(|session| session.charged_to)) {
+            self.charge(at);
         }
     }
 
@@ -70,9 +81,9 @@ impl CoreEngine {
         self.charge_until(end, elapsed.saturating_sub(asleep), witnessed, now);
     }
 
-    /// Charges the session with so much time that nobody saw.
-    pub(super) fn charge_unseen(&mut self, elapsed: Duration, now: Now) {
-        self.charge_until(self.counted(now), elapsed, Witnessed::No, now);
+    /// Charges the session with so much time up to then that nobody saw.
+    pub(super) fn charge_unseen(&mut self, end: Timestamp, elapsed: Duration, now: Now) {
+        self.charge_until(end, elapsed, Witnessed::No, now);
     }
 
     fn charge_until(&mut self, end: Timestamp, elapsed: Duration, witnessed: Witnessed, now: Now) {
@@ -99,10 +110,22 @@ impl CoreEngine {
             .collect();
         for (key, amount) in keys {
             self.usage.add(&key, amount);
-            self.writes.push(StoreWrite::AddUsage { key, amount });
+            self.write_usage(key, amount);
         }
         // Together with what was charged goes up to when, or a crash in between would charge it twice.
         self.save();
+    }
+
+    /// Adds to what is to be written, which may wait for a while: for a change, or for the disk.
+    fn write_usage(&mut self, key: UsageKey, amount: Duration) {
+        let waiting = self.writes.iter_mut().find_map(|write| match write {
+            StoreWrite::AddUsage { key: waiting, amount } if *waiting == key => Some(amount),
+            _ => None,
+        });
+        match waiting {
+            Some(waiting) => *waiting = waiting.saturating_add(amount),
+            None => self.writes.push(StoreWrite::AddUsage { key, amount }),
+        }
     }
 
     /// Whether use of what runs is good for something else: it earns, unlocks, or costs nothing and may come to.

@@ -119,6 +119,8 @@ impl CoreEngine {
 
     /// An administrator says that the clock is right.
     pub fn confirm_clock(&mut self, actor: &str, now: Now) -> Vec<CoreEvent> {
+        // What was used until now was used by the clock as it was.
+        self.count_until(now);
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
@@ -141,6 +143,8 @@ impl CoreEngine {
     /// The system has another time zone now. A session that runs keeps its plan (S4.3).
     pub fn zone_changed(&mut self, zone: TimeZone, now: Now) -> Vec<CoreEvent> {
         let name = name_of(&zone);
+        // What was used until now was used in the other one.
+        self.count_until(now);
         self.place.zone = zone;
         self.observe(now);
         self.next_change = NextChange::Unknown;

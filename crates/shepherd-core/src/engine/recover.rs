@@ -2,13 +2,26 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_util::{Deadline, Now};
 
-use super::charge::CHECKPOINT;
 use super::{CoreEngine, CoreEvent, POLICY};
 use crate::policy::OnShutdown;
-use crate::session::{Ends, Stage};
+use crate::session::{Ends, SessionRecord};
+use crate::state::{PULSE, Pulse};
+
+/// How long a pulse may take to get onto the disk.
+const SYNC: Duration = Duration::from_secs(1);
+
+/// What is known of the end of an earlier boot.
+#[derive(Clone, Copy)]
+enum Unseen {
+    /// There was a sign of life at this time, and the next one did not come.
+    Since(Timestamp),
+    /// There is none that can be believed.
+    Unknown,
+}
 
 /// What the host found of the session that the store remembers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,50 +40,113 @@ pub enum SessionFate {
 
 impl CoreEngine {
     /// Goes on from what the store remembers. Within one boot the clock went on without us, so nothing is lost and
-    /// nothing won; after a reboot the time since the last checkpoint is charged as if it had all been used.
+    /// nothing won; after a reboot the time since the last sign of life is charged as if it had all been used.
     pub fn recover(&mut self, fate: SessionFate, now: Now) -> Vec<CoreEvent> {
         let same_boot = self.snapshot.session.as_ref().is_some_and(|session| session.boot == self.place.boot);
-        let counting = self.counting();
+        self.note_what_came_up(&fate);
+        let lost = self.count_until_pulse(now);
         self.observe(now);
         let word = if matches!(fate, SessionFate::Alive { .. }) { "alive" } else { "gone" };
         let told = self.snapshot.session.as_ref().map(|session| format!("{} {word}", session.session_id));
         self.audit(now, POLICY, AuditKind::DaemonStarted { recovered: told });
-        let Some(session) = &mut self.snapshot.session else {
+        let Some(session) = &self.snapshot.session else {
             self.save();
             return Vec::new();
         };
-        if fate != SessionFate::Gone && !session.stage.has_program() {
-            // It was started in the very moment of the crash: its time counts from the beginning.
-            session.charged_to = session.started;
-        }
-        if fate == SessionFate::GoneUnseen {
-            session.stage.come_up(String::new());
-        }
         let known = session.stage.has_program();
         match (fate, same_boot) {
-            (SessionFate::Alive { handle }, true) => {
-                session.stage.come_up(handle);
-                self.go_on(now)
-            }
+            (SessionFate::Alive { .. }, true) => self.go_on(now),
             // It can't be: a boot ends every program. Whatever runs there is ended.
-            (SessionFate::Alive { handle }, false) => {
-                session.stage.come_up(handle);
-                session.stage.expire(EndReason::Lost);
-                session.boot = self.place.boot;
-                session.charged_to = now.mono;
-                // Its ends were on the clock of the other boot.
-                session.ends =
-                    Ends { run: Some(Deadline::after(now.mono, Duration::ZERO, counting)), window: None };
-                self.charge_unseen(CHECKPOINT, now);
+            (SessionFate::Alive { .. }, false) => {
+                self.charge_lost(lost, now);
+                self.move_to_this_boot(now);
                 self.go_on(now)
             }
             (SessionFate::Gone | SessionFate::GoneUnseen, true) if known => self.end_in_this_boot(now),
-            (SessionFate::Gone | SessionFate::GoneUnseen, false) if known => self.end_after_reboot(now),
+            (SessionFate::Gone | SessionFate::GoneUnseen, false) if known => {
+                self.charge_lost(lost, now);
+                self.end(EndReason::Lost, now)
+            }
             (SessionFate::Gone | SessionFate::GoneUnseen, _) => {
                 let restarted = if same_boot { "daemon" } else { "machine" };
                 self.end(EndReason::LaunchFailed { detail: format!("the {restarted} was restarted") }, now)
             }
         }
+    }
+
+    /// A program may have come up that was not written down any more.
+    fn note_what_came_up(&mut self, fate: &SessionFate) {
+        let handle = match fate {
+            SessionFate::Gone => return,
+            SessionFate::Alive { handle } => handle.clone(),
+            SessionFate::GoneUnseen => String::new(),
+        };
+        let Some(session) = &mut self.snapshot.session else { return };
+        if !session.stage.has_program() {
+            // It was started in the very moment of the crash: its time counts from the beginning.
+            session.charged_to = session.started;
+        }
+        session.stage.come_up(handle);
+    }
+
+    /// Counts what was used up to the last sign of life, as if somebody had looked at the clock then, and says what is
+    /// known of the time after it. A sign of another session or boot is none of this one; nor is one from the future.
+    fn count_until_pulse(&mut self, now: Now) -> Unseen {
+        let Some(session) = &self.snapshot.session else { return Unseen::Unknown };
+        let began = session.started.total();
+        let until = if session.boot == self.place.boot { now.mono.total() } else { Duration::MAX };
+        let of_session =
+            |pulse: &Pulse| pulse.boot == session.boot && (began..=until).contains(&pulse.at.mono.total());
+        let Some(pulse) = self.pulse.take().filter(of_session) else { return Unseen::Unknown };
+        let present = std::mem::replace(&mut self.place.boot, pulse.boot);
+        self.anchor = self.snapshot.clock.seen_in(pulse.boot);
+        self.count_until(pulse.at);
+        let last = self.snapshot.clock.latest_seen.unwrap_or(pulse.at.wall);
+        if present != pulse.boot {
+            // What was seen there says nothing of the clock of this one.
+            (self.place.boot, self.anchor, self.last_seen) = (present, None, None);
+        }
+        Unseen::Since(last)
+    }
+
+    /// How long the clock of the last boot went on after the last sign of life is lost with it.
+    fn charge_lost(&mut self, unseen: Unseen, now: Now) {
+        let Some(session) = &self.snapshot.session else { return };
+        let left = longest(session, session.ends.remaining(session.charged_to));
+        let (last, lost) = match unseen {
+            Unseen::Since(last) => {
+                let most = PULSE + SYNC;
+                // One that was being ended may have resisted; any other would have been ended by then.
+                let left = left.filter(|_| session.stage.end().is_none());
+                (last, left.map_or(most, |left| left.min(most)))
+            }
+            Unseen::Unknown => {
+                let ran = session.charged_to.total_since(session.started);
+                let last = session.judged_at.saturating_add(ran).unwrap_or(Timestamp::MAX);
+                // One that is believed may be behind, too.
+                let tolerance = self.policy.rules().clock_tolerance;
+                let passed = Duration::try_from(self.counted(now).duration_since(last)).unwrap_or_default();
+                let passed = passed.saturating_add(tolerance);
+                let lost = match left {
+                    // A clock that is behind does not tell what has passed.
+                    Some(left) if self.clock_behind(now.wall).is_some() => left,
+                    Some(left) => left.min(passed),
+                    None => passed,
+                };
+                (last, lost)
+            }
+        };
+        self.charge_unseen(last.saturating_add(lost).unwrap_or(Timestamp::MAX), lost, now);
+    }
+
+    /// Its ends were on the clock of the other boot.
+    fn move_to_this_boot(&mut self, now: Now) {
+        let end = Deadline::after(now.mono, Duration::ZERO, self.counting());
+        let Some(session) = &mut self.snapshot.session else { return };
+        session.stage.expire(EndReason::Lost);
+        session.boot = self.place.boot;
+        session.charged_to = now.mono;
+        session.ends = Ends { run: Some(end), window: None };
     }
 
     /// Whoever carries out what we say has forgotten: an end that was called is called again.
@@ -90,25 +166,10 @@ impl CoreEngine {
     fn end_in_this_boot(&mut self, now: Now) -> Vec<CoreEvent> {
         let counting = self.counting();
         let most = self.snapshot.session.as_ref().and_then(|session| {
-            let left = session.ends.most_since(session.charged_to, now.mono, counting)?;
-            // One that was being ended may have resisted for as long as it is given to go.
-            let grace = if session.stage.end().is_some() { session.stop_grace } else { Duration::ZERO };
-            Some(left.max(grace))
+            let left = session.ends.most_since(session.charged_to, now.mono, counting);
+            longest(session, left)
         });
         self.charge_unseen_at_most(most.unwrap_or(Duration::MAX), now);
-        self.end(EndReason::Lost, now)
-    }
-
-    /// How long the clock of the last boot went on after the last checkpoint is lost with it.
-    fn end_after_reboot(&mut self, now: Now) -> Vec<CoreEvent> {
-        let lost = self.snapshot.session.as_ref().map(|session| match session.stage {
-            // It would have been ended by then.
-            Stage::Running { .. } => {
-                session.ends.remaining(session.charged_to).map_or(CHECKPOINT, |left| left.min(CHECKPOINT))
-            }
-            Stage::Launching | Stage::Withdrawn { .. } | Stage::Expiring { .. } => CHECKPOINT,
-        });
-        self.charge_unseen(lost.unwrap_or_default(), now);
         self.end(EndReason::Lost, now)
     }
 
@@ -133,4 +194,11 @@ impl CoreEngine {
         self.save();
         events
     }
+}
+
+/// How long a session may have gone on after it was last charged, if so much was left then; `None` is without limit.
+fn longest(session: &SessionRecord, left: Option<Duration>) -> Option<Duration> {
+    // One that was being ended may have resisted for as long as it is given to go.
+    let grace = if session.stage.end().is_some() { session.stop_grace } else { Duration::ZERO };
+    left.map(|left| left.max(grace))
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
 use shepherd_util::{HumanDuration, MonotonicInstant, Now, SessionId};
 
-use super::charge::CHECKPOINT;
 use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::hours::Opening;
 use crate::session::{ScheduledWarning, SessionRecord, Stage};
@@ -207,19 +206,18 @@ impl CoreEngine {
     fn session_due(&self, now: Now) -> Option<Duration> {
         let session = self.snapshot.session.as_ref()?;
         let since = |at: MonotonicInstant, length: Duration| length.saturating_sub(now.mono.total_since(at));
-        let checkpoint = since(session.charged_to, CHECKPOINT);
         match session.stage {
             Stage::Launching | Stage::Withdrawn { .. } => {
                 Some(since(session.started, self.policy.rules().launch_timeout))
             }
-            // A program that resists its end is still being used.
-            Stage::Expiring { .. } => Some(checkpoint),
+            // Its end was called; the host says when it has come.
+            Stage::Expiring { .. } => None,
             Stage::Running { .. } => {
                 let remaining = session.ends.remaining(now.mono);
                 let warnings = session.warnings.iter().filter(|warning| warning.armed);
                 let warning =
                     warnings.filter_map(|warning| Some(remaining?.saturating_sub(warning.before))).min();
-                [Some(checkpoint), remaining, warning].into_iter().flatten().min()
+                [remaining, warning].into_iter().flatten().min()
             }
         }
     }

@@ -12,10 +12,10 @@ use shepherd_core::policy::{
     TimeWindow, Warning, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, LaunchRequest, NewGrant, Place,
-    SessionPlan, StoreWrite, StoredState,
+    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, LaunchRequest, NewGrant, PULSE, Place,
+    Pulse, SessionPlan, StoreWrite, StoredState,
 };
-use shepherd_util::{BootId, Clock, GrantId, ManualClock, Now, SessionId};
+use shepherd_util::{BootId, Clock, GrantId, ManualClock, MonotonicInstant, Now, SessionId};
 
 pub(crate) const BERLIN: &str = "Europe/Berlin";
 
@@ -162,6 +162,9 @@ impl World {
             actor: "test".to_owned(),
         };
         let decision = self.engine.request_launch(&request, self.now());
+        if matches!(decision, LaunchDecision::Approved(_)) {
+            self.pulse();
+        }
         self.sync();
         decision
     }
@@ -203,9 +206,31 @@ impl World {
                 return events;
             }
             // A due moment that is now is dealt with by the tick; time goes on in any case.
-            self.clock.advance(due.max(Duration::from_millis(1)).min(left));
+            self.advance(due.max(Duration::from_millis(1)).min(left));
             events.extend(self.tick());
         }
+    }
+
+    /// Lets time pass without waking the engine; only signs of life are written meanwhile, if there is a session.
+    pub(crate) fn advance(&mut self, length: Duration) {
+        let end = self.now().mono.after(length);
+        while let Some(due) = self.pulse_due().filter(|due| due.awake() <= end.awake()) {
+            self.clock.advance(due.awake_since(self.now().mono));
+            self.pulse();
+        }
+        self.clock.advance(end.awake_since(self.now().mono));
+    }
+
+    /// When the next sign of life is due: at the launch, and then again and again while the machine is awake.
+    fn pulse_due(&self) -> Option<MonotonicInstant> {
+        let session = self.engine.snapshot().session.as_ref()?;
+        let last = self.store.pulse.filter(|last| last.boot == self.place.boot).map(|last| last.at.mono);
+        let last = last.filter(|last| last.total() >= session.started.total());
+        Some(last.map_or(self.now().mono, |last| last.after(PULSE)))
+    }
+
+    pub(crate) fn pulse(&mut self) {
+        self.store.pulse = Some(Pulse { boot: self.place.boot, at: self.now() });
     }
 
     pub(crate) fn exit(&mut self) -> Vec<CoreEvent> {

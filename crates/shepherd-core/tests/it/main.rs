@@ -25,6 +25,8 @@ mod mended_lives;
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
+mod pulses;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod quotas;

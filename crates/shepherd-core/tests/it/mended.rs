@@ -159,7 +159,7 @@ fn a_reboot_is_no_break_and_comes_at_a_price_however_early_the_daemon_is_up() {
     world.clock.advance(Duration::from_secs(3));
     world.engine.recover(SessionFate::Gone, world.now());
     world.sync();
-    assert_eq!(world.used("b"), minutes(29) + Duration::from_secs(15));
+    assert_eq!(world.used("b"), minutes(29) + Duration::from_secs(31));
     world.launch("a");
     assert!(world.remaining().unwrap() <= minutes(1), "{:?} in a row are left", world.remaining());
 }

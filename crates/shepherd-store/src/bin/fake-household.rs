@@ -8,9 +8,10 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use shepherd_store::conformance::life::{Remembered, Report, Step, carry_out, engine};
+use shepherd_core::Pulse;
+use shepherd_store::conformance::life::{Deed, Remembered, Report, Step, carry_out, engine};
 use shepherd_store::conformance::sample;
-use shepherd_store::{SqliteStore, Store};
+use shepherd_store::{PulseFile, SqliteStore, Store};
 
 fn main() -> ExitCode {
     match run() {
@@ -29,11 +30,16 @@ fn run() -> Result<(), Box<dyn Error>> {
         return Err("usage: fake-household FOLDER BOOT".into());
     };
     let (mut store, _) = SqliteStore::open(Path::new(folder), sample::at(1_800_000_000))?;
-    let mut engine = engine(store.load()?, boot.parse()?);
+    let boot = boot.parse()?;
+    let mut engine = engine(store.load()?, boot);
+    let mut pulse = PulseFile::in_folder(Path::new(folder));
     tell(&Report::Opened(Box::new(Remembered::by(&store)?)))?;
     for line in io::stdin().lock().lines() {
         let step: Step = serde_json::from_str(&line?)?;
         let events = carry_out(&mut engine, &step);
+        if step.deed == Deed::Pulse {
+            pulse.write(Pulse { boot, at: step.now })?;
+        }
         store.apply(&engine.take_writes())?;
         tell(&Report::Done(events.iter().map(|event| format!("{event:?}")).collect()))?;
     }

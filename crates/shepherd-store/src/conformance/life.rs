@@ -12,7 +12,7 @@ use shepherd_core::policy::{
     WarningPolicy,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchRequest, Place, SessionFate, Snapshot,
+    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchRequest, Place, Pulse, SessionFate, Snapshot,
     StopRequest, StoredState, Until, UsageKey,
 };
 use shepherd_util::{BootId, EntryId, Now, ProfileId, SessionId};
@@ -115,6 +115,8 @@ pub enum Deed {
     FailLaunch,
     /// Time has passed.
     Tick,
+    /// A sign of life is written. The engine hears nothing of it.
+    Pulse,
     /// Somebody wants the session to end.
     Stop,
     /// The program is gone.
@@ -158,7 +160,7 @@ pub fn carry_out(engine: &mut CoreEngine, step: &Step) -> Vec<CoreEvent> {
         }
         (Deed::Tick, _) => engine.tick(now),
         (Deed::ConfirmClock, _) => engine.confirm_clock("parent", now),
-        (Deed::Start | Deed::FailLaunch | Deed::Exit, None) => Vec::new(),
+        (Deed::Pulse, _) | (Deed::Start | Deed::FailLaunch | Deed::Exit, None) => Vec::new(),
     }
 }
 
@@ -181,6 +183,8 @@ pub struct Remembered {
     pub cooldowns: Vec<((ProfileId, EntryId), Until)>,
     /// The rest.
     pub snapshot: Snapshot,
+    /// The last sign of life.
+    pub pulse: Option<Pulse>,
     /// The last line of the audit log that is not the ledger's own.
     pub last_event: Option<AuditEvent>,
 }
@@ -189,11 +193,12 @@ impl Remembered {
     /// What should be remembered.
     #[must_use]
     pub fn expected(state: StoredState, last_event: Option<AuditEvent>) -> Self {
-        let StoredState { usage, cooldowns, snapshot } = state;
+        let StoredState { usage, cooldowns, snapshot, pulse } = state;
         Self {
             usage: usage.into_iter().collect(),
             cooldowns: cooldowns.into_iter().collect(),
             snapshot,
+            pulse,
             last_event,
         }
     }

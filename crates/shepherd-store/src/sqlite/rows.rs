@@ -43,12 +43,13 @@ fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Trouble> {
     serde_json::from_str(text).map_err(|error| Trouble::Damage(error.to_string()))
 }
 
-/// Everything.
+/// Everything that is in the database.
 pub(super) fn all(connection: &Connection) -> Result<StoredState, Trouble> {
     Ok(StoredState {
         usage: all_usage(connection)?,
         cooldowns: all_cooldowns(connection)?,
         snapshot: snapshot(connection)?,
+        pulse: None,
     })
 }
 

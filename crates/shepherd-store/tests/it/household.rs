@@ -6,7 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::AuditEvent;
-use shepherd_core::{CoreEngine, CoreEvent, Counter, Ends, SessionRecord, Stage, StoreWrite, StoredState};
+use shepherd_core::{
+    CoreEngine, CoreEvent, Counter, Ends, Pulse, SessionRecord, Stage, StoreWrite, StoredState,
+};
 use shepherd_store::conformance::life::{
     COOLDOWN, Deed, MAX_RUN, Remembered, Step, carry_out, engine, household,
 };
@@ -17,8 +19,11 @@ use crate::support::Dice;
 
 mod story;
 
-/// How much a power cut may cost.
-const CHECKPOINT: Duration = Duration::from_secs(15);
+/// How much a power cut may cost: the time to the next sign of life, and what a disk takes to write it.
+const LOST: Duration = Duration::from_secs(31);
+
+/// More than anything that is played here.
+const ALL: Duration = Duration::from_secs(1_000_000);
 
 /// The program of the session.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,6 +86,8 @@ pub(crate) struct Tally {
     pub(crate) expired: u64,
     pub(crate) taken_back: u64,
     pub(crate) found_after_restart: u64,
+    pub(crate) pulses: u64,
+    pub(crate) torn: u64,
 }
 
 impl Tally {
@@ -92,6 +99,8 @@ impl Tally {
         self.expired += other.expired;
         self.taken_back += other.taken_back;
         self.found_after_restart += other.found_after_restart;
+        self.pulses += other.pulses;
+        self.torn += other.torn;
     }
 }
 
@@ -148,6 +157,20 @@ impl World {
         self.stored.snapshot.session.as_ref()
     }
 
+    /// The last sign of life, if it is of the session that is remembered.
+    fn pulse(&self) -> Option<MonotonicInstant> {
+        let record = self.record()?;
+        let began = record.started.total();
+        let of_session = |pulse: &Pulse| pulse.boot == record.boot && pulse.at.mono.total() >= began;
+        self.stored.pulse.filter(of_session).map(|pulse| pulse.at.mono)
+    }
+
+    /// The power cut has hit the sign of life, too.
+    pub(crate) fn pulse_is_torn(&mut self) {
+        self.stored.pulse = None;
+        self.tally.torn += 1;
+    }
+
     fn now(&self) -> Now {
         self.clock.now()
     }
@@ -156,6 +179,9 @@ impl World {
     pub(crate) fn foresee(&self, step: Step) -> Pending {
         let (mut engine, mut stored, mut audit) = (self.engine.clone(), self.stored.clone(), Vec::new());
         let events = carry_out(&mut engine, &step);
+        if step.deed == Deed::Pulse {
+            stored.pulse = Some(Pulse { boot: self.boot_id(), at: step.now });
+        }
         for write in engine.take_writes() {
             match write {
                 StoreWrite::AddUsage { key, amount } => *stored.usage.entry(key).or_default() += amount,
@@ -190,6 +216,7 @@ impl World {
     /// A step is durable.
     pub(crate) fn accept(&mut self, pending: Pending, heard: Heard) {
         let Pending { step, events, boot, engine, stored, audit } = pending;
+        self.tally.pulses += u64::from(step.deed == Deed::Pulse);
         let before = std::mem::replace(&mut self.stored, stored).snapshot.session;
         self.engine = engine;
         self.audit.extend(audit);

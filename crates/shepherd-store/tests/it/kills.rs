@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use shepherd_api::AuditKind;
 use shepherd_store::conformance::life::{Report, Step};
+use shepherd_util::BootId;
 
 use crate::household::{Heard, Pending, Tally, World};
 use crate::support::{Place, helper};
@@ -76,6 +77,26 @@ impl Daemon {
 fn check_events(told: &[String], pending: &Pending) {
     let expected: Vec<String> = pending.events.iter().map(|event| format!("{event:?}")).collect();
     assert_eq!(told, expected, "{:?}", pending.step);
+}
+
+/// A power cut may leave anything in the place of the last sign of life.
+fn tear_pulse(place: &Place, world: &mut World, boot: BootId) {
+    let path = place.file("shepherd.pulse");
+    if world.boot_id() == boot || world.dice.below(100) >= 25 || !path.exists() {
+        return;
+    }
+    let mut bytes = std::fs::read(&path).unwrap();
+    match world.dice.below(4) {
+        0 => std::fs::remove_file(&path).unwrap(),
+        1 => std::fs::write(&path, b"").unwrap(),
+        2 => std::fs::write(&path, &bytes[..bytes.len() / 5]).unwrap(),
+        _ => {
+            // A digit of the moment.
+            bytes[90] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+    world.pulse_is_torn();
 }
 
 /// One life of the daemon, up to its violent end. Returns the step that was on its way then.
@@ -160,7 +181,11 @@ fn a_household_survives_hundreds_of_kills_of_its_daemon() {
         let mut world = World::new(seed);
         let mut pending = None;
         for _ in 0..KILLS_EACH {
+            let boot = world.boot_id();
             pending = live_and_die(&place, &mut world, pending);
+            if pending.is_none() {
+                tear_pulse(&place, &mut world, boot);
+            }
         }
         let mut daemon = Daemon::start(&place, &world);
         daemon.hear_opened(&mut world, pending);
@@ -172,5 +197,6 @@ fn a_household_survives_hundreds_of_kills_of_its_daemon() {
     // A run in which nothing happened has shown nothing.
     assert!(tally.sessions >= 40 && tally.charged_exactly >= 10 && tally.reboots >= 15, "{tally:?}");
     assert!(tally.warnings >= 10 && tally.expired >= 5 && tally.taken_back >= 30, "{tally:?}");
+    assert!(tally.pulses >= 60 && tally.torn >= 3, "{tally:?}");
     assert!(tally.found_after_restart >= 5, "no kill hit the moment between commit and answer: {tally:?}");
 }

@@ -19,4 +19,6 @@ mod kills;
 #[cfg(test)]
 mod pages;
 #[cfg(test)]
+mod pulse;
+#[cfg(test)]
 mod support;

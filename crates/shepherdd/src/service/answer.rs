@@ -91,7 +91,12 @@ impl Service {
             Command::ConfirmClock {} => return self.confirm_clock(request),
             Command::ReadAudit { after, limit } => return self.read_audit(request, after, limit),
             Command::SetPin { pin } => return self.set_pin(request, pin),
-            question => self.look_up(request, question),
+            question => {
+                if self.engine.snapshot().session.is_some() && is_about_use(&question) {
+                    self.engine.count_until(request.now);
+                }
+                self.look_up(request, question)
+            }
         };
         self.respond(&request.to, answer);
     }
@@ -218,6 +223,14 @@ impl Service {
         let sentence = "What was asked for was done, and can't be found again.";
         self.respond(&request.to, Err(ApiError::new(ErrorCode::Internal, sentence)));
     }
+}
+
+/// Whether the answer depends on what was used until now: nobody has counted since something was last due.
+fn is_about_use(question: &Command) -> bool {
+    matches!(
+        question,
+        Command::ListEntries { .. } | Command::Why { .. } | Command::Timeline { .. } | Command::Usage { .. }
+    )
 }
 
 impl Request {

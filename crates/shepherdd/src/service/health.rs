@@ -7,7 +7,13 @@ use super::Service;
 
 impl Service {
     pub(super) fn health(&self, now: Now) -> HealthView {
-        let checks = vec![self.policy_check(), self.host_check(), self.store_check(), self.clock_check(now)];
+        let checks = vec![
+            self.policy_check(),
+            self.host_check(),
+            self.store_check(),
+            self.pulse_check(),
+            self.clock_check(now),
+        ];
         HealthView {
             ready: checks.iter().all(|check| check.passed),
             daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -56,6 +62,15 @@ impl Service {
                 false,
                 format!("nothing is granted, because {trouble} (it is tried again by itself)"),
             ),
+        }
+    }
+
+    fn pulse_check(&self) -> HealthCheck {
+        match &self.pulse_trouble {
+            None => check("pulse", true, "a power cut would cost half a minute at most".to_owned()),
+            Some(trouble) => {
+                check("pulse", false, format!("a power cut would cost all that is left, because {trouble}"))
+            }
         }
     }
 

@@ -39,6 +39,7 @@ impl Service {
             let input = tokio::select! {
                 Some(event) = inputs.host.recv() => Input::Host(event),
                 Some(report) = inputs.store.recv() => Input::Store(report),
+                Some(report) = inputs.pulse.recv() => Input::Pulse(report),
                 else => return,
             };
             let now = self.clock.now();

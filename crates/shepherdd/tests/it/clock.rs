@@ -161,10 +161,18 @@ fn interrupted(policy: &str) -> (Household, SessionId) {
     until("it is on record", || {
         household.audited(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
     });
+    until("there is a sign of life", || {
+        fs::read(pulse_of(&household)).is_ok_and(|text| text.contains(&b'{'))
+    });
     household.kill();
     kill_process(Pid::from_raw(player).unwrap(), Signal::KILL).unwrap();
     until("it is gone", || household.players().is_empty());
     (household, session.session_id)
+}
+
+/// The file of the last sign of life.
+fn pulse_of(household: &Household) -> PathBuf {
+    household.data().join("shepherd.pulse")
 }
 
 /// A reboot leaves no control group, either.
@@ -189,20 +197,47 @@ fn assert_lost(household: &Household) {
     household.launch("long");
 }
 
-#[test]
-fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
-    let (household, session_id) = interrupted(POLICY);
-    remove_group(&session_id);
+/// What was used when the daemon is there again, in another boot.
+fn used_after_reboot(household: Household, session_id: &SessionId) -> Duration {
+    remove_group(session_id);
     let boot = household.folder().join("boot");
     fs::write(&boot, "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e\n").unwrap();
     let mount =
         format!("mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"", boot.display());
     let mut household = household.under(&in_a_namespace(&["sh", "-c", &mount]));
     household.start();
-    // How long it ran after the last checkpoint nobody knows; it is the child's loss.
     let used = household.used("long");
-    assert!(used > Duration::ZERO && used <= Duration::from_secs(60), "{used:?}");
     assert_lost(&household);
+    used
+}
+
+#[test]
+fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
+    let (household, session_id) = interrupted(POLICY);
+    // How long it ran after the last sign of life nobody knows; it is the child's loss.
+    let used = used_after_reboot(household, &session_id);
+    assert!(used >= Duration::from_secs(30) && used <= Duration::from_secs(60), "{used:?}");
+}
+
+#[test]
+fn whoever_removes_or_spoils_the_last_sign_of_life_pays_for_all_that_may_have_been_played() {
+    for spoil in [|path: &Path| fs::remove_file(path).unwrap(), |path: &Path| fs::write(path, "{}").unwrap()]
+    {
+        let (household, session_id) = interrupted(POLICY);
+        spoil(&pulse_of(&household));
+        // The clock on the wall tells that it was not an hour, but it may be ten minutes behind.
+        let used = used_after_reboot(household, &session_id);
+        assert!(used >= Duration::from_secs(600) && used <= Duration::from_secs(700), "{used:?}");
+    }
+}
+
+#[test]
+fn whoever_asks_while_it_runs_is_told_what_was_used_until_now() {
+    // Nothing is due for an hour, and nobody has counted since.
+    let household = Household::running(POLICY);
+    household.launch("long");
+    household.player();
+    until("it is counted", || household.used("long") > Duration::from_millis(300));
 }
 
 /// A machine that slept for two hours: the clocks of the boot and on the wall have gone on, the one that counts work

@@ -316,6 +316,38 @@ fn a_store_that_can_be_opened_later_is() {
     assert!(household.state().session.is_some());
 }
 
+/// Signs of life can't be written: what runs is warned of and ends on time, and how far it is goes to the store.
+#[test]
+fn a_session_ends_on_time_without_signs_of_life() {
+    let mut household = Household::running(POLICY);
+    assert!(household.end().success());
+    let mut household = household.without_signs_of_life();
+    household.start();
+    assert_eq!(household.complaint("pulse"), None, "nobody needs one yet");
+    let mut listener = household.subscriber();
+    let launched = Instant::now();
+    let session = household.launch("nap");
+    until("the trouble is noticed", || household.complaint("pulse").is_some());
+    let complaint = household.complaint("pulse").unwrap();
+    assert!(complaint.contains("shepherd.pulse"), "{complaint}");
+    let mut warned = 0;
+    let end = listener.wait_for(|event| match event {
+        EventKind::WarningIssued { .. } => {
+            warned += 1;
+            None
+        }
+        EventKind::SessionEnded { session_id, end } if *session_id == session.session_id => Some(end.clone()),
+        _ => None,
+    });
+    let took = launched.elapsed();
+    assert_eq!((end, warned), (EndReason::Expired, 1));
+    assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(8), "{took:?}");
+    assert_eq!(household.complaint("store"), None);
+    // It is no reason to refuse anything, either.
+    household.launch("nap");
+    household.player();
+}
+
 #[test]
 fn a_damaged_database_locks_the_daemon_and_ends_what_ran() {
     let mut household = Household::running(&POLICY.replace("max_run = \"3s\"", "max_run = \"1h\""));

@@ -99,6 +99,13 @@ impl Household {
         self
     }
 
+    /// The file of the last sign of life can't be written, and everything else can.
+    pub(crate) fn without_signs_of_life(self) -> Self {
+        let path = self.data().join("shepherd.pulse").display().to_string();
+        let inject = "inject=pwrite64:error=EIO";
+        self.under(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", &path, "-e", inject])
+    }
+
     /// The daemon gets this variable.
     pub(crate) fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));

@@ -258,5 +258,6 @@ fn stored(dice: &mut Dice, first: Day, start: Timestamp) -> StoredState {
         usage,
         cooldowns: cooldowns.into_iter().collect(),
         snapshot: Snapshot { mode, ..Snapshot::default() },
+        pulse: None,
     }
 }

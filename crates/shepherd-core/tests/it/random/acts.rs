@@ -131,6 +131,7 @@ impl Life {
                 self.check_may_give();
                 self.truth.approve(child, entry, now);
                 self.host = Host::Launching(request.session_id.clone());
+                self.world.pulse();
                 self.write();
                 if matches!(self.store, Store::Broken { .. }) {
                     // What could not be written is not granted.

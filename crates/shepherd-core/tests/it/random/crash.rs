@@ -2,12 +2,18 @@
 
 use std::time::Duration;
 
-use shepherd_core::SessionFate;
+use shepherd_core::{PULSE, Pulse, SessionFate, Stage};
 use shepherd_util::ManualClock;
 
 use super::life::{Host, Life, Store};
-use super::truth::CHECKPOINT;
+use super::truth::LOST;
 use crate::harness::{boot, minutes};
+
+/// What may have gone on without end.
+const FOR_EVER: Duration = Duration::from_secs(1 << 40);
+
+/// Long enough for many signs of life in which nothing else happens.
+const LONG: Duration = Duration::from_secs(900);
 
 impl Life {
     pub(super) fn crash(&mut self) {
@@ -20,14 +26,19 @@ impl Life {
         if self.dice.percent(35) { self.reboot() } else { self.restart() }
     }
 
-    /// Killed between two things that are due: nobody has charged the last seconds, or written down the last thing.
+    /// Killed between two things that are due: nobody has charged the last minutes, or written down the last thing.
     fn die_between(&mut self) {
         let now = self.world.now();
-        let quiet = self.world.engine.next_due().map_or(CHECKPOINT, |due| due.total_since(now.mono));
-        // The host makes an end of what resists.
-        let most = if self.is_told_to_end() { 4_000 } else { 15_000 };
-        let unseen = Duration::from_millis(self.dice.roll(most)).min(quiet);
-        self.world.clock.advance(unseen);
+        let most = if self.is_told_to_end() {
+            // The host makes an end of what resists.
+            Duration::from_secs(4)
+        } else {
+            *self.dice.pick(&[PULSE, LONG])
+        };
+        let quiet = self.world.engine.next_due().map_or(most, |due| due.total_since(now.mono));
+        let most = u64::try_from(quiet.min(most).as_millis()).unwrap();
+        let unseen = Duration::from_millis(self.dice.roll(most + 1));
+        self.world.advance(unseen);
         if self.dice.percent(30) {
             // It saw the time, but never wrote it down or said anything.
             let _ = self.world.engine.tick(self.world.now());
@@ -63,7 +74,7 @@ impl Life {
         self.world.clock.advance(downtime);
         self.world.crash();
         let now = self.world.now();
-        self.truth.come_back(self.world.store.snapshot.clock.clone());
+        self.truth.come_back(self.world.place.boot, &self.world.store);
         let dies = self.dice.percent(50);
         let fate = match (&self.host, dies) {
             (Host::Idle, _) | (_, true) => SessionFate::Gone,
@@ -76,6 +87,7 @@ impl Life {
             }
             (Host::Playing(_), false) => SessionFate::Alive { handle: "handle".to_owned() },
         };
+        self.truth.see(&self.world.store);
         if fate == SessionFate::Gone {
             // Nobody knows when it ended, so all the time since it was last charged is.
             if let Some(session) = &self.world.store.snapshot.session {
@@ -93,10 +105,9 @@ impl Life {
 
     /// Another boot: its clock starts over, and the wall clock goes on. No program outlives a boot.
     fn reboot(&mut self) {
+        self.fear_the_charge();
+        self.truth.see(&self.world.store);
         self.truth.stop(self.world.now(), Duration::ZERO);
-        if self.world.store.snapshot.session.is_some() {
-            self.overcharge += CHECKPOINT;
-        }
         self.forget();
         self.host = Host::Idle;
         let (ended, off) = (self.world.now(), self.dice.seconds(3_600));
@@ -107,7 +118,7 @@ impl Life {
         self.truth.boot(ended, off.saturating_sub(minutes(1)));
         self.world.place.boot = boot(self.truth.boot);
         self.world.crash();
-        self.truth.come_back(self.world.store.snapshot.clock.clone());
+        self.truth.come_back(self.world.place.boot, &self.world.store);
         self.look();
         self.enter_what_is_on_record();
         // Whatever the host believes.
@@ -121,5 +132,26 @@ impl Life {
             self.host = Host::Playing(session.session_id.clone());
         }
         self.carry_out(&events);
+    }
+
+    /// How much more than it was played a session may cost after a reboot. Some signs of life don't outlive it.
+    fn fear_the_charge(&mut self) {
+        let Some(session) = &self.world.store.snapshot.session else { return };
+        let at = self.world.now();
+        let last = self.world.store.pulse.map(|pulse| pulse.at.mono);
+        self.overcharge += LOST;
+        if matches!(self.store, Store::Broken { .. }) {
+            // It was played, though nobody could write it down: but we have forgotten that.
+            self.overcharge += last.map_or(Duration::ZERO, |last| last.total_since(session.charged_to));
+        }
+        if session.stage == Stage::Launching {
+            // If it is said to have come up, it may have done so at once.
+            self.overcharge += at.mono.total_since(session.started);
+        }
+        if self.dice.percent(20) {
+            self.world.store.pulse = self.dice.maybe(50, |_| Pulse { boot: boot(77), at });
+            let left = session.ends.remaining(session.charged_to).unwrap_or(FOR_EVER);
+            self.overcharge += left.max(session.stop_grace);
+        }
     }
 }

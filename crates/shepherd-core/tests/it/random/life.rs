@@ -12,7 +12,7 @@ use super::book::{Terms, What};
 use super::dice::Dice;
 use super::household::{BUDGETS, CHILDREN, ENTRIES, household};
 use super::tally::Tally;
-use super::truth::{CHECKPOINT, Truth};
+use super::truth::{LOST, Truth};
 use crate::harness::World;
 
 /// What the host has in hand.
@@ -171,7 +171,7 @@ impl Life {
             }
             let due = self.world.engine.next_due().map_or(left, |due| due.total_since(now.mono));
             let step = due.clamp(Duration::from_millis(1), left.max(Duration::from_millis(1)));
-            self.world.clock.advance(step);
+            self.world.advance(step);
             let told_before = self.is_told_to_end();
             self.turn();
             // Whoever resists is not waited for.
@@ -249,8 +249,8 @@ impl Life {
             return;
         }
         let StoredState { usage, .. } = &self.world.store;
-        // A boot that ends at night takes a checkpoint from one day to the next, but nothing is won by it.
-        let lost = if self.truth.boot > 1 { CHECKPOINT } else { Duration::ZERO };
+        // A boot that ends at night takes a moment from one day to the next, but nothing is won by it.
+        let lost = if self.truth.boot > 1 { LOST } else { Duration::ZERO };
         let (mut used, mut booked) = (Duration::ZERO, Duration::ZERO);
         for (key, charged) in usage {
             let child = CHILDREN.iter().position(|id| *id == key.profile.as_str()).unwrap();

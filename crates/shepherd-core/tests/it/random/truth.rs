@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use shepherd_api::GrantView;
-use shepherd_core::ClockRecord;
 use shepherd_core::policy::{BreakRule, Day, OnReload};
-use shepherd_util::{MonotonicInstant, Now};
+use shepherd_core::{Pulse, StoredState};
+use shepherd_util::{BootId, MonotonicInstant, Now};
 
 use super::book::{Book, Terms, What};
 use super::play::{Play, Stop, counts};
 use super::watch::{Watch, day_of};
 
-/// A power cut loses the time since the last checkpoint.
-pub(super) const CHECKPOINT: Duration = Duration::from_secs(15);
+/// A power cut loses the time since the last sign of life, and that takes a moment to be written.
+pub(super) const LOST: Duration = Duration::from_secs(31);
 
 /// When something ended, and how long it has to rest.
 #[derive(Clone, Copy)]
@@ -86,6 +86,15 @@ impl Truth {
 
     pub(super) fn observe(&mut self, now: Now) {
         self.watch.observe(now, &self.terms.zone, self.tolerance());
+    }
+
+    /// Nobody looked at the clock then, but there is a sign of life.
+    pub(super) fn see(&mut self, stored: &StoredState) {
+        let Some(pulse) = pulse_of_session(stored) else { return };
+        let booked_to = self.play.as_ref().and_then(|play| play.booked_to);
+        if booked_to.is_some_and(|booked_to| booked_to.total() <= pulse.at.mono.total()) {
+            self.enter(pulse.at, Duration::ZERO, Seen::Yes);
+        }
     }
 
     /// Enters what was played since the last time, up to so long ago.
@@ -165,11 +174,11 @@ impl Truth {
         self.earlier_boots + now.mono.total()
     }
 
-    /// In its own boot a pause is measured. In another one the time that counts has to do, and a power cut takes a
-    /// checkpoint with it.
+    /// In its own boot a pause is measured. In another one the time that counts has to do, and a power cut takes some
+    /// of it along.
     fn is_over(&self, pause: Pause, now: Now) -> bool {
         let Pause { length, since } = pause;
-        let passed_on_the_wall = || self.watch.time(now) + CHECKPOINT >= since.time + length;
+        let passed_on_the_wall = || self.watch.time(now) + LOST >= since.time + length;
         self.real(now).saturating_sub(since.real) >= length
             || (since.boot != self.boot && passed_on_the_wall())
     }
@@ -256,9 +265,16 @@ impl Truth {
         }
     }
 
-    /// The daemon comes back. Of the clock it knows what was written down.
-    pub(super) fn come_back(&mut self, clock: ClockRecord) {
-        self.watch = Watch::remembering(clock, crate::harness::boot(self.boot));
+    /// The daemon comes back. Of the clock it knows what was written down, and what it showed at the last sign of life
+    /// of the session.
+    pub(super) fn come_back(&mut self, boot: BootId, stored: &StoredState) {
+        self.watch = Watch::remembering(stored.snapshot.clock.clone(), boot);
+        if let Some(pulse) = pulse_of_session(stored) {
+            self.watch.look_back(pulse, &self.terms.zone, self.tolerance());
+            if pulse.boot != boot {
+                self.watch.lose_count();
+            }
+        }
         self.upset();
     }
 
@@ -278,4 +294,11 @@ impl Truth {
             play.check(now, &self.terms, day, &self.book, &self.grants);
         }
     }
+}
+
+/// The last sign of life, if it is of the session that is remembered.
+fn pulse_of_session(stored: &StoredState) -> Option<Pulse> {
+    let session = stored.snapshot.session.as_ref()?;
+    let began = session.started.total();
+    stored.pulse.filter(|pulse| pulse.boot == session.boot && pulse.at.mono.total() >= began)
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use shepherd_core::ClockRecord;
 use shepherd_core::policy::Day;
+use shepherd_core::{ClockRecord, Pulse};
 use shepherd_util::{BootId, MonotonicInstant, Now};
 
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,22 @@ impl Watch {
         let seen_at = known.seen_at.and_then(|seen| seen.during(boot));
         let going_from = known.latest_seen.zip(seen_at.map(MonotonicInstant::total));
         Self { known, going_from, was_behind: false }
+    }
+
+    /// What it could have seen when an earlier daemon was last known to be there; it was not told then. What is older
+    /// than what is known says nothing.
+    pub(super) fn look_back(&mut self, pulse: Pulse, zone: &TimeZone, tolerance: Duration) {
+        let up =
+            self.known.seen_at.and_then(|seen_at| seen_at.during(pulse.boot)).map(MonotonicInstant::total);
+        self.going_from = self.known.latest_seen.zip(up);
+        if up.is_none_or(|up| up <= pulse.at.mono.total()) {
+            self.observe(pulse.at, zone, tolerance);
+        }
+    }
+
+    /// Another boot: how long it has been up says nothing of the time of the last one.
+    pub(super) fn lose_count(&mut self) {
+        self.going_from = None;
     }
 
     pub(super) fn observe(&mut self, now: Now, zone: &TimeZone, tolerance: Duration) {

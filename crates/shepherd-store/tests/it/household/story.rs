@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_core::Stage;
+use shepherd_core::{PULSE, Stage};
 use shepherd_store::conformance::life::{Deed, Step};
 use shepherd_store::conformance::sample::entry_id;
 use shepherd_util::ManualClock;
 
-use super::{CHECKPOINT, Program, World};
+use super::{ALL, LOST, Program, World};
 
 impl World {
     fn chance(&mut self, percent: u64) -> bool {
@@ -52,11 +52,14 @@ impl World {
         if self.chance(3) {
             self.move_wall();
         }
+        if self.pulse_due().is_some_and(|due| due.is_zero()) {
+            return Step { now: self.now(), deed: Deed::Pulse };
+        }
         let deed = match self.record().map(|session| session.stage.clone()) {
             None => self.idle(),
             Some(Stage::Launching | Stage::Withdrawn { .. }) => {
                 let wait = self.up_to(Duration::from_secs(4));
-                self.pass(wait);
+                self.pass(wait.min(self.pulse_due().unwrap_or(wait)));
                 self.pick(&[(80, Deed::Start), (10, Deed::FailLaunch), (10, Deed::Tick)])
             }
             Some(Stage::Running { .. }) => {
@@ -91,9 +94,16 @@ impl World {
     /// The daemon sleeps until something is due, unless somebody comes before.
     fn wait_until_due(&mut self) {
         let now = self.now();
-        let wait = self.engine.next_due().map_or(CHECKPOINT, |due| due.total_since(now.mono));
+        let wait = self.engine.next_due().map_or(PULSE, |due| due.total_since(now.mono));
         let wait = if self.chance(60) { wait } else { self.up_to(wait) };
-        self.pass(wait);
+        self.pass(wait.min(self.pulse_due().unwrap_or(wait)));
+    }
+
+    /// How long it is until the next sign of life, if there is a session: nothing at its launch.
+    fn pulse_due(&self) -> Option<Duration> {
+        self.record()?;
+        let since = |last| PULSE.saturating_sub(self.now().mono.awake_since(last));
+        Some(self.pulse().map_or(Duration::ZERO, since))
     }
 
     fn pick(&mut self, deeds: &[(u64, Deed)]) -> Deed {
@@ -138,19 +148,19 @@ impl World {
         }
     }
 
-    /// The machine loses power, some time after the daemon last wrote. A program that went on for longer than a
-    /// checkpoint without any daemon is not meant here: nobody could know of it.
+    /// The machine loses power, some time after the daemon last wrote. A program that went on for longer without any
+    /// daemon than it is between two signs of life is not meant here: nobody could know of it.
     fn power_cut(&mut self) -> bool {
         if let (Program::Alive, Some(record)) = (self.program, self.record()) {
             let now = self.now().mono;
-            let unknown = now.awake_since(record.charged_to);
+            let unknown = now.awake_since(self.pulse().unwrap_or(record.charged_to));
             let runs = matches!(record.stage, Stage::Running { .. });
             let due = runs && record.ends.is_due(now);
-            if self.unrecorded || unknown > CHECKPOINT || due {
+            if self.unrecorded || unknown > PULSE || due {
                 return false;
             }
             let left = record.ends.remaining(now).filter(|_| runs);
-            let more = self.up_to((CHECKPOINT - unknown).min(left.unwrap_or(CHECKPOINT)));
+            let more = self.up_to((PULSE - unknown).min(left.unwrap_or(PULSE)));
             self.pass(more);
         }
         self.end_program();
@@ -172,9 +182,10 @@ impl World {
         if self.program == Program::Alive {
             return Step { now, deed: Deed::TakeBack };
         }
+        let lost = if self.pulse().is_some() { LOST } else { ALL };
         if let Some(session) = &mut self.session {
             session.doubt_of_end = match self.program {
-                _ if session.boot != self.boot => CHECKPOINT,
+                _ if session.boot != self.boot => lost,
                 Program::Dead { at } => now.mono.awake_since(at),
                 Program::None | Program::Alive => Duration::ZERO,
             };
