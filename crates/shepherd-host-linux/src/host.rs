@@ -117,6 +117,7 @@ impl Host for LinuxHost {
 
     fn spawn(&mut self, order: SpawnOrder) {
         let session_id = order.session_id.clone();
+        self.windows.expect(&session_id);
         self.line.send(Message::Expect(session_id.clone()));
         let start = Start {
             order,

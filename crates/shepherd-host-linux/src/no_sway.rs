@@ -33,6 +33,8 @@ impl Windows {
 
     pub(crate) fn follow(&mut self, _compositor: Option<&Compositor>) {}
 
+    pub(crate) fn expect(&self, _session_id: &SessionId) {}
+
     pub(crate) fn show(&self, _session_id: &SessionId, _display: Display) {}
 
     pub(crate) fn are_seen(&self) -> bool {
@@ -51,6 +53,12 @@ impl Windows {
 
 impl WindowsLine {
     pub(crate) fn runs(&self, _session_id: &SessionId, _tree: &Tree) {}
+
+    pub(crate) fn forget(&self, _session_id: &SessionId) {}
+
+    pub(crate) fn clear_away(&self, _session_id: &SessionId) -> bool {
+        true
+    }
 
     pub(crate) fn ended(&self, _session_id: &SessionId) {}
 }

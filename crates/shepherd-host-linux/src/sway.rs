@@ -4,6 +4,8 @@
 //! process that made it, which must be of the session's tree; names and titles are not looked at. Nothing is granted
 //! or ended because of what a compositor says.
 //!
+//! A Sway of our own starts programs for whoever asks; they end with the session (`guests`).
+//!
 //! For windows of Xwayland, Sway only knows the number that the program itself claims.
 
 use std::io;
@@ -21,11 +23,13 @@ use crate::worker;
 
 mod display;
 mod find;
+mod guests;
 mod layout;
 mod link;
 mod own;
 mod watcher;
 
+use guests::Guests;
 use link::Link;
 use watcher::Watcher;
 
@@ -71,6 +75,7 @@ struct Means {
     containment: Containment,
     /// Where its output goes.
     log: PathBuf,
+    guests: Guests,
 }
 
 /// The windows of all sessions.
@@ -78,6 +83,7 @@ pub(crate) struct Windows {
     options: Arc<LinuxHostOptions>,
     follows: Option<Compositor>,
     view: Arc<Mutex<View>>,
+    guests: Guests,
     line: Line<Message>,
     thread: Option<JoinHandle<()>>,
 }
@@ -92,14 +98,15 @@ impl Windows {
     ) -> io::Result<Self> {
         let (line, inbox) = line()?;
         let view = Arc::new(Mutex::new(View::Unwanted));
-        let means = Means { options: Arc::clone(options), containment, log };
+        let guests = Guests::default();
+        let means = Means { options: Arc::clone(options), containment, log, guests: guests.clone() };
         let thread = Watcher::start(inbox, worker, means, Arc::clone(&view))?;
-        Ok(Self { options: Arc::clone(options), follows: None, view, line, thread: Some(thread) })
+        Ok(Self { options: Arc::clone(options), follows: None, view, guests, line, thread: Some(thread) })
     }
 
     /// For the thread that knows when sessions run.
     pub(crate) fn line(&self) -> WindowsLine {
-        WindowsLine(self.line.clone())
+        WindowsLine { line: self.line.clone(), guests: self.guests.clone() }
     }
 
     /// Works with this compositor from now on. One that runs already is connected to before this returns, which does
@@ -121,6 +128,11 @@ impl Windows {
         };
         *see(&self.view) = view;
         self.line.send(Message::Follow(self.follows.clone(), link));
+    }
+
+    /// A session is about to start. What a Sway of ours starts from now on ends with it.
+    pub(crate) fn expect(&self, session_id: &SessionId) {
+        self.guests.expect(session_id);
     }
 
     pub(crate) fn show(&self, session_id: &SessionId, display: Display) {
@@ -162,15 +174,30 @@ impl Drop for Windows {
 }
 
 /// Says which sessions there are.
-pub(crate) struct WindowsLine(Line<Message>);
+pub(crate) struct WindowsLine {
+    line: Line<Message>,
+    guests: Guests,
+}
 
 impl WindowsLine {
     pub(crate) fn runs(&self, session_id: &SessionId, tree: &Tree) {
-        self.0.send(Message::Runs(session_id.clone(), tree.membership()));
+        self.guests.runs(session_id);
+        self.line.send(Message::Runs(session_id.clone(), tree.membership()));
+    }
+
+    /// It did not start.
+    pub(crate) fn forget(&self, session_id: &SessionId) {
+        self.guests.forget(session_id);
+    }
+
+    /// It is over: ends what a Sway of ours has started meanwhile. Whether nothing of it is left; until then it is to be
+    /// called again. Never waits.
+    pub(crate) fn clear_away(&self, session_id: &SessionId) -> bool {
+        self.guests.clear_away(session_id)
     }
 
     pub(crate) fn ended(&self, session_id: &SessionId) {
-        self.0.send(Message::Ended(session_id.clone()));
+        self.line.send(Message::Ended(session_id.clone()));
     }
 }
 

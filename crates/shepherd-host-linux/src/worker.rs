@@ -87,6 +87,9 @@ pub(crate) struct Ends {
 /// Between two attempts to take back what is in doubt: its cause is a person or another program, and goes unannounced.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 
+/// Between two looks at those who have been killed: about as long as one takes to die.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
 /// What is behind every wake-up that is no tree's.
 const BELL: u64 = 0;
 
@@ -153,6 +156,7 @@ impl Worker {
             Message::Started(session_id, Err(failure)) => {
                 if self.is_not_running(&session_id) {
                     self.sessions.remove(&session_id);
+                    self.ends.windows.forget(&session_id);
                     self.over.insert(session_id.clone());
                     self.say(HostEvent::SpawnFailed { session_id, failure });
                 }
@@ -273,7 +277,12 @@ impl Worker {
         };
         let survives = running.carry_on(session_id, &self.supervisor, &self.ends.line);
         match running.tree.poll_ended() {
-            Ok(Some(ended)) => self.bury(session_id, ended.exit),
+            Ok(Some(ended)) if self.ends.windows.clear_away(session_id) => self.bury(session_id, ended.exit),
+            Ok(Some(_)) => {
+                // Its end would be news until what the compositor started for it is gone.
+                let _ = epoll::delete(&self.wakers, running.tree.readiness());
+                running.look_again(Instant::now() + LOOK_AGAIN);
+            }
             Ok(None) if survives => {
                 let left = running.tree.processes();
                 let detail = format!("{} processes outlive their kill: {left:?}", left.len());

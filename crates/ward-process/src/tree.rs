@@ -15,6 +15,7 @@ use crate::sandbox::SandboxReport;
 use crate::sys::procfs::ProcRoot;
 use crate::sys::sweep::Sweep;
 
+mod census;
 mod end;
 mod group;
 mod membership;
@@ -23,6 +24,7 @@ mod readiness;
 mod root;
 mod strike;
 
+pub use census::Census;
 pub use membership::Membership;
 pub(crate) use pursuit::Pursuit;
 pub(crate) use readiness::Readiness;

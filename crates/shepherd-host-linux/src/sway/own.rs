@@ -2,8 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ward_process::{
@@ -11,6 +12,7 @@ use ward_process::{
 };
 
 use super::Means;
+use super::guests::Guests;
 use super::link::Link;
 use crate::environment;
 
@@ -27,8 +29,11 @@ const OUTPUT_LIMIT: u64 = 1 << 20;
 /// A Sway in a tree of its own.
 pub(super) struct OwnSway {
     supervisor: Supervisor,
-    tree: Tree,
+    tree: Arc<Mutex<Tree>>,
+    /// Of the tree, for those who only wait.
+    readiness: OwnedFd,
     members: Membership,
+    guests: Guests,
     socket: PathBuf,
     since: Instant,
 }
@@ -66,7 +71,11 @@ impl OwnSway {
         }
         let id: TreeId = id.parse().map_err(|error| fault(&error))?;
         let tree = supervisor.spawn(id, order.env("SWAYSOCK", &socket)).map_err(|error| fault(&error))?;
-        Ok(Self { supervisor, members: tree.membership(), tree, socket, since: Instant::now() })
+        let readiness = tree.readiness().try_clone_to_owned().map_err(|error| fault(&error))?;
+        let (members, guests) = (tree.membership(), means.guests.clone());
+        let tree = Arc::new(Mutex::new(tree));
+        guests.move_in(&tree);
+        Ok(Self { supervisor, tree, readiness, members, guests, socket, since: Instant::now() })
     }
 
     /// Connects, if it listens by now.
@@ -74,6 +83,7 @@ impl OwnSway {
         let link = Link::open(&self.socket)?;
         // Others can make sockets there, too.
         if self.members.contains(link.peer()) {
+            self.guests.listens();
             Ok(link)
         } else {
             Err(io::Error::other("whoever listens at its socket is somebody else"))
@@ -86,12 +96,18 @@ impl OwnSway {
 
     /// Readable when it may have ended.
     pub(super) fn readiness(&self) -> BorrowedFd<'_> {
-        self.tree.readiness()
+        self.readiness.as_fd()
     }
 
-    /// One that can't be watched counts as ended, and is.
-    pub(super) fn has_ended(&mut self) -> bool {
-        !matches!(self.tree.poll_ended(), Ok(None))
+    /// One that can't be watched counts as ended, and is. What it started does not keep it alive.
+    pub(super) fn has_ended(&self) -> bool {
+        let mut tree = self.tree();
+        !matches!((tree.program_exit(), tree.poll_ended()), (Ok(None), Ok(None)))
+    }
+
+    /// Whoever panicked with it has left a tree that can be ended.
+    fn tree(&self) -> MutexGuard<'_, Tree> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -102,7 +118,8 @@ fn is_ours_to_give((name, _): &&(OsString, OsString)) -> bool {
 impl Drop for OwnSway {
     fn drop(&mut self) {
         // What can't be stopped is killed when its handle is dropped.
-        let _ = self.supervisor.stop(&mut self.tree, Ladder::polite(GRACE));
+        let _ = self.supervisor.stop(&mut self.tree(), Ladder::polite(GRACE));
+        self.guests.move_out();
         let _ = std::fs::remove_file(&self.socket);
     }
 }

@@ -152,7 +152,7 @@ impl Watcher {
     }
 
     fn see_to_compositor(&mut self) {
-        if self.own.as_mut().is_some_and(OwnSway::has_ended) {
+        if self.own.as_ref().is_some_and(OwnSway::has_ended) {
             self.own = None;
             self.lose("the Sway that was started has ended; its log says why");
         }

@@ -118,6 +118,11 @@ impl Running {
         }
     }
 
+    /// Something is to be done about it then, whatever happens.
+    pub(super) fn look_again(&mut self, due: Instant) {
+        self.due = Some(due);
+    }
+
     /// Whether nothing was said of it before.
     pub(super) fn first_trouble(&mut self) -> bool {
         !std::mem::replace(&mut self.troubled, true)

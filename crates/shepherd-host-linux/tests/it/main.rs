@@ -27,4 +27,7 @@ mod sway;
 #[cfg(feature = "sway")]
 mod sway_desktop;
 #[cfg(test)]
+#[cfg(feature = "sway")]
+mod sway_guests;
+#[cfg(test)]
 mod users;

@@ -217,13 +217,13 @@ fn a_sway_of_our_own_is_started_again_when_it_dies_and_ends_with_us() {
     assert_eq!(sockets.filter(|file| file.file_name().to_string_lossy().starts_with("shepherd-")).count(), 0);
 }
 
-fn own_socket(desktop: &Desktop) -> std::path::PathBuf {
+pub(crate) fn own_socket(desktop: &Desktop) -> std::path::PathBuf {
     let files = desktop.home().read_dir().unwrap().flatten().map(|file| file.path());
     let is_socket = |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "sock");
     files.into_iter().find(is_socket).unwrap()
 }
 
-fn listener(socket: &std::path::Path) -> i32 {
+pub(crate) fn listener(socket: &std::path::Path) -> i32 {
     let stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
     rustix::net::sockopt::socket_peercred(&stream).unwrap().pid.as_raw_nonzero().get()
 }

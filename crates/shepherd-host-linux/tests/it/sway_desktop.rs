@@ -1,6 +1,7 @@
 //! A real Sway without a screen, and an independent look at its windows.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,12 @@ impl Desktop {
             "output HEADLESS-1 mode 1280x720@60Hz position 0 0\ndefault_border none\nxwayland disable\n";
         std::fs::write(desktop.folder.path().join("config"), config).unwrap();
         desktop
+    }
+
+    /// Further lines of its configuration.
+    pub(crate) fn configure(&self, lines: &str) {
+        let file = std::fs::OpenOptions::new().append(true).open(self.folder.path().join("config"));
+        file.unwrap().write_all(lines.as_bytes()).unwrap();
     }
 
     pub(crate) fn new() -> Self {

@@ -88,6 +88,11 @@ ways! {
         does: "it keeps its ancestry, by which it is held: the session goes on, and ends it",
         cannot: "hold what a service manager or a message bus starts on request: give the entries an account that is neither logged in nor lingers"
     }
+    programs::compositor {
+        tries: "has the Sway that Shepherd started start the program (`swaymsg exec`), which is then in no session",
+        does: "what the compositor has started since the session began ends with the session; its bar stays",
+        cannot: "do so with a compositor that it only connects to; unbind keys that a program has bound in Sway, until Sway is started again"
+    }
     programs::renaming {
         tries: "gives the program another name and another file",
         does: "nothing is found by its name: it ends with its session",

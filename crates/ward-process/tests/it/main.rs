@@ -1,6 +1,8 @@
 //! Process trees that try to get away, in every containment this host gives.
 
 #[cfg(test)]
+mod census;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod handlers;

@@ -5,6 +5,7 @@ use rustix::process::geteuid;
 use crate::clock::first_reason;
 use crate::harness::{Household, until};
 use crate::programs::{check, check_while, deaf_to_signals};
+use crate::sway::a_program_that_sway_was_made_to_start_ends_with_the_session;
 
 pub(super) fn double_fork() {
     check("double-fork", 2);
@@ -31,6 +32,10 @@ pub(super) fn another_group() {
         }
     });
     until("the group is let go", || std::fs::remove_dir(&elsewhere).is_ok());
+}
+
+pub(super) fn compositor() {
+    a_program_that_sway_was_made_to_start_ends_with_the_session();
 }
 
 pub(super) fn renaming() {
