@@ -20,6 +20,7 @@
 //! | `stop-parent` | `SIGSTOP` to its parent |
 //! | `forget [ … ]` | executes itself with an empty environment and the inner script |
 //! | `leave PATH` | moves itself to the cgroup of this folder, as a service manager does on request |
+//! | `trace PID` | becomes the tracer of a process, and never asks what becomes of it |
 //! | `print N` | writes N bytes to standard output |
 //! | `touch PATH` | creates a file |
 //! | `await PATH` | waits until there is such a file |
@@ -100,6 +101,13 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             rest
         }
         "exit" => exit(number(rest).0.try_into().unwrap_or(1)),
+        "trace" => {
+            let (pid, rest) = number(rest);
+            // SAFETY: no memory is passed.
+            let traces = unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) } == 0;
+            assert!(traces, "trace {pid}: {}", std::io::Error::last_os_error());
+            rest
+        }
         "stray" => {
             let (count, rest) = number(rest);
             (0..count).for_each(|_| stray());

@@ -70,7 +70,12 @@ impl Tree {
         {
             group::signal(&self.parts.root, &self.proc, &self.marker, Signal::KILL);
         }
-        self.parts.root.poll(&self.proc)
+        match self.parts.root.poll(&self.proc)? {
+            // Nobody may keep a tree by that; it is reaped when its tracer is gone.
+            None if self.parts.root.is_kept_by_a_tracer() => Ok(Some((Exit::Unknown, Usage::default()))),
+            None => Ok(self.parts.root.exit()),
+            ended => Ok(ended),
+        }
     }
 
     /// Where a cgroup says that somebody is left, nobody else is asked.

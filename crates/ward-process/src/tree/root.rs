@@ -121,6 +121,11 @@ impl Root {
         wait_readable(pidfd.as_fd(), Some(Duration::ZERO)) == Ok(true)
     }
 
+    /// Ended, but somebody who traces it does not ask for its status, and nobody else gets it before.
+    pub(crate) fn is_kept_by_a_tracer(&mut self) -> bool {
+        self.is_waiting_to_be_reaped() && matches!(self.reap(), Ok(None))
+    }
+
     /// Reaps it if it has ended, with its start time noted before.
     pub(crate) fn poll(&mut self, proc: &ProcRoot) -> Result<Option<(Exit, Usage)>, Errno> {
         if self.is_waiting_to_be_reaped() {

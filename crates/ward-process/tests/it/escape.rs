@@ -1,10 +1,13 @@
 //! The escape suite: each trick, in every containment that claims to hold it (S6.2, S6.2b).
 
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use ward_process::{Containment, EndedBy, Ladder, Lifetime, StopSignal};
 
-use crate::harness::{PATIENCE, Run, containments, holding_containments, supervisor};
+use crate::harness::{
+    PATIENCE, Run, containments, fake_child, holding_containments, is_root, supervisor, wait_until,
+};
 
 /// For what will not go anyway.
 const GRACE: Duration = Duration::from_millis(300);
@@ -238,5 +241,39 @@ fn a_daemon_that_left_its_parent_is_a_member_still() {
         let gone = run.survivors();
         supervisor.stop(&mut tree, Ladder::force()).unwrap();
         assert!(!gone.into_iter().any(|pid| membership.contains(pid)), "{containment}");
+    }
+}
+
+/// Whether one process of a user may trace another that it has not started.
+fn tracing_is_open() -> bool {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    matches!(scope.trim(), "" | "0") || (is_root() && scope.trim() != "3")
+}
+
+/// A zombie that its tracer does not let go is nobody's tree any more.
+#[test]
+fn a_tracer_outside_that_never_waits_keeps_no_tree() {
+    if !tracing_is_open() {
+        return;
+    }
+    for containment in containments() {
+        let supervisor = supervisor(containment);
+        let run = Run::new();
+        let mut tree = run.spawn(&supervisor, "FOREVER");
+        run.await_arrivals(1);
+        let root = tree.record().root.expect("it runs").pid;
+        let script = format!("trace {root}; sleep 600000");
+        let mut tracer = Command::new(fake_child()).arg(script).spawn().unwrap();
+        wait_until("tracer", || {
+            let status = std::fs::read_to_string(format!("/proc/{root}/status")).unwrap();
+            status.contains(&format!("TracerPid:\t{}\n", tracer.id()))
+        });
+        let started = Instant::now();
+        let stopped = supervisor.stop(&mut tree, Ladder::polite(GRACE));
+        let stopped = stopped.unwrap_or_else(|error| panic!("{containment}: {error:?}"));
+        assert!(started.elapsed() < PATIENCE, "{containment}: {stopped:?}");
+        tracer.kill().unwrap();
+        tracer.wait().unwrap();
+        run.assert_none_left();
     }
 }
