@@ -1,6 +1,7 @@
 //! The files of a library.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::start::Fault;
@@ -18,9 +19,12 @@ const DEPTH: u32 = 16;
 /// A command line has no room for more.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Names that are looked at. Whoever fills a folder with more has no library, and may be after our memory.
+const MAX_NAMES: usize = 50_000;
+
 /// All files of a library: in the order in which it names them, and by name inside of folders.
 pub(super) fn of_library(library_id: &str, paths: &[String]) -> Result<Vec<PathBuf>, Fault> {
-    let mut files = Vec::new();
+    let mut found = Found::default();
     for path in paths {
         let path = Path::new(path);
         let unreadable = |why: String| {
@@ -31,50 +35,105 @@ pub(super) fn of_library(library_id: &str, paths: &[String]) -> Result<Vec<PathB
             return Err(unreadable("is no whole path".to_owned()));
         }
         let metadata = fs::metadata(path).map_err(|error| unreadable(format!("can't be read ({error})")))?;
-        if metadata.is_dir() {
-            walk(path, DEPTH, &mut files).map_err(|error| unreadable(format!("can't be read ({error})")))?;
-        } else {
-            files.push(path.to_owned());
-        }
+        let looked = if metadata.is_dir() { found.walk(path, DEPTH) } else { found.take(path.to_owned()) };
+        looked.map_err(|trouble| match trouble {
+            Trouble::Unreadable(error) => unreadable(format!("can't be read ({error})")),
+            Trouble::TooMany => Fault::new(
+                format!("library `{library_id}` has more files than a command line holds"),
+                "make several libraries of it",
+            ),
+        })?;
     }
-    if files.is_empty() {
+    if found.files.is_empty() {
         return Err(Fault::new(
             format!("library `{library_id}` has no files to play"),
             "put some into its folders, or correct its `paths`",
         ));
     }
-    let bytes: usize = files.iter().map(|file| file.as_os_str().len() + 1).sum();
-    if bytes > MAX_BYTES {
-        return Err(Fault::new(
-            format!("library `{library_id}` has {} files, more than a command line holds", files.len()),
-            "make several libraries of it",
-        ));
-    }
-    Ok(files)
+    Ok(found.files)
 }
 
-fn walk(folder: &Path, depth: u32, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    let mut entries: Vec<_> = fs::read_dir(folder)?.flatten().collect();
-    entries.sort_unstable_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-        // A link to a folder may lead in a circle; one to a file does not.
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if is_hidden {
-            continue;
+/// What was found so far, and what that took.
+#[derive(Default)]
+struct Found {
+    files: Vec<PathBuf>,
+    bytes: usize,
+    names: usize,
+}
+
+/// Why nothing more is looked for.
+enum Trouble {
+    Unreadable(io::Error),
+    TooMany,
+}
+
+impl Found {
+    fn walk(&mut self, folder: &Path, depth: u32) -> Result<(), Trouble> {
+        for entry in self.list(folder)? {
+            let path = entry.path();
+            // A link to a folder may lead in a circle; one to a file does not.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && depth > 0 {
+                match self.walk(&path, depth - 1) {
+                    // One that can't be read has nothing to show.
+                    Ok(()) | Err(Trouble::Unreadable(_)) => {}
+                    Err(Trouble::TooMany) => return Err(Trouble::TooMany),
+                }
+            } else if is_media(&path) && path.is_file() {
+                self.take(path)?;
+            }
         }
-        if is_folder && depth > 0 {
-            // One that can't be read has nothing to show.
-            let _ = walk(&path, depth - 1, files);
-        } else if is_media(&path) && path.is_file() {
-            files.push(path);
-        }
+        Ok(())
     }
-    Ok(())
+
+    /// What is not hidden in a folder, by name.
+    fn list(&mut self, folder: &Path) -> Result<Vec<fs::DirEntry>, Trouble> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(folder).map_err(Trouble::Unreadable)?.flatten() {
+            self.names += 1;
+            if self.names > MAX_NAMES {
+                return Err(Trouble::TooMany);
+            }
+            if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+                entries.push(entry);
+            }
+        }
+        entries.sort_unstable_by_key(fs::DirEntry::file_name);
+        Ok(entries)
+    }
+
+    fn take(&mut self, file: PathBuf) -> Result<(), Trouble> {
+        self.bytes += file.as_os_str().len() + 1;
+        if self.bytes > MAX_BYTES {
+            return Err(Trouble::TooMany);
+        }
+        self.files.push(file);
+        Ok(())
+    }
 }
 
 fn is_media(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It gives up in the middle, not when all of it is in memory.
+    #[test]
+    fn a_folder_is_read_only_as_far_as_there_is_room() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.mp4", "b.mp4", ".hidden"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let walk = |mut found: Found| found.walk(folder.path(), DEPTH).map(|()| found.files.len());
+        assert!(matches!(walk(Found::default()), Ok(2)));
+        assert!(matches!(walk(Found { names: MAX_NAMES - 3, ..Found::default() }), Ok(2)));
+        assert!(matches!(walk(Found { names: MAX_NAMES - 2, ..Found::default() }), Err(Trouble::TooMany)));
+        assert!(matches!(walk(Found { bytes: MAX_BYTES - 8, ..Found::default() }), Err(Trouble::TooMany)));
+        let too_many = of_library("films", &[folder.path().to_str().unwrap().to_owned()].repeat(MAX_NAMES));
+        let fault = too_many.err().map(|fault| fault.fault);
+        assert_eq!(fault.as_deref(), Some("library `films` has more files than a command line holds"));
+    }
 }
