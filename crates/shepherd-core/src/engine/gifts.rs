@@ -32,6 +32,9 @@ pub struct NewGrant {
     pub actor: String,
 }
 
+/// The most that is given at once: more than anybody means, and a number that every record can hold.
+const MOST_TIME: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// How far a grant of time reaches in the session that runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
@@ -69,6 +72,9 @@ impl CoreEngine {
     fn try_to_give(&mut self, new: NewGrant, reach: Reach, now: Now) -> Result<Vec<CoreEvent>, GiftError> {
         if let Some(detail) = &self.store_trouble {
             return Err(GiftError::StoreUnavailable(detail.clone()));
+        }
+        if matches!(new.gift, Gift::Extra { amount } if Duration::from(amount) > MOST_TIME) {
+            return Err(GiftError::TooMuch);
         }
         // By the time that counts, or it would be over before it is felt.
         let at = self.counted(now);

@@ -24,6 +24,9 @@ pub enum GiftError {
         /// The latest time of day.
         latest: MinuteOfDay,
     },
+    /// More than a year.
+    #[error("nobody can be given more than a year")]
+    TooMuch,
     /// It would be over before it began.
     #[error("it would lapse before it begins")]
     Empty,
@@ -112,7 +115,7 @@ impl From<GiftError> for ApiError {
             // Names are made up by the daemon.
             GiftError::GrantExists(_) | GiftError::RequestExists(_) => ErrorCode::Internal,
             GiftError::TooManyRequests => ErrorCode::RateLimited,
-            GiftError::RequestTooLong => ErrorCode::InvalidCommand,
+            GiftError::TooMuch | GiftError::RequestTooLong => ErrorCode::InvalidCommand,
             GiftError::Decided => ErrorCode::AlreadyDecided,
             GiftError::NothingRuns | GiftError::Ending => ErrorCode::NoSession,
             GiftError::StoreUnavailable(_) => ErrorCode::StoreUnavailable,
