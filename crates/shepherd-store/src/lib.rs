@@ -31,4 +31,4 @@ pub use pulse::PulseFile;
 pub use record::{event_of, record_of};
 pub use sqlite::{Administrator, Begun, Opened, Part, SCHEMA_VERSION, SqliteStore};
 pub use store::{AUDIT_PAGE_BYTES, Store};
-pub use way::{Exposed, ExposedTo};
+pub use way::{Exposed, ExposedTo, exposed_file};

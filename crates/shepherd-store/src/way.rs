@@ -68,6 +68,21 @@ pub(crate) fn exposed(folder: &Path, user: u32) -> io::Result<Vec<Exposed>> {
     Ok(found)
 }
 
+/// The same for a file that is to be read: every folder above it, and the file itself, that somebody else can change.
+///
+/// # Errors
+/// When the way can't be looked at.
+pub fn exposed_file(file: &Path, user: u32) -> io::Result<Vec<Exposed>> {
+    let mut found = exposed(file, user)?;
+    if let Ok(metadata) = fs::metadata(file) {
+        // What protects the things in a folder protects no file.
+        let mode = metadata.permissions().mode() & 0o7777;
+        let writable = (mode & WRITABLE_BY_OTHERS != 0).then_some(ExposedTo::Mode(mode));
+        found.extend(judge(&metadata, user).or(writable).map(|to| Exposed { path: file.to_owned(), to }));
+    }
+    Ok(found)
+}
+
 fn judge(metadata: &Metadata, user: u32) -> Option<ExposedTo> {
     let (owner, mode) = (metadata.uid(), metadata.permissions().mode() & 0o7777);
     if owner != user && owner != 0 {
@@ -89,6 +104,23 @@ mod tests {
         // What belongs to root is nobody else's, whoever the daemon is.
         let expected = (metadata.uid() != 0).then_some(ExposedTo::Owner(metadata.uid()));
         assert_eq!(judge(&metadata, stranger), expected);
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_is_exposed_also_where_they_can_rename_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("policy.toml");
+        fs::write(&file, "").unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let found = || exposed_file(&file, user).unwrap();
+        set(&file, 0o644);
+        assert_eq!(found(), []);
+        set(&file, 0o1666);
+        assert_eq!(found(), [Exposed { path: file.clone(), to: ExposedTo::Mode(0o1666) }]);
+        set(&file, 0o644);
+        set(folder.path(), 0o770);
+        assert_eq!(found(), [Exposed { path: folder.path().to_owned(), to: ExposedTo::Mode(0o770) }]);
     }
 
     #[test]
