@@ -45,6 +45,14 @@ impl Client {
         &self.welcome
     }
 
+    /// Who listens there, by the kernel's word: the user that made the socket. For whoever is about to tell a secret.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn daemon_user(&self) -> std::io::Result<u32> {
+        Ok(rustix::net::sockopt::socket_peercred(&self.stream)?.uid.as_raw())
+    }
+
     /// Gives a command and waits for the answer.
     ///
     /// # Errors

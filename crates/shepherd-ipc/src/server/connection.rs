@@ -30,6 +30,8 @@ const FAREWELL_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) enum Kind {
     /// Microseconds.
     Look,
+    /// Milliseconds, if there are a thousand entries.
+    Survey,
     /// More.
     Act,
 }
@@ -40,6 +42,7 @@ impl Kind {
             Command::GetState {} | Command::Health {} | Command::Metrics {} | Command::SubscribeEvents {} => {
                 Self::Look
             }
+            Command::ListEntries { .. } | Command::Timeline { .. } | Command::Usage { .. } => Self::Survey,
             // A command that is new is dear until somebody has looked.
             _ => Self::Act,
         }

@@ -39,11 +39,14 @@ pub struct Limits {
     pub recorded_refusals: RateLimit,
 }
 
-/// How often. What only reads the state costs microseconds; everything else is judged, computed or written.
+/// How often. What only reads the state costs microseconds; what is about all entries, milliseconds; everything else
+/// is judged, computed or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
     /// `get_state`, `health`, `metrics` and `subscribe_events`.
     pub looks: RateLimit,
+    /// `list_entries`, `timeline` and `usage`.
+    pub surveys: RateLimit,
     /// All other commands.
     pub acts: RateLimit,
 }
@@ -63,10 +66,12 @@ impl Default for Limits {
             pin_lasts: Duration::from_secs(5 * 60),
             of_client: Rates {
                 looks: RateLimit::new(at_once(5_000), Duration::from_micros(100)),
+                surveys: RateLimit::new(at_once(30), Duration::from_millis(100)),
                 acts: RateLimit::new(at_once(200), Duration::from_millis(10)),
             },
             of_user: Rates {
                 looks: RateLimit::new(at_once(50_000), Duration::from_micros(20)),
+                surveys: RateLimit::new(at_once(60), Duration::from_millis(50)),
                 acts: RateLimit::new(at_once(400), Duration::from_millis(5)),
             },
             recorded_refusals: RateLimit::new(at_once(10), Duration::from_secs(60)),

@@ -35,6 +35,7 @@ pub(super) struct Shared {
 
 struct UserRates {
     looks: KeyedLimiter<u32>,
+    surveys: KeyedLimiter<u32>,
     acts: KeyedLimiter<u32>,
     refusals: KeyedLimiter<u32>,
     unrecorded: u64,
@@ -113,6 +114,7 @@ impl Shared {
     ) -> Self {
         let users = UserRates {
             looks: KeyedLimiter::new(limits.of_user.looks, REMEMBERED_USERS),
+            surveys: KeyedLimiter::new(limits.of_user.surveys, REMEMBERED_USERS),
             acts: KeyedLimiter::new(limits.of_user.acts, REMEMBERED_USERS),
             refusals: KeyedLimiter::new(limits.recorded_refusals, REMEMBERED_USERS),
             unrecorded: 0,
@@ -214,6 +216,7 @@ impl Shared {
         let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
         match kind {
             Kind::Look => users.looks.take(&uid, now()),
+            Kind::Survey => users.surveys.take(&uid, now()),
             Kind::Act => users.acts.take(&uid, now()),
         }
     }

@@ -205,7 +205,7 @@ fn a_client_that_floods_and_never_reads_is_held_back_by_its_own_socket() {
 /// Rates that no test reaches.
 fn generous() -> Limits {
     let rate = RateLimit::new(NonZeroU32::MAX, Duration::from_micros(1));
-    let rates = Rates { looks: rate, acts: rate };
+    let rates = Rates { looks: rate, surveys: rate, acts: rate };
     Limits { of_client: rates, of_user: rates, ..Limits::default() }
 }
 
@@ -232,7 +232,7 @@ fn long_answers_that_nobody_reads_do_not_pile_up() {
 #[test]
 fn too_many_commands_are_answered_with_when_to_come_back() {
     let few = RateLimit::new(NonZeroU32::new(3).unwrap(), Duration::from_millis(200));
-    let of_client = Rates { looks: few, acts: few };
+    let of_client = Rates { looks: few, surveys: few, acts: few };
     let daemon = Daemon::with(Limits { of_client, ..Limits::default() }, Everybody(Some(Role::Admin)));
     let mut raw = daemon.greeted();
     let started = Instant::now();
@@ -258,7 +258,7 @@ fn too_many_commands_are_answered_with_when_to_come_back() {
 #[test]
 fn more_connections_do_not_make_a_user_faster() {
     let few = RateLimit::new(NonZeroU32::new(10).unwrap(), Duration::from_secs(60));
-    let of_user = Rates { looks: few, acts: few };
+    let of_user = Rates { looks: few, surveys: few, acts: few };
     let daemon = Daemon::with(Limits { of_user, ..Limits::default() }, Everybody(Some(Role::Admin)));
     let mut answered = 0;
     for _ in 0..20 {

@@ -39,6 +39,7 @@ pub(super) struct Reading<'a> {
     client: &'a Arc<Client>,
     decoder: FrameDecoder,
     looks: TokenBucket,
+    surveys: TokenBucket,
     acts: TokenBucket,
     greeted: bool,
     /// When it connected, or last sent something whole.
@@ -54,6 +55,7 @@ impl<'a> Reading<'a> {
             client,
             decoder: FrameDecoder::new(MAX_FRAME),
             looks: TokenBucket::full(shared.limits.of_client.looks),
+            surveys: TokenBucket::full(shared.limits.of_client.surveys),
             acts: TokenBucket::full(shared.limits.of_client.acts),
             greeted: false,
             quiet_since: Instant::now(),
@@ -258,6 +260,7 @@ impl<'a> Reading<'a> {
     async fn has_rate(&mut self, id: u64, kind: Kind) -> bool {
         let own = match kind {
             Kind::Look => &mut self.looks,
+            Kind::Survey => &mut self.surveys,
             Kind::Act => &mut self.acts,
         };
         let taken = own.take(now()).and_then(|()| self.shared.take_user_rate(self.client.peer.uid, kind));
