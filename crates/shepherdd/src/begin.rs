@@ -17,11 +17,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use crate::metrics::Metrics;
 use crate::notify;
 use crate::options::Knocking;
-use crate::policy_source::{Loaded, Rejected};
+use crate::policy_source::{self, Loaded, Rejected};
 use crate::pulse::PulseThread;
 use crate::run::StartError;
-use crate::service::{Announced, Inputs, PolicyState, Service};
+use crate::service::{Announced, Inputs, PolicyState, Refusals, Service};
 use crate::store_thread::{StoreThread, chain};
+use crate::timelines::Timelines;
 use crate::timer::{ClockWatch, DueTimer};
 use crate::watch::Watch;
 use crate::zone;
@@ -85,6 +86,8 @@ pub(crate) async fn begin(
     let (files, unwatched) = Watch::new(&paths.policy)?;
     let limitations: Vec<String> = exposed.into_iter().chain(unwatched).collect();
     notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
+    let policy_exposed = policy_source::exposed_policy(&paths.policy);
+    notes.extend(policy_exposed.iter().cloned());
     let fate = find_session(&engine, &mut *host, &mut host_events).await;
     let now = clock.now();
     let state = engine.get_state(now);
@@ -100,6 +103,7 @@ pub(crate) async fn begin(
             path: paths.policy.clone(),
             source,
             rejected,
+            exposed: policy_exposed,
             wanted: Default::default(),
             is_reading: false,
             reader,
@@ -113,6 +117,8 @@ pub(crate) async fn begin(
         pulse_trouble: None,
         waiting: Default::default(),
         audit_questions: Default::default(),
+        timelines: Timelines::start(server.hub().clone())?,
+        refusals: Refusals::new(),
         announced: Announced { mode: state.mode, clock_trusted: state.clock_trusted },
     };
     service.come_up(fate, notes, now);

@@ -19,6 +19,7 @@ mod notify;
 mod policy_source;
 mod pulse;
 mod store_thread;
+mod timelines;
 mod timer;
 mod watch;
 mod zone;
@@ -26,4 +27,5 @@ mod zone;
 mod sys;
 
 pub use options::{Options, OptionsError};
+pub use policy_source::exposed_policy;
 pub use run::run;

@@ -8,6 +8,7 @@ use data_encoding::HEXLOWER;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use shepherd_core::policy::Policy;
+use shepherd_store::{Exposed, ExposedTo};
 
 /// The longest policy that is read. A thousand entries with everything said are a tenth of it.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
@@ -90,13 +91,39 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Rejected {
 /// Checks a text.
 pub(crate) fn check(name: &str, bytes: &[u8]) -> Result<Loaded, Rejected> {
     let loaded = shepherd_config::load_bytes(name, bytes).map_err(|report| {
-        let sentence = format!("{name} is not a valid policy; the one before stays in force");
+        let sentence = format!("{name} is not a valid policy");
         Rejected { sentence, faults: report.lines() }
     })?;
     // What could be loaded is UTF-8.
     let text = String::from_utf8_lossy(bytes).into_owned();
     let digest = HEXLOWER.encode(&Sha256::digest(bytes));
     Ok(Loaded { policy: loaded.policy, source: Source { text, digest } })
+}
+
+/// Who but root can change the policy of a daemon that is root, in sentences; of another nobody expects as much.
+#[must_use]
+pub fn exposed_policy(path: &Path) -> Vec<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Vec::new();
+    }
+    // What can't be looked at can't be read, which is told elsewhere.
+    let exposed = shepherd_store::exposed_file(path, 0).unwrap_or_default();
+    let sentence = |Exposed { path, to }: Exposed| {
+        let path = path.display();
+        match to {
+            ExposedTo::Owner(owner) => {
+                format!(
+                    "{path} belongs to user {owner}, who can change the policy by it; run `chown root {path}`"
+                )
+            }
+            ExposedTo::Mode(mode) => {
+                format!(
+                    "{path} has mode {mode:04o}, so that others can change the policy by it; run `chmod go-w {path}`"
+                )
+            }
+        }
+    };
+    exposed.into_iter().map(sentence).collect()
 }
 
 /// Replaces the file, so that a crash leaves the old or the new one.

@@ -19,6 +19,7 @@ use crate::metrics::Metrics;
 use crate::policy_source::{Rejected, Source};
 use crate::pulse::{PulseReport, PulseThread};
 use crate::store_thread::{Report, StoreThread};
+use crate::timelines::Timelines;
 use crate::timer::{ClockWatch, DueTimer};
 use crate::watch::{Change, Watch};
 
@@ -28,11 +29,13 @@ mod carry_out;
 mod health;
 mod host_events;
 mod policy;
+mod refusals;
 mod shut_down;
 mod who;
 
 use carry_out::Waiting;
 pub(crate) use policy::{PolicyRead, Wanted};
+pub(crate) use refusals::Refusals;
 
 /// Everything that the loop waits for.
 pub(crate) struct Inputs {
@@ -133,6 +136,10 @@ pub(crate) struct Service {
     pub(crate) waiting: VecDeque<Waiting>,
     /// Who waits for lines of the audit log, by the number of the question.
     pub(crate) audit_questions: BTreeMap<u64, RequestAddress>,
+    /// Who draws timelines.
+    pub(crate) timelines: Timelines,
+    /// Which refusals are recorded.
+    pub(crate) refusals: Refusals,
     /// What clients were told last.
     pub(crate) announced: Announced,
 }
@@ -144,6 +151,8 @@ pub(crate) struct PolicyState {
     pub(crate) source: Option<Source>,
     /// Why the file, as it is now, does not apply.
     pub(crate) rejected: Option<Rejected>,
+    /// Who else can change the file, in sentences.
+    pub(crate) exposed: Vec<String>,
     /// Those that are to be had when the thread is done that reads one.
     pub(crate) wanted: VecDeque<Wanted>,
     /// Whether one is being read on another thread.
@@ -177,9 +186,14 @@ impl Service {
     /// Runs until a signal ends it.
     pub(crate) async fn run(mut self, mut inputs: Inputs) -> io::Result<()> {
         loop {
-            inputs.due.arm(self.engine.next_due())?;
+            let due = self.engine.next_due();
+            inputs.due.arm(due)?;
             let input = inputs.next().await?;
             let now = self.clock.now();
+            // The runtime looks at its timers only now and then while clients keep it busy.
+            if matches!(input, Input::Client(_)) && due.is_some_and(|due| due.total() <= now.mono.total()) {
+                self.tick(now);
+            }
             if self.handle(input, now) == Next::ShutDown {
                 self.shut_down(inputs).await;
                 return Ok(());

@@ -285,10 +285,10 @@ impl Worker {
         };
         loop {
             let next = self.attempt.take().or_else(|| self.waiting.attempt(store.generation()));
-            let Some(attempt) = next else { break };
+            let Some(mut attempt) = next else { break };
             // One that seemed to fail may be there all the same.
             let is_there = store.generation() > attempt.generation;
-            if !is_there && let Err(error) = store.apply(&attempt.writes) {
+            if !is_there && let Err(error) = attempt.apply_to(&mut *store) {
                 self.attempt = Some(attempt);
                 if !matches!(error, StoreError::Unsure { .. } | StoreError::Damaged { .. }) {
                     self.store = Some(store);

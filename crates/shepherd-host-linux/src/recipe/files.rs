@@ -132,7 +132,7 @@ mod tests {
         assert!(matches!(walk(Found { names: MAX_NAMES - 3, ..Found::default() }), Ok(2)));
         assert!(matches!(walk(Found { names: MAX_NAMES - 2, ..Found::default() }), Err(Trouble::TooMany)));
         assert!(matches!(walk(Found { bytes: MAX_BYTES - 8, ..Found::default() }), Err(Trouble::TooMany)));
-        let too_many = of_library("films", &[folder.path().to_str().unwrap().to_owned()].repeat(MAX_NAMES));
+        let too_many = of_library("films", &vec![folder.path().to_str().unwrap().to_owned(); MAX_NAMES]);
         let fault = too_many.err().map(|fault| fault.fault);
         assert_eq!(fault.as_deref(), Some("library `films` has more files than a command line holds"));
     }

@@ -5,6 +5,7 @@ mod gifts;
 mod session;
 
 use gifts::Wish;
+use jiff::Timestamp;
 use shepherd_api::{
     ApiError, AuditKind, Command, DaemonStateSnapshot, ErrorCode, Pin, Reply, RequestView, Role,
 };
@@ -14,8 +15,10 @@ use shepherd_util::{GrantId, Now, ProfileId};
 
 use super::carry_out::Outcome;
 use super::policy::Asked;
+use super::refusals::Recorded;
 use super::who::profile_of;
 use super::{RequestAddress, Service};
+use crate::timelines::Question;
 
 /// Lines of the audit log in one answer.
 const MOST_LINES: u32 = 1_000;
@@ -95,7 +98,15 @@ impl Service {
                 if self.engine.snapshot().session.is_some() && is_about_use(&question) {
                     self.engine.count_until(request.now);
                 }
-                self.look_up(request, question)
+                match question {
+                    Command::Timeline { from, to, profile } => {
+                        match self.draw_timeline(request, profile.as_ref(), from, to) {
+                            Ok(()) => return,
+                            Err(error) => Err(error),
+                        }
+                    }
+                    question => self.look_up(request, question),
+                }
             }
         };
         self.respond(&request.to, answer);
@@ -132,9 +143,6 @@ impl Service {
                 };
                 Reply::Why { why: why? }
             }
-            Command::Timeline { from, to, profile } => {
-                Reply::Timeline { timeline: self.engine.timeline(&of(profile)?, from, to)? }
-            }
             Command::Usage { from, to, profile } => {
                 let profile = self.whose_usage(request, profile.as_ref())?;
                 Reply::Usage { usage: self.engine.usage(from, to, profile.as_ref())? }
@@ -151,6 +159,18 @@ impl Service {
 
     pub(super) fn state(&self, now: Now) -> DaemonStateSnapshot {
         self.engine.get_state(now)
+    }
+
+    fn draw_timeline(
+        &self,
+        request: &Request,
+        named: Option<&ProfileId>,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), ApiError> {
+        let profile = profile_of(&request.client, named, self.engine.policy())?;
+        let (to, uid) = (request.to.clone(), request.client.peer.uid);
+        self.timelines.ask(Question { to, uid, profile, from, until }, &self.engine)
     }
 
     /// Of all if nobody is named, but only an administrator sees all.
@@ -208,6 +228,9 @@ impl Service {
     }
 
     fn note_refusal(&mut self, request: &Request, command: &str, error: &ApiError) {
+        if self.count_refusal(request.client.peer.uid, request.now) == Recorded::No {
+            return;
+        }
         let (command, reason) = (command.to_owned(), error.sentence.clone());
         self.note(&request.actor(), AuditKind::CommandRefused { command, reason }, request.now);
     }

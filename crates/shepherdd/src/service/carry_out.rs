@@ -108,7 +108,7 @@ impl Service {
     }
 
     /// Hands over what has to be durable. `None` if there is nothing.
-    fn write(&mut self, more: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
+    pub(super) fn write(&mut self, more: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
         let mut writes = self.engine.take_writes();
         writes.extend(more);
         if writes.is_empty() { None } else { Some(self.store.write(writes, awaited)) }

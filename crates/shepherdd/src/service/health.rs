@@ -25,6 +25,7 @@ impl Service {
                 .limitations()
                 .into_iter()
                 .chain(self.limitations.iter().cloned())
+                .chain(self.policy.exposed.iter().cloned())
                 .collect(),
             audit_log: self.audit_log.to_str().map(str::to_owned),
         }

@@ -62,6 +62,8 @@ enum From {
 pub(crate) struct PolicyRead {
     asked: Asked,
     result: Result<Loaded, Rejected>,
+    /// Who else can change the file, in sentences.
+    exposed: Vec<String>,
 }
 
 impl Service {
@@ -100,11 +102,13 @@ impl Service {
         let asker = asked.clone();
         let started = std::thread::Builder::new().name("policy".to_owned()).spawn(move || {
             let result = had(&path, from);
-            reader.send(PolicyRead { asked, result }).ok();
+            let exposed = policy_source::exposed_policy(&path);
+            reader.send(PolicyRead { asked, result, exposed }).ok();
         });
         if let Err(error) = started {
             let result = Err(Rejected::because(format!("can't read the policy now: {error}")));
-            self.policy.reader.send(PolicyRead { asked: asker, result }).ok();
+            let exposed = self.policy.exposed.clone();
+            self.policy.reader.send(PolicyRead { asked: asker, result, exposed }).ok();
         }
     }
 
@@ -117,7 +121,11 @@ impl Service {
 
     pub(super) fn policy_read(&mut self, read: PolicyRead, now: Now) {
         self.policy.is_reading = false;
-        let PolicyRead { asked, result } = read;
+        let PolicyRead { asked, result, exposed } = read;
+        if exposed != self.policy.exposed {
+            exposed.iter().for_each(|sentence| tracing::warn!("{sentence}"));
+            self.policy.exposed = exposed;
+        }
         match result {
             Ok(loaded) => self.apply_policy(loaded, &asked, now),
             Err(rejected) => self.reject_policy(rejected, &asked, now),
@@ -150,11 +158,16 @@ impl Service {
     }
 
     fn reject_policy(&mut self, rejected: Rejected, asked: &Asked, now: Now) {
-        tracing::warn!(faults = ?rejected.faults, "{rejected}");
+        let kept = match self.policy.source {
+            Some(_) => "the one before stays in force",
+            None => "there is none before it, and everything stays refused",
+        };
+        tracing::warn!(faults = ?rejected.faults, "{rejected}; {kept}");
         self.engine.reload_failed(rejected.faults.clone(), asked.actor(), now);
         self.carry_out(Vec::new(), now);
         if let Asked::Client { to, .. } = asked {
-            let error = ApiError::policy_rejected(rejected.sentence.clone(), rejected.faults.clone());
+            let sentence = format!("{rejected}; {kept}");
+            let error = ApiError::policy_rejected(sentence, rejected.faults.clone());
             self.respond(to, Err(ApiError { code: ErrorCode::PolicyRejected, ..error }));
         }
         self.policy.rejected = Some(rejected);

@@ -22,6 +22,7 @@ impl Service {
         // Also one whose end was called before.
         let must_end = ends_sessions && self.engine.snapshot().session.is_some();
         self.carry_out(events, now);
+        self.tell_of_refusals(now);
         if must_end {
             let ended = self.until_the_session_ends(&mut inputs);
             if tokio::time::timeout(grace + KILL, ended).await.is_err() {

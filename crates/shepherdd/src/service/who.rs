@@ -15,12 +15,11 @@ pub(crate) fn profile_of(
     policy: &Policy,
 ) -> Result<ProfileId, ApiError> {
     let profiles = &policy.rules().profiles;
-    let Some(named) = named.or(client.profile.as_ref()) else {
-        let mut only = profiles.keys();
-        return match (only.next(), only.next()) {
-            (Some(profile), None) => Ok(profile.clone()),
-            _ => Err(ApiError::new(ErrorCode::UnknownProfile, which(policy))),
-        };
+    // Who names nobody and is nobody may mean the only one there is, and no more of that one than by name.
+    let mut all = profiles.keys();
+    let only = all.next().filter(|_| all.next().is_none());
+    let Some(named) = named.or(client.profile.as_ref()).or(only) else {
+        return Err(ApiError::new(ErrorCode::UnknownProfile, which(policy)));
     };
     let Some(profile) = profiles.get(named) else {
         let sentence = format!("There is no profile `{named}`. {}", which(policy));

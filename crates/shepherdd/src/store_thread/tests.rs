@@ -181,3 +181,25 @@ fn a_store_whose_thread_is_gone_has_failed() {
     let audit = done.try_recv().expect("a report");
     assert!(matches!(audit, Report::Audit { question: of, lines: Err(_) } if of == question), "{audit:?}");
 }
+
+#[test]
+fn a_line_that_no_log_can_take_is_replaced_by_a_note_and_holds_nothing_up() {
+    let mut bench = Bench::new();
+    let grant = serde_json::json!({ "amount": 1_u64 << 53 });
+    let unfit = AuditKind::Granted { grant_id: shepherd_util::GrantId::from_random(1), grant };
+    let unfit = AuditEvent { what: unfit, ..event(0) };
+    let unfit = || StoreWrite::AppendAudit(Box::new(unfit.clone()));
+    bench.worker.add(1, vec![unfit(), line(2), unfit()], Awaited::ByUs);
+    bench.worker.try_to_write();
+    let lines = match bench.reports.try_recv().unwrap() {
+        Report::Durable { lines, .. } => lines,
+        other => panic!("{other:?}"),
+    };
+    let texts = lines.into_iter().map(|record| match record.line.what {
+        AuditKind::Note { text } => text,
+        other => panic!("{other:?}"),
+    });
+    let [first, second, third] = texts.collect::<Vec<_>>().try_into().unwrap();
+    assert_eq!((second.as_str(), &first), ("2", &third));
+    assert!(first.starts_with("a line about this moment could not be written: "), "{first}");
+}

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use shepherd_api::AuditEvent;
+use jiff::Timestamp;
+use shepherd_api::{AuditEvent, AuditKind};
 use shepherd_core::{Snapshot, StoreWrite, Until, UsageKey};
+use shepherd_store::{EventError, Store, StoreError};
 use shepherd_util::{EntryId, ProfileId};
 
 use super::Awaited;
 
-/// Lines that wait for a broken disk. More than a day's worth; beyond it only the latest state is kept.
+/// Lines that wait for a broken disk. More than a day's worth; beyond it they are left out, those that only say no
+/// first, and counted.
 const MOST_LINES: usize = 100_000;
+
+/// Who the notes are by.
+const DAEMON: &str = "shepherdd";
 
 /// What no attempt was made at yet. Of everything but lines there is one for each thing that it is about.
 #[derive(Default)]
@@ -21,6 +27,8 @@ pub(super) struct Waiting {
     cooldowns: BTreeMap<(ProfileId, EntryId), Until>,
     snapshot: Option<Box<Snapshot>>,
     lines: Vec<AuditEvent>,
+    /// Lines that were left out, because there were too many.
+    left_out: usize,
     /// Whether the loop has to hear when they are on disk.
     is_awaited: bool,
 }
@@ -39,8 +47,12 @@ impl Waiting {
     pub(super) fn add(&mut self, batch: u64, writes: Vec<StoreWrite>, awaited: Awaited) {
         self.up_to = batch;
         self.is_awaited |= awaited == Awaited::ByUs;
-        if self.lines.len() >= MOST_LINES {
-            self.lines.clear();
+        for is_left_out in [says_no, whatever] {
+            if self.lines.len() >= MOST_LINES {
+                let before = self.lines.len();
+                self.lines.retain(|line| !is_left_out(line));
+                self.left_out += before - self.lines.len();
+            }
         }
         for write in writes {
             match write {
@@ -80,7 +92,12 @@ impl Waiting {
         if self.is_empty() {
             return None;
         }
-        let Self { up_to, usage, cooldowns, snapshot, lines, is_awaited } = std::mem::take(self);
+        let Self { up_to, usage, cooldowns, snapshot, mut lines, left_out, is_awaited } =
+            std::mem::take(self);
+        if left_out > 0 {
+            let at = lines.last().map_or_else(Timestamp::now, |line| line.at);
+            lines.push(note(at, format!("{left_out} lines are missing here: there were too many to keep")));
+        }
         let usage = usage.into_iter().map(|(key, amount)| StoreWrite::AddUsage { key, amount });
         let cooldowns = cooldowns.into_iter().map(|((profile, entry_id), until)| StoreWrite::SetCooldown {
             profile,
@@ -90,5 +107,84 @@ impl Waiting {
         let lines = lines.into_iter().map(|line| StoreWrite::AppendAudit(Box::new(line)));
         let writes = usage.chain(cooldowns).chain(snapshot.map(StoreWrite::SaveSnapshot)).chain(lines);
         Some(Attempt { up_to, writes: writes.collect(), is_awaited, generation })
+    }
+}
+
+impl Attempt {
+    /// Gives it to a store. A line that no log can take is refused before anything is written; a note takes its place,
+    /// or it would be tried for ever, and everything behind it would wait.
+    pub(super) fn apply_to(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
+        for _ in 0..self.writes.len() {
+            match store.apply(&self.writes) {
+                Err(StoreError::Event { index, source }) => self.replace_line(index, &source),
+                done => return done,
+            }
+        }
+        store.apply(&self.writes)
+    }
+
+    fn replace_line(&mut self, index: usize, why: &EventError) {
+        tracing::error!(%why, "a line can't be written to the audit log");
+        let mut lines = self.writes.iter_mut().filter_map(|write| match write {
+            StoreWrite::AppendAudit(line) => Some(line),
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
+                None
+            }
+        });
+        if let Some(line) = lines.nth(index) {
+            **line = note(line.at, format!("a line about this moment could not be written: {why}"));
+        }
+    }
+}
+
+fn note(at: Timestamp, text: String) -> AuditEvent {
+    AuditEvent { at, actor: DAEMON.to_owned(), what: AuditKind::Note { text } }
+}
+
+/// A line that only says no, as anybody can have written by asking.
+fn says_no(line: &AuditEvent) -> bool {
+    matches!(line.what, AuditKind::LaunchDenied { .. } | AuditKind::CommandRefused { .. })
+}
+
+fn whatever(_: &AuditEvent) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(what: AuditKind) -> StoreWrite {
+        StoreWrite::AppendAudit(Box::new(AuditEvent {
+            at: Timestamp::UNIX_EPOCH,
+            actor: String::new(),
+            what,
+        }))
+    }
+
+    fn refusal() -> StoreWrite {
+        line(AuditKind::CommandRefused { command: String::new(), reason: String::new() })
+    }
+
+    fn said(text: &str) -> StoreWrite {
+        line(AuditKind::Note { text: text.to_owned() })
+    }
+
+    /// Whoever is refused often enough erases nothing but that.
+    #[test]
+    fn refusals_are_left_out_first_and_whatever_is_missing_is_counted() {
+        let mut waiting = Waiting::default();
+        let mut add = |lines: Vec<StoreWrite>| {
+            waiting.add(1, lines, Awaited::ByNobody);
+            waiting.lines.len()
+        };
+        assert_eq!(add(vec![said("kept")]), 1);
+        assert_eq!(add(vec![refusal(); MOST_LINES]), MOST_LINES + 1);
+        assert_eq!(add(vec![said("kept too")]), 2);
+        assert_eq!(add(vec![said("much"); MOST_LINES]), MOST_LINES + 2);
+        assert_eq!(add(vec![said("last")]), 1);
+        let told = format!("{} lines are missing here: there were too many to keep", 2 * MOST_LINES + 2);
+        let told = StoreWrite::AppendAudit(Box::new(note(Timestamp::UNIX_EPOCH, told)));
+        assert_eq!(waiting.attempt(0).unwrap().writes, [said("last"), told]);
     }
 }

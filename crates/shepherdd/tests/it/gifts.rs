@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use shepherd_api::{
-    Command, Decision, EventKind, Gift, GrantView, Millis, Reply, RequestState, RequestView, Scope,
-    SessionPhase, SessionView, StopMode,
+    Command, Decision, ErrorCode, EventKind, Gift, GrantView, Millis, Reply, RequestState, RequestView,
+    Scope, SessionPhase, SessionView, StopMode,
 };
+use shepherd_ipc::CallError;
 
 use crate::harness::{Household, Subscriber, until};
 
@@ -158,7 +159,7 @@ fn a_request_is_asked_seen_and_answered_and_everybody_hears_of_it() {
     assert!(remaining(&session) > Duration::from_secs(50), "{session:?}");
     // An answer is given once.
     let again = household.call(Command::DecideRequest { request_id, decision: Decision::Deny { why: None } });
-    assert_eq!(again.unwrap_err().api_error().unwrap().code, shepherd_api::ErrorCode::AlreadyDecided);
+    assert_eq!(again.unwrap_err().api_error().unwrap().code, ErrorCode::AlreadyDecided);
 }
 
 #[test]
@@ -198,6 +199,37 @@ fn a_session_that_is_being_launched_can_be_extended() {
     household.stop(StopMode::Graceful).unwrap();
     let refused = household.call(Command::ExtendCurrent { by: Millis(1_000) }).unwrap_err();
     let refused = refused.api_error().unwrap();
-    assert_eq!(refused.code, shepherd_api::ErrorCode::NoSession);
+    assert_eq!(refused.code, ErrorCode::NoSession);
     assert_eq!(refused.sentence, "It is being ended already.");
+}
+
+/// No number of a grant makes a line that the log can't take; there the daemon would try for ever and give nothing more.
+#[test]
+fn a_gift_of_many_years_is_refused_and_harms_no_other() {
+    let household = Household::running(POLICY);
+    let give = |amount| {
+        household.call(Command::Grant {
+            profile: None,
+            scope: Scope::Entry { entry_id: "nap".parse().unwrap() },
+            gift: Gift::Extra { amount },
+            valid_from: None,
+            lapses_at: None,
+            why: None,
+        })
+    };
+    for amount in [1 << 53, u64::MAX, 1_000 * 86_400_000] {
+        match give(Millis(amount)) {
+            Err(CallError::Refused(error)) => assert_eq!(error.code, ErrorCode::InvalidCommand, "{amount}"),
+            other => panic!("{amount}: {other:?}"),
+        }
+    }
+    assert!(matches!(give(Millis(60_000)), Ok(Reply::Grant { .. })));
+    let mut listener = household.subscriber();
+    household.launch("nap");
+    listener.wait_for(|event| matches!(event, EventKind::SessionStarted { .. }).then_some(()));
+    match household.call(Command::ExtendCurrent { by: Millis(1 << 53) }) {
+        Err(CallError::Refused(error)) => assert_eq!(error.code, ErrorCode::InvalidCommand),
+        other => panic!("{other:?}"),
+    }
+    assert!(household.health().ready);
 }

@@ -1,8 +1,9 @@
 //! Another policy while the daemon runs (S7.3): whole or not at all, and what runs keeps its end.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Signal, geteuid, kill_process};
 use shepherd_api::{AuditKind, Command, EndReason, ErrorCode, EventKind, Reply};
 use shepherd_ipc::CallError;
 
@@ -223,4 +224,43 @@ fn a_pipe_is_no_policy_and_nobody_waits_for_it() {
     let error = reload(&household).unwrap_err();
     assert_eq!(error.code, ErrorCode::PolicyRejected);
     assert_eq!(household.state().entry_count, 1);
+}
+
+/// A daemon that is root and obeys a file of the child's says so wherever somebody looks.
+#[test]
+fn a_policy_that_others_can_change_is_a_limitation_of_a_daemon_that_is_root() {
+    let household = Household::running(POLICY);
+    let limitation = || {
+        let limitations = household.health().limitations;
+        limitations.into_iter().find(|text| text.contains("can change the policy"))
+    };
+    assert_eq!(limitation(), None);
+    std::fs::set_permissions(household.policy_path(), std::fs::Permissions::from_mode(0o666)).unwrap();
+    household.call(Command::ReloadConfig {}).unwrap();
+    if !geteuid().is_root() {
+        assert_eq!(limitation(), None, "nobody expects that of it");
+        return;
+    }
+    let path = household.policy_path();
+    let expected = format!("{} has mode 0666, so that others", path.display());
+    assert!(limitation().is_some_and(|text| text.starts_with(&expected)), "{:?}", limitation());
+    assert!(household.log().contains(&expected));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::chown(&path, Some(65_001), None).unwrap();
+    household.call(Command::ReloadConfig {}).unwrap();
+    let expected = format!("{} belongs to user 65001, who", path.display());
+    assert!(limitation().is_some_and(|text| text.starts_with(&expected)), "{:?}", limitation());
+}
+
+#[test]
+fn nobody_is_told_of_a_policy_before_the_first() {
+    let household = Household::running(GARBAGE[1]);
+    assert!(!household.log().contains("stays in force"), "{}", household.log());
+    let Err(CallError::Refused(error)) = household.call(Command::ReloadConfig {}) else { panic!("valid") };
+    assert!(error.sentence.ends_with("there is none before it, and everything stays refused"), "{error:?}");
+    household.write_policy(POLICY);
+    household.call(Command::ReloadConfig {}).unwrap();
+    household.write_policy(GARBAGE[1]);
+    let Err(CallError::Refused(error)) = household.call(Command::ReloadConfig {}) else { panic!("valid") };
+    assert!(error.sentence.ends_with("the one before stays in force"), "{error:?}");
 }

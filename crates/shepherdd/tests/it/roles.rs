@@ -145,6 +145,40 @@ fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
     assert_eq!(refusals(&household, SCREEN), ["launch", "launch", "stop_current"]);
 }
 
+/// Who names nobody means themselves, or whoever sits at a screen of a house with one child and no accounts; never
+/// the one child whose account it is.
+#[test]
+fn the_only_profile_is_not_everybodys_if_it_has_an_account() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let policy = POLICY.replace("[profiles.ben]\naccounts = [65002]\n", "").replace("[65003]", "[65002]");
+    let household = Household::running(&policy);
+    std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    as_user(&household, BEN, |client| {
+        let mut client = client.unwrap();
+        let entry_id: shepherd_util::EntryId = "nap".parse().unwrap();
+        let wish = Command::RequestTime { entry_id: entry_id.clone(), minutes: 5, note: None, profile: None };
+        for command in [launch(None), wish, usage(), Command::Why { entry_id, at: None, profile: None }] {
+            let name = command.name();
+            assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted), "{name}");
+        }
+    });
+    as_user(&household, GRANDMA, |client| {
+        assert_eq!(code(&client.unwrap().call(usage())), Some(ErrorCode::NotPermitted));
+    });
+    assert_eq!(household.state().session, None);
+    assert_eq!(code(&household.call(launch(None))), None, "an administrator may");
+    as_user(&household, ANNA, |client| {
+        assert_eq!(code(&client.unwrap().call(usage())), None, "and so may Anna");
+    });
+}
+
+fn usage() -> Command {
+    let today = jiff::Zoned::now().date();
+    Command::Usage { from: today, to: today, profile: None }
+}
+
 fn pin(digits: &str) -> Pin {
     digits.to_owned().try_into().unwrap()
 }

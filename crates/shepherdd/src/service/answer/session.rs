@@ -42,7 +42,7 @@ impl Service {
             }
             LaunchDecision::Denied { reasons } => {
                 self.metrics.launches_denied.inc();
-                self.carry_out(Vec::new(), now);
+                self.record_denial(request.client.peer.uid, now);
                 self.respond(&request.to, Err(self.engine.denial(reasons)));
             }
         }
