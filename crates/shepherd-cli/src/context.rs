@@ -61,7 +61,7 @@ impl Context {
         &self.environment
     }
 
-    /// Where the daemon listens: where we were told, else this user's daemon, else the machine's.
+    /// Where the daemon listens: where we were told, else the machine's daemon, else this user's.
     pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
         if let Some(socket) = &self.socket {
             return Ok(socket.clone());
@@ -72,9 +72,10 @@ impl Context {
     }
 }
 
-/// The first that somebody is behind; if nobody is, the first.
+/// The machine's if somebody is behind it: the other may be a trap of whoever shares the login. If nobody is behind
+/// either, our own.
 fn choose(own: Result<PathBuf, PathError>, system: Option<PathBuf>) -> Result<PathBuf, PathError> {
-    let candidates = own.as_ref().ok().into_iter().chain(&system);
+    let candidates = system.iter().chain(own.as_ref().ok());
     match candidates.into_iter().find(|socket| is_served(socket)) {
         Some(served) => Ok(served.clone()),
         None => own.or_else(|error| system.ok_or(error)),
@@ -104,13 +105,13 @@ mod tests {
         let (own, system) = (folder.path().join("own"), folder.path().join("system"));
         let chosen = || choose(Ok(own.clone()), Some(system.clone())).unwrap();
         assert_eq!(chosen(), own, "where one would be expected");
-        let _machine = UnixListener::bind(&system).unwrap();
-        assert_eq!(chosen(), system);
-        let listener = UnixListener::bind(&own).unwrap();
+        let _trap = UnixListener::bind(&own).unwrap();
         assert_eq!(chosen(), own);
-        drop(listener);
-        assert!(own.exists());
-        assert_eq!(chosen(), system, "the file of one that was killed");
+        let machine = UnixListener::bind(&system).unwrap();
+        assert_eq!(chosen(), system);
+        drop(machine);
+        assert!(system.exists());
+        assert_eq!(chosen(), own, "the file of one that was killed");
         assert_eq!(choose(Err(PathError::NoHome), None), Err(PathError::NoHome));
     }
 }

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use shepherd_api::{Command, ErrorCode, Reply};
 use shepherd_ipc::{CallError, Client, ClientOptions};
 
+use crate::confidant;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::pin;
@@ -29,6 +30,9 @@ impl<'c> Daemon<'c> {
 
     /// Gives a command. If only an administrator may, and we could become one with the PIN, it is asked for.
     pub(crate) fn ask(&mut self, command: Command) -> Result<Reply, Failure> {
+        if matches!(command, Command::SetPin { pin: Some(_) }) {
+            confidant::check(&self.client)?;
+        }
         match self.client.call(command.clone()) {
             Err(CallError::Refused(error)) if error.code == ErrorCode::PinRequired => {
                 let Some(pin) = self.pin()? else { return Err(Failure::Refused(error)) };
@@ -49,6 +53,8 @@ impl<'c> Daemon<'c> {
     }
 
     fn pin(&self) -> Result<Option<shepherd_api::Pin>, Failure> {
+        // Nobody types it for the wrong one.
+        confidant::check(&self.client)?;
         if let Some(file) = &self.context.pin_file {
             return pin::read_file(file).map(Some);
         }

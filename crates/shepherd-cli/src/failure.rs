@@ -53,6 +53,8 @@ pub(crate) enum Failure {
     Note(#[from] NoteError),
     #[error("this can't be the PIN")]
     Pin(#[from] PinError),
+    #[error("user {user} listens there, who is not to hear the PIN")]
+    NoConfidant { user: u32 },
     #[error("the two PINs are not the same")]
     PinsDiffer,
     #[error("the live view needs a terminal; `shepherd status` and `shepherd list` do not")]
@@ -118,6 +120,9 @@ impl Failure {
             }
             Self::PolicyTooLong { .. } => Some(
                 "copy it over the daemon's own file, which `shepherd health` names, and have it read with `shepherd reload`",
+            ),
+            Self::NoConfidant { .. } => Some(
+                "the daemon of this machine is root's; end whatever listens there, or name its socket with `--socket`",
             ),
             Self::Refused(error)
                 if error.reasons.iter().any(|reason| matches!(reason, ReasonCode::UnknownEntry { .. })) =>

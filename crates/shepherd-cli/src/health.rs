@@ -52,7 +52,11 @@ fn lines(health: &HealthView, look: &Look) -> Vec<String> {
 pub(crate) fn metrics(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
     let reply = daemon::ask(context, Command::Metrics {})?;
     let Reply::Metrics { text } = &reply else { return Err(Failure::StrangeReply) };
-    screen.answer(&reply, |screen| screen.raw(text.as_bytes()));
+    screen.answer(&reply, |screen| {
+        for line in text.lines() {
+            screen.line(&clean(line));
+        }
+    });
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 //! writes to the terminal, `daemon.rs` the only one that talks to the daemon, except for the live view in `watch.rs`.
 
 mod arguments;
+mod confidant;
 mod context;
 mod daemon;
 mod failure;

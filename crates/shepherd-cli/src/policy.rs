@@ -78,6 +78,9 @@ pub(crate) fn run(command: &Command, context: &Context, screen: &mut Screen) -> 
                     format!("{} is valid: {entries} entries, {examples} examples hold", file.display());
                 screen.toned(Tone::Good, "✓", &told);
             });
+            for sentence in shepherdd::exposed_policy(file) {
+                screen.remark(&sentence);
+            }
         }
         Command::Show { file: Some(file) } => {
             shown(&load(&file.display().to_string(), &read(file)?, screen)?, screen);

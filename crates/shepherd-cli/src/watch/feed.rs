@@ -13,6 +13,8 @@ use shepherd_util::{EntryId, ProfileId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::confidant;
+use crate::failure::Failure;
 use crate::screen::{Tone, chain};
 use crate::watch::Sight;
 
@@ -166,32 +168,39 @@ impl Answering {
     }
 
     fn answer_with_pin(&mut self, pin: Pin, wish: Wish) -> Answer {
-        let answer = match self.call(Command::Authenticate { pin }) {
-            Ok(_) => self.answer(&wish),
-            Err(refused) => Answer::PinWanted { wish, told: refused.told },
+        let answer = match self.connected().and_then(|client| confidant::check(client)) {
+            Err(failure) => Answer::Notice(Tone::Bad, chain(&failure)),
+            Ok(()) => match self.call(Command::Authenticate { pin }) {
+                Ok(_) => self.answer(&wish),
+                Err(refused) => Answer::PinWanted { wish, told: refused.told },
+            },
         };
         // Whoever comes to this screen next is no administrator.
         self.client = None;
         answer
     }
 
+    fn connected(&mut self) -> Result<&mut Client, Failure> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => Client::connect(&self.options)?,
+        };
+        Ok(self.client.insert(client))
+    }
+
     fn call(&mut self, command: Command) -> Result<Reply, Refused> {
         let failed = |told: String| Refused { told, for_administrators: false };
-        let mut client = match self.client.take() {
-            Some(client) => client,
-            None => Client::connect(&self.options).map_err(|error| failed(chain(&error)))?,
-        };
+        let client = self.connected().map_err(|error| failed(chain(&error)))?;
         match client.call(command) {
-            Ok(reply) => {
-                self.client = Some(client);
-                Ok(reply)
-            }
+            Ok(reply) => Ok(reply),
             Err(CallError::Refused(error)) => {
-                self.client = Some(client);
                 let for_administrators = error.code == ErrorCode::PinRequired;
                 Err(Refused { told: error.sentence, for_administrators })
             }
-            Err(error) => Err(failed(chain(&error))),
+            Err(error) => {
+                self.client = None;
+                Err(failed(chain(&error)))
+            }
         }
     }
 }
