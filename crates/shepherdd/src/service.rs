@@ -192,7 +192,7 @@ impl Service {
             let now = self.clock.now();
             // The runtime looks at its timers only now and then while clients keep it busy.
             if matches!(input, Input::Client(_)) && due.is_some_and(|due| due.total() <= now.mono.total()) {
-                self.tick(now);
+                self.handle(Input::Due, now);
             }
             if self.handle(input, now) == Next::ShutDown {
                 self.shut_down(inputs).await;
