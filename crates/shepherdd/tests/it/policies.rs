@@ -244,7 +244,7 @@ fn a_policy_that_others_can_change_is_a_limitation_of_a_daemon_that_is_root() {
     let path = household.policy_path();
     let expected = format!("{} has mode 0666, so that others", path.display());
     assert!(limitation().is_some_and(|text| text.starts_with(&expected)), "{:?}", limitation());
-    assert!(household.log().contains(&expected));
+    until("it is logged", || household.log().contains(&expected));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::os::unix::fs::chown(&path, Some(65_001), None).unwrap();
     household.call(Command::ReloadConfig {}).unwrap();
@@ -255,6 +255,7 @@ fn a_policy_that_others_can_change_is_a_limitation_of_a_daemon_that_is_root() {
 #[test]
 fn nobody_is_told_of_a_policy_before_the_first() {
     let household = Household::running(GARBAGE[1]);
+    until("the fault is logged", || household.log().contains("is not a valid policy"));
     assert!(!household.log().contains("stays in force"), "{}", household.log());
     let Err(CallError::Refused(error)) = household.call(Command::ReloadConfig {}) else { panic!("valid") };
     assert!(error.sentence.ends_with("there is none before it, and everything stays refused"), "{error:?}");
