@@ -95,7 +95,7 @@ fn heavy_children_that_fork_while_being_killed_are_killed() {
         let supervisor = supervisor(containment);
         let run = Run::new();
         let mut tree = run.spawn(&supervisor, "bomb 150; FOREVER");
-        crate::harness::wait_until("bomb", || run.survivors().len() >= 30);
+        wait_until("bomb", || run.survivors().len() >= 30);
         supervisor.stop(&mut tree, Ladder::force()).unwrap();
         run.assert_none_left();
     }
