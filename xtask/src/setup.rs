@@ -18,7 +18,9 @@ pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/
 
 /// What comes from the system's package manager.
 const SYSTEM: &[Component] = &[
+    program("bash", "bash"),
     program("chromium", "chromium"),
+    program("dash", "dash"),
     program("faketime", "faketime"),
     program("foot", "foot"),
     program("grim", "grim"),

@@ -1,0 +1,245 @@
+//! Addresses of the network: read narrowly, and judged by where they lead (C7.5).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::policy::GatePolicy;
+use crate::reason::Reason;
+use crate::verdict::Findings;
+
+/// Longer ones are refused by most servers anyway.
+const LONGEST_ADDRESS: usize = 8192;
+
+/// What is done with an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// It is asked for.
+    Get,
+    /// Something is sent to it.
+    Post,
+}
+
+/// An address that can be read in one way only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// `http` or `https`.
+    pub scheme: Scheme,
+    /// The machine it names.
+    pub host: Host,
+    /// The port it names, or its scheme's.
+    pub port: u16,
+}
+
+/// How to speak with the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// In the clear.
+    Http,
+    /// Encrypted.
+    Https,
+}
+
+/// The machine that an address names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// By a name, in lower case.
+    Name(String),
+    /// By a number, however it was written.
+    Number(IpAddr),
+}
+
+impl Scheme {
+    /// The port if none is named.
+    #[must_use]
+    pub fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+impl std::fmt::Display for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
+}
+
+impl Address {
+    /// Reads an address. It is refused if programs could read it differently.
+    ///
+    /// # Errors
+    /// With what is wrong, as a sentence without a full stop.
+    pub fn read(text: &str) -> Result<Self, &'static str> {
+        if text.len() > LONGEST_ADDRESS {
+            return Err("the address is too long");
+        }
+        if text.chars().any(|letter| letter.is_control() || letter.is_whitespace() || letter == '\\') {
+            return Err("an address has no blanks, control characters or backslashes");
+        }
+        let (scheme, rest) =
+            text.split_once("://").ok_or("an address begins with `https://` or `http://`")?;
+        let scheme = if scheme.eq_ignore_ascii_case("https") {
+            Scheme::Https
+        } else if scheme.eq_ignore_ascii_case("http") {
+            Scheme::Http
+        } else {
+            return Err("only `https` and `http` are known");
+        };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.contains('@') {
+            return Err("an address must not hold a user name or a password");
+        }
+        let (host, port) = host_and_port(authority)?;
+        let port = port.map_or(Ok(scheme.port()), |port| match port.parse() {
+            Ok(0) | Err(_) => Err("no such port"),
+            Ok(port) => Ok(port),
+        })?;
+        Ok(Self { scheme, host, port })
+    }
+}
+
+fn host_and_port(authority: &str) -> Result<(Host, Option<&str>), &'static str> {
+    if let Some(inside) = authority.strip_prefix('[') {
+        let (number, rest) = inside.split_once(']').ok_or("a bracket is not closed")?;
+        let number: Ipv6Addr = number.parse().map_err(|_| "this is no IPv6 address")?;
+        let port = match rest {
+            "" => None,
+            rest => Some(rest.strip_prefix(':').ok_or("nothing but a port follows the bracket")?),
+        };
+        return Ok((Host::Number(IpAddr::V6(number).to_canonical()), port));
+    }
+    let (name, port) = authority.split_once(':').map_or((authority, None), |(name, port)| (name, Some(port)));
+    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    let is_label = |label: &str| {
+        let inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(inside)
+    };
+    if name.len() > 253 || !name.split('.').all(is_label) {
+        return Err("this is no name of a machine; names with other letters are written as `xn--…`");
+    }
+    let last = name.rsplit('.').next().unwrap_or_default();
+    if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
+        let number = number(&name).ok_or("this is no IPv4 address")?;
+        return Ok((Host::Number(number.into()), port));
+    }
+    Ok((Host::Name(name), port))
+}
+
+/// An IPv4 address in any of its old notations: fewer parts, octal, hexadecimal.
+fn number(text: &str) -> Option<Ipv4Addr> {
+    let parts: Vec<u32> = text.split('.').map(part).collect::<Option<_>>()?;
+    let (last, before) = parts.split_last()?;
+    if before.len() > 3 || before.iter().any(|part| *part > 255) {
+        return None;
+    }
+    let bits = 8 * (4 - u32::try_from(before.len()).ok()?);
+    if u64::from(*last) >= 1_u64 << bits {
+        return None;
+    }
+    let high = before.iter().enumerate().map(|(place, part)| part << (24 - 8 * place)).sum::<u32>();
+    Some(Ipv4Addr::from_bits(high + last))
+}
+
+fn part(text: &str) -> Option<u32> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        return if digits.is_empty() { Some(0) } else { u32::from_str_radix(digits, 16).ok() };
+    }
+    match text.strip_prefix('0') {
+        Some(digits) if !digits.is_empty() => u32::from_str_radix(digits, 8).ok(),
+        _ => text.parse().ok(),
+    }
+}
+
+/// Whether a number belongs to the public network: not to this machine, not to its neighbours, not to any purpose of
+/// its own. Whoever connects asks again for each number that a name stands for.
+#[must_use]
+pub fn is_public(number: IpAddr) -> bool {
+    match number.to_canonical() {
+        IpAddr::V4(number) => is_public_v4(number),
+        IpAddr::V6(number) => is_public_v6(number),
+    }
+}
+
+fn is_public_v4(number: Ipv4Addr) -> bool {
+    let [a, b, c, _] = number.octets();
+    !matches!(
+        (a, b, c),
+        (0 | 10 | 127 | 224..=255, _, _)
+            | (100, 64..=127, _)
+            | (169, 254, _)
+            | (172, 16..=31, _)
+            | (192, 168, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (198, 18..=19, _)
+            | (198, 51, 100)
+            | (203, 0, 113)
+    )
+}
+
+fn is_public_v6(number: Ipv6Addr) -> bool {
+    let [a, b, ..] = number.segments();
+    // Of the public block: not what carries an IPv4 address inside, what is for examples, or for a purpose of its own.
+    (a & 0xe000) == 0x2000
+        && !(a == 0x2001 && b < 0x200)
+        && !(a == 0x2001 && b == 0xdb8)
+        && a != 0x2002
+        && !(a == 0x3fff && b < 0x1000)
+}
+
+/// Judges an address that a tool was given, or that a server sent it to.
+pub(crate) fn judge(text: &str, method: Method, policy: &GatePolicy, findings: &mut Findings) {
+    let address = match Address::read(text) {
+        Ok(address) => address,
+        Err(what) => {
+            findings.add(Reason::NotAnAddress { what });
+            return;
+        }
+    };
+    let host = address.host.to_string();
+    let with_port = format!("{host}:{}", address.port);
+    let listed_with_port = policy.allowed_domains.contains(&with_port);
+    if !listed_with_port {
+        if leads_home(&address.host) {
+            findings.add(Reason::PrivateAddress { address: host });
+            return;
+        }
+        if address.port != address.scheme.port() {
+            findings.add(Reason::OddPort { host: host.clone(), port: address.port });
+        }
+    }
+    let listed = listed_with_port || policy.allowed_domains.iter().any(|rule| covers(rule, &address.host));
+    findings.add(match (method, listed) {
+        (Method::Get, true) => Reason::AllowedDomain { host },
+        (Method::Get, false) => Reason::UnlistedDomain { host },
+        (Method::Post, true) => Reason::Sends { host },
+        (Method::Post, false) => Reason::SendsUnlisted { host },
+    });
+}
+
+/// Whether a host is this machine or a neighbour. A name without a dot is one, too.
+fn leads_home(host: &Host) -> bool {
+    match host {
+        Host::Number(number) => !is_public(*number),
+        Host::Name(name) => {
+            !name.contains('.')
+                || ["localhost", "local", "internal", "lan", "home", "corp", "intranet", "private", "arpa"]
+                    .contains(&name.rsplit('.').next().unwrap_or_default())
+        }
+    }
+}
+
+/// `example.org` covers itself; `*.example.org` covers what is beneath.
+fn covers(rule: &str, host: &Host) -> bool {
+    let rule = rule.to_ascii_lowercase();
+    match (host, rule.strip_prefix("*.")) {
+        (Host::Name(name), Some(domain)) => {
+            name.strip_suffix(domain).is_some_and(|before| before.len() > 1 && before.ends_with('.'))
+        }
+        (host, None) => host.to_string() == rule,
+        (Host::Number(_), Some(_)) => false,
+    }
+}

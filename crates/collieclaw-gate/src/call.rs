@@ -1,0 +1,169 @@
+//! A tool call, and the ruling on it. What may run leaves the gate as a [`Permit`], and in no other way.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::address::{self, Method};
+use crate::facts::Facts;
+use crate::hearing::judge_shell;
+use crate::path::{self, Use};
+use crate::plan::Plan;
+use crate::policy::GatePolicy;
+use crate::reason::Reason;
+use crate::verdict::{Decision, Findings, Verdict, Weight};
+
+/// What a tool is asked to do, as far as it matters to the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call<'a> {
+    /// It looks at nothing that has a path or an address.
+    Look,
+    /// A folder is listed.
+    FileList(&'a str),
+    /// A file is read.
+    FileRead(&'a str),
+    /// A file is made or replaced.
+    FileWrite(&'a str),
+    /// A shell line runs in the workspace.
+    Shell(&'a str),
+    /// An address is asked for, or something is sent to it.
+    Http(Method, &'a str),
+    /// A tool of someone else, with the weight that its configuration names.
+    Foreign(&'a str, Weight),
+    /// A tool that is not offered here.
+    NotOffered(&'a str),
+}
+
+/// What follows from the verdict on a call.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a ruling that nobody follows protects nobody"]
+pub enum Ruling {
+    /// It may run.
+    Allowed(Permit),
+    /// It may run if the operator says yes to exactly this.
+    Asks(Question),
+    /// It may not run.
+    Denied(Verdict),
+}
+
+/// The right to run one call, once. Only the gate makes one.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Permit {
+    verdict: Verdict,
+    plan: Option<Plan>,
+    approved: Approved,
+}
+
+/// Who said yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approved {
+    /// The rules alone.
+    Rules,
+    /// The operator.
+    Operator,
+}
+
+/// A call that waits for the operator.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Question {
+    verdict: Verdict,
+    plan: Option<Plan>,
+}
+
+impl Permit {
+    /// Why it may run.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// What a shell line runs; `None` for other tools, and for a line that only a real shell can run.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    /// Who said yes.
+    #[must_use]
+    pub fn approved(&self) -> Approved {
+        self.approved
+    }
+}
+
+impl Question {
+    /// What the operator is asked about.
+    pub fn verdict(&self) -> &Verdict {
+        &self.verdict
+    }
+
+    /// The operator said yes.
+    #[must_use]
+    pub fn approve(self) -> Permit {
+        Permit { verdict: self.verdict, plan: self.plan, approved: Approved::Operator }
+    }
+
+    /// The operator said no, or nothing.
+    pub fn refuse(self) -> Verdict {
+        self.verdict
+    }
+}
+
+impl Ruling {
+    /// The verdict it follows from.
+    pub fn verdict(&self) -> &Verdict {
+        match self {
+            Self::Allowed(permit) => &permit.verdict,
+            Self::Asks(question) => &question.verdict,
+            Self::Denied(verdict) => verdict,
+        }
+    }
+}
+
+/// Judges a call.
+pub fn judge(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Ruling {
+    let (verdict, plan) = match call {
+        Call::Shell(line) => {
+            let judged = judge_shell(line, policy.autonomy, policy, facts);
+            (judged.verdict, judged.plan)
+        }
+        call => (found(call, policy, facts).decide(policy.autonomy), None),
+    };
+    match verdict.decision {
+        Decision::Allow => Ruling::Allowed(Permit { verdict, plan, approved: Approved::Rules }),
+        Decision::Ask => Ruling::Asks(Question { verdict, plan }),
+        Decision::Deny => Ruling::Denied(verdict),
+    }
+}
+
+fn found(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Findings {
+    let mut findings = Findings::default();
+    let mut path = |text: &str, used| tool_path(text, used, policy, facts, &mut findings);
+    match call {
+        Call::FileList(text) | Call::FileRead(text) => path(text, Use::Look),
+        Call::FileWrite(text) => path(text, Use::Write),
+        Call::Look => findings.add(Reason::LooksOnly),
+        Call::Http(method, text) => address::judge(text, method, policy, &mut findings),
+        Call::Foreign(name, weight) => findings.add(Reason::ForeignTool { name: name.to_owned(), weight }),
+        Call::NotOffered(name) => findings.add(Reason::ToolNotOffered { name: name.to_owned() }),
+        // A shell line has a hearing of its own.
+        Call::Shell(_) => {}
+    }
+    findings
+}
+
+/// A path that a tool was given. There is no shell, but people write `~` all the same.
+fn tool_path(text: &str, used: Use, policy: &GatePolicy, facts: &dyn Facts, findings: &mut Findings) {
+    let expanded = match text.strip_prefix('~') {
+        Some("") => Some(policy.user_home.clone()),
+        Some(rest) => match rest.strip_prefix('/') {
+            Some(rest) => Some(policy.user_home.join(rest)),
+            None => {
+                findings.add(Reason::NotAPath { path: text.to_owned(), what: "names someone's home" });
+                return;
+            }
+        },
+        None => None,
+    };
+    let expanded = expanded.as_deref().and_then(Path::to_str).unwrap_or(text);
+    path::judge(expanded, &policy.workspace, used, (policy, facts), findings);
+}

@@ -1,0 +1,80 @@
+//! The hearing of a shell line: every command in its tree is judged, and the plan is made of what is left.
+
+mod command;
+mod destructive;
+mod expand;
+mod script;
+mod variable;
+mod walk;
+
+use std::path::PathBuf;
+
+use crate::facts::Facts;
+use crate::plan::Plan;
+use crate::policy::GatePolicy;
+use crate::reason::Reason;
+use crate::shell::{self, At};
+use crate::verdict::{Autonomy, Findings, Verdict, Weight};
+
+/// What the gate says of a shell line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellVerdict {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What runs. `None` if the line goes beyond what is carried out from the tree; only a real shell could run it.
+    pub plan: Option<Plan>,
+}
+
+/// Judges a shell line that would run in the workspace.
+#[must_use]
+pub fn judge_shell(line: &str, autonomy: Autonomy, policy: &GatePolicy, facts: &dyn Facts) -> ShellVerdict {
+    let mut hearing =
+        Hearing { line, policy, facts, findings: Findings::default(), inner: 0, here: Vec::new() };
+    let plan = match shell::parse(line) {
+        Ok(parsed) => {
+            hearing.here.clone_from(&parsed.here_documents);
+            hearing.hear(&parsed.script)
+        }
+        Err(unreadable) => {
+            let column = hearing.column(unreadable.at);
+            hearing.findings.add(Reason::Unreadable { what: unreadable.what, column });
+            None
+        }
+    };
+    if plan.is_none() && hearing.findings.heaviest() < Weight::High {
+        // What can't be carried out from the tree is never run as if it could.
+        hearing.unknowable("this can't be carried out without a shell", At(0));
+    }
+    let plan = plan.filter(|_| hearing.findings.heaviest() < Weight::Blocked);
+    ShellVerdict { verdict: hearing.findings.decide(autonomy), plan }
+}
+
+/// The state of a hearing.
+struct Hearing<'a> {
+    line: &'a str,
+    policy: &'a GatePolicy,
+    facts: &'a dyn Facts,
+    findings: Findings,
+    /// How many lines inside lines this one is.
+    inner: usize,
+    here: Vec<shell::Word>,
+}
+
+/// Where a command stands.
+#[derive(Clone)]
+struct Stand {
+    /// The folder it runs in, if that is known.
+    folder: Option<PathBuf>,
+}
+
+impl Hearing<'_> {
+    /// The column for people: counted in characters, from one.
+    fn column(&self, at: At) -> usize {
+        self.line.get(..at.0).map_or(at.0, |before| before.chars().count()) + 1
+    }
+
+    fn unknowable(&mut self, what: &'static str, at: At) {
+        let column = self.column(at);
+        self.findings.add(Reason::Unknowable { what, column });
+    }
+}

@@ -1,0 +1,318 @@
+//! One command: its name, what is known about it, and what its words mean to it.
+
+use super::{Hearing, Stand, destructive, script, variable, walk::NULL};
+use crate::path::Use;
+use crate::plan::Act;
+use crate::programs::{Argument, Found, Meaning, Nature, Program, found_in};
+use crate::reason::Reason;
+use crate::shell::{self, At, Simple};
+
+/// Lines inside lines inside lines are no command that anyone writes.
+const INNERMOST: usize = 8;
+
+impl Hearing<'_> {
+    /// Judges a command. What it does, if that can be planned.
+    pub(super) fn simple(&mut self, simple: &Simple, stand: &mut Stand) -> Option<Act> {
+        let mut known = true;
+        for word in simple.words.iter().chain(simple.assignments.iter().map(|assignment| &assignment.value)) {
+            known &= !self.word_scripts(word, stand);
+        }
+        let Some(first) = simple.words.first() else {
+            if simple.assignments.is_empty() {
+                return Some(Act::Nothing);
+            }
+            for assignment in &simple.assignments {
+                variable::judge(&assignment.name, &mut self.findings);
+            }
+            self.unknowable("a variable that is set changes the shell itself", simple.at);
+            return None;
+        };
+        let name_at = first.at;
+        // Judged as written, before patterns are expanded: `rm -rf *` is one thing, its files are another.
+        let written: Vec<_> = simple.words.iter().map(|word| self.as_written(word)).collect();
+        self.run(&written, stand, Judging::Name);
+        let expanded = if known { self.expanded(simple, stand) } else { None };
+        let words = expanded.as_deref().unwrap_or(&written);
+        let name = words.first().and_then(|word| word.text.clone());
+        for assignment in &simple.assignments {
+            self.variable(&assignment.name, name.as_deref());
+        }
+        self.run(words, stand, Judging::Words);
+        let variables: Option<Vec<_>> = simple
+            .assignments
+            .iter()
+            .map(|assignment| Some((assignment.name.clone(), self.known(&assignment.value)?)))
+            .collect();
+        let words: Vec<String> = expanded?.into_iter().map(|word| word.text).collect::<Option<_>>()?;
+        self.act(words, variables?, name_at, stand)
+    }
+
+    /// What a command with all its words known does.
+    fn act(
+        &mut self,
+        words: Vec<String>,
+        variables: Vec<(String, String)>,
+        at: At,
+        stand: &mut Stand,
+    ) -> Option<Act> {
+        let words_after: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+        match (words.first()?.as_str(), words_after.as_slice()) {
+            ("cd", [folder]) if !folder.starts_with('-') => self.enter(folder, at, stand),
+            ("cd", _) => {
+                stand.folder = None;
+                self.unknowable("where this `cd` leads is known only when it runs", at);
+                None
+            }
+            (":", _) => Some(Act::Nothing),
+            (name, _) if is_of_the_shell(name) => None,
+            (name, _) => {
+                let base = name.rsplit('/').next().unwrap_or(name);
+                let Some(program) = self.facts.program(base).filter(|_| self.is_ours(name, base, stand))
+                else {
+                    self.unknowable("no program of the system has this name", at);
+                    return None;
+                };
+                Some(Act::Run { program, words, variables })
+            }
+        }
+    }
+
+    /// A variable before a command. One that no program is known to obey harms no program that is known.
+    pub(super) fn variable(&mut self, name: &str, program: Option<&str>) {
+        if program.and_then(Program::named).is_none() {
+            self.findings.add(Reason::Variable { name: name.to_owned() });
+        } else {
+            variable::judge(name, &mut self.findings);
+        }
+    }
+
+    /// Judges a program with its words, and the programs it runs in turn.
+    pub(super) fn run(&mut self, words: &[Argument], stand: &Stand, judging: Judging) {
+        let Some((first, arguments)) = words.split_first() else { return };
+        let Some(name) = first.text.as_deref() else {
+            let column = self.column(first.at);
+            self.findings.add(Reason::UnknownCommand { column });
+            return;
+        };
+        let base = name.rsplit('/').next().unwrap_or(name);
+        if judging == Judging::Name {
+            if let Some(forbidden) = self.forbidden(base) {
+                self.findings.add(Reason::ForbiddenCommand { name: forbidden });
+            }
+            if let Some(what) = destructive::of_program(base, arguments) {
+                self.findings.add(Reason::Destructive { what });
+            }
+        }
+        if !self.is_ours(name, base, stand) && judging == Judging::Words {
+            self.findings.add(Reason::ProgramByPath { path: name.to_owned() });
+        }
+        if judging == Judging::Words && self.of_the_shell(base, arguments, first.at, stand) {
+            return;
+        }
+        match Program::named(base) {
+            Some(program) => self.known_program(base, program, arguments, stand, judging),
+            None if judging == Judging::Words => self.unknown_program(base, arguments, stand),
+            None => {}
+        }
+    }
+
+    fn known_program(
+        &mut self,
+        name: &str,
+        program: &'static Program,
+        arguments: &[Argument],
+        stand: &Stand,
+        judging: Judging,
+    ) {
+        let found = found_in(program, arguments);
+        let runs_another = found.iter().any(|found| matches!(found, Found::Command(_)));
+        let mut changes = program.nature != Nature::Looks;
+        for found in found {
+            changes |= self.found(name, &found, stand, judging);
+        }
+        if judging == Judging::Name || (program.nature == Nature::Wraps && runs_another) {
+            return;
+        }
+        self.listed(name, if changes { Does::More } else { Does::Looks });
+    }
+
+    /// Judges what was found in the words of a program. Whether it does more than look.
+    fn found(&mut self, name: &str, found: &Found<'_>, stand: &Stand, judging: Judging) -> bool {
+        match found {
+            Found::Command(words) => {
+                self.run(words, stand, judging);
+                return false;
+            }
+            Found::Subcommand(program, words) => {
+                let mut changes = program.nature != Nature::Looks;
+                for found in found_in(program, words) {
+                    changes |= self.found(name, &found, stand, judging);
+                }
+                return changes;
+            }
+            Found::Value(Meaning::Line, line) => {
+                self.line_inside(line, stand);
+                return true;
+            }
+            _ if judging == Judging::Name => return false,
+            Found::Value(Meaning::Looked, path) => {
+                if !matches!(*path, "-" | NULL) {
+                    self.path(path, Use::Look, stand);
+                }
+                return false;
+            }
+            Found::Value(Meaning::Written, path) => {
+                if *path != NULL {
+                    self.path(path, Use::Write, stand);
+                }
+            }
+            Found::Value(Meaning::Sed, text) => {
+                if let Some(does) = script::sed(text) {
+                    self.argument(name, text, does);
+                }
+                return false;
+            }
+            Found::Value(Meaning::Awk, text) => {
+                if let Some(does) = script::awk(text) {
+                    self.argument(name, text, does);
+                }
+                return false;
+            }
+            Found::Value(Meaning::Text, _) | Found::Unknown(_) => return false,
+            Found::Value(Meaning::Code, _) => {}
+            Found::Does(flag, does) => self.argument(name, flag, does),
+            Found::Suspect(flag) => self.argument(name, flag, "do something that nobody listed"),
+            Found::Variable(text) => {
+                let variable = text.split_once('=').map_or(*text, |(variable, _)| variable);
+                self.variable(variable, Some(name));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A line that another shell would read. It is judged, but never planned: that would be a second reader.
+    fn line_inside(&mut self, line: &str, stand: &Stand) {
+        self.unknowable("a shell would read this text again", At(0));
+        if self.inner == INNERMOST {
+            self.findings.add(Reason::Unreadable { what: "lines are nested too deeply", column: 1 });
+            return;
+        }
+        match shell::parse(line) {
+            Ok(parsed) => {
+                self.inner += 1;
+                let here = std::mem::replace(&mut self.here, parsed.here_documents);
+                self.inside(&parsed.script, stand);
+                self.here = here;
+                self.inner -= 1;
+            }
+            Err(unreadable) => self.findings.add(Reason::Unreadable { what: unreadable.what, column: 1 }),
+        }
+    }
+
+    /// Nothing is known of the program: each of its words may be a path.
+    fn unknown_program(&mut self, name: &str, arguments: &[Argument], stand: &Stand) {
+        for text in arguments.iter().filter_map(|argument| argument.text.as_deref()) {
+            let value = text.split_once('=').map_or(text, |(_, value)| value);
+            for path in [text, value] {
+                let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
+                if leads_away && path != NULL {
+                    self.path(path, Use::Look, stand);
+                }
+            }
+        }
+        self.listed(name, Does::More);
+    }
+
+    fn listed(&mut self, name: &str, does: Does) {
+        let name = name.to_owned();
+        self.findings.add(if self.policy.allowed_commands.contains(&name) {
+            Reason::ListedProgram { name, looks_only: does == Does::Looks }
+        } else {
+            Reason::UnlistedProgram { name }
+        });
+    }
+
+    /// What the shell does itself. Whether this was such a thing.
+    fn of_the_shell(&mut self, name: &str, arguments: &[Argument], at: At, stand: &Stand) -> bool {
+        let text =
+            || -> Option<Vec<&str>> { arguments.iter().map(|argument| argument.text.as_deref()).collect() };
+        match name {
+            "cd" | ":" => {
+                if name == ":" || arguments.is_empty() {
+                    self.findings.add(Reason::LooksOnly);
+                }
+                return true;
+            }
+            "eval" => {
+                if let Some(words) = text() {
+                    self.line_inside(&words.join(" "), stand);
+                }
+            }
+            "trap" => {
+                if let Some(line) = text().and_then(|words| words.first().copied()) {
+                    self.line_inside(line, stand);
+                }
+            }
+            "alias" => {
+                for line in arguments.iter().filter_map(|argument| argument.text.as_deref()?.split_once('='))
+                {
+                    self.line_inside(line.1, stand);
+                }
+            }
+            other if is_of_the_shell(other) => {}
+            _ => return false,
+        }
+        self.unknowable("this changes the shell itself", at);
+        true
+    }
+
+    fn argument(&mut self, program: &str, argument: &str, does: &'static str) {
+        let (program, argument) = (program.to_owned(), argument.to_owned());
+        self.findings.add(Reason::Argument { program, argument, does });
+    }
+
+    /// `mkfs` forbids `mkfs.ext4`, too.
+    fn forbidden(&self, name: &str) -> Option<String> {
+        let forbids = |rule: &&String| {
+            name.strip_prefix(rule.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.policy.forbidden_commands.iter().find(forbids).map(|_| name.to_owned())
+    }
+
+    /// Whether a name stands for the program of the system: without a slash, or as just another way to write it.
+    fn is_ours(&self, name: &str, base: &str, stand: &Stand) -> bool {
+        use crate::facts::Seen;
+        if !name.contains('/') {
+            return true;
+        }
+        let Some(folder) = &stand.folder else { return false };
+        let seen = self.facts.look(&folder.join(name));
+        matches!(seen, Seen::File { leads_to, .. } if self.facts.program(base).is_some_and(|program| program == leads_to))
+    }
+}
+
+/// What is looked at: first what a command is called, as it is written; then what its words do, as they are expanded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judging {
+    Name,
+    Words,
+}
+
+/// Whether a program only looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Looks,
+    More,
+}
+
+/// What no program does, but the shell itself.
+fn is_of_the_shell(name: &str) -> bool {
+    const OF_THE_SHELL: [&str; 33] = [
+        ".", "alias", "bg", "bind", "break", "builtin", "command", "continue", "declare", "enable", "eval",
+        "exec", "exit", "export", "fg", "getopts", "hash", "jobs", "let", "local", "mapfile", "read",
+        "readonly", "return", "set", "shift", "shopt", "source", "trap", "typeset", "umask", "unalias",
+        "unset",
+    ];
+    OF_THE_SHELL.contains(&name)
+}

@@ -1,0 +1,214 @@
+//! Patterns: resolved before the verdict, so that what was checked is what runs.
+
+use std::path::Path;
+
+use super::{Hearing, Stand};
+use crate::facts::Seen;
+use crate::programs::Argument;
+use crate::shell::{Part, Simple, Word};
+
+/// A pattern that stands for more words than this is no line for people to approve.
+const MOST_WORDS: usize = 4096;
+
+/// A piece of a pattern, within one name of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Letter(char),
+    Any,
+    One,
+    /// A set of letters, and whether it is turned round.
+    Set {
+        inside: Vec<(char, char)>,
+        negated: bool,
+    },
+}
+
+impl Hearing<'_> {
+    /// A word with its patterns as they are written.
+    pub(super) fn as_written(&self, word: &Word) -> Argument {
+        let mut text = String::new();
+        for part in &word.parts {
+            match part {
+                Part::Literal(part) | Part::Glob(part) => text.push_str(part),
+                Part::Home => text.push('~'),
+                Part::Unknown(_) => return Argument { text: None, at: word.at },
+            }
+        }
+        Argument { text: Some(text), at: word.at }
+    }
+
+    /// All words of a command, with their patterns resolved inside the workspace.
+    pub(super) fn expanded(&mut self, simple: &Simple, stand: &Stand) -> Option<Vec<Argument>> {
+        let folder = stand.folder.as_deref()?;
+        let mut words = Vec::new();
+        for word in &simple.words {
+            let texts = if word.parts.iter().any(|part| matches!(part, Part::Glob(_))) {
+                self.matches(word, folder)
+            } else {
+                self.known(word).map(|text| vec![text])
+            };
+            let Some(texts) = texts else {
+                self.unknowable("a pattern that can't be resolved inside the workspace", word.at);
+                return None;
+            };
+            words.extend(texts.into_iter().map(|text| Argument { text: Some(text), at: word.at }));
+            if words.len() > MOST_WORDS {
+                self.unknowable("a pattern that stands for too many files", word.at);
+                return None;
+            }
+        }
+        Some(words)
+    }
+
+    /// What a pattern stands for. If nothing matches, it stands for itself.
+    fn matches(&self, word: &Word, folder: &Path) -> Option<Vec<String>> {
+        let mut names = names_of(word)?;
+        if names.iter().any(|name| is_parent(name) || may_be_parent(name)) {
+            return None;
+        }
+        let mut found = vec![String::new()];
+        if names.first().is_some_and(Vec::is_empty) {
+            names.remove(0);
+            found = vec!["/".to_owned()];
+        }
+        for (place, name) in names.iter().enumerate() {
+            let is_last = place + 1 == names.len();
+            let mut next = Vec::new();
+            for prefix in &found {
+                self.step(folder, prefix, name, &mut next)?;
+                if next.len() > MOST_WORDS {
+                    return None;
+                }
+            }
+            if !is_last {
+                next.iter_mut().for_each(|path| path.push('/'));
+            }
+            found = next;
+        }
+        if found.is_empty() { self.as_written(word).text.map(|text| vec![text]) } else { Some(found) }
+    }
+
+    /// The paths that go on from a prefix with one more name.
+    fn step(&self, folder: &Path, prefix: &str, name: &[Piece], next: &mut Vec<String>) -> Option<()> {
+        if let Some(literal) = literal(name) {
+            let path = format!("{prefix}{literal}");
+            if literal.is_empty() || self.is_there(&folder.join(&path)) {
+                next.push(path);
+            }
+            return Some(());
+        }
+        let place = folder.join(prefix);
+        // Only what lies inside is listed.
+        match self.facts.look(&place) {
+            Seen::Folder { leads_to } if leads_to.starts_with(&self.policy.workspace) => {}
+            Seen::File { leads_to, .. } | Seen::Special { leads_to } | Seen::Nothing { leads_to }
+                if leads_to.starts_with(&self.policy.workspace) =>
+            {
+                return Some(());
+            }
+            _ => return None,
+        }
+        let hidden = name.first() == Some(&Piece::Letter('.'));
+        let entries = self.facts.names_in(&place)?;
+        let fits = |entry: &&String| (hidden || !entry.starts_with('.')) && fits(name, entry);
+        next.extend(entries.iter().filter(fits).map(|entry| format!("{prefix}{entry}")));
+        Some(())
+    }
+
+    fn is_there(&self, path: &Path) -> bool {
+        !matches!(self.facts.look(path), Seen::Nothing { .. } | Seen::Unreachable)
+    }
+}
+
+/// The pattern of each name in a path; `None` if it can't be resolved.
+fn names_of(word: &Word) -> Option<Vec<Vec<Piece>>> {
+    let mut names = vec![Vec::new()];
+    for part in &word.parts {
+        match part {
+            Part::Literal(text) => {
+                for letter in text.chars() {
+                    match letter {
+                        '/' => names.push(Vec::new()),
+                        letter => names.last_mut()?.push(Piece::Letter(letter)),
+                    }
+                }
+            }
+            Part::Glob(glob) => names.last_mut()?.push(match glob.as_str() {
+                "*" => Piece::Any,
+                "?" => Piece::One,
+                set => set_of(set),
+            }),
+            Part::Home | Part::Unknown(_) => return None,
+        }
+    }
+    Some(names)
+}
+
+fn set_of(glob: &str) -> Piece {
+    let inside = glob.trim_start_matches('[').trim_end_matches(']');
+    let (negated, inside) = inside.strip_prefix('!').map_or((false, inside), |inside| (true, inside));
+    let letters: Vec<char> = inside.chars().collect();
+    let mut ranges = Vec::new();
+    let mut rest = letters.as_slice();
+    loop {
+        rest = match rest {
+            [first, '-', last, rest @ ..] => {
+                ranges.push((*first, *last));
+                rest
+            }
+            [letter, rest @ ..] => {
+                ranges.push((*letter, *letter));
+                rest
+            }
+            [] => return Piece::Set { inside: ranges, negated },
+        };
+    }
+}
+
+fn literal(name: &[Piece]) -> Option<String> {
+    name.iter().map(|piece| if let Piece::Letter(letter) = piece { Some(*letter) } else { None }).collect()
+}
+
+/// A pattern for hidden names: some shells find `.` and `..` with it.
+fn may_be_parent(name: &[Piece]) -> bool {
+    literal(name).is_none()
+        && (fits(name, ".") || fits(name, ".."))
+        && name.first() == Some(&Piece::Letter('.'))
+}
+
+fn is_parent(name: &[Piece]) -> bool {
+    literal(name).as_deref() == Some("..")
+}
+
+/// Whether a name fits a pattern. The last `*` is the only one that ever has to be tried again.
+fn fits(pattern: &[Piece], name: &str) -> bool {
+    let name: Vec<char> = name.chars().collect();
+    let (mut at, mut letter) = (0, 0);
+    let mut again: Option<(usize, usize)> = None;
+    while letter < name.len() {
+        let fits_one = match (pattern.get(at), name.get(letter)) {
+            (Some(Piece::Letter(expected)), Some(found)) => expected == found,
+            (Some(Piece::One), Some(_)) => true,
+            (Some(Piece::Set { inside, negated }), Some(found)) => {
+                inside.iter().any(|(first, last)| (first..=last).contains(&found)) != *negated
+            }
+            (Some(Piece::Any), _) => {
+                again = Some((at + 1, letter));
+                at += 1;
+                continue;
+            }
+            (None, _) | (_, None) => false,
+        };
+        if fits_one {
+            at += 1;
+            letter += 1;
+        } else if let Some((after, from)) = again {
+            at = after;
+            letter = from + 1;
+            again = Some((after, from + 1));
+        } else {
+            return false;
+        }
+    }
+    pattern.get(at..).is_some_and(|rest| rest.iter().all(|piece| *piece == Piece::Any))
+}

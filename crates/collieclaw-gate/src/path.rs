@@ -1,0 +1,100 @@
+//! Paths: where they lead, and whether a tool may go there (C7.4).
+//!
+//! A path is judged twice: as it is written, and as the kernel follows it. Both must be allowed.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::facts::{Facts, Seen};
+use crate::policy::{Bounds, GatePolicy};
+use crate::reason::Reason;
+use crate::verdict::Findings;
+
+/// What is done with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// A file is read, or a folder listed or entered.
+    Look,
+    /// A file is made or replaced.
+    Write,
+}
+
+/// Judges a path that a tool was given, relative to a folder of the workspace.
+pub(crate) fn judge(
+    text: &str,
+    from: &Path,
+    used: Use,
+    (policy, facts): (&GatePolicy, &dyn Facts),
+    findings: &mut Findings,
+) {
+    let path = || text.to_owned();
+    if text.is_empty() || text.contains('\0') {
+        findings.add(Reason::NotAPath { path: path(), what: "is no path" });
+        return;
+    }
+    let written = plain(&from.join(text));
+    if !may_be(text, &written, policy, findings) {
+        return;
+    }
+    let seen = facts.look(&from.join(text));
+    let (Seen::Nothing { leads_to }
+    | Seen::File { leads_to, .. }
+    | Seen::Folder { leads_to }
+    | Seen::Special { leads_to }) = &seen
+    else {
+        findings.add(Reason::WrongKind { path: path(), what: "can't be reached" });
+        return;
+    };
+    if !may_be(text, leads_to, policy, findings) {
+        return;
+    }
+    if matches!(seen, Seen::Special { .. }) {
+        findings.add(Reason::WrongKind { path: path(), what: "is neither a file nor a folder" });
+        return;
+    }
+    if used == Use::Write && matches!(seen, Seen::File { names, .. } if names > 1) {
+        findings.add(Reason::HardLink { path: path() });
+        return;
+    }
+    let inside = leads_to.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
+    findings.add(match (used, inside) {
+        (Use::Write, true) => Reason::WritesInside { path: path() },
+        (Use::Write, false) => Reason::WritesOutside { path: path() },
+        (Use::Look, true) => Reason::ReadsInside { path: path() },
+        (Use::Look, false) => Reason::ReadsOutside { path: path() },
+    });
+}
+
+/// Whether a tool may go to a place at all. What speaks against it is added.
+fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &mut Findings) -> bool {
+    let path = || text.to_owned();
+    let against = if place.starts_with(&policy.own_home) {
+        Some(Reason::OwnHome { path: path() })
+    } else if let Some(rule) = policy.forbidden_paths.iter().find(|rule| place.starts_with(rule)) {
+        Some(Reason::ForbiddenPath { path: path(), rule: rule.display().to_string() })
+    } else if policy.bounds == Bounds::Workspace && !place.starts_with(&policy.workspace) {
+        Some(Reason::OutsideWorkspace { path: path() })
+    } else {
+        None
+    };
+    let may = against.is_none();
+    if let Some(reason) = against {
+        findings.add(reason);
+    }
+    may
+}
+
+/// A path without `.` and `..`, as if it held no links.
+#[must_use]
+pub fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(component),
+        }
+    }
+    plain
+}

@@ -1,0 +1,257 @@
+//! What the words of a command mean to its program.
+
+use super::{Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling};
+
+/// A word of a command as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Argument {
+    /// Its text; a pattern stays as it is written. `None` if it is known only when it runs.
+    pub(crate) text: Option<String>,
+    /// Where it is in the line.
+    pub(crate) at: crate::shell::At,
+}
+
+/// What was found in the words of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Found<'a> {
+    /// A word, or the value of a flag, with its meaning.
+    Value(Meaning, &'a str),
+    /// A word that is not known before it runs.
+    Unknown(&'a Argument),
+    /// A flag that makes the program do something else.
+    Does(&'a str, &'static str),
+    /// A flag that isn't known.
+    Suspect(&'a str),
+    /// The words that are a command inside.
+    Command(&'a [Argument]),
+    /// `NAME=value` before the command inside.
+    Variable(&'a str),
+    /// The command of the program's own that is given, with its words.
+    Subcommand(&'static Program, &'a [Argument]),
+}
+
+/// Reads the words after a program's name.
+pub(crate) fn found_in<'a>(program: &'static Program, arguments: &'a [Argument]) -> Vec<Found<'a>> {
+    let mut reading =
+        Reading { program, arguments, next: 0, found: Vec::new(), operands: Vec::new(), instead: false };
+    reading.run();
+    reading.found
+}
+
+struct Reading<'a> {
+    program: &'static Program,
+    arguments: &'a [Argument],
+    next: usize,
+    found: Vec<Found<'a>>,
+    operands: Vec<&'a str>,
+    /// Whether a flag took the place of the first operand.
+    instead: bool,
+}
+
+impl<'a> Reading<'a> {
+    fn run(&mut self) {
+        if self.program.operands == Operands::CommandSomewhere {
+            let starts = (0..self.arguments.len()).filter_map(|from| self.arguments.get(from..));
+            let commands = starts.filter(|words| !words.first().is_some_and(is_flag));
+            self.found.extend(commands.map(Found::Command));
+            return;
+        }
+        let mut flags_over = false;
+        while let Some(argument) = self.take() {
+            let Some(text) = argument.text.as_deref() else {
+                self.found.push(Found::Unknown(argument));
+                // It may be a flag, or many words.
+                continue;
+            };
+            let is_flag = match self.program.spelling {
+                Spelling::Gnu | Spelling::Leading | Spelling::Words => {
+                    text.len() > 1 && text.starts_with('-')
+                }
+                Spelling::Assignments => text.contains('='),
+            };
+            if flags_over || !is_flag {
+                if self.operand(text) {
+                    return;
+                }
+                flags_over |= self.program.spelling == Spelling::Leading;
+            } else if text == "--" {
+                flags_over = true;
+            } else {
+                self.flag(text);
+            }
+        }
+        self.finish();
+    }
+
+    fn take(&mut self) -> Option<&'a Argument> {
+        let argument = self.arguments.get(self.next)?;
+        self.next += 1;
+        Some(argument)
+    }
+
+    fn flag(&mut self, text: &'a str) {
+        match self.program.spelling {
+            Spelling::Words => self.known_or_not(self.exactly(text), text, None),
+            Spelling::Assignments => {
+                let (name, value) = text.split_once('=').unwrap_or((text, ""));
+                self.known_or_not(self.exactly(name), text, Some(value));
+            }
+            Spelling::Gnu | Spelling::Leading => match text.strip_prefix("--") {
+                Some(_) => {
+                    let (name, value) =
+                        text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+                    self.known_or_not(self.abbreviated(name), text, value);
+                }
+                None => self.letters(text),
+            },
+        }
+    }
+
+    /// `-abc`, where a letter that takes a value takes the rest as one.
+    fn letters(&mut self, text: &'a str) {
+        let letters = text.get(1..).unwrap_or_default();
+        for (place, letter) in letters.char_indices() {
+            let rest = letters.get(place + letter.len_utf8()..).filter(|rest| !rest.is_empty());
+            let known = self.program.flags.iter().find(|flag| {
+                flag.names.split(' ').any(|name| {
+                    let mut letters = name.chars();
+                    letters.next() == Some('-') && letters.next() == Some(letter) && letters.next().is_none()
+                })
+            });
+            match known.map(|flag| flag.means) {
+                Some(FlagMeans::Value(_) | FlagMeans::Joined(_) | FlagMeans::Instead(_)) => {
+                    self.known_or_not(known, text, rest);
+                    return;
+                }
+                Some(_) => self.known_or_not(known, text, None),
+                // `head -5`
+                None if letter.is_ascii_digit() => {}
+                None => self.known_or_not(None, text, None),
+            }
+        }
+    }
+
+    fn known_or_not(&mut self, flag: Option<&'static Flag>, text: &'a str, value: Option<&'a str>) {
+        let Some(flag) = flag else {
+            if self.program.others == Others::Suspect {
+                self.found.push(Found::Suspect(text));
+            }
+            return;
+        };
+        match flag.means {
+            FlagMeans::Nothing => {}
+            FlagMeans::Does(what) => self.found.push(Found::Does(text, what)),
+            FlagMeans::Joined(meaning) => {
+                if let Some(value) = value {
+                    self.found.push(Found::Value(meaning, value));
+                }
+            }
+            FlagMeans::Value(meaning) => self.value(meaning, value),
+            FlagMeans::Instead(meaning) => {
+                self.instead = true;
+                self.value(meaning, value);
+            }
+            FlagMeans::CommandUntilEnd => {
+                let rest = self.arguments.get(self.next..).unwrap_or_default();
+                let ends = |argument: &Argument| matches!(argument.text.as_deref(), Some(";" | "+"));
+                let length = rest.iter().position(ends).unwrap_or(rest.len());
+                self.found.push(Found::Command(rest.get(..length).unwrap_or_default()));
+                self.next += length + 1;
+            }
+        }
+    }
+
+    fn value(&mut self, meaning: Meaning, joined: Option<&'a str>) {
+        if let Some(value) = joined {
+            self.found.push(Found::Value(meaning, value));
+            return;
+        }
+        match self.take() {
+            Some(Argument { text: Some(text), .. }) => self.found.push(Found::Value(meaning, text)),
+            Some(unknown) => self.found.push(Found::Unknown(unknown)),
+            // The program will complain.
+            None => {}
+        }
+    }
+
+    /// Takes an operand. Whether it took all the rest with it.
+    fn operand(&mut self, text: &'a str) -> bool {
+        match self.program.operands {
+            Operands::Command { after } => {
+                if self.operands.len() < after {
+                    self.operands.push(text);
+                    return false;
+                }
+                if text.split_once('=').is_some_and(|(name, _)| !name.contains('/')) && self.takes_variables()
+                {
+                    self.found.push(Found::Variable(text));
+                    return false;
+                }
+                let rest = self.arguments.get(self.next - 1..).unwrap_or_default();
+                self.found.push(Found::Command(rest));
+                true
+            }
+            Operands::Applet => {
+                let rest = self.arguments.get(self.next - 1..).unwrap_or_default();
+                self.found.push(Found::Command(rest));
+                true
+            }
+            Operands::Subcommands(programs) => {
+                let rest = self.arguments.get(self.next..).unwrap_or_default();
+                match programs.iter().find(|program| program.is_named(text)) {
+                    Some(program) => self.found.push(Found::Subcommand(program, rest)),
+                    None => self.found.push(Found::Suspect(text)),
+                }
+                true
+            }
+            Operands::All(_) | Operands::First(..) | Operands::CommandSomewhere => {
+                self.operands.push(text);
+                false
+            }
+        }
+    }
+
+    /// `env` and `sudo` take assignments before the command.
+    fn takes_variables(&self) -> bool {
+        self.program.is_named("env") || self.program.is_named("sudo") || self.program.is_named("doas")
+    }
+
+    fn finish(&mut self) {
+        let operands = std::mem::take(&mut self.operands);
+        for (place, text) in operands.into_iter().enumerate() {
+            let meaning = match self.program.operands {
+                Operands::All(meaning) => meaning,
+                Operands::First(first, rest) => {
+                    if place == 0 && !self.instead {
+                        first
+                    } else {
+                        rest
+                    }
+                }
+                Operands::Command { .. }
+                | Operands::CommandSomewhere
+                | Operands::Applet
+                | Operands::Subcommands(_) => Meaning::Text,
+            };
+            self.found.push(Found::Value(meaning, text));
+        }
+    }
+
+    fn exactly(&self, text: &str) -> Option<&'static Flag> {
+        self.program.flags.iter().find(|flag| flag.names.split(' ').any(|name| name == text))
+    }
+
+    /// A long flag, which may be cut short. One that does something is found before one that doesn't.
+    fn abbreviated(&self, text: &str) -> Option<&'static Flag> {
+        let starts =
+            |flag: &&Flag| flag.names.split(' ').any(|name| name.starts_with("--") && name.starts_with(text));
+        self.exactly(text).or_else(|| {
+            let matches = || self.program.flags.iter().filter(starts);
+            matches().find(|flag| matches!(flag.means, FlagMeans::Does(_))).or_else(|| matches().next())
+        })
+    }
+}
+
+fn is_flag(argument: &Argument) -> bool {
+    argument.text.as_deref().is_some_and(|text| text.starts_with('-'))
+}

@@ -1,0 +1,327 @@
+//! Why the gate decides as it does: each reason with its evidence, its weight, its code and its sentence (C7.8).
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use crate::verdict::Weight;
+
+/// One thing that was found about a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    // What is harmless.
+    /// The tool only looks, and touches no file.
+    LooksOnly,
+    /// A path that is read lies inside the workspace.
+    ReadsInside {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// The address belongs to a domain on the list.
+    AllowedDomain {
+        /// The host.
+        host: String,
+    },
+
+    // What the operator should see.
+    /// A file inside the workspace is written.
+    WritesInside {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// A program on the list, which only looks.
+    ListedProgram {
+        /// Its name.
+        name: String,
+        /// Whether it only looks.
+        looks_only: bool,
+    },
+    /// A path outside of the workspace is read, and the policy doesn't keep the agent inside.
+    ReadsOutside {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// The domain is not on the list.
+    UnlistedDomain {
+        /// The host.
+        host: String,
+    },
+    /// Something is sent to a domain on the list.
+    Sends {
+        /// The host.
+        host: String,
+    },
+    /// A tool of someone else, with the risk that its configuration names.
+    ForeignTool {
+        /// Its name.
+        name: String,
+        /// What the configuration says of it.
+        weight: Weight,
+    },
+
+    // What only `full` runs.
+    /// A path outside of the workspace is written, and the policy doesn't keep the agent inside.
+    WritesOutside {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// The program is not on the list.
+    UnlistedProgram {
+        /// Its name.
+        name: String,
+    },
+    /// A name with a slash is not the program on the list.
+    ProgramByPath {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// A part of the line that is known only when it runs.
+    Unknowable {
+        /// What is wrong, or what it does.
+        what: &'static str,
+        /// Where, counted from one.
+        column: usize,
+    },
+    /// An argument makes the program run or write something else.
+    Argument {
+        /// The program.
+        program: String,
+        /// The argument.
+        argument: String,
+        /// What it makes the program do.
+        does: &'static str,
+    },
+    /// A variable that makes programs do something else.
+    Variable {
+        /// Its name.
+        name: String,
+    },
+    /// Something is sent to a domain that is not on the list.
+    SendsUnlisted {
+        /// The host.
+        host: String,
+    },
+    /// A port that is neither the scheme's nor listed.
+    OddPort {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+
+    // What is refused at every level.
+    /// A path outside of the workspace.
+    OutsideWorkspace {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// A path under a forbidden one.
+    ForbiddenPath {
+        /// The path, as it was given.
+        path: String,
+        /// The forbidden path.
+        rule: String,
+    },
+    /// A path in the agent's own home.
+    OwnHome {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// Neither a file nor a folder, or the wrong one of both.
+    WrongKind {
+        /// The path, as it was given.
+        path: String,
+        /// What is wrong, or what it does.
+        what: &'static str,
+    },
+    /// A file with another name somewhere.
+    HardLink {
+        /// The path, as it was given.
+        path: String,
+    },
+    /// Text that is no path.
+    NotAPath {
+        /// The path, as it was given.
+        path: String,
+        /// What is wrong, or what it does.
+        what: &'static str,
+    },
+    /// A command on the list of forbidden ones.
+    ForbiddenCommand {
+        /// Its name.
+        name: String,
+    },
+    /// The name of a command can't be known, so neither can whether it is forbidden.
+    UnknownCommand {
+        /// Where, counted from one.
+        column: usize,
+    },
+    /// A command that destroys.
+    Destructive {
+        /// What is wrong, or what it does.
+        what: &'static str,
+    },
+    /// A line that can't be read with certainty.
+    Unreadable {
+        /// What is wrong, or what it does.
+        what: &'static str,
+        /// Where, counted from one.
+        column: usize,
+    },
+    /// Text that is no address.
+    NotAnAddress {
+        /// What is wrong, or what it does.
+        what: &'static str,
+    },
+    /// An address of this machine or of its network.
+    PrivateAddress {
+        /// The address.
+        address: String,
+    },
+    /// The tool is not offered here.
+    ToolNotOffered {
+        /// Its name.
+        name: String,
+    },
+    /// Nobody found anything about the call.
+    NotJudged,
+}
+
+impl Reason {
+    /// What it adds to the risk.
+    #[must_use]
+    pub fn weight(&self) -> Weight {
+        match self {
+            Self::LooksOnly | Self::ReadsInside { .. } | Self::AllowedDomain { .. } => Weight::Low,
+            Self::WritesInside { .. }
+            | Self::ListedProgram { .. }
+            | Self::ReadsOutside { .. }
+            | Self::UnlistedDomain { .. }
+            | Self::Sends { .. } => Weight::Medium,
+            Self::ForeignTool { weight, .. } => *weight,
+            Self::WritesOutside { .. }
+            | Self::UnlistedProgram { .. }
+            | Self::ProgramByPath { .. }
+            | Self::Unknowable { .. }
+            | Self::Argument { .. }
+            | Self::Variable { .. }
+            | Self::SendsUnlisted { .. }
+            | Self::OddPort { .. } => Weight::High,
+            Self::OutsideWorkspace { .. }
+            | Self::ForbiddenPath { .. }
+            | Self::OwnHome { .. }
+            | Self::WrongKind { .. }
+            | Self::HardLink { .. }
+            | Self::NotAPath { .. }
+            | Self::ForbiddenCommand { .. }
+            | Self::UnknownCommand { .. }
+            | Self::Destructive { .. }
+            | Self::Unreadable { .. }
+            | Self::NotAnAddress { .. }
+            | Self::PrivateAddress { .. }
+            | Self::ToolNotOffered { .. }
+            | Self::NotJudged => Weight::Blocked,
+        }
+    }
+
+    /// Whether a call of which only this is known changes nothing, so that it may run at `readonly`.
+    #[must_use]
+    pub fn looks_only(&self) -> bool {
+        match self {
+            Self::ListedProgram { looks_only, .. } => *looks_only,
+            Self::ReadsOutside { .. } => true,
+            other => other.weight() == Weight::Low,
+        }
+    }
+
+    /// The code for programs. It never changes its meaning.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::LooksOnly => "looks-only",
+            Self::ReadsInside { .. } => "reads-inside",
+            Self::AllowedDomain { .. } => "allowed-domain",
+            Self::WritesInside { .. } => "writes-inside",
+            Self::ListedProgram { .. } => "listed-program",
+            Self::ReadsOutside { .. } => "reads-outside",
+            Self::UnlistedDomain { .. } => "unlisted-domain",
+            Self::Sends { .. } => "sends",
+            Self::ForeignTool { .. } => "foreign-tool",
+            Self::WritesOutside { .. } => "writes-outside",
+            Self::UnlistedProgram { .. } => "unlisted-program",
+            Self::ProgramByPath { .. } => "program-by-path",
+            Self::Unknowable { .. } => "unknowable",
+            Self::Argument { .. } => "argument",
+            Self::Variable { .. } => "variable",
+            Self::SendsUnlisted { .. } => "sends-unlisted",
+            Self::OddPort { .. } => "odd-port",
+            Self::OutsideWorkspace { .. } => "outside-workspace",
+            Self::ForbiddenPath { .. } => "forbidden-path",
+            Self::OwnHome { .. } => "own-home",
+            Self::WrongKind { .. } => "wrong-kind",
+            Self::HardLink { .. } => "hard-link",
+            Self::NotAPath { .. } => "not-a-path",
+            Self::ForbiddenCommand { .. } => "forbidden-command",
+            Self::UnknownCommand { .. } => "unknown-command",
+            Self::Destructive { .. } => "destructive",
+            Self::Unreadable { .. } => "unreadable",
+            Self::NotAnAddress { .. } => "not-an-address",
+            Self::PrivateAddress { .. } => "private-address",
+            Self::ToolNotOffered { .. } => "tool-not-offered",
+            Self::NotJudged => "not-judged",
+        }
+    }
+
+    /// The sentence for people.
+    #[must_use]
+    pub fn detail(&self) -> String {
+        match self {
+            Self::LooksOnly => "it only looks".to_owned(),
+            Self::ReadsInside { path } => format!("`{path}` is read, inside the workspace"),
+            Self::AllowedDomain { host } => format!("`{host}` is on the list of allowed domains"),
+            Self::WritesInside { path } => format!("`{path}` is written, inside the workspace"),
+            Self::ListedProgram { name, .. } => format!("`{name}` is on the list of allowed commands"),
+            Self::ReadsOutside { path } => format!("`{path}` is read, outside of the workspace"),
+            Self::UnlistedDomain { host } => format!("`{host}` is not on the list of allowed domains"),
+            Self::Sends { host } => format!("something is sent to `{host}`"),
+            Self::ForeignTool { name, .. } => format!("`{name}` is not a tool of ours"),
+            Self::WritesOutside { path } => format!("`{path}` is written, outside of the workspace"),
+            Self::UnlistedProgram { name } => format!("`{name}` is not on the list of allowed commands"),
+            Self::ProgramByPath { path } => {
+                format!("`{path}` is named by its path, so it is not the program on the list")
+            }
+            Self::Argument { program, argument, does } => format!("`{argument}` makes `{program}` {does}"),
+            Self::Variable { name } => format!("the variable `{name}` makes programs do something else"),
+            Self::SendsUnlisted { host } => {
+                format!("something is sent to `{host}`, which is not on the list of allowed domains")
+            }
+            Self::OddPort { host, port } => format!("`{host}:{port}` is an unusual port that is not listed"),
+            Self::OutsideWorkspace { path } => format!("`{path}` is outside of the workspace"),
+            Self::ForbiddenPath { path, rule } => format!("`{path}` is under the forbidden path `{rule}`"),
+            Self::OwnHome { path } => format!("`{path}` belongs to CollieClaw itself"),
+            Self::HardLink { path } => format!("`{path}` has another name somewhere (a hard link)"),
+            Self::WrongKind { path, what } | Self::NotAPath { path, what } => format!("`{path}` {what}"),
+            Self::ForbiddenCommand { name } => format!("`{name}` is on the list of forbidden commands"),
+            Self::UnknownCommand { column } => format!(
+                "column {column}: which command this is can't be known before it runs; write its name out"
+            ),
+            Self::Destructive { what } => format!("it {what}"),
+            Self::Unknowable { what, column } | Self::Unreadable { what, column } => {
+                format!("column {column}: {what}")
+            }
+            Self::NotAnAddress { what } => (*what).to_owned(),
+            Self::PrivateAddress { address } => {
+                format!("`{address}` is an address of this machine or of its network")
+            }
+            Self::ToolNotOffered { name } => format!("the tool `{name}` is not offered here"),
+            Self::NotJudged => "nothing is known about this call".to_owned(),
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut reason = serializer.serialize_struct("Reason", 2)?;
+        reason.serialize_field("code", self.code())?;
+        reason.serialize_field("detail", &self.detail())?;
+        reason.end()
+    }
+}

@@ -1,0 +1,463 @@
+//! Words: quotes, escapes, patterns, and what can be known only when it runs.
+
+use super::reader::{Reader, Unreadable, ends_word, is_name};
+use super::tree::{Part, Script, Unknown, UnknownKind, Word};
+
+/// A pattern in brackets is looked for no farther than this.
+const LONGEST_BRACKET: usize = 200;
+
+/// Where a word stands, which decides where a `~` is the home folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Ordinary,
+    /// After the `=` of an assignment: also after each `:`.
+    Assigned,
+}
+
+/// A word, and whether any of it was quoted.
+pub(super) struct Read {
+    pub(super) word: Word,
+    pub(super) quoted: bool,
+}
+
+/// Parts as they come; literals that touch are one.
+#[derive(Default)]
+struct Parts {
+    done: Vec<Part>,
+    text: String,
+}
+
+impl Parts {
+    fn push(&mut self, part: Part) {
+        self.end_literal();
+        self.done.push(part);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.done.is_empty() && self.text.is_empty()
+    }
+
+    fn end_literal(&mut self) {
+        if !self.text.is_empty() {
+            self.done.push(Part::Literal(std::mem::take(&mut self.text)));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Part> {
+        self.end_literal();
+        self.done
+    }
+}
+
+/// What is open in a word that only some shells would expand.
+#[derive(Default)]
+struct Braces {
+    open: usize,
+    divided: bool,
+}
+
+impl Reader<'_> {
+    /// Reads a word up to where it ends. There must be one.
+    pub(super) fn word(&mut self, place: Place) -> Result<Read, Unreadable> {
+        let at = self.at();
+        let start = self.next;
+        let mut parts = Parts::default();
+        let mut braces = Braces::default();
+        let mut quoted = false;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'<' | b'>' if self.peek_after(1) == Some(b'(') => {
+                    let part = self.process_substitution()?;
+                    parts.push(part);
+                }
+                byte if ends_word(byte) => break,
+                b'\'' => {
+                    quoted = true;
+                    self.single_quotes(&mut parts)?;
+                }
+                b'"' => {
+                    quoted = true;
+                    self.double_quotes(&mut parts)?;
+                }
+                b'\\' => {
+                    if self.take("\\\n") {
+                        continue;
+                    }
+                    quoted = true;
+                    self.next += 1;
+                    match self.take_char() {
+                        Some(escaped) => parts.text.push(escaped),
+                        None => return self.fault("the line ends with a backslash"),
+                    }
+                }
+                b'$' => self.dollar(&mut parts)?,
+                b'`' => {
+                    let part = self.back_quotes(Quotes::None)?;
+                    parts.push(part);
+                }
+                b'*' | b'?' => {
+                    self.next += 1;
+                    parts.push(Part::Glob(char::from(byte).to_string()));
+                }
+                b'[' => self.bracket(&mut parts),
+                b'~' => {
+                    let before = self.text.get(start..self.next).unwrap_or_default();
+                    self.tilde(place, before, &mut parts);
+                }
+                b'{' | b'}' | b',' | b'.' => self.brace(byte, &mut braces, &mut parts),
+                _ => {
+                    let plain = self.take_until(is_special);
+                    parts.text.push_str(plain);
+                }
+            }
+        }
+        // `''` is a word, too.
+        if quoted && parts.is_empty() {
+            parts.done.push(Part::Literal(String::new()));
+        }
+        Ok(Read { word: Word { at, parts: parts.finish() }, quoted })
+    }
+
+    fn single_quotes(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
+        let opened = self.at();
+        self.next += 1;
+        let text = self.take_until(|byte| byte == b'\'');
+        parts.text.push_str(text);
+        if self.take("'") { Ok(()) } else { Err(Unreadable { at: opened, what: "this quote is not closed" }) }
+    }
+
+    fn double_quotes(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
+        let opened = self.at();
+        self.next += 1;
+        loop {
+            let text = self.take_until(|byte| matches!(byte, b'"' | b'\\' | b'$' | b'`'));
+            parts.text.push_str(text);
+            match self.peek() {
+                Some(b'"') => {
+                    self.next += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape_in_text(parts, Quotes::Double),
+                Some(b'$') => self.dollar_in_text(parts)?,
+                Some(b'`') => {
+                    let part = self.back_quotes(Quotes::Double)?;
+                    parts.push(part);
+                }
+                _ => return Err(Unreadable { at: opened, what: "this quote is not closed" }),
+            }
+        }
+    }
+
+    /// The text of a here-document whose mark is not quoted: all of what this reader holds.
+    pub(super) fn here_text(&mut self) -> Result<Vec<Part>, Unreadable> {
+        let mut parts = Parts::default();
+        loop {
+            let text = self.take_until(|byte| matches!(byte, b'\\' | b'$' | b'`'));
+            parts.text.push_str(text);
+            match self.peek() {
+                Some(b'\\') => self.escape_in_text(&mut parts, Quotes::None),
+                Some(b'$') => self.dollar_in_text(&mut parts)?,
+                Some(b'`') => {
+                    let part = self.back_quotes(Quotes::None)?;
+                    parts.push(part);
+                }
+                _ => return Ok(parts.finish()),
+            }
+        }
+    }
+
+    /// Inside text a backslash is one, unless it stands before what would mean something.
+    fn escape_in_text(&mut self, parts: &mut Parts, quotes: Quotes) {
+        self.next += 1;
+        match self.peek() {
+            Some(b'\n') => self.next += 1,
+            Some(escaped @ (b'$' | b'`' | b'\\')) => {
+                self.next += 1;
+                parts.text.push(char::from(escaped));
+            }
+            Some(b'"') if quotes == Quotes::Double => {
+                self.next += 1;
+                parts.text.push('"');
+            }
+            _ => parts.text.push('\\'),
+        }
+    }
+
+    /// A `$` outside of quotes.
+    fn dollar(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
+        let at = self.at();
+        match self.peek_after(1) {
+            Some(b'\'') => {
+                self.next += 2;
+                self.decoded_quotes()?;
+                parts.push(Part::Unknown(Unknown {
+                    at,
+                    kind: UnknownKind::DollarQuote,
+                    scripts: Vec::new(),
+                }));
+                Ok(())
+            }
+            Some(b'"') => {
+                self.next += 1;
+                parts.push(Part::Unknown(Unknown {
+                    at,
+                    kind: UnknownKind::DollarQuote,
+                    scripts: Vec::new(),
+                }));
+                self.double_quotes(parts)
+            }
+            _ => self.dollar_in_text(parts),
+        }
+    }
+
+    /// `$'…'`, whose escapes only some shells know; its text stays unknown.
+    fn decoded_quotes(&mut self) -> Result<(), Unreadable> {
+        loop {
+            self.take_until(|byte| matches!(byte, b'\'' | b'\\'));
+            if self.take("'") {
+                return Ok(());
+            }
+            self.next += 1;
+            if self.take_char().is_none() {
+                return self.fault("a quote is not closed");
+            }
+        }
+    }
+
+    /// A `$` where quotes mean nothing of their own.
+    fn dollar_in_text(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
+        let at = self.at();
+        let unknown = |kind, scripts| Part::Unknown(Unknown { at, kind, scripts });
+        match self.peek_after(1) {
+            Some(b'(') if self.peek_after(2) == Some(b'(') => {
+                self.next += 3;
+                let scripts = self.deeper(Self::arithmetic)?;
+                parts.push(unknown(UnknownKind::Arithmetic, scripts));
+            }
+            Some(b'(') => {
+                self.next += 2;
+                let script = self.deeper(Self::substituted)?;
+                parts.push(unknown(UnknownKind::CommandSubstitution, vec![script]));
+            }
+            Some(b'{') => {
+                self.next += 2;
+                let scripts = self.deeper(Self::parameter)?;
+                parts.push(unknown(UnknownKind::Variable, scripts));
+            }
+            Some(b'[') => return self.fault("`$[` means different things to different shells"),
+            Some(b'\\') if self.peek_after(2) == Some(b'\n') => {
+                return self.fault("a `$` at the end of a line that goes on");
+            }
+            Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
+                self.next += 1;
+                self.take_until(|byte| byte != b'_' && !byte.is_ascii_alphanumeric());
+                parts.push(unknown(UnknownKind::Variable, Vec::new()));
+            }
+            Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!' | b'0'..=b'9') => {
+                self.next += 2;
+                parts.push(unknown(UnknownKind::Variable, Vec::new()));
+            }
+            _ => {
+                self.next += 1;
+                parts.text.push('$');
+            }
+        }
+        Ok(())
+    }
+
+    fn substituted(&mut self) -> Result<Script, Unreadable> {
+        let script = self.script_until(")")?;
+        if self.take(")") { Ok(script) } else { self.fault("a `$(` is not closed") }
+    }
+
+    fn process_substitution(&mut self) -> Result<Part, Unreadable> {
+        let at = self.at();
+        self.next += 2;
+        let script = self.deeper(Self::substituted)?;
+        Ok(Part::Unknown(Unknown { at, kind: UnknownKind::ProcessSubstitution, scripts: vec![script] }))
+    }
+
+    /// `${…}` after its brace: the commands inside it.
+    fn parameter(&mut self) -> Result<Vec<Script>, Unreadable> {
+        if matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'|')) {
+            return self.fault("`${` with a command means different things to different shells");
+        }
+        let mut inside = Parts::default();
+        loop {
+            self.take_until(|byte| matches!(byte, b'}' | b'"' | b'\'' | b'\\' | b'$' | b'`' | b'{'));
+            match self.peek() {
+                Some(b'}') => {
+                    self.next += 1;
+                    return Ok(scripts_of(inside));
+                }
+                Some(b'"') => self.double_quotes(&mut inside)?,
+                Some(b'$') => self.dollar_in_text(&mut inside)?,
+                Some(b'`') => {
+                    let part = self.back_quotes(Quotes::None)?;
+                    inside.push(part);
+                }
+                Some(_) => {
+                    return self
+                        .fault("quotes and braces inside `${` mean different things to different shells");
+                }
+                None => return self.fault("a `${` is not closed"),
+            }
+        }
+    }
+
+    /// `$((…))` after its parentheses: the commands inside it.
+    fn arithmetic(&mut self) -> Result<Vec<Script>, Unreadable> {
+        let mut inside = Parts::default();
+        let mut open = 0_usize;
+        loop {
+            self.take_until(|byte| matches!(byte, b'(' | b')' | b'"' | b'\'' | b'\\' | b'$' | b'`'));
+            match self.peek() {
+                Some(b'(') => open += 1,
+                Some(b')') if open > 0 => open -= 1,
+                Some(b')') => {
+                    return if self.take("))") {
+                        Ok(scripts_of(inside))
+                    } else {
+                        self.fault("`$((` is not closed by `))`")
+                    };
+                }
+                Some(b'$') => {
+                    self.dollar_in_text(&mut inside)?;
+                    continue;
+                }
+                Some(b'`') => {
+                    let part = self.back_quotes(Quotes::None)?;
+                    inside.push(part);
+                    continue;
+                }
+                Some(_) => {
+                    return self.fault("quotes inside `$((` mean different things to different shells");
+                }
+                None => return self.fault("a `$((` is not closed"),
+            }
+            self.next += 1;
+        }
+    }
+
+    /// Back-quotes: their text is unescaped once and then read as a line of its own.
+    fn back_quotes(&mut self, quotes: Quotes) -> Result<Part, Unreadable> {
+        let at = self.at();
+        self.next += 1;
+        let mut text = String::new();
+        loop {
+            text.push_str(self.take_until(|byte| matches!(byte, b'`' | b'\\')));
+            if self.take("`") {
+                break;
+            }
+            self.next += 1;
+            match self.take_char() {
+                Some(escaped @ ('`' | '\\' | '$')) => text.push(escaped),
+                Some('"') if quotes == Quotes::Double => text.push('"'),
+                Some(other) => text.extend(['\\', other]),
+                None => return Err(Unreadable { at, what: "this back-quote is not closed" }),
+            }
+        }
+        let script = self.deeper(|reader| reader.within(&text, at).whole())?;
+        Ok(Part::Unknown(Unknown { at, kind: UnknownKind::CommandSubstitution, scripts: vec![script] }))
+    }
+
+    /// A `[`: a pattern if it is closed within the word.
+    fn bracket(&mut self, parts: &mut Parts) {
+        let inside = self.rest().get(1..).unwrap_or_default();
+        // The first byte may be the `]` that belongs to the set.
+        let closes = inside
+            .bytes()
+            .take(LONGEST_BRACKET)
+            .enumerate()
+            .skip(1)
+            .take_while(|(_, byte)| !ends_word(*byte))
+            .find(|(_, byte)| *byte == b']');
+        let cut_short = inside.len() > LONGEST_BRACKET;
+        let Some((length, _)) = closes else {
+            if cut_short && !inside.bytes().take(LONGEST_BRACKET).any(ends_word) {
+                let at = self.at();
+                parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Pattern, scripts: Vec::new() }));
+            } else {
+                parts.text.push('[');
+            }
+            self.next += 1;
+            return;
+        };
+        let set = inside.get(..length).unwrap_or_default();
+        let simple =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'!' | b',');
+        if set.bytes().all(simple) && set != "!" {
+            parts.push(Part::Glob(format!("[{set}]")));
+            self.next += set.len() + 2;
+        } else {
+            let at = self.at();
+            parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Pattern, scripts: Vec::new() }));
+            self.next += 1;
+        }
+    }
+
+    /// A `~` that is not quoted. `before` is what was read of the word, as it stands in the line.
+    fn tilde(&mut self, place: Place, before: &str, parts: &mut Parts) {
+        let at = self.at();
+        self.next += 1;
+        let begins = before.is_empty() || (place == Place::Assigned && before.ends_with(':'));
+        let alone = self
+            .peek()
+            .is_none_or(|byte| byte == b'/' || ends_word(byte) || (place == Place::Assigned && byte == b':'));
+        let unknown = Part::Unknown(Unknown { at, kind: UnknownKind::Tilde, scripts: Vec::new() });
+        if begins && alone {
+            parts.push(Part::Home);
+        } else if begins || looks_assigned(before) {
+            parts.push(unknown);
+        } else {
+            parts.text.push('~');
+        }
+    }
+
+    /// `{a,b}` and `{1..3}` are several words to some shells.
+    fn brace(&mut self, byte: u8, braces: &mut Braces, parts: &mut Parts) {
+        match byte {
+            b'{' => braces.open += 1,
+            b',' => braces.divided |= braces.open > 0,
+            b'.' => braces.divided |= braces.open > 0 && self.peek_after(1) == Some(b'.'),
+            _ => {
+                if braces.open > 0 && braces.divided {
+                    let at = self.at();
+                    parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Braces, scripts: Vec::new() }));
+                }
+                braces.open = braces.open.saturating_sub(1);
+            }
+        }
+        self.next += 1;
+        parts.text.push(char::from(byte));
+    }
+}
+
+/// Which quotes a back-quote stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quotes {
+    None,
+    Double,
+}
+
+/// Whether a byte means something in a word that is not quoted.
+fn is_special(byte: u8) -> bool {
+    ends_word(byte)
+        || matches!(
+            byte,
+            b'\'' | b'"' | b'\\' | b'$' | b'`' | b'*' | b'?' | b'[' | b'~' | b'{' | b'}' | b',' | b'.'
+        )
+}
+
+/// Whether a word so far reads `NAME=` or `NAME=…:`, where some shells expand a `~` although it is an argument.
+fn looks_assigned(before: &str) -> bool {
+    before.ends_with(['=', ':']) && before.split_once('=').is_some_and(|(name, _)| is_name(name))
+}
+
+fn scripts_of(parts: Parts) -> Vec<Script> {
+    let unknown = parts.finish().into_iter().filter_map(|part| match part {
+        Part::Unknown(unknown) => Some(unknown.scripts),
+        Part::Literal(_) | Part::Glob(_) | Part::Home => None,
+    });
+    unknown.flatten().collect()
+}

@@ -1,0 +1,179 @@
+//! What was checked is what runs: the words of a plan are the words that dash and bash would pass on.
+//!
+//! Lines are put together at random from the pieces that make shells hard to read. Where we make a plan, both shells
+//! must agree with it, word by word. Where we don't, nothing is claimed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use collieclaw_gate::plan::{Act, Join, Plan};
+use collieclaw_gate::{Autonomy, Bounds, Facts, GatePolicy, Seen, judge_shell};
+
+/// An empty folder, and every program is there.
+struct Empty;
+
+impl Facts for Empty {
+    fn look(&self, path: &Path) -> Seen {
+        let leads_to = collieclaw_gate::plain(path);
+        if leads_to == Path::new("/w") { Seen::Folder { leads_to } } else { Seen::Nothing { leads_to } }
+    }
+
+    fn names_in(&self, _: &Path) -> Option<Vec<String>> {
+        Some(Vec::new())
+    }
+
+    fn program(&self, name: &str) -> Option<PathBuf> {
+        Some(Path::new("/usr/bin").join(name))
+    }
+}
+
+fn policy() -> GatePolicy {
+    GatePolicy {
+        autonomy: Autonomy::Full,
+        workspace: "/w".into(),
+        bounds: Bounds::Anywhere,
+        user_home: "/home/kid".into(),
+        own_home: "/home/kid/.collieclaw".into(),
+        forbidden_paths: Vec::new(),
+        forbidden_commands: BTreeSet::new(),
+        allowed_commands: ["args".to_owned()].into(),
+        allowed_domains: Vec::new(),
+    }
+}
+
+/// What `args` is called with, as far as the plan says; `None` if it calls anything else, which isn't there.
+fn calls(plan: &Plan) -> Option<Vec<Vec<String>>> {
+    let mut calls = Vec::new();
+    for list in plan.lists() {
+        let mut succeeded = true;
+        let rest = list.rest.iter().map(|(join, pipeline)| (Some(*join), pipeline));
+        for (join, pipeline) in std::iter::once((None, &list.first)).chain(rest) {
+            let runs = match join {
+                None => true,
+                Some(Join::IfSucceeded) => succeeded,
+                Some(Join::IfFailed) => !succeeded,
+            };
+            if !runs {
+                continue;
+            }
+            for command in &pipeline.commands {
+                match &command.act {
+                    Act::Run { words, .. } if words.first()? == "args" => {
+                        calls.push(words.iter().skip(1).cloned().collect());
+                    }
+                    _ => return None,
+                }
+            }
+            succeeded = !pipeline.negated;
+        }
+    }
+    Some(calls)
+}
+
+/// Numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % sides as u64).expect("fewer sides than a usize")
+    }
+}
+
+const PIECES: [&str; 50] = [
+    "a", "bc", "é", "-x", "--y=z", "1", "''", "'a b'", "'$x'", "'\\'", "\"\"", "\"a b\"", "\"\\$x\"",
+    "\"\\\\\"", "\"\\a\"", "\"'\"", "'\"'", "\\ ", "\\'", "\\\"", "\\\\", "\\a", "\\\n", "\"\\\n\"", "'\n'",
+    "\"a\nb\"", "$", "\"$\"", "\\$x", "#", "a#b", "=", "a=b", "~", "/", "~/x", "{", "}", "{}", "{a}", ",",
+    "..", ":", "!", "*", "?", "[", "]", "%", "@",
+];
+
+const SEPARATORS: [&str; 12] = [
+    " ",
+    " ",
+    " ",
+    "  ",
+    "\t",
+    " \\\n ",
+    "; args ",
+    " && args ",
+    " || args ",
+    "\nargs ",
+    " # x\nargs ",
+    ";args ",
+];
+
+fn line(dice: &mut Dice) -> String {
+    let mut line = String::from("args");
+    for _ in 0..=dice.roll(6) {
+        line.push_str(SEPARATORS[dice.roll(SEPARATORS.len())]);
+        for _ in 0..=dice.roll(4) {
+            line.push_str(PIECES[dice.roll(PIECES.len())]);
+        }
+    }
+    line
+}
+
+/// What a shell calls `args` with, for each line.
+fn as_run_by(shell: &str, lines: &[String]) -> Vec<Vec<Vec<String>>> {
+    const SCRIPT: &str = r#"
+args() { if [ $# -gt 0 ]; then printf '\001%s' "$@"; fi; printf '\002'; }
+HOME=/home/kid
+for line; do (eval "$line") < /dev/null 2> /dev/null; printf '\003'; done"#;
+    let folder = tempfile::tempdir().expect("a folder");
+    let output = Command::new(shell)
+        .args(["-c", SCRIPT, shell])
+        .args(lines)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("LC_ALL", "C.UTF-8")
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|fault| panic!("{shell} is missing ({fault}): run `cargo xtask setup`"));
+    let text = String::from_utf8(output.stdout).expect("the words are UTF-8");
+    let calls = |line: &str| {
+        line.split_terminator('\u{2}')
+            .map(|call| call.split('\u{1}').skip(1).map(str::to_owned).collect())
+            .collect()
+    };
+    text.split_terminator('\u{3}').map(calls).collect()
+}
+
+/// C7.3b. Lines that once were planned wrongly are kept at the beginning.
+#[test]
+fn dash_and_bash_pass_on_the_words_of_the_plan() {
+    const KEPT: [&str; 3] = ["args a=~", "args \\\n\\\na", "args '' \"\" ''a"];
+    let mut dice = Dice(0x5eed_0fc0_111e_c1a3);
+    let policy = policy();
+    let (mut lines, mut plans) = (Vec::new(), Vec::new());
+    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| line(&mut dice)));
+    for line in made.take(6_000) {
+        let judged = judge_shell(&line, Autonomy::Full, &policy, &Empty);
+        if let Some(calls) = judged.plan.as_ref().and_then(calls) {
+            plans.push(calls);
+            lines.push(line);
+        }
+    }
+    assert!(lines.len() > 2_000, "{}: too few to show anything", lines.len());
+    let mut wrong = Vec::new();
+    for shell in ["dash", "bash"] {
+        for (chunk, planned) in lines.chunks(500).zip(plans.chunks(500)) {
+            let run = as_run_by(shell, chunk);
+            assert_eq!(run.len(), chunk.len(), "{shell}");
+            for ((line, planned), run) in chunk.iter().zip(planned).zip(&run) {
+                if planned != run {
+                    wrong.push(format!("{shell}: {line:?}\n  planned {planned:?}\n  runs    {run:?}"));
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n")
+    );
+}

@@ -1,0 +1,132 @@
+//! Paths, and what the file tools may do with them (C7.4).
+
+use collieclaw_gate::{Autonomy, Bounds, Call, Decision, GatePolicy, Ruling, judge};
+
+use crate::world::{World, heaviest, policy};
+
+fn ruled(call: Call<'_>, policy: &GatePolicy) -> (Decision, String) {
+    let ruling = judge(call, policy, &World::new());
+    let verdict = ruling.verdict();
+    (verdict.decision, heaviest(verdict).1.join("+"))
+}
+
+/// Each path, and the reasons for which it may or may not be read and written.
+const PATHS: &[(&str, &str, &str)] = &[
+    // Inside.
+    (".", "reads-inside", "writes-inside"),
+    ("README.md", "reads-inside", "writes-inside"),
+    ("./README.md", "reads-inside", "writes-inside"),
+    ("src/../README.md", "reads-inside", "writes-inside"),
+    ("src//main.rs", "reads-inside", "writes-inside"),
+    ("src/./main.rs", "reads-inside", "writes-inside"),
+    ("/w/README.md", "reads-inside", "writes-inside"),
+    ("/w/src/../README.md", "reads-inside", "writes-inside"),
+    ("new/deep/file.txt", "reads-inside", "writes-inside"),
+    ("inner/main.rs", "reads-inside", "writes-inside"),
+    ("inner/../README.md", "reads-inside", "writes-inside"),
+    (".hidden", "reads-inside", "writes-inside"),
+    ("my dir/n.txt", "reads-inside", "writes-inside"),
+    ("..hidden", "reads-inside", "writes-inside"),
+    ("a..b", "reads-inside", "writes-inside"),
+    ("$HOME", "reads-inside", "writes-inside"),
+    ("*", "reads-inside", "writes-inside"),
+    ("ünïcode.txt", "reads-inside", "writes-inside"),
+    ("-rf", "reads-inside", "writes-inside"),
+    // Outside.
+    ("..", "outside-workspace", "outside-workspace"),
+    ("../", "outside-workspace", "outside-workspace"),
+    ("../x", "outside-workspace", "outside-workspace"),
+    ("src/../../x", "outside-workspace", "outside-workspace"),
+    ("/", "outside-workspace", "outside-workspace"),
+    ("//", "outside-workspace", "outside-workspace"),
+    ("/tmp/x", "outside-workspace", "outside-workspace"),
+    ("/w2/x", "outside-workspace", "outside-workspace"),
+    ("/w/../tmp/x", "outside-workspace", "outside-workspace"),
+    ("/W/README.md", "outside-workspace", "outside-workspace"),
+    ("/proc/self/root/w/README.md", "outside-workspace", "outside-workspace"),
+    ("/proc/self/environ", "outside-workspace", "outside-workspace"),
+    ("/dev/null", "outside-workspace", "outside-workspace"),
+    ("~", "outside-workspace", "outside-workspace"),
+    ("~/", "outside-workspace", "outside-workspace"),
+    ("~/.bashrc", "outside-workspace", "outside-workspace"),
+    ("/home/kid", "outside-workspace", "outside-workspace"),
+    ("gone", "outside-workspace", "outside-workspace"),
+    // Forbidden, in every spelling.
+    ("/etc", "forbidden-path", "forbidden-path"),
+    ("/etc/", "forbidden-path", "forbidden-path"),
+    ("/etc/passwd", "forbidden-path", "forbidden-path"),
+    ("//etc//passwd", "forbidden-path", "forbidden-path"),
+    ("/etc/./passwd", "forbidden-path", "forbidden-path"),
+    ("/usr/../etc/passwd", "forbidden-path", "forbidden-path"),
+    ("../etc/passwd", "forbidden-path", "forbidden-path"),
+    ("../../../../etc/passwd", "forbidden-path", "forbidden-path"),
+    ("passwd", "forbidden-path", "forbidden-path"),
+    ("out", "forbidden-path", "forbidden-path"),
+    ("out/passwd", "forbidden-path", "forbidden-path"),
+    ("out/../passwd", "outside-workspace", "outside-workspace"),
+    ("inner/../out/passwd", "forbidden-path", "forbidden-path"),
+    ("chain", "forbidden-path", "forbidden-path"),
+    ("~/.ssh", "forbidden-path", "forbidden-path"),
+    ("~/.ssh/id_ed25519", "forbidden-path", "forbidden-path"),
+    ("/home/kid/.ssh/../.ssh/id_ed25519", "forbidden-path", "forbidden-path"),
+    ("/sys/power/state", "forbidden-path", "forbidden-path"),
+    // Its own.
+    ("~/.collieclaw", "own-home", "own-home"),
+    ("~/.collieclaw/config.toml", "own-home", "own-home"),
+    ("/home/kid/.collieclaw/tool_receipts.log", "own-home", "own-home"),
+    // Not what it seems.
+    ("", "not-a-path", "not-a-path"),
+    ("a\0b", "not-a-path", "not-a-path"),
+    ("~root/.bashrc", "not-a-path", "not-a-path"),
+    ("~kim", "not-a-path", "not-a-path"),
+    ("round", "wrong-kind", "wrong-kind"),
+    ("round/x", "wrong-kind", "wrong-kind"),
+    ("pipe", "wrong-kind", "wrong-kind"),
+    ("shared.txt", "reads-inside", "hard-link"),
+];
+
+#[test]
+fn paths_are_judged_as_written_and_as_followed() {
+    let policy = policy("");
+    let mut wrong = Vec::new();
+    for (path, read, write) in PATHS {
+        let is_read = ruled(Call::FileRead(path), &policy);
+        let is_written = ruled(Call::FileWrite(path), &policy);
+        let read_decision = if *read == "reads-inside" { Decision::Allow } else { Decision::Deny };
+        let write_decision = if *write == "writes-inside" { Decision::Ask } else { Decision::Deny };
+        if is_read != (read_decision, (*read).to_owned())
+            || is_written != (write_decision, (*write).to_owned())
+        {
+            wrong.push(format!("{path:?}: read {is_read:?}, written {is_written:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(PATHS.len() >= 60, "{}", PATHS.len());
+}
+
+#[test]
+fn readonly_writes_nothing_and_full_writes_without_asking() {
+    let at = |autonomy| GatePolicy { autonomy, ..policy("") };
+    let write = Call::FileWrite("README.md");
+    assert_eq!(ruled(write, &at(Autonomy::ReadOnly)).0, Decision::Deny);
+    assert_eq!(ruled(write, &at(Autonomy::Full)).0, Decision::Allow);
+    assert_eq!(ruled(Call::FileRead("README.md"), &at(Autonomy::ReadOnly)).0, Decision::Allow);
+    assert_eq!(ruled(Call::FileWrite("/etc/passwd"), &at(Autonomy::Full)).0, Decision::Deny);
+}
+
+#[test]
+fn without_bounds_outside_is_asked_about_but_forbidden_stays_forbidden() {
+    let policy = GatePolicy { bounds: Bounds::Anywhere, ..policy("") };
+    assert_eq!(ruled(Call::FileRead("/tmp/x"), &policy), (Decision::Ask, "reads-outside".to_owned()));
+    assert_eq!(ruled(Call::FileWrite("/tmp/x"), &policy), (Decision::Deny, "writes-outside".to_owned()));
+    assert_eq!(ruled(Call::FileRead("passwd"), &policy), (Decision::Deny, "forbidden-path".to_owned()));
+    assert_eq!(ruled(Call::FileRead("~/.collieclaw/x"), &policy), (Decision::Deny, "own-home".to_owned()));
+}
+
+#[test]
+fn only_a_yes_turns_a_question_into_a_permit() {
+    let Ruling::Asks(question) = judge(Call::FileWrite("README.md"), &policy(""), &World::new()) else {
+        panic!("a write is asked about");
+    };
+    assert_eq!(question.approve().approved(), collieclaw_gate::Approved::Operator);
+}

@@ -1,0 +1,161 @@
+//! A small machine in memory: files, folders and links, and the policy of a careful person.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+
+use collieclaw_gate::{Autonomy, Bounds, Facts, GatePolicy, Reason, Seen, Verdict, Weight, judge_shell};
+
+/// What is at a path.
+enum Node {
+    File { names: u64 },
+    Folder,
+    Link(&'static str),
+    Device,
+}
+
+/// The machine.
+pub(crate) struct World {
+    nodes: BTreeMap<PathBuf, Node>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let mut nodes = BTreeMap::new();
+        for folder in [
+            "/",
+            "/w",
+            "/w/src",
+            "/w/src/deep",
+            "/w/.git",
+            "/w/my dir",
+            "/etc",
+            "/home",
+            "/home/kid",
+            "/tmp",
+            "/usr",
+            "/usr/bin",
+            "/dev",
+            "/proc",
+            "/proc/self",
+        ] {
+            nodes.insert(folder.into(), Node::Folder);
+        }
+        for file in [
+            "/w/README.md",
+            "/w/a.txt",
+            "/w/b.txt",
+            "/w/src/main.rs",
+            "/w/src/lib.rs",
+            "/w/src/deep/x.rs",
+            "/w/package.json",
+            "/w/run.sh",
+            "/w/ls",
+            "/w/.hidden",
+            "/w/my dir/n.txt",
+            "/etc/passwd",
+            "/home/kid/.bashrc",
+            "/usr/bin/ls",
+            "/usr/bin/cat",
+            "/usr/bin/grep",
+            "/usr/bin/rm",
+        ] {
+            nodes.insert(file.into(), Node::File { names: 1 });
+        }
+        nodes.insert("/w/shared.txt".into(), Node::File { names: 2 });
+        nodes.insert("/w/out".into(), Node::Link("/etc"));
+        nodes.insert("/w/passwd".into(), Node::Link("/etc/passwd"));
+        nodes.insert("/w/inner".into(), Node::Link("src"));
+        nodes.insert("/w/chain".into(), Node::Link("inner/../passwd"));
+        nodes.insert("/w/round".into(), Node::Link("round"));
+        nodes.insert("/w/gone".into(), Node::Link("/tmp/not-there"));
+        nodes.insert("/w/pipe".into(), Node::Device);
+        nodes.insert("/dev/null".into(), Node::Device);
+        nodes.insert("/dev/sda".into(), Node::Device);
+        nodes.insert("/proc/self/root".into(), Node::Link("/"));
+        nodes.insert("/bin".into(), Node::Link("usr/bin"));
+        Self { nodes }
+    }
+
+    /// Follows a path as the kernel does; `None` when links go round.
+    fn follow(&self, path: &Path, links: usize) -> Option<PathBuf> {
+        let mut place = PathBuf::from("/");
+        let mut rest = path.components();
+        while let Some(component) = rest.next() {
+            match component {
+                Component::RootDir => place = PathBuf::from("/"),
+                Component::ParentDir => {
+                    place.pop();
+                }
+                Component::Normal(name) => {
+                    let next = place.join(name);
+                    if let Some(Node::Link(target)) = self.nodes.get(&next) {
+                        if links == 0 {
+                            return None;
+                        }
+                        return self.follow(&place.join(target).join(rest.as_path()), links - 1);
+                    }
+                    place = next;
+                }
+                Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        Some(place)
+    }
+}
+
+impl Facts for World {
+    fn look(&self, path: &Path) -> Seen {
+        let Some(leads_to) = self.follow(path, 40) else { return Seen::Unreachable };
+        match self.nodes.get(&leads_to) {
+            Some(Node::File { names }) => Seen::File { leads_to, names: *names },
+            Some(Node::Folder) => Seen::Folder { leads_to },
+            Some(Node::Device) => Seen::Special { leads_to },
+            Some(Node::Link(_)) => Seen::Unreachable,
+            None => Seen::Nothing { leads_to },
+        }
+    }
+
+    fn names_in(&self, folder: &Path) -> Option<Vec<String>> {
+        let folder = self.follow(folder, 40)?;
+        let beneath = self.nodes.keys().filter(|path| path.parent() == Some(&folder));
+        beneath.map(|path| path.file_name()?.to_str().map(str::to_owned)).collect()
+    }
+
+    fn program(&self, name: &str) -> Option<PathBuf> {
+        (!name.contains('/') && !name.is_empty()).then(|| Path::new("/usr/bin").join(name))
+    }
+}
+
+/// The commands that a new installation lists.
+pub(crate) const LISTED: &str = "ls cat head tail wc grep find sort uniq cut tr echo printf pwd date basename dirname \
+     realpath stat file diff cmp du true false test [ tree which jq seq nl tac rev sha256sum md5sum sed awk";
+
+pub(crate) fn policy(more: &str) -> GatePolicy {
+    let names = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    GatePolicy {
+        autonomy: Autonomy::Supervised,
+        workspace: "/w".into(),
+        bounds: Bounds::Workspace,
+        user_home: "/home/kid".into(),
+        own_home: "/home/kid/.collieclaw".into(),
+        forbidden_paths: ["/etc", "/sys", "/boot", "/home/kid/.ssh"].map(PathBuf::from).to_vec(),
+        forbidden_commands: names("rm shutdown reboot mkfs dd"),
+        allowed_commands: names(&format!("{LISTED} {more}")),
+        allowed_domains: ["example.org", "*.docs.example", "127.0.0.1:8080"].map(str::to_owned).to_vec(),
+    }
+}
+
+/// The verdict on a shell line, with more commands listed than usual.
+pub(crate) fn shell(line: &str, autonomy: Autonomy, more: &str) -> Verdict {
+    judge_shell(line, autonomy, &policy(more), &World::new()).verdict
+}
+
+/// The heaviest reasons, as `code` or `code+code`, sorted.
+pub(crate) fn heaviest(verdict: &Verdict) -> (Weight, Vec<&'static str>) {
+    let weight = verdict.reasons.iter().map(Reason::weight).max().expect("a verdict has a reason");
+    let mut codes: Vec<_> =
+        verdict.reasons.iter().filter(|reason| reason.weight() == weight).map(Reason::code).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    (weight, codes)
+}
