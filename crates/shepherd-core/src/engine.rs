@@ -32,6 +32,7 @@ use crate::capability::HostCapabilities;
 use crate::civil::{Local, Wall};
 use crate::judge::{Facts, Hearing, Moment, Nobody, Record};
 use crate::policy::{Day, Entry, Policy};
+use crate::session::ScheduledWarning;
 use crate::state::{Pulse, Snapshot, StoreWrite, StoredState, Until};
 use crate::usage::UsageBook;
 
@@ -49,6 +50,7 @@ mod requests;
 mod run;
 mod stretch;
 mod undo;
+mod unheard;
 
 pub use event::CoreEvent;
 pub use gifts::NewGrant;
@@ -91,6 +93,8 @@ pub struct CoreEngine {
     snapshot: Snapshot,
     /// The last sign of life of the daemon before this one.
     pulse: Option<Pulse>,
+    /// A warning that fell due while there was no daemon.
+    unheard: Option<ScheduledWarning>,
     writes: Vec<StoreWrite>,
     last_seen: Option<Now>,
     /// The latest time that counted, on both clocks, as far as this boot goes.
@@ -126,6 +130,7 @@ impl CoreEngine {
             cooldowns: store.cooldowns,
             snapshot: store.snapshot,
             pulse: store.pulse,
+            unheard: None,
             writes: Vec::new(),
             last_seen: None,
             anchor,

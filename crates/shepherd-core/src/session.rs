@@ -177,7 +177,27 @@ pub enum Stage {
         host_session_handle: String,
         /// Why it will have ended.
         reason: EndReason,
+        /// When it was first asked to.
+        #[serde(default = "long_ago")]
+        called: MonotonicInstant,
     },
+}
+
+/// Whoever has forgotten when an end was called gives no more time.
+fn long_ago() -> MonotonicInstant {
+    MonotonicInstant::BOOT
+}
+
+impl SessionRecord {
+    /// How long its program may still take to end. It is asked once: who asks again, or comes back to it after a
+    /// crash, gives it what is left.
+    #[must_use]
+    pub fn grace_left(&self, now: MonotonicInstant) -> Duration {
+        match self.stage {
+            Stage::Expiring { called, .. } => self.stop_grace.saturating_sub(now.awake_since(called)),
+            Stage::Launching | Stage::Withdrawn { .. } | Stage::Running { .. } => self.stop_grace,
+        }
+    }
 }
 
 impl Stage {
@@ -206,12 +226,14 @@ impl Stage {
         self.host_session_handle().is_some()
     }
 
-    /// The end has been called. The first reason stays.
-    pub(crate) fn expire(&mut self, reason: EndReason) {
+    /// The end has been called. The first reason and the first call stay.
+    pub(crate) fn expire(&mut self, reason: EndReason, called: MonotonicInstant) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {
             Self::Launching => Self::Withdrawn { reason },
-            Self::Running { host_session_handle, .. } => Self::Expiring { host_session_handle, reason },
+            Self::Running { host_session_handle, .. } => {
+                Self::Expiring { host_session_handle, reason, called }
+            }
             settled @ (Self::Withdrawn { .. } | Self::Expiring { .. }) => settled,
         };
     }
@@ -223,15 +245,21 @@ impl Stage {
         }
     }
 
+    /// The clock of the boot in which the end was called is gone.
+    pub(crate) fn move_to_boot(&mut self, now: MonotonicInstant) {
+        if let Self::Expiring { called, .. } = self {
+            *called = now;
+        }
+    }
+
     /// The program has come up.
-    pub(crate) fn come_up(&mut self, host_session_handle: String) {
+    pub(crate) fn come_up(&mut self, host_session_handle: String, now: MonotonicInstant) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {
             Self::Launching => Self::Running { host_session_handle, warned: None },
             Self::Running { warned, .. } => Self::Running { host_session_handle, warned },
-            Self::Withdrawn { reason } | Self::Expiring { reason, .. } => {
-                Self::Expiring { host_session_handle, reason }
-            }
+            Self::Withdrawn { reason } => Self::Expiring { host_session_handle, reason, called: now },
+            Self::Expiring { reason, called, .. } => Self::Expiring { host_session_handle, reason, called },
         };
     }
 }

@@ -143,7 +143,7 @@ impl CoreEngine {
         let day = self.moment(now).day;
         let session = self.snapshot.session.as_mut().filter(|session| awaits(session, session_id));
         let session = session.ok_or(NotAwaited)?;
-        session.stage.come_up(host_session_handle);
+        session.stage.come_up(host_session_handle, now.mono);
         session.charged_to = now.mono;
         session.charged_day = day;
         if session.stage.end().is_some() {

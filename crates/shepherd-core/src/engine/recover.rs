@@ -14,6 +14,9 @@ use crate::state::{PULSE, Pulse};
 /// How long a pulse may take to get onto the disk.
 const SYNC: Duration = Duration::from_secs(1);
 
+/// When there was no sign of life for so long, there was no daemon any more.
+pub(super) const SILENCE: Duration = PULSE.saturating_add(SYNC);
+
 /// What is known of the end of an earlier boot.
 #[derive(Clone, Copy)]
 enum Unseen {
@@ -43,7 +46,8 @@ impl CoreEngine {
     /// nothing won; after a reboot the time since the last sign of life is charged as if it had all been used.
     pub fn recover(&mut self, fate: SessionFate, now: Now) -> Vec<CoreEvent> {
         let same_boot = self.snapshot.session.as_ref().is_some_and(|session| session.boot == self.place.boot);
-        self.note_what_came_up(&fate);
+        self.note_what_came_up(&fate, now);
+        let last_sign = self.own_pulse(now).map(|pulse| pulse.at.mono);
         let lost = self.count_until_pulse(now);
         self.observe(now);
         let word = if matches!(fate, SessionFate::Alive { .. }) { "alive" } else { "gone" };
@@ -55,7 +59,10 @@ impl CoreEngine {
         };
         let known = session.stage.has_program();
         match (fate, same_boot) {
-            (SessionFate::Alive { .. }, true) => self.go_on(now),
+            (SessionFate::Alive { .. }, true) => {
+                self.unheard = self.find_unheard(last_sign, now);
+                self.go_on(now)
+            }
             // It can't be: a boot ends every program. Whatever runs there is ended.
             (SessionFate::Alive { .. }, false) => {
                 self.charge_lost(lost, now);
@@ -75,7 +82,7 @@ impl CoreEngine {
     }
 
     /// A program may have come up that was not written down any more.
-    fn note_what_came_up(&mut self, fate: &SessionFate) {
+    fn note_what_came_up(&mut self, fate: &SessionFate, now: Now) {
         let handle = match fate {
             SessionFate::Gone => return,
             SessionFate::Alive { handle } => handle.clone(),
@@ -86,18 +93,14 @@ impl CoreEngine {
             // It was started in the very moment of the crash: its time counts from the beginning.
             session.charged_to = session.started;
         }
-        session.stage.come_up(handle);
+        session.stage.come_up(handle, now.mono);
     }
 
     /// Counts what was used up to the last sign of life, as if somebody had looked at the clock then, and says what is
-    /// known of the time after it. A sign of another session or boot is none of this one; nor is one from the future.
+    /// known of the time after it.
     fn count_until_pulse(&mut self, now: Now) -> Unseen {
-        let Some(session) = &self.snapshot.session else { return Unseen::Unknown };
-        let began = session.started.total();
-        let until = if session.boot == self.place.boot { now.mono.total() } else { Duration::MAX };
-        let of_session =
-            |pulse: &Pulse| pulse.boot == session.boot && (began..=until).contains(&pulse.at.mono.total());
-        let Some(pulse) = self.pulse.take().filter(of_session) else { return Unseen::Unknown };
+        let Some(pulse) = self.own_pulse(now) else { return Unseen::Unknown };
+        self.pulse = None;
         let present = std::mem::replace(&mut self.place.boot, pulse.boot);
         self.anchor = self.snapshot.clock.seen_in(pulse.boot);
         self.count_until(pulse.at);
@@ -109,13 +112,22 @@ impl CoreEngine {
         Unseen::Since(last)
     }
 
+    /// The last sign of life of the session. One of another session or boot is none of it; nor is one from the future.
+    fn own_pulse(&self, now: Now) -> Option<Pulse> {
+        let session = self.snapshot.session.as_ref()?;
+        let began = session.started.total();
+        let until = if session.boot == self.place.boot { now.mono.total() } else { Duration::MAX };
+        self.pulse
+            .filter(|pulse| pulse.boot == session.boot && (began..=until).contains(&pulse.at.mono.total()))
+    }
+
     /// How long the clock of the last boot went on after the last sign of life is lost with it.
     fn charge_lost(&mut self, unseen: Unseen, now: Now) {
         let Some(session) = &self.snapshot.session else { return };
         let left = longest(session, session.ends.remaining(session.charged_to));
         let (last, lost) = match unseen {
             Unseen::Since(last) => {
-                let most = PULSE + SYNC;
+                let most = SILENCE;
                 // One that was being ended may have resisted; any other would have been ended by then.
                 let left = left.filter(|_| session.stage.end().is_none());
                 (last, left.map_or(most, |left| left.min(most)))
@@ -143,7 +155,8 @@ impl CoreEngine {
     fn move_to_this_boot(&mut self, now: Now) {
         let end = Deadline::after(now.mono, Duration::ZERO, self.counting());
         let Some(session) = &mut self.snapshot.session else { return };
-        session.stage.expire(EndReason::Lost);
+        session.stage.expire(EndReason::Lost, now.mono);
+        session.stage.move_to_boot(now.mono);
         session.boot = self.place.boot;
         session.charged_to = now.mono;
         session.ends = Ends { run: Some(end), window: None };
@@ -185,7 +198,7 @@ impl CoreEngine {
             && session.stage.end().is_none()
         {
             let (by, mode) = (StopRequester::Policy, StopMode::Graceful);
-            session.stage.expire(EndReason::Stopped { by });
+            session.stage.expire(EndReason::Stopped { by }, now.mono);
             let session_id = session.session_id.clone();
             events.push(CoreEvent::ExpireDue { session_id: session_id.clone() });
             self.audit(now, POLICY, AuditKind::StopRequested { session_id, by, mode });

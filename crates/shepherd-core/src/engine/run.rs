@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use shepherd_api::{AuditKind, EndReason, StopMode, StopRequester};
-use shepherd_util::{HumanDuration, MonotonicInstant, Now, SessionId};
+use shepherd_util::{HumanDuration, MonotonicInstant, Now, ProfileId, SessionId};
 
 use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::hours::Opening;
+use crate::policy::Policy;
 use crate::session::{ScheduledWarning, SessionRecord, Stage};
 
 /// How a program ended, as the host saw it.
@@ -103,9 +104,7 @@ impl CoreEngine {
     fn warn(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
         let Some(session) = &mut self.snapshot.session else { return };
         let Some(remaining) = session.ends.remaining(now.mono) else { return };
-        let profile = self.policy.rules().profiles.get(&session.profile);
-        // Another policy may know nobody of that name any more.
-        let whose = profile.map_or(session.profile.as_str(), |profile| &profile.label);
+        let whose = label_of(&self.policy, &session.profile);
         let due = |warning: &ScheduledWarning| warning.armed && remaining <= warning.before;
         let (due, later): (Vec<_>, Vec<_>) = session.warnings.drain(..).partition(due);
         session.warnings = later;
@@ -113,13 +112,7 @@ impl CoreEngine {
         for warning in due {
             session.given.push(warning.before);
             session.stage.warn(warning.severity);
-            events.push(CoreEvent::Warning {
-                session_id: session.session_id.clone(),
-                threshold_secs: warning.before.as_secs(),
-                remaining,
-                severity: warning.severity,
-                message: message(&warning, session, whose, remaining),
-            });
+            events.push(warning_event(&warning, session, whose, remaining));
             told.push((session.session_id.clone(), warning.before.as_secs()));
         }
         for (session_id, threshold_secs) in told {
@@ -130,7 +123,7 @@ impl CoreEngine {
     fn expire(&mut self, now: Now, events: &mut Vec<CoreEvent>) {
         let Some(session) = &mut self.snapshot.session else { return };
         if session.ends.is_due(now.mono) {
-            session.stage.expire(EndReason::Expired);
+            session.stage.expire(EndReason::Expired, now.mono);
             let session_id = session.session_id.clone();
             let (by, mode) = (StopRequester::Policy, StopMode::Graceful);
             events.push(CoreEvent::ExpireDue { session_id: session_id.clone() });
@@ -143,8 +136,8 @@ impl CoreEngine {
         self.observe(now);
         self.charge(now);
         let Some(session) = &mut self.snapshot.session else { return StopDecision::NothingToStop };
-        session.stage.expire(EndReason::Stopped { by: request.by });
-        let (session_id, grace) = (session.session_id.clone(), session.stop_grace);
+        session.stage.expire(EndReason::Stopped { by: request.by }, now.mono);
+        let (session_id, grace) = (session.session_id.clone(), session.grace_left(now.mono));
         let (by, mode) = (request.by, request.mode);
         self.audit(
             now,
@@ -267,6 +260,26 @@ impl CoreEngine {
         let grants = self.snapshot.grants.iter().flat_map(|grant| [grant.valid_from, grant.lapses_at]);
         let changes = hours.chain(used_up).chain(pauses).chain(grants).chain(requests);
         changes.filter(|change| *change > from).min()
+    }
+}
+
+/// What a profile is called. Another policy may know nobody of that name any more.
+pub(super) fn label_of<'a>(policy: &'a Policy, profile: &'a ProfileId) -> &'a str {
+    policy.rules().profiles.get(profile).map_or(profile.as_str(), |profile| &profile.label)
+}
+
+pub(super) fn warning_event(
+    warning: &ScheduledWarning,
+    session: &SessionRecord,
+    whose: &str,
+    remaining: Duration,
+) -> CoreEvent {
+    CoreEvent::Warning {
+        session_id: session.session_id.clone(),
+        threshold_secs: warning.before.as_secs(),
+        remaining,
+        severity: warning.severity,
+        message: message(warning, session, whose, remaining),
     }
 }
 

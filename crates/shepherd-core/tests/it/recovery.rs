@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use shepherd_api::{EndReason, Severity, StopMode, StopRequester};
-use shepherd_core::policy::DailyQuota;
-use shepherd_core::{CoreEvent, LaunchDecision, SessionFate, Stage, StopRequest};
+use shepherd_core::policy::{DailyQuota, WarningPolicy};
+use shepherd_core::{CoreEvent, LaunchDecision, SessionFate, Stage, StopDecision, StopRequest};
+use shepherd_util::MonotonicInstant;
 
-use crate::harness::{World, boot, entry, hours, minutes, policy};
+use crate::harness::{World, boot, entry, hours, minutes, policy, warning, warnings};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
@@ -35,11 +36,12 @@ fn expirations(events: &[CoreEvent]) -> usize {
     events.iter().filter(|event| matches!(event, CoreEvent::ExpireDue { .. })).count()
 }
 
-fn stop(world: &mut World) {
+fn stop(world: &mut World) -> StopDecision {
     let request =
         StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
-    let _ = world.engine.stop_current(&request, world.now());
+    let decision = world.engine.stop_current(&request, world.now());
     world.sync();
+    decision
 }
 
 #[test]
@@ -60,14 +62,17 @@ fn a_program_that_comes_up_after_its_session_was_stopped_is_ended_by_whoever_fin
     // S3.6: the daemon dies between the stop and the start, or after both.
     let mut world = half_an_hour();
     let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
-    stop(&mut world);
+    let _ = stop(&mut world);
     let by = StopRequester::User;
     let stage = |world: &World| world.engine.snapshot().session.as_ref().unwrap().stage.clone();
     assert_eq!(stage(&world), Stage::Withdrawn { reason: EndReason::Stopped { by } });
     assert_eq!(stage(&world).host_session_handle(), None);
     assert_eq!(expirations(&recover(&mut world, alive())), 1);
-    let expiring =
-        Stage::Expiring { host_session_handle: "found".to_owned(), reason: EndReason::Stopped { by } };
+    let expiring = Stage::Expiring {
+        host_session_handle: "found".to_owned(),
+        reason: EndReason::Stopped { by },
+        called: world.now().mono,
+    };
     assert_eq!(stage(&world), expiring);
     let late = world.engine.start_session(&plan.session_id, "second".to_owned(), world.now());
     assert!(late.is_err(), "nobody waits for a second program");
@@ -174,7 +179,7 @@ fn one_that_was_being_ended_is_charged_up_to_its_planned_end_or_for_its_grace() 
     let mut world = half_an_hour();
     world.launch("game");
     world.run_for(minutes(10));
-    stop(&mut world);
+    let _ = stop(&mut world);
     world.clock.advance(hours(1));
     let events = recover(&mut world, SessionFate::Gone);
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
@@ -200,7 +205,7 @@ fn after_a_power_cut_the_time_to_the_next_sign_of_life_is_charged_and_no_more_th
         world.launch("game");
         world.run_for(played);
         if ends == Ending::Stopped {
-            stop(&mut world);
+            let _ = stop(&mut world);
         }
         world.place.boot = boot(2);
         recover(&mut world, SessionFate::Gone);
@@ -228,6 +233,92 @@ fn what_claims_to_have_survived_a_reboot_is_ended() {
 }
 
 #[test]
+fn what_is_left_of_the_grace_is_all_there_is_however_often_the_daemon_comes_back() {
+    // S6.2, S9.1: whoever kills it again and again keeps nothing alive.
+    let mut world = half_an_hour();
+    world.launch("game");
+    let left = |world: &World| {
+        world.engine.snapshot().session.as_ref().unwrap().grace_left(world.now().mono).as_secs()
+    };
+    let grace = left(&world);
+    assert!(grace > 3, "{grace}");
+    assert_eq!(expirations(&world.run_for(minutes(30))), 1);
+    assert_eq!(left(&world), grace);
+    for passed in 1..=grace + 1 {
+        world.clock.advance(Duration::from_secs(1));
+        assert_eq!(expirations(&recover(&mut world, alive())), 1);
+        assert_eq!(left(&world), grace.saturating_sub(passed));
+        let StopDecision::Stop { grace: again, .. } = stop(&mut world) else { panic!() };
+        assert_eq!(again.as_secs(), grace.saturating_sub(passed), "asking again gives none");
+    }
+}
+
+/// Half an hour, with warnings ten and five minutes before its end.
+fn with_warnings() -> World {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.warnings = WarningPolicy::new(vec![warning(minutes(10)), warning(minutes(5))]);
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world
+}
+
+fn unheard(world: &mut World) -> Vec<u64> {
+    let event = world.engine.unheard_warning(world.now());
+    warnings(event.as_slice())
+}
+
+#[test]
+fn the_most_urgent_warning_that_nobody_could_hear_is_told_to_whoever_listens_first() {
+    // S9.1: recorded once, heard once.
+    let mut world = with_warnings();
+    world.run_for(minutes(15));
+    world.clock.advance(minutes(12));
+    assert_eq!(warnings(&recover(&mut world, alive())), [600, 300]);
+    world.clock.advance(Duration::from_secs(20));
+    let told = world.engine.unheard_warning(world.now());
+    let Some(CoreEvent::Warning { threshold_secs: 300, remaining, message, .. }) = told else {
+        panic!("{told:?}")
+    };
+    assert_eq!((remaining, message.as_str()), (Duration::from_secs(160), "game ends in 2 minutes."));
+    assert_eq!(unheard(&mut world), [] as [u64; 0]);
+    recover(&mut world, alive());
+    assert_eq!(unheard(&mut world), [] as [u64; 0]);
+    assert_eq!(world.run_for(minutes(3)).len(), 1, "only its end is left");
+}
+
+#[test]
+fn a_warning_that_may_have_been_heard_is_not_told_again() {
+    // S9.1: it was given, and the daemon killed in the same moment.
+    for (ran, away) in [(1_200, 0), (1_200, 200), (1_199, 30), (1_172, 60)] {
+        let mut world = with_warnings();
+        world.run_for(Duration::from_secs(1_170));
+        world.advance(Duration::from_secs(ran - 1_170));
+        world.clock.advance(Duration::from_secs(away));
+        assert_eq!(warnings(&recover(&mut world, alive())), [600], "{ran} {away}");
+        assert_eq!(unheard(&mut world), [] as [u64; 0], "{ran} {away}");
+    }
+}
+
+#[test]
+fn a_warning_that_is_too_late_is_not_told() {
+    let mut world = with_warnings();
+    world.run_for(minutes(15));
+    world.clock.advance(minutes(7));
+    assert_eq!(warnings(&recover(&mut world, alive())), [600]);
+    assert_eq!(warnings(&world.run_for(minutes(4))), [300]);
+    assert_eq!(unheard(&mut world), [] as [u64; 0], "a louder one was heard since");
+    for end in [World::exit, |world: &mut World| world.run_for(minutes(10))] {
+        let mut world = with_warnings();
+        world.run_for(minutes(15));
+        world.clock.advance(minutes(7));
+        recover(&mut world, alive());
+        end(&mut world);
+        assert_eq!(unheard(&mut world), [] as [u64; 0]);
+    }
+}
+
+#[test]
 fn stages_can_be_read_again() {
     // S9.1: they are part of the snapshot that outlives the daemon.
     let reason = EndReason::Stopped { by: StopRequester::Admin };
@@ -237,7 +328,7 @@ fn stages_can_be_read_again() {
         Stage::Withdrawn { reason: reason.clone() },
         Stage::Running { host_session_handle: host_session_handle.clone(), warned: None },
         Stage::Running { host_session_handle: host_session_handle.clone(), warned: Some(Severity::Critical) },
-        Stage::Expiring { host_session_handle, reason },
+        Stage::Expiring { host_session_handle, reason, called: MonotonicInstant::BOOT },
     ] {
         let text = serde_json::to_string(&stage).unwrap();
         assert_eq!(serde_json::from_str::<Stage>(&text).unwrap(), stage, "{text}");

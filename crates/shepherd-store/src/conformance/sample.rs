@@ -138,6 +138,7 @@ pub fn session(number: u64) -> SessionRecord {
         stage: Stage::Expiring {
             host_session_handle: "{\"pid\":4711}".to_owned(),
             reason: EndReason::Stopped { by: StopRequester::Admin },
+            called: moment(999),
         },
         stop_grace: Duration::from_secs(10),
         budgets: vec!["games".parse().expect(GOOD_NAME)],

@@ -93,6 +93,7 @@ impl Service {
             Command::SwitchMode { mode } => return self.switch_mode(request, mode),
             Command::ConfirmClock {} => return self.confirm_clock(request),
             Command::ReadAudit { after, limit } => return self.read_audit(request, after, limit),
+            Command::SubscribeEvents {} => return self.subscribe(request),
             Command::SetPin { pin } => return self.set_pin(request, pin),
             question => {
                 if self.engine.snapshot().session.is_some() && is_about_use(&question) {
@@ -118,7 +119,6 @@ impl Service {
         let of = |profile: Option<ProfileId>| profile_of(&request.client, profile.as_ref(), policy);
         Ok(match question {
             Command::GetState {} => Reply::State { snapshot: self.state(now) },
-            Command::SubscribeEvents {} => Reply::Subscribed { snapshot: self.state(now) },
             Command::ListEntries { at_time, profile } => {
                 let profile = of(profile)?;
                 let entries = match at_time {
@@ -190,6 +190,18 @@ impl Service {
         let mut requests = self.engine.requests();
         requests.retain(|request| own.is_none_or(|own| request.profile == *own));
         requests
+    }
+
+    fn subscribe(&mut self, request: &Request) {
+        let now = request.now;
+        self.respond(&request.to, Ok(Reply::Subscribed { snapshot: self.state(now) }));
+        // Somebody who only looks on is not the one who plays.
+        if request.client.role != Role::Observer
+            && let Some(warning) = self.engine.unheard_warning(now)
+        {
+            let kind = self.engine.event_kind(&warning, now);
+            self.tell(vec![kind], now);
+        }
     }
 
     fn switch_mode(&mut self, request: &Request, mode: Option<String>) {

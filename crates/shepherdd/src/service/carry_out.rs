@@ -81,7 +81,7 @@ impl Service {
         let mut told = Vec::new();
         for event in events {
             match &event {
-                CoreEvent::ExpireDue { session_id } => self.stop(session_id),
+                CoreEvent::ExpireDue { session_id } => self.stop(session_id, now),
                 CoreEvent::SessionStarted { session_id, entry_id, .. } => {
                     let display = self.engine.policy().entry(entry_id).map(|entry| entry.run.display);
                     if let Some(display) = display.filter(|display| *display != Display::AsItIs) {
@@ -100,10 +100,10 @@ impl Service {
         told
     }
 
-    fn stop(&mut self, session_id: &SessionId) {
+    fn stop(&mut self, session_id: &SessionId, now: Now) {
         let session = self.engine.snapshot().session.as_ref();
-        let grace =
-            session.filter(|session| session.session_id == *session_id).map(|session| session.stop_grace);
+        let session = session.filter(|session| session.session_id == *session_id);
+        let grace = session.map(|session| session.grace_left(now.mono));
         self.host.stop(StopOrder { session_id: session_id.clone(), grace: grace.unwrap_or_default() });
     }
 
