@@ -20,7 +20,7 @@ use crate::options::Knocking;
 use crate::policy_source::{self, Loaded, Rejected};
 use crate::pulse::PulseThread;
 use crate::run::StartError;
-use crate::service::{Announced, Inputs, PolicyState, Refusals, Service};
+use crate::service::{Announced, Files, Inputs, PolicyState, Refusals, Service, accounts};
 use crate::store_thread::{StoreThread, chain};
 use crate::timelines::Timelines;
 use crate::timer::{ClockWatch, DueTimer};
@@ -70,7 +70,7 @@ pub(crate) async fn begin(
     if let Some(trouble) = &store_trouble {
         engine.store_failed(trouble.clone());
     }
-    let (reader, policies) = unbounded_channel();
+    let (file_read, read) = unbounded_channel();
     // Nobody but root and our own user, until the policy says who else.
     let nobody = Authority { owner_uid: rustix::process::geteuid().as_raw(), ..Authority::default() };
     let options = ServerOptions {
@@ -99,15 +99,8 @@ pub(crate) async fn begin(
         clients: server.hub().clone(),
         clock,
         metrics: Metrics::new(),
-        policy: PolicyState {
-            path: paths.policy.clone(),
-            source,
-            rejected,
-            exposed: policy_exposed,
-            wanted: Default::default(),
-            is_reading: false,
-            reader,
-        },
+        policy: PolicyState { path: paths.policy.clone(), source, rejected, exposed: policy_exposed },
+        files: Files::new(file_read),
         zone,
         started: now,
         limitations,
@@ -132,7 +125,7 @@ pub(crate) async fn begin(
         end,
         reload,
         files,
-        policies,
+        read,
         watchdog: notify::watchdog(),
     };
     Ok((service, inputs))
@@ -248,7 +241,7 @@ impl Service {
             }
             (None, None) => {}
         }
-        self.renew_authority(now);
+        self.renew_authority(&accounts(), now);
         let status = format!("{} entries", self.engine.policy().entries().len());
         tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
         notify::ready(&status);

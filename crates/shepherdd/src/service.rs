@@ -12,7 +12,7 @@ use shepherd_host_api::{Host, HostEvent, HostEvents};
 use shepherd_ipc::{Hub, Incoming, Server};
 use shepherd_util::{ClientId, Clock, Now, SessionId, SystemClock};
 use tokio::signal::unix::Signal;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Interval;
 
 use crate::metrics::Metrics;
@@ -26,6 +26,7 @@ use crate::watch::{Change, Watch};
 mod answer;
 mod authority;
 mod carry_out;
+mod files;
 mod health;
 mod host_events;
 mod policy;
@@ -34,7 +35,7 @@ mod shut_down;
 mod who;
 
 use carry_out::Waiting;
-pub(crate) use policy::{PolicyRead, Wanted};
+pub(crate) use files::{FileRead, Files, accounts};
 pub(crate) use refusals::Refusals;
 
 /// Everything that the loop waits for.
@@ -48,7 +49,7 @@ pub(crate) struct Inputs {
     pub(crate) end: [Signal; 2],
     pub(crate) reload: Signal,
     pub(crate) files: Watch,
-    pub(crate) policies: UnboundedReceiver<PolicyRead>,
+    pub(crate) read: UnboundedReceiver<FileRead>,
     pub(crate) watchdog: Option<Interval>,
 }
 
@@ -62,7 +63,7 @@ enum Input {
     Reload,
     ClockSet,
     File(Change),
-    Policy(Box<PolicyRead>),
+    Read(FileRead),
     Watchdog,
     Client(Incoming),
 }
@@ -80,7 +81,7 @@ impl Inputs {
             end: [terminate, interrupt],
             reload,
             files,
-            policies,
+            read,
             watchdog,
         } = self;
         Ok(tokio::select! {
@@ -94,7 +95,7 @@ impl Inputs {
             result = clock.set() => { result?; Input::ClockSet }
             _ = tick(watchdog) => Input::Watchdog,
             Some(_) = reload.recv() => Input::Reload,
-            Some(read) = policies.recv() => Input::Policy(Box::new(read)),
+            Some(read) = read.recv() => Input::Read(read),
             change = files.changed() => Input::File(change?),
             Some(incoming) = clients.next() => Input::Client(incoming),
         })
@@ -118,6 +119,8 @@ pub(crate) struct Service {
     pub(crate) clock: SystemClock,
     pub(crate) metrics: Metrics,
     pub(crate) policy: PolicyState,
+    /// What is read beside the loop.
+    pub(crate) files: Files,
     /// The system's time zone.
     pub(crate) zone: TimeZone,
     /// When it came up.
@@ -153,12 +156,6 @@ pub(crate) struct PolicyState {
     pub(crate) rejected: Option<Rejected>,
     /// Who else can change the file, in sentences.
     pub(crate) exposed: Vec<String>,
-    /// Those that are to be had when the thread is done that reads one.
-    pub(crate) wanted: VecDeque<Wanted>,
-    /// Whether one is being read on another thread.
-    pub(crate) is_reading: bool,
-    /// Where it comes back.
-    pub(crate) reader: UnboundedSender<PolicyRead>,
 }
 
 /// What clients are told only when it changes.
@@ -220,8 +217,8 @@ impl Service {
             Input::End => return Next::ShutDown,
             Input::Reload => self.read_policy(policy::Asked::Signal),
             Input::File(Change::Policy) => self.policy_file_changed(),
-            Input::File(Change::Zone) => self.zone_changed(now),
-            Input::Policy(read) => self.policy_read(*read, now),
+            Input::File(Change::Zone) => self.want(files::Wanted::Zone),
+            Input::Read(read) => self.file_read(read, now),
             Input::Watchdog => crate::notify::alive(),
             Input::Client(incoming) => self.incoming(incoming, now),
         }
@@ -257,8 +254,7 @@ impl Service {
         }
     }
 
-    fn zone_changed(&mut self, now: Now) {
-        let zone = crate::zone::system();
+    fn zone_read(&mut self, zone: TimeZone, now: Now) {
         if zone != self.zone {
             self.zone.clone_from(&zone);
             let events = self.engine.zone_changed(zone, now);

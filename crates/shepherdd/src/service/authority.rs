@@ -10,14 +10,10 @@ use super::Service;
 
 impl Service {
     /// Works it out anew; it holds for every connection, old and new.
-    pub(crate) fn renew_authority(&mut self, now: Now) {
+    pub(crate) fn renew_authority(&mut self, accounts: &Accounts, now: Now) {
         let rules = self.engine.policy().rules();
         let owner = rustix::process::geteuid().as_raw();
-        let accounts = Accounts::read().unwrap_or_else(|error| {
-            tracing::warn!(%error, "only numbers in `access` count");
-            Accounts::default()
-        });
-        let (authority, faults) = resolve(&rules.access, &rules.profiles, owner, &accounts);
+        let (authority, faults) = resolve(&rules.access, &rules.profiles, owner, accounts);
         self.clients.set_gatekeeper(Arc::new(authority));
         for fault in faults {
             let text = format!("access: {fault}");

@@ -1,12 +1,8 @@
-//! What goes on where it was, however often the daemon is killed: the time that a program is given to end, and the
-//! warnings before it (S6.2, S9.1).
+//! What goes on where it was, however often the daemon is killed: the time that a program is given to end (S6.2, S9.1).
 
 use std::time::{Duration, Instant};
 
-use rustix::process::geteuid;
-use shepherd_api::{AuditKind, EventKind, StopMode};
-
-use crate::harness::{Household, Subscriber};
+use crate::harness::Household;
 
 const POLICY: &str = r#"
 config_version = 1
@@ -17,13 +13,6 @@ argv = ["sh", "-c", "trap '' TERM; while :; do sleep TOKEN; done"]
 always = true
 max_run = "1s"
 stop_grace = "4s"
-
-[[entries]]
-id = "long"
-argv = ["sleep", "TOKEN"]
-always = true
-max_run = "200s"
-warnings = [{ before = "120s" }, { before = "100s" }]
 "#;
 
 #[test]
@@ -46,52 +35,4 @@ fn a_program_that_resists_is_not_kept_alive_by_killing_the_daemon_again_and_agai
     let gone = gone.expect("its grace comes to an end");
     assert!(gone >= Duration::from_secs(5), "it had all of its grace: {gone:?}");
     household.until_idle();
-}
-
-/// Starts the daemon as if it had been away for longer: the clocks that nobody can set are ahead by so much.
-fn start_later(household: Household, seconds: &str) -> Household {
-    let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
-    let clocks = ["--time", "--boottime", seconds, "--monotonic", seconds];
-    let mut household = household.under(&[&["unshare"], user, &clocks].concat());
-    household.start();
-    household
-}
-
-/// The warnings that somebody hears until the session is stopped.
-fn heard(household: &Household, listener: &mut Subscriber) -> Vec<u64> {
-    household.stop(StopMode::Force).unwrap();
-    let mut heard = Vec::new();
-    listener.wait_for(|event| match event {
-        EventKind::WarningIssued { threshold_secs, .. } => {
-            heard.push(*threshold_secs);
-            None
-        }
-        EventKind::SessionEnded { .. } => Some(()),
-        _ => None,
-    });
-    heard
-}
-
-#[test]
-fn a_warning_that_fell_due_without_a_daemon_is_heard_by_whoever_listens_first_and_once() {
-    let mut household = Household::running(POLICY);
-    household.launch("long");
-    household.player();
-    household.kill();
-    let household = start_later(household, "110");
-    let mut first = household.subscriber();
-    let mut second = household.subscriber();
-    let told = first.wait_for(|event| match event {
-        EventKind::WarningIssued { threshold_secs, session, .. } => {
-            Some((*threshold_secs, session.remaining))
-        }
-        _ => None,
-    });
-    assert_eq!(told.0, 100);
-    assert!(
-        told.1.is_some_and(|left| std::time::Duration::from(left) <= Duration::from_secs(90)),
-        "what is left by now: {told:?}"
-    );
-    assert_eq!(household.audited(|what| matches!(what, AuditKind::WarningGiven { .. })), 2);
-    assert_eq!(heard(&household, &mut second), [] as [u64; 0]);
 }

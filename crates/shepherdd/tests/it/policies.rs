@@ -165,21 +165,45 @@ fn a_policy_that_is_sent_replaces_the_file_or_leaves_it() {
     );
 }
 
-/// A household whose policy takes a while to be read after its file was opened.
-fn slowly_read(policy: &str) -> Household {
-    let household = Household::new(policy);
-    let path = household.policy_path();
-    let delay = ["-e", "trace=openat", "-e", "inject=openat:delay_exit=1500000"];
-    let strace = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", path.to_str().unwrap()];
-    let mut household = household.under(&[&strace[..], &delay].concat());
+/// A household that waits for so long when it has opened a certain file.
+fn slow_to_open(household: Household, file: &std::path::Path, delay: Duration) -> Household {
+    let inject = format!("inject=openat:delay_exit={}", delay.as_micros());
+    let strace = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=openat", "-e", &inject];
+    let mut household = household.under(&[&strace[..], &["-P", file.to_str().unwrap()]].concat());
     household.start();
     household
 }
 
-fn policy_threads(household: &Household) -> usize {
+/// A household whose policy takes a while to be read after its file was opened.
+fn slowly_read(policy: &str) -> Household {
+    let household = Household::new(policy);
+    let path = household.policy_path();
+    slow_to_open(household, &path, Duration::from_millis(1_500))
+}
+
+// S13.3b: no file that has to do with a policy is read by the loop.
+#[test]
+fn nobody_waits_while_the_accounts_of_a_new_policy_are_looked_up() {
+    let household = Household::new(&POLICY.replace("reload_on_change = true", ""));
+    let household = slow_to_open(household, "/etc/passwd".as_ref(), Duration::from_secs(3));
+    let mut slow = household.client();
+    let mut quick = household.client();
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(move || slow.call(Command::ReloadConfig {}));
+        std::thread::sleep(Duration::from_millis(500));
+        let asked = Instant::now();
+        quick.call(Command::GetState {}).unwrap();
+        let took = asked.elapsed();
+        assert!(!slow.is_finished(), "there was nothing to wait for");
+        assert!(took < Duration::from_millis(1_500), "{took:?}");
+        assert_eq!(slow.join().unwrap().unwrap(), Reply::PolicyApplied { entry_count: 1 });
+    });
+}
+
+fn reading_threads(household: &Household) -> usize {
     let tasks = format!("/proc/{}/task", household.daemon_pid().as_raw_nonzero());
     let names = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path().join("comm"));
-    names.filter(|name| std::fs::read_to_string(name).is_ok_and(|name| name == "policy\n")).count()
+    names.filter(|name| std::fs::read_to_string(name).is_ok_and(|name| name == "files\n")).count()
 }
 
 // S7.3: of two policies the one that was asked for last applies in the end.
@@ -192,7 +216,7 @@ fn an_older_policy_never_overtakes_a_newer_one() {
             .map(|mut client| scope.spawn(move || client.call(Command::ReloadConfig {})));
         std::thread::sleep(Duration::from_millis(500));
         assert!(!slow[0].is_finished(), "there is nothing to overtake");
-        assert_eq!(policy_threads(&household), 1);
+        assert_eq!(reading_threads(&household), 1);
         let quick = household.call(Command::SetPolicy { text: newer.clone() }).unwrap();
         assert_eq!(quick, Reply::PolicyApplied { entry_count: 1 });
         for slow in slow {

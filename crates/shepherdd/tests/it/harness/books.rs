@@ -40,7 +40,7 @@ impl Household {
             match client.call(Command::ReadAudit { after, limit: 1_000 }) {
                 Ok(Reply::Audit { records: page }) if page.is_empty() => return records,
                 Ok(Reply::Audit { records: page }) => records.extend(page),
-                other => panic!("{other:?}"),
+                other => panic!("{other:?}\n{}", self.log()),
             }
         }
     }
