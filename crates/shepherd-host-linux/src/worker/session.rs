@@ -145,6 +145,7 @@ impl Running {
                     self.due = since.checked_add(elapsed);
                     return false;
                 }
+                Step::Survives if self.tree.end_of_the_dead().is_some() => return false,
                 Step::Survives => {
                     self.due = Some(Instant::now());
                     return self.first_trouble();

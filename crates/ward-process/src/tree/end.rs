@@ -64,6 +64,20 @@ impl Tree {
         Ok(self.ended)
     }
 
+    /// For when a kill has had all its time: the end of a tree of which only dead are left. A tracer outside that never
+    /// asks for them keeps them from being reaped, and so their keeper from leaving; it can't keep the tree by that.
+    pub fn end_of_the_dead(&mut self) -> Option<Ended> {
+        let is_empty =
+            self.reins.group().map_or(Ok(false), Cgroup::is_populated).is_ok_and(|members| !members);
+        // Where nothing can be looked at, nobody seems to live.
+        let can_look = self.proc.stat(self.parts.root.pid()).is_ok();
+        if self.ended.is_none() && is_empty && can_look && self.processes().is_empty() {
+            self.parts.root.signal(Signal::KILL);
+            self.finish(Ended { exit: Exit::Unknown, usage: Usage::default() });
+        }
+        self.ended
+    }
+
     fn poll_root(&mut self) -> Result<Option<(Exit, Usage)>, Errno> {
         if let Reins::Group = self.reins
             && self.parts.root.is_waiting_to_be_reaped()

@@ -245,7 +245,7 @@ fn a_daemon_that_left_its_parent_is_a_member_still() {
 }
 
 /// Whether one process of a user may trace another that it has not started.
-fn tracing_is_open() -> bool {
+pub(crate) fn tracing_is_open() -> bool {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     matches!(scope.trim(), "" | "0") || (is_root() && scope.trim() != "3")
 }

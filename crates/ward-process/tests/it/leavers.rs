@@ -4,14 +4,16 @@
 //! Only root has cgroups to leave; for everybody else there is nothing to be left.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use ward_process::{
     Containment, EndedBy, Exit, Ladder, Leavers, Lifetime, ReattachError, StopSignal, Supervisor, Tree,
 };
 
+use crate::escape::tracing_is_open;
 use crate::harness::{
-    PATIENCE, Run, holding_containments, is_root, kill, start_tree, supervisor, wait_until,
+    PATIENCE, Run, fake_child, holding_containments, is_root, kill, start_tree, supervisor, wait_until,
 };
 
 /// Long enough for an end that comes too early to be seen.
@@ -246,4 +248,27 @@ fn a_dropped_handle_ends_the_leavers_of_a_tree_that_dies_with_it() {
         drop(supervisor.spawn(run.id.clone(), order).unwrap_or_else(|error| panic!("{error}")));
         wait_until("end", || run.survivors().is_empty());
     }
+}
+
+/// What a tracer outside does not let be reaped is dead all the same; its keeper need not wait for it.
+#[test]
+fn a_tracer_of_a_member_keeps_no_tree_that_has_a_keeper() {
+    if !is_root() || !tracing_is_open() {
+        return;
+    }
+    let supervisor = supervisor(Containment::Cgroup);
+    let run = Run::new();
+    let mut tree = spawn_held(&run, &supervisor, "FOREVER");
+    run.await_arrivals(1);
+    let member = tree.processes()[0];
+    let script = format!("trace {member}; sleep 600000");
+    let mut tracer = Command::new(fake_child()).arg(script).spawn().unwrap();
+    let traced = format!("TracerPid:\t{}\n", tracer.id());
+    let status = format!("/proc/{member}/status");
+    wait_until("tracer", || std::fs::read_to_string(&status).unwrap().contains(&traced));
+    let stopped = supervisor.stop(&mut tree, Ladder::polite(MOMENT)).unwrap();
+    assert_eq!(stopped.ended.exit, Exit::Unknown);
+    tracer.kill().unwrap();
+    tracer.wait().unwrap();
+    run.assert_none_left();
 }
