@@ -18,6 +18,10 @@ pub struct HealthView {
     pub checks: Vec<HealthCheck>,
     /// What this host can't do, in sentences (S13.3).
     pub limitations: Vec<String>,
+    /// What holds a program and everything that comes of it, by its stable name: `cgroup`, `pid_namespace`,
+    /// `subreaper` or `process_group` (S6.2).
+    #[serde(default)]
+    pub containment: Option<String>,
     /// Where its audit log is, for whoever checks that from outside and may read it.
     #[serde(default)]
     pub audit_log: Option<String>,

@@ -13,9 +13,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Screen, Tone};
 use crate::text::clean;
+use crate::words;
 
 #[derive(Serialize)]
 struct Findings {
+    /// What a daemon of the user who asks would use. `daemon.health` says what the one that runs does.
     containment: Containment,
     containments: Probe,
     sandbox: SandboxReport,
@@ -45,7 +47,7 @@ pub(crate) fn run(context: &Context, screen: &mut Screen) -> Result<(), Failure>
     };
     screen.answer(&findings, |screen| {
         show_daemon(screen, &findings.daemon);
-        show_containments(screen, &findings.containments);
+        show_containments(screen, &findings.containments, Held::IfStartedByYou);
         show_sandbox(screen, &findings.sandbox);
     });
     Ok(())
@@ -102,17 +104,36 @@ fn show_daemon(screen: &mut Screen, daemon: &DaemonFindings) {
         let (tone, mark) = if check.passed { (Tone::Good, "●") } else { (Tone::Bad, "✗") };
         screen.toned(tone, mark, &format!("{}: {}", clean(&check.name), clean(&check.detail)));
     }
+    if let Some(held) = words::held(health) {
+        screen.toned(Tone::Good, "●", &held);
+    }
     for limitation in &health.limitations {
         screen.toned(Tone::Warn, "–", &clean(limitation));
     }
 }
 
-pub(crate) fn show_containments(screen: &mut Screen, probe: &Probe) {
-    screen.heading("What holds a program and all its children together");
+/// Whose programs it is about.
+#[derive(Clone, Copy)]
+pub(crate) enum Held {
+    /// Those that this process starts.
+    Here,
+    /// Those of a daemon that the user who asks would start. One that another user started may hold its own otherwise.
+    IfStartedByYou,
+}
+
+pub(crate) fn show_containments(screen: &mut Screen, probe: &Probe, held: Held) {
+    let (heading, best) = match held {
+        Held::Here => ("What holds a program and all its children together", "in use"),
+        Held::IfStartedByYou => (
+            "What would hold a program and all its children together under a daemon that you start",
+            "would be used",
+        ),
+    };
+    screen.heading(heading);
     for offer in &probe.offers {
         let name = offer.containment;
         match &offer.missing {
-            None if name == probe.best() => screen.toned(Tone::Good, "●", &format!("{name}: in use")),
+            None if name == probe.best() => screen.toned(Tone::Good, "●", &format!("{name}: {best}")),
             None => screen.toned(Tone::Faint, "○", &format!("{name}: could be used")),
             Some(reason) => screen.toned(Tone::Bad, "✗", &format!("{name}: {reason}")),
         }

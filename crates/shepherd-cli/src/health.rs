@@ -36,6 +36,9 @@ fn lines(health: &HealthView, look: &Look) -> Vec<String> {
             begin = " ".repeat(column + 6);
         }
     }
+    if let Some(held) = words::held(health) {
+        lines.push(format!("  {} {held}", paint(Tone::Good, "●")));
+    }
     if !health.limitations.is_empty() {
         lines.push(paint(Tone::Strong, "What it can't do here"));
     }
@@ -86,6 +89,7 @@ mod tests {
             limitations: vec![
                 "No cgroups here: programs are held together by a PID namespace instead.".to_owned(),
             ],
+            containment: Some("pid_namespace".to_owned()),
             audit_log: None,
         };
         let lines = lines(&health, &look).join("\n");
@@ -94,6 +98,7 @@ mod tests {
           ✓ policy  7 entries
           ✗ store   the disk is full, and so nothing more can be
                     written down on it
+          ● its programs are held by a PID namespace
         What it can't do here
           – No cgroups here: programs are held together by a PID
             namespace instead.

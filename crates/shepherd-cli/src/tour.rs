@@ -29,7 +29,7 @@ pub(crate) fn run(screen: &mut Screen) -> Result<(), Failure> {
     screen.line("Shepherd decides what may run, when and for how long, and ends it when time is up.");
     screen.line("CollieClaw lets an AI agent work on this machine, one judged and recorded call at a time.");
     screen.line("Both stand on what you see now. It takes a few seconds and leaves nothing behind.");
-    doctor::show_containments(screen, &ward_process::probe());
+    doctor::show_containments(screen, &ward_process::probe(), doctor::Held::Here);
 
     show_session(screen, &supervisor, &mut ledger)?;
     let sandbox_shown = show_sandbox(screen, &supervisor, &mut ledger, folder.path())?;

@@ -1,8 +1,11 @@
 //! Lengths, moments and ends in the words of people.
 
 use jiff::Timestamp;
-use shepherd_api::{EndReason, Gift, Millis, ReasonCode, RequestState, Scope, SessionPhase, StopRequester};
+use shepherd_api::{
+    EndReason, Gift, HealthView, Millis, ReasonCode, RequestState, Scope, SessionPhase, StopRequester,
+};
 use shepherd_util::HumanDuration;
+use ward_process::Containment;
 
 use crate::context::Look;
 use crate::screen::Tone;
@@ -11,6 +14,13 @@ use crate::text::clean;
 /// A length of time.
 pub(crate) fn length(millis: Millis) -> String {
     HumanDuration(millis.into()).to_string()
+}
+
+/// What holds the daemon's programs, if it says. A name that we do not know is shown as it is.
+pub(crate) fn held(health: &HealthView) -> Option<String> {
+    let code = health.containment.as_deref()?;
+    let name = Containment::from_code(code).map_or_else(|| clean(code), |known| known.to_string());
+    Some(format!("its programs are held by a {name}"))
 }
 
 /// A countdown: `0:19`, `12:05`, `1:02:03`. Rounded up, so that it shows zero only when time is up.

@@ -19,6 +19,8 @@ pub struct HostCapabilities {
     pub can_graceful_stop: bool,
     /// It ends a program with everything that came of it.
     pub can_group_process_tree: bool,
+    /// By what it does so, as a stable name, if it says (S6.2).
+    pub containment: Option<String>,
     /// It notices when a program ends.
     pub can_observe_exit: bool,
     /// It notices when a program shows a window.
@@ -42,6 +44,7 @@ impl HostCapabilities {
             can_kill_forcefully: true,
             can_graceful_stop: true,
             can_group_process_tree: true,
+            containment: None,
             can_observe_exit: true,
             can_observe_window_ready: true,
             can_force_foreground: true,

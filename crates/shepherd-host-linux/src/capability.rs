@@ -22,6 +22,7 @@ pub(crate) fn capabilities(
         can_kill_forcefully: true,
         can_graceful_stop: true,
         can_group_process_tree: containment != Containment::ProcessGroup,
+        containment: Some(containment.code().to_owned()),
         can_observe_exit: true,
         can_observe_window_ready: windows,
         can_force_foreground: windows,

@@ -32,6 +32,23 @@ impl Containment {
     /// All of them, the strongest first.
     pub const ALL: [Self; 4] = [Self::Cgroup, Self::PidNamespace, Self::Subreaper, Self::ProcessGroup];
 
+    /// Its stable name, for programs. For people it is shown.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Cgroup => "cgroup",
+            Self::PidNamespace => "pid_namespace",
+            Self::Subreaper => "subreaper",
+            Self::ProcessGroup => "process_group",
+        }
+    }
+
+    /// The one of this stable name.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|containment| containment.code() == code)
+    }
+
     /// Whether a program of an ordinary user that tries can leave it.
     #[must_use]
     pub fn is_escapable(self) -> bool {
@@ -144,4 +161,18 @@ fn try_subreaper() -> Result<(), String> {
     proc.open_below(format_args!("self/task/{own}/children"), OFlags::RDONLY)
         .map(drop)
         .map_err(|error| format!("/proc does not list children ({error}); CONFIG_PROC_CHILDREN is needed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stable_name_is_the_written_one_and_finds_its_containment() {
+        for containment in Containment::ALL {
+            assert_eq!(serde_json::to_value(containment).unwrap(), containment.code());
+            assert_eq!(Containment::from_code(containment.code()), Some(containment));
+        }
+        assert_eq!(Containment::from_code("cgroup v2"), None);
+    }
 }

@@ -78,6 +78,8 @@ fn doctor_speaks_to_people_and_to_scripts() {
     let told = text(&shepherd(&["doctor"]).stdout);
     assert!(told.contains("process group:"), "{told}");
     assert!(told.contains("filesystem:"), "{told}");
+    // S6.2: nothing is said to be in use that is only to be had.
+    assert!(told.contains(": would be used\n") && !told.contains(": in use\n"), "{told}");
     let json: Value = serde_json::from_slice(&shepherd(&["doctor", "--output", "json"]).stdout).unwrap();
     assert_eq!(json["containments"]["offers"].as_array().unwrap().len(), 4);
     assert!(json["sandbox"]["filesystem"]["state"].is_string());

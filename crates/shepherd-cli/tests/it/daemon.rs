@@ -164,6 +164,13 @@ fn health_metrics_usage_and_doctor() {
     let daemon = Daemon::start(Some(POLICY));
     assert!(daemon.told(&["health"]).contains("is ready"));
     assert_eq!(daemon.json(&["health"])["health"]["ready"], true);
+    // S6.2: the daemon's own word for what holds its programs.
+    let containment = ward_process::probe().best();
+    assert_eq!(daemon.json(&["health"])["health"]["containment"], containment.code());
+    assert_eq!(daemon.json(&["doctor"])["daemon"]["health"]["containment"], containment.code());
+    let held = format!("its programs are held by a {containment}");
+    assert!(daemon.told(&["health"]).contains(&held));
+    assert!(daemon.told(&["doctor"]).contains(&held));
     assert!(daemon.told(&["metrics"]).contains("# TYPE "));
     assert!(daemon.told(&["doctor"]).contains("you are an administrator"));
     assert_eq!(daemon.json(&["doctor"])["daemon"]["role"], "admin");

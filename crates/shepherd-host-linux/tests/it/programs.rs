@@ -215,6 +215,8 @@ fn what_the_host_can_not_do_is_said() {
         });
         let capabilities = ground.host.capabilities();
         assert_eq!(capabilities.can_group_process_tree, containment != Containment::ProcessGroup);
+        // S6.2.
+        assert_eq!(capabilities.containment.as_deref(), Some(containment.code()));
         assert!(capabilities.can_kill_forcefully && !capabilities.can_observe_window_ready);
         let limitations = ground.host.limitations().join("\n");
         let says = |text: &str| limitations.contains(text);

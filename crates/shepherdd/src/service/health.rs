@@ -27,6 +27,7 @@ impl Service {
                 .chain(self.limitations.iter().cloned())
                 .chain(self.policy.exposed.iter().cloned())
                 .collect(),
+            containment: self.engine.capabilities().containment.clone(),
             audit_log: self.audit_log.to_str().map(str::to_owned),
         }
     }
