@@ -43,8 +43,25 @@ impl Kind {
                 Self::Look
             }
             Command::ListEntries { .. } | Command::Timeline { .. } | Command::Usage { .. } => Self::Survey,
-            // A command that is new is dear until somebody has looked.
-            _ => Self::Act,
+            Command::Launch { .. }
+            | Command::StopCurrent { .. }
+            | Command::ReloadConfig {}
+            | Command::ExtendCurrent { .. }
+            | Command::SetPolicy { .. }
+            | Command::GetPolicy {}
+            | Command::Why { .. }
+            | Command::RequestTime { .. }
+            | Command::ListRequests {}
+            | Command::MarkRequestSeen { .. }
+            | Command::DecideRequest { .. }
+            | Command::Grant { .. }
+            | Command::RevokeGrant { .. }
+            | Command::ListGrants {}
+            | Command::SwitchMode { .. }
+            | Command::ConfirmClock {}
+            | Command::ReadAudit { .. }
+            | Command::Authenticate { .. }
+            | Command::SetPin { .. } => Self::Act,
         }
     }
 }

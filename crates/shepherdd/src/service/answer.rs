@@ -95,22 +95,33 @@ impl Service {
             Command::ReadAudit { after, limit } => return self.read_audit(request, after, limit),
             Command::SubscribeEvents {} => return self.subscribe(request),
             Command::SetPin { pin } => return self.set_pin(request, pin),
-            question => {
-                if self.engine.snapshot().session.is_some() && is_about_use(&question) {
-                    self.engine.count_until(request.now);
-                }
-                match question {
-                    Command::Timeline { from, to, profile } => {
-                        match self.draw_timeline(request, profile.as_ref(), from, to) {
-                            Ok(()) => return,
-                            Err(error) => Err(error),
-                        }
-                    }
-                    question => self.look_up(request, question),
+            Command::Timeline { from, to, profile } => {
+                self.count_until_now(request);
+                match self.draw_timeline(request, profile.as_ref(), from, to) {
+                    Ok(()) => return,
+                    Err(error) => Err(error),
                 }
             }
+            about_use @ (Command::ListEntries { .. } | Command::Why { .. } | Command::Usage { .. }) => {
+                self.count_until_now(request);
+                self.look_up(request, about_use)
+            }
+            question @ (Command::GetState {}
+            | Command::Health {}
+            | Command::Metrics {}
+            | Command::GetPolicy {}
+            | Command::ListRequests {}
+            | Command::ListGrants {}
+            | Command::Authenticate { .. }) => self.look_up(request, question),
         };
         self.respond(&request.to, answer);
+    }
+
+    /// For answers that depend on what was used until now: nobody has counted since something was last due.
+    fn count_until_now(&mut self, request: &Request) {
+        if self.engine.snapshot().session.is_some() {
+            self.engine.count_until(request.now);
+        }
     }
 
     /// Questions, which change nothing.
@@ -149,8 +160,24 @@ impl Service {
             }
             Command::ListRequests {} => Reply::Requests { requests: self.requests_for(&request.client) },
             Command::ListGrants {} => Reply::Grants { grants: self.engine.grants(now) },
-            other => {
-                // The transport answers these itself, and the rest is in `request`.
+            // The transport answers this itself, and the rest is in `request`.
+            other @ (Command::Authenticate { .. }
+            | Command::Launch { .. }
+            | Command::StopCurrent { .. }
+            | Command::ReloadConfig {}
+            | Command::SetPolicy { .. }
+            | Command::ExtendCurrent { .. }
+            | Command::RequestTime { .. }
+            | Command::MarkRequestSeen { .. }
+            | Command::DecideRequest { .. }
+            | Command::Grant { .. }
+            | Command::RevokeGrant { .. }
+            | Command::SwitchMode { .. }
+            | Command::ConfirmClock {}
+            | Command::ReadAudit { .. }
+            | Command::SubscribeEvents {}
+            | Command::SetPin { .. }
+            | Command::Timeline { .. }) => {
                 let sentence = format!("`{}` can't be answered here.", other.name());
                 return Err(ApiError::new(ErrorCode::Internal, sentence));
             }
@@ -258,14 +285,6 @@ impl Service {
         let sentence = "What was asked for was done, and can't be found again.";
         self.respond(&request.to, Err(ApiError::new(ErrorCode::Internal, sentence)));
     }
-}
-
-/// Whether the answer depends on what was used until now: nobody has counted since something was last due.
-fn is_about_use(question: &Command) -> bool {
-    matches!(
-        question,
-        Command::ListEntries { .. } | Command::Why { .. } | Command::Timeline { .. } | Command::Usage { .. }
-    )
 }
 
 impl Request {

@@ -195,7 +195,9 @@ impl Service {
         self.tell(undone, now);
         let sentence = match undo {
             Undo::Nothing => format!("It is done, but could not be recorded yet: {detail}."),
-            _ => format!("Nothing can be recorded now, so nothing is given: {detail}."),
+            Undo::Launch(_) | Undo::Grant(_) | Undo::Answer { .. } | Undo::Mode(_) | Undo::Clock(_) => {
+                format!("Nothing can be recorded now, so nothing is given: {detail}.")
+            }
         };
         self.respond(&to, Err(ApiError::new(ErrorCode::StoreUnavailable, sentence)));
     }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use shepherd_api::{AuditKind, Command, EndReason, EventKind, Reply};
-use shepherd_ipc::{CallError, Client, ClientOptions};
+use shepherd_ipc::{CallError, Client, ClientOptions, Pushed};
 use ward_fuzz::Random;
 
-use crate::harness::{Household, PATIENCE};
+use crate::harness::{Household, PATIENCE, Subscriber, until};
 
 const POLICY: &str = r#"
 config_version = 1
@@ -174,6 +174,40 @@ fn well_behaved(client: &mut Client, enough: &AtomicBool) -> (usize, Duration) {
     (answers, slowest)
 }
 
+/// What a listener was told of the session.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Heard {
+    warnings: Vec<u64>,
+    end: Option<EndReason>,
+    /// It was too slow for all the lines about the rude ones, and got a new snapshot in their place (S11.2).
+    fell_behind: bool,
+}
+
+/// Listens until the session is over.
+fn listen(listener: &mut Subscriber) -> Heard {
+    let mut heard = Heard::default();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match listener.client.pushed(Some(left)).expect("an event in time") {
+            Pushed::Event(event) => match event.kind {
+                EventKind::WarningIssued { threshold_secs, .. } => heard.warnings.push(threshold_secs),
+                EventKind::SessionEnded { end, .. } => {
+                    heard.end = Some(end);
+                    return heard;
+                }
+                _ => {}
+            },
+            Pushed::FellBehind { snapshot, .. } => {
+                heard.fell_behind = true;
+                if snapshot.session.is_none() {
+                    return heard;
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
     let household = Household::running(&policy());
@@ -210,19 +244,12 @@ fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
             }
             launched.elapsed()
         });
-        let mut story = Vec::new();
-        let end = listener.wait_for(|event| match event {
-            EventKind::WarningIssued { threshold_secs, .. } => {
-                story.push(*threshold_secs);
-                None
-            }
-            EventKind::SessionEnded { end, .. } => Some(end.clone()),
-            _ => None,
-        });
+        let heard = listen(&mut listener);
         let gone = gone.join();
         enough.store(true, Ordering::Relaxed);
         let gone = gone.unwrap();
-        assert_eq!((story.as_slice(), end), (&[2][..], EndReason::Expired));
+        let whole = Heard { warnings: vec![2], end: Some(EndReason::Expired), fell_behind: false };
+        assert!(heard == whole || heard.fell_behind && heard.warnings.len() <= 1, "{heard:?}");
         assert!(gone >= Duration::from_secs(4), "never early: {gone:?}");
         assert!(gone <= Duration::from_secs(6), "never late: {gone:?}");
         let (answers, slowest) = served.join().unwrap();
@@ -230,8 +257,15 @@ fn heavy_a_session_ends_on_time_whatever_front_ends_do() {
         assert!(holding.join().unwrap() > 1_000);
         assert!(rounds.load(Ordering::Relaxed) > 100);
     });
+    // A crowd takes a moment to leave, and its user's share of questions to come back.
+    until("there is room again", || Client::connect(&ClientOptions::new(&socket, "polite")).is_ok());
+    std::thread::sleep(Duration::from_secs(1));
     // It is as if nothing had been.
     assert!(household.health().ready);
+    // Whatever one listener was told, this is what happened.
+    let warned = |what: &AuditKind| matches!(what, AuditKind::WarningGiven { .. });
+    let ended = |what: &AuditKind| matches!(what, AuditKind::SessionEnded { end: EndReason::Expired, .. });
+    assert_eq!((household.audited(warned), household.audited(ended)), (1, 1));
     let asked = Instant::now();
     household.launch("nap");
     // What the rude ones left to be recorded makes nobody wait.

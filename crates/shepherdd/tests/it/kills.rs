@@ -119,7 +119,7 @@ fn live(household: &mut Household, random: &mut Random) {
         assert!(used >= last - first, "{told}: {used:?} charged for at least {:?}", last - first);
         assert!(ended >= called + LENGTH, "{told}: ended early, after {:?}", ended - called);
     }
-    // Whoever finds it in its grace gives it that grace anew, and nothing else.
+    // Its end may have to be called by the daemon that came up last, and then it has its grace, and nothing else.
     let latest = (called + LENGTH).max(came_up) + GRACE + SLACK;
     assert!(ended <= latest, "{told}: ended {:?} too late\n{}", ended - latest, household.log());
 }
