@@ -45,6 +45,11 @@ impl<'a> Hours<'a> {
         }
     }
 
+    /// Whether it is open, without a look at how long.
+    pub(crate) fn is_open(&self, at: Timestamp) -> bool {
+        self.covers(self.wall.local(at).civil())
+    }
+
     /// Open until then, and then for as long as the hours keep it open by themselves.
     pub(crate) fn follow(&self, until: Timestamp) -> Timestamp {
         match self.at(until) {

@@ -30,6 +30,16 @@ pub(crate) struct Hearing<'a> {
     pub(super) budgets: BTreeMap<BudgetId, Vec<Standing>>,
     /// The same profile at other moments that were asked about.
     later: BTreeMap<Timestamp, Hearing<'a>>,
+    asked: Asked,
+}
+
+/// What is asked of a hearing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Whether an entry may run, and for how long.
+    Everything,
+    /// Only what speaks against it. To find out when it closes is half the work of a listing at night.
+    Reasons,
 }
 
 impl<'a> Hearing<'a> {
@@ -46,6 +56,7 @@ impl<'a> Hearing<'a> {
             extras: held.filter_map(|grant| Extra::of(grant, &facts.wall)).collect(),
             budgets: BTreeMap::new(),
             later: BTreeMap::new(),
+            asked: Asked::Everything,
         }
     }
 
@@ -73,7 +84,8 @@ impl<'a> Hearing<'a> {
         let (facts, profile) = (self.facts, self.profile);
         self.later.entry(at).or_insert_with(|| {
             let day = facts.wall.local(at).day();
-            Hearing::new(facts, profile, Moment { wall: at, shown: at, mono: None, day })
+            let moment = Moment { wall: at, shown: at, mono: None, day };
+            Hearing { asked: Asked::Reasons, ..Hearing::new(facts, profile, moment) }
         })
     }
 
@@ -137,6 +149,9 @@ impl<'a> Hearing<'a> {
     fn ask_about_hours<W: Witness>(&self, entry: &Entry, bench: &mut Bench<'_, W>) {
         let (facts, at) = (&self.facts, self.at.wall);
         let hours = facts.hours(entry);
+        if self.asked == Asked::Reasons && hours.is_open(at) {
+            return;
+        }
         let saying = match (hours.at(at), self.open_until(entry)) {
             (Opening::Open { closes: None }, _) => Saying::Nothing,
             (Opening::Open { closes: Some(closes) }, granted) => {
