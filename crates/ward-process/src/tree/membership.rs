@@ -12,7 +12,8 @@ const MAX_ANCESTORS: usize = 4096;
 
 /// Who is a member of a tree, asked on any thread, while another one watches and ends the tree.
 ///
-/// A number may be somebody else's a moment later: the answer is for showing and telling, never for signalling.
+/// A number may be somebody else's a moment later: the answer is for showing and telling, and for signalling only what
+/// was pinned before it was asked about.
 #[derive(Clone, Debug)]
 pub struct Membership {
     proc: Arc<ProcRoot>,
