@@ -106,7 +106,7 @@ pub struct SessionRecord {
     pub profile: ProfileId,
     /// When it was approved, by the wall clock.
     pub started_at: Timestamp,
-    /// The time that counted when it was planned, or planned anew: what begins to hold later was not in its plan.
+    /// The time that counted when it was planned, or when other rules came: what began to hold until then is settled.
     pub judged_at: Timestamp,
     /// The boot whose clock the rest is on.
     pub boot: BootId,

@@ -22,8 +22,8 @@ pub(super) const SILENCE: Duration = PULSE.saturating_add(SYNC);
 enum Unseen {
     /// There was a sign of life at this time, and the next one did not come.
     Since(Timestamp),
-    /// There is none that can be believed.
-    Unknown,
+    /// There is none that can be believed. It was charged up to this time.
+    Unknown(Timestamp),
 }
 
 /// What the host found of the session that the store remembers.
@@ -99,7 +99,7 @@ impl CoreEngine {
     /// Counts what was used up to the last sign of life, as if somebody had looked at the clock then, and says what is
     /// known of the time after it.
     fn count_until_pulse(&mut self, now: Now) -> Unseen {
-        let Some(pulse) = self.own_pulse(now) else { return Unseen::Unknown };
+        let Some(pulse) = self.own_pulse(now) else { return Unseen::Unknown(self.charged_to()) };
         self.pulse = None;
         let present = std::mem::replace(&mut self.place.boot, pulse.boot);
         self.anchor = self.snapshot.clock.seen_in(pulse.boot);
@@ -121,6 +121,17 @@ impl CoreEngine {
             .filter(|pulse| pulse.boot == session.boot && (began..=until).contains(&pulse.at.mono.total()))
     }
 
+    /// The time that counted when the session was last charged: neither when it was planned nor what the wall shows
+    /// now tells that, since the clock may have been set.
+    fn charged_to(&self) -> Timestamp {
+        let Some(session) = &self.snapshot.session else { return Timestamp::MIN };
+        let charged_to = self.snapshot.clock.seen_in(session.boot).and_then(|seen| {
+            let later = seen.wall.checked_add(session.charged_to.total_since(seen.mono)).ok()?;
+            later.checked_sub(seen.mono.total_since(session.charged_to)).ok()
+        });
+        charged_to.unwrap_or(session.judged_at)
+    }
+
     /// How long the clock of the last boot went on after the last sign of life is lost with it.
     fn charge_lost(&mut self, unseen: Unseen, now: Now) {
         let Some(session) = &self.snapshot.session else { return };
@@ -132,9 +143,7 @@ impl CoreEngine {
                 let left = left.filter(|_| session.stage.end().is_none());
                 (last, left.map_or(most, |left| left.min(most)))
             }
-            Unseen::Unknown => {
-                let ran = session.charged_to.total_since(session.started);
-                let last = session.judged_at.saturating_add(ran).unwrap_or(Timestamp::MAX);
+            Unseen::Unknown(last) => {
                 // One that is believed may be behind, too.
                 let tolerance = self.policy.rules().clock_tolerance;
                 let passed = Duration::try_from(self.counted(now).duration_since(last)).unwrap_or_default();

@@ -24,6 +24,7 @@ impl CoreEngine {
     ) -> Vec<CoreEvent> {
         self.observe(now);
         self.charge(now);
+        let begun = self.settle_what_begins(now);
         self.policy = policy;
         self.next_change = NextChange::Unknown;
         // Another zone in the policy is the parents' own wish.
@@ -34,6 +35,7 @@ impl CoreEngine {
         let entry_count = self.policy.entries().len();
         self.audit(now, actor, AuditKind::PolicyLoaded { entry_count, digest });
         let mut events = vec![CoreEvent::PolicyReloaded { entry_count }, CoreEvent::EntryAvailabilityChanged];
+        events.extend(begun);
         self.charge_by_new_rules();
         if self.policy.rules().on_reload == OnReload::Replan {
             events.extend(self.replan_after_reload(now));
@@ -58,6 +60,16 @@ impl CoreEngine {
         }
     }
 
+    /// What holds by now was given by the rules under which it began, or was none of this session's: it is not given
+    /// again by others.
+    fn settle_what_begins(&mut self, now: Now) -> Vec<CoreEvent> {
+        let (events, at) = (self.give_what_begins(now), self.counted(now));
+        if let Some(session) = &mut self.snapshot.session {
+            session.judged_at = session.judged_at.max(at);
+        }
+        events
+    }
+
     /// Both ends are now: more time opens no window, and a window gives no time.
     fn end_now(&mut self, now: Now) -> Vec<CoreEvent> {
         let end = Some(Deadline::after(now.mono, Duration::ZERO, Counting::Total));
@@ -69,28 +81,26 @@ impl CoreEngine {
 
     /// The end by the new policy, with what grants have added; it takes effect only where it comes sooner.
     fn replan_after_reload(&mut self, now: Now) -> Vec<CoreEvent> {
-        let mut events = self.give_what_begins(now);
         self.take_openings_into_the_plan(now);
         let goes_on = |session: &&SessionRecord| session.stage.end().is_none();
-        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return events };
+        let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return Vec::new() };
         let planned = session.ends;
         let finding =
             self.policy.entry(&session.entry_id).map(|entry| self.judge_running(session, entry, now));
         let Some(finding) = finding.filter(|finding| !finding.reasons.iter().any(ends_a_session)) else {
-            events.extend(self.end_now(now));
-            return events;
+            return self.end_now(now);
         };
         // What it has run already counts, and so does what it was granted: once.
         let run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
         let window = self.ends(&finding, now).window;
         let ends = Ends { run: sooner(planned.run, run, now), window: sooner(planned.window, window, now) };
-        if ends != planned {
-            if let Some(session) = &mut self.snapshot.session {
-                session.ends = ends;
-            }
-            events.extend(self.rearm(now));
+        if ends == planned {
+            return Vec::new();
         }
-        events
+        if let Some(session) = &mut self.snapshot.session {
+            session.ends = ends;
+        }
+        self.rearm(now)
     }
 
     /// A new plan goes by all that holds now: what opens a window is part of it, and no longer moves it.
@@ -102,7 +112,6 @@ impl CoreEngine {
             grant.is_some_and(|grant| matches!(grant.gift, Gift::OpenUntil { .. }) && grant.holds_at(at))
         };
         if let Some(session) = &mut self.snapshot.session {
-            session.judged_at = session.judged_at.max(at);
             session.extensions.retain(|more| !opens(more));
         }
     }

@@ -79,6 +79,7 @@ impl CoreEngine {
         if std::mem::take(&mut self.noticed.set) {
             self.next_change = NextChange::Unknown;
             events.push(CoreEvent::EntryAvailabilityChanged);
+            self.save();
         }
         self.announce_changes(now, &mut events);
         self.lapse(now);

@@ -23,6 +23,8 @@ mod mended_attacks;
 #[cfg(test)]
 mod mended_lives;
 #[cfg(test)]
+mod mended_power_cuts;
+#[cfg(test)]
 mod oracle;
 #[cfg(test)]
 mod pulses;

@@ -8,7 +8,7 @@ use shepherd_core::policy::{
     AvailabilityPolicy, BreakRule, Cost, DailyQuota, Earning, OnReload, SuspendedTime, Weekdays,
 };
 use shepherd_core::{CoreEvent, LaunchDecision, NewGrant, SessionFate};
-use shepherd_util::GrantId;
+use shepherd_util::{GrantId, ManualClock};
 
 use crate::harness::{
     BERLIN, World, boot, budget, entry, extra, hours, minutes, policy, policy_with, wall, window, zone,
@@ -192,7 +192,7 @@ fn of_a_session_of_another_boot_nothing_remains() {
     world.launch("game");
     world.place.boot = boot(2);
     world.crash();
-    world.clock = shepherd_util::ManualClock::starting_at(world.now().wall);
+    world.clock = ManualClock::starting_at(world.now().wall);
     let events = world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
     assert!(expires(&events));
     assert_eq!(world.remaining(), Some(Duration::ZERO));
@@ -332,7 +332,7 @@ fn a_clock_set_forward_and_a_reboot_are_no_break() {
     world.run_for(minutes(5));
     world.place.boot = boot(2);
     world.crash();
-    world.clock = shepherd_util::ManualClock::starting_at(world.now().wall);
+    world.clock = ManualClock::starting_at(world.now().wall);
     world.engine.recover(SessionFate::Gone, world.now());
     world.sync();
     world.launch("game");
@@ -375,4 +375,28 @@ fn a_new_plan_after_a_clock_was_put_right_gives_no_grant_again() {
     world.engine.reload(household, None, "parent", world.now());
     world.run_for(minutes(40));
     assert_eq!(world.remaining(), Some(minutes(20)));
+}
+
+#[test]
+fn another_policy_gives_what_runs_no_grant_that_was_none_of_its() {
+    // S7.3, S2.7: two minutes of maths, which draws on no budget yet when more of one is given.
+    for on_reload in [OnReload::KeepPlan, OnReload::Replan] {
+        let household = |max_run, budgets: &[&str]| {
+            let mut maths = entry("maths");
+            maths.limits.max_run = Some(max_run);
+            maths.budgets = budgets.iter().map(|id| id.parse().unwrap()).collect();
+            policy_with(vec![maths], |rules| {
+                rules.budgets.insert("games".parse().unwrap(), budget(hours(3)));
+                rules.on_reload = on_reload;
+            })
+        };
+        let mut world = World::new(household(minutes(2), &[]), MONDAY_NOON);
+        world.launch("maths");
+        world.run_for(minutes(1));
+        let games = Scope::Budget { budget_id: "games".parse().unwrap() };
+        world.engine.grant(grant(1, games, extra(minutes(20))), world.now()).unwrap();
+        world.engine.reload(household(hours(1), &["games"]), None, "parent", world.now());
+        world.tick();
+        assert_eq!(world.remaining(), Some(minutes(1)), "{on_reload:?}");
+    }
 }

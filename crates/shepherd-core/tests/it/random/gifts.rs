@@ -127,7 +127,7 @@ impl Truth {
         }
     }
 
-    /// A new plan goes by all that holds, also for what is still being launched.
+    /// Other rules come after all that holds, also for what is still being launched.
     pub(super) fn give_what_is_new(&mut self, now: Now) {
         let time = self.watch.time(now);
         let Some(play) = &self.play else { return };

@@ -83,6 +83,8 @@ pub(super) struct Play {
     pub(super) left: Duration,
     /// The longest that was ever left before an end.
     pub(super) longest: Duration,
+    /// What held by then was in the plan, or was given, or was none of its.
+    settled: Timestamp,
     plans: Vec<Plan>,
 }
 
@@ -115,6 +117,7 @@ impl Play {
             warned: BTreeSet::new(),
             left: Duration::MAX,
             longest: Duration::ZERO,
+            settled: time,
             plans: Vec::new(),
         };
         play.count_by(terms);
@@ -181,12 +184,17 @@ impl Play {
         self.gifts.extend(back);
         self.left = Duration::MAX;
         self.longest = before.longest;
+        self.settled = before.settled;
     }
 
-    /// Whether a grant is news to it: what held when it was planned is in the plan.
+    /// What holds by now is no news to it any more.
+    pub(super) fn settle(&mut self, time: Timestamp) {
+        self.settled = self.settled.max(time);
+    }
+
+    /// Whether a grant is news to it.
     pub(super) fn is_new(&self, grant: &GrantView) -> bool {
-        grant.valid_from > self.plans[0].span.time
-            && self.gifts.iter().all(|gift| gift.grant_id != grant.grant_id)
+        grant.valid_from > self.settled && self.gifts.iter().all(|gift| gift.grant_id != grant.grant_id)
     }
 
     pub(super) fn is_superseded(&self) -> bool {

@@ -228,14 +228,14 @@ impl Truth {
     /// Another policy applies.
     pub(super) fn reload(&mut self, terms: Terms, now: Now) {
         let hops = self.terms.zone != terms.zone;
+        // By the rules under which it began.
+        self.give_what_is_new(now);
         self.terms = terms;
         self.watch.forget_zone();
         let replans = self.terms.policy.rules().on_reload == OnReload::Replan;
-        if replans {
-            self.give_what_is_new(now);
-        }
         let time = self.watch.time(now);
         if let Some(play) = &mut self.play {
+            play.settle(time);
             play.count_by(&self.terms);
             play.sleep_by(&self.terms);
             play.supersede();
