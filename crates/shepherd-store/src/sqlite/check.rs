@@ -42,8 +42,8 @@ pub(super) fn inspect(connection: &Connection, head: Reading, migrations: &[&str
 fn compare(state: &State, head: Reading) -> Result<(), Trouble> {
     let found = state.vouched();
     match head {
-        // A new database has no head until something is written.
-        Reading::Missing if found.generation == 0 => Ok(()),
+        // A new database has no head until something is about to be written, and a crash may leave half of the first.
+        Reading::Missing | Reading::Unreadable if found.generation == 0 => Ok(()),
         Reading::Missing => damage("the head that vouches for it is gone"),
         Reading::Unreadable => damage("the head that vouches for it is damaged"),
         Reading::Vouched(vouched) if vouched.generation > found.generation => damage(&format!(

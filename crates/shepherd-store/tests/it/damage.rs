@@ -180,6 +180,18 @@ fn an_older_copy_of_the_database_is_noticed() {
     check_damage(&place, "its last 1 batches are gone");
 }
 
+/// It is made before the first batch is written, and so there is nothing yet that it could vouch for.
+#[test]
+fn a_head_that_was_being_made_in_a_crash_is_no_damage() {
+    for left in [&b""[..], &[0; 512], b"shepherd store head 1\ngener"] {
+        let place = Place::new();
+        drop(place.open());
+        fs::write(place.file("shepherd.db.head"), left).unwrap();
+        place.open().apply(&batch(1)).unwrap();
+        assert_eq!(place.load().usage[&key()].as_secs(), 1);
+    }
+}
+
 #[test]
 fn a_lost_head_is_noticed() {
     let place = closed();
