@@ -21,15 +21,29 @@ pub(super) enum What {
 
 /// Play by child, counter and day.
 #[derive(Clone, Default)]
-pub(super) struct Book(BTreeMap<(usize, What, Day), Duration>);
+pub(super) struct Book {
+    played: BTreeMap<(usize, What, Day), Duration>,
+    /// What may have been charged though nobody played, by child, entry and day.
+    paid: BTreeMap<(usize, usize, Day), Duration>,
+}
 
 impl Book {
     pub(super) fn add(&mut self, child: usize, what: What, day: Day, amount: Duration) {
-        *self.0.entry((child, what, day)).or_default() += amount;
+        *self.played.entry((child, what, day)).or_default() += amount;
     }
 
     pub(super) fn get(&self, child: usize, what: What, day: Day) -> Duration {
-        self.0.get(&(child, what, day)).copied().unwrap_or_default()
+        self.played.get(&(child, what, day)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn pay(&mut self, child: usize, entry: usize, day: Day, amount: Duration) {
+        *self.paid.entry((child, entry, day)).or_default() += amount;
+    }
+
+    /// What may count as use of an entry: it earns by rules that come later, too.
+    fn used(&self, child: usize, entry: usize, day: Day) -> Duration {
+        let paid = self.paid.get(&(child, entry, day)).copied().unwrap_or_default();
+        self.get(child, What::Entry(entry), day) + paid
     }
 
     fn over(&self, child: usize, what: What, days: &[Day]) -> Duration {
@@ -37,7 +51,7 @@ impl Book {
     }
 
     pub(super) fn total(&self) -> Duration {
-        self.0.values().sum()
+        self.played.values().sum()
     }
 }
 
@@ -124,9 +138,9 @@ impl Terms {
             (0..ENTRIES.len()).filter_map(|entry| Some((entry, self.entry(entry)?.earns.as_ref()?)));
         let earners = earners.filter(|(_, earning)| earning.budget.as_str() == BUDGETS[budget]);
         let earned = earners.map(|(entry, earning)| {
-            let portions =
-                book.get(child, What::Entry(entry), day).as_micros() / earning.for_each.as_micros();
-            (earning.earned * u32::try_from(portions).unwrap()).min(earning.ceiling)
+            let portions = book.used(child, entry, day).as_micros() / earning.for_each.as_micros();
+            let portions = u32::try_from(portions).unwrap_or(u32::MAX);
+            earning.earned.saturating_mul(portions).min(earning.ceiling)
         });
         earned.sum()
     }

@@ -91,7 +91,9 @@ impl Life {
         if fate == SessionFate::Gone {
             // Nobody knows when it ended, so all the time since it was last charged is.
             if let Some(session) = &self.world.store.snapshot.session {
-                self.overcharge += now.mono.total_since(session.charged_to);
+                let unseen = now.mono.total_since(session.charged_to);
+                self.overcharge += unseen;
+                self.truth.pay(session, unseen, now);
             }
             self.truth.observe(now);
             self.truth.stop(now, downtime);
@@ -105,7 +107,8 @@ impl Life {
 
     /// Another boot: its clock starts over, and the wall clock goes on. No program outlives a boot.
     fn reboot(&mut self) {
-        self.fear_the_charge();
+        let feared = self.fear_the_charge();
+        self.overcharge += feared;
         self.truth.see(&self.world.store);
         self.truth.stop(self.world.now(), Duration::ZERO);
         self.forget();
@@ -121,6 +124,9 @@ impl Life {
         self.truth.come_back(self.world.place.boot, &self.world.store);
         self.look();
         self.enter_what_is_on_record();
+        if let Some(session) = &self.world.store.snapshot.session {
+            self.truth.pay(session, feared, self.world.now());
+        }
         // Whatever the host believes.
         let fate = if self.dice.percent(10) {
             SessionFate::Alive { handle: "handle".to_owned() }
@@ -135,23 +141,24 @@ impl Life {
     }
 
     /// How much more than it was played a session may cost after a reboot. Some signs of life don't outlive it.
-    fn fear_the_charge(&mut self) {
-        let Some(session) = &self.world.store.snapshot.session else { return };
+    fn fear_the_charge(&mut self) -> Duration {
+        let Some(session) = &self.world.store.snapshot.session else { return Duration::ZERO };
         let at = self.world.now();
         let last = self.world.store.pulse.map(|pulse| pulse.at.mono);
-        self.overcharge += LOST;
+        let mut feared = LOST;
         if matches!(self.store, Store::Broken { .. }) {
             // It was played, though nobody could write it down: but we have forgotten that.
-            self.overcharge += last.map_or(Duration::ZERO, |last| last.total_since(session.charged_to));
+            feared += last.map_or(Duration::ZERO, |last| last.total_since(session.charged_to));
         }
         if session.stage == Stage::Launching {
             // If it is said to have come up, it may have done so at once.
-            self.overcharge += at.mono.total_since(session.started);
+            feared += at.mono.total_since(session.started);
         }
         if self.dice.percent(20) {
             self.world.store.pulse = self.dice.maybe(50, |_| Pulse { boot: boot(77), at });
             let left = session.ends.remaining(session.charged_to).unwrap_or(FOR_EVER);
-            self.overcharge += left.max(session.stop_grace);
+            feared += left.max(session.stop_grace);
         }
+        feared
     }
 }

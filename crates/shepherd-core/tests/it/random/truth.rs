@@ -3,15 +3,16 @@
 //! Nothing here is taken from the engine's accounts. Across a reboot only the wall clock tells how long a pause was,
 //! and across a crash only what was written down is known of the clock; the rest is measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use shepherd_api::GrantView;
 use shepherd_core::policy::{BreakRule, Day, OnReload};
-use shepherd_core::{Pulse, StoredState};
+use shepherd_core::{Pulse, SessionRecord, StoredState};
 use shepherd_util::{BootId, MonotonicInstant, Now};
 
 use super::book::{Book, Terms, What};
+use super::household::{CHILDREN, ENTRIES};
 use super::play::{Play, Stop, counts};
 use super::watch::{Watch, day_of};
 
@@ -39,6 +40,8 @@ pub(super) struct Truth {
     pub(super) book: Book,
     pub(super) grants: Vec<GrantView>,
     pub(super) play: Option<Play>,
+    /// A session that is still on record, with what was on record of it, though it is over.
+    forgotten: Option<Play>,
     /// All that was ever played, as it counted.
     pub(super) played: Duration,
     /// All that was ever played while the machine was awake.
@@ -59,6 +62,7 @@ impl Truth {
             book: Book::default(),
             grants: Vec::new(),
             play: None,
+            forgotten: None,
             played: Duration::ZERO,
             awake: Duration::ZERO,
             boot: 1,
@@ -142,6 +146,18 @@ impl Truth {
     pub(super) fn enter_day(&mut self, now: Now) {
         let day = self.day(now);
         self.watch.enter(day);
+    }
+
+    /// A session on record is charged with up to so much that nobody saw. It earns nothing by the rules of the time.
+    pub(super) fn pay(&mut self, session: &SessionRecord, amount: Duration, now: Now) {
+        let child = CHILDREN.iter().position(|id| *id == session.profile.as_str()).unwrap();
+        let entry = ENTRIES.iter().position(|id| *id == session.entry_id.as_str()).unwrap();
+        if session.free || self.terms.entry(entry).is_some_and(|rules| rules.earns.is_some()) {
+            return;
+        }
+        for day in BTreeSet::from([session.charged_day, self.day(now)]) {
+            self.book.pay(child, entry, day, amount);
+        }
     }
 
     /// By the rules, as far as they can be known, this launch is right.
@@ -259,6 +275,8 @@ impl Truth {
         self.awake = before.awake;
         self.pauses = before.pauses.clone();
         self.rows = before.rows.clone();
+        let is_over = self.play.as_ref().is_none_or(|play| play.stopped.is_some());
+        self.forgotten = before.play.clone().filter(|_| is_over);
         if let (Some(play), Some(before)) = (&mut self.play, &before.play) {
             play.fall_back_to(before);
             self.days_unknown = true;
@@ -269,13 +287,22 @@ impl Truth {
     /// of the session.
     pub(super) fn come_back(&mut self, boot: BootId, stored: &StoredState) {
         self.watch = Watch::remembering(stored.snapshot.clock.clone(), boot);
+        let forgotten = self.forgotten.take();
         if let Some(pulse) = pulse_of_session(stored) {
             self.watch.look_back(pulse, &self.terms.zone, self.tolerance());
+            self.remember(forgotten, stored);
             if pulse.boot != boot {
                 self.watch.lose_count();
             }
         }
         self.upset();
+    }
+
+    /// What could not be written down is known as far as there were signs of life.
+    fn remember(&mut self, forgotten: Option<Play>, stored: &StoredState) {
+        let present = std::mem::replace(&mut self.play, forgotten);
+        self.see(stored);
+        self.play = present;
     }
 
     pub(super) fn upset(&mut self) {
