@@ -22,7 +22,7 @@ pub(crate) use thread::{LogQueue, lines_lost};
 const DEFAULT_FILTER: &str = "info";
 
 /// How long the end of the process waits for its last words to be taken.
-pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
