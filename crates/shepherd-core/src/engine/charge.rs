@@ -70,6 +70,7 @@ impl CoreEngine {
             Counting::Total => passed,
         };
         session.charged_to = now.mono;
+        let from_day = session.charged_day;
         let over = if elapsed > most { passed.saturating_sub(most) } else { Duration::ZERO };
         let end = self.counted(now).saturating_sub(over).unwrap_or(Timestamp::MIN);
         let elapsed = elapsed.min(most);
@@ -77,6 +78,10 @@ impl CoreEngine {
         if !asleep.is_zero() {
             let woke = end.saturating_sub(elapsed.saturating_sub(asleep)).unwrap_or(Timestamp::MIN);
             self.charge_until(woke, asleep, Witnessed::No, now);
+            // What follows may have begun on the same day.
+            if let Some(session) = &mut self.snapshot.session {
+                session.charged_day = from_day;
+            }
         }
         self.charge_until(end, elapsed.saturating_sub(asleep), witnessed, now);
     }
@@ -91,9 +96,12 @@ impl CoreEngine {
         // Also while the clock is not believed: a crash must not bring back a day that was charged.
         self.snapshot.clock.accounting_day = Some(to_day);
         if elapsed.is_zero() {
-            // What comes next is not charged to a day that is over, whatever the wall shows by then.
-            if let Some(session) = &mut self.snapshot.session {
-                session.charged_day = to_day;
+            // What comes next is not charged to a day that is over, whatever the wall shows by then, and whoever
+            // charges it.
+            if let Some(session) = &mut self.snapshot.session
+                && std::mem::replace(&mut session.charged_day, to_day) != to_day
+            {
+                self.save();
             }
             return;
         }

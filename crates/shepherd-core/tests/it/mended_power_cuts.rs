@@ -1,11 +1,11 @@
-//! Faults that random lives found where a daemon comes back with less than it knew.
+//! Faults that random lives found where nobody was looking: power cuts, crashes and sleep.
 
 use jiff::{SignedDuration, Timestamp};
 use shepherd_core::SessionFate;
-use shepherd_core::policy::OnReload;
+use shepherd_core::policy::{OnReload, SuspendedTime};
 use shepherd_util::ManualClock;
 
-use crate::harness::{World, boot, entry, hours, minutes, policy, policy_with};
+use crate::harness::{World, boot, entry, hours, minutes, policy, policy_with, zone};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
@@ -58,4 +58,33 @@ fn that_the_clock_was_set_is_remembered_at_once() {
     world.run_for(minutes(1));
     world.move_wall(SignedDuration::from_hours(24));
     assert_eq!(world.store.snapshot.clock.latest_seen, Some(world.now().wall));
+}
+
+#[test]
+fn a_day_that_has_begun_in_another_zone_is_not_over_after_a_crash() {
+    // S4.5, S9.1: nothing was due between the change of the zone and the crash, and the zone is changed back meanwhile.
+    let household = policy_with(vec![entry("game")], |rules| rules.zone = None);
+    let mut world = World::new(household, "2026-11-16 21:00");
+    world.launch("game");
+    world.engine.zone_changed(zone("Pacific/Apia"), world.now());
+    world.tick();
+    world.advance(minutes(1));
+    world.crash();
+    world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+    world.exit();
+    let days: Vec<String> = world.store.usage.keys().map(|key| key.day.to_string()).collect();
+    assert_eq!(days, ["2026-11-17"]);
+}
+
+#[test]
+fn what_follows_a_sleep_that_counts_is_charged_to_each_day_for_its_part() {
+    // S4.4, S4.6: half an hour of sleep before midnight, and nobody looked at the clock until after it.
+    let household = policy_with(vec![entry("game")], |rules| rules.suspended_time = SuspendedTime::Counts);
+    let mut world = World::new(household, "2026-11-16 23:00");
+    world.launch("game");
+    world.clock.suspend(minutes(30));
+    world.clock.advance(minutes(40));
+    world.tick();
+    let days: Vec<_> = world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
+    assert_eq!(days, [("2026-11-16".to_owned(), hours(1)), ("2026-11-17".to_owned(), minutes(10))]);
 }

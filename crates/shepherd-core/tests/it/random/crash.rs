@@ -144,12 +144,7 @@ impl Life {
     fn fear_the_charge(&mut self) -> Duration {
         let Some(session) = &self.world.store.snapshot.session else { return Duration::ZERO };
         let at = self.world.now();
-        let last = self.world.store.pulse.map(|pulse| pulse.at.mono);
         let mut feared = LOST;
-        if matches!(self.store, Store::Broken { .. }) {
-            // It was played, though nobody could write it down: but we have forgotten that.
-            feared += last.map_or(Duration::ZERO, |last| last.total_since(session.charged_to));
-        }
         if session.stage == Stage::Launching {
             // If it is said to have come up, it may have done so at once.
             feared += at.mono.total_since(session.started);
