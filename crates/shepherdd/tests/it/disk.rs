@@ -185,7 +185,7 @@ fn aside(household: &Household) -> PathBuf {
     household.folder().join("aside")
 }
 
-/// Runs a script where the daemon is.
+/// Runs a script where the daemon is. `-n` there: the table of mounts is not an ordinary user's to write.
 fn among_its_mounts(household: &Household, script: &str) {
     let pid = household.daemon_pid().as_raw_nonzero().to_string();
     let mut enter = std::process::Command::new("nsenter");
@@ -204,14 +204,14 @@ fn turn_read_only(household: &Household) {
     among_its_mounts(
         household,
         &format!(
-            "mount --move {data} {aside} && mount --bind {aside} {data} && mount -o remount,bind,ro {data}"
+            "mount -n --move {data} {aside} && mount -n --bind {aside} {data} && mount -n -o remount,bind,ro {data}"
         ),
     );
 }
 
 fn turn_writable(household: &Household) {
     let (data, aside) = (household.data().display().to_string(), aside(household).display().to_string());
-    among_its_mounts(household, &format!("umount -l {data} && mount --move {aside} {data}"));
+    among_its_mounts(household, &format!("umount -n -l {data} && mount -n --move {aside} {data}"));
 }
 
 #[test]

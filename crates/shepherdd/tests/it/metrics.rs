@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 
 use rustix::process::geteuid;
-use shepherd_api::{Command, Pin};
+use shepherd_api::{Command, ErrorCode, Pin, Reply};
+use shepherd_ipc::CallError;
 
 use crate::harness::{Household, until};
 
@@ -78,7 +79,8 @@ fn what_is_refused_is_counted() {
     }
     assert_eq!(figure(&household, "commands_refused_total"), refused + 1);
     let mut client = household.client();
-    let too_fast = (0..400).filter(|_| client.call(Command::ListGrants {}).is_err()).count();
+    let is_too_fast = |outcome: Result<Reply, CallError>| matches!(outcome, Err(CallError::Refused(error)) if error.code == ErrorCode::RateLimited);
+    let too_fast = (0..400).filter(|_| is_too_fast(client.call(Command::ListGrants {}))).count();
     assert!(too_fast > 0);
     assert_eq!(figure(&household, "commands_rate_limited_total"), too_fast as u64);
 }
