@@ -231,7 +231,8 @@ fn listen(socket: &Path, warned: &mut Warned, over: &AtomicBool) {
 }
 
 /// Not even by whoever kills the daemon in the moment in which it hears the warning, on a disk that is too slow to have
-/// it on record by then.
+/// it on record by then. Where a daemon takes so long to come up that the next warning passes unheard, the books still
+/// have it once.
 #[test]
 fn a_warning_that_was_heard_is_not_heard_again() {
     std::thread::scope(|scope| {
@@ -240,22 +241,31 @@ fn a_warning_that_was_heard_is_not_heard_again() {
                 let mut household = Household::new(POLICY).on_a_slow_disk(Duration::from_millis(5));
                 household.start();
                 let mut listener = household.subscriber();
+                let called = Instant::now();
                 household.launch("play");
-                for expected in [2, 1] {
-                    let threshold = listener.wait_for(|event| match event {
-                        EventKind::WarningIssued { threshold_secs, .. } => Some(*threshold_secs),
+                let mut warned = Warned::new();
+                let (mut listens, mut back) = (true, called);
+                while listens {
+                    let heard = listener.wait_for(|event| match event {
+                        EventKind::WarningIssued { session, threshold_secs, .. } => {
+                            Some(Some((session.session_id.clone(), *threshold_secs)))
+                        }
+                        EventKind::SessionEnded { .. } => Some(None),
                         _ => None,
                     });
+                    let Some(warning) = heard else { break };
                     household.kill();
-                    assert_eq!(threshold, expected);
+                    *warned.entry(warning).or_default() += 1;
                     household.start();
                     listener = household.subscriber();
+                    listens = listener.snapshot.session.is_some();
+                    back = Instant::now();
                 }
-                listener.wait_for(|event| match event {
-                    EventKind::WarningIssued { threshold_secs, .. } => panic!("{threshold_secs} again"),
-                    EventKind::SessionEnded { .. } => Some(()),
-                    _ => None,
-                });
+                let heard: Vec<u64> = warned.keys().map(|(_, threshold)| *threshold).rev().collect();
+                let missed_the_last = heard == [2] && back >= called + LENGTH - Duration::from_secs(1);
+                assert!(heard == [2, 1] || missed_the_last, "{heard:?}, back after {:?}", back - called);
+                until("the session is over", || household.state().session.is_none());
+                check_books(&household, &warned);
             });
         }
     });

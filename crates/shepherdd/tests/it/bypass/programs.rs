@@ -1,5 +1,6 @@
 //! What a program can do to outlive its session, and a child to have another.
 
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::clock::first_reason;
@@ -26,10 +27,21 @@ pub(super) fn another_group() {
     let mount = std::path::Path::new(mount.split(' ').nth(1).unwrap());
     let elsewhere = mount.join(format!("elsewhere-{}", std::process::id()));
     std::fs::create_dir(&elsewhere).unwrap();
+    let members = elsewhere.join("cgroup.procs");
     check_while("another-group", 1, |household| {
-        for pid in household.players() {
-            std::fs::write(elsewhere.join("cgroup.procs"), pid.to_string()).unwrap();
-        }
+        until("all of it is moved", || {
+            let players = household.players();
+            for pid in &players {
+                // The shells among them leave by themselves.
+                match std::fs::write(&members, pid.to_string()) {
+                    Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => {}
+                    other => other.unwrap(),
+                }
+            }
+            let moved = std::fs::read_to_string(&members).unwrap();
+            let is_moved = |pid: &i32| moved.lines().any(|line| line == pid.to_string());
+            !players.is_empty() && players.iter().all(is_moved)
+        });
     });
     until("the group is let go", || std::fs::remove_dir(&elsewhere).is_ok());
 }
