@@ -5,6 +5,8 @@ mod conformance;
 #[cfg(test)]
 mod escape;
 #[cfg(test)]
+mod guest;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod leavers;

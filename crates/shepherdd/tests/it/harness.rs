@@ -14,9 +14,10 @@ use tempfile::TempDir;
 
 mod books;
 mod processes;
+pub(crate) mod screen;
 
 use processes::parent_of;
-pub(crate) use processes::{is_alive, processes_with};
+pub(crate) use processes::{Process, family, is_alive, processes_with, survivors};
 
 /// Long enough for the slowest machine; nothing waits that long unless it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

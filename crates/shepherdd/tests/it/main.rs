@@ -11,11 +11,17 @@ mod clock;
 #[cfg(test)]
 mod comebacks;
 #[cfg(test)]
+mod deadlines;
+#[cfg(test)]
 mod disk;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod gifts;
+// A guest for QEMU, as the tests of the host have it.
+#[cfg(test)]
+#[path = "../../../shepherd-host-linux/tests/it/guest.rs"]
+mod guest;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
