@@ -9,6 +9,8 @@ mod bypass;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
+mod clock_set;
+#[cfg(test)]
 mod comebacks;
 #[cfg(test)]
 mod deadlines;
