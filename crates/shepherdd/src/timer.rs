@@ -69,8 +69,13 @@ impl ClockWatch {
         let never =
             Itimerspec { it_interval: ZERO, it_value: Timespec { tv_sec: i64::MAX >> 8, tv_nsec: 0 } };
         let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-        timerfd_settime(self.timer.get_ref(), flags, &never)?;
-        Ok(())
+        loop {
+            match timerfd_settime(self.timer.get_ref(), flags, &never) {
+                // Set again meanwhile, which nobody has to be told: whoever waits has yet to look.
+                Err(Errno::CANCELED) => {}
+                other => return Ok(other.map(drop)?),
+            }
+        }
     }
 
     /// Waits until somebody sets the clock.
