@@ -168,7 +168,7 @@ impl Truth {
         let held = grant.holds_at(time);
         grant.revoked_at = Some(time);
         if let Some(play) = &mut self.play {
-            play.take_back();
+            play.take_back(&self.terms);
             play.gifts.retain(|gift| gift.grant_id != *grant_id);
             if !held {
                 play.kept.insert(grant_id.clone());

@@ -85,6 +85,8 @@ pub(super) struct Play {
     pub(super) longest: Duration,
     /// What held by then was in the plan, or was given, or was none of its.
     settled: Timestamp,
+    /// The days became others while it was being launched: it is cut when it has begun, by the rules of that time.
+    upset_before: bool,
     plans: Vec<Plan>,
 }
 
@@ -118,6 +120,7 @@ impl Play {
             left: Duration::MAX,
             longest: Duration::ZERO,
             settled: time,
+            upset_before: false,
             plans: Vec::new(),
         };
         play.count_by(terms);
@@ -149,7 +152,10 @@ impl Play {
 
     /// Other rules apply; what was planned stays.
     pub(super) fn supersede(&mut self) {
-        self.plans.iter_mut().for_each(|plan| plan.superseded = true);
+        for plan in &mut self.plans {
+            plan.superseded = true;
+            plan.bounds_days &= !(self.upset_before && self.booked_to.is_none());
+        }
     }
 
     /// Sleep counts by these rules now: what was planned by others may be charged for sleep that it was not planned
@@ -162,10 +168,12 @@ impl Play {
         }
     }
 
-    /// Something was taken back: what is left is cut by the rules that apply now.
-    pub(super) fn take_back(&mut self) {
+    /// Something was taken back: what is left is cut by the rules that apply now, and in the zone in which they do.
+    pub(super) fn take_back(&mut self, today: &Terms) {
         self.upset();
-        self.plans.iter_mut().for_each(|plan| plan.bounds_hours &= !plan.superseded);
+        for plan in &mut self.plans {
+            plan.bounds_hours &= !plan.superseded && plan.span.terms.zone == today.zone;
+        }
     }
 
     /// What was played since then will be entered again, as it was known then.
@@ -203,6 +211,7 @@ impl Play {
 
     /// The clock was set, or the machine slept: the days are others now, and the quotas are those that apply now.
     pub(super) fn upset(&mut self) {
+        self.upset_before |= self.booked_to.is_none();
         self.plans.iter_mut().for_each(|plan| plan.bounds_days &= !plan.superseded);
     }
 
