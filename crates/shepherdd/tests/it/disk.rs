@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use shepherd_api::{AuditKind, Command, EndReason, ErrorCode, EventKind, Reply, StopMode};
 use shepherd_ipc::CallError;
+use shepherd_util::SessionId;
 
-use crate::harness::{Household, in_a_namespace, is_alive, until};
+use crate::harness::{Household, Subscriber, in_a_namespace, is_alive, until};
 
 const POLICY: &str = r#"
 config_version = 1
@@ -62,6 +63,23 @@ pub(crate) fn fill(household: &Household) {
     }
 }
 
+/// A nap of three seconds is warned of once and ends when it should. How long it took.
+fn assert_expires_on_time(listener: &mut Subscriber, napping: &SessionId, launched: Instant) -> Duration {
+    let mut warned = 0;
+    let end = listener.wait_for(|event| match event {
+        EventKind::WarningIssued { .. } => {
+            warned += 1;
+            None
+        }
+        EventKind::SessionEnded { session_id, end } if session_id == napping => Some(end.clone()),
+        _ => None,
+    });
+    let took = launched.elapsed();
+    assert_eq!((end, warned), (EndReason::Expired, 1));
+    assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(8), "{took:?}");
+    took
+}
+
 /// The session that runs while there is no room is warned of and ended on time; nothing else is started meanwhile; and
 /// afterwards everything is on record.
 #[test]
@@ -79,18 +97,7 @@ fn a_session_ends_on_time_on_a_full_disk() {
     });
     let complaint = household.complaint("store").unwrap();
     assert!(complaint.starts_with("nothing is granted, because"), "{complaint}");
-    let mut warned = 0;
-    let end = listener.wait_for(|event| match event {
-        EventKind::WarningIssued { .. } => {
-            warned += 1;
-            None
-        }
-        EventKind::SessionEnded { session_id, end } if *session_id == session.session_id => Some(end.clone()),
-        _ => None,
-    });
-    let took = launched.elapsed();
-    assert_eq!((end, warned), (EndReason::Expired, 1));
-    assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(8), "{took:?}");
+    let took = assert_expires_on_time(&mut listener, &session.session_id, launched);
     assert_eq!(household.players(), Vec::<i32>::new());
     let refused = household.refusal("nap");
     assert_eq!(refused.code, ErrorCode::Denied);
@@ -330,18 +337,7 @@ fn a_session_ends_on_time_without_signs_of_life() {
     until("the trouble is noticed", || household.complaint("pulse").is_some());
     let complaint = household.complaint("pulse").unwrap();
     assert!(complaint.contains("shepherd.pulse"), "{complaint}");
-    let mut warned = 0;
-    let end = listener.wait_for(|event| match event {
-        EventKind::WarningIssued { .. } => {
-            warned += 1;
-            None
-        }
-        EventKind::SessionEnded { session_id, end } if *session_id == session.session_id => Some(end.clone()),
-        _ => None,
-    });
-    let took = launched.elapsed();
-    assert_eq!((end, warned), (EndReason::Expired, 1));
-    assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(8), "{took:?}");
+    assert_expires_on_time(&mut listener, &session.session_id, launched);
     assert_eq!(household.complaint("store"), None);
     // It is no reason to refuse anything, either.
     household.launch("nap");
