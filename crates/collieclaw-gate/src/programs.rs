@@ -107,8 +107,10 @@ pub(crate) enum Operands {
     All(Meaning),
     /// The first means something else than the rest.
     First(Meaning, Meaning),
-    /// After so many words of its own, and assignments, a command begins.
+    /// After so many words of its own a command begins.
     Command { after: usize },
+    /// After any number of `NAME=value` a command begins.
+    VariablesThenCommand,
     /// A command begins somewhere, but after which words depends on flags that nobody listed: at any of them.
     CommandSomewhere,
     /// The first names another program inside this one (`busybox ls`).

@@ -182,16 +182,15 @@ impl<'a> Reading<'a> {
                     self.operands.push(text);
                     return false;
                 }
-                if text.split_once('=').is_some_and(|(name, _)| !name.contains('/')) && self.takes_variables()
-                {
-                    self.found.push(Found::Variable(text));
-                    return false;
-                }
                 let rest = self.arguments.get(self.next - 1..).unwrap_or_default();
                 self.found.push(Found::Command(rest));
                 true
             }
-            Operands::Applet => {
+            Operands::VariablesThenCommand if text.contains('=') => {
+                self.found.push(Found::Variable(text));
+                false
+            }
+            Operands::Applet | Operands::VariablesThenCommand => {
                 let rest = self.arguments.get(self.next - 1..).unwrap_or_default();
                 self.found.push(Found::Command(rest));
                 true
@@ -211,11 +210,6 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// `env` and `sudo` take assignments before the command.
-    fn takes_variables(&self) -> bool {
-        self.program.is_named("env") || self.program.is_named("sudo") || self.program.is_named("doas")
-    }
-
     fn finish(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         for (place, text) in operands.into_iter().enumerate() {
@@ -229,6 +223,7 @@ impl<'a> Reading<'a> {
                     }
                 }
                 Operands::Command { .. }
+                | Operands::VariablesThenCommand
                 | Operands::CommandSomewhere
                 | Operands::Applet
                 | Operands::Subcommands(_) => Meaning::Text,

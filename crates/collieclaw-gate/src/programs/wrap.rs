@@ -15,6 +15,7 @@ const fn code(names: &'static str) -> Flag {
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: "env",
+        operands: Operands::VariablesThenCommand,
         flags: &[
             harmless("-i --ignore-environment -0 --null -v --debug"),
             text("-u --unset"),
@@ -76,6 +77,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: "sudo doas",
+        operands: Operands::VariablesThenCommand,
         flags: &[
             text(
                 "-u --user -g --group -h --host -p --prompt -C --close-from -r --role -t --type -R --chroot -T --command-timeout -U --other-user -D --chdir -a --auth-type -c --login-class",
