@@ -22,6 +22,8 @@ pub use call::{Approved, Call, Permit, Question, Ruling, judge};
 pub use facts::{Facts, Seen};
 pub use hearing::{ShellVerdict, judge_shell};
 pub use path::{Use, plain};
-pub use policy::{Bounds, GatePolicy};
+pub use policy::{
+    Bounds, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy,
+};
 pub use reason::Reason;
 pub use verdict::{Autonomy, Decision, Findings, Risk, Verdict, Weight};

@@ -36,3 +36,56 @@ pub enum Bounds {
     /// Anywhere that is not forbidden; what lies outside weighs more.
     Anywhere,
 }
+
+/// What a new installation lists: programs that read and print, and four that make, copy and move files. None of them
+/// runs another program unless an argument says so, and those arguments are known ([`Reason::Argument`](crate::Reason)).
+pub const DEFAULT_ALLOWED_COMMANDS: &[&str] = &[
+    "[",
+    "awk",
+    "basename",
+    "cat",
+    "cmp",
+    "cp",
+    "cut",
+    "date",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "false",
+    "file",
+    "find",
+    "grep",
+    "head",
+    "jq",
+    "ls",
+    "md5sum",
+    "mkdir",
+    "mv",
+    "nl",
+    "printf",
+    "pwd",
+    "realpath",
+    "rev",
+    "sed",
+    "seq",
+    "sha256sum",
+    "sort",
+    "stat",
+    "tac",
+    "tail",
+    "test",
+    "touch",
+    "tr",
+    "tree",
+    "true",
+    "uniq",
+    "wc",
+    "which",
+];
+
+/// What a new installation never runs (C3.1).
+pub const DEFAULT_FORBIDDEN_COMMANDS: &[&str] = &["rm", "shutdown", "reboot", "mkfs", "dd"];
+
+/// Where a new installation never goes (C3.1). `~` is the user's home, still to be expanded.
+pub const DEFAULT_FORBIDDEN_PATHS: &[&str] = &["/etc", "/sys", "/boot", "~/.ssh"];

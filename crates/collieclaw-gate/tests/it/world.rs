@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use collieclaw_gate::{Autonomy, Bounds, Facts, GatePolicy, Reason, Seen, Verdict, Weight, judge_shell};
+use collieclaw_gate::{
+    Autonomy, Bounds, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, Facts,
+    GatePolicy, Reason, Seen, Verdict, Weight, judge_shell,
+};
 
 /// What is at a path.
 enum Node {
@@ -126,21 +129,22 @@ impl Facts for World {
     }
 }
 
-/// The commands that a new installation lists.
-pub(crate) const LISTED: &str = "ls cat head tail wc grep find sort uniq cut tr echo printf pwd date basename dirname \
-     realpath stat file diff cmp du true false test [ tree which jq seq nl tac rev sha256sum md5sum sed awk";
-
+/// The policy of a new installation, with more commands listed.
 pub(crate) fn policy(more: &str) -> GatePolicy {
-    let names = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let listed: Vec<_> = DEFAULT_ALLOWED_COMMANDS.iter().copied().chain(more.split_whitespace()).collect();
     GatePolicy {
         autonomy: Autonomy::Supervised,
         workspace: "/w".into(),
         bounds: Bounds::Workspace,
         user_home: "/home/kid".into(),
         own_home: "/home/kid/.collieclaw".into(),
-        forbidden_paths: ["/etc", "/sys", "/boot", "/home/kid/.ssh"].map(PathBuf::from).to_vec(),
-        forbidden_commands: names("rm shutdown reboot mkfs dd"),
-        allowed_commands: names(&format!("{LISTED} {more}")),
+        forbidden_paths: DEFAULT_FORBIDDEN_PATHS
+            .iter()
+            .map(|path| PathBuf::from(path.replace('~', "/home/kid")))
+            .collect(),
+        forbidden_commands: names(DEFAULT_FORBIDDEN_COMMANDS),
+        allowed_commands: names(&listed),
         allowed_domains: ["example.org", "*.docs.example", "127.0.0.1:8080"].map(str::to_owned).to_vec(),
     }
 }
