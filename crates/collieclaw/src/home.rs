@@ -1,0 +1,53 @@
+//! Where CollieClaw keeps what is its own.
+
+use std::path::{Path, PathBuf};
+
+/// `~/.collieclaw`, or what `COLLIECLAW_HOME` names. No tool may reach into it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    folder: PathBuf,
+}
+
+impl Home {
+    /// A folder, wherever it is.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The configuration that a person edits.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.folder.join("config.toml")
+    }
+
+    /// Its presence stops every tool (C11).
+    #[must_use]
+    pub fn estop(&self) -> PathBuf {
+        self.folder.join("ESTOP")
+    }
+
+    /// Calls that have begun and have no receipt yet.
+    #[must_use]
+    pub fn intents(&self) -> PathBuf {
+        self.folder.join("intents")
+    }
+
+    /// What was decided about tool calls, for whoever looks after the machine.
+    #[must_use]
+    pub fn audit_log(&self) -> PathBuf {
+        self.folder.join("audit.log")
+    }
+
+    /// What was typed at the prompt.
+    #[must_use]
+    pub fn history(&self) -> PathBuf {
+        self.folder.join("history")
+    }
+}

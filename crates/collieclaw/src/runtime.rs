@@ -1,0 +1,5 @@
+//! The agent loop, and the one door through which every tool call goes.
+
+mod door;
+
+pub use door::Granted;

@@ -1,0 +1,143 @@
+//! What the model may ask for. A tool says what it takes and what it would do; it runs only with a grant of the door.
+
+mod time;
+
+use std::time::Duration;
+
+use collieclaw_gate::{Call, GatePolicy};
+use serde_json::Value;
+
+use crate::cancel::Cancel;
+use crate::memory::Memory;
+use crate::runtime::Granted;
+use crate::security::Workspace;
+
+/// A tool (C6.1).
+pub trait Tool {
+    /// What the model calls it.
+    fn name(&self) -> &'static str;
+    /// What it is for, in a sentence for the model.
+    fn description(&self) -> &'static str;
+    /// Its arguments, as JSON Schema.
+    fn parameters_schema(&self) -> Value;
+    /// Checks arguments against the schema, before anything else happens.
+    ///
+    /// # Errors
+    /// With what doesn't fit.
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments>;
+}
+
+/// A call whose arguments fit: one value is judged and run, so that nothing can come between.
+pub trait Prepared {
+    /// What the gate is to judge. The risk follows from it.
+    fn call(&self) -> Call<'_>;
+    /// Runs it.
+    fn invoke(self: Box<Self>, granted: Granted, context: &Context<'_>) -> ToolResult;
+}
+
+/// Arguments that don't fit the schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the arguments of `{tool}` don't fit: {fault}")]
+pub struct BadArguments {
+    /// The tool.
+    pub tool: &'static str,
+    /// What doesn't fit.
+    pub fault: String,
+}
+
+/// What a tool may use.
+pub struct Context<'a> {
+    /// The rules: a tool that opens something looks again at what it opened.
+    pub policy: &'a GatePolicy,
+    /// The only way to files.
+    pub workspace: &'a Workspace,
+    /// Earlier conversations.
+    pub memory: &'a Memory,
+    /// Raised when the work is to end at once.
+    pub cancel: &'a Cancel,
+    /// How long and how much.
+    pub bounds: ToolBounds,
+}
+
+/// The limits of C9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolBounds {
+    /// Of any tool.
+    pub tool_timeout: Duration,
+    /// Of a shell line.
+    pub shell_timeout: Duration,
+    /// Of a request.
+    pub http_timeout: Duration,
+    /// Of what a tool returns.
+    pub max_response_bytes: usize,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolResult {
+    /// How it ended.
+    pub end: End,
+    /// What goes back to the model.
+    pub output: String,
+    /// Facts about it, such as an exit code. Goes into the memory and to the model.
+    pub metadata: serde_json::Map<String, Value>,
+    /// What of the sandbox was in force, if there was one; goes into the receipt.
+    pub sandbox: Option<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As it should.
+    Done,
+    /// It didn't work, for this reason.
+    Failed(String),
+    /// It was ended by the emergency stop or by the operator.
+    Cancelled,
+}
+
+impl ToolResult {
+    /// It worked.
+    #[must_use]
+    pub fn done(output: impl Into<String>) -> Self {
+        Self { end: End::Done, output: output.into(), metadata: serde_json::Map::new(), sandbox: None }
+    }
+
+    /// It didn't.
+    #[must_use]
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self { end: End::Failed(error.into()), ..Self::done("") }
+    }
+
+    /// With one more fact.
+    #[must_use]
+    pub fn with(mut self, fact: &str, value: impl Into<Value>) -> Self {
+        self.metadata.insert(fact.to_owned(), value.into());
+        self
+    }
+}
+
+/// Reads typed arguments; what is unknown or missing is named.
+///
+/// # Errors
+/// With what doesn't fit.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(
+    tool: &'static str,
+    arguments: &Value,
+) -> Result<T, BadArguments> {
+    T::deserialize(arguments).map_err(|fault| BadArguments { tool, fault: fault.to_string() })
+}
+
+/// The schema of typed arguments.
+pub(crate) fn schema<T: schemars::JsonSchema>() -> Value {
+    let mut schema = schemars::schema_for!(T);
+    schema.remove("$schema");
+    schema.remove("title");
+    schema.to_value()
+}
+
+/// Every tool that is built in.
+#[must_use]
+pub fn built_in() -> Vec<Box<dyn Tool>> {
+    vec![Box::new(time::Time)]
+}

@@ -1,0 +1,68 @@
+//! `time`: what time it is, here, in UTC or in a named zone.
+
+use collieclaw_gate::Call;
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use crate::runtime::Granted;
+
+/// See the module.
+pub(super) struct Time;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// A time zone such as `Europe/London`; the machine's own if absent.
+    #[serde(default)]
+    time_zone: Option<String>,
+}
+
+impl Tool for Time {
+    fn name(&self) -> &'static str {
+        "time"
+    }
+
+    fn description(&self) -> &'static str {
+        "Tells the date and time: local or in a time zone, and in UTC."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        schema::<Arguments>()
+    }
+
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
+        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
+    }
+}
+
+impl Prepared for Arguments {
+    fn call(&self) -> Call<'_> {
+        Call::Look
+    }
+
+    fn invoke(self: Box<Self>, _: Granted, _: &Context<'_>) -> ToolResult {
+        let zone = match &self.time_zone {
+            None => TimeZone::system(),
+            Some(name) => match TimeZone::get(name) {
+                Ok(zone) => zone,
+                Err(_) => {
+                    return ToolResult::failed(format!(
+                        "`{name}` is no time zone; write it like Europe/London"
+                    ));
+                }
+            },
+        };
+        let now = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default();
+        let local = now.to_zoned(zone);
+        let told = json!({
+            "local": local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            "utc": now.to_string(),
+            "time_zone": local.time_zone().iana_name().unwrap_or("unknown"),
+            "weekday": local.strftime("%A").to_string(),
+        });
+        ToolResult::done(told.to_string())
+    }
+}

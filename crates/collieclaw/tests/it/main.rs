@@ -1,0 +1,1 @@
+//! CollieClaw through its real parts.
