@@ -1,1 +1,4 @@
 //! CollieClaw through its real parts.
+
+#[cfg(test)]
+mod memory;

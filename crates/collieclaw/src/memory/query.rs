@@ -1,0 +1,144 @@
+//! What was asked for, and how the indices are asked.
+
+use super::fold::fold;
+use super::words::query_words;
+
+/// More than anybody types. A pasted page is looked for by how it begins.
+const LONGEST_QUERY: usize = 4096;
+
+/// Further words make a search slower and not better.
+const MOST_TERMS: usize = 12;
+
+/// The index of letters has groups of this many.
+const GRAM: usize = 3;
+
+/// So many groups of a term are looked up; the turns themselves tell the rest.
+const MOST_GRAMS: usize = 16;
+
+/// What was asked for.
+pub(super) struct Query {
+    /// The terms, in their order, each once.
+    pub(super) terms: Vec<Term>,
+    /// All of it, when there are several.
+    pub(super) phrase: Option<String>,
+}
+
+/// Something without a space.
+pub(super) struct Term {
+    pub(super) folded: String,
+    words: Vec<String>,
+    grams: Vec<String>,
+}
+
+/// How many of the terms a turn must contain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    All,
+    Any,
+}
+
+impl Query {
+    /// `None` when there is nothing in it to look for.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let folded = fold(text.get(..text.floor_char_boundary(LONGEST_QUERY))?);
+        let mut terms: Vec<Term> = Vec::new();
+        for part in folded.split(' ').filter(|part| !part.is_empty()).take(MOST_TERMS) {
+            if terms.iter().all(|term| term.folded != part) {
+                terms.push(Term::new(part));
+            }
+        }
+        if terms.is_empty() {
+            return None;
+        }
+        let phrase = (terms.len() > 1).then(|| folded.trim().to_owned());
+        Some(Self { terms, phrase })
+    }
+
+    /// Turns that have these whole words.
+    pub(super) fn whole_words(&self, need: Need) -> Option<String> {
+        self.expression(need, |term| term.words.iter().map(|word| quoted(word)).collect())
+    }
+
+    /// Turns with words that begin so. Only for terms so short that the index has their beginnings.
+    pub(super) fn beginnings(&self, need: Need) -> Option<String> {
+        self.expression(need, |term| term.words.iter().map(|word| quoted(word) + "*").collect())
+    }
+
+    /// Turns that have these letters, wherever, and perhaps not in this order.
+    pub(super) fn letters(&self, need: Need) -> Option<String> {
+        self.expression(need, |term| term.grams.iter().map(|gram| quoted(gram)).collect())
+    }
+
+    /// Terms that have no such parts are left to whoever reads the turns.
+    fn expression(&self, need: Need, parts: impl Fn(&Term) -> Vec<String>) -> Option<String> {
+        let terms: Vec<String> = self
+            .terms
+            .iter()
+            .map(parts)
+            .filter(|parts| !parts.is_empty())
+            .map(|parts| format!("({})", parts.join(" AND ")))
+            .collect();
+        let joint = match need {
+            Need::All => " AND ",
+            Need::Any => " OR ",
+        };
+        (!terms.is_empty()).then(|| terms.join(joint))
+    }
+}
+
+impl Term {
+    fn new(folded: &str) -> Self {
+        let mut words = query_words(folded);
+        words.truncate(MOST_GRAMS);
+        Self { folded: folded.to_owned(), words, grams: grams(folded) }
+    }
+}
+
+/// Groups of letters, from all over the term.
+fn grams(folded: &str) -> Vec<String> {
+    let letters: Vec<char> = folded.chars().collect();
+    let mut all: Vec<String> = letters.windows(GRAM).map(|gram| gram.iter().collect()).collect();
+    all.sort_unstable();
+    all.dedup();
+    let step = all.len().div_ceil(MOST_GRAMS).max(1);
+    all.into_iter().step_by(step).collect()
+}
+
+/// A string of the query language: nothing in it is an operator.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_typed_is_an_operator() {
+        let query = Query::parse("NEAR(a* \"b\" OR c, 2)").unwrap();
+        let letters = query.letters(Need::All).unwrap();
+        assert_eq!(letters, r#"("(a*" AND "ar(" AND "ear" AND "nea" AND "r(a") AND ("""b""")"#);
+        assert_eq!(
+            query.whole_words(Need::Any).unwrap(),
+            r#"("near" AND "a") OR ("b") OR ("or") OR ("c") OR ("2")"#
+        );
+    }
+
+    #[test]
+    fn there_may_be_nothing_to_look_for() {
+        for text in ["", "  \n\t", "\0\u{200b}\u{301}"] {
+            assert!(Query::parse(text).is_none(), "{text:?}");
+        }
+        assert!(Query::parse("**").unwrap().whole_words(Need::All).is_none());
+        assert!(Query::parse("ab").unwrap().letters(Need::All).is_none());
+    }
+
+    #[test]
+    fn a_page_is_cut() {
+        let query = Query::parse(&"ä".repeat(1_000_000)).unwrap();
+        assert_eq!(query.terms[0].folded.len(), LONGEST_QUERY / 2);
+        assert_eq!(Query::parse(&"a b c d e f ".repeat(1_000)).unwrap().terms.len(), 6);
+        let term = &Query::parse(&(0..2_000).map(|n| n.to_string()).collect::<String>()).unwrap().terms[0];
+        assert!(term.grams.len() <= MOST_GRAMS);
+    }
+}

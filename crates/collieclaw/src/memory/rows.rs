@@ -1,0 +1,235 @@
+//! Turns and conversations, to the tables and back.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::Trouble;
+use super::excerpt::first_words;
+use super::fold::fold;
+use super::turn::{Exchange, Turn};
+use super::words::index_words;
+use crate::providers::{Role, ToolCall};
+
+/// A conversation among others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConversationSummary {
+    /// Which.
+    pub conversation_id: String,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it was last spoken in.
+    pub last: Timestamp,
+    /// How many turns it has.
+    pub turns: u64,
+    /// How it begins, on one line.
+    pub first_words: String,
+}
+
+const TURN: &str = "
+SELECT turn.exchange, conversation.name, turn_id, timestamp, role, content, tool_calls, tool_results, provider,
+       model, metadata
+FROM turn JOIN conversation ON conversation.id = turn.conversation
+WHERE conversation.name = ?1
+";
+
+/// Adds an exchange and what it is found by.
+pub(super) fn insert(transaction: &Transaction<'_>, exchange: &Exchange) -> Result<(), Trouble> {
+    check(exchange)?;
+    let Some(first) = exchange.turns.first() else { return Ok(()) };
+    let last_id: i64 =
+        transaction.query_row("SELECT coalesce(max(id), 0) FROM turn", [], |row| row.get(0))?;
+    let first_id = last_id + 1;
+    let new_last = last_id + i64::try_from(exchange.turns.len()).unwrap_or(i64::MAX);
+    let conversation: i64 = transaction
+        .prepare_cached(
+            "INSERT INTO conversation (name, first_turn, last_turn, turns) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET last_turn = excluded.last_turn, turns = turns + excluded.turns
+             RETURNING id",
+        )?
+        .query_row(params![first.conversation_id, first_id, new_last, new_last - last_id], |row| {
+            row.get(0)
+        })?;
+    for (id, turn) in (first_id..).zip(&exchange.turns) {
+        transaction
+            .prepare_cached("INSERT INTO turn VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
+            .execute(params![
+                id,
+                conversation,
+                first_id,
+                turn.turn_id,
+                turn.timestamp.to_string(),
+                role_name(turn.role),
+                turn.content,
+                list_to_json(&turn.tool_calls)?,
+                list_to_json(&turn.tool_results)?,
+                turn.provider,
+                turn.model,
+                if turn.metadata.is_empty() { None } else { Some(serde_json::to_string(&turn.metadata)?) },
+            ])?;
+        let folded = fold(&searched_text(&turn.content, &turn.tool_calls));
+        transaction
+            .prepare_cached("INSERT INTO turn_words (rowid, words) VALUES (?1, ?2)")?
+            .execute(params![id, index_words(&folded)])?;
+        transaction
+            .prepare_cached("INSERT INTO turn_grams (rowid, folded) VALUES (?1, ?2)")?
+            .execute(params![id, folded])?;
+    }
+    Ok(())
+}
+
+fn check(exchange: &Exchange) -> Result<(), Trouble> {
+    let Some(first) = exchange.turns.first() else { return Err(Trouble::Unfit("it has no turns")) };
+    if first.conversation_id.is_empty() {
+        return Err(Trouble::Unfit("its conversation has no id"));
+    }
+    if exchange.turns.iter().any(|turn| turn.conversation_id != first.conversation_id) {
+        return Err(Trouble::Unfit("its turns belong to several conversations"));
+    }
+    let ids: BTreeSet<&str> = exchange.turns.iter().map(|turn| turn.turn_id.as_str()).collect();
+    if ids.len() != exchange.turns.len() {
+        return Err(Trouble::Unfit("two of its turns have the same id"));
+    }
+    Ok(())
+}
+
+/// What a turn is found by: what was said, and which tools were called with what.
+pub(super) fn searched_text(content: &str, calls: &[ToolCall]) -> String {
+    let mut text = content.to_owned();
+    for call in calls {
+        text.push_str(if text.is_empty() { "" } else { "\n" });
+        text.push_str(&call.name);
+        text.push(' ');
+        text.push_str(&call.arguments.to_string());
+    }
+    text
+}
+
+pub(super) fn recent(
+    connection: &Connection,
+    conversation_id: &str,
+    limit: usize,
+) -> Result<Vec<Turn>, Trouble> {
+    let mut statement = connection.prepare_cached(&format!("{TURN} ORDER BY turn.id DESC"))?;
+    let mut rows = statement.query([conversation_id])?;
+    let mut newest_first: Vec<Turn> = Vec::new();
+    let mut whole = 0;
+    let mut exchange = None;
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        if exchange.replace(number).is_some_and(|before| before != number) {
+            whole = newest_first.len();
+        }
+        if newest_first.len() == limit {
+            newest_first.truncate(whole);
+            break;
+        }
+        newest_first.push(turn(row)?);
+    }
+    newest_first.reverse();
+    Ok(newest_first)
+}
+
+pub(super) fn conversation(connection: &Connection, conversation_id: &str) -> Result<Vec<Turn>, Trouble> {
+    let mut statement = connection.prepare_cached(&format!("{TURN} ORDER BY turn.id"))?;
+    let mut rows = statement.query([conversation_id])?;
+    let mut turns = Vec::new();
+    while let Some(row) = rows.next()? {
+        turns.push(turn(row)?);
+    }
+    Ok(turns)
+}
+
+pub(super) fn conversations(
+    connection: &Connection,
+    limit: usize,
+) -> Result<Vec<ConversationSummary>, Trouble> {
+    let mut statement = connection.prepare_cached(
+        "SELECT name, first.timestamp, last.timestamp, turns, first.content
+         FROM conversation
+         JOIN turn AS first ON first.id = first_turn
+         JOIN turn AS last ON last.id = last_turn
+         ORDER BY last_turn DESC LIMIT ?1",
+    )?;
+    let mut rows = statement.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    let mut summaries = Vec::new();
+    while let Some(row) = rows.next()? {
+        summaries.push(ConversationSummary {
+            conversation_id: row.get(0)?,
+            started: timestamp(row.get_ref(1)?)?,
+            last: timestamp(row.get_ref(2)?)?,
+            turns: u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
+            first_words: first_words(text(row.get_ref(4)?)?),
+        });
+    }
+    Ok(summaries)
+}
+
+pub(super) fn latest_conversation(connection: &Connection) -> Result<Option<String>, Trouble> {
+    let sql = "SELECT name FROM conversation ORDER BY last_turn DESC LIMIT 1";
+    Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
+}
+
+pub(super) fn turn_count(connection: &Connection) -> Result<u64, Trouble> {
+    let sql = "SELECT coalesce(sum(turns), 0) FROM conversation";
+    let count: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+fn turn(row: &Row<'_>) -> Result<Turn, Trouble> {
+    Ok(Turn {
+        conversation_id: row.get(1)?,
+        turn_id: row.get(2)?,
+        timestamp: timestamp(row.get_ref(3)?)?,
+        role: role(row.get_ref(4)?)?,
+        content: row.get(5)?,
+        tool_calls: from_json(row.get_ref(6)?)?,
+        tool_results: from_json(row.get_ref(7)?)?,
+        provider: row.get(8)?,
+        model: row.get(9)?,
+        metadata: from_json(row.get_ref(10)?)?,
+    })
+}
+
+pub(super) fn text(value: ValueRef<'_>) -> Result<&str, Trouble> {
+    value
+        .as_str()
+        .map_err(|error| Trouble::Damage(format!("a row has no text where it should have: {error}")))
+}
+
+pub(super) fn timestamp(value: ValueRef<'_>) -> Result<Timestamp, Trouble> {
+    text(value)?.parse().map_err(|error| Trouble::Damage(format!("a turn has no time: {error}")))
+}
+
+pub(super) fn role(value: ValueRef<'_>) -> Result<Role, Trouble> {
+    match text(value)? {
+        "user" => Ok(Role::User),
+        "assistant" => Ok(Role::Assistant),
+        "tool" => Ok(Role::Tool),
+        other => Err(Trouble::Damage(format!("a turn is of nobody we know: {other:?}"))),
+    }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+/// Most turns have none, and nothing is smaller than nothing.
+fn list_to_json<T: Serialize>(list: &[T]) -> Result<Option<String>, Trouble> {
+    if list.is_empty() { Ok(None) } else { Ok(Some(serde_json::to_string(list)?)) }
+}
+
+pub(super) fn from_json<T: DeserializeOwned + Default>(value: ValueRef<'_>) -> Result<T, Trouble> {
+    match value {
+        ValueRef::Null => Ok(T::default()),
+        value => Ok(serde_json::from_str(text(value)?)?),
+    }
+}

@@ -1,0 +1,177 @@
+//! The tables, their versions, and how a connection is set up.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::error::{MemoryError, Trouble};
+
+/// "Coll" in the header of the file: whose database it is.
+const APPLICATION_ID: i32 = 0x436f_6c6c;
+
+/// What leads from each version to the next; the first makes a database out of nothing.
+///
+/// Both indices keep nothing but which turns have a word or three letters: what is shown and how well it fits comes
+/// from the turns themselves. They are given text that [`fold`](super::fold) and [`words`](super::words) have
+/// prepared, and the tokenizers change nothing about it: `ascii` splits at spaces, `trigram` takes letters as they
+/// are. So a query and a turn can never be folded differently.
+const MIGRATIONS: &[&str] = &["
+CREATE TABLE conversation (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    first_turn INTEGER NOT NULL,
+    last_turn INTEGER NOT NULL UNIQUE,
+    turns INTEGER NOT NULL
+) STRICT;
+CREATE TABLE turn (
+    id INTEGER PRIMARY KEY,
+    conversation INTEGER NOT NULL REFERENCES conversation (id),
+    exchange INTEGER NOT NULL,
+    turn_id TEXT NOT NULL,
+    timestamp TEXT NOT NULL,
+    role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'tool')),
+    content TEXT NOT NULL,
+    tool_calls TEXT,
+    tool_results TEXT,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    metadata TEXT,
+    UNIQUE (conversation, turn_id)
+) STRICT;
+CREATE INDEX turn_of_conversation ON turn (conversation);
+CREATE VIRTUAL TABLE turn_words USING fts5 (
+    words, content = '', detail = none, columnsize = 0, prefix = '1 2', tokenize = 'ascii'
+);
+CREATE VIRTUAL TABLE turn_grams USING fts5 (
+    folded, content = '', detail = none, columnsize = 0, tokenize = 'trigram case_sensitive 1'
+);
+"];
+
+/// The version that this program reads and writes.
+pub(super) const VERSION: i32 = 1;
+
+/// How long somebody else may hold the database, before we give up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whoever opens the database reads the whole log, and whoever writes past this many pages of 4 KiB empties it: a
+/// longer one makes every start slower, a shorter one makes more turns wait for the disk twice.
+const CHECKPOINT_PAGES: i32 = 256;
+
+/// Opens the database at `path`, which is made when it is not there.
+pub(super) fn open(path: &Path) -> Result<Connection, MemoryError> {
+    let real = prepare_file(path)?;
+    let connect = || {
+        let mut connection = connect(&real)?;
+        let version = version(&connection)?;
+        if version != VERSION {
+            migrate(&mut connection)?;
+        }
+        Ok(connection)
+    };
+    connect().map_err(|trouble: Trouble| trouble.at("open", path))
+}
+
+/// Sees to it that a regular file of ours is there, and returns its place without links.
+///
+/// A file that is there is never opened here: closing it would drop the locks of another connection of this process.
+fn prepare_file(path: &Path) -> Result<PathBuf, MemoryError> {
+    let fail = |step| {
+        let path = path.to_owned();
+        move |source| MemoryError::File { step, path, source }
+    };
+    let name = path.file_name().ok_or_else(|| MemoryError::NotAFile { path: path.to_owned() })?;
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let real = folder.canonicalize().map_err(fail("reach"))?.join(name);
+    match fs::symlink_metadata(&real) {
+        Ok(found) if found.is_symlink() => Err(MemoryError::Link { path: path.to_owned() }),
+        Ok(found) if !found.is_file() => Err(MemoryError::NotAFile { path: path.to_owned() }),
+        Ok(found) => {
+            if found.permissions().mode() & 0o077 != 0 {
+                fs::set_permissions(&real, Permissions::from_mode(0o600)).map_err(fail("protect"))?;
+            }
+            Ok(real)
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&real) {
+                Ok(_) => Ok(real),
+                // Another process was a moment faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(real),
+                Err(error) => Err(fail("create")(error)),
+            }
+        }
+        Err(error) => Err(fail("look at")(error)),
+    }
+}
+
+/// Opens a file that is there, with settings that last as long as the connection.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Emptying the log at every end would make every single message wait for the disk three times.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.execute_batch(&format!(
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;
+         PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+    ))?;
+    Ok(connection)
+}
+
+fn version(connection: &Connection) -> Result<i32, Trouble> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let version = number("user_version")?;
+    match number("application_id")? {
+        APPLICATION_ID if version > VERSION || version < 1 => Err(Trouble::Newer(version)),
+        APPLICATION_ID => Ok(version),
+        0 if version == 0 && is_empty(connection)? => Ok(0),
+        _ => Err(Trouble::Foreign),
+    }
+}
+
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+}
+
+/// Brings a database to our version, in one transaction.
+fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
+    use_log(connection)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it while we waited.
+    let done = usize::try_from(version(&transaction)?).unwrap_or(0);
+    for migration in MIGRATIONS.iter().skip(done) {
+        transaction.execute_batch(migration)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Switches to a write-ahead log. SQLite does not wait by itself for another process that does the same.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    let end = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end =>
+            {
+                sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Finding turns.
+//!
+//! A very common word is in most turns, and to rank them all is what makes a search slow. So turns come newest first,
+//! and only the newest [`CANDIDATES`] that fit are ranked; what is rarer is ranked whole. Whole words are looked for
+//! first; pieces of words only when these do not fill the answer.
+//!
+//! One or two letters within words have no index: they are looked for in the newest [`SCANNED`] turns.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, Row};
+
+use super::error::Trouble;
+use super::excerpt::around;
+use super::fold::fold;
+use super::query::{Need, Query};
+use super::rank::{relevance, with_recency};
+use super::rows::{from_json, role, searched_text, text, timestamp};
+use super::turn::Found;
+
+/// So many turns are ranked at most.
+const CANDIDATES: usize = 400;
+
+/// So much text is read for an answer that is full already. A few huge turns must not slow a search down.
+const READ_BYTES: usize = 4 << 20;
+
+/// So many turns that have the letters, but in another order, are passed over before a search gives up.
+const MISSES: usize = 20_000;
+
+/// So many turns are read when no index helps.
+const SCANNED: usize = 2_000;
+
+pub(super) fn search(connection: &Connection, query: &str, limit: usize) -> Result<Vec<Found>, Trouble> {
+    let Some(query) = Query::parse(query) else { return Ok(Vec::new()) };
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    // Every step sees the same turns, whatever other processes do meanwhile.
+    let transaction = connection.unchecked_transaction()?;
+    let mut hunt =
+        Hunt { connection: &transaction, query: &query, limit, seen: HashSet::new(), hits: Vec::new() };
+    hunt.collect(Need::All)?;
+    if hunt.hits.is_empty() && query.terms.len() > 1 {
+        hunt.seen.clear();
+        hunt.collect(Need::Any)?;
+    }
+    hunt.best()
+}
+
+struct Hit {
+    id: i64,
+    timestamp: Timestamp,
+    relevance: f64,
+}
+
+struct Hunt<'search> {
+    connection: &'search Connection,
+    query: &'search Query,
+    limit: usize,
+    seen: HashSet<i64>,
+    hits: Vec<Hit>,
+}
+
+impl Hunt<'_> {
+    fn collect(&mut self, need: Need) -> Result<(), Trouble> {
+        if let Some(words) = self.query.whole_words(need) {
+            self.take(need, FROM_WORDS, &words)?;
+        }
+        if self.is_full() {
+            return Ok(());
+        }
+        if let Some(letters) = self.query.letters(need) {
+            return self.take(need, FROM_GRAMS, &letters);
+        }
+        if let Some(beginnings) = self.query.beginnings(need) {
+            self.take(need, FROM_WORDS, &beginnings)?;
+        }
+        if !self.is_full() {
+            self.take(need, FROM_NEWEST, &SCANNED.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.hits.len() >= self.limit
+    }
+
+    /// Takes the turns that fit out of those that a statement yields, newest first.
+    fn take(&mut self, need: Need, sql: &str, parameter: &str) -> Result<(), Trouble> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query([parameter])?;
+        let (mut read, mut misses) = (0, 0);
+        while let Some(row) = rows.next()? {
+            let id: i64 = row.get(0)?;
+            if !self.seen.insert(id) {
+                continue;
+            }
+            let folded = fold(&searched(row)?);
+            read += folded.len();
+            match relevance(self.query, need, &folded, role(row.get_ref(2)?)?) {
+                Some(relevance) => {
+                    self.hits.push(Hit { id, timestamp: timestamp(row.get_ref(1)?)?, relevance });
+                }
+                None => misses += 1,
+            }
+            if self.hits.len() >= CANDIDATES.max(self.limit)
+                || (read > READ_BYTES && self.is_full())
+                || misses > MISSES
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn best(mut self) -> Result<Vec<Found>, Trouble> {
+        let Some(newest) = self.hits.iter().map(|hit| hit.timestamp).max() else { return Ok(Vec::new()) };
+        for hit in &mut self.hits {
+            hit.relevance = with_recency(hit.relevance, hit.timestamp, newest);
+        }
+        self.hits.sort_by(|a, b| match b.relevance.total_cmp(&a.relevance) {
+            Ordering::Equal => b.id.cmp(&a.id),
+            unequal => unequal,
+        });
+        self.hits.truncate(self.limit);
+        self.hits.iter().map(|hit| self.found(hit)).collect()
+    }
+
+    fn found(&self, hit: &Hit) -> Result<Found, Trouble> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT turn.id, timestamp, role, content, tool_calls, conversation.name, turn_id
+             FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE turn.id = ?1",
+        )?;
+        let mut rows = statement.query([hit.id])?;
+        let row = rows.next()?.ok_or_else(|| Trouble::Damage("a turn is gone".to_owned()))?;
+        Ok(Found {
+            conversation_id: row.get(5)?,
+            turn_id: row.get(6)?,
+            timestamp: hit.timestamp,
+            role: role(row.get_ref(2)?)?,
+            excerpt: around(&searched(row)?, self.query),
+            score: hit.relevance,
+        })
+    }
+}
+
+/// The text that is searched, of a row whose columns 3 and 4 are content and calls.
+fn searched(row: &Row<'_>) -> Result<String, Trouble> {
+    let calls: Vec<_> = from_json(row.get_ref(4)?)?;
+    Ok(searched_text(text(row.get_ref(3)?)?, &calls))
+}
+
+const FROM_WORDS: &str = "
+SELECT turn.id, timestamp, role, content, tool_calls
+FROM turn_words CROSS JOIN turn ON turn.id = turn_words.rowid
+WHERE turn_words MATCH ?1 ORDER BY turn_words.rowid DESC";
+
+const FROM_GRAMS: &str = "
+SELECT turn.id, timestamp, role, content, tool_calls
+FROM turn_grams CROSS JOIN turn ON turn.id = turn_grams.rowid
+WHERE turn_grams MATCH ?1 ORDER BY turn_grams.rowid DESC";
+
+const FROM_NEWEST: &str = "
+SELECT id, timestamp, role, content, tool_calls FROM turn ORDER BY id DESC LIMIT CAST(?1 AS INTEGER)";

@@ -1,0 +1,132 @@
+//! The words of a folded text, as the index of words has them.
+//!
+//! Scripts without gaps between words, and pictures, go in letter by letter and pair by pair, so that one or two
+//! letters are enough to find them.
+
+/// Longer runs of letters are no words; what is behind is found by the other index.
+const LONGEST_WORD: usize = 64;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Gap,
+    Letter,
+    Alone,
+}
+
+/// What goes into the index: words with spaces between them.
+pub(super) fn index_words(folded: &str) -> String {
+    let mut words = String::with_capacity(folded.len());
+    let mut add = |word: &str| {
+        words.push_str(word);
+        words.push(' ');
+    };
+    for run in runs(folded) {
+        match run {
+            Run::Word(word) => add(word),
+            Run::Alone(run) => {
+                singles(run).for_each(&mut add);
+                pairs(run).for_each(&mut add);
+            }
+        }
+    }
+    words
+}
+
+/// What of the index a turn must have to contain `folded`, if that begins and ends where words do.
+pub(super) fn query_words(folded: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for run in runs(folded) {
+        match run {
+            Run::Word(word) => words.push(word.to_owned()),
+            Run::Alone(run) if pairs(run).next().is_none() => words.push(run.to_owned()),
+            Run::Alone(run) => words.extend(pairs(run).map(str::to_owned)),
+        }
+    }
+    words
+}
+
+/// Whether a letter continues the word before it.
+pub(super) fn is_inside_word(letter: char) -> bool {
+    kind(letter) == Kind::Letter
+}
+
+enum Run<'text> {
+    Word(&'text str),
+    Alone(&'text str),
+}
+
+fn runs(folded: &str) -> impl Iterator<Item = Run<'_>> {
+    let mut rest = folded;
+    std::iter::from_fn(move || {
+        loop {
+            let first = kind(rest.chars().next()?);
+            let end = rest.find(|letter| kind(letter) != first).unwrap_or(rest.len());
+            let (run, behind) = rest.split_at_checked(end)?;
+            rest = behind;
+            match first {
+                Kind::Gap => {}
+                Kind::Letter => return Some(Run::Word(cut(run))),
+                Kind::Alone => return Some(Run::Alone(run)),
+            }
+        }
+    })
+}
+
+fn cut(word: &str) -> &str {
+    let end = word.char_indices().nth(LONGEST_WORD).map_or(word.len(), |(end, _)| end);
+    word.get(..end).unwrap_or(word)
+}
+
+fn singles(run: &str) -> impl Iterator<Item = &str> {
+    run.char_indices().filter_map(|(start, letter)| run.get(start..start + letter.len_utf8()))
+}
+
+fn pairs(run: &str) -> impl Iterator<Item = &str> {
+    let second = run.char_indices().skip(1).map(|(start, letter)| start + letter.len_utf8());
+    run.char_indices().zip(second).filter_map(|((start, _), end)| run.get(start..end))
+}
+
+fn kind(letter: char) -> Kind {
+    match letter {
+        'a'..='z' | '0'..='9' => Kind::Letter,
+        '\0'..='\x7f' => Kind::Gap,
+        // Thai and Lao, Burmese, Khmer; arrows and signs; kana and ideographs; pictures; more ideographs.
+        '\u{e01}'..='\u{eff}'
+        | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17ff}'
+        | '\u{2190}'..='\u{2bff}'
+        | '\u{3041}'..='\u{30ff}'
+        | '\u{31f0}'..='\u{31ff}'
+        | '\u{3400}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{1f000}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3ffff}' => Kind::Alone,
+        letter if letter.is_alphanumeric() => Kind::Letter,
+        _ => Kind::Gap,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_words_and_ideographs_are_letters_and_pairs() {
+        for (folded, indexed, queried) in [
+            ("the foo-bar, 2nd.", "the foo bar 2nd ", "the foo bar 2nd"),
+            ("東京都 ok", "東 京 都 東京 京都 ok ", "東京 京都 ok"),
+            ("京", "京 ", "京"),
+            ("yes🎉", "yes 🎉 ", "yes 🎉"),
+            ("\"*()-", "", ""),
+            ("", "", ""),
+        ] {
+            assert_eq!(index_words(folded), indexed);
+            assert_eq!(query_words(folded).join(" "), queried);
+        }
+    }
+
+    #[test]
+    fn a_run_without_an_end_is_cut() {
+        assert_eq!(index_words(&"é".repeat(500)).chars().count(), LONGEST_WORD + 1);
+    }
+}
