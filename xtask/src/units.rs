@@ -24,6 +24,9 @@ type Check = (&'static str, fn(&Household) -> Result<()>);
 const CHECKS: &[Check] = &[
     ("a session is a group below the unit's own, and its program has no rights", confined),
     ("a session can make what browsers and Flatpak make their sandboxes of", sandboxes),
+    ("a session sees the programs of its own user only", sees_nobody_else),
+    ("a player is told to quit, though the daemon can give no folder away", told_to_quit),
+    ("the socket belongs to the group that is named, though the daemon can give no file away", socket_group),
     ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
     (
         "a program that has the child's service manager move it elsewhere ends on time, whatever the daemon",
@@ -90,6 +93,42 @@ fn sandboxes(household: &Household) -> Result<()> {
         household.container.exists("/tmp/sandbox-was-made")
     })?;
     household.wait_for_the_end(Duration::from_secs(20))
+}
+
+fn sees_nobody_else(household: &Household) -> Result<()> {
+    household.launch("look")?;
+    household.wait_until("it looked at /proc and saw no first process", Duration::from_secs(20), || {
+        household.container.exists("/tmp/saw-nobody")
+    })?;
+    household.wait_for_the_end(Duration::from_secs(20))
+}
+
+fn told_to_quit(household: &Household) -> Result<()> {
+    household.install_player()?;
+    household.launch("film")?;
+    household.wait_until("the player listens", Duration::from_secs(20), || {
+        household.container.exists("/tmp/player-listens")
+    })?;
+    household.shepherd(&["stop"])?;
+    household.wait_for_the_end(Duration::from_secs(40))?;
+    ensure!(household.container.exists("/tmp/player-was-told-to-quit"), "it was not told to quit");
+    Ok(())
+}
+
+fn socket_group(household: &Household) -> Result<()> {
+    let drop_in = "/run/systemd/system/shepherdd.service.d/group.conf";
+    household.container.write(
+        drop_in,
+        "[Service]\nExecStart=\nExecStart=/usr/bin/shepherdd --socket-group kid --socket-mode 660\n",
+    )?;
+    household.systemctl(&["daemon-reload"])?;
+    household.systemctl(&["restart", "shepherdd"])?;
+    let done = household.container.run(&["stat", "--format=%U:%G %a", "/run/shepherd/shepherd.sock"])?;
+    let found = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+    ensure!(found == "root:kid 660", "the socket is {found}");
+    household.container.remove(drop_in)?;
+    household.systemctl(&["daemon-reload"])?;
+    household.systemctl(&["restart", "shepherdd"])
 }
 
 fn ends_on_time(household: &Household) -> Result<()> {

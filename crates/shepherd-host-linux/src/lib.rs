@@ -20,6 +20,7 @@ mod user;
 mod apart;
 mod doubts;
 mod rival;
+mod socket_folder;
 mod start;
 mod take_back;
 

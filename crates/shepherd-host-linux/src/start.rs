@@ -2,9 +2,7 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::fs::DirBuilder;
 use std::io::{self, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +21,7 @@ use crate::handle::Handle;
 use crate::options::LinuxHostOptions;
 use crate::recipe::{Catalogue, Kitchen, Recipe};
 use crate::rival;
+use crate::socket_folder;
 use crate::user::User;
 use crate::worker::{Running, Started};
 
@@ -217,11 +216,7 @@ pub(crate) fn user_of(identity: Option<&Identity>) -> u32 {
 }
 
 fn make_socket_folder(folder: PathBuf, identity: Option<&Identity>) -> Result<PathBuf, Fault> {
-    let made = DirBuilder::new().mode(0o700).create(&folder).and_then(|()| match identity {
-        Some(identity) => std::os::unix::fs::lchown(&folder, Some(identity.user()), Some(identity.group())),
-        None => Ok(()),
-    });
-    match made {
+    match socket_folder::make(&folder, identity) {
         Ok(()) => Ok(folder),
         Err(error) => Err(Fault::new(
             format!("could not make `{}` for its control socket ({error})", folder.display()),

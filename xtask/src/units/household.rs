@@ -13,6 +13,31 @@ pub(super) const MIDDLE: Duration = Duration::from_secs(10);
 /// The sleep of every program that is to be found again.
 const TOKEN: &str = "987654";
 
+/// A player in the child's name, which listens in a folder that the daemon made.
+const FILMS: &str = r#"
+[libraries.films]
+paths = ["/usr/share/films"]
+player = "/usr/local/bin/mpv"
+[[entries]]
+id = "film"
+kind = "media"
+library = "films"
+user = "kid"
+always = true
+"#;
+
+/// As much of it as the daemon speaks to.
+const PLAYER: &str = r#"#!/usr/bin/perl
+use IO::Socket::UNIX;
+my ($path) = map { /^--input-ipc-server=(.*)/ } @ARGV;
+my $socket = IO::Socket::UNIX->new(Local => $path, Listen => 1) or die "$path: $!";
+open(my $mark, ">", "/tmp/player-listens");
+my $asker = $socket->accept;
+my $word = <$asker>;
+open($mark, ">", "/tmp/player-was-told-to-quit") if $word =~ /quit/;
+print $asker "{\"error\":\"success\"}\n";
+"#;
+
 /// What becomes of sessions when the daemon goes down.
 #[derive(Clone, Copy)]
 pub(super) enum Shutdown {
@@ -48,7 +73,9 @@ impl Household {
             )
         };
         let moved = format!("exec systemd-run --user --scope --quiet sh -c '{away}'");
-        let sandbox = "unshare -U -r -m -p -f --mount-proc touch /tmp/sandbox-was-made";
+        // Every kind of namespace that they ask for.
+        let sandbox = "unshare -U -r -m -p -i -n -u -C -f --mount-proc touch /tmp/sandbox-was-made";
+        let look = "test -e /proc/self && test ! -e /proc/1 && touch /tmp/saw-nobody";
         let policy = [
             &format!(
                 "config_version = 1\non_shutdown = \"{on_shutdown}\"\nreload_on_change = false\n[profiles.kid]\naccounts = [\"kid\"]\n"
@@ -59,6 +86,8 @@ impl Household {
             &entry("short", &away, "max_run = \"4s\""),
             &entry("moved", &moved, &format!("max_run = \"{}s\"", MIDDLE.as_secs())),
             &entry("sandbox", sandbox, ""),
+            &entry("look", look, ""),
+            FILMS,
             more,
         ];
         self.container.write("/etc/shepherd/policy.toml", &policy.concat())
@@ -68,6 +97,15 @@ impl Household {
         let done = self.container.run(&[&["systemctl"], arguments].concat())?;
         let said = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "`systemctl {}`: {said}", arguments.join(" "));
+        Ok(())
+    }
+
+    /// Installs the player that the entry `film` starts.
+    pub(super) fn install_player(&self) -> Result<()> {
+        self.container.write("/usr/share/films/grey.mkv", "")?;
+        self.container.write("/usr/local/bin/mpv", PLAYER)?;
+        let done = self.container.run(&["chmod", "755", "/usr/local/bin/mpv"])?;
+        ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
+use rustix::thread::set_thread_res_gid;
 use shepherd_util::MAX_SOCKET_PATH;
 
 /// Connections that the kernel keeps until they are accepted; it takes less if it is set up so.
@@ -83,14 +84,26 @@ pub(super) fn bind_socket(
         BoundSocket { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino(), _lock: lock };
     listen(&socket, BACKLOG).map_err(failed("listen at"))?;
     if let Some(group) = group {
-        chownat(CWD, path, None, Some(Gid::from_raw(group)), AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(failed("change the group of"))?;
+        give_to_group(path, Gid::from_raw(group)).map_err(failed("change the group of"))?;
     }
     chmodat(CWD, path, Mode::from_bits_truncate(mode), AtFlags::empty())
         .map_err(failed("set the mode of"))?;
     let listener = UnixListener::from(socket);
     listener.set_nonblocking(true).map_err(|error| io_error("set up", path, error))?;
     Ok((bound, listener))
+}
+
+/// Whoever is in a group may give it what is his. A daemon that may become anybody, but give nothing away, lets a
+/// thread be of that group for as long as this takes.
+fn give_to_group(path: &Path, group: Gid) -> Result<(), Errno> {
+    let give = || chownat(CWD, path, None, Some(group), AtFlags::SYMLINK_NOFOLLOW);
+    let give_as_member = || set_thread_res_gid(None, Some(group), None).and_then(|()| give());
+    match give() {
+        Err(Errno::PERM) => {
+            std::thread::scope(|scope| scope.spawn(give_as_member).join().unwrap_or(Err(Errno::PERM)))
+        }
+        done => done,
+    }
 }
 
 fn lock(path: &Path) -> Result<File, BindError> {
