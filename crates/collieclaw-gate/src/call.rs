@@ -11,7 +11,7 @@ use crate::path::{self, Use};
 use crate::plan::Plan;
 use crate::policy::GatePolicy;
 use crate::reason::Reason;
-use crate::verdict::{Decision, Findings, Verdict, Weight};
+use crate::verdict::{Autonomy, Decision, Findings, Risk, Verdict, Weight};
 
 /// What a tool is asked to do, as far as it matters to the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +133,24 @@ pub fn judge(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Ruling {
         Decision::Ask => Ruling::Asks(Question { verdict, plan }),
         Decision::Deny => Ruling::Denied(verdict),
     }
+}
+
+/// Judges a call of a tool that is not on the list of whoever asks for it: at most somebody may be asked, and where
+/// nobody ever is, it is not offered.
+pub fn judge_unlisted(tool: &str, call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Ruling {
+    if policy.autonomy != Autonomy::Supervised {
+        return judge(Call::NotOffered(tool), policy, facts);
+    }
+    let (mut verdict, plan) = match judge(call, policy, facts) {
+        Ruling::Denied(verdict) => return Ruling::Denied(verdict),
+        Ruling::Allowed(Permit { verdict, plan, .. }) | Ruling::Asks(Question { verdict, plan }) => {
+            (verdict, plan)
+        }
+    };
+    verdict.decision = Decision::Ask;
+    verdict.risk = verdict.risk.max(Risk::Medium);
+    verdict.reasons.insert(0, Reason::UnlistedTool { name: tool.to_owned() });
+    Ruling::Asks(Question { verdict, plan })
 }
 
 fn found(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Findings {

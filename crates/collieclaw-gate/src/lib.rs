@@ -18,7 +18,7 @@ mod call;
 mod hearing;
 
 pub use address::{Address, Host, Method, Scheme, is_public};
-pub use call::{Approved, Call, Permit, Question, Ruling, judge};
+pub use call::{Approved, Call, Permit, Question, Ruling, judge, judge_unlisted};
 pub use facts::{Facts, Seen};
 pub use hearing::{ShellVerdict, judge_shell};
 pub use path::{Use, plain};

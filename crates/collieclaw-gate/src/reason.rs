@@ -56,6 +56,11 @@ pub enum Reason {
         /// What the configuration says of it.
         weight: Weight,
     },
+    /// The tool is not on the list of whoever asks for it.
+    UnlistedTool {
+        /// Its name.
+        name: String,
+    },
 
     // What only `full` runs.
     /// A path outside of the workspace is written, and the policy doesn't keep the agent inside.
@@ -195,6 +200,7 @@ impl Reason {
             | Self::ListedProgram { .. }
             | Self::ReadsOutside { .. }
             | Self::UnlistedDomain { .. }
+            | Self::UnlistedTool { .. }
             | Self::Sends { .. } => Weight::Medium,
             Self::ForeignTool { weight, .. } => *weight,
             Self::WritesOutside { .. }
@@ -245,6 +251,7 @@ impl Reason {
             Self::UnlistedDomain { .. } => "unlisted-domain",
             Self::Sends { .. } => "sends",
             Self::ForeignTool { .. } => "foreign-tool",
+            Self::UnlistedTool { .. } => "unlisted-tool",
             Self::WritesOutside { .. } => "writes-outside",
             Self::UnlistedProgram { .. } => "unlisted-program",
             Self::ProgramByPath { .. } => "program-by-path",
@@ -283,6 +290,7 @@ impl Reason {
             Self::UnlistedDomain { host } => format!("`{host}` is not on the list of allowed domains"),
             Self::Sends { host } => format!("something is sent to `{host}`"),
             Self::ForeignTool { name, .. } => format!("`{name}` is not a tool of ours"),
+            Self::UnlistedTool { name } => format!("`{name}` is not on this channel's list of tools"),
             Self::WritesOutside { path } => format!("`{path}` is written, outside of the workspace"),
             Self::UnlistedProgram { name } => format!("`{name}` is not on the list of allowed commands"),
             Self::ProgramByPath { path } => {

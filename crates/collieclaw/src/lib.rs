@@ -9,11 +9,18 @@
 
 pub mod cancel;
 pub mod home;
+pub mod ids;
 pub mod secret;
+
+pub mod config;
+pub mod estop;
+pub mod events;
 
 pub mod memory;
 pub mod providers;
+pub mod receipts;
 pub mod security;
 pub mod tools;
 
+pub mod channels;
 pub mod runtime;

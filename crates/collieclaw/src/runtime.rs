@@ -1,5 +1,12 @@
 //! The agent loop, and the one door through which every tool call goes.
 
 mod door;
+mod operator;
+mod prompt;
+mod rules;
+mod turn;
 
-pub use door::Granted;
+pub use door::{Door, Fate, Granted, Offer, Outcome, Wish};
+pub use operator::{Answer, Asked, Notice, Operator};
+pub use rules::Rules;
+pub use turn::{Report, Runtime, TurnError};

@@ -1,7 +1,28 @@
-//! The one way to run a tool.
+//! The one way to run a tool: arguments, gate, approval, stop, intent, run, receipt; in this order, with no way around.
+//!
+//! A tool runs only with a [`Granted`], which only [`Door::call`] makes. Every attempt leaves exactly one receipt, and
+//! what the model gets to see was hashed into it before.
 
-use collieclaw_gate::Permit;
+mod attempt;
+mod words;
+
+use std::cell::RefCell;
+use std::time::Instant;
+
 use collieclaw_gate::plan::Plan;
+use collieclaw_gate::{Approved, Permit, Ruling, Verdict};
+use serde_json::Value;
+
+use super::operator::{Answer, Asked, Notice, Operator};
+use super::rules::Rules;
+use crate::cancel::{Cancel, Why};
+use crate::estop;
+use crate::events::{Event, Events};
+use crate::home::Home;
+use crate::memory::Memory;
+use crate::receipts::{Attempt, Ending, ReceiptError, Receipts, Status};
+use crate::security::Workspace;
+use crate::tools::{Context, End, Prepared, ToolBounds, ToolResult};
 
 /// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent.
 #[derive(Debug)]
@@ -14,5 +35,275 @@ impl Granted {
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.permit.plan()
+    }
+}
+
+/// The door, and all that is behind it.
+pub struct Door {
+    /// What is judged by.
+    pub rules: Rules,
+    /// Where tools work.
+    pub workspace: Workspace,
+    /// What was said before.
+    pub memory: Memory,
+    /// The limits.
+    pub bounds: ToolBounds,
+    /// Where the emergency stop is.
+    pub home: Home,
+    /// What calls leave behind.
+    pub receipts: RefCell<Receipts>,
+    /// Who is told.
+    pub events: Events,
+}
+
+/// A call that somebody wants.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish<'w> {
+    /// In which conversation.
+    pub conversation_id: &'w str,
+    /// The tool.
+    pub tool: &'w str,
+    /// Its arguments, as they came.
+    pub arguments: &'w Value,
+    /// Whether whoever wants it was offered it.
+    pub offer: Offer,
+}
+
+/// Whether a tool was offered to whoever asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    /// It was.
+    Listed,
+    /// It is not on the list of the channel: it is never run without somebody's yes.
+    Unlisted,
+}
+
+/// What came of a wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// How it ended.
+    pub fate: Fate,
+    /// What the model gets.
+    pub text: String,
+    /// Its receipt; `None` if receipts are off.
+    pub receipt_id: Option<String>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It ran, and worked.
+    Done,
+    /// It ran, and didn't; or its arguments don't fit.
+    Failed,
+    /// A rule or the operator said no.
+    Denied,
+    /// It needs a yes, and nobody is there.
+    NobodyToAsk,
+    /// The emergency stop.
+    Stopped,
+    /// The operator cancelled it.
+    Cancelled,
+}
+
+/// A call on its way through the door.
+struct Passage<'p> {
+    wish: Wish<'p>,
+    attempt: Attempt,
+}
+
+impl Door {
+    /// Lets a call pass, or not. Only a receipt that can't be written is an error: then nothing ran, or what it
+    /// returned is not passed on.
+    ///
+    /// # Errors
+    /// When there can be no receipt.
+    pub fn call(
+        &self,
+        wish: Wish<'_>,
+        operator: &mut dyn Operator,
+        turn: &Cancel,
+    ) -> Result<Outcome, ReceiptError> {
+        let started = Instant::now();
+        self.events.tell(Event::ToolRequested { tool: wish.tool, conversation: wish.conversation_id });
+        let outcome = self.pass(wish, operator, turn)?;
+        operator.notice(Notice::Called { tool: wish.tool, outcome: &outcome, took: started.elapsed() });
+        Ok(outcome)
+    }
+
+    fn pass(
+        &self,
+        wish: Wish<'_>,
+        operator: &mut dyn Operator,
+        turn: &Cancel,
+    ) -> Result<Outcome, ReceiptError> {
+        let passage = Passage { wish, attempt: self.attempt(wish)? };
+        let prepared = match self.rules.prepare(wish) {
+            Ok(prepared) => prepared,
+            Err(bad) => return self.unfit(passage, &bad.to_string()),
+        };
+        let ruling = self.rules.judged(prepared.as_deref(), wish);
+        let passage = passage.ruled(ruling.verdict());
+        let permit = match ruling {
+            Ruling::Denied(verdict) => return self.denied(passage, &verdict, Fate::Denied),
+            Ruling::Allowed(permit) => permit,
+            Ruling::Asks(_) if estop::is_set(&self.home) => return self.stopped(passage),
+            Ruling::Asks(question) => {
+                let verdict = question.verdict();
+                match operator.ask(&Asked { tool: wish.tool, arguments: wish.arguments, verdict }) {
+                    Answer::Yes => question.approve(),
+                    Answer::No => return self.refused(passage, &question.refuse(), Fate::Denied),
+                    Answer::Nobody => return self.refused(passage, &question.refuse(), Fate::NobodyToAsk),
+                }
+            }
+        };
+        let passage = passage.approved(permit.approved());
+        match prepared {
+            Some(prepared) => self.run(passage, prepared, permit, (operator, turn)),
+            // The gate lets no tool pass that there isn't.
+            None => self.unfit(passage, "there is no such tool"),
+        }
+    }
+
+    fn run(
+        &self,
+        passage: Passage<'_>,
+        prepared: Box<dyn Prepared>,
+        permit: Permit,
+        (operator, turn): (&mut dyn Operator, &Cancel),
+    ) -> Result<Outcome, ReceiptError> {
+        let wish = passage.wish;
+        let Ok(cancel) = Cancel::new() else {
+            return self.unfit(passage, "the machine is out of descriptors");
+        };
+        let call = cancel.clone();
+        let _cancelled_with_the_turn = turn.at_once(move || call.raise(Why::Operator));
+        // Whoever can't watch for the stop runs nothing.
+        let Ok(watch) = estop::Watch::start(&self.home, &cancel) else { return self.stopped(passage) };
+        match cancel.why() {
+            Some(Why::Estop) => return self.stopped(passage),
+            Some(Why::Operator) => return self.cancelled(passage),
+            None => {}
+        }
+        let approver = passage.attempt.approver.as_str();
+        self.events.tell(Event::ToolApproved { tool: wish.tool, approver });
+        let intent = self.receipts.borrow().intend(&passage.attempt)?;
+        operator.notice(Notice::Calls { tool: wish.tool, arguments: wish.arguments });
+        let started = Instant::now();
+        let context = Context {
+            policy: &self.rules.policy,
+            workspace: &self.workspace,
+            memory: &self.memory,
+            cancel: &cancel,
+            bounds: self.bounds,
+        };
+        let result = prepared.invoke(Granted { permit }, &context);
+        drop(watch);
+        let text = words::result(&result, self.bounds.max_response_bytes);
+        let (fate, ending) = ended(&result, cancel.why(), &text);
+        self.receipts.borrow_mut().conclude(intent, &passage.attempt, &ending)?;
+        self.tell_end(&passage, &result, fate, started);
+        Ok(self.outcome(passage, fate, text, ending.status))
+    }
+
+    fn tell_end(&self, passage: &Passage<'_>, result: &ToolResult, fate: Fate, started: Instant) {
+        let tool = passage.wish.tool;
+        match (&result.end, fate) {
+            (_, Fate::Stopped) => self.events.tell(Event::EstopTriggered { tool }),
+            (End::Failed(error), _) => self.events.tell(Event::ToolFailed { tool, error }),
+            (End::Cancelled, _) => self.events.tell(Event::ToolFailed { tool, error: "cancelled" }),
+            (End::Done, _) => {
+                let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                self.events.tell(Event::ToolCompleted { tool, milliseconds });
+            }
+        }
+    }
+
+    fn unfit(&self, passage: Passage<'_>, fault: &str) -> Result<Outcome, ReceiptError> {
+        self.events.tell(Event::ToolFailed { tool: passage.wish.tool, error: fault });
+        self.conclude(passage, Fate::Failed, words::error(fault), "bad-arguments")
+    }
+
+    fn denied(&self, passage: Passage<'_>, verdict: &Verdict, fate: Fate) -> Result<Outcome, ReceiptError> {
+        self.tell_denied(&passage, verdict);
+        self.conclude(passage, fate, words::denied(verdict), "")
+    }
+
+    fn refused(&self, passage: Passage<'_>, verdict: &Verdict, fate: Fate) -> Result<Outcome, ReceiptError> {
+        self.tell_denied(&passage, verdict);
+        let (text, code) = match fate {
+            Fate::NobodyToAsk => (words::nobody(verdict), "nobody-to-ask"),
+            _ => (words::refused(), "operator-refused"),
+        };
+        self.conclude(passage, fate, text, code)
+    }
+
+    fn stopped(&self, passage: Passage<'_>) -> Result<Outcome, ReceiptError> {
+        self.events.tell(Event::EstopTriggered { tool: passage.wish.tool });
+        self.conclude(passage, Fate::Stopped, words::stopped(), "estop")
+    }
+
+    fn cancelled(&self, passage: Passage<'_>) -> Result<Outcome, ReceiptError> {
+        self.conclude(passage, Fate::Cancelled, words::cancelled(), "cancelled")
+    }
+
+    fn tell_denied(&self, passage: &Passage<'_>, verdict: &Verdict) {
+        let (reason, detail) =
+            verdict.reasons.first().map(|first| (first.code(), first.detail())).unwrap_or_default();
+        self.events.tell(Event::ToolDenied { tool: passage.wish.tool, reason, detail: &detail });
+    }
+
+    /// The receipt of a call that did not run. An empty code leaves the gate's.
+    fn conclude(
+        &self,
+        passage: Passage<'_>,
+        fate: Fate,
+        text: String,
+        code: &'static str,
+    ) -> Result<Outcome, ReceiptError> {
+        let status = if fate == Fate::Failed { Status::Failed } else { Status::Denied };
+        let mut ending = Ending::new(status, &text);
+        ending.reason_code = (!code.is_empty()).then_some(code);
+        self.receipts.borrow_mut().write(&passage.attempt, &ending)?;
+        Ok(self.outcome(passage, fate, text, status))
+    }
+
+    fn outcome(&self, passage: Passage<'_>, fate: Fate, text: String, status: Status) -> Outcome {
+        let written = self.receipts.borrow().are_written();
+        let receipt_id = written.then_some(passage.attempt.id);
+        if let Some(receipt) = &receipt_id {
+            self.events.tell(Event::ReceiptWritten { receipt, status: status.word() });
+        }
+        Outcome { fate, text, receipt_id }
+    }
+}
+
+fn ended(result: &ToolResult, why: Option<Why>, text: &str) -> (Fate, Ending) {
+    let (fate, status, reason_code) = match (&result.end, why) {
+        // What was done before the stop came is done, and said.
+        (End::Done, _) => (Fate::Done, Status::Allowed, None),
+        (End::Failed(_), None) => (Fate::Failed, Status::Failed, Some("tool-failed")),
+        (_, Some(Why::Estop)) => (Fate::Stopped, Status::Failed, Some("estop")),
+        (End::Failed(_) | End::Cancelled, Some(Why::Operator)) | (End::Cancelled, None) => {
+            (Fate::Cancelled, Status::Failed, Some("cancelled"))
+        }
+    };
+    let sandbox = result.sandbox.clone().unwrap_or_else(|| "none".to_owned());
+    (fate, Ending { reason_code, sandbox, ..Ending::new(status, text) })
+}
+
+impl Passage<'_> {
+    fn ruled(self, verdict: &Verdict) -> Self {
+        let code = verdict.reasons.first().map_or("not-judged", |reason| reason.code());
+        Self { attempt: self.attempt.ruled(verdict.risk, verdict.decision, code), ..self }
+    }
+
+    fn approved(mut self, approved: Approved) -> Self {
+        self.attempt.approver = match approved {
+            Approved::Rules => "rules",
+            Approved::Operator => "operator",
+        }
+        .to_owned();
+        self
     }
 }

@@ -1,0 +1,5 @@
+//! How people reach the agent.
+
+mod visible;
+
+pub use visible::{visible, visible_lines};

@@ -1,0 +1,214 @@
+//! The configuration: a TOML file that a person edits, checked whole, with a default for everything (C3).
+//!
+//! It is read from the home only, never from the workspace. [`read`] takes text and [`Surroundings`]; it opens nothing.
+
+mod expand;
+mod read;
+mod template;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
+use serde::{Serialize, Serializer};
+
+pub use expand::Surroundings;
+pub use read::read;
+pub use template::template;
+
+use crate::tools::ToolBounds;
+
+/// A configuration in which every value is legal and every path is written out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Config {
+    /// Where the agent works.
+    pub workspace_dir: PathBuf,
+    /// Who answers, if nobody else is named; a key of `providers.models`.
+    pub default_provider: String,
+    /// With which model.
+    pub default_model: String,
+    /// What the agent may do.
+    pub security: Security,
+    /// Who can answer.
+    pub providers: Providers,
+    /// How people reach it.
+    pub channels: Channels,
+    /// What it remembers.
+    pub memory: MemoryFile,
+    /// What it leaves behind of every call.
+    pub receipts: ReceiptFile,
+    /// How much and how long.
+    pub limits: Limits,
+}
+
+/// What the agent may do (C7).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Security {
+    /// How much on its own.
+    pub autonomy: Autonomy,
+    /// Whether paths outside of the workspace are refused.
+    pub workspace_only: bool,
+    /// What no tool may touch.
+    pub forbidden_paths: Vec<PathBuf>,
+    /// What never runs.
+    pub forbidden_commands: BTreeSet<String>,
+    /// What the operator may be asked about.
+    pub allowed_commands: BTreeSet<String>,
+    /// Where `http` may go.
+    pub allowed_domains: Vec<String>,
+    /// Whether decisions are also written to `audit.log`.
+    pub audit_log: bool,
+}
+
+/// Who can answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Providers {
+    /// By name.
+    pub models: BTreeMap<String, Model>,
+}
+
+/// A provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Model {
+    /// A script, or a helpful stand-in.
+    Mock {
+        /// What the model is called.
+        model: String,
+        /// What it says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fixture: Option<PathBuf>,
+    },
+    /// A server that speaks the common protocol.
+    #[serde(rename = "openai-compatible")]
+    OpenAiCompatible {
+        /// Such as `http://localhost:1234/v1`.
+        base_url: String,
+        /// What the server calls it.
+        model: String,
+        /// The variable that holds the key.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        api_key_env: Option<String>,
+    },
+}
+
+impl Model {
+    /// What the model is called.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        match self {
+            Self::Mock { model, .. } | Self::OpenAiCompatible { model, .. } => model,
+        }
+    }
+
+    /// The word for its kind.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Mock { .. } => "mock",
+            Self::OpenAiCompatible { .. } => "openai-compatible",
+        }
+    }
+}
+
+/// How people reach the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Channels {
+    /// In the terminal.
+    pub cli: CliChannel,
+}
+
+/// The terminal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CliChannel {
+    /// Whether `agent` may be used.
+    pub enabled: bool,
+    /// The tools that the model is told of.
+    pub tools_allow: Vec<String>,
+}
+
+/// What the agent remembers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MemoryFile {
+    /// `sqlite`.
+    pub backend: Backend,
+    /// The database.
+    pub path: PathBuf,
+    /// How many earlier messages of a conversation the model is shown.
+    pub recent_turns: u32,
+}
+
+/// What keeps the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// A file.
+    Sqlite,
+}
+
+/// What every call leaves behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReceiptFile {
+    /// Whether receipts are written.
+    pub enabled: bool,
+    /// The log.
+    pub path: PathBuf,
+}
+
+/// How much and how long (C9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    /// How often the model may ask for tools before it has to answer.
+    pub max_tool_rounds: u32,
+    /// Of one answer, and of what one tool returns.
+    pub max_response_bytes: u32,
+    /// Of any tool.
+    #[serde(serialize_with = "in_words")]
+    pub tool_timeout: Duration,
+    /// Of a shell line.
+    #[serde(serialize_with = "in_words")]
+    pub shell_timeout: Duration,
+    /// Of a request of the tool `http`.
+    #[serde(serialize_with = "in_words")]
+    pub http_timeout: Duration,
+    /// Of one answer of a provider.
+    #[serde(serialize_with = "in_words")]
+    pub provider_timeout: Duration,
+}
+
+impl Config {
+    /// The rules as the gate needs them.
+    #[must_use]
+    pub fn gate_policy(&self, workspace: PathBuf, surroundings: &Surroundings) -> GatePolicy {
+        let security = &self.security;
+        GatePolicy {
+            autonomy: security.autonomy,
+            workspace,
+            bounds: if security.workspace_only { Bounds::Workspace } else { Bounds::Anywhere },
+            user_home: surroundings.user_home.clone(),
+            own_home: surroundings.home.clone(),
+            forbidden_paths: security.forbidden_paths.clone(),
+            forbidden_commands: security.forbidden_commands.clone(),
+            allowed_commands: security.allowed_commands.clone(),
+            allowed_domains: security.allowed_domains.clone(),
+        }
+    }
+
+    /// The limits as tools need them.
+    #[must_use]
+    pub fn tool_bounds(&self) -> ToolBounds {
+        let limits = &self.limits;
+        ToolBounds {
+            tool_timeout: limits.tool_timeout,
+            shell_timeout: limits.shell_timeout.min(limits.tool_timeout),
+            http_timeout: limits.http_timeout.min(limits.tool_timeout),
+            max_response_bytes: limits.max_response_bytes as usize,
+        }
+    }
+}
+
+/// `30s`, `1500ms`.
+fn in_words<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&expand::duration_text(*duration))
+}

@@ -1,0 +1,162 @@
+//! What `~`, `$NAME` and `30s` mean.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ward_diag::Invalid;
+
+/// What the configuration may refer to; read once, by the program's outermost function.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// CollieClaw's own folder, with all links followed where it exists.
+    pub home: PathBuf,
+    /// The person's home: what `~` means.
+    pub user_home: PathBuf,
+    /// The environment.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl Surroundings {
+    /// Puts in what `~`, `$NAME` and `${NAME}` stand for. `$$` is a `$`.
+    ///
+    /// # Errors
+    /// When a variable is not set, or is not closed.
+    pub fn expand(&self, text: &str) -> Result<String, Invalid> {
+        let mut expanded = String::with_capacity(text.len());
+        let mut rest = text;
+        if let Some(after) = rest.strip_prefix('~') {
+            if !(after.is_empty() || after.starts_with('/')) {
+                return Err(
+                    Invalid::new("only your own home can be written with `~`").help("write the path out")
+                );
+            }
+            expanded.push_str(&self.user_home.to_string_lossy());
+            rest = after;
+        }
+        while let Some((before, after)) = rest.split_once('$') {
+            expanded.push_str(before);
+            let (name, tail) = variable(after)?;
+            if name.is_empty() {
+                expanded.push('$');
+            } else if let Some(value) = self.variables.get(name) {
+                expanded.push_str(value);
+            } else {
+                return Err(Invalid::new(format!("the variable `{name}` is not set"))
+                    .help(format!("set {name} before you start collieclaw, or write its value out")));
+            }
+            rest = tail;
+        }
+        expanded.push_str(rest);
+        Ok(expanded)
+    }
+
+    /// A path, written out: relative ones are meant from `base`.
+    ///
+    /// # Errors
+    /// When it can't be expanded, is empty, or holds a NUL.
+    pub fn path(&self, text: &str, base: &Path) -> Result<PathBuf, Invalid> {
+        let expanded = self.expand(text)?;
+        if expanded.is_empty() || expanded.contains('\0') {
+            return Err(Invalid::new("this is no path").help("write it like `~/folder` or `/folder`"));
+        }
+        Ok(collieclaw_gate::plain(&base.join(expanded)))
+    }
+}
+
+/// The name after a `$` and what follows it; an empty name for `$$`.
+fn variable(after: &str) -> Result<(&str, &str), Invalid> {
+    if let Some(tail) = after.strip_prefix('$') {
+        return Ok(("", tail));
+    }
+    let (name, tail) = if let Some(braced) = after.strip_prefix('{') {
+        let unclosed = || Invalid::new("`${` is never closed").help("close it like `${NAME}`");
+        braced.split_once('}').ok_or_else(unclosed)?
+    } else {
+        let end = after.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        after.split_at(end.unwrap_or(after.len()))
+    };
+    let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if is_name {
+        Ok((name, tail))
+    } else {
+        Err(Invalid::new("no name of a variable follows the `$`").help("write `$$` for a dollar sign"))
+    }
+}
+
+/// A day is longer than anything here should take.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// `500ms`, `30s`, `2m`.
+pub(super) fn duration(text: &str) -> Result<Duration, Invalid> {
+    let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(split);
+    let milliseconds = match unit {
+        "ms" => Some(1),
+        "s" => Some(1_000),
+        "m" => Some(60_000),
+        _ => None,
+    };
+    let length = milliseconds
+        .zip(digits.parse::<u64>().ok())
+        .and_then(|(unit, count)| count.checked_mul(unit))
+        .map(Duration::from_millis);
+    match length {
+        Some(length) if length.is_zero() => {
+            Err(Invalid::new("nothing can be done in no time").help("write it like `30s`"))
+        }
+        Some(length) if length > LONGEST => {
+            Err(Invalid::new("this is longer than a day").help("write it like `30s`"))
+        }
+        Some(length) => Ok(length),
+        None => Err(Invalid::new("this is no length of time").help("write it like `30s`, `500ms` or `2m`")),
+    }
+}
+
+/// As it is written.
+pub(super) fn duration_text(duration: Duration) -> String {
+    match duration.subsec_millis() {
+        0 => format!("{}s", duration.as_secs()),
+        _ => format!("{}ms", duration.as_millis()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surroundings() -> Surroundings {
+        let variables = BTreeMap::from([("WHERE".to_owned(), "/data".to_owned())]);
+        Surroundings { home: "/h/.collieclaw".into(), user_home: "/h".into(), variables }
+    }
+
+    #[test]
+    fn homes_and_variables_are_written_out() {
+        let check = |text, path: &str| {
+            assert_eq!(surroundings().path(text, Path::new("/base")).unwrap(), Path::new(path), "{text}");
+        };
+        check("~", "/h");
+        check("~/work", "/h/work");
+        check("$WHERE/x", "/data/x");
+        check("${WHERE}x", "/datax");
+        check("a$$b", "/base/a$b");
+        check("a/../b", "/base/b");
+    }
+
+    #[test]
+    fn what_can_not_be_known_is_refused() {
+        for text in ["~root/x", "$NOWHERE", "${WHERE", "$", "$1", "a\0b", ""] {
+            assert!(surroundings().path(text, Path::new("/base")).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_of_time_have_a_unit() {
+        assert_eq!(duration("1500ms").map(duration_text).unwrap(), "1500ms");
+        assert_eq!(duration("2m").map(duration_text).unwrap(), "120s");
+        for text in ["", "30", "s", "0s", "-1s", "2d", "99999999999999999999s", "25000m", "1.5s"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

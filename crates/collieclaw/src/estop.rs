@@ -1,0 +1,107 @@
+//! The emergency stop: a file in the home. While it is there no tool runs, in any process of that home (C11).
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+use crate::cancel::{Cancel, Why};
+use crate::home::Home;
+
+/// Whether tools are stopped. What can't be looked at counts as stopped.
+#[must_use]
+pub fn is_set(home: &Home) -> bool {
+    match home.estop().symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => error.kind() != io::ErrorKind::NotFound || !home.folder().is_dir(),
+    }
+}
+
+/// Stops every tool.
+///
+/// # Errors
+/// When the file can't be made.
+pub fn set(home: &Home) -> io::Result<()> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(home.estop());
+    match made {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+        // That it is there is what counts, for every process, at once; that it outlives a power cut comes second.
+        Ok(_) => File::open(home.folder())?.sync_all(),
+    }
+}
+
+/// Lets tools run again. Whether they were stopped.
+///
+/// # Errors
+/// When the file can't be removed.
+pub fn clear(home: &Home) -> io::Result<bool> {
+    match std::fs::remove_file(home.estop()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+        Ok(()) => File::open(home.folder())?.sync_all().map(|()| true),
+    }
+}
+
+/// Raises a flag as soon as tools are stopped. It ends when this is dropped.
+#[must_use = "dropped, nobody watches any more"]
+pub struct Watch {
+    over: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Begins to watch. A stop that is there already raises the flag before this returns.
+    ///
+    /// # Errors
+    /// When the home can't be watched: then nothing may run.
+    pub fn start(home: &Home, cancel: &Cancel) -> io::Result<Self> {
+        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let seen =
+            WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        inotify::add_watch(&changes, home.folder(), seen)?;
+        if is_set(home) {
+            cancel.raise(Why::Estop);
+        }
+        let over = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let (home, cancel, end) = (home.clone(), cancel.clone(), Arc::clone(&over));
+        let thread = std::thread::Builder::new()
+            .name("estop".to_owned())
+            .spawn(move || watch(&home, &cancel, &changes, &end))?;
+        Ok(Self { over, thread: Some(thread) })
+    }
+}
+
+fn watch(home: &Home, cancel: &Cancel, changes: &OwnedFd, over: &OwnedFd) {
+    let mut dropped = [0; 4096];
+    loop {
+        let mut waiting = [PollFd::new(changes, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
+        let woken = poll(&mut waiting, None);
+        let [change, end] = &waiting;
+        if !end.revents().is_empty() {
+            return;
+        }
+        let unsure = woken.is_err_and(|error| error != rustix::io::Errno::INTR);
+        // Only that something changed matters; what, is looked up.
+        let gone = !change.revents().is_empty() && rustix::io::read(changes, &mut dropped).is_err();
+        if unsure || gone || is_set(home) {
+            cancel.raise(Why::Estop);
+            return;
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // A counter that is full wakes as well.
+        let _ = rustix::io::write(&*self.over, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What happens, told as it happens: for people on standard error, for programs as JSON, and for whoever looks after the
+//! machine in `audit.log` (C14). No event holds a secret, an argument or what a tool returned.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::channels::visible;
+
+mod audit;
+
+pub use audit::Audit;
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "the names of the fields say it, and `fields` writes them out")]
+pub enum Event<'e> {
+    Startup { version: &'e str },
+    ConfigPath { path: &'e Path },
+    WorkspacePath { path: &'e Path },
+    ProviderSelected { provider: &'e str, model: &'e str },
+    ProviderFailed { provider: &'e str, error: &'e str },
+    ChannelStarted { channel: &'e str },
+    ConversationStarted { conversation: &'e str },
+    ToolRequested { tool: &'e str, conversation: &'e str },
+    ToolApproved { tool: &'e str, approver: &'e str },
+    ToolDenied { tool: &'e str, reason: &'e str, detail: &'e str },
+    ToolCompleted { tool: &'e str, milliseconds: u64 },
+    ToolFailed { tool: &'e str, error: &'e str },
+    ReceiptWritten { receipt: &'e str, status: &'e str },
+    ReceiptsRecovered { what: &'e str },
+    MemoryPersisted { conversation: &'e str, turns: usize },
+    EstopTriggered { tool: &'e str },
+    Trouble { what: &'e str },
+}
+
+/// How much it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What an operator wants to know.
+    Info,
+    /// Something was refused or went wrong.
+    Warn,
+    /// More than this is never said.
+    Off,
+}
+
+/// How it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A line for people.
+    Human,
+    /// A JSON object a line.
+    Json,
+}
+
+/// Where events go.
+pub struct Events {
+    form: Form,
+    least: Level,
+    out: RefCell<Box<dyn Write>>,
+    audit: Option<Audit>,
+}
+
+impl Events {
+    /// Told on `out`, from a level on.
+    #[must_use]
+    pub fn new(form: Form, least: Level, out: Box<dyn Write>) -> Self {
+        Self { form, least, out: RefCell::new(out), audit: None }
+    }
+
+    /// Decisions about tools are also kept.
+    #[must_use]
+    pub fn with_audit(self, path: PathBuf) -> Self {
+        Self { audit: Some(Audit::new(path)), ..self }
+    }
+
+    /// Tells it. A log that nobody can read stops nothing.
+    pub fn tell(&self, event: Event<'_>) {
+        let now = jiff::Timestamp::now();
+        if event.level() >= self.least {
+            let line = match self.form {
+                Form::Human => event.human(),
+                Form::Json => event.json(now).to_string(),
+            };
+            let mut out = self.out.borrow_mut();
+            let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+        }
+        if let Some(audit) = &self.audit
+            && event.is_for_audit()
+            && let Err(error) = audit.write(&event.json(now))
+        {
+            self.audit_failed(&error);
+        }
+    }
+
+    fn audit_failed(&self, error: &io::Error) {
+        let mut out = self.out.borrow_mut();
+        let _ = writeln!(out, "warning: the audit log can't be written: {error}");
+    }
+}
+
+impl Event<'_> {
+    fn level(&self) -> Level {
+        match self {
+            Self::ProviderFailed { .. }
+            | Self::ToolDenied { .. }
+            | Self::ToolFailed { .. }
+            | Self::ReceiptsRecovered { .. }
+            | Self::EstopTriggered { .. }
+            | Self::Trouble { .. } => Level::Warn,
+            Self::Startup { .. }
+            | Self::ConfigPath { .. }
+            | Self::WorkspacePath { .. }
+            | Self::ProviderSelected { .. }
+            | Self::ChannelStarted { .. }
+            | Self::ConversationStarted { .. }
+            | Self::ToolRequested { .. }
+            | Self::ToolApproved { .. }
+            | Self::ToolCompleted { .. }
+            | Self::ReceiptWritten { .. }
+            | Self::MemoryPersisted { .. } => Level::Info,
+        }
+    }
+
+    fn is_for_audit(&self) -> bool {
+        matches!(
+            self,
+            Self::ToolRequested { .. }
+                | Self::ToolApproved { .. }
+                | Self::ToolDenied { .. }
+                | Self::ToolCompleted { .. }
+                | Self::ToolFailed { .. }
+                | Self::ReceiptWritten { .. }
+                | Self::ReceiptsRecovered { .. }
+                | Self::EstopTriggered { .. }
+        )
+    }
+
+    /// Its name for programs, and what it tells.
+    fn told(&self) -> (&'static str, Vec<(&'static str, Value)>) {
+        let text = |name, text: &str| (name, Value::from(text));
+        let path = |path: &Path| ("path", Value::from(path.to_string_lossy()));
+        match self {
+            Self::Startup { version } => ("startup", vec![text("version", version)]),
+            Self::ConfigPath { path: place } => ("config_path", vec![path(place)]),
+            Self::WorkspacePath { path: place } => ("workspace_path", vec![path(place)]),
+            Self::ProviderSelected { provider, model } => {
+                ("provider_selected", vec![text("provider", provider), text("model", model)])
+            }
+            Self::ProviderFailed { provider, error } => {
+                ("provider_failed", vec![text("provider", provider), text("error", error)])
+            }
+            Self::ChannelStarted { channel } => ("channel_started", vec![text("channel", channel)]),
+            Self::ConversationStarted { conversation } => {
+                ("conversation_started", vec![text("conversation", conversation)])
+            }
+            Self::ToolRequested { tool, conversation } => {
+                ("tool_requested", vec![text("tool", tool), text("conversation", conversation)])
+            }
+            Self::ToolApproved { tool, approver } => {
+                ("tool_approved", vec![text("tool", tool), text("approver", approver)])
+            }
+            Self::ToolDenied { tool, reason, detail } => {
+                ("tool_denied", vec![text("tool", tool), text("reason", reason), text("detail", detail)])
+            }
+            Self::ToolCompleted { tool, milliseconds } => {
+                ("tool_completed", vec![text("tool", tool), ("milliseconds", (*milliseconds).into())])
+            }
+            Self::ToolFailed { tool, error } => {
+                ("tool_failed", vec![text("tool", tool), text("error", error)])
+            }
+            Self::ReceiptWritten { receipt, status } => {
+                ("receipt_written", vec![text("receipt", receipt), text("status", status)])
+            }
+            Self::ReceiptsRecovered { what } => ("receipts_recovered", vec![text("what", what)]),
+            Self::MemoryPersisted { conversation, turns } => {
+                ("memory_persisted", vec![text("conversation", conversation), ("turns", (*turns).into())])
+            }
+            Self::EstopTriggered { tool } => ("estop_triggered", vec![text("tool", tool)]),
+            Self::Trouble { what } => ("trouble", vec![text("what", what)]),
+        }
+    }
+
+    fn human(&self) -> String {
+        let (name, fields) = self.told();
+        let mut line = match self.level() {
+            Level::Info => "info: ".to_owned(),
+            Level::Warn | Level::Off => "warning: ".to_owned(),
+        };
+        line.push_str(&name.replace('_', " "));
+        for (index, (field, value)) in fields.iter().enumerate() {
+            let value = value.as_str().map_or_else(|| value.to_string(), visible);
+            line.push_str(if index == 0 { ": " } else { ", " });
+            line.push_str(&format!("{field} {value}"));
+        }
+        line
+    }
+
+    fn json(&self, now: jiff::Timestamp) -> Value {
+        let (name, fields) = self.told();
+        let level = match self.level() {
+            Level::Info => "info",
+            Level::Warn | Level::Off => "warn",
+        };
+        let mut object = Map::new();
+        object.insert("time".to_owned(), now.to_string().into());
+        object.insert("level".to_owned(), level.into());
+        object.insert("event".to_owned(), name.into());
+        object.extend(fields.into_iter().map(|(field, value)| (field.to_owned(), value)));
+        object.into()
+    }
+}

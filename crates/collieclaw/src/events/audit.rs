@@ -1,0 +1,36 @@
+//! `audit.log`: one JSON object a line, kept short by setting the older half aside.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// Beyond this the log becomes `audit.log.1`, and a new one begins. Some 50,000 decisions.
+const LARGEST: u64 = 16 << 20;
+
+/// The audit log.
+pub struct Audit {
+    path: PathBuf,
+}
+
+impl Audit {
+    /// At a path; it is made when something is written.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    pub(super) fn write(&self, line: &Value) -> io::Result<()> {
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        if file.metadata()?.len() > LARGEST {
+            let mut older = self.path.clone().into_os_string();
+            older.push(".1");
+            std::fs::rename(&self.path, older)?;
+            file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        }
+        // One write a line, so that processes which share it don't mix theirs.
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+}

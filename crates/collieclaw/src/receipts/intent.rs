@@ -1,0 +1,105 @@
+//! That a call begins, on disk: a file for each, locked by the process that runs it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::receipt::Attempt;
+
+/// A call that has begun. While this lives, its file is locked, and nobody takes it for one that a crash left behind.
+#[derive(Debug)]
+#[must_use = "a call that has begun has to be concluded"]
+pub struct Intent {
+    written: Option<(File, PathBuf)>,
+}
+
+/// The file is locked and whole before it gets this ending.
+const WRITTEN: &str = "json";
+const UNFINISHED: &str = "new";
+
+/// Nobody takes this long between making a file and naming it.
+const OLD: Duration = Duration::from_secs(3600);
+
+/// No intent is longer; what is, is not ours.
+const LONGEST: u64 = 1 << 16;
+
+impl Intent {
+    pub(super) fn none() -> Self {
+        Self { written: None }
+    }
+
+    pub(super) fn write(folder: &Path, attempt: &Attempt) -> io::Result<Self> {
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let path = folder.join(&attempt.id).with_extension(WRITTEN);
+        let unfinished = path.with_extension(UNFINISHED);
+        let mut file =
+            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&unfinished)?;
+        file.lock()?;
+        file.write_all(&serde_json::to_vec(attempt)?)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, &path)?;
+        File::open(folder)?.sync_all()?;
+        Ok(Self { written: Some((file, path)) })
+    }
+
+    /// Its receipt is written. If the file can't be removed, the next who looks finds the receipt and removes it.
+    pub(super) fn forget(self) {
+        if let Some((_, path)) = self.written {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Calls that began in processes that are gone.
+pub(super) fn left_behind(folder: &Path) -> io::Result<Vec<(Intent, Attempt)>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut left = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|ending| ending == WRITTEN) {
+            let Some(file) = unlocked(&path)? else { continue };
+            match read(&file) {
+                Some(attempt) => left.push((Intent { written: Some((file, path)) }, attempt)),
+                None => fs::rename(&path, path.with_extension("unreadable"))?,
+            }
+        } else if path.extension().is_some_and(|ending| ending == UNFINISHED) && is_old(&path) {
+            // It never got its name, so its call never ran.
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(left)
+}
+
+/// The file, locked by us now; `None` while its process lives, or when another has settled it.
+fn unlocked(path: &Path) -> io::Result<Option<File>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+        Ok(()) => {}
+    }
+    // Whoever held the lock before may have settled it.
+    Ok(path.try_exists()?.then_some(file))
+}
+
+fn is_old(path: &Path) -> bool {
+    let made = fs::metadata(path).and_then(|metadata| metadata.modified());
+    made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD))
+}
+
+fn read(file: &File) -> Option<Attempt> {
+    let mut text = Vec::new();
+    file.take(LONGEST).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}

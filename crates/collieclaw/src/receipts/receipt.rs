@@ -1,0 +1,126 @@
+//! A receipt: what was attempted, what was decided, and hashes of what went in and came out.
+
+use collieclaw_gate::{Decision, Risk};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A call that is attempted, as far as it is known before it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// `receipt-` and 32 hex digits.
+    pub id: String,
+    /// When it was attempted, in UTC.
+    pub timestamp: Timestamp,
+    /// In which conversation.
+    pub conversation_id: String,
+    /// Which tool.
+    pub tool: String,
+    /// The SHA-256 of the arguments in canonical JSON.
+    pub args_hash: String,
+    /// How much it can do.
+    pub risk: String,
+    /// What the gate said.
+    pub decision: String,
+    /// The code of the first reason.
+    pub reason_code: String,
+    /// Who said yes: `rules`, `operator`, or `none`.
+    pub approver: String,
+    /// The SHA-256 of the rules in force, in canonical JSON.
+    pub policy_hash: String,
+}
+
+/// How it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// In one word.
+    pub status: Status,
+    /// The SHA-256 of the text that the model gets.
+    pub result_hash: String,
+    /// Another reason than the one of the attempt.
+    pub reason_code: Option<&'static str>,
+    /// What of the sandbox was in force; `none` where there was none.
+    pub sandbox: String,
+}
+
+/// How a call ended, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It ran, and worked.
+    Allowed,
+    /// It did not run.
+    Denied,
+    /// It could not run, or did not work, or nobody knows.
+    Failed,
+}
+
+/// A receipt as it stands in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Receipt {
+    /// Its number in the log.
+    pub sequence: u64,
+    /// The record, all of it.
+    #[serde(flatten)]
+    pub record: Map<String, Value>,
+}
+
+impl Status {
+    /// The word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Denied => "denied",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Attempt {
+    /// With what the gate said.
+    #[must_use]
+    pub fn ruled(self, risk: Risk, decision: Decision, reason_code: &str) -> Self {
+        Self {
+            risk: risk.to_string(),
+            decision: decision.to_string(),
+            reason_code: reason_code.to_owned(),
+            ..self
+        }
+    }
+}
+
+impl Ending {
+    /// With the text that the model gets.
+    #[must_use]
+    pub fn new(status: Status, result: &str) -> Self {
+        let result_hash = super::hash_of_text(result);
+        Self { status, result_hash, reason_code: None, sandbox: "none".to_owned() }
+    }
+
+    /// What is known of a call whose process died: that it began.
+    pub(super) fn interrupted() -> Self {
+        Self { reason_code: Some("interrupted"), ..Self::new(Status::Failed, "") }
+    }
+}
+
+pub(super) fn record(attempt: &Attempt, ending: &Ending) -> Map<String, Value> {
+    let reason_code = ending.reason_code.unwrap_or(&attempt.reason_code);
+    let members = [
+        ("id", attempt.id.as_str()),
+        ("timestamp", &attempt.timestamp.to_string()),
+        ("conversation_id", &attempt.conversation_id),
+        ("tool", &attempt.tool),
+        ("args_hash", &attempt.args_hash),
+        ("result_hash", &ending.result_hash),
+        ("status", ending.status.word()),
+        ("risk", &attempt.risk),
+        ("decision", &attempt.decision),
+        ("reason_code", reason_code),
+        ("approver", &attempt.approver),
+        ("sandbox", &ending.sandbox),
+        ("policy_hash", &attempt.policy_hash),
+    ]
+    .map(|(name, value)| (name.to_owned(), Value::from(value)));
+    members.into_iter().collect()
+}

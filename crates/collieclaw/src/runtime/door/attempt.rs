@@ -1,0 +1,31 @@
+//! An attempt, before anything is known of it.
+
+use jiff::Timestamp;
+
+use super::{Door, Wish};
+use crate::ids;
+use crate::receipts::{Attempt, ReceiptError, hash_of, hash_of_text};
+
+impl Door {
+    pub(super) fn attempt(&self, wish: Wish<'_>) -> Result<Attempt, ReceiptError> {
+        Ok(Attempt {
+            id: ids::fresh("receipt"),
+            timestamp: Timestamp::now(),
+            conversation_id: wish.conversation_id.to_owned(),
+            tool: name_for_receipts(wish.tool),
+            args_hash: hash_of(wish.arguments)?,
+            risk: "high".to_owned(),
+            decision: "deny".to_owned(),
+            reason_code: "not-judged".to_owned(),
+            approver: "none".to_owned(),
+            policy_hash: self.rules.policy_hash.clone(),
+        })
+    }
+}
+
+/// Tools have short names; whatever else a model writes there is known by its hash.
+const LONGEST_NAME: usize = 64;
+
+fn name_for_receipts(tool: &str) -> String {
+    if tool.len() <= LONGEST_NAME { tool.to_owned() } else { format!("sha256:{}", hash_of_text(tool)) }
+}

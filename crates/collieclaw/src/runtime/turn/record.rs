@@ -1,0 +1,100 @@
+//! What a turn leaves in the memory, and what the memory gives back to the model.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{Runtime, TurnError};
+use crate::ids;
+use crate::memory::{Exchange, ToolOutcome, Turn};
+use crate::providers::{Message, Role, ToolCall};
+use crate::runtime::{Fate, Outcome};
+
+/// A turn while it goes on.
+pub(super) struct Record<'r> {
+    conversation: &'r str,
+    runtime: &'r Runtime,
+    turns: Vec<Turn>,
+}
+
+impl<'r> Record<'r> {
+    pub(super) fn new(conversation: &'r str, runtime: &'r Runtime) -> Self {
+        Self { conversation, runtime, turns: Vec::new() }
+    }
+
+    pub(super) fn user(&mut self, message: &str) {
+        let turn = self.turn(Role::User, message);
+        self.turns.push(turn);
+    }
+
+    pub(super) fn calls(&mut self, says: &str, calls: &[ToolCall]) {
+        let turn = Turn { tool_calls: calls.to_vec(), ..self.turn(Role::Assistant, says) };
+        self.turns.push(turn);
+    }
+
+    pub(super) fn result(&mut self, call: &ToolCall, outcome: &Outcome) {
+        let result = ToolOutcome {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            success: outcome.fate == Fate::Done,
+            output: outcome.text.clone(),
+            receipt_id: outcome.receipt_id.clone(),
+        };
+        let turn = Turn { tool_results: vec![result], ..self.turn(Role::Tool, &outcome.text) };
+        self.turns.push(turn);
+    }
+
+    pub(super) fn answer(&mut self, text: &str) {
+        let turn = self.turn(Role::Assistant, text);
+        self.turns.push(turn);
+    }
+
+    /// Calls without a result would be refused by the next server that sees them, so each gets one.
+    pub(super) fn broke_off(&mut self, error: &TurnError) {
+        let answered: Vec<&str> = self
+            .turns
+            .iter()
+            .flat_map(|turn| &turn.tool_results)
+            .map(|result| result.call_id.as_str())
+            .collect();
+        let calls = self.turns.iter().flat_map(|turn| &turn.tool_calls);
+        let open: Vec<ToolCall> =
+            calls.filter(|call| !answered.contains(&call.id.as_str())).cloned().collect();
+        let text = "error: the turn ended before this ran".to_owned();
+        for call in open {
+            self.result(&call, &Outcome { fate: Fate::Failed, text: text.clone(), receipt_id: None });
+        }
+        let mut turn = self.turn(Role::Assistant, &format!("[no answer: {error}]"));
+        turn.metadata.insert("error".to_owned(), Value::from(error.to_string()));
+        self.turns.push(turn);
+    }
+
+    pub(super) fn exchange(self) -> Exchange {
+        Exchange { turns: self.turns }
+    }
+
+    fn turn(&self, role: Role, content: &str) -> Turn {
+        Turn {
+            conversation_id: self.conversation.to_owned(),
+            turn_id: ids::fresh("turn"),
+            timestamp: Timestamp::now(),
+            role,
+            content: content.to_owned(),
+            tool_calls: Vec::new(),
+            tool_results: Vec::new(),
+            provider: self.runtime.provider.name().to_owned(),
+            model: self.runtime.model.clone(),
+            metadata: Map::new(),
+        }
+    }
+}
+
+/// What the model is shown of an earlier turn.
+pub(super) fn messages(turn: Turn) -> Vec<Message> {
+    match turn.role {
+        Role::User => vec![Message::user(turn.content)],
+        Role::Assistant => vec![Message::assistant(turn.content, turn.tool_calls)],
+        Role::Tool => {
+            turn.tool_results.into_iter().map(|result| Message::tool(result.call_id, result.output)).collect()
+        }
+    }
+}
