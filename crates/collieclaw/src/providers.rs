@@ -3,8 +3,15 @@
 mod chat;
 mod error;
 
+mod fixture;
+mod mock;
+
+use std::time::Duration;
+
 pub use chat::{ChatRequest, ChatResponse, Message, ProviderCapabilities, Role, ToolCall, ToolSchema, Usage};
 pub use error::ProviderError;
+pub use fixture::{Fixture, FixtureError};
+pub use mock::Mock;
 
 use crate::cancel::Cancel;
 
@@ -19,4 +26,20 @@ pub trait Provider {
     /// # Errors
     /// With what went wrong, in words for the operator.
     fn chat(&self, request: &ChatRequest, cancel: &Cancel) -> Result<ChatResponse, ProviderError>;
+    /// Looks whether it would answer, with as little work for it as possible.
+    ///
+    /// # Errors
+    /// With what went wrong and what helps.
+    fn check(&self, model: &str, cancel: &Cancel) -> Result<Checked, ProviderError>;
+}
+
+/// What a look at a provider found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// The model that answered, as it calls itself.
+    pub model: String,
+    /// What it said, or what it is.
+    pub said: String,
+    /// How long it took.
+    pub took: Duration,
 }

@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod memory;
+#[cfg(test)]
+mod mock;

@@ -1,0 +1,136 @@
+//! One round of a script: what the request must be like, and the answer with its placeholders filled in.
+
+use serde_json::Value;
+
+use crate::providers::fixture::{Expect, ScriptedCall};
+use crate::providers::{ChatRequest, ChatResponse, Message, Role, ToolCall};
+
+/// What is put in for `{…}` in a script's texts.
+pub(in crate::providers) const PLACEHOLDERS: &[&str] = &["tool_result", "last_message", "model"];
+
+/// How much of what was sent is quoted when it was not what was expected.
+const LONGEST_QUOTE: usize = 400;
+
+/// Compares a request with what was expected.
+///
+/// # Errors
+/// With what was expected and what was sent instead.
+pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), String> {
+    let Expect {
+        last_message_contains,
+        tool_result_contains,
+        system_prompt_contains,
+        tools_include,
+        tools_exclude,
+        messages,
+        model,
+    } = expect;
+    contains("the last message of the user", last_message_contains.as_deref(), last_message(request))?;
+    contains("a tool's result", tool_result_contains.as_deref(), &tool_results(request))?;
+    contains("the system prompt", system_prompt_contains.as_deref(), &request.system_prompt)?;
+    let offered: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    if let Some(missing) = tools_include.iter().find(|tool| !offered.contains(&tool.as_str())) {
+        return Err(format!("the tool `{missing}` to be offered, but these were: {}", offered.join(", ")));
+    }
+    if let Some(present) = tools_exclude.iter().find(|tool| offered.contains(&tool.as_str())) {
+        return Err(format!("the tool `{present}` not to be offered, but it was"));
+    }
+    let sent = request.messages.len();
+    if let Some(expected) = messages.filter(|expected| usize::try_from(*expected) != Ok(sent)) {
+        return Err(format!("{expected} messages, but {sent} were sent"));
+    }
+    match model {
+        Some(expected) if *expected != request.model => {
+            Err(format!("the model `{expected}`, but `{}` was asked for", request.model))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn contains(what: &str, expected: Option<&str>, sent: &str) -> Result<(), String> {
+    match expected {
+        Some(expected) if !sent.contains(expected) => {
+            let (quote, more) = match sent.char_indices().nth(LONGEST_QUOTE) {
+                Some((end, _)) => (sent.get(..end).unwrap_or_default(), " …"),
+                None => (sent, ""),
+            };
+            Err(format!("{what} to contain \"{expected}\", but this was sent: \"{quote}\"{more}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The answer of a round.
+pub(super) fn answer(
+    text: &str,
+    calls: &[ScriptedCall],
+    round: usize,
+    request: &ChatRequest,
+) -> ChatResponse {
+    let tool_calls = calls
+        .iter()
+        .zip(1..)
+        .map(|(call, number): (&ScriptedCall, usize)| ToolCall {
+            id: call.id.clone().unwrap_or_else(|| format!("mock-{round}-{number}")),
+            name: call.tool.clone(),
+            arguments: filled_in(&call.args, request),
+        })
+        .collect();
+    ChatResponse { final_text: fill(text, request), tool_calls, ..ChatResponse::default() }
+}
+
+fn filled_in(args: &Value, request: &ChatRequest) -> Value {
+    match args {
+        Value::String(text) => Value::String(fill(text, request)),
+        Value::Array(elements) => elements.iter().map(|element| filled_in(element, request)).collect(),
+        Value::Object(entries) => {
+            entries.iter().map(|(key, value)| (key.clone(), filled_in(value, request))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// Fills placeholders in, from left to right, once: what was put in is not looked at again.
+fn fill(text: &str, request: &ChatRequest) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let found =
+            PLACEHOLDERS.iter().find_map(|name| Some((*name, after.strip_prefix(name)?.strip_prefix('}')?)));
+        rest = match found {
+            Some((name, after)) => {
+                filled.push_str(&value_of(name, request));
+                after
+            }
+            None => {
+                filled.push('{');
+                after
+            }
+        };
+    }
+    filled.push_str(rest);
+    filled
+}
+
+fn value_of(placeholder: &str, request: &ChatRequest) -> String {
+    match placeholder {
+        "tool_result" => tool_results(request),
+        "last_message" => last_message(request).to_owned(),
+        _ => request.model.clone(),
+    }
+}
+
+/// What the user said last.
+pub(super) fn last_message(request: &ChatRequest) -> &str {
+    let of_user = |message: &&Message| message.role == Role::User;
+    request.messages.iter().rev().find(of_user).map_or("", |message| message.content.as_str())
+}
+
+/// What the tools returned since the model spoke last, in order.
+fn tool_results(request: &ChatRequest) -> String {
+    let since =
+        request.messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |last| last + 1);
+    let results = request.messages.iter().skip(since).map(|message| message.content.as_str());
+    results.collect::<Vec<_>>().join("\n")
+}
