@@ -87,7 +87,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "units",
-        purpose: "the system unit under a real systemd",
+        purpose: "both units under a real systemd",
         failure: Failure::IsReported,
         run: units::run,
     },

@@ -16,6 +16,9 @@ use crate::workspace::{Workspace, run_to_end};
 /// What the checks need of the system in the container.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,procps,util-linux,passwd";
 
+/// The service manager of `kid`, by the number that the account is made with.
+pub(super) const CHILDS_MANAGER: &str = "user@1000.service";
+
 /// A container on a busy machine.
 const BOOT: Duration = Duration::from_secs(60);
 
@@ -23,7 +26,7 @@ const BOOT: Duration = Duration::from_secs(60);
 pub(super) struct Stage {
     root: PathBuf,
     programs: PathBuf,
-    unit: PathBuf,
+    units: PathBuf,
     /// Data and policy, which outlive a boot.
     folder: TempDir,
 }
@@ -37,7 +40,7 @@ impl Stage {
         Ok(Self {
             root: root_of(workspace)?,
             programs: workspace.target.join("debug"),
-            unit: workspace.root.join("packaging/systemd/system/shepherdd.service"),
+            units: workspace.root.join("packaging/systemd"),
             folder,
         })
     }
@@ -61,7 +64,10 @@ impl Stage {
             .arg(&self.root);
         nspawn.arg(bind("bind-ro", self.programs.join("shepherdd"), "/usr/bin/shepherdd"));
         nspawn.arg(bind("bind-ro", self.programs.join("shepherd"), "/usr/bin/shepherd"));
-        nspawn.arg(bind("bind-ro", self.unit.clone(), "/etc/systemd/system/shepherdd.service"));
+        for of in ["system", "user"] {
+            let unit = self.units.join(of).join("shepherdd.service");
+            nspawn.arg(bind("bind-ro", unit, &format!("/etc/systemd/{of}/shepherdd.service")));
+        }
         nspawn.arg(bind("bind", self.folder.path().join("data"), "/var/lib/shepherd"));
         nspawn.arg(bind("bind", self.folder.path().join("policy"), "/etc/shepherd"));
         // The kernel's one hierarchy, as on a machine of today, also where this machine still has the old ones.
@@ -86,7 +92,7 @@ fn root_of(workspace: &Workspace) -> Result<PathBuf> {
         run_to_end(
             Command::new("mmdebstrap")
                 .args(["--quiet", "--variant=minbase", &format!("--include={PACKAGES}")])
-                .arg("--customize-hook=chroot \"$1\" useradd --create-home kid")
+                .arg("--customize-hook=chroot \"$1\" useradd --uid 1000 --create-home kid")
                 .args([suite.as_ref(), unfinished.as_os_str()]),
         )?;
         fs::rename(&unfinished, &root).context("putting the new root in its place")?;
@@ -191,6 +197,20 @@ impl Container {
             .args(["env", "-i", "PATH=/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C.UTF-8", "HOME=/root"])
             .args(command);
         enter.stdin(Stdio::null()).output().context("nsenter")
+    }
+
+    /// Starts the child's own service manager, as a login would.
+    pub(super) fn start_childs_manager(&self) -> Result<()> {
+        // A container has no login of which it could be a part.
+        self.write(
+            "/run/systemd/system/user@.service.d/no-login.conf",
+            "[Service]\nPAMName=\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n",
+        )?;
+        for command in [&["systemctl", "daemon-reload"][..], &["systemctl", "start", CHILDS_MANAGER]] {
+            let done = self.run(command)?;
+            ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+        Ok(())
     }
 
     pub(super) fn read(&self, path: &str) -> Result<String> {

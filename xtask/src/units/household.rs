@@ -1,11 +1,13 @@
 //! An installed Shepherd in a container, and what the checks ask of it, through the tools that a parent has.
 
+use std::process::Output;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::container::Container;
+use super::service::Service;
 
 /// How long the entry `middle` may run.
 pub(super) const MIDDLE: Duration = Duration::from_secs(10);
@@ -48,12 +50,16 @@ pub(super) enum Shutdown {
 /// The daemon of a container.
 pub(super) struct Household {
     pub(super) container: Container,
+    pub(super) service: Service,
 }
 
 impl Household {
     /// Writes the policy and starts the unit, which returns when the daemon says that it is ready.
-    pub(super) fn begin(container: Container) -> Result<Self> {
-        let household = Self { container };
+    pub(super) fn begin(container: Container, service: Service) -> Result<Self> {
+        let household = Self { container, service };
+        if service == Service::OfAUser {
+            household.container.start_childs_manager()?;
+        }
         household.write_policy(Shutdown::Leaves, "")?;
         household.systemctl(&["start", "shepherdd"]).with_context(|| household.journal())?;
         let state = household.show("ActiveState")?;
@@ -90,11 +96,27 @@ impl Household {
             FILMS,
             more,
         ];
-        self.container.write("/etc/shepherd/policy.toml", &policy.concat())
+        self.container.write(self.service.policy(), &policy.concat())
+    }
+
+    /// Runs a command as whoever the daemon belongs to.
+    fn run(&self, command: &[&str]) -> Result<Output> {
+        self.container.run(&[self.service.prefix(), command].concat())
+    }
+
+    /// Lets the unit have more settings for as long as something takes.
+    pub(super) fn with_setting(&self, setting: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.container.write(self.service.drop_in(), &format!("[Service]\n{setting}\n"))?;
+        self.systemctl(&["daemon-reload"])?;
+        self.systemctl(&["restart", "shepherdd"])?;
+        act()?;
+        self.container.remove(self.service.drop_in())?;
+        self.systemctl(&["daemon-reload"])?;
+        self.systemctl(&["restart", "shepherdd"])
     }
 
     pub(super) fn systemctl(&self, arguments: &[&str]) -> Result<()> {
-        let done = self.container.run(&[&["systemctl"], arguments].concat())?;
+        let done = self.run(&[self.service.systemctl(), arguments].concat())?;
         let said = String::from_utf8_lossy(&done.stderr);
         ensure!(done.status.success(), "`systemctl {}`: {said}", arguments.join(" "));
         Ok(())
@@ -111,21 +133,21 @@ impl Household {
 
     /// A property of the unit.
     pub(super) fn show(&self, property: &str) -> Result<String> {
-        let done =
-            self.container.run(&["systemctl", "show", "--value", "--property", property, "shepherdd"])?;
+        let show = ["show", "--value", "--property", property, "shepherdd"];
+        let done = self.run(&[self.service.systemctl(), &show].concat())?;
         Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
     }
 
     /// What systemd and the daemon have to say; for a failure.
     pub(super) fn journal(&self) -> String {
-        let done =
-            self.container.run(&["systemctl", "status", "--full", "--lines=40", "--no-pager", "shepherdd"]);
+        let status = ["status", "--full", "--lines=40", "--no-pager", "shepherdd"];
+        let done = self.run(&[self.service.systemctl(), &status].concat());
         done.map_or_else(|error| error.to_string(), |done| String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
     /// The reply to a command, refusals included.
     fn ask(&self, arguments: &[&str]) -> Result<(bool, Value)> {
-        let done = self.container.run(&[&["shepherd", "--output", "json"], arguments].concat())?;
+        let done = self.run(&[&["shepherd", "--output", "json"], arguments].concat())?;
         let reply = serde_json::from_slice(&done.stdout);
         let said =
             || format!("`shepherd {}`: {}", arguments.join(" "), String::from_utf8_lossy(&done.stderr));

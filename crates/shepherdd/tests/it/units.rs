@@ -1,5 +1,4 @@
-//! The systemd units, as far as they can be judged without running them. `cargo xtask test --only units` runs the one
-//! of the system.
+//! The systemd units, as far as they can be judged without running them. `cargo xtask test --only units` runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,250 @@
+//! What must hold for an installed Shepherd.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+
+use super::container::CHILDS_MANAGER;
+use super::household::{self, Household, Shutdown};
+
+/// One thing that holds for an installed Shepherd.
+pub(super) type Check = (&'static str, fn(&Household) -> Result<()>);
+
+pub(super) const OF_THE_SYSTEM: &[Check] = &[
+    ("a session is a group below the unit's own, and its program has no rights", confined),
+    ("a session can make what browsers and Flatpak make their sandboxes of", sandboxes),
+    ("a session sees the programs of its own user only", sees_nobody_else),
+    ("a player is told to quit, though the daemon can give no folder away", told_to_quit),
+    ("the socket belongs to the group that is named, though the daemon can give no file away", socket_group),
+    ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
+    (
+        "a program that has the child's service manager move it elsewhere ends on time, whatever the daemon",
+        moved,
+    ),
+    ("the child can neither stop, kill nor read what is the daemon's", not_the_childs),
+    ("`systemctl reload` applies a changed policy", reloads),
+    ("a daemon that hangs is started again, and takes its session back with its end", watchdog),
+    ("a daemon that is killed is started again, and takes its session back", killed),
+    ("`systemctl stop` leaves a session if the policy says so, and the next daemon takes it back", left),
+    ("`systemctl stop` ends a session if the policy says so, with all that it started", ended),
+];
+
+/// What a user's own manager does with the other unit. What both have in common is checked above.
+pub(super) const OF_A_USER: &[Check] = &[
+    ("a session is a process namespace of its own, and its program has no rights", in_a_namespace),
+    ("a session can make what browsers and Flatpak make their sandboxes of", sandboxes),
+    ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
+    ("`systemctl reload` applies a changed policy", reloads),
+    ("a daemon that hangs is started again, and takes its session back with its end", watchdog),
+    ("`systemctl stop` ends a session if the policy says so, with all that it started", ended),
+    ("`systemctl stop` leaves nothing: no process, no group, no socket", leaves_nothing),
+];
+
+fn confined(household: &Household) -> Result<()> {
+    let session = household.launch("long")?;
+    let program = household.program_of(&session)?;
+    let group = household.container.read(&format!("/proc/{program}/cgroup"))?;
+    let below = format!("0::{}/", household.show("ControlGroup")?);
+    ensure!(group.lines().any(|line| line.starts_with(&below)), "its group is {group}, not below {below}");
+    has_no_rights(household, &program)?;
+    let status = household.container.read(&format!("/proc/{program}/status"))?;
+    ensure!(status.lines().any(|line| line == "Seccomp:\t2"), "its calls are not filtered:\n{status}");
+    household.stop()
+}
+
+/// A group that an ordinary user makes an ordinary user can leave.
+fn in_a_namespace(household: &Household) -> Result<()> {
+    let session = household.launch("long")?;
+    let program = household.program_of(&session)?;
+    let number = |process: &str| household.container.run(&["readlink", &format!("/proc/{process}/ns/pid")]);
+    let (own, first) = (number(&program)?.stdout, number("1")?.stdout);
+    ensure!(own != first, "it is in the namespace of all others");
+    has_no_rights(household, &program)?;
+    household.stop()
+}
+
+fn has_no_rights(household: &Household, program: &str) -> Result<()> {
+    let status = household.container.read(&format!("/proc/{program}/status"))?;
+    for line in ["NoNewPrivs:\t1", "CapEff:\t0000000000000000"] {
+        ensure!(status.lines().any(|known| known == line), "`{line}` is missing in:\n{status}");
+    }
+    Ok(())
+}
+
+fn sandboxes(household: &Household) -> Result<()> {
+    household.launch("sandbox")?;
+    household.wait_until("a sandbox was made, with a /proc of its own", Duration::from_secs(20), || {
+        household.container.exists("/tmp/sandbox-was-made")
+    })?;
+    household.wait_for_the_end(Duration::from_secs(20))
+}
+
+fn sees_nobody_else(household: &Household) -> Result<()> {
+    household.launch("look")?;
+    household.wait_until("it looked at /proc and saw no first process", Duration::from_secs(20), || {
+        household.container.exists("/tmp/saw-nobody")
+    })?;
+    household.wait_for_the_end(Duration::from_secs(20))
+}
+
+fn told_to_quit(household: &Household) -> Result<()> {
+    household.install_player()?;
+    household.launch("film")?;
+    household.wait_until("the player listens", Duration::from_secs(20), || {
+        household.container.exists("/tmp/player-listens")
+    })?;
+    household.shepherd(&["stop"])?;
+    household.wait_for_the_end(Duration::from_secs(40))?;
+    ensure!(household.container.exists("/tmp/player-was-told-to-quit"), "it was not told to quit");
+    Ok(())
+}
+
+fn socket_group(household: &Household) -> Result<()> {
+    let command = "ExecStart=\nExecStart=/usr/bin/shepherdd --socket-group kid --socket-mode 660";
+    household.with_setting(command, || {
+        let done = household.container.run(&["stat", "--format=%U:%G %a", "/run/shepherd/shepherd.sock"])?;
+        let found = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+        ensure!(found == "root:kid 660", "the socket is {found}");
+        Ok(())
+    })
+}
+
+fn ends_on_time(household: &Household) -> Result<()> {
+    let launched = Instant::now();
+    let session = household.launch("short")?;
+    let program = household.program_of(&session)?;
+    household.wait_for_the_end(Duration::from_secs(30))?;
+    ensure!(launched.elapsed() >= Duration::from_secs(4), "it ended early, after {:?}", launched.elapsed());
+    ensure!(!household.container.exists(&format!("/proc/{program}")), "a program outlives its session");
+    household.no_program_is_left()
+}
+
+/// A scope of the child's own, outside of all that is the daemon's.
+fn moved(household: &Household) -> Result<()> {
+    household.container.start_childs_manager()?;
+    let elsewhere = |program: &str| {
+        let group = household.container.read(&format!("/proc/{program}/cgroup"))?;
+        ensure!(group.contains("/user.slice/"), "it was not moved: {group}");
+        Ok(())
+    };
+    let launched = Instant::now();
+    let session = household.launch("moved")?;
+    elsewhere(&household.program_of(&session)?)?;
+    household.wait_for_the_end(Duration::from_secs(40))?;
+    ensure!(launched.elapsed() >= household::MIDDLE, "it ended early, after {:?}", launched.elapsed());
+    household.no_program_is_left()?;
+    taken_back(household, "moved", "SIGKILL", elsewhere)?;
+    household.systemctl(&["stop", CHILDS_MANAGER])
+}
+
+fn not_the_childs(household: &Household) -> Result<()> {
+    let daemon = household.show("MainPID")?;
+    let tries = [
+        "systemctl --no-ask-password stop shepherdd",
+        &format!("kill -9 {daemon}"),
+        "ls /var/lib/shepherd",
+        "touch /run/shepherd/mine",
+        "mv /run/shepherd/shepherd.sock /run/shepherd/old.sock",
+        "shepherd extend 1h",
+        "shepherd policy show",
+    ];
+    for attempt in tries {
+        let done = household.container.run(&[
+            "setpriv",
+            "--reuid=kid",
+            "--regid=kid",
+            "--init-groups",
+            "sh",
+            "-c",
+            attempt,
+        ])?;
+        ensure!(!done.status.success(), "the child succeeded with `{attempt}`");
+    }
+    ensure!(household.show("MainPID")? == daemon, "it is another daemon now");
+    Ok(())
+}
+
+fn reloads(household: &Household) -> Result<()> {
+    household.write_policy(
+        Shutdown::Leaves,
+        "[[entries]]\nid = \"new\"\nargv = [\"true\"]\nuser = \"kid\"\nalways = true\n",
+    )?;
+    household.systemctl(&["reload", "shepherdd"])?;
+    household.wait_until("the new entry is listed", Duration::from_secs(10), || {
+        household.shepherd(&["list"]).is_ok_and(|list| list.to_string().contains("\"new\""))
+    })?;
+    household.write_policy(Shutdown::Leaves, "")?;
+    household.systemctl(&["reload", "shepherdd"])
+}
+
+fn watchdog(household: &Household) -> Result<()> {
+    household.with_setting("WatchdogSec=2s", || {
+        taken_back(household, "middle", "SIGSTOP", |_| Ok(()))?;
+        let restarts = household.show("NRestarts")?;
+        ensure!(restarts == "1", "systemd has started it again {restarts} times");
+        Ok(())
+    })
+}
+
+fn killed(household: &Household) -> Result<()> {
+    taken_back(household, "middle", "SIGKILL", |_| Ok(()))
+}
+
+/// The daemon gets a signal in the middle of a session; systemd starts another one, which knows the session.
+fn taken_back(
+    household: &Household,
+    entry: &str,
+    signal: &str,
+    look_at: impl FnOnce(&str) -> Result<()>,
+) -> Result<()> {
+    let launched = Instant::now();
+    let session = household.launch(entry)?;
+    let program = household.program_of(&session)?;
+    look_at(&program)?;
+    let daemon = household.show("MainPID")?;
+    household.systemctl(&["kill", "--kill-who=main", "--signal", signal, "shepherdd"])?;
+    household.wait_until("another daemon answers", Duration::from_secs(12), || {
+        household.show("MainPID").is_ok_and(|now| now != daemon && now != "0") && household.session().is_ok()
+    })?;
+    ensure!(household.session()?.as_deref() == Some(&*session), "the session is gone");
+    ensure!(household.container.exists(&format!("/proc/{program}")), "its program is gone");
+    household.wait_for_the_end(Duration::from_secs(40))?;
+    ensure!(launched.elapsed() >= household::MIDDLE, "it ended early, after {:?}", launched.elapsed());
+    household.no_program_is_left()
+}
+
+fn left(household: &Household) -> Result<()> {
+    let session = household.launch("middle")?;
+    let program = household.program_of(&session)?;
+    household.systemctl(&["stop", "shepherdd"])?;
+    ensure!(household.container.exists(&format!("/proc/{program}")), "it was ended");
+    household.systemctl(&["start", "shepherdd"])?;
+    ensure!(household.session()?.as_deref() == Some(&*session), "it was not taken back");
+    household.wait_for_the_end(Duration::from_secs(40))?;
+    household.no_program_is_left()
+}
+
+fn ended(household: &Household) -> Result<()> {
+    household.write_policy(Shutdown::Ends, "")?;
+    household.systemctl(&["reload", "shepherdd"])?;
+    let session = household.launch("middle")?;
+    household.program_of(&session)?;
+    household.systemctl(&["stop", "shepherdd"])?;
+    household.no_program_is_left()?;
+    household.write_policy(Shutdown::Leaves, "")?;
+    household.systemctl(&["start", "shepherdd"])
+}
+
+fn leaves_nothing(household: &Household) -> Result<()> {
+    let group = format!("/sys/fs/cgroup{}", household.show("ControlGroup")?);
+    let socket = household.service.socket();
+    ensure!(household.container.exists(&group) && household.container.exists(socket), "it does not run");
+    household.systemctl(&["stop", "shepherdd"])?;
+    let state = household.show("ActiveState")?;
+    ensure!(state == "inactive", "the unit is {state}");
+    ensure!(!household.container.exists(&group), "its group is left");
+    ensure!(!household.container.exists(socket), "its socket is left");
+    let left = household.container.run(&["pgrep", "--list-full", "shepherd"])?;
+    ensure!(!left.status.success(), "left behind: {}", String::from_utf8_lossy(&left.stdout));
+    household.systemctl(&["start", "shepherdd"])
+}
