@@ -28,8 +28,15 @@ pub struct ShellVerdict {
 /// Judges a shell line that would run in the workspace.
 #[must_use]
 pub fn judge_shell(line: &str, autonomy: Autonomy, policy: &GatePolicy, facts: &dyn Facts) -> ShellVerdict {
-    let mut hearing =
-        Hearing { line, policy, facts, findings: Findings::default(), inner: 0, here: Vec::new() };
+    let mut hearing = Hearing {
+        line,
+        policy,
+        facts,
+        findings: Findings::default(),
+        inner: 0,
+        here: Vec::new(),
+        patience: Patience::default(),
+    };
     let plan = match shell::parse(line) {
         Ok(parsed) => {
             hearing.here.clone_from(&parsed.here_documents);
@@ -58,6 +65,37 @@ struct Hearing<'a> {
     /// How many lines inside lines this one is.
     inner: usize,
     here: Vec<shell::Word>,
+    patience: Patience,
+}
+
+/// How much more will be looked at, so that the work grows with the length of a line and not faster. Whoever runs out
+/// of it has not judged everything, so the line is refused.
+struct Patience {
+    /// Wrappers around the command at hand.
+    wrappers: usize,
+    /// Words of commands inside commands, each time they are looked at.
+    inner_words: usize,
+    /// Lines inside lines.
+    inner_lines: usize,
+    /// Their bytes.
+    inner_bytes: usize,
+    /// Paths, each of which is a question to the kernel.
+    paths: usize,
+    /// Folders that patterns are compared with.
+    folders: usize,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            wrappers: 16,
+            inner_words: 10_000,
+            inner_lines: 100,
+            inner_bytes: 1 << 15,
+            paths: 5_000,
+            folders: 200,
+        }
+    }
 }
 
 /// Where a command stands.
@@ -71,6 +109,11 @@ impl Hearing<'_> {
     /// The column for people: counted in characters, from one.
     fn column(&self, at: At) -> usize {
         self.line.get(..at.0).map_or(at.0, |before| before.chars().count()) + 1
+    }
+
+    /// Not everything was looked at.
+    fn tired(&mut self, what: &'static str) {
+        self.findings.add(Reason::Unreadable { what, column: 1 });
     }
 
     fn unknowable(&mut self, what: &'static str, at: At) {

@@ -9,6 +9,9 @@ use crate::policy::{Bounds, GatePolicy};
 use crate::reason::Reason;
 use crate::verdict::Findings;
 
+/// The kernel follows no longer one.
+const LONGEST_PATH: usize = 4096;
+
 /// What is done with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
@@ -29,6 +32,10 @@ pub(crate) fn judge(
     let path = || text.to_owned();
     if text.is_empty() || text.contains('\0') {
         findings.add(Reason::NotAPath { path: path(), what: "is no path" });
+        return;
+    }
+    if text.len() > LONGEST_PATH {
+        findings.add(Reason::NotAPath { path: "this".to_owned(), what: "is longer than a path can be" });
         return;
     }
     let written = plain(&from.join(text));

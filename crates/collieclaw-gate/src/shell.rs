@@ -4,9 +4,12 @@
 //! known, is either marked in the tree ([`Unknown`], [`Target::Dialect`]) or refused as [`Unreadable`]. The work grows
 //! with the length of the line, and nesting is bounded.
 
+mod construct;
 mod parse;
 mod reader;
 mod redirect;
+mod scan;
+mod simple;
 mod tree;
 mod word;
 

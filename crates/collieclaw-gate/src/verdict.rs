@@ -54,36 +54,52 @@ pub struct Verdict {
     pub reasons: Vec<Reason>,
 }
 
+/// More reasons of one weight tell nobody anything new.
+const MOST_OF_A_WEIGHT: usize = 32;
+
 /// What was found about a call, before it is decided what follows from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Findings {
-    reasons: Vec<Reason>,
+    blocked: Vec<Reason>,
+    high: Vec<Reason>,
+    medium: Vec<Reason>,
+    low: Vec<Reason>,
+    /// Kept apart from the reasons, of which some are left out when there are too many.
+    heaviest: Option<Weight>,
+    changes: bool,
 }
 
 impl Findings {
     /// Adds what was found, once.
     pub fn add(&mut self, reason: Reason) {
-        if !self.reasons.contains(&reason) {
-            self.reasons.push(reason);
+        let weight = reason.weight();
+        self.heaviest = self.heaviest.max(Some(weight));
+        self.changes |= !reason.looks_only();
+        let kept = match weight {
+            Weight::Low => &mut self.low,
+            Weight::Medium => &mut self.medium,
+            Weight::High => &mut self.high,
+            Weight::Blocked => &mut self.blocked,
+        };
+        if kept.len() < MOST_OF_A_WEIGHT && !kept.contains(&reason) {
+            kept.push(reason);
         }
     }
 
     /// The most that any of them adds to the risk.
     #[must_use]
     pub fn heaviest(&self) -> Weight {
-        self.reasons.iter().map(Reason::weight).max().unwrap_or(Weight::Low)
+        self.heaviest.unwrap_or(Weight::Low)
     }
 
     /// The verdict at a level of autonomy (C7.1, C7.2).
     pub fn decide(self, autonomy: Autonomy) -> Verdict {
-        let mut reasons = self.reasons;
+        let mut reasons = [self.blocked, self.high, self.medium, self.low].concat();
         // Nothing found is not permission: silence means no.
-        if reasons.is_empty() {
+        let heaviest = self.heaviest.unwrap_or_else(|| {
             reasons.push(Reason::NotJudged);
-        }
-        reasons.sort_by_key(|reason| std::cmp::Reverse(reason.weight()));
-        let heaviest = reasons.first().map_or(Weight::Blocked, Reason::weight);
-        let looks_only = reasons.iter().all(Reason::looks_only);
+            Weight::Blocked
+        });
         let risk = match heaviest {
             Weight::Low => Risk::Low,
             Weight::Medium => Risk::Medium,
@@ -93,7 +109,7 @@ impl Findings {
             (Weight::Blocked, _) | (Weight::High, Autonomy::Supervised | Autonomy::ReadOnly) => {
                 Decision::Deny
             }
-            (Weight::Low | Weight::Medium, Autonomy::ReadOnly) if !looks_only => Decision::Deny,
+            (Weight::Low | Weight::Medium, Autonomy::ReadOnly) if self.changes => Decision::Deny,
             (Weight::Medium, Autonomy::Supervised) => Decision::Ask,
             (Weight::Low | Weight::Medium | Weight::High, _) => Decision::Allow,
         };

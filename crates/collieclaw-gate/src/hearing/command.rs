@@ -10,6 +10,9 @@ use crate::shell::{self, At, Simple};
 /// Lines inside lines inside lines are no command that anyone writes.
 const INNERMOST: usize = 8;
 
+/// The kernel follows no longer path.
+const LONGEST_NAME: usize = 4096;
+
 impl Hearing<'_> {
     /// Judges a command. What it does, if that can be planned.
     pub(super) fn simple(&mut self, simple: &Simple, stand: &mut Stand) -> Option<Act> {
@@ -94,6 +97,9 @@ impl Hearing<'_> {
             self.findings.add(Reason::UnknownCommand { column });
             return;
         };
+        if name.len() > LONGEST_NAME {
+            return self.tired("no program has such a long name");
+        }
         let base = name.rsplit('/').next().unwrap_or(name);
         if judging == Judging::Name {
             if let Some(forbidden) = self.forbidden(base) {
@@ -114,6 +120,18 @@ impl Hearing<'_> {
             None if judging == Judging::Words => self.unknown_program(base, arguments, stand),
             None => {}
         }
+    }
+
+    /// Judges the command inside another.
+    fn run_inside(&mut self, words: &[Argument], stand: &Stand, judging: Judging) {
+        let left = self.patience.inner_words.checked_sub(words.len());
+        let (Some(left), 1..) = (left, self.patience.wrappers) else {
+            return self.tired("commands are nested too deeply");
+        };
+        self.patience.inner_words = left;
+        self.patience.wrappers -= 1;
+        self.run(words, stand, judging);
+        self.patience.wrappers += 1;
     }
 
     fn known_program(
@@ -140,7 +158,7 @@ impl Hearing<'_> {
     fn found(&mut self, name: &str, found: &Found<'_>, stand: &Stand, judging: Judging) -> bool {
         match found {
             Found::Command(words) => {
-                self.run(words, stand, judging);
+                self.run_inside(words, stand, judging);
                 return false;
             }
             Found::Subcommand(program, words) => {
@@ -150,11 +168,10 @@ impl Hearing<'_> {
                 }
                 return changes;
             }
+            _ if judging == Judging::Name => return false,
             Found::Value(Meaning::Line, line) => {
                 self.line_inside(line, stand);
-                return true;
             }
-            _ if judging == Judging::Name => return false,
             Found::Value(Meaning::Looked, path) => {
                 if !matches!(*path, "-" | NULL) {
                     self.path(path, Use::Look, stand);
@@ -194,10 +211,12 @@ impl Hearing<'_> {
     /// A line that another shell would read. It is judged, but never planned: that would be a second reader.
     fn line_inside(&mut self, line: &str, stand: &Stand) {
         self.unknowable("a shell would read this text again", At(0));
-        if self.inner == INNERMOST {
-            self.findings.add(Reason::Unreadable { what: "lines are nested too deeply", column: 1 });
-            return;
-        }
+        let bytes = self.patience.inner_bytes.checked_sub(line.len());
+        let (Some(bytes), 0..INNERMOST, 1..) = (bytes, self.inner, self.patience.inner_lines) else {
+            return self.tired("lines are nested too deeply");
+        };
+        self.patience.inner_bytes = bytes;
+        self.patience.inner_lines -= 1;
         match shell::parse(line) {
             Ok(parsed) => {
                 self.inner += 1;

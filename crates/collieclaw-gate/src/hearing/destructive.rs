@@ -3,6 +3,9 @@
 use crate::programs::{Argument, Found, Nature, Program, found_in};
 use crate::shell::{Command, CompoundKind, Pipeline, Script, Simple, Target, UnknownKind, Word};
 
+/// What is wrapped more often is refused for that alone.
+const DEEPEST_WRAPPER: usize = 16;
+
 /// What a program with these words destroys, if anything.
 pub(super) fn of_program(name: &str, arguments: &[Argument]) -> Option<&'static str> {
     let texts = || arguments.iter().filter_map(|argument| argument.text.as_deref());
@@ -145,7 +148,7 @@ fn runs_text(simple: &Simple) -> bool {
 fn innermost(simple: &Simple) -> Option<String> {
     let mut words: Vec<_> =
         simple.words.iter().map(|word| Argument { text: word.literal(), at: word.at }).collect();
-    loop {
+    for _ in 0..DEEPEST_WRAPPER {
         let (first, arguments) = words.split_first()?;
         let name = first.text.as_deref()?;
         let name = name.rsplit('/').next().unwrap_or(name).to_owned();
@@ -160,4 +163,5 @@ fn innermost(simple: &Simple) -> Option<String> {
             _ => return Some(name),
         }
     }
+    None
 }

@@ -10,6 +10,9 @@ use crate::shell::{Part, Simple, Word};
 /// A pattern that stands for more words than this is no line for people to approve.
 const MOST_WORDS: usize = 4096;
 
+/// No name in a folder is longer, and no pattern for one that anyone writes.
+const LONGEST_NAME: usize = 255;
+
 /// A piece of a pattern, within one name of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
@@ -61,8 +64,11 @@ impl Hearing<'_> {
     }
 
     /// What a pattern stands for. If nothing matches, it stands for itself.
-    fn matches(&self, word: &Word, folder: &Path) -> Option<Vec<String>> {
+    fn matches(&mut self, word: &Word, folder: &Path) -> Option<Vec<String>> {
         let mut names = names_of(word)?;
+        if names.iter().any(|name| name.len() > LONGEST_NAME) {
+            return None;
+        }
         if names.iter().any(|name| is_parent(name) || may_be_parent(name)) {
             return None;
         }
@@ -89,14 +95,16 @@ impl Hearing<'_> {
     }
 
     /// The paths that go on from a prefix with one more name.
-    fn step(&self, folder: &Path, prefix: &str, name: &[Piece], next: &mut Vec<String>) -> Option<()> {
+    fn step(&mut self, folder: &Path, prefix: &str, name: &[Piece], next: &mut Vec<String>) -> Option<()> {
         if let Some(literal) = literal(name) {
+            self.patience.paths = self.patience.paths.checked_sub(1)?;
             let path = format!("{prefix}{literal}");
             if literal.is_empty() || self.is_there(&folder.join(&path)) {
                 next.push(path);
             }
             return Some(());
         }
+        self.patience.folders = self.patience.folders.checked_sub(1)?;
         let place = folder.join(prefix);
         // Only what lies inside is listed.
         match self.facts.look(&place) {

@@ -207,6 +207,10 @@ impl Hearing<'_> {
 
     /// Judges a path that a command names.
     pub(super) fn path(&mut self, path: &str, used: Use, stand: &Stand) {
+        let Some(left) = self.patience.paths.checked_sub(1) else {
+            return self.tired("there are more paths than can be looked at");
+        };
+        self.patience.paths = left;
         // Without a known folder only what doesn't depend on it can be judged.
         let from = match &stand.folder {
             Some(folder) => folder.clone(),

@@ -2,6 +2,9 @@
 
 use super::{Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling};
 
+/// More flags in one word are none that anyone writes.
+const MOST_LETTERS: usize = 32;
+
 /// A word of a command as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Argument {
@@ -110,7 +113,11 @@ impl<'a> Reading<'a> {
     /// `-abc`, where a letter that takes a value takes the rest as one.
     fn letters(&mut self, text: &'a str) {
         let letters = text.get(1..).unwrap_or_default();
-        for (place, letter) in letters.char_indices() {
+        for (count, (place, letter)) in letters.char_indices().enumerate() {
+            if count == MOST_LETTERS {
+                self.found.push(Found::Suspect(text));
+                return;
+            }
             let rest = letters.get(place + letter.len_utf8()..).filter(|rest| !rest.is_empty());
             let known = self.program.flags.iter().find(|flag| {
                 flag.names.split(' ').any(|name| {

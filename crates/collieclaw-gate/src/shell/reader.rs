@@ -1,9 +1,18 @@
 //! Reading along a line: where we are, how deep, and what can't be read.
 
-use super::tree::{At, Word};
+use super::tree::{At, HereId, Word};
 
 /// Deeper nesting is no command that anyone writes, and each level costs stack.
 pub(super) const DEEPEST: usize = 40;
+
+/// More commands in a line are none that anyone can look through before saying yes.
+const MOST_COMMANDS: usize = 1_000;
+
+/// More words are no list that anyone writes; the files of a pattern are counted apart.
+const MOST_WORDS: usize = 4_096;
+
+/// More here-documents in a line are none that anyone writes.
+const MOST_HERE_DOCUMENTS: usize = 100;
 
 /// Why a line can't be read with certainty, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +32,21 @@ pub(super) struct Reader<'a> {
     origin: Option<At>,
     /// Here-documents whose mark was read, but whose text comes with the next line.
     pub(super) awaited: Vec<Awaited>,
+    pub(super) shared: Shared,
+}
+
+/// What a text shares with the texts that are cut out of it.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// By [`HereId`]; empty until the text has come.
     pub(super) here_documents: Vec<Word>,
+    commands: usize,
+    words: usize,
 }
 
 /// A here-document whose text is still to come.
 pub(super) struct Awaited {
+    pub(super) id: HereId,
     pub(super) mark: String,
     pub(super) at: At,
     pub(super) depth: usize,
@@ -51,12 +70,47 @@ pub(super) enum Tabs {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, next: 0, depth: 0, origin: None, awaited: Vec::new(), here_documents: Vec::new() }
+        Self { text, next: 0, depth: 0, origin: None, awaited: Vec::new(), shared: Shared::default() }
     }
 
     /// Reads a text that was cut out of this one at a place.
-    pub(super) fn within<'b>(&self, text: &'b str, at: At) -> Reader<'b> {
-        Reader { depth: self.depth, origin: Some(at), ..Reader::new(text) }
+    pub(super) fn within<'b, T>(
+        &mut self,
+        text: &'b str,
+        at: At,
+        read: impl FnOnce(&mut Reader<'b>) -> Result<T, Unreadable>,
+    ) -> Result<T, Unreadable> {
+        let shared = std::mem::take(&mut self.shared);
+        let mut reader = Reader { depth: self.depth, origin: Some(at), shared, ..Reader::new(text) };
+        let read = read(&mut reader);
+        self.shared = reader.shared;
+        read
+    }
+
+    /// A place for the text of a here-document that is still to come.
+    pub(super) fn announce(&mut self, at: At) -> Result<HereId, Unreadable> {
+        let id = HereId(self.shared.here_documents.len());
+        if id.0 == MOST_HERE_DOCUMENTS {
+            return self.fault("there are more here-documents than anyone can look through");
+        }
+        self.shared.here_documents.push(Word { at, parts: Vec::new() });
+        Ok(id)
+    }
+
+    pub(super) fn count_command(&mut self) -> Result<(), Unreadable> {
+        self.shared.commands += 1;
+        if self.shared.commands > MOST_COMMANDS {
+            return self.fault("there are more commands than anyone can look through");
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_word(&mut self) -> Result<(), Unreadable> {
+        self.shared.words += 1;
+        if self.shared.words > MOST_WORDS {
+            return self.fault("there are more words than anyone can look through");
+        }
+        Ok(())
     }
 
     pub(super) fn at(&self) -> At {

@@ -1,7 +1,7 @@
 //! Redirections, and the here-documents that come with the next line.
 
 use super::reader::{Awaited, Expands, Reader, Tabs, Unreadable};
-use super::tree::{HereId, Part, Redirection, Target, Word};
+use super::tree::{Part, Redirection, Target, Word};
 use super::word::Place;
 
 impl Reader<'_> {
@@ -90,8 +90,8 @@ impl Reader<'_> {
             return self.fault("the mark of a here-document must be a plain word");
         }
         let expands = if read.quoted { Expands::No } else { Expands::Yes };
-        let id = HereId(self.here_documents.len() + self.awaited.len());
-        self.awaited.push(Awaited { mark, at, depth: self.depth, expands, tabs });
+        let id = self.announce(at)?;
+        self.awaited.push(Awaited { id, mark, at, depth: self.depth, expands, tabs });
         Ok(Target::HereDocument(id))
     }
 
@@ -105,7 +105,9 @@ impl Reader<'_> {
                 });
             }
             let document = self.here_document(&awaited)?;
-            self.here_documents.push(document);
+            if let Some(place) = self.shared.here_documents.get_mut(awaited.id.0) {
+                *place = document;
+            }
         }
         Ok(())
     }
@@ -132,7 +134,7 @@ impl Reader<'_> {
         }
         let parts = match awaited.expands {
             Expands::No => vec![Part::Literal(text)],
-            Expands::Yes => self.within(&text, awaited.at).here_text()?,
+            Expands::Yes => self.within(&text, awaited.at, Reader::here_text)?,
         };
         Ok(Word { at: awaited.at, parts })
     }

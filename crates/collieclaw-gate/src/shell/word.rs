@@ -6,6 +6,9 @@ use super::tree::{Part, Script, Unknown, UnknownKind, Word};
 /// A pattern in brackets is looked for no farther than this.
 const LONGEST_BRACKET: usize = 200;
 
+/// A word of more parts is none that anyone writes.
+const MOST_PARTS: usize = 4096;
+
 /// Where a word stands, which decides where a `~` is the home folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
@@ -59,12 +62,15 @@ struct Braces {
 impl Reader<'_> {
     /// Reads a word up to where it ends. There must be one.
     pub(super) fn word(&mut self, place: Place) -> Result<Read, Unreadable> {
+        self.count_word()?;
         let at = self.at();
         let start = self.next;
         let mut parts = Parts::default();
         let mut braces = Braces::default();
         let mut quoted = false;
+        let mut is_assigned = None;
         while let Some(byte) = self.peek() {
+            self.few(&parts)?;
             match byte {
                 b'<' | b'>' if self.peek_after(1) == Some(b'(') => {
                     let part = self.process_substitution()?;
@@ -101,8 +107,9 @@ impl Reader<'_> {
                 }
                 b'[' => self.bracket(&mut parts),
                 b'~' => {
-                    let before = self.text.get(start..self.next).unwrap_or_default();
-                    self.tilde(place, before, &mut parts);
+                    let is_assigned = *is_assigned
+                        .get_or_insert_with(|| begins_assigned(self.text.get(start..).unwrap_or_default()));
+                    self.tilde(place, start, is_assigned, &mut parts);
                 }
                 b'{' | b'}' | b',' | b'.' => self.brace(byte, &mut braces, &mut parts),
                 _ => {
@@ -116,6 +123,10 @@ impl Reader<'_> {
             parts.done.push(Part::Literal(String::new()));
         }
         Ok(Read { word: Word { at, parts: parts.finish() }, quoted })
+    }
+
+    fn few(&self, parts: &Parts) -> Result<(), Unreadable> {
+        if parts.done.len() > MOST_PARTS { self.fault("this word has too many parts") } else { Ok(()) }
     }
 
     fn single_quotes(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
@@ -226,6 +237,7 @@ impl Reader<'_> {
 
     /// A `$` where quotes mean nothing of their own.
     fn dollar_in_text(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
+        self.few(parts)?;
         let at = self.at();
         let unknown = |kind, scripts| Part::Unknown(Unknown { at, kind, scripts });
         match self.peek_after(1) {
@@ -357,7 +369,7 @@ impl Reader<'_> {
                 None => return Err(Unreadable { at, what: "this back-quote is not closed" }),
             }
         }
-        let script = self.deeper(|reader| reader.within(&text, at).whole())?;
+        let script = self.deeper(|reader| reader.within(&text, at, Reader::whole))?;
         Ok(Part::Unknown(Unknown { at, kind: UnknownKind::CommandSubstitution, scripts: vec![script] }))
     }
 
@@ -396,9 +408,10 @@ impl Reader<'_> {
         }
     }
 
-    /// A `~` that is not quoted. `before` is what was read of the word, as it stands in the line.
-    fn tilde(&mut self, place: Place, before: &str, parts: &mut Parts) {
+    /// A `~` that is not quoted, in a word that starts there and perhaps looks like an assignment.
+    fn tilde(&mut self, place: Place, start: usize, is_assigned: bool, parts: &mut Parts) {
         let at = self.at();
+        let before = self.text.get(start..self.next).unwrap_or_default();
         self.next += 1;
         let begins = before.is_empty() || (place == Place::Assigned && before.ends_with(':'));
         let alone = self
@@ -407,7 +420,7 @@ impl Reader<'_> {
         let unknown = Part::Unknown(Unknown { at, kind: UnknownKind::Tilde, scripts: Vec::new() });
         if begins && alone {
             parts.push(Part::Home);
-        } else if begins || looks_assigned(before) {
+        } else if begins || (is_assigned && before.ends_with(['=', ':'])) {
             parts.push(unknown);
         } else {
             parts.text.push('~');
@@ -449,9 +462,11 @@ fn is_special(byte: u8) -> bool {
         )
 }
 
-/// Whether a word so far reads `NAME=` or `NAME=…:`, where some shells expand a `~` although it is an argument.
-fn looks_assigned(before: &str) -> bool {
-    before.ends_with(['=', ':']) && before.split_once('=').is_some_and(|(name, _)| is_name(name))
+/// Whether a word begins with `NAME=`: behind it, and behind each `:`, some shells expand a `~` although it is an
+/// argument.
+fn begins_assigned(word: &str) -> bool {
+    let after = word.trim_start_matches(|letter: char| letter == '_' || letter.is_ascii_alphanumeric());
+    after.starts_with('=') && word.get(..word.len() - after.len()).is_some_and(is_name)
 }
 
 fn scripts_of(parts: Parts) -> Vec<Script> {

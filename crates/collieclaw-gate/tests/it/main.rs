@@ -7,8 +7,16 @@ mod differential;
 #[cfg(test)]
 mod harmless;
 #[cfg(test)]
+mod harmless_lines;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod hostile_lines;
+#[cfg(test)]
 mod paths;
+#[cfg(test)]
+mod slow;
+#[cfg(test)]
+mod slow_lines;
 #[cfg(test)]
 mod world;

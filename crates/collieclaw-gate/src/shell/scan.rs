@@ -1,0 +1,73 @@
+//! What stands between words: operators, ends of lines, and words that are reserved.
+
+use super::reader::{Reader, Unreadable, ends_word};
+
+/// Words that mean something where a command begins.
+const RESERVED: [&str; 19] = [
+    "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "select", "then", "until", "while", "{", "}",
+];
+
+impl Reader<'_> {
+    /// Steps over an operator that a line's end must not hide the rest of.
+    pub(super) fn operator(&mut self, operator: &str) -> Result<(), Unreadable> {
+        self.next += operator.len();
+        let before = self.next;
+        self.skip_continuations();
+        let split =
+            self.next > before && matches!(self.peek(), Some(b'&' | b'|' | b';' | b'<' | b'>' | b'('));
+        if split { self.fault("an operator goes on in the next line") } else { Ok(()) }
+    }
+
+    /// Steps over newlines, blanks and comments, and reads the here-documents that begin there.
+    pub(super) fn skip_lines(&mut self) -> Result<(), Unreadable> {
+        loop {
+            self.skip_blanks();
+            if self.peek() != Some(b'\n') {
+                return Ok(());
+            }
+            self.next += 1;
+            self.here_documents()?;
+        }
+    }
+
+    pub(super) fn at_process_substitution(&self) -> bool {
+        matches!(self.peek(), Some(b'<' | b'>')) && self.peek_after(1) == Some(b'(')
+    }
+
+    /// The reserved word that comes next, if one does.
+    pub(super) fn reserved(&self) -> Option<&'static str> {
+        RESERVED.into_iter().find(|word| self.plain_word_is(word))
+    }
+
+    /// Whether exactly this comes next as a word without quotes. It may be spread over lines.
+    pub(super) fn plain_word_is(&self, word: &str) -> bool {
+        self.after_plain(word)
+            .is_some_and(|after| self.text.as_bytes().get(after).copied().is_none_or(ends_word))
+    }
+
+    pub(super) fn step_over(&mut self, word: &str) {
+        if let Some(after) = self.after_plain(word) {
+            self.next = after;
+        }
+    }
+
+    /// Where the text goes on after these letters, if they come next.
+    fn after_plain(&self, word: &str) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        let mut place = self.next;
+        let skip = |mut place: usize| {
+            while bytes.get(place..).is_some_and(|rest| rest.starts_with(b"\\\n")) {
+                place += 2;
+            }
+            place
+        };
+        for letter in word.bytes() {
+            if bytes.get(place) != Some(&letter) {
+                return None;
+            }
+            place = skip(place + 1);
+        }
+        Some(place)
+    }
+}
