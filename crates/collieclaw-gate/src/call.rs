@@ -1,12 +1,11 @@
 //! A tool call, and the ruling on it. What may run leaves the gate as a [`Permit`], and in no other way.
 
-use std::path::Path;
-
 use serde::Serialize;
 
 use crate::address::{self, Method};
 use crate::facts::Facts;
 use crate::hearing::judge_shell;
+use crate::opened::absolute;
 use crate::path::{self, Use};
 use crate::plan::Plan;
 use crate::policy::GatePolicy;
@@ -171,17 +170,14 @@ fn found(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Findings {
 
 /// A path that a tool was given. There is no shell, but people write `~` all the same.
 fn tool_path(text: &str, used: Use, policy: &GatePolicy, facts: &dyn Facts, findings: &mut Findings) {
-    let expanded = match text.strip_prefix('~') {
-        Some("") => Some(policy.user_home.clone()),
-        Some(rest) => match rest.strip_prefix('/') {
-            Some(rest) => Some(policy.user_home.join(rest)),
-            None => {
-                findings.add(Reason::NotAPath { path: text.to_owned(), what: "names someone's home" });
-                return;
-            }
-        },
-        None => None,
-    };
-    let expanded = expanded.as_deref().and_then(Path::to_str).unwrap_or(text);
-    path::judge(expanded, &policy.workspace, used, (policy, facts), findings);
+    match absolute(text, policy) {
+        Ok(_) if !text.starts_with('~') => {
+            path::judge(text, &policy.workspace, used, (policy, facts), findings);
+        }
+        Ok(expanded) => {
+            let expanded = expanded.to_str().unwrap_or(text);
+            path::judge(expanded, &policy.workspace, used, (policy, facts), findings);
+        }
+        Err(reason) => findings.add(reason),
+    }
 }

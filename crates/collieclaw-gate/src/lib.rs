@@ -8,6 +8,7 @@ pub mod shell;
 
 mod address;
 mod facts;
+mod opened;
 mod path;
 mod policy;
 mod programs;
@@ -21,6 +22,7 @@ pub use address::{Address, Host, Method, Scheme, is_public};
 pub use call::{Approved, Call, Permit, Question, Ruling, judge, judge_unlisted};
 pub use facts::{Facts, Seen};
 pub use hearing::{ShellVerdict, judge_shell};
+pub use opened::{absolute, judge_opened};
 pub use path::{Use, plain};
 pub use policy::{
     Bounds, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy,

@@ -72,7 +72,7 @@ pub(crate) fn judge(
 }
 
 /// Whether a tool may go to a place at all. What speaks against it is added.
-fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &mut Findings) -> bool {
+pub(crate) fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &mut Findings) -> bool {
     let path = || text.to_owned();
     let against = if place.starts_with(&policy.own_home) {
         Some(Reason::OwnHome { path: path() })

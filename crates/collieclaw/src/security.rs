@@ -1,5 +1,7 @@
 //! What stands between a tool and the machine: the handle on the workspace, and what the gate is told of the world.
 
+mod facts;
 mod workspace;
 
-pub use workspace::Workspace;
+pub use facts::SystemFacts;
+pub use workspace::{Access, Depth, Entry, FileError, Kind, Listing, Output, Workspace, Written};

@@ -1,5 +1,8 @@
 //! What the model may ask for. A tool says what it takes and what it would do; it runs only with a grant of the door.
 
+mod file_list;
+mod file_read;
+mod file_write;
 mod time;
 
 use std::time::Duration;
@@ -139,5 +142,10 @@ pub(crate) fn schema<T: schemars::JsonSchema>() -> Value {
 /// Every tool that is built in.
 #[must_use]
 pub fn built_in() -> Vec<Box<dyn Tool>> {
-    vec![Box::new(time::Time)]
+    vec![
+        Box::new(time::Time),
+        Box::new(file_list::FileList),
+        Box::new(file_read::FileRead),
+        Box::new(file_write::FileWrite),
+    ]
 }

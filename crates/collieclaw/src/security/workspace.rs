@@ -1,16 +1,53 @@
 //! The folder the agent works in, as a handle: what is opened through it can't lie outside.
+//!
+//! Every way to a file is the same (C7.4): the kernel resolves the path beneath the handle and gives a handle that can't
+//! read yet; that handle is looked at (what it is, how many names it has, where it really lies) and judged by the gate's
+//! rules; then the very same file is opened for use. There is no moment at which a name could be made to mean something
+//! else.
 
+mod error;
+mod list;
+mod replace;
+
+use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use collieclaw_gate::{Bounds, GatePolicy, Reason, judge_opened};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
+use rustix::io::Errno;
+
+pub use error::FileError;
+pub(crate) use list::names_of;
+pub use list::{Depth, Entry, Kind, Listing};
+pub use replace::Written;
+
+/// How often a way is tried again that somebody changed while it was walked.
+const ATTEMPTS: usize = 64;
 
 /// A handle on the workspace.
 #[derive(Debug)]
 pub struct Workspace {
     folder: OwnedFd,
     path: PathBuf,
+}
+
+/// The files that a policy lets tools reach, all of them opened through the workspace's handle.
+#[derive(Debug, Clone, Copy)]
+pub struct Access<'a> {
+    workspace: &'a Workspace,
+    policy: &'a GatePolicy,
+}
+
+/// What becomes of a file that output is led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// What was in it is gone.
+    Emptied,
+    /// What comes is put after what was in it.
+    AddedTo,
 }
 
 impl Workspace {
@@ -29,4 +66,182 @@ impl Workspace {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// The way to its files under a policy.
+    #[must_use]
+    pub fn under<'a>(&'a self, policy: &'a GatePolicy) -> Access<'a> {
+        Access { workspace: self, policy }
+    }
+
+    /// A handle on what is at an absolute path, if the kernel finds it beneath the workspace.
+    fn beneath(&self, path: &Path, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        let below = path.strip_prefix(&self.path).map_err(|_| Errno::XDEV)?;
+        let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+        // Without its slash `file/` would be a file.
+        let below = if names_a_folder(path) { below.join("") } else { below.to_owned() };
+        resolved(&self.folder, &below, resolve | ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS)
+    }
+}
+
+impl Access<'_> {
+    /// Opens a regular file for reading.
+    ///
+    /// # Errors
+    /// When it is not there, no regular file, or out of reach.
+    pub fn read(&self, path: &Path) -> Result<OwnedFd, FileError> {
+        let handle = self.handle(path)?;
+        regular(&handle)?;
+        reopened(&handle, OFlags::RDONLY)
+    }
+
+    /// A handle on a folder that can't be read through it.
+    ///
+    /// # Errors
+    /// When it is not there, no folder, or out of reach.
+    pub fn folder(&self, path: &Path) -> Result<OwnedFd, FileError> {
+        let handle = self.handle(path)?;
+        match kind(&fstat(&handle)?) {
+            FileType::Directory => Ok(handle),
+            _ => Err(FileError::NotAFolder),
+        }
+    }
+
+    /// Opens a regular file for output, as a shell's redirection does, and makes it when it is not there.
+    ///
+    /// # Errors
+    /// When it is no regular file, has another name somewhere, or is out of reach.
+    pub fn output(&self, path: &Path, output: Output) -> Result<OwnedFd, FileError> {
+        for _ in 0..ATTEMPTS {
+            match self.handle(path) {
+                Ok(handle) => return output_to(&handle, path, output),
+                Err(FileError::Missing) => {}
+                Err(error) => return Err(error),
+            }
+            let (folder, name) = self.folder_and_name(path)?;
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let append = if output == Output::AddedTo { OFlags::APPEND } else { OFlags::empty() };
+            match openat(&folder, &name, flags | append, Mode::from_raw_mode(0o666)) {
+                // Somebody was faster, or a link is there that leads nowhere.
+                Err(Errno::EXIST) => {}
+                opened => return Ok(opened?),
+            }
+        }
+        Err(FileError::LeadsNowhere)
+    }
+
+    /// The folder of something that is to be made, and its name.
+    fn folder_and_name(&self, path: &Path) -> Result<(OwnedFd, OsString), FileError> {
+        let (parent, name) = split(path)?;
+        let folder = self.folder(parent)?;
+        self.judge(&place_of(folder.as_fd())?.join(&name))?;
+        Ok((folder, name))
+    }
+
+    /// A handle on what is at an absolute path, judged where it really lies. Nothing is opened by it.
+    fn handle(&self, path: &Path) -> Result<OwnedFd, FileError> {
+        let handle = match self.policy.bounds {
+            Bounds::Anywhere => resolved(CWD, path, ResolveFlags::NO_MAGICLINKS),
+            Bounds::Workspace => match self.workspace.beneath(path, ResolveFlags::empty()) {
+                // The kernel lets no absolute link be followed beneath a handle, even if it leads back.
+                Err(Errno::XDEV) => self.by_absolute_link(path),
+                found => found,
+            },
+        };
+        let handle = match handle {
+            Ok(handle) => handle,
+            Err(Errno::XDEV) => {
+                return Err(Reason::OutsideWorkspace { path: path.display().to_string() }.into());
+            }
+            Err(errno) => return Err(errno.into()),
+        };
+        self.judge(&place_of(handle.as_fd())?)?;
+        Ok(handle)
+    }
+
+    /// Finds out where a path leads, and walks there again beneath the workspace, without any link.
+    fn by_absolute_link(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        if !path.starts_with(&self.workspace.path) {
+            // Not even whether it is there.
+            return Err(Errno::XDEV);
+        }
+        let seen = resolved(CWD, path, ResolveFlags::NO_MAGICLINKS)?;
+        self.workspace.beneath(&place_of(seen.as_fd())?, ResolveFlags::NO_SYMLINKS)
+    }
+
+    fn judge(&self, place: &Path) -> Result<(), FileError> {
+        Ok(judge_opened(place, self.policy)?)
+    }
+}
+
+fn output_to(handle: &OwnedFd, path: &Path, output: Output) -> Result<OwnedFd, FileError> {
+    one_name(&regular(handle)?, path)?;
+    match output {
+        Output::AddedTo => reopened(handle, OFlags::WRONLY | OFlags::APPEND),
+        Output::Emptied => {
+            let file = reopened(handle, OFlags::WRONLY)?;
+            rustix::fs::ftruncate(&file, 0)?;
+            Ok(file)
+        }
+    }
+}
+
+/// The status of a regular file; anything else is an error.
+fn regular(handle: &OwnedFd) -> Result<Stat, FileError> {
+    let status = fstat(handle)?;
+    match kind(&status) {
+        FileType::RegularFile => Ok(status),
+        FileType::Directory => Err(FileError::IsAFolder),
+        _ => Err(FileError::NotAFile),
+    }
+}
+
+/// What is written through one name must not change what another name means (C7.4).
+fn one_name(status: &Stat, path: &Path) -> Result<(), FileError> {
+    if status.st_nlink > 1 {
+        return Err(Reason::HardLink { path: path.display().to_string() }.into());
+    }
+    Ok(())
+}
+
+fn kind(status: &Stat) -> FileType {
+    FileType::from_raw_mode(status.st_mode)
+}
+
+/// Opens what a handle leads to, whatever its names mean by now. It is a regular file, so that this never waits.
+fn reopened(handle: &OwnedFd, flags: OFlags) -> Result<OwnedFd, FileError> {
+    let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY;
+    Ok(openat(CWD, format!("/proc/self/fd/{}", handle.as_raw_fd()), flags, Mode::empty())?)
+}
+
+fn resolved(from: impl AsFd, path: &Path, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    for _ in 0..ATTEMPTS {
+        // The kernel asks to try again when a folder on the way was moved meanwhile.
+        match openat2(&from, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            found => return found,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// Where a handle really leads.
+pub(crate) fn place_of(handle: BorrowedFd<'_>) -> Result<PathBuf, Errno> {
+    let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let text = rustix::fs::readlinkat(CWD, link, Vec::new())?.into_bytes();
+    // What is not a file has a name of the kernel's own.
+    if text.starts_with(b"/") { Ok(OsString::from_vec(text).into()) } else { Err(Errno::NOENT) }
+}
+
+/// A path as a folder and a name in it; one that can only name a folder is an error.
+fn split(path: &Path) -> Result<(&Path, OsString), FileError> {
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) if !names_a_folder(path) => Ok((parent, name.to_owned())),
+        _ => Err(FileError::IsAFolder),
+    }
+}
+
+/// Whether a path ends in a way that only a folder's may; `Path` itself doesn't keep that.
+fn names_a_folder(path: &Path) -> bool {
+    let text = path.as_os_str().as_bytes();
+    text.ends_with(b"/") || text.ends_with(b"/.")
 }

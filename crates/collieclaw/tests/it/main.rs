@@ -1,6 +1,14 @@
 //! CollieClaw through its real parts.
 
 #[cfg(test)]
+mod facts;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod files_race;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod mock;
+#[cfg(test)]
+mod workshop;

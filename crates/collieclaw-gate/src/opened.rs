@@ -1,0 +1,44 @@
+//! The second look: what a tool has opened is judged by the same rules as the path it was asked for.
+//!
+//! A path can lead elsewhere a moment after it was judged. Whoever opens it asks the kernel where the handle really
+//! leads, and asks here whether a tool may be there.
+
+use std::path::{Path, PathBuf};
+
+use crate::path::may_be;
+use crate::policy::GatePolicy;
+use crate::reason::Reason;
+use crate::verdict::Findings;
+
+/// What a tool's path stands for, as an absolute path: `~` is the user's home, and what is relative begins in the
+/// workspace. Nothing is looked up.
+///
+/// # Errors
+/// When the text is no path that a tool takes.
+pub fn absolute(text: &str, policy: &GatePolicy) -> Result<PathBuf, Reason> {
+    let not = |what| Reason::NotAPath { path: text.to_owned(), what };
+    if text.is_empty() || text.contains('\0') {
+        return Err(not("is no path"));
+    }
+    match text.strip_prefix('~') {
+        None => Ok(policy.workspace.join(text)),
+        Some("") => Ok(policy.user_home.clone()),
+        Some(rest) => match rest.strip_prefix('/') {
+            Some(rest) => Ok(policy.user_home.join(rest.trim_start_matches('/'))),
+            None => Err(not("names someone's home")),
+        },
+    }
+}
+
+/// Judges the place that a handle really leads to, with all links followed.
+///
+/// # Errors
+/// With the rule that speaks against it.
+pub fn judge_opened(place: &Path, policy: &GatePolicy) -> Result<(), Reason> {
+    let mut findings = Findings::default();
+    may_be(&place.display().to_string(), place, policy, &mut findings);
+    match findings.into_first() {
+        None => Ok(()),
+        Some(reason) => Err(reason),
+    }
+}

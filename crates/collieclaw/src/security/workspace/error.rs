@@ -1,0 +1,63 @@
+//! Why a file can't be used.
+
+use std::io;
+
+use collieclaw_gate::Reason;
+use rustix::io::Errno;
+
+/// Why a file can't be used. Each reads as the end of a sentence that begins with the path.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// Nothing is there.
+    #[error("is not there")]
+    Missing,
+    /// A folder, where a file is needed.
+    #[error("is a folder")]
+    IsAFolder,
+    /// A file, where a folder is needed.
+    #[error("is not a folder")]
+    NotAFolder,
+    /// A device, a pipe or a socket.
+    #[error("is neither a file nor a folder")]
+    NotAFile,
+    /// A link to nothing. What it leads to is not made: the link may be someone's trap.
+    #[error("is a link that leads nowhere")]
+    LeadsNowhere,
+    /// The way there is a circle of links, or leads through the files of processes.
+    #[error("can't be reached: links go round, or lead through /proc")]
+    Links,
+    /// Others changed the way there again and again.
+    #[error("is being changed by somebody else; try again")]
+    Unsteady,
+    /// A rule forbids the place that it really is.
+    #[error("may not be used: {}", .0.detail())]
+    Refused(Reason),
+    /// The kernel refuses.
+    #[error("can't be used: {0}")]
+    Kernel(io::Error),
+}
+
+impl From<Reason> for FileError {
+    fn from(reason: Reason) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl From<Errno> for FileError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            Errno::NOENT => Self::Missing,
+            Errno::NOTDIR => Self::NotAFolder,
+            Errno::ISDIR => Self::IsAFolder,
+            Errno::LOOP => Self::Links,
+            Errno::AGAIN => Self::Unsteady,
+            other => Self::Kernel(other.into()),
+        }
+    }
+}
+
+impl From<io::Error> for FileError {
+    fn from(error: io::Error) -> Self {
+        Errno::from_io_error(&error).map_or(Self::Kernel(error), Self::from)
+    }
+}

@@ -1,0 +1,118 @@
+//! `file_list`: what a folder holds.
+
+use std::fmt::Write;
+
+use collieclaw_gate::{Call, absolute};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use crate::runtime::Granted;
+use crate::security::{Depth, Entry, FileError, Kind};
+
+/// Entries in one answer: more than a model can make use of.
+const MOST_ENTRIES: usize = 10_000;
+
+/// See the module.
+pub(super) struct FileList;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The folder, relative to the workspace; `.` is the workspace itself.
+    #[serde(default = "workspace_itself")]
+    path: String,
+    /// Whether the folders in it are listed, too.
+    #[serde(default)]
+    recursive: bool,
+}
+
+fn workspace_itself() -> String {
+    ".".to_owned()
+}
+
+impl Tool for FileList {
+    fn name(&self) -> &'static str {
+        "file_list"
+    }
+
+    fn description(&self) -> &'static str {
+        "Lists a folder: names, kinds and sizes in bytes, sorted."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        schema::<Arguments>()
+    }
+
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
+        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
+    }
+}
+
+impl Prepared for Arguments {
+    fn call(&self) -> Call<'_> {
+        Call::FileList(&self.path)
+    }
+
+    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
+        self.list(context).unwrap_or_else(|error| ToolResult::failed(format!("`{}` {error}", self.path)))
+    }
+}
+
+impl Arguments {
+    fn list(&self, context: &Context<'_>) -> Result<ToolResult, FileError> {
+        let depth = if self.recursive { Depth::All } else { Depth::This };
+        let folder = absolute(&self.path, context.policy)?;
+        let listing = context.workspace.under(context.policy).list(&folder, depth, MOST_ENTRIES)?;
+        let mut output = String::new();
+        let mut shown = 0_usize;
+        for line in listing.entries.iter().map(line) {
+            if output.len() + line.len() > context.bounds.max_response_bytes {
+                break;
+            }
+            output.push_str(&line);
+            shown += 1;
+        }
+        let left_out = listing.left_out || shown < listing.entries.len();
+        Ok(ToolResult::done(output).with("entries", shown).with("truncated", left_out))
+    }
+}
+
+/// One line for an entry. A name can hold anything, a line break too; it is shown so that it stays one line.
+fn line(entry: &Entry) -> String {
+    let mut line = shown(&entry.path);
+    // Writing to a text can't fail.
+    let _ = match &entry.kind {
+        Kind::File { bytes } => writeln!(line, "\t{bytes}"),
+        Kind::Folder => writeln!(line, "/"),
+        Kind::Link { to } => writeln!(line, " -> {}", shown(to)),
+        Kind::Special => writeln!(line, "\t(neither a file nor a folder)"),
+    };
+    line
+}
+
+fn shown(path: &std::path::Path) -> String {
+    let mut shown = String::new();
+    for letter in path.to_string_lossy().chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_stays_on_its_line_and_writes_nothing_to_a_terminal() {
+        let entry = Entry { path: "a\nb\u{1b}[2J\u{9b}ä".into(), kind: Kind::File { bytes: 7 } };
+        assert_eq!(line(&entry), "a\\nb\\u{1b}[2J\\u{9b}ä\t7\n");
+        let link = Entry { path: "l".into(), kind: Kind::Link { to: "x\ny".into() } };
+        assert_eq!(line(&link), "l -> x\\ny\n");
+    }
+}
