@@ -5,10 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::path::may_be;
+use crate::path::against;
 use crate::policy::GatePolicy;
 use crate::reason::Reason;
-use crate::verdict::Findings;
 
 /// What a tool's path stands for, as an absolute path: `~` is the user's home, and what is relative begins in the
 /// workspace. Nothing is looked up.
@@ -35,9 +34,7 @@ pub fn absolute(text: &str, policy: &GatePolicy) -> Result<PathBuf, Reason> {
 /// # Errors
 /// With the rule that speaks against it.
 pub fn judge_opened(place: &Path, policy: &GatePolicy) -> Result<(), Reason> {
-    let mut findings = Findings::default();
-    may_be(&place.display().to_string(), place, policy, &mut findings);
-    match findings.into_first() {
+    match against(&place.display().to_string(), place, policy) {
         None => Ok(()),
         Some(reason) => Err(reason),
     }

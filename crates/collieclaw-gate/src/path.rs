@@ -72,9 +72,17 @@ pub(crate) fn judge(
 }
 
 /// Whether a tool may go to a place at all. What speaks against it is added.
-pub(crate) fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &mut Findings) -> bool {
+fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &mut Findings) -> bool {
+    let against = against(text, place, policy);
+    let may = against.is_none();
+    against.into_iter().for_each(|reason| findings.add(reason));
+    may
+}
+
+/// What speaks against a place.
+pub(crate) fn against(text: &str, place: &Path, policy: &GatePolicy) -> Option<Reason> {
     let path = || text.to_owned();
-    let against = if place.starts_with(&policy.own_home) {
+    if place.starts_with(&policy.own_home) {
         Some(Reason::OwnHome { path: path() })
     } else if let Some(rule) = policy.forbidden_paths.iter().find(|rule| place.starts_with(rule)) {
         Some(Reason::ForbiddenPath { path: path(), rule: rule.display().to_string() })
@@ -82,12 +90,7 @@ pub(crate) fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &m
         Some(Reason::OutsideWorkspace { path: path() })
     } else {
         None
-    };
-    let may = against.is_none();
-    if let Some(reason) = against {
-        findings.add(reason);
     }
-    may
 }
 
 /// A path without `.` and `..`, as if it held no links.

@@ -92,11 +92,6 @@ impl Findings {
         self.heaviest.unwrap_or(Weight::Low)
     }
 
-    /// What was found first.
-    pub(crate) fn into_first(self) -> Option<Reason> {
-        self.reasons.into_iter().next()
-    }
-
     /// The verdict at a level of autonomy (C7.1, C7.2).
     pub fn decide(self, autonomy: Autonomy) -> Verdict {
         let mut reasons = [self.blocked, self.high, self.medium, self.low].concat();
