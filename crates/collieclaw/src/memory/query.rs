@@ -24,17 +24,11 @@ pub(super) struct Query {
 }
 
 /// Something without a space.
+#[derive(Clone)]
 pub(super) struct Term {
     pub(super) folded: String,
     words: Vec<String>,
     grams: Vec<String>,
-}
-
-/// How many of the terms a turn must contain.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
-    All,
-    Any,
 }
 
 impl Query {
@@ -54,23 +48,28 @@ impl Query {
         Some(Self { terms, phrase })
     }
 
+    /// Each of the terms by itself.
+    pub(super) fn apart(&self) -> impl Iterator<Item = Self> {
+        self.terms.iter().map(|term| Self { terms: vec![term.clone()], phrase: None })
+    }
+
     /// Turns that have these whole words.
-    pub(super) fn whole_words(&self, need: Need) -> Option<String> {
-        self.expression(need, |term| term.words.iter().map(|word| quoted(word)).collect())
+    pub(super) fn whole_words(&self) -> Option<String> {
+        self.expression(|term| term.words.iter().map(|word| quoted(word)).collect())
     }
 
     /// Turns with words that begin so. Only for terms so short that the index has their beginnings.
-    pub(super) fn beginnings(&self, need: Need) -> Option<String> {
-        self.expression(need, |term| term.words.iter().map(|word| quoted(word) + "*").collect())
+    pub(super) fn beginnings(&self) -> Option<String> {
+        self.expression(|term| term.words.iter().map(|word| quoted(word) + "*").collect())
     }
 
     /// Turns that have these letters, wherever, and perhaps not in this order.
-    pub(super) fn letters(&self, need: Need) -> Option<String> {
-        self.expression(need, |term| term.grams.iter().map(|gram| quoted(gram)).collect())
+    pub(super) fn letters(&self) -> Option<String> {
+        self.expression(|term| term.grams.iter().map(|gram| quoted(gram)).collect())
     }
 
     /// Terms that have no such parts are left to whoever reads the turns.
-    fn expression(&self, need: Need, parts: impl Fn(&Term) -> Vec<String>) -> Option<String> {
+    fn expression(&self, parts: impl Fn(&Term) -> Vec<String>) -> Option<String> {
         let terms: Vec<String> = self
             .terms
             .iter()
@@ -78,11 +77,7 @@ impl Query {
             .filter(|parts| !parts.is_empty())
             .map(|parts| format!("({})", parts.join(" AND ")))
             .collect();
-        let joint = match need {
-            Need::All => " AND ",
-            Need::Any => " OR ",
-        };
-        (!terms.is_empty()).then(|| terms.join(joint))
+        (!terms.is_empty()).then(|| terms.join(" AND "))
     }
 }
 
@@ -116,11 +111,11 @@ mod tests {
     #[test]
     fn nothing_that_is_typed_is_an_operator() {
         let query = Query::parse("NEAR(a* \"b\" OR c, 2)").unwrap();
-        let letters = query.letters(Need::All).unwrap();
+        let letters = query.letters().unwrap();
         assert_eq!(letters, r#"("(a*" AND "ar(" AND "ear" AND "nea" AND "r(a") AND ("""b""")"#);
         assert_eq!(
-            query.whole_words(Need::Any).unwrap(),
-            r#"("near" AND "a") OR ("b") OR ("or") OR ("c") OR ("2")"#
+            query.whole_words().unwrap(),
+            r#"("near" AND "a") AND ("b") AND ("or") AND ("c") AND ("2")"#
         );
     }
 
@@ -129,8 +124,8 @@ mod tests {
         for text in ["", "  \n\t", "\0\u{200b}\u{301}"] {
             assert!(Query::parse(text).is_none(), "{text:?}");
         }
-        assert!(Query::parse("**").unwrap().whole_words(Need::All).is_none());
-        assert!(Query::parse("ab").unwrap().letters(Need::All).is_none());
+        assert!(Query::parse("**").unwrap().whole_words().is_none());
+        assert!(Query::parse("ab").unwrap().letters().is_none());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::query::{Need, Query};
+use super::query::Query;
 use super::words::is_inside_word;
 use crate::providers::Role;
 
@@ -22,27 +22,18 @@ const PHRASE_WEIGHT: f64 = 1.5;
 const OLDEST_WEIGHT: f64 = 0.6;
 const HALF_AGE_SECONDS: f64 = 30.0 * 86_400.0;
 
-/// How well a folded text fits, apart from its age; `None` when it does not contain what is needed.
-pub(super) fn relevance(query: &Query, need: Need, folded: &str, role: Role) -> Option<f64> {
-    let mut sum = 0.0;
-    let mut found = 0.0;
-    for term in &query.terms {
-        match weight_of_term(folded, &term.folded) {
-            Some(weight) => {
-                sum += weight;
-                found += 1.0;
-            }
-            None if need == Need::All => return None,
-            None => {}
-        }
-    }
-    if found == 0.0 {
-        return None;
-    }
-    let share = found / count(query.terms.len());
+/// How well a folded text fits, apart from its age; `None` when it lacks a term.
+pub(super) fn relevance(query: &Query, folded: &str, role: Role) -> Option<f64> {
+    let weights: Option<Vec<f64>> =
+        query.terms.iter().map(|term| weight_of_term(folded, &term.folded)).collect();
     let phrase = query.phrase.as_ref().is_some_and(|phrase| folded.contains(phrase.as_str()));
     let role = if role == Role::Tool { TOOL_WEIGHT } else { 1.0 };
-    Some(sum * share * role * if phrase { PHRASE_WEIGHT } else { 1.0 })
+    Some(weights?.iter().sum::<f64>() * role * if phrase { PHRASE_WEIGHT } else { 1.0 })
+}
+
+/// How much a term tells that is in so many turns.
+pub(super) fn rarity(turns: usize) -> f64 {
+    1.0 / (1.0 + count(turns)).ln_1p()
 }
 
 /// What is left of a relevance at this age. Age is counted from the newest turn that was found, so that an order does
@@ -87,7 +78,7 @@ mod tests {
     use super::*;
 
     fn weigh(query: &str, folded: &str) -> Option<f64> {
-        relevance(&Query::parse(query).unwrap(), Need::All, folded, Role::User)
+        relevance(&Query::parse(query).unwrap(), folded, Role::User)
     }
 
     #[test]
@@ -105,11 +96,14 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_term_does_not_fit_when_all_are_needed() {
-        let query = Query::parse("red cat").unwrap();
-        assert!(relevance(&query, Need::All, "a cat", Role::User).is_none());
-        assert!(relevance(&query, Need::Any, "a cat", Role::User).is_some());
-        assert!(relevance(&query, Need::Any, "a dog", Role::User).is_none());
+    fn what_lacks_a_term_does_not_fit() {
+        assert!(weigh("red cat", "a cat").is_none());
+        assert!(weigh("red cat", "a cat is red").is_some());
+    }
+
+    #[test]
+    fn a_term_that_is_everywhere_tells_less() {
+        assert!(rarity(1) > rarity(20) && rarity(20) > rarity(400) && rarity(400) > 0.0);
     }
 
     #[test]

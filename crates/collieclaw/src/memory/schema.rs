@@ -63,6 +63,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// longer one makes every start slower, a shorter one makes more turns wait for the disk twice.
 const CHECKPOINT_PAGES: i32 = 256;
 
+/// SQLite takes the beginning of a file for an empty database; no database has fewer bytes than this.
+const SMALLEST: u64 = 512;
+
 /// Opens the database at `path`, which is made when it is not there.
 pub(super) fn open(path: &Path) -> Result<Connection, MemoryError> {
     let real = prepare_file(path)?;
@@ -94,6 +97,10 @@ fn prepare_file(path: &Path) -> Result<PathBuf, MemoryError> {
     match fs::symlink_metadata(&real) {
         Ok(found) if found.is_symlink() => Err(MemoryError::Link { path: path.to_owned() }),
         Ok(found) if !found.is_file() => Err(MemoryError::NotAFile { path: path.to_owned() }),
+        Ok(found) if (1..SMALLEST).contains(&found.len()) => {
+            let fault = format!("it has {} bytes only", found.len());
+            Err(MemoryError::Damaged { path: path.to_owned(), fault })
+        }
         Ok(found) => {
             if found.permissions().mode() & 0o077 != 0 {
                 fs::set_permissions(&real, Permissions::from_mode(0o600)).map_err(fail("protect"))?;

@@ -7,7 +7,7 @@
 //! One or two letters within words have no index: they are looked for in the newest [`SCANNED`] turns.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use rusqlite::{Connection, Row};
@@ -15,8 +15,8 @@ use rusqlite::{Connection, Row};
 use super::error::Trouble;
 use super::excerpt::around;
 use super::fold::fold;
-use super::query::{Need, Query};
-use super::rank::{relevance, with_recency};
+use super::query::Query;
+use super::rank::{rarity, relevance, with_recency};
 use super::rows::{from_json, role, searched_text, text, timestamp};
 use super::turn::Found;
 
@@ -39,14 +39,11 @@ pub(super) fn search(connection: &Connection, query: &str, limit: usize) -> Resu
     }
     // Every step sees the same turns, whatever other processes do meanwhile.
     let transaction = connection.unchecked_transaction()?;
-    let mut hunt =
-        Hunt { connection: &transaction, query: &query, limit, seen: HashSet::new(), hits: Vec::new() };
-    hunt.collect(Need::All)?;
-    if hunt.hits.is_empty() && query.terms.len() > 1 {
-        hunt.seen.clear();
-        hunt.collect(Need::Any)?;
+    let mut hits = hunt(&transaction, &query, limit, CANDIDATES)?;
+    if hits.is_empty() && query.terms.len() > 1 {
+        hits = hunt_apart(&transaction, &query, limit)?;
     }
-    hunt.best()
+    best(hits, limit).iter().map(|hit| found(&transaction, &query, hit)).collect()
 }
 
 struct Hit {
@@ -55,32 +52,95 @@ struct Hit {
     relevance: f64,
 }
 
+/// Turns that have all of the terms.
+fn hunt(
+    connection: &Connection,
+    query: &Query,
+    limit: usize,
+    candidates: usize,
+) -> Result<Vec<Hit>, Trouble> {
+    let most = candidates.max(limit);
+    let mut hunt = Hunt { connection, query, limit, most, seen: HashSet::new(), hits: Vec::new() };
+    hunt.run()?;
+    Ok(hunt.hits)
+}
+
+/// Turns that have some of the terms. Each is looked for by itself, or the newest turns with a common one would hide
+/// the few that have a rare one.
+fn hunt_apart(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Hit>, Trouble> {
+    let mut merged: HashMap<i64, Hit> = HashMap::new();
+    for term in query.apart() {
+        let hits = hunt(connection, &term, limit, CANDIDATES / query.terms.len())?;
+        let rarity = rarity(hits.len());
+        for hit in hits {
+            let relevance = hit.relevance * rarity;
+            merged
+                .entry(hit.id)
+                .and_modify(|known| known.relevance += relevance)
+                .or_insert(Hit { relevance, ..hit });
+        }
+    }
+    Ok(merged.into_values().collect())
+}
+
+/// The best of them in their order, now with their age.
+fn best(mut hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+    let newest = hits.iter().map(|hit| hit.timestamp).max().unwrap_or_default();
+    for hit in &mut hits {
+        hit.relevance = with_recency(hit.relevance, hit.timestamp, newest);
+    }
+    hits.sort_by(|a, b| match b.relevance.total_cmp(&a.relevance) {
+        Ordering::Equal => b.id.cmp(&a.id),
+        unequal => unequal,
+    });
+    hits.truncate(limit);
+    hits
+}
+
+fn found(connection: &Connection, query: &Query, hit: &Hit) -> Result<Found, Trouble> {
+    let mut statement = connection.prepare_cached(
+        "SELECT turn.id, timestamp, role, content, tool_calls, conversation.name, turn_id
+         FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE turn.id = ?1",
+    )?;
+    let mut rows = statement.query([hit.id])?;
+    let row = rows.next()?.ok_or_else(|| Trouble::Damage("a turn is gone".to_owned()))?;
+    Ok(Found {
+        conversation_id: row.get(5)?,
+        turn_id: row.get(6)?,
+        timestamp: hit.timestamp,
+        role: role(row.get_ref(2)?)?,
+        excerpt: around(&searched(row)?, query),
+        score: hit.relevance,
+    })
+}
+
 struct Hunt<'search> {
     connection: &'search Connection,
     query: &'search Query,
     limit: usize,
+    most: usize,
     seen: HashSet<i64>,
     hits: Vec<Hit>,
 }
 
 impl Hunt<'_> {
-    fn collect(&mut self, need: Need) -> Result<(), Trouble> {
-        if let Some(words) = self.query.whole_words(need) {
-            self.take(need, FROM_WORDS, &words)?;
+    fn run(&mut self) -> Result<(), Trouble> {
+        if let Some(words) = self.query.whole_words() {
+            self.take(FROM_WORDS, &words)?;
         }
         if self.is_full() {
             return Ok(());
         }
-        if let Some(letters) = self.query.letters(need) {
-            return self.take(need, FROM_GRAMS, &letters);
+        if let Some(letters) = self.query.letters() {
+            return self.take(FROM_GRAMS, &letters);
         }
-        if let Some(beginnings) = self.query.beginnings(need) {
-            self.take(need, FROM_WORDS, &beginnings)?;
+        if let Some(beginnings) = self.query.beginnings() {
+            self.take(FROM_WORDS, &beginnings)?;
         }
-        if !self.is_full() {
-            self.take(need, FROM_NEWEST, &SCANNED.to_string())?;
+        if self.is_full() {
+            return Ok(());
         }
-        Ok(())
+        self.take(FROM_NEWEST, &SCANNED.to_string())
     }
 
     fn is_full(&self) -> bool {
@@ -88,7 +148,7 @@ impl Hunt<'_> {
     }
 
     /// Takes the turns that fit out of those that a statement yields, newest first.
-    fn take(&mut self, need: Need, sql: &str, parameter: &str) -> Result<(), Trouble> {
+    fn take(&mut self, sql: &str, parameter: &str) -> Result<(), Trouble> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([parameter])?;
         let (mut read, mut misses) = (0, 0);
@@ -99,50 +159,17 @@ impl Hunt<'_> {
             }
             let folded = fold(&searched(row)?);
             read += folded.len();
-            match relevance(self.query, need, &folded, role(row.get_ref(2)?)?) {
+            match relevance(self.query, &folded, role(row.get_ref(2)?)?) {
                 Some(relevance) => {
                     self.hits.push(Hit { id, timestamp: timestamp(row.get_ref(1)?)?, relevance });
                 }
                 None => misses += 1,
             }
-            if self.hits.len() >= CANDIDATES.max(self.limit)
-                || (read > READ_BYTES && self.is_full())
-                || misses > MISSES
-            {
+            if self.hits.len() >= self.most || (read > READ_BYTES && self.is_full()) || misses > MISSES {
                 break;
             }
         }
         Ok(())
-    }
-
-    fn best(mut self) -> Result<Vec<Found>, Trouble> {
-        let Some(newest) = self.hits.iter().map(|hit| hit.timestamp).max() else { return Ok(Vec::new()) };
-        for hit in &mut self.hits {
-            hit.relevance = with_recency(hit.relevance, hit.timestamp, newest);
-        }
-        self.hits.sort_by(|a, b| match b.relevance.total_cmp(&a.relevance) {
-            Ordering::Equal => b.id.cmp(&a.id),
-            unequal => unequal,
-        });
-        self.hits.truncate(self.limit);
-        self.hits.iter().map(|hit| self.found(hit)).collect()
-    }
-
-    fn found(&self, hit: &Hit) -> Result<Found, Trouble> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT turn.id, timestamp, role, content, tool_calls, conversation.name, turn_id
-             FROM turn JOIN conversation ON conversation.id = turn.conversation WHERE turn.id = ?1",
-        )?;
-        let mut rows = statement.query([hit.id])?;
-        let row = rows.next()?.ok_or_else(|| Trouble::Damage("a turn is gone".to_owned()))?;
-        Ok(Found {
-            conversation_id: row.get(5)?,
-            turn_id: row.get(6)?,
-            timestamp: hit.timestamp,
-            role: role(row.get_ref(2)?)?,
-            excerpt: around(&searched(row)?, self.query),
-            score: hit.relevance,
-        })
     }
 }
 

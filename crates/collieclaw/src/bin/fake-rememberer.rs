@@ -1,0 +1,71 @@
+//! A process that keeps exchanges, for tests: `fake-rememberer FILE CONVERSATION COUNT`.
+//!
+//! It tells how many turns it finds (`opened 7`) and each exchange that was kept (`kept 8`). An exchange has two to
+//! five turns, and each of them tells how many there are. `hold` as the count reads a conversation, tells `holding`,
+//! and keeps the file open until standard input ends. What goes wrong is on standard error.
+
+use std::error::Error;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use collieclaw::memory::{Exchange, Memory, Turn};
+use collieclaw::providers::Role;
+use jiff::Timestamp;
+use serde_json::{Map, json};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to do when even standard error is gone.
+            drop(writeln!(io::stderr(), "{error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [file, conversation, count] = arguments.as_slice() else {
+        return Err("usage: fake-rememberer FILE CONVERSATION COUNT|hold".into());
+    };
+    let memory = Memory::open(Path::new(file))?;
+    tell(&format!("opened {}", memory.turn_count()?))?;
+    if count == "hold" {
+        memory.conversation(conversation)?;
+        tell("holding")?;
+        io::stdin().read_to_end(&mut Vec::new())?;
+        return Ok(());
+    }
+    let begun = memory.conversation(conversation)?.iter().filter(|turn| turn.role == Role::User).count();
+    for number in (begun..).take(count.parse()?) {
+        memory.persist(&exchange(conversation, number)?)?;
+        tell(&format!("kept {number}"))?;
+    }
+    Ok(())
+}
+
+fn tell(line: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{line}")?;
+    output.flush()
+}
+
+fn exchange(conversation: &str, number: usize) -> Result<Exchange, jiff::Error> {
+    let turns = 2 + number % 4;
+    let timestamp = Timestamp::from_second(1_800_000_000)?;
+    let turn = |place: usize| Turn {
+        conversation_id: conversation.to_owned(),
+        turn_id: format!("{number}-{place}"),
+        timestamp,
+        role: if place == 0 { Role::User } else { Role::Assistant },
+        content: format!("exchange {number} has turn number {place}. {}", "And so on. ".repeat(number % 50)),
+        tool_calls: Vec::new(),
+        tool_results: Vec::new(),
+        provider: "local".to_owned(),
+        model: "mock".to_owned(),
+        metadata: Map::from_iter([("turns".to_owned(), json!(turns))]),
+    };
+    Ok(Exchange { turns: (0..turns).map(turn).collect() })
+}

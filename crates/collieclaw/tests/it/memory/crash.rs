@@ -1,0 +1,124 @@
+//! Processes that are killed at any moment, and processes that write at the same time.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use collieclaw::memory::Memory;
+
+use super::support::{Dice, Place, rememberer_on, whole_exchanges};
+
+const KILLS: usize = 60;
+
+/// About what starting and some twenty exchanges take.
+const LONGEST_LIFE_MICROS: usize = 60_000;
+
+fn checked(place: &Place) {
+    let connection = rusqlite::Connection::open(place.file()).unwrap();
+    let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(verdict, "ok");
+    for index in ["turn_words", "turn_grams"] {
+        connection.execute(&format!("INSERT INTO {index} ({index}) VALUES ('integrity-check')"), []).unwrap();
+    }
+}
+
+// C10: survives `kill -9` at any moment with no half turn.
+#[test]
+fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
+    let place = Place::new();
+    let mut dice = Dice::new(7);
+    let mut told = 0;
+    for _ in 0..KILLS {
+        let mut child = rememberer_on(&place.file(), "c", "100000").stdout(Stdio::piped()).spawn().unwrap();
+        let output = child.stdout.take().unwrap();
+        let reader = thread::spawn(move || {
+            BufReader::new(output)
+                .lines()
+                .map_while(Result::ok)
+                .filter(|line| line.starts_with("kept"))
+                .count()
+        });
+        thread::sleep(Duration::from_micros(dice.below(LONGEST_LIFE_MICROS) as u64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        told += reader.join().unwrap();
+        let memory = place.open();
+        let kept = whole_exchanges(&memory, "c");
+        // Of the last exchange of each life nobody was told, and it may be there all the same.
+        assert!(kept >= told, "{kept} {told}");
+        told = kept;
+        assert_eq!(memory.search("exchange", 5).unwrap().is_empty(), kept == 0);
+    }
+    assert!(told > 20, "{told}");
+    checked(&place);
+    // What is in the index is what is in the tables: the last exchange is found.
+    let memory = place.open();
+    let last = format!("exchange {} has turn", told - 1);
+    assert!(memory.search(&last, 5).unwrap()[0].excerpt.starts_with(&last));
+    assert_eq!(memory.turn_count().unwrap(), memory.conversation("c").unwrap().len() as u64);
+}
+
+#[test]
+fn two_processes_write_at_the_same_time() {
+    let place = Place::new();
+    // Both find no file, and both make it.
+    let children = ["left", "right"].map(|name| {
+        let mut command = rememberer_on(&place.file(), name, "150");
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    // A third reads meanwhile.
+    let memory = place.open();
+    for _ in 0..50 {
+        for name in ["left", "right"] {
+            whole_exchanges(&memory, name);
+        }
+        memory.search("exchange number", 20).unwrap();
+    }
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    for name in ["left", "right"] {
+        assert_eq!(whole_exchanges(&memory, name), 150);
+    }
+    checked(&place);
+}
+
+#[test]
+fn many_processes_make_one_memory() {
+    for _ in 0..10 {
+        let place = Place::new();
+        let children: Vec<_> = (0..4)
+            .map(|number| {
+                rememberer_on(&place.file(), &format!("c{number}"), "1")
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            })
+            .collect();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        assert_eq!(place.open().conversations(9).unwrap().len(), 4);
+    }
+}
+
+#[test]
+fn an_exchange_is_in_the_file_when_it_was_told_of() {
+    let place = Place::new();
+    let mut child = rememberer_on(&place.file(), "c", "1").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "opened 0");
+    assert_eq!(lines.next().unwrap().unwrap(), "kept 0");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // From a copy of the files, as they would be after a power cut that loses nothing that was synced.
+    let copy = Place::new();
+    let copied = Command::new("cp").arg("-r").arg(place.folder()).arg(copy.folder().join("copy")).status();
+    assert!(copied.unwrap().success());
+    let memory = Memory::open(&copy.folder().join("copy/memory.db")).unwrap();
+    assert_eq!(whole_exchanges(&memory, "c"), 1);
+}

@@ -1,0 +1,127 @@
+//! A memory in a folder of its own, and what is said in it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use collieclaw::memory::{Exchange, Memory, Turn};
+use collieclaw::providers::Role;
+use jiff::Timestamp;
+use serde_json::Map;
+use tempfile::TempDir;
+
+pub(super) struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub(super) fn new() -> Self {
+        Self { folder: TempDir::new().unwrap() }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(super) fn file(&self) -> PathBuf {
+        self.folder.path().join("memory.db")
+    }
+
+    pub(super) fn open(&self) -> Memory {
+        Memory::open(&self.file()).unwrap()
+    }
+
+    /// What opening it is refused with.
+    pub(super) fn refusal(&self) -> String {
+        Memory::open(&self.file()).unwrap_err().to_string()
+    }
+
+    /// Everything on disk that belongs to it.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for entry in fs::read_dir(self.folder.path()).unwrap() {
+            bytes.extend(fs::read(entry.unwrap().path()).unwrap());
+        }
+        bytes
+    }
+}
+
+/// A memory in which each of these was said in a conversation of its own, `c0` first.
+pub(super) fn remembering(said: &[&str]) -> (Place, Memory) {
+    let place = Place::new();
+    let memory = place.open();
+    for (number, content) in said.iter().enumerate() {
+        memory.persist(&said_once(&format!("c{number}"), number, content)).unwrap();
+    }
+    (place, memory)
+}
+
+/// The conversations in which something is found, best first.
+pub(super) fn found_in(memory: &Memory, query: &str) -> Vec<String> {
+    memory.search(query, 20).unwrap().into_iter().map(|found| found.conversation_id).collect()
+}
+
+pub(super) fn said_once(conversation: &str, number: usize, content: &str) -> Exchange {
+    Exchange { turns: vec![turn(conversation, number, Role::User, content)] }
+}
+
+pub(super) fn turn(conversation: &str, number: usize, role: Role, content: &str) -> Turn {
+    Turn {
+        conversation_id: conversation.to_owned(),
+        turn_id: format!("turn-{number}"),
+        timestamp: Timestamp::from_second(1_800_000_000 + i64::try_from(number).unwrap()).unwrap(),
+        role,
+        content: content.to_owned(),
+        tool_calls: Vec::new(),
+        tool_results: Vec::new(),
+        provider: "local".to_owned(),
+        model: "mock".to_owned(),
+        metadata: Map::new(),
+    }
+}
+
+/// The helper that keeps exchanges in a process of its own.
+pub(super) fn rememberer() -> PathBuf {
+    ["NEXTEST_BIN_EXE_fake-rememberer", "NEXTEST_BIN_EXE_fake_rememberer"]
+        .iter()
+        .find_map(std::env::var_os)
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fake-rememberer")), PathBuf::from)
+}
+
+pub(super) fn rememberer_on(file: &Path, conversation: &str, count: &str) -> Command {
+    let mut command = Command::new(rememberer());
+    command.arg(file).arg(conversation).arg(count);
+    command
+}
+
+/// Checks that a conversation of the helper has only whole exchanges, in order, and returns how many.
+pub(super) fn whole_exchanges(memory: &Memory, conversation: &str) -> usize {
+    let turns = memory.conversation(conversation).unwrap();
+    let mut rest = turns.as_slice();
+    let mut number = 0;
+    while let Some(first) = rest.first() {
+        let length = usize::try_from(first.metadata["turns"].as_u64().unwrap()).unwrap();
+        let ids: Vec<&str> = rest.iter().take(length).map(|turn| turn.turn_id.as_str()).collect();
+        let expected: Vec<String> = (0..length).map(|place| format!("{number}-{place}")).collect();
+        assert_eq!(ids, expected);
+        rest = &rest[length..];
+        number += 1;
+    }
+    number
+}
+
+/// A sequence of numbers without a pattern, the same in every run (xorshift64).
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % bound as u64).unwrap()
+    }
+}
