@@ -17,6 +17,7 @@ pub mod estop;
 pub mod events;
 
 pub mod memory;
+pub mod net;
 pub mod providers;
 pub mod receipts;
 pub mod security;

@@ -5,6 +5,7 @@ mod error;
 
 mod fixture;
 mod mock;
+mod openai;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ pub use chat::{ChatRequest, ChatResponse, Message, ProviderCapabilities, Role, T
 pub use error::ProviderError;
 pub use fixture::{Fixture, FixtureError};
 pub use mock::Mock;
+pub use openai::{OpenAi, OpenAiSettings};
 
 use crate::cancel::Cancel;
 

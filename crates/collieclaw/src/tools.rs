@@ -3,6 +3,7 @@
 mod file_list;
 mod file_read;
 mod file_write;
+mod http;
 mod time;
 
 use std::time::Duration;
@@ -147,5 +148,6 @@ pub fn built_in() -> Vec<Box<dyn Tool>> {
         Box::new(file_list::FileList),
         Box::new(file_read::FileRead),
         Box::new(file_write::FileWrite),
+        Box::new(http::Http),
     ]
 }

@@ -7,8 +7,12 @@ mod files;
 #[cfg(test)]
 mod files_race;
 #[cfg(test)]
+mod http_server;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod mock;
+#[cfg(test)]
+mod openai;
 #[cfg(test)]
 mod workshop;

@@ -346,15 +346,6 @@ fn without_a_script_what_a_tool_returned_is_retold() {
 }
 
 #[test]
-fn without_a_script_a_tool_that_is_not_offered_is_not_called() {
-    let mut asked = says("fetch https://example.org");
-    asked.tools.retain(|tool| tool.name != "http");
-    let (text, calls) = chat(&Mock::new("local", None), &asked).unwrap();
-    assert!(text.contains("the tool `http`, which is not offered here"), "{text}");
-    assert_eq!(calls, []);
-}
-
-#[test]
 fn a_look_at_the_mock_takes_no_round() {
     let mock = scripted("[[round]]\ntext = \"hello\"\n");
     let cancel = Cancel::new().unwrap();

@@ -1,0 +1,22 @@
+//! The network: one exchange at a time, that ends when somebody says stop or when its time is over.
+//!
+//! Names are looked up here, the numbers are looked at, and the connection goes to one of exactly these: nothing asks a
+//! second time. There are no proxies, no cookies, no pools and no credentials of anyone; no redirect is followed unless
+//! the gate agrees.
+
+mod link;
+mod lookup;
+mod patience;
+
+mod exchange;
+mod wire;
+
+mod fetch;
+mod text;
+
+pub use fetch::{Body, Fetch, FetchError, Fetched, Order};
+pub use lookup::{Lookup, LookupError, SystemLookup};
+pub use patience::{Patience, Stopped};
+
+pub(crate) use exchange::{Answer, Ask, Broken, ask};
+pub(crate) use link::Link;

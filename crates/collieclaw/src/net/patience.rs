@@ -1,0 +1,101 @@
+//! How long somebody waits: until a moment, or until somebody says stop.
+
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::cancel::Cancel;
+
+/// The time for a whole piece of work, however many steps it has.
+#[derive(Clone)]
+pub struct Patience {
+    cancel: Cancel,
+    until: Instant,
+}
+
+/// Why the waiting is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// Somebody said stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The time is over.
+    #[error("took too long")]
+    TimedOut,
+}
+
+impl Patience {
+    /// From now on, for so long.
+    #[must_use]
+    pub fn new(cancel: &Cancel, time: Duration) -> Self {
+        let now = Instant::now();
+        // More than a clock can count is for ever: a day will do.
+        let until = now.checked_add(time).unwrap_or(now + Duration::from_secs(86_400));
+        Self { cancel: cancel.clone(), until }
+    }
+
+    /// What is left of it.
+    pub(crate) fn left(&self) -> Result<Duration, Stopped> {
+        if self.cancel.why().is_some() {
+            return Err(Stopped::Cancelled);
+        }
+        match self.until.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(Stopped::TimedOut),
+            left => Ok(left),
+        }
+    }
+
+    /// Waits for a descriptor until the end.
+    pub(crate) fn wait(&self, fd: impl AsFd, flags: PollFlags) -> Result<(), Stopped> {
+        while !self.is_ready_within(&fd, flags, self.left()?)? {}
+        Ok(())
+    }
+
+    /// Waits for a descriptor, but not longer than a part of the time. Says whether it is ready.
+    pub(crate) fn is_ready_within(
+        &self,
+        fd: impl AsFd,
+        flags: PollFlags,
+        part: Duration,
+    ) -> Result<bool, Stopped> {
+        self.poll(Some((fd.as_fd(), flags)), part)
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pause(&self, time: Duration) -> Result<(), Stopped> {
+        self.poll(None, time).map(drop)
+    }
+
+    fn poll(&self, what: Option<(BorrowedFd<'_>, PollFlags)>, part: Duration) -> Result<bool, Stopped> {
+        let end = Instant::now() + part.min(self.left()?);
+        loop {
+            self.left()?;
+            let left = end.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).unwrap_or_default();
+            let mut fds = vec![PollFd::new(&self.cancel, PollFlags::IN)];
+            fds.extend(what.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)));
+            match poll(&mut fds, Some(&timeout)) {
+                Err(Errno::INTR) => continue,
+                // A descriptor that can't be waited for tells what is wrong when it is used.
+                Err(_) => return Ok(true),
+                Ok(_) => {}
+            }
+            self.left()?;
+            if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) {
+                return Ok(true);
+            }
+            if Instant::now() >= end {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Patience {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Patience").field("until", &self.until).finish_non_exhaustive()
+    }
+}

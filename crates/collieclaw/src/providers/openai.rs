@@ -1,0 +1,193 @@
+//! A server that speaks the common protocol: `POST {base_url}/chat/completions` (C4.3).
+//!
+//! The key goes to the configured server and nowhere else: not over a connection that others can read, not along a
+//! redirect, not into an error, should the server repeat it.
+
+mod fault;
+mod reply;
+mod request;
+
+use std::time::{Duration, Instant};
+
+use collieclaw_gate::{Method, Scheme};
+use serde_json::Value;
+
+use super::{ChatRequest, ChatResponse, Checked, Message, Provider, ProviderCapabilities, ProviderError};
+use crate::cancel::Cancel;
+use crate::net::{Answer, Ask, Broken, Link, LookupError, Patience, SystemLookup, ask};
+use crate::secret::Secret;
+
+use fault::Faults;
+
+/// A server that asks for more patience than this is overloaded.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// What the configuration says of a server.
+#[derive(Debug, Clone)]
+pub struct OpenAiSettings {
+    /// What the configuration calls it.
+    pub name: String,
+    /// Such as `http://localhost:1234/v1`.
+    pub base_url: String,
+    /// The key, if its variable is set.
+    pub api_key: Option<Secret>,
+    /// The variable that holds the key; said when the key is refused.
+    pub api_key_env: Option<String>,
+    /// For one answer, from the name of the server to the last byte.
+    pub timeout: Duration,
+    /// How long an answer may be.
+    pub max_response_bytes: usize,
+}
+
+/// The provider.
+#[derive(Debug)]
+pub struct OpenAi {
+    settings: OpenAiSettings,
+}
+
+/// What an exchange ended with, where it is not an answer.
+enum Unanswered {
+    /// Come back after so long.
+    Busy(Duration, ProviderError),
+    /// For good.
+    Failed(ProviderError),
+}
+
+impl OpenAi {
+    /// A provider. Nothing is sent yet.
+    #[must_use]
+    pub fn new(settings: OpenAiSettings) -> Self {
+        Self { settings }
+    }
+
+    fn faults(&self) -> Faults<'_> {
+        Faults { settings: &self.settings }
+    }
+
+    /// Asks, and once more if the server wants us to wait for a moment.
+    fn answer(&self, body: &Value, cancel: &Cancel) -> Result<Value, ProviderError> {
+        let patience = Patience::new(cancel, self.settings.timeout);
+        let (wait, busy) = match self.exchange(body, &patience) {
+            Ok(answer) => return Ok(answer),
+            Err(Unanswered::Failed(error)) => return Err(error),
+            Err(Unanswered::Busy(wait, error)) => (wait, error),
+        };
+        if wait > LONGEST_RETRY_AFTER || patience.left().is_ok_and(|left| left < wait) {
+            return Err(busy);
+        }
+        patience.pause(wait).map_err(|stopped| self.faults().stopped(stopped))?;
+        self.exchange(body, &patience).map_err(|unanswered| match unanswered {
+            Unanswered::Failed(error) | Unanswered::Busy(_, error) => error,
+        })
+    }
+
+    fn exchange(&self, body: &Value, patience: &Patience) -> Result<Value, Unanswered> {
+        let faults = self.faults();
+        let answer = self.send(&body.to_string(), patience).map_err(Unanswered::Failed)?;
+        let status = answer.status;
+        if (300..400).contains(&status) {
+            return Err(Unanswered::Failed(faults.redirect(answer.header("location"))));
+        }
+        let retry_after = answer.header("retry-after").and_then(fault::seconds);
+        let content_type = answer.content_type();
+        let most = self.settings.max_response_bytes;
+        let bytes = match answer.read(most) {
+            Ok(bytes) => bytes,
+            // The status says more than the end of its explanation.
+            Err(Broken::Failed(_)) if status >= 400 => Vec::new(),
+            Err(broken) => return Err(Unanswered::Failed(faults.broken(broken))),
+        };
+        if !(200..300).contains(&status) {
+            let error = faults.status(status, retry_after, &bytes);
+            return Err(match (&error, retry_after) {
+                (ProviderError::Overloaded { .. }, Some(wait)) => {
+                    Unanswered::Busy(Duration::from_secs(wait), error)
+                }
+                _ => Unanswered::Failed(error),
+            });
+        }
+        if bytes.len() > most {
+            let provider = self.settings.name.clone();
+            return Err(Unanswered::Failed(ProviderError::TooLarge { provider, limit: most }));
+        }
+        let parsed = serde_json::from_slice::<Value>(&bytes);
+        let parsed = parsed
+            .map_err(|error| Unanswered::Failed(faults.not_json(content_type.as_deref(), &bytes, &error)))?;
+        Ok(self.without_key(parsed))
+    }
+
+    fn send(&self, body: &str, patience: &Patience) -> Result<Answer, ProviderError> {
+        let faults = self.faults();
+        let base = self.settings.base_url.trim_end_matches('/');
+        let link = match base.contains(['?', '#']) {
+            true => Err("nothing with `?` or `#` can follow the address"),
+            false => Link::read(&format!("{base}/chat/completions")),
+        };
+        let link = link.map_err(|what| faults.network(format!("`base_url` can't be used: {what}")))?;
+        let numbers = link.numbers(&SystemLookup, patience).map_err(|error| match error {
+            LookupError::Stopped(stopped) => faults.stopped(stopped),
+            LookupError::NotFound { .. } => faults.network(format!("{error}; is `base_url` right?")),
+        })?;
+        let key = self.settings.api_key.as_ref().map(|key| key.reveal().trim()).filter(|key| !key.is_empty());
+        let in_the_clear =
+            link.address.scheme == Scheme::Http && !numbers.iter().all(|it| it.to_canonical().is_loopback());
+        if key.is_some() && in_the_clear {
+            return Err(faults.in_the_clear(&link));
+        }
+        let bearer = zeroize::Zeroizing::new(key.map(|key| format!("Bearer {key}")).unwrap_or_default());
+        let mut headers = vec![("content-type", "application/json"), ("accept", "application/json")];
+        if key.is_some() {
+            headers.push(("authorization", bearer.as_str()));
+        }
+        let order = Ask { method: Method::Post, link: &link, numbers: &numbers, headers: &headers, body };
+        ask(&order, patience).map_err(|broken| faults.broken(broken))
+    }
+
+    /// A reply without the key in it, however it was escaped.
+    fn without_key(&self, reply: Value) -> Value {
+        let Some(key) = &self.settings.api_key else { return reply };
+        match reply {
+            Value::String(text) => Value::String(key.hidden_in(&text)),
+            Value::Array(values) => values.into_iter().map(|value| self.without_key(value)).collect(),
+            Value::Object(entries) => entries
+                .into_iter()
+                .map(|(name, value)| (key.hidden_in(&name), self.without_key(value)))
+                .collect(),
+            other => other,
+        }
+    }
+}
+
+impl Provider for OpenAi {
+    fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    fn capabilities(&self) -> ProviderCapabilities {
+        ProviderCapabilities { tools: true, streaming: false }
+    }
+
+    fn chat(&self, request: &ChatRequest, cancel: &Cancel) -> Result<ChatResponse, ProviderError> {
+        let payload = self.answer(&request::body(request), cancel)?;
+        reply::read(payload).map_err(|unusable| self.faults().unusable(unusable))
+    }
+
+    fn check(&self, model: &str, cancel: &Cancel) -> Result<Checked, ProviderError> {
+        let begun = Instant::now();
+        let request = ChatRequest {
+            system_prompt: String::new(),
+            messages: vec![Message::user("Answer with the word ok.")],
+            tools: Vec::new(),
+            model: model.to_owned(),
+            temperature: None,
+            metadata: serde_json::Map::new(),
+        };
+        let response = self.chat(&request, cancel)?;
+        let named = response.raw_provider_payload.as_ref().and_then(|payload| payload.get("model")?.as_str());
+        Ok(Checked {
+            model: named.unwrap_or(model).to_owned(),
+            said: response.final_text,
+            took: begun.elapsed(),
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! What went wrong, in words that help; nothing of it holds the key.
+
+use serde_json::Value;
+
+use super::OpenAiSettings;
+use super::reply::{Unusable, said_in};
+use crate::net::{Broken, Link, Stopped};
+use crate::providers::ProviderError;
+
+/// How much of what a server says is passed on.
+const LONGEST_SAYING: usize = 300;
+
+/// Makes errors of one provider.
+#[derive(Clone, Copy)]
+pub(super) struct Faults<'f> {
+    pub(super) settings: &'f OpenAiSettings,
+}
+
+impl Faults<'_> {
+    pub(super) fn network(&self, detail: String) -> ProviderError {
+        ProviderError::Network { provider: self.name(), detail }
+    }
+
+    pub(super) fn stopped(&self, stopped: Stopped) -> ProviderError {
+        match stopped {
+            Stopped::Cancelled => ProviderError::Cancelled { provider: self.name() },
+            Stopped::TimedOut => {
+                // A part of a second counts as one.
+                let seconds = self.settings.timeout.as_millis().div_ceil(1000);
+                ProviderError::Timeout {
+                    provider: self.name(),
+                    seconds: u64::try_from(seconds).unwrap_or(u64::MAX),
+                }
+            }
+        }
+    }
+
+    pub(super) fn broken(&self, broken: Broken) -> ProviderError {
+        match broken {
+            Broken::Stopped(stopped) => self.stopped(stopped),
+            Broken::NobodyListens => self.network(format!(
+                "nobody listens at {}; is the server running, and is `base_url` right?",
+                self.settings.base_url
+            )),
+            Broken::Failed(what) => self.network(self.saying(&what)),
+        }
+    }
+
+    pub(super) fn in_the_clear(&self, link: &Link) -> ProviderError {
+        let variable = self.settings.api_key_env.as_deref().unwrap_or("the key");
+        ProviderError::Auth {
+            provider: self.name(),
+            detail: format!(
+                "it was not sent, because everyone on the way to {} could read it; write `https://` in `base_url`, \
+                 or take out `api_key_env = \"{variable}\"` if the server wants no key",
+                link.origin()
+            ),
+        }
+    }
+
+    pub(super) fn redirect(&self, location: Option<&str>) -> ProviderError {
+        let to = location.map_or_else(|| "nowhere".to_owned(), |location| self.saying(location));
+        self.invalid(format!(
+            "it redirects to {to}, and requests with a key are not passed on; if that is the right place, set `base_url` \
+             to it"
+        ))
+    }
+
+    /// What a status other than success means.
+    pub(super) fn status(&self, status: u16, retry_after: Option<u64>, body: &[u8]) -> ProviderError {
+        let said = match serde_json::from_slice::<Value>(body) {
+            Ok(payload) => said_in(&payload).unwrap_or_default(),
+            Err(_) if is_page(body) => String::new(),
+            Err(_) => String::from_utf8_lossy(body).into_owned(),
+        };
+        let said = self.saying(&said);
+        let detail =
+            if said.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {said}") };
+        let provider = self.name();
+        match status {
+            401 | 403 => ProviderError::Auth { provider, detail: format!("{detail}{}", self.key_advice()) },
+            404 | 405 => {
+                let advice =
+                    "; is `base_url` right (it often ends in `/v1`), and does the server have this model?";
+                ProviderError::Refused { provider, detail: format!("{detail}{advice}") }
+            }
+            408 => self.stopped(Stopped::TimedOut),
+            429 | 500..=599 => ProviderError::Overloaded { provider, detail, retry_after },
+            _ => ProviderError::Refused { provider, detail },
+        }
+    }
+
+    pub(super) fn unusable(&self, unusable: Unusable) -> ProviderError {
+        match unusable {
+            Unusable::Error { status: Some(status), said } if (400..600).contains(&status) => {
+                self.status(status, None, said.as_bytes())
+            }
+            Unusable::Error { said, .. } | Unusable::Refusal(said) => {
+                ProviderError::Refused { provider: self.name(), detail: self.saying(&said) }
+            }
+            Unusable::Nonsense(what) => self.invalid(self.saying(&what)),
+        }
+    }
+
+    pub(super) fn not_json(
+        &self,
+        content_type: Option<&str>,
+        body: &[u8],
+        error: &serde_json::Error,
+    ) -> ProviderError {
+        self.invalid(if is_page(body) {
+            "a web page instead of JSON; is `base_url` right? It often ends in `/v1`".to_owned()
+        } else if content_type == Some("text/event-stream") || body.starts_with(b"data:") {
+            "a stream, though it was asked not to; the server doesn't keep to the protocol".to_owned()
+        } else if body.is_empty() {
+            "an empty reply".to_owned()
+        } else if error.is_eof() {
+            "JSON that ends in the middle".to_owned()
+        } else {
+            let start = self.saying(&String::from_utf8_lossy(body));
+            format!("no JSON ({error}): {start}")
+        })
+    }
+
+    fn key_advice(&self) -> String {
+        match (&self.settings.api_key, &self.settings.api_key_env) {
+            (Some(_), Some(variable)) => format!("; the key is in the environment variable {variable}"),
+            (None, Some(variable)) => format!("; set the environment variable {variable} to a key"),
+            (_, None) => "; it wants a key: name the variable that holds it with `api_key_env`".to_owned(),
+        }
+    }
+
+    fn invalid(&self, detail: String) -> ProviderError {
+        ProviderError::Invalid { provider: self.name(), detail }
+    }
+
+    fn name(&self) -> String {
+        self.settings.name.clone()
+    }
+
+    /// What a server said, on one line, cut short, without the key.
+    fn saying(&self, text: &str) -> String {
+        let hidden = match &self.settings.api_key {
+            Some(key) => key.hidden_in(text),
+            None => text.to_owned(),
+        };
+        let words: Vec<&str> =
+            hidden.split(|letter: char| letter.is_whitespace() || letter.is_control()).collect();
+        let line = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(LONGEST_SAYING) {
+            Some((end, _)) => format!("{} …", line.get(..end).unwrap_or_default()),
+            None => line,
+        }
+    }
+}
+
+fn is_page(body: &[u8]) -> bool {
+    let start = body.trim_ascii_start();
+    let start = start.get(..start.len().min(9)).unwrap_or_default().to_ascii_lowercase();
+    start.starts_with(b"<!doctype") || start.starts_with(b"<html") || start.starts_with(b"<?xml")
+}
+
+/// `Retry-After` in seconds: a number, or a moment.
+pub(super) fn seconds(header: &str) -> Option<u64> {
+    let header = header.trim();
+    if let Ok(seconds) = header.parse() {
+        return Some(seconds);
+    }
+    let moment = jiff::fmt::rfc2822::parse(header).ok()?.timestamp();
+    Some(u64::try_from(moment.duration_since(jiff::Timestamp::now()).as_secs()).unwrap_or_default())
+}

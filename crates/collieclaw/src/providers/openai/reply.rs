@@ -1,0 +1,133 @@
+//! What a server answered, in all the ways that servers do.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::providers::{ChatResponse, ToolCall, Usage};
+
+/// More calls than this in one reply are a model that has lost its way.
+const MOST_CALLS: usize = 64;
+
+/// A reply that is JSON and no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// The server reports an error, though it said all is well.
+    Error { status: Option<u16>, said: String },
+    /// The model refuses.
+    Refusal(String),
+    /// It makes no sense, as a sentence without a full stop.
+    Nonsense(String),
+}
+
+/// Finds text, calls and usage in a reply.
+pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
+    if let Some(error) = payload.get("error").filter(|error| !error.is_null()) {
+        let code = error.get("code").or_else(|| error.get("status")).and_then(Value::as_u64);
+        let said = said_in(&payload).unwrap_or_else(|| error.to_string());
+        return Err(Unusable::Error { status: code.and_then(|code| u16::try_from(code).ok()), said });
+    }
+    let choice = payload.get("choices").and_then(|choices| choices.get(0));
+    let Some(message) = choice.and_then(|choice| choice.get("message")) else {
+        return Err(nonsense("there is no `choices[0].message` in the reply"));
+    };
+    let reason = choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str);
+    if let Some(refusal) = message.get("refusal").and_then(Value::as_str).filter(|said| !said.is_empty()) {
+        return Err(Unusable::Refusal(refusal.to_owned()));
+    }
+    let final_text = message.get("content").map(text).unwrap_or_default();
+    let tool_calls = calls(message)?;
+    if final_text.is_empty() && tool_calls.is_empty() {
+        if reason == Some("content_filter") {
+            return Err(Unusable::Refusal("its filter held the answer back".to_owned()));
+        }
+        let reason = reason.unwrap_or("none");
+        return Err(nonsense(&format!("the model said nothing (`finish_reason` is `{reason}`)")));
+    }
+    let usage = payload.get("usage").and_then(Value::as_object).map(usage);
+    Ok(ChatResponse { final_text, tool_calls, raw_provider_payload: Some(payload), usage })
+}
+
+/// What a reply says is wrong, wherever it says it.
+pub(super) fn said_in(payload: &Value) -> Option<String> {
+    let places = ["/error/message", "/error", "/message", "/detail", "/error_description"];
+    let said = places.iter().find_map(|place| payload.pointer(place)?.as_str());
+    said.map(str::trim).filter(|said| !said.is_empty()).map(str::to_owned)
+}
+
+/// Text, or parts of which some are text.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let of_part =
+                |part: &Value| part.as_str().or_else(|| part.get("text")?.as_str()).map(str::to_owned);
+            parts.iter().filter_map(of_part).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+fn calls(message: &Value) -> Result<Vec<ToolCall>, Unusable> {
+    let listed = message.get("tool_calls").and_then(Value::as_array);
+    let mut found: Vec<(&Value, &Value)> = Vec::new();
+    for call in listed.map(Vec::as_slice).unwrap_or_default() {
+        found.push((call, call.get("function").unwrap_or(call)));
+    }
+    // The older form, with one call and no id.
+    if found.is_empty()
+        && let Some(function) = message.get("function_call").filter(|call| call.is_object())
+    {
+        found.push((function, function));
+    }
+    if found.len() > MOST_CALLS {
+        return Err(nonsense(&format!(
+            "it asks for {} tools at once; at most {MOST_CALLS} are run",
+            found.len()
+        )));
+    }
+    let mut taken = BTreeSet::new();
+    let mut calls = Vec::new();
+    for (number, (call, function)) in found.into_iter().enumerate() {
+        let name = function.get("name").and_then(Value::as_str).map(str::trim).unwrap_or_default();
+        if name.is_empty() {
+            return Err(nonsense("a tool call has no name"));
+        }
+        let given = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+        let mut id = given.map_or_else(|| format!("call-{}", number + 1), str::to_owned);
+        while !taken.insert(id.clone()) {
+            id.push('+');
+        }
+        let arguments = arguments(function.get("arguments"));
+        calls.push(ToolCall { id, name: name.to_owned(), arguments });
+    }
+    Ok(calls)
+}
+
+/// Arguments are JSON in a string, or JSON in a string in a string, or JSON, or nothing, or whatever the model wrote.
+fn arguments(written: Option<&Value>) -> Value {
+    let empty = || Value::Object(Map::new());
+    match written {
+        None | Some(Value::Null) => empty(),
+        Some(Value::String(text)) if text.trim().is_empty() => empty(),
+        Some(Value::String(text)) => match serde_json::from_str(text) {
+            Ok(Value::Null) => empty(),
+            Ok(Value::String(inner)) => match serde_json::from_str(&inner) {
+                Ok(object @ Value::Object(_)) => object,
+                _ => Value::String(inner),
+            },
+            Ok(value) => value,
+            Err(_) => Value::String(text.clone()),
+        },
+        Some(value) => value.clone(),
+    }
+}
+
+fn usage(usage: &Map<String, Value>) -> Usage {
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
+    Usage { prompt_tokens: count("prompt_tokens"), completion_tokens: count("completion_tokens") }
+}
+
+fn nonsense(what: &str) -> Unusable {
+    Unusable::Nonsense(what.to_owned())
+}

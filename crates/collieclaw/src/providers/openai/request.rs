@@ -1,0 +1,57 @@
+//! A request in the protocol's words.
+
+use serde_json::{Value, json};
+
+use crate::providers::{ChatRequest, Message, Role, ToolCall, ToolSchema};
+
+/// The body of a request. Texts are never `null`: there are servers that fail on it.
+pub(super) fn body(request: &ChatRequest) -> Value {
+    let system = (!request.system_prompt.is_empty())
+        .then(|| json!({ "role": "system", "content": request.system_prompt }));
+    let messages: Vec<Value> = system.into_iter().chain(request.messages.iter().map(message)).collect();
+    let temperature = request.temperature.map(|temperature| ("temperature", json!(temperature)));
+    let tools =
+        (!request.tools.is_empty()).then(|| ("tools", request.tools.iter().map(tool).collect::<Value>()));
+    let fixed = json!({ "model": request.model, "messages": messages, "stream": false });
+    with(fixed, temperature.into_iter().chain(tools))
+}
+
+fn message(message: &Message) -> Value {
+    match message.role {
+        Role::User => json!({ "role": "user", "content": message.content }),
+        Role::Tool => json!({
+            "role": "tool",
+            "content": message.content,
+            "tool_call_id": message.tool_call_id.as_deref().unwrap_or_default(),
+        }),
+        Role::Assistant => {
+            let calls = (!message.tool_calls.is_empty())
+                .then(|| ("tool_calls", message.tool_calls.iter().map(call).collect::<Value>()));
+            with(json!({ "role": "assistant", "content": message.content }), calls)
+        }
+    }
+}
+
+fn tool(tool: &ToolSchema) -> Value {
+    let function =
+        json!({ "name": tool.name, "description": tool.description, "parameters": tool.parameters });
+    json!({ "type": "function", "function": function })
+}
+
+fn call(call: &ToolCall) -> Value {
+    // Servers read the arguments again for the model, and some fail on what is no object.
+    let arguments = match &call.arguments {
+        object @ Value::Object(_) => object.to_string(),
+        other => json!({ "unreadable": other }).to_string(),
+    };
+    let function = json!({ "name": call.name, "arguments": arguments });
+    json!({ "id": call.id, "type": "function", "function": function })
+}
+
+/// An object with more in it.
+fn with(mut object: Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    if let Some(entries) = object.as_object_mut() {
+        entries.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    }
+    object
+}

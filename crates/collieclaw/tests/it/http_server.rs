@@ -1,0 +1,166 @@
+//! A server that does to its clients whatever it is told, one act for each connection.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What the server does once it has read a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// Sends this and closes.
+    Send(String),
+    /// Sends this, and the second again and again, for ever.
+    Flood(String, String),
+    /// Sends this, and one more letter now and then, for ever.
+    Drip(String),
+    /// Sends this and nothing more, and stays.
+    Hang(String),
+    /// Sends this and breaks the connection.
+    Reset(String),
+    /// Closes its sending side before it reads anything.
+    HalfClose,
+    /// Redirects to itself, as the given location with `{port}` filled in.
+    Redirect(u16, String),
+}
+
+/// A request as it came.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    /// Such as `GET /x HTTP/1.1`.
+    pub(crate) line: String,
+    /// All headers, in lower case names.
+    pub(crate) headers: Vec<(String, String)>,
+    /// The body.
+    pub(crate) body: String,
+}
+
+impl Received {
+    /// A header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The server. It ends with this value.
+pub(crate) struct Server {
+    address: SocketAddr,
+    received: Arc<Mutex<Vec<Received>>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Starts one on the loopback. The last act is repeated.
+    pub(crate) fn start(acts: Vec<Act>) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = Self { address, received: Arc::default(), over: Arc::default() };
+        let (received, over) = (Arc::clone(&server.received), Arc::clone(&server.over));
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                let act = acts[number.min(acts.len() - 1)].clone();
+                let (received, over) = (Arc::clone(&received), Arc::clone(&over));
+                // A client that goes away in the middle is part of the play.
+                std::thread::spawn(move || {
+                    play(&stream.unwrap(), &act, &received, &over).unwrap_or_default()
+                });
+            }
+        });
+        server
+    }
+
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// What it was asked so far.
+    pub(crate) fn received(&self) -> Vec<Received> {
+        self.received.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+/// A reply with its length.
+pub(crate) fn reply(status: &str, content_type: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n\r\n{body}")
+}
+
+fn play(
+    mut stream: &TcpStream,
+    act: &Act,
+    received: &Mutex<Vec<Received>>,
+    over: &AtomicBool,
+) -> std::io::Result<()> {
+    if matches!(act, Act::HalfClose) {
+        stream.shutdown(Shutdown::Write)?;
+    }
+    received.lock().unwrap().push(read_request(stream)?);
+    let go_on = || !over.load(Ordering::SeqCst);
+    match act {
+        Act::Send(text) => stream.write_all(text.as_bytes())?,
+        Act::Flood(start, more) => {
+            stream.write_all(start.as_bytes())?;
+            while go_on() {
+                stream.write_all(more.as_bytes())?;
+            }
+        }
+        Act::Drip(start) => {
+            stream.write_all(start.as_bytes())?;
+            while go_on() {
+                stream.write_all(b" ")?;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Act::Hang(start) => {
+            stream.write_all(start.as_bytes())?;
+            // Until the client goes.
+            let _ = stream.read(&mut [0; 64])?;
+        }
+        Act::Reset(start) => {
+            stream.write_all(start.as_bytes())?;
+            std::thread::sleep(Duration::from_millis(50));
+            rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO))?;
+        }
+        Act::HalfClose => {}
+        Act::Redirect(status, location) => {
+            let port = stream.local_addr()?.port();
+            let location = location.replace("{port}", &port.to_string());
+            write!(stream, "HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")?;
+        }
+    }
+    Ok(())
+}
+
+fn read_request(stream: &TcpStream) -> std::io::Result<Received> {
+    let mut reader = BufReader::new(stream);
+    let mut received = Received::default();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim_end();
+        match line.split_once(": ") {
+            _ if line.is_empty() => break,
+            Some((name, value)) if !received.line.is_empty() => {
+                received.headers.push((name.to_lowercase(), value.to_owned()));
+            }
+            _ => received.line = line.to_owned(),
+        }
+    }
+    let length = received.header("content-length").map_or(0, |length| length.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    received.body = String::from_utf8(body).unwrap();
+    Ok(received)
+}

@@ -1,0 +1,562 @@
+//! The provider for servers of the common protocol (C4.3) against a hostile one: whatever it does ends in a clear
+//! result or error, soon, and never with the key in it.
+
+use std::time::{Duration, Instant};
+
+use collieclaw::cancel::{Cancel, Why};
+use collieclaw::providers::{
+    ChatRequest, ChatResponse, Message, OpenAi, OpenAiSettings, Provider, ProviderError, ToolCall,
+    ToolSchema, Usage,
+};
+use collieclaw::secret::Secret;
+use serde_json::{Value, json};
+
+use crate::http_server::{Act, Server, reply};
+
+/// Looked for in everything that comes out.
+const CANARY: &str = "sk-canary-7f3e9a";
+
+fn request() -> ChatRequest {
+    ChatRequest {
+        system_prompt: "Be careful.".to_owned(),
+        messages: vec![Message::user("hi")],
+        tools: Vec::new(),
+        model: "small".to_owned(),
+        temperature: None,
+        metadata: serde_json::Map::new(),
+    }
+}
+
+fn settings(server: &Server) -> OpenAiSettings {
+    OpenAiSettings {
+        name: "remote".to_owned(),
+        base_url: format!("http://127.0.0.1:{}/v1", server.port()),
+        api_key: Some(Secret::new(CANARY.to_owned())),
+        api_key_env: Some("MY_KEY".to_owned()),
+        timeout: Duration::from_secs(30),
+        max_response_bytes: 1_000_000,
+    }
+}
+
+/// Asks, and looks that the key is nowhere in what comes back.
+fn ask(settings: OpenAiSettings) -> Result<ChatResponse, ProviderError> {
+    let provider = OpenAi::new(settings);
+    assert_hidden(&format!("{provider:?}"));
+    let answer = provider.chat(&request(), &Cancel::new().unwrap());
+    assert_hidden(&format!("{answer:?}"));
+    if let Err(error) = &answer {
+        assert_hidden(&error.to_string());
+    }
+    answer
+}
+
+fn assert_hidden(text: &str) {
+    assert!(!text.contains(CANARY), "the key is in: {text}");
+}
+
+fn answered(act: Act) -> Result<ChatResponse, ProviderError> {
+    ask(settings(&Server::start(vec![act])))
+}
+
+fn completed(body: &Value) -> Result<ChatResponse, ProviderError> {
+    answered(Act::Send(reply("200 OK", "application/json", &body.to_string())))
+}
+
+fn error(act: Act) -> String {
+    answered(act).unwrap_err().to_string()
+}
+
+fn said(message: &Value) -> Value {
+    json!({ "choices": [{ "message": message, "finish_reason": "stop" }] })
+}
+
+#[test]
+fn a_request_has_the_form_that_the_strictest_servers_want() {
+    let server = Server::start(vec![Act::Send(reply(
+        "200 OK",
+        "application/json",
+        &said(&json!({"role": "assistant", "content": "hello"})).to_string(),
+    ))]);
+    let call = |arguments| ToolCall { id: "a".to_owned(), name: "time".to_owned(), arguments };
+    let asked = ChatRequest {
+        messages: vec![
+            Message::user("hi"),
+            Message::assistant("", vec![call(json!({"x": 1})), call(json!("not json"))]),
+            Message::tool("a", "noon"),
+        ],
+        tools: vec![ToolSchema {
+            name: "time".to_owned(),
+            description: "Tells the time.".to_owned(),
+            parameters: json!({"type": "object"}),
+        }],
+        temperature: Some(0.5),
+        ..request()
+    };
+    let mut settings = settings(&server);
+    settings.base_url.push('/');
+    OpenAi::new(settings).chat(&asked, &Cancel::new().unwrap()).unwrap();
+
+    let received = server.received().remove(0);
+    assert_eq!(received.line, "POST /v1/chat/completions HTTP/1.1");
+    assert_eq!(received.header("authorization"), Some("Bearer sk-canary-7f3e9a"));
+    assert_eq!(received.header("content-type"), Some("application/json"));
+    assert_eq!(received.header("accept-encoding"), Some("identity"));
+    let function = |arguments: &str| json!({"id": "a", "type": "function", "function": {"name": "time", "arguments": arguments}});
+    assert_eq!(
+        serde_json::from_str::<Value>(&received.body).unwrap(),
+        json!({
+            "model": "small",
+            "stream": false,
+            "temperature": 0.5,
+            "messages": [
+                {"role": "system", "content": "Be careful."},
+                {"role": "user", "content": "hi"},
+                {"role": "assistant", "content": "",
+                 "tool_calls": [function("{\"x\":1}"), function("{\"unreadable\":\"not json\"}")]},
+                {"role": "tool", "content": "noon", "tool_call_id": "a"},
+            ],
+            "tools": [{"type": "function", "function":
+                {"name": "time", "description": "Tells the time.", "parameters": {"type": "object"}}}],
+        })
+    );
+}
+
+#[test]
+fn without_a_key_none_is_sent() {
+    let body = said(&json!({"content": "hello"})).to_string();
+    let server = Server::start(vec![Act::Send(reply("200 OK", "application/json", &body))]);
+    ask(OpenAiSettings { api_key: None, ..settings(&server) }).unwrap();
+    ask(OpenAiSettings { api_key: Some(Secret::new(" \n".to_owned())), ..settings(&server) }).unwrap();
+    ask(OpenAiSettings { api_key: Some(Secret::new(format!("{CANARY}\n"))), ..settings(&server) }).unwrap();
+    let sent: Vec<_> = server
+        .received()
+        .iter()
+        .map(|received| received.header("authorization").map(str::to_owned))
+        .collect();
+    assert_eq!(sent, [None, None, Some(format!("Bearer {CANARY}"))]);
+}
+
+#[test]
+fn text_comes_in_many_forms() {
+    for (message, text) in [
+        (json!({"content": "hello"}), "hello"),
+        (json!({"content": [{"type": "text", "text": "hel"}, {"type": "image"}, {"text": "lo"}]}), "hello"),
+        (json!({"content": "hello", "tool_calls": null, "refusal": null}), "hello"),
+        (json!({"content": "hello", "tool_calls": []}), "hello"),
+    ] {
+        assert_eq!(completed(&said(&message)).unwrap().final_text, text, "{message}");
+    }
+}
+
+#[test]
+fn usage_may_be_there_or_not() {
+    let mut body = said(&json!({"content": "hello"}));
+    assert_eq!(completed(&body).unwrap().usage, None);
+    for (usage, read) in [
+        (
+            json!({"prompt_tokens": 3, "completion_tokens": 5}),
+            Usage { prompt_tokens: 3, completion_tokens: 5 },
+        ),
+        (
+            json!({"prompt_tokens": 3, "completion_tokens": -1}),
+            Usage { prompt_tokens: 3, completion_tokens: 0 },
+        ),
+        (json!({"total": "many"}), Usage::default()),
+    ] {
+        body["usage"] = usage;
+        assert_eq!(completed(&body).unwrap().usage, Some(read));
+    }
+}
+
+#[test]
+fn tool_calls_come_in_many_forms() {
+    let call =
+        |id: &str, arguments: Value| ToolCall { id: id.to_owned(), name: "file_list".to_owned(), arguments };
+    let function = |arguments: Value| json!({"function": {"name": "file_list", "arguments": arguments}});
+    let named = |id: &str| json!({"id": id, "function": {"name": " file_list ", "arguments": "{}"}});
+    for (calls, read) in [
+        (json!([function(json!("{\"path\":\".\"}"))]), vec![call("call-1", json!({"path": "."}))]),
+        (json!([function(json!({"path": "."}))]), vec![call("call-1", json!({"path": "."}))]),
+        (json!([function(json!("\"{\\\"path\\\":1}\""))]), vec![call("call-1", json!({"path": 1}))]),
+        (json!([function(json!(""))]), vec![call("call-1", json!({}))]),
+        (json!([function(json!("null"))]), vec![call("call-1", json!({}))]),
+        (json!([function(Value::Null)]), vec![call("call-1", json!({}))]),
+        (json!([function(json!("{\"path\": "))]), vec![call("call-1", json!("{\"path\": "))]),
+        (json!([function(json!("[1]"))]), vec![call("call-1", json!([1]))]),
+        (json!([{"name": "file_list"}]), vec![call("call-1", json!({}))]),
+        (
+            json!([named("x"), named("x"), named(""), named("y")]),
+            vec![
+                call("x", json!({})),
+                call("x+", json!({})),
+                call("call-3", json!({})),
+                call("y", json!({})),
+            ],
+        ),
+    ] {
+        let answer = completed(&said(&json!({"content": null, "tool_calls": calls})));
+        assert_eq!(answer.unwrap().tool_calls, read, "{calls}");
+    }
+    let old = said(&json!({"content": "", "function_call": {"name": "file_list", "arguments": "{}"}}));
+    assert_eq!(completed(&old).unwrap().tool_calls, [call("call-1", json!({}))]);
+}
+
+#[test]
+fn replies_that_make_no_sense_are_named() {
+    let many: Vec<Value> = (0..65).map(|_| json!({"function": {"name": "time"}})).collect();
+    let nameless = json!({"tool_calls": [{"function": {"arguments": "{}"}}]});
+    let start = "provider `remote` answered something that can't be used: ";
+    for (body, what) in [
+        (json!({}), "there is no `choices[0].message` in the reply"),
+        (json!([1]), "there is no `choices[0].message` in the reply"),
+        (json!({"choices": []}), "there is no `choices[0].message` in the reply"),
+        (json!({"choices": "x"}), "there is no `choices[0].message` in the reply"),
+        (said(&json!({"content": ""})), "the model said nothing (`finish_reason` is `stop`)"),
+        (said(&json!({"content": 5})), "the model said nothing (`finish_reason` is `stop`)"),
+        (json!({"choices": [{"message": {}}]}), "the model said nothing (`finish_reason` is `none`)"),
+        (said(&nameless), "a tool call has no name"),
+        (said(&json!({"tool_calls": many})), "it asks for 65 tools at once; at most 64 are run"),
+    ] {
+        assert_eq!(completed(&body).unwrap_err().to_string(), format!("{start}{what}"));
+    }
+    for (content_type, body, what) in [
+        (
+            "text/html",
+            "<!DOCTYPE html><p>",
+            "a web page instead of JSON; is `base_url` right? It often ends in `/v1`",
+        ),
+        (
+            "application/json",
+            " <HTML>",
+            "a web page instead of JSON; is `base_url` right? It often ends in `/v1`",
+        ),
+        (
+            "text/event-stream",
+            "data: {}\n\n",
+            "a stream, though it was asked not to; the server doesn't keep to the protocol",
+        ),
+        ("application/json", "", "an empty reply"),
+        ("application/json", "{\"choices\": [", "JSON that ends in the middle"),
+        ("text/plain", "oops\n\u{1b}[2J", "no JSON (expected value at line 1 column 1): oops [2J"),
+    ] {
+        let told = error(Act::Send(reply("200 OK", content_type, body)));
+        assert_eq!(told, format!("{start}{what}"));
+    }
+    // A type that is wrong harms nobody.
+    let body = said(&json!({"content": "hello"})).to_string();
+    assert_eq!(answered(Act::Send(reply("200 OK", "text/html", &body))).unwrap().final_text, "hello");
+}
+
+#[test]
+fn a_refusal_is_one() {
+    let refused = |detail: &str| {
+        Err(ProviderError::Refused { provider: "remote".to_owned(), detail: detail.to_owned() })
+    };
+    let refusal = said(&json!({"content": null, "refusal": "I won't."}));
+    assert_eq!(completed(&refusal), refused("I won't."));
+    let filtered = json!({"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]});
+    assert_eq!(completed(&filtered), refused("its filter held the answer back"));
+    assert_eq!(completed(&json!({"error": {"message": "no such thing"}})), refused("no such thing"));
+    assert_eq!(completed(&json!({"error": "no such thing"})), refused("no such thing"));
+}
+
+#[test]
+fn a_status_tells_what_kind_of_error_it_is() {
+    let provider = "remote".to_owned();
+    let json = |text: &str| format!("{{\"error\": {{\"message\": \"{text}\"}}}}");
+    let overloaded = |detail: &str| ProviderError::Overloaded {
+        provider: provider.clone(),
+        detail: detail.to_owned(),
+        retry_after: None,
+    };
+    let refused =
+        |detail: &str| ProviderError::Refused { provider: provider.clone(), detail: detail.to_owned() };
+    let auth = |detail: &str| ProviderError::Auth { provider: provider.clone(), detail: detail.to_owned() };
+    for (status, body, expected) in [
+        ("401 No", json("bad key"), auth("HTTP 401: bad key; the key is in the environment variable MY_KEY")),
+        ("403 No", String::new(), auth("HTTP 403; the key is in the environment variable MY_KEY")),
+        ("400 No", "{\"message\": \"too long\"}".to_owned(), refused("HTTP 400: too long")),
+        ("422 No", "{\"detail\": \"too\\n long\"}".to_owned(), refused("HTTP 422: too long")),
+        (
+            "404 No",
+            "<html>lots of page</html>".to_owned(),
+            refused(
+                "HTTP 404; is `base_url` right (it often ends in `/v1`), and does the server have this model?",
+            ),
+        ),
+        ("408 No", String::new(), ProviderError::Timeout { provider: provider.clone(), seconds: 30 }),
+        ("429 No", json("slow down"), overloaded("HTTP 429: slow down")),
+        ("500 No", "boom".to_owned(), overloaded("HTTP 500: boom")),
+        ("503 No", "{\"error\": \"loading model\"}".to_owned(), overloaded("HTTP 503: loading model")),
+        ("500 No", "x".repeat(1000), overloaded(&format!("HTTP 500: {} …", "x".repeat(300)))),
+    ] {
+        assert_eq!(answered(Act::Send(reply(status, "application/json", &body))), Err(expected), "{status}");
+    }
+    let inside = json!({"error": {"code": 429, "message": "slow down"}});
+    assert_eq!(completed(&inside), Err(overloaded("HTTP 429: slow down")));
+    let server = Server::start(vec![Act::Send(reply("401 No", "text/plain", ""))]);
+    let keyless = ask(OpenAiSettings { api_key: None, ..settings(&server) });
+    assert_eq!(keyless, Err(auth("HTTP 401; set the environment variable MY_KEY to a key")));
+    let nameless = ask(OpenAiSettings { api_key: None, api_key_env: None, ..settings(&server) });
+    assert_eq!(
+        nameless,
+        Err(auth("HTTP 401; it wants a key: name the variable that holds it with `api_key_env`"))
+    );
+}
+
+#[test]
+fn a_short_wait_that_the_server_asks_for_is_waited_once() {
+    let busy = |after: &str| {
+        Act::Send(format!("HTTP/1.1 429 No\r\nretry-after: {after}\r\ncontent-length: 4\r\n\r\nbusy"))
+    };
+    let body = said(&json!({"content": "hello"})).to_string();
+    let hello = Act::Send(reply("200 OK", "application/json", &body));
+    let begun = Instant::now();
+    let server = Server::start(vec![busy("1"), hello.clone()]);
+    assert_eq!(ask(settings(&server)).unwrap().final_text, "hello");
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+
+    let overloaded = |retry_after| {
+        Err(ProviderError::Overloaded {
+            provider: "remote".to_owned(),
+            detail: "HTTP 429: busy".to_owned(),
+            retry_after: Some(retry_after),
+        })
+    };
+    let server = Server::start(vec![busy("0")]);
+    assert_eq!(ask(settings(&server)), overloaded(0));
+    assert_eq!(server.received().len(), 2);
+    let server = Server::start(vec![busy("3600")]);
+    assert_eq!(ask(settings(&server)), overloaded(3600));
+    assert_eq!(server.received().len(), 1);
+    let server = Server::start(vec![busy("4")]);
+    let impatient = OpenAiSettings { timeout: Duration::from_secs(2), ..settings(&server) };
+    assert_eq!(ask(impatient), overloaded(4));
+    assert_eq!(server.received().len(), 1);
+    let server = Server::start(vec![busy("Wed, 21 Oct 2015 07:28:00 GMT"), hello]);
+    assert_eq!(ask(settings(&server)).unwrap().final_text, "hello");
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_the_key_stays_here() {
+    let other = Server::start(vec![Act::Send(String::new())]);
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!("http://127.0.0.1:{}/steal", other.port());
+        let told = error(Act::Redirect(status, location.clone()));
+        assert!(told.contains(&format!("it redirects to {location}, and requests with a key")), "{told}");
+    }
+    assert_eq!(other.received(), []);
+}
+
+#[test]
+fn a_key_is_not_sent_in_the_clear() {
+    let server = Server::start(vec![Act::Send(String::new())]);
+    // A number of the documentation: nobody is there, and nobody is asked.
+    let away = OpenAiSettings { base_url: "http://192.0.2.1/v1".to_owned(), ..settings(&server) };
+    let told = ask(away.clone()).unwrap_err();
+    assert!(matches!(told, ProviderError::Auth { .. }), "{told}");
+    assert!(told.to_string().contains("everyone on the way to http://192.0.2.1 could read it"), "{told}");
+    let keyless = OpenAiSettings { api_key: None, timeout: Duration::from_millis(200), ..away };
+    let told = ask(keyless).unwrap_err();
+    assert!(matches!(told, ProviderError::Timeout { .. } | ProviderError::Network { .. }), "{told}");
+}
+
+#[test]
+fn a_key_that_the_server_repeats_stays_hidden() {
+    let escaped: String = CANARY.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
+    for body in [
+        format!("{{\"error\": {{\"message\": \"bad key {CANARY}\"}}}}"),
+        format!("{{\"error\": {{\"message\": \"bad key {escaped}\"}}}}"),
+        format!("bad key {CANARY}"),
+        format!("{}{CANARY}", "x".repeat(290)),
+    ] {
+        for status in ["401 No", "400 No", "429 No", "500 No", "200 OK"] {
+            ask(settings(&Server::start(vec![Act::Send(reply(status, "text/plain", &body))]))).unwrap_err();
+        }
+    }
+    let answer = completed(&json!({
+        "choices": [{"message": {"content": format!("it is {CANARY}"), "tool_calls":
+            [{"id": CANARY, "function": {"name": "shell", "arguments": format!("{{\"command\": \"echo {CANARY}\"}}")}}]}}],
+        CANARY: 1,
+    }));
+    assert_eq!(answer.unwrap().final_text, "it is ***");
+    error(Act::Redirect(302, format!("/{CANARY}")));
+    error(Act::Send(format!("HTTP/1.1 {CANARY}\r\n\r\n")));
+    error(Act::Send(format!("HTTP/1.1 200 OK\r\n{CANARY}\r\n\r\n")));
+    let server = Server::start(vec![Act::Send(String::new())]);
+    let unsendable =
+        OpenAiSettings { api_key: Some(Secret::new(format!("{CANARY}\nx"))), ..settings(&server) };
+    let told = ask(unsendable).unwrap_err().to_string();
+    assert!(told.contains("letters in it that can't be sent"), "{told}");
+}
+
+#[test]
+fn an_answer_that_is_too_long_ends_at_the_bound() {
+    let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned();
+    let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
+    let too_large = Err(ProviderError::TooLarge { provider: "remote".to_owned(), limit: 1_000_000 });
+    assert_eq!(answered(Act::Flood(start.clone(), " ".repeat(4096))), too_large);
+    assert_eq!(answered(Act::Flood(chunked, format!("1000\r\n{}\r\n", " ".repeat(4096)))), too_large);
+    let long = reply("200 OK", "application/json", &" ".repeat(1_000_001));
+    assert_eq!(answered(Act::Send(long)), too_large);
+    let endless_header = error(Act::Flood("HTTP/1.1 200 OK\r\n".to_owned(), "x: y\r\n".repeat(100)));
+    assert!(endless_header.starts_with("provider `remote` can't be reached: "), "{endless_header}");
+    let said = error(Act::Flood("HTTP/1.1 500 No\r\n\r\n".to_owned(), "x".repeat(4096)));
+    assert_eq!(said, format!("provider `remote` is overloaded: HTTP 500: {} …", "x".repeat(300)));
+}
+
+#[test]
+fn the_time_is_for_the_whole_answer() {
+    let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned();
+    for act in [
+        Act::Hang(String::new()),
+        Act::Hang(start.clone()),
+        Act::Hang("HTTP/1.1 20".to_owned()),
+        Act::Drip(start),
+        Act::Drip("HTTP/1.1 200 OK\r\nx: ".to_owned()),
+    ] {
+        let server = Server::start(vec![act.clone()]);
+        let begun = Instant::now();
+        let ended = ask(OpenAiSettings { timeout: Duration::from_millis(300), ..settings(&server) });
+        assert_eq!(
+            ended,
+            Err(ProviderError::Timeout { provider: "remote".to_owned(), seconds: 1 }),
+            "{act:?}"
+        );
+        assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn a_connection_that_breaks_says_so() {
+    let start = "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{";
+    for act in [
+        Act::Send(String::new()),
+        Act::Send(start.to_owned()),
+        Act::Send("SSH-2.0-OpenSSH_9.2\r\n".to_owned()),
+        Act::Send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".to_owned()),
+        Act::Reset(String::new()),
+        Act::Reset(start.to_owned()),
+        Act::HalfClose,
+    ] {
+        let told = answered(act.clone()).unwrap_err();
+        assert!(matches!(told, ProviderError::Network { .. }), "{act:?}: {told}");
+    }
+    // A status that is known counts, even if its explanation never comes.
+    let told = error(Act::Reset("HTTP/1.1 503 No\r\ncontent-length: 1000\r\n\r\n".to_owned()));
+    assert_eq!(told, "provider `remote` is overloaded: HTTP 503");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named_with_what_helps() {
+    let server = Server::start(vec![Act::Send(String::new())]);
+    let gone = settings(&server);
+    let port = server.port();
+    drop(server);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(
+        ask(gone.clone()).unwrap_err().to_string(),
+        format!(
+            "provider `remote` can't be reached: nobody listens at http://127.0.0.1:{port}/v1; is the server running, \
+             and is `base_url` right?"
+        )
+    );
+    for (base_url, what) in [
+        ("localhost:1234/v1", "`base_url` can't be used: an address begins with `https://` or `http://`"),
+        ("http://user:secret@localhost/v1", "must not hold a user name or a password"),
+        ("http://localhost/v1?key=secret", "nothing with `?` or `#`"),
+        ("http://no-such-host.invalid/v1", "`no-such-host.invalid` can't be found"),
+    ] {
+        let told =
+            ask(OpenAiSettings { base_url: base_url.to_owned(), ..gone.clone() }).unwrap_err().to_string();
+        assert!(told.contains(what) && !told.contains("secret"), "{told}");
+    }
+}
+
+#[test]
+fn https_to_a_server_that_speaks_none_is_an_error() {
+    let server = Server::start(vec![Act::HalfClose]);
+    let base_url = format!("https://127.0.0.1:{}/v1", server.port());
+    let told = ask(OpenAiSettings { base_url, ..settings(&server) }).unwrap_err();
+    assert!(matches!(told, ProviderError::Network { .. }), "{told}");
+}
+
+#[test]
+fn a_request_ends_when_somebody_says_stop() {
+    let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned();
+    let busy = "HTTP/1.1 429 No\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n".to_owned();
+    for act in [Act::Hang(String::new()), Act::Drip(start), Act::Send(busy)] {
+        let server = Server::start(vec![act.clone()]);
+        assert_cancelled(settings(&server), Some(&server));
+    }
+}
+
+#[test]
+fn a_request_ends_while_the_connection_is_still_being_made() {
+    let silent = SilentPort::open();
+    let server = Server::start(vec![Act::HalfClose]);
+    let base_url = format!("http://127.0.0.1:{}/v1", silent.port);
+    assert_cancelled(OpenAiSettings { base_url: base_url.clone(), ..settings(&server) }, None);
+
+    let begun = Instant::now();
+    let timeout = Duration::from_millis(300);
+    let ended = ask(OpenAiSettings { base_url, timeout, ..settings(&server) });
+    assert_eq!(ended, Err(ProviderError::Timeout { provider: "remote".to_owned(), seconds: 1 }));
+    assert!(begun.elapsed() >= timeout);
+}
+
+/// A port whose queue is full: who connects gets no answer at all.
+struct SilentPort {
+    port: u16,
+    _listener: rustix::fd::OwnedFd,
+    _waiting: Vec<rustix::fd::OwnedFd>,
+}
+
+impl SilentPort {
+    fn open() -> Self {
+        use rustix::net::{
+            AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with,
+        };
+        let socket =
+            || socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+        let listener = socket();
+        bind(&listener, &std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+        listen(&listener, 0).unwrap();
+        let address = std::net::SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap();
+        let waiting: Vec<_> = (0..4).map(|_| socket()).collect();
+        for socket in &waiting {
+            // In progress, for ever.
+            let _ = connect(socket, &address);
+        }
+        Self { port: address.port(), _listener: listener, _waiting: waiting }
+    }
+}
+
+fn assert_cancelled(settings: OpenAiSettings, server: Option<&Server>) {
+    let cancel = Cancel::new().unwrap();
+    let provider = OpenAi::new(OpenAiSettings { timeout: Duration::from_secs(600), ..settings });
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| provider.chat(&request(), &cancel));
+        let begun = Instant::now();
+        while server.is_some_and(|server| server.received().is_empty())
+            && begun.elapsed() < Duration::from_secs(20)
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        let raised = Instant::now();
+        cancel.raise(Why::Operator);
+        let ended = asking.join().unwrap();
+        assert!(raised.elapsed() < Duration::from_secs(10));
+        assert_eq!(ended, Err(ProviderError::Cancelled { provider: "remote".to_owned() }));
+    });
+}
+
+#[test]
+fn a_look_tells_the_model_and_what_it_said() {
+    let mut body = said(&json!({"content": "ok"}));
+    body["model"] = json!("small-v2");
+    let server = Server::start(vec![Act::Send(reply("200 OK", "application/json", &body.to_string()))]);
+    let checked = OpenAi::new(settings(&server)).check("small", &Cancel::new().unwrap()).unwrap();
+    assert_eq!((checked.model.as_str(), checked.said.as_str()), ("small-v2", "ok"));
+}
