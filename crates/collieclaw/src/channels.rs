@@ -1,5 +1,45 @@
 //! How people reach the agent.
 
+mod repl;
+mod terminal;
 mod visible;
 
+use thiserror::Error;
+
+pub use repl::Repl;
+pub use terminal::{Detail, Nobody, Terminal};
 pub use visible::{visible, visible_lines};
+
+use crate::runtime::{Runtime, TurnError};
+
+/// A way to the agent (C5.1).
+pub trait Channel {
+    /// What the configuration calls it.
+    fn name(&self) -> &'static str;
+
+    /// Serves people until they leave.
+    ///
+    /// # Errors
+    /// When it can't go on.
+    fn start(&mut self, runtime: &Runtime) -> Result<(), ChannelError>;
+
+    /// Says something in a conversation.
+    fn send(&mut self, conversation_id: &str, message: &str);
+
+    /// Whether an answer can be shown while it is being written.
+    fn supports_draft_updates(&self) -> bool;
+}
+
+/// Why a channel can't go on.
+#[derive(Debug, Error)]
+pub enum ChannelError {
+    /// The terminal can't be used.
+    #[error("the terminal can't be used")]
+    Terminal(#[from] rustyline::error::ReadlineError),
+    /// The machine gives no descriptor or thread.
+    #[error("the channel can't be set up")]
+    Setup(#[from] std::io::Error),
+    /// A turn failed in a way that ends everything.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+}

@@ -58,8 +58,6 @@ pub enum Status {
 /// A receipt as it stands in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Receipt {
-    /// Its number in the log.
-    pub sequence: u64,
     /// The record, all of it.
     #[serde(flatten)]
     pub record: Map<String, Value>,

@@ -1,6 +1,8 @@
 //! CollieClaw through its real parts.
 
 #[cfg(test)]
+mod acceptance;
+#[cfg(test)]
 mod facts;
 #[cfg(test)]
 mod files;
@@ -14,5 +16,7 @@ mod memory;
 mod mock;
 #[cfg(test)]
 mod openai;
+#[cfg(test)]
+mod support;
 #[cfg(test)]
 mod workshop;

@@ -1,0 +1,125 @@
+//! The prompt: line editing, history, commands, and turns that Ctrl-C ends without ending the program (C5.2).
+
+mod commands;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config as EditorConfig, Editor};
+
+use super::terminal::{Detail, Terminal};
+use super::{Channel, ChannelError, visible_lines};
+use crate::cancel::Cancel;
+use crate::events::Event;
+use crate::ids;
+use crate::runtime::{Fate, Runtime, TurnError};
+use commands::{Asked, Commands};
+
+/// The channel `cli`.
+pub struct Repl<'r> {
+    /// The conversation that is spoken in.
+    pub conversation: String,
+    /// What was typed before.
+    pub history: PathBuf,
+    /// Tells where a turn's cancelling flag is, so that a signal can find it.
+    pub on_turn: &'r dyn Fn(Option<Cancel>),
+    /// Where answers go.
+    pub out: Box<dyn Write>,
+    /// Where all else goes.
+    pub err: fn() -> Box<dyn Write>,
+    /// How the calls of all turns ended.
+    pub fates: Vec<Fate>,
+}
+
+/// As many lines are remembered.
+const HISTORY_LINES: usize = 1_000;
+
+impl Repl<'_> {
+    fn serve(&mut self, runtime: &Runtime) -> Result<(), ChannelError> {
+        let settings =
+            EditorConfig::builder().max_history_size(HISTORY_LINES)?.auto_add_history(true).build();
+        let mut editor: Editor<Commands, FileHistory> = Editor::with_config(settings)?;
+        editor.set_helper(Some(Commands));
+        // A history that is not there yet, or can't be kept, keeps nobody from talking.
+        let _ = editor.load_history(&self.history);
+        let ended = self.lines(runtime, &mut editor);
+        let _ = editor.save_history(&self.history);
+        ended
+    }
+
+    fn lines(
+        &mut self,
+        runtime: &Runtime,
+        editor: &mut Editor<Commands, FileHistory>,
+    ) -> Result<(), ChannelError> {
+        loop {
+            match editor.readline("collieclaw> ") {
+                Ok(line) => match commands::asked(line.trim()) {
+                    Asked::Nothing => {}
+                    Asked::Leave => return Ok(()),
+                    Asked::NewConversation => {
+                        self.conversation = ids::fresh("conversation");
+                        self.remark("(a new conversation)");
+                    }
+                    Asked::Tell(what) => {
+                        let text = commands::told(what, runtime);
+                        self.send("", &text);
+                    }
+                    Asked::Turn(message) => self.turn(runtime, message)?,
+                },
+                Err(ReadlineError::Interrupted) => self.remark("(Ctrl-C cancels; /exit or Ctrl-D leaves)"),
+                Err(ReadlineError::Eof) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn turn(&mut self, runtime: &Runtime, message: &str) -> Result<(), ChannelError> {
+        let cancel = Cancel::new()?;
+        (self.on_turn)(Some(cancel.clone()));
+        let mut operator = Terminal::new((self.err)(), cancel.clone(), Detail::Everything);
+        let ended = runtime.turn(&self.conversation, message, &mut operator, &cancel);
+        drop(operator);
+        (self.on_turn)(None);
+        match ended {
+            Ok(report) => {
+                self.fates.extend(report.fates);
+                let conversation = self.conversation.clone();
+                self.send(&conversation, &report.text);
+            }
+            Err(TurnError::Cancelled) => self.remark("(cancelled)"),
+            // Whoever can't write down what happens must not go on.
+            Err(error @ (TurnError::Receipt(_) | TurnError::Memory(_))) => return Err(error.into()),
+            Err(error) => {
+                self.remark(&format!("\x1b[31merror\x1b[0m: {}", visible_lines(&error.to_string())))
+            }
+        }
+        Ok(())
+    }
+
+    fn remark(&self, text: &str) {
+        let _ = writeln!((self.err)(), "{text}");
+    }
+}
+
+impl Channel for Repl<'_> {
+    fn name(&self) -> &'static str {
+        "cli"
+    }
+
+    fn start(&mut self, runtime: &Runtime) -> Result<(), ChannelError> {
+        runtime.door.events.tell(Event::ChannelStarted { channel: self.name() });
+        self.remark("Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
+        self.serve(runtime)
+    }
+
+    fn send(&mut self, _: &str, message: &str) {
+        let _ = writeln!(self.out, "{}", visible_lines(message)).and_then(|()| self.out.flush());
+    }
+
+    fn supports_draft_updates(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,159 @@
+//! The person at the terminal: is told what goes on, and asked before anything that needs a yes (C7.7).
+
+mod spinner;
+
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::termios::{QueueSelector, tcflush};
+use serde_json::Value;
+
+use super::visible::{visible, visible_lines};
+use crate::cancel::Cancel;
+use crate::runtime::{Answer, Asked, Fate, Notice, Operator};
+use spinner::Spinner;
+
+/// Nobody is there: what needs a yes is denied.
+pub struct Nobody;
+
+impl Operator for Nobody {
+    fn ask(&mut self, _: &Asked<'_>) -> Answer {
+        Answer::Nobody
+    }
+}
+
+/// A person at a terminal. Everything is written to `out`, which is standard error or the terminal itself; standard
+/// output is for the answer.
+pub struct Terminal {
+    out: Box<dyn Write>,
+    cancel: Cancel,
+    detail: Detail,
+    spinner: Option<Spinner>,
+}
+
+/// How much is told of what goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Questions alone.
+    Questions,
+    /// Tool calls as they happen, and that the model thinks.
+    Everything,
+}
+
+/// Longer answers than `yes` are no yes.
+const LONGEST_ANSWER: usize = 256;
+
+/// Of the arguments of a call that is only told of; what is asked about is shown whole.
+const ARGUMENTS_SHOWN: usize = 120;
+
+impl Terminal {
+    /// Asks on `out` and reads from standard input. A raised `cancel` is a no.
+    #[must_use]
+    pub fn new(out: Box<dyn Write>, cancel: Cancel, detail: Detail) -> Self {
+        Self { out, cancel, detail, spinner: None }
+    }
+
+    fn say(&mut self, text: &str) {
+        // Whoever can't be told isn't; a question that nobody saw is answered by nobody.
+        let _ = writeln!(self.out, "{text}");
+    }
+
+    fn show(&mut self, asked: &Asked<'_>) {
+        let tool = visible(asked.tool);
+        self.say(&format!("\n\x1b[1m{tool}\x1b[0m wants to run:"));
+        if let Value::Object(arguments) = asked.arguments {
+            for (name, value) in arguments {
+                let text = value.as_str().map_or_else(|| visible(&value.to_string()), visible_lines);
+                let text = text.replace('\n', "\n    ");
+                self.say(&format!("  {}: {text}", visible(name)));
+            }
+        }
+        self.say(&format!("Risk: \x1b[1m{}\x1b[0m, tool: {tool}", asked.verdict.risk));
+        for reason in &asked.verdict.reasons {
+            self.say(&format!("  - {}", visible(&reason.detail())));
+        }
+        // What was typed before the question was shown is no answer to it.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        let _ = write!(self.out, "Approve? [y/N] ");
+    }
+
+    /// One line from standard input, or nothing at its end or when cancelled.
+    fn line(&self) -> Option<String> {
+        let stdin = std::io::stdin();
+        let mut line = Vec::new();
+        while line.len() < LONGEST_ANSWER {
+            let mut waiting = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&self.cancel, PollFlags::IN)];
+            match poll(&mut waiting, None) {
+                Err(Errno::INTR) => continue,
+                Err(_) => return None,
+                Ok(_) => {}
+            }
+            let [_, cancelled] = &waiting;
+            if !cancelled.revents().is_empty() {
+                return None;
+            }
+            // Byte by byte, past the standard buffer: what follows the line is somebody else's.
+            let mut byte = [0];
+            match rustix::io::read(stdin.as_fd(), &mut byte) {
+                Ok(1) if byte == *b"\n" => return String::from_utf8(line).ok(),
+                Ok(1) => line.extend(byte),
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+impl Operator for Terminal {
+    fn ask(&mut self, asked: &Asked<'_>) -> Answer {
+        self.spinner = None;
+        if !std::io::stdin().is_terminal() {
+            return Answer::Nobody;
+        }
+        self.show(asked);
+        if self.out.flush().is_err() {
+            return Answer::Nobody;
+        }
+        match self.line() {
+            Some(answer) if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") => Answer::Yes,
+            Some(_) => Answer::No,
+            None => {
+                self.say("");
+                Answer::No
+            }
+        }
+    }
+
+    fn notice(&mut self, notice: Notice<'_>) {
+        if self.detail == Detail::Questions {
+            return;
+        }
+        match notice {
+            Notice::Thinking => self.spinner = Spinner::start(),
+            Notice::Thought => self.spinner = None,
+            Notice::Says(text) => self.say(&visible_lines(text)),
+            Notice::Calls { tool, arguments } => {
+                let mut shown = visible(&arguments.to_string());
+                if shown.len() > ARGUMENTS_SHOWN {
+                    shown.truncate(shown.floor_char_boundary(ARGUMENTS_SHOWN));
+                    shown.push('…');
+                }
+                self.say(&format!("\x1b[2m→ {} {shown}\x1b[0m", visible(tool)));
+            }
+            Notice::Called { tool, outcome, took } => {
+                let took = took.as_millis();
+                let tool = visible(tool);
+                let line = match outcome.fate {
+                    Fate::Done => format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {took} ms\x1b[0m"),
+                    _ => {
+                        let why = visible(outcome.text.lines().next().unwrap_or_default());
+                        format!("\x1b[31m✗\x1b[0m {tool}: {}", why.strip_prefix("error: ").unwrap_or(&why))
+                    }
+                };
+                self.say(&line);
+            }
+        }
+    }
+}

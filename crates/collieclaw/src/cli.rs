@@ -1,0 +1,61 @@
+//! What can be said on the command line, and what comes of it.
+
+mod arguments;
+mod environment;
+mod failure;
+mod interrupt;
+mod open;
+mod screen;
+
+mod agent;
+mod config;
+mod doctor;
+mod estop;
+mod generate;
+mod init;
+mod memory;
+mod onboard;
+mod policy;
+mod provider;
+mod receipt;
+mod tool;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use environment::Environment;
+use failure::Failure;
+use screen::Screen;
+
+pub(crate) fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let screen = Screen::new(arguments.output);
+    match run(arguments.command, &screen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            screen.failure(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
+    let environment = || Environment::read();
+    match command {
+        Command::Init => init::run(&environment()?, screen),
+        Command::Onboard(onboard) => onboard::run(&onboard, &environment()?, screen),
+        Command::Config(config) => config::run(&config, &environment()?, screen),
+        Command::Provider(provider) => provider::run(&provider, &environment()?, screen),
+        Command::Tool(tool) => tool::run(&tool, &environment()?, screen),
+        Command::Agent(agent) => agent::run(&agent, &environment()?, screen),
+        Command::Memory(memory) => memory::run(&memory, &environment()?, screen),
+        Command::Receipt(receipt) => receipt::run(&receipt, &environment()?, screen),
+        Command::Estop(estop) => estop::run(&estop, &environment()?, screen),
+        Command::Policy(policy) => policy::run(&policy, &environment()?, screen),
+        Command::Doctor => doctor::run(&environment()?, screen),
+        Command::Completions(completions) => generate::completions(&completions, screen),
+        Command::Man(man) => generate::man(&man, screen),
+    }
+}

@@ -1,0 +1,122 @@
+//! `agent`: at a prompt, or one turn.
+
+use clap::Args;
+use collieclaw::cancel::Cancel;
+use collieclaw::channels::{Channel, Repl};
+use collieclaw::config::Config;
+use collieclaw::events::Event;
+use collieclaw::ids;
+use collieclaw::runtime::Runtime;
+use serde_json::json;
+
+use super::environment::Environment;
+use super::failure::{Failure, worst};
+use super::interrupt::Interrupt;
+use super::screen::Screen;
+use super::{open, tool};
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  collieclaw agent\n  collieclaw agent -m \"what is in this folder?\"\n  collieclaw agent -c -m \"and in the folder above?\""
+)]
+pub(crate) struct Agent {
+    /// One message; the answer goes to standard output, and nothing else does.
+    #[arg(short, long, value_name = "TEXT")]
+    message: Option<String>,
+    /// Goes on with the last conversation.
+    #[arg(short, long = "continue", conflicts_with = "conversation")]
+    continue_last: bool,
+    /// Goes on with this conversation, or begins one with this name.
+    #[arg(long, value_name = "ID")]
+    conversation: Option<String>,
+    /// Another provider than `default_provider`.
+    #[arg(long, value_name = "NAME")]
+    provider: Option<String>,
+    /// Another model than the provider's.
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+}
+
+/// A name that is longer than this is a mistake.
+const LONGEST_ID: usize = 128;
+
+pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let config = open::config(environment)?;
+    if !config.channels.cli.enabled {
+        return Err(Failure::ChannelOff);
+    }
+    let runtime = runtime(agent, &config, environment)?;
+    let conversation = conversation(agent, &runtime)?;
+    runtime.door.events.tell(Event::ConversationStarted { conversation: &conversation });
+    let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
+    match &agent.message {
+        Some(message) => once(message, &conversation, &runtime, &interrupt, screen),
+        None => talk(conversation, &runtime, environment, &interrupt),
+    }
+}
+
+fn runtime(agent: &Agent, config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
+    let door = open::door(config, environment)?;
+    let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
+    let provider = open::provider(name, config, environment)?;
+    let usual = match config.providers.models.get(name) {
+        Some(model) if *name != config.default_provider => model.model(),
+        _ => &config.default_model,
+    };
+    let model = agent.model.as_deref().unwrap_or(usual).to_owned();
+    door.events.tell(Event::ProviderSelected { provider: name, model: &model });
+    Ok(Runtime::new(door, provider, model, config))
+}
+
+fn conversation(agent: &Agent, runtime: &Runtime) -> Result<String, Failure> {
+    if let Some(id) = &agent.conversation {
+        let fits = !id.is_empty() && id.len() <= LONGEST_ID && !id.chars().any(char::is_control);
+        let wrong = || Failure::Wrong {
+            what: "this can't be the name of a conversation".to_owned(),
+            cure: "`collieclaw memory list` shows them",
+        };
+        return fits.then(|| id.clone()).ok_or_else(wrong);
+    }
+    let last = if agent.continue_last { runtime.door.memory.latest_conversation()? } else { None };
+    Ok(last.unwrap_or_else(|| ids::fresh("conversation")))
+}
+
+fn once(
+    message: &str,
+    conversation: &str,
+    runtime: &Runtime,
+    interrupt: &Interrupt,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
+    interrupt.set(Some(cancel.clone()));
+    let mut operator = tool::operator(&cancel);
+    let report = runtime.turn(conversation, message, &mut *operator, &cancel).map_err(Failure::Turn)?;
+    drop(operator);
+    if screen.is_for_programs() {
+        screen.answer(&json!({ "conversation_id": conversation, "answer": report.text }), String::new);
+    } else {
+        screen.foreign(&report.text);
+    }
+    worst(&report.fates)
+}
+
+fn talk(
+    conversation: String,
+    runtime: &Runtime,
+    environment: &Environment,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let mut repl = Repl {
+        conversation,
+        history: environment.home.history(),
+        on_turn: &|turn| interrupt.set(turn),
+        out: Box::new(anstream::stdout()),
+        err: open::stderr,
+        fates: Vec::new(),
+    };
+    repl.start(runtime)?;
+    // A person has seen what was denied; a script has only the code.
+    let headless = !std::io::IsTerminal::is_terminal(&std::io::stdin());
+    if headless { worst(&repl.fates) } else { Ok(()) }
+}

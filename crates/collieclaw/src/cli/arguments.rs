@@ -1,0 +1,106 @@
+//! What can be said on the command line.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use super::{agent, config, estop, generate, memory, onboard, policy, provider, receipt, tool};
+
+/// Each is parsed by a test, so that none is wrong.
+const EXAMPLES: &str = "\
+Examples:
+  collieclaw init                                  make home, workspace and configuration
+  collieclaw agent                                 talk to the agent
+  collieclaw agent -m \"list files\"                 one question, one answer on standard output
+  collieclaw policy explain shell --json '{\"command\":\"rm -rf /\"}'
+  collieclaw tool run file_list --json '{\"path\":\".\"}'
+  collieclaw receipt verify                        has the log been tampered with?
+  collieclaw estop                                 stop all tools, now, everywhere
+  collieclaw estop --clear                         let them run again
+
+Exit codes: 0 done, 1 it did not work, 2 the command line is wrong, 3 the configuration is, 4 denied,
+5 it needs an approval and nobody is there to ask, 6 the provider failed, 7 a limit was reached,
+8 the emergency stop is active, 9 the receipts are not sound or can't be written, 130 cancelled.
+The home is ~/.collieclaw, or what COLLIECLAW_HOME names. COLLIECLAW_LOG is info, warn, off or json.";
+
+#[derive(Parser)]
+#[command(
+    name = "collieclaw",
+    version,
+    about = "An agent on your own machine: every tool call passes a gate and leaves a receipt",
+    after_help = EXAMPLES
+)]
+pub(crate) struct Arguments {
+    /// How to answer.
+    #[arg(long, value_enum, default_value_t, global = true)]
+    pub(crate) output: OutputFormat,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Makes the home, the workspace, a configuration and an empty memory. Changes nothing that is there.
+    Init,
+    /// Sets everything up, with questions at a terminal or with flags.
+    Onboard(onboard::Onboard),
+    /// The configuration: is it valid, and what is in force?
+    #[command(subcommand)]
+    Config(config::Config),
+    /// Who can answer.
+    #[command(subcommand)]
+    Provider(provider::Provider),
+    /// The tools; run one by hand, through the same gate as the model's.
+    #[command(subcommand)]
+    Tool(tool::Tool),
+    /// Talks to the agent: at a prompt, or one message with -m.
+    Agent(agent::Agent),
+    /// What was said.
+    #[command(subcommand)]
+    Memory(memory::Memory),
+    /// What every attempted call left behind.
+    #[command(subcommand)]
+    Receipt(receipt::Receipt),
+    /// The emergency stop: no tool runs while it is active.
+    Estop(estop::Estop),
+    /// What the gate would decide, and why. Nothing runs.
+    #[command(subcommand)]
+    Policy(policy::Policy),
+    /// What of the sandbox is in force on this machine, and how to get more.
+    Doctor,
+    /// Completions for a shell.
+    Completions(generate::Completions),
+    /// Manual pages.
+    Man(generate::Man),
+}
+
+/// How to answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent_and_its_examples_are_right() {
+        Arguments::command().debug_assert();
+        let examples = EXAMPLES.lines().filter_map(|line| line.strip_prefix("  collieclaw "));
+        for example in examples {
+            let line = example.split("   ").next().unwrap();
+            let mut words = vec!["collieclaw".to_owned()];
+            words.extend(line.split_whitespace().map(|word| word.replace(['"', '\''], "")));
+            // `"list files"` has become two words; the second is no option.
+            let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "files").collect();
+            let parsed = Arguments::try_parse_from(
+                words.iter().filter(|word| !word.starts_with("-rf") && **word != "/}"),
+            );
+            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err().map(|error| error.to_string()));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `doctor`: what of the sandbox is in force here, and how to get more.
+
+use collieclaw::estop;
+use serde::Serialize;
+
+use super::environment::Environment;
+use super::failure::Failure;
+use super::open;
+use super::screen::Screen;
+
+#[derive(Serialize)]
+struct Finding {
+    what: String,
+    ok: bool,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cure: Option<String>,
+}
+
+pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let mut findings = vec![set_up(environment)];
+    findings.extend(sandbox());
+    findings.push(containment());
+    findings.push(shell());
+    let stopped = estop::is_set(&environment.home) && environment.home.folder().is_dir();
+    findings.push(Finding {
+        what: "emergency stop".to_owned(),
+        ok: !stopped,
+        detail: if stopped { "active: no tool runs" } else { "not active" }.to_owned(),
+        cure: stopped.then(|| "collieclaw estop --clear".to_owned()),
+    });
+    screen.answer(&findings, || findings.iter().map(told).collect::<Vec<_>>().join("\n"));
+    Ok(())
+}
+
+fn told(finding: &Finding) -> String {
+    let mark = if finding.ok { "\x1b[32m✓\x1b[0m" } else { "\x1b[31m✗\x1b[0m" };
+    let cure = finding.cure.as_ref().map(|cure| format!("\n    {cure}")).unwrap_or_default();
+    format!("{mark} {}: {}{cure}", finding.what, finding.detail)
+}
+
+fn set_up(environment: &Environment) -> Finding {
+    let ready = open::config(environment).and_then(|config| open::workspace(&config).map(|_| config));
+    let what = "set up".to_owned();
+    match ready {
+        Ok(config) => {
+            let detail = format!(
+                "{}, workspace {}, autonomy {}",
+                environment.home.config().display(),
+                config.workspace_dir.display(),
+                config.security.autonomy
+            );
+            Finding { what, ok: true, detail, cure: None }
+        }
+        Err(failure) => {
+            Finding { what, ok: false, detail: failure.to_string(), cure: failure.cure().map(str::to_owned) }
+        }
+    }
+}
+
+fn sandbox() -> Vec<Finding> {
+    let report = ward_process::sandbox::probe();
+    let finding = |(name, part): (&'static str, &ward_process::sandbox::Part)| {
+        Finding {
+        what: format!("sandbox: {name}"),
+        ok: part.holds(),
+        detail: part.to_string(),
+        cure: (!part.holds()).then(|| {
+            "Linux 6.12 with Landlock, seccomp and user namespaces has every part; see docs/collieclaw-security.md".to_owned()
+        }),
+    }
+    };
+    report.parts().into_iter().map(finding).collect()
+}
+
+fn containment() -> Finding {
+    let probe = ward_process::probe();
+    let best = probe.best();
+    Finding {
+        what: "process trees".to_owned(),
+        ok: !best.is_escapable(),
+        detail: best.to_string(),
+        cure: best.is_escapable().then(|| "user namespaces, or root, contain them for certain".to_owned()),
+    }
+}
+
+fn shell() -> Finding {
+    let bash = ward_process::find_program("bash".as_ref(), "/usr/bin:/bin".as_ref());
+    Finding {
+        what: "lines beyond the plan (full only)".to_owned(),
+        ok: bash.is_some(),
+        detail: bash.map_or_else(
+            || "there is no bash: such lines are refused".to_owned(),
+            |bash| format!("run by {} in the sandbox", bash.display()),
+        ),
+        cure: None,
+    }
+}

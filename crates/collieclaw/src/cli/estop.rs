@@ -1,0 +1,39 @@
+//! `estop`: stops every tool, everywhere, now.
+
+use clap::Args;
+use collieclaw::estop;
+use serde_json::json;
+
+use super::environment::Environment;
+use super::failure::Failure;
+use super::screen::Screen;
+
+#[derive(Args)]
+pub(crate) struct Estop {
+    /// Lets tools run again.
+    #[arg(long)]
+    clear: bool,
+}
+
+pub(crate) fn run(command: &Estop, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let home = &environment.home;
+    let active = !command.clear;
+    let was_active = estop::is_set(home);
+    if active {
+        // Whoever wants to stop everything must not be held up by a home that is not there yet.
+        std::fs::create_dir_all(home.folder())
+            .map_err(Failure::io(format!("make {}", home.folder().display())))?;
+        estop::set(home).map_err(Failure::io(format!("make {}", home.estop().display())))?;
+    } else {
+        estop::clear(home).map_err(Failure::io(format!("remove {}", home.estop().display())))?;
+    }
+    screen.answer(&json!({ "active": active, "was_active": was_active }), || {
+        match (active, was_active) {
+            (true, _) => "All tools are stopped. `collieclaw estop --clear` lets them run again.",
+            (false, true) => "Tools may run again.",
+            (false, false) => "The emergency stop was not active.",
+        }
+        .to_owned()
+    });
+    Ok(())
+}

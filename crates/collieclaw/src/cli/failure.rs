@@ -1,0 +1,135 @@
+//! Why a command did not do what was asked, its cure, and its exit code.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use collieclaw::channels::ChannelError;
+use collieclaw::memory::MemoryError;
+use collieclaw::providers::{FixtureError, ProviderError};
+use collieclaw::receipts::ReceiptError;
+use collieclaw::runtime::{Fate, TurnError};
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    #[error("the variable HOME names no folder")]
+    NoUserHome,
+    #[error("COLLIECLAW_HOME is `{}`, and must be an absolute path", .path.display())]
+    RelativeHome { path: PathBuf },
+    #[error("CollieClaw is not set up yet: there is no {}", .config.display())]
+    NotSetUp { config: PathBuf },
+    #[error("{} can be changed by others, so it is not trusted", .path.display())]
+    Untrusted { path: PathBuf },
+    #[error("the configuration is not valid")]
+    Config { report: Box<ward_diag::Report> },
+    #[error("the workspace {} can't be used", .path.display())]
+    Workspace { path: PathBuf, source: io::Error },
+    #[error("{what}")]
+    Wrong { what: String, cure: &'static str },
+    #[error("the channel `cli` is switched off in the configuration (`channels.cli.enabled`)")]
+    ChannelOff,
+    #[error(transparent)]
+    Fixture(#[from] FixtureError),
+    #[error(transparent)]
+    Provider(ProviderError),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Receipt(#[from] ReceiptError),
+    #[error("the receipts can't be checked")]
+    Verify(#[from] ward_ledger::verify::VerifyError),
+    #[error("the chain of receipts is not sound")]
+    NotSound,
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    #[error(transparent)]
+    Turn(TurnError),
+    /// The answer is out, and so is what was refused; only the exit code is left to say it.
+    #[error("a tool call was {}", match .0 { Fate::Done => "done", Fate::Failed => "made and failed", Fate::Denied => "denied",
+        Fate::NobodyToAsk => "denied: it needs an approval, and nobody is there to ask", Fate::Stopped => "refused: the emergency stop is active",
+        Fate::Cancelled => "cancelled" })]
+    Call(Fate),
+    #[error("could not {what}")]
+    Io { what: String, source: io::Error },
+}
+
+impl Failure {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what: what.into(), source }
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Memory(_)
+            | Self::Workspace { .. }
+            | Self::Io { .. }
+            | Self::Call(Fate::Failed | Fate::Done) => 1,
+            Self::Wrong { .. } => 2,
+            Self::NoUserHome
+            | Self::RelativeHome { .. }
+            | Self::NotSetUp { .. }
+            | Self::Untrusted { .. }
+            | Self::Config { .. }
+            | Self::ChannelOff
+            | Self::Fixture(_) => 3,
+            Self::Call(Fate::Denied) => 4,
+            Self::Call(Fate::NobodyToAsk) => 5,
+            Self::Provider(ProviderError::Cancelled { .. }) | Self::Call(Fate::Cancelled) => CANCELLED,
+            Self::Provider(_) => 6,
+            Self::Call(Fate::Stopped) => 8,
+            Self::Receipt(_) | Self::Verify(_) | Self::NotSound => 9,
+            Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_code(turn),
+            Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_)) => 1,
+        })
+    }
+
+    pub(crate) fn cure(&self) -> Option<&'static str> {
+        match self {
+            Self::NotSetUp { .. } => Some("run `collieclaw init`, or `collieclaw onboard` to be asked"),
+            Self::Untrusted { .. } => {
+                Some("it must be a plain file of yours: `chmod go-w` it, and its folder")
+            }
+            Self::Workspace { .. } => {
+                Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
+            }
+            Self::NoUserHome => Some("set HOME, or COLLIECLAW_HOME"),
+            Self::NotSound => Some("compare with a copy; what follows the broken link proves nothing"),
+            Self::Call(Fate::NobodyToAsk) => {
+                Some("run it at a terminal to be asked, or see `collieclaw policy explain`")
+            }
+            Self::Call(Fate::Denied) => Some("`collieclaw policy explain` tells why"),
+            Self::Call(Fate::Stopped) => Some("`collieclaw estop --clear` lets tools run again"),
+            Self::Provider(_) | Self::Turn(TurnError::Provider(_)) => {
+                Some("`collieclaw provider test NAME` looks what is wrong")
+            }
+            Self::Turn(TurnError::TooManyRounds { .. }) => {
+                Some("ask for less at once, or raise `limits.max_tool_rounds`")
+            }
+            Self::Wrong { cure, .. } => Some(cure),
+            _ => None,
+        }
+    }
+}
+
+/// As a shell tells of a program that Ctrl-C ended.
+const CANCELLED: u8 = 130;
+
+fn turn_code(turn: &TurnError) -> u8 {
+    match turn {
+        TurnError::Provider(_) => 6,
+        TurnError::Receipt(_) => 9,
+        TurnError::Memory(_) => 1,
+        TurnError::TooManyRounds { .. } | TurnError::TooManyCalls { .. } => 7,
+        TurnError::Cancelled => CANCELLED,
+    }
+}
+
+/// The worst of several ends, if any was not as it should. A tool that ran and did not work is the model's to deal with.
+pub(crate) fn worst(fates: &[Fate]) -> Result<(), Failure> {
+    let order = [Fate::Stopped, Fate::NobodyToAsk, Fate::Denied, Fate::Cancelled];
+    match order.into_iter().find(|fate| fates.contains(fate)) {
+        Some(fate) => Err(Failure::Call(fate)),
+        None => Ok(()),
+    }
+}

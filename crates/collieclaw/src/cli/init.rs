@@ -1,0 +1,100 @@
+//! `init`: home, workspace, configuration, memory.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use collieclaw::config::{Config, template};
+use serde::Serialize;
+
+use super::environment::Environment;
+use super::failure::Failure;
+use super::open;
+use super::screen::Screen;
+
+/// What there is now, and what of it is new.
+#[derive(Serialize)]
+pub(crate) struct Made {
+    home: PathBuf,
+    config: PathBuf,
+    workspace: PathBuf,
+    memory: PathBuf,
+    created: Vec<PathBuf>,
+}
+
+pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let made = make(environment, &template())?;
+    screen.answer(&made, || made.text());
+    Ok(())
+}
+
+/// Makes what is not there; the configuration with this text.
+pub(crate) fn make(environment: &Environment, text: &str) -> Result<Made, Failure> {
+    let home = environment.home.folder();
+    let path = environment.home.config();
+    let mut created = Vec::new();
+    folder(home, &mut created)?;
+    match new_file(&path, text) {
+        Ok(()) => created.push(path.clone()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(Failure::io(format!("write {}", path.display()))(error)),
+    }
+    // What was there may differ from what we would have written.
+    let environment = Environment::read()?;
+    let config = open::config(&environment)?;
+    let made = furnish(&config, created)?;
+    Ok(Made { home: home.to_owned(), config: path, ..made })
+}
+
+/// Workspace and memory, as the configuration says.
+fn furnish(config: &Config, mut created: Vec<PathBuf>) -> Result<Made, Failure> {
+    folder(&config.workspace_dir, &mut created)?;
+    let memory = &config.memory.path;
+    let is_new = !memory.exists();
+    open::memory(config)?;
+    if is_new {
+        created.push(memory.clone());
+    }
+    Ok(Made {
+        home: PathBuf::new(),
+        config: PathBuf::new(),
+        workspace: config.workspace_dir.clone(),
+        memory: memory.clone(),
+        created,
+    })
+}
+
+fn folder(path: &Path, created: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(Failure::io(format!("make the folder {}", path.display())))?;
+    created.push(path.to_owned());
+    Ok(())
+}
+
+fn new_file(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+impl Made {
+    pub(crate) fn text(&self) -> String {
+        let state = |path: &PathBuf| if self.created.contains(path) { "made" } else { "there already" };
+        let line = |what: &str, path: &PathBuf| format!("{what:<14} {} ({})", path.display(), state(path));
+        [
+            line("home", &self.home),
+            line("configuration", &self.config),
+            line("workspace", &self.workspace),
+            line("memory", &self.memory),
+            String::new(),
+            "Next: `collieclaw agent` talks to it (a stand-in answers until you configure a model).".to_owned(),
+            "      `collieclaw onboard` sets up a model; `collieclaw policy explain` shows what the gate decides.".to_owned(),
+        ]
+        .join("\n")
+    }
+}

@@ -1,0 +1,65 @@
+//! `provider`: who can answer.
+
+use clap::Subcommand;
+use collieclaw::cancel::Cancel;
+use collieclaw::channels::visible;
+use collieclaw::config::Model;
+use serde_json::json;
+
+use super::environment::Environment;
+use super::failure::Failure;
+use super::interrupt::Interrupt;
+use super::open;
+use super::screen::{Screen, table};
+
+#[derive(Subcommand)]
+pub(crate) enum Provider {
+    /// The providers of the configuration.
+    List,
+    /// Asks one for a word, and says what is wrong if none comes.
+    Test {
+        /// Its name in the configuration.
+        name: String,
+    },
+}
+
+pub(crate) fn run(provider: &Provider, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let config = open::config(environment)?;
+    match provider {
+        Provider::List => {
+            let models = &config.providers.models;
+            let rows = |(name, model): (&String, &Model)| {
+                let mark = if *name == config.default_provider { "*" } else { " " };
+                let server = match model {
+                    Model::Mock { .. } => "answers from a script, needs no key".to_owned(),
+                    Model::OpenAiCompatible { base_url, api_key_env, .. } => {
+                        let key = match api_key_env {
+                            None => "no key".to_owned(),
+                            Some(name) if environment.variable(name).is_some() => format!("key from {name}"),
+                            Some(name) => format!("{name} is not set"),
+                        };
+                        format!("{base_url} ({key})")
+                    }
+                };
+                vec![format!("{mark} {name}"), model.kind().to_owned(), model.model().to_owned(), server]
+            };
+            let text = || table(&models.iter().map(rows).collect::<Vec<_>>());
+            screen.answer(&json!({ "default": config.default_provider, "models": models }), text);
+        }
+        Provider::Test { name } => {
+            let provider = open::provider(name, &config, environment)?;
+            let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
+            let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
+            interrupt.set(Some(cancel.clone()));
+            let model = config.providers.models.get(name).map_or("", Model::model);
+            let checked = provider.check(model, &cancel).map_err(Failure::Provider)?;
+            let milliseconds = u64::try_from(checked.took.as_millis()).unwrap_or(u64::MAX);
+            let value = json!({ "provider": name, "model": checked.model, "said": checked.said, "milliseconds": milliseconds });
+            screen.answer(&value, || {
+                let (model, said) = (visible(&checked.model), visible(&checked.said));
+                format!("{name} answers: model {model}, {milliseconds} ms: {said}")
+            });
+        }
+    }
+    Ok(())
+}

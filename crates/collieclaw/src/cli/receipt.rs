@@ -1,0 +1,126 @@
+//! `receipt`: what every attempted call left behind.
+
+use std::collections::VecDeque;
+
+use clap::Subcommand;
+use collieclaw::channels::visible;
+use collieclaw::receipts::{self, Receipt as Listed};
+use serde_json::Value;
+use ward_ledger::Report;
+use ward_ledger::verify::{Completeness, VerifyError};
+
+use super::environment::Environment;
+use super::failure::Failure;
+use super::open;
+use super::screen::{Screen, table};
+
+#[derive(Subcommand)]
+pub(crate) enum Receipt {
+    /// The receipts, oldest first.
+    List {
+        /// Only the last so many.
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Replays the chain, and names the first broken link.
+    Verify,
+}
+
+pub(crate) fn run(receipt: &Receipt, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let path = open::config(environment)?.receipts.path;
+    match receipt {
+        Receipt::List { limit } => {
+            let listed = last(&path, *limit)?;
+            screen.answer(&listed, || table(&listed.iter().map(row).collect::<Vec<_>>()));
+        }
+        Receipt::Verify => match ward_ledger::verify(&path, &receipts::format(), None) {
+            Err(VerifyError::NoLog { .. }) => {
+                screen.answer(&serde_json::json!({ "records": 0, "sound": true }), || {
+                    "no receipts yet".to_owned()
+                });
+            }
+            Err(error) => return Err(error.into()),
+            Ok(report) => {
+                let mut value = serde_json::to_value(&report).unwrap_or_default();
+                if let Value::Object(members) = &mut value {
+                    members.insert("sound".to_owned(), report.is_sound().into());
+                }
+                screen.answer(&value, || told(&report));
+                if !report.is_sound() {
+                    return Err(Failure::NotSound);
+                }
+            }
+        },
+    }
+    Ok(())
+}
+
+fn last(path: &std::path::Path, limit: usize) -> Result<Vec<Listed>, Failure> {
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let records = ward_ledger::read(path, &receipts::format())
+        .map_err(|error| Failure::Receipt(receipts::ReceiptError::Read(Box::new(error))))?;
+    let mut last = VecDeque::new();
+    // What is no record is for `verify` to name.
+    for entry in records.flatten() {
+        if last.len() == limit {
+            last.pop_front();
+        }
+        last.push_back(Listed { record: entry.record });
+    }
+    Ok(last.into())
+}
+
+fn row(receipt: &Listed) -> Vec<String> {
+    let text = |name: &str| match receipt.record.get(name) {
+        Some(Value::String(text)) => visible(text),
+        Some(other) => other.to_string(),
+        None => "-".to_owned(),
+    };
+    ["sequence", "timestamp", "tool", "status", "risk", "reason_code", "approver", "id"].map(text).to_vec()
+}
+
+fn told(report: &Report) -> String {
+    let mut lines = Vec::new();
+    match &report.broken {
+        None => lines.push(format!("integrity: {} receipts in a row, every link holds", report.records)),
+        Some(broken) => {
+            let kind = serde_json::to_value(broken.kind).unwrap_or_default();
+            let kind = kind.as_str().unwrap_or("broken").replace('_', " ");
+            lines.push(format!("integrity: the chain is invalid at receipt {} ({kind})", broken.sequence));
+            lines.push(format!(
+                "  {}, line {}: {}",
+                visible(&broken.segment),
+                broken.line,
+                visible(&broken.detail)
+            ));
+        }
+    }
+    if let Some(torn) = &report.torn {
+        lines.push(format!("torn:      the last line was left half-written by a crash ({} bytes); the next call sets it aside", torn.bytes));
+    }
+    for stray in &report.strays {
+        lines.push(format!("stray:     {} looks like a part of the log and is none", visible(stray)));
+    }
+    lines.push(match report.completeness {
+        Completeness::Complete { vouched, unvouched: 0 } => {
+            format!("complete:  the head vouches for all {vouched}")
+        }
+        Completeness::Complete { vouched, unvouched } => {
+            format!("complete:  the head vouches for {vouched}, not for the last {unvouched}")
+        }
+        Completeness::Cut { vouched, found } => {
+            format!("CUT:       the head vouches for {vouched}, and {found} are there")
+        }
+        Completeness::NotReached { vouched } => {
+            format!("unknown:   the head vouches for {vouched}, and the chain breaks before")
+        }
+        Completeness::NoHead => "unknown:   there is no head, so a cut end would not be noticed".to_owned(),
+        Completeness::HeadMissing => "unknown:   the head is missing".to_owned(),
+        Completeness::HeadUnreadable => "unknown:   the head is damaged".to_owned(),
+        Completeness::HeadForged => "FORGED:    the head was not written by the holder of the key".to_owned(),
+        Completeness::HeadOfOtherKey { .. } => "unknown:   the head is signed with another key".to_owned(),
+    });
+    lines.join("\n")
+}

@@ -1,0 +1,110 @@
+//! The only module that writes answers: text for people, JSON for programs.
+
+use std::error::Error;
+use std::io::{IsTerminal, Write};
+
+use collieclaw::channels::visible_lines;
+use serde::Serialize;
+use serde_json::json;
+use unicode_width::UnicodeWidthStr;
+use ward_diag::Style;
+
+use super::arguments::OutputFormat;
+use super::failure::Failure;
+
+pub(crate) struct Screen {
+    format: OutputFormat,
+}
+
+impl Screen {
+    pub(crate) fn new(format: OutputFormat) -> Self {
+        Self { format }
+    }
+
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.format == OutputFormat::Json
+    }
+
+    /// One answer: `text` for people, `value` for programs.
+    pub(crate) fn answer(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        let told = match self.format {
+            OutputFormat::Text => text(),
+            OutputFormat::Json => serde_json::to_string_pretty(value)
+                .unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string()),
+        };
+        if !told.is_empty() {
+            self.line(&told);
+        }
+    }
+
+    pub(crate) fn line(&self, text: &str) {
+        // `anstream` takes the colours out where nobody would see them. A reader that has gone away is no failure.
+        let _ = writeln!(anstream::stdout().lock(), "{}", text.trim_end_matches('\n'));
+    }
+
+    /// What a model or a tool said: as it is for a pipe, made harmless for a terminal.
+    pub(crate) fn foreign(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        let shown = if out.is_terminal() { visible_lines(text) } else { text.to_owned() };
+        let _ = out.write_all(shown.as_bytes());
+        if !shown.ends_with('\n') {
+            let _ = out.write_all(b"\n");
+        }
+        let _ = out.flush();
+    }
+
+    /// Bytes for a file or a pipe, as they are.
+    pub(crate) fn raw(&self, bytes: &[u8]) {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(bytes).and_then(|()| out.flush());
+    }
+
+    /// Something beside the answer, where it does not get into a pipe.
+    pub(crate) fn remark(&self, text: &str) {
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+    }
+
+    pub(crate) fn failure(&self, failure: &Failure) {
+        let mut err = anstream::stderr().lock();
+        if let Failure::Config { report } = failure {
+            if self.is_for_programs() {
+                self.answer(report, String::new);
+            }
+            let style = if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
+            let _ = writeln!(err, "{}", report.render(style));
+        }
+        let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", visible_lines(&chain(failure)));
+        if let Some(cure) = failure.cure() {
+            let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {cure}");
+        }
+    }
+}
+
+/// An error and everything behind it, in one sentence.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        source = error.source();
+    }
+    text
+}
+
+/// Rows whose columns are as wide as what is in them; the last one is as long as it is.
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}

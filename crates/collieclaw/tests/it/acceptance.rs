@@ -1,0 +1,146 @@
+//! The acceptance tests of C15, by their numbers, through the real program. The ninth belongs to fallback providers.
+
+use std::fs;
+
+use crate::support::House;
+
+#[test]
+fn c15_1_init_makes_config_memory_and_workspace() {
+    let house = House::empty();
+    let init = house.run(&["init"]);
+    assert_eq!(init.code, 0, "{init:?}");
+    assert!(house.home().join("config.toml").is_file());
+    assert!(house.home().join("memory.db").is_file());
+    assert!(house.workspace().is_dir());
+
+    let config = fs::read_to_string(house.home().join("config.toml")).unwrap();
+    fs::write(house.home().join("config.toml"), config.replace("max_tool_rounds = 5", "max_tool_rounds = 3"))
+        .unwrap();
+    assert_eq!(house.run(&["init"]).code, 0);
+    let shown = house.run(&["config", "show", "--output", "json"]).json();
+    assert_eq!(shown["limits"]["max_tool_rounds"], 3, "a second init changes nothing");
+}
+
+#[test]
+fn c15_2_a_level_that_there_is_not_is_refused_with_those_that_there_are() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"godmode\"");
+    let validate = house.run(&["config", "validate"]);
+    assert_eq!(validate.code, 3);
+    for word in ["godmode", "readonly", "supervised", "full", "config.toml:"] {
+        assert!(validate.err.contains(word), "{word}: {}", validate.err);
+    }
+    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 3, "nothing runs with it either");
+}
+
+#[test]
+fn c15_3_an_answer_is_printed_and_both_turns_are_remembered() {
+    let house = House::new().says("[[round]]\ntext = \"hello\"\n");
+    let agent = house.run(&["agent", "-m", "hi"]);
+    assert_eq!((agent.code, agent.out.as_str()), (0, "hello\n"));
+    let list = house.run(&["memory", "list", "--output", "json"]).json();
+    let id = list[0]["conversation_id"].as_str().unwrap();
+    let turns = house.run(&["memory", "show", id, "--output", "json"]).json();
+    let said = |index: usize| (turns[index]["role"].clone(), turns[index]["content"].clone());
+    assert_eq!(said(0), ("user".into(), "hi".into()));
+    assert_eq!(said(1), ("assistant".into(), "hello".into()));
+    assert_eq!(turns.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn c15_4_a_listing_runs_in_the_workspace_and_leaves_a_receipt() {
+    let house = House::new().says(
+        "[[round]]\n[[round.call]]\ntool = \"file_list\"\nargs = { path = \".\" }\n\n[[round]]\ntext = \"I see {tool_result}\"\n",
+    );
+    fs::write(house.workspace().join("notes.txt"), "x").unwrap();
+    let agent = house.run(&["agent", "-m", "what is here?"]);
+    assert_eq!(agent.code, 0, "{agent:?}");
+    assert!(agent.out.starts_with("I see ") && agent.out.contains("notes.txt"), "{}", agent.out);
+    assert_eq!(house.receipt_words(), [["file_list", "allowed", "reads-inside"]]);
+}
+
+#[test]
+fn c15_5_a_file_outside_is_denied_and_the_model_hears_of_it() {
+    let house = House::new().says(
+        "[[round]]\n[[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n\n\
+         [[round]]\nexpect = { tool_result_contains = \"error: denied\" }\ntext = \"I may not.\"\n",
+    );
+    let agent = house.run(&["agent", "-m", "read it"]);
+    assert_eq!((agent.code, agent.out.as_str()), (4, "I may not.\n"), "{}", agent.err);
+    let receipts = house.receipts();
+    assert_eq!((receipts.len(), &receipts[0]["status"]), (1, &"denied".into()));
+    assert!(!agent.err.contains("root:"));
+}
+
+const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"a.txt\", content = \"A\" }\n\n\
+                      [[round]]\ntext = \"{tool_result}\"\n";
+
+#[test]
+fn c15_6_a_write_asks_and_only_yes_writes() {
+    let check = |answer: &str, code: i32, written: bool| {
+        let house = House::new().says(WRITES);
+        let agent = house.at_terminal(&["agent", "-m", "write it"], &[("Approve? [y/N] ", answer)]);
+        assert_eq!(agent.code, code, "{answer:?}: {agent:?}");
+        assert_eq!(house.workspace().join("a.txt").exists(), written, "{answer:?}");
+        let receipt = &house.receipts()[0];
+        let expected = if written { ("allowed", "operator") } else { ("denied", "none") };
+        assert_eq!((&receipt["status"], &receipt["approver"]), (&expected.0.into(), &expected.1.into()));
+        assert_eq!(receipt["risk"], "medium");
+    };
+    check("y\n", 0, true);
+    check("YES\n", 0, true);
+    for answer in ["\n", "n\n", "yess\n", "y y\n", "\u{4}"] {
+        check(answer, 4, false);
+    }
+
+    let house = House::new().says(WRITES);
+    let headless = house.run(&["agent", "-m", "write it"]);
+    assert_eq!(headless.code, 5, "nobody is there to ask: {headless:?}");
+    assert!(!house.workspace().join("a.txt").exists());
+}
+
+#[test]
+fn c15_7_a_destructive_line_is_blocked_before_it_runs() {
+    for level in ["readonly", "supervised", "full"] {
+        let house = House::new().with("autonomy = \"supervised\"", &format!("autonomy = \"{level}\"")).says(
+            "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"rm -rf /\" }\n\n[[round]]\ntext = \"no\"\n",
+        );
+        fs::write(house.workspace().join("kept"), "").unwrap();
+        let agent = house.run(&["agent", "-m", "clean up"]);
+        assert_eq!(agent.code, 4, "{agent:?}");
+        let receipt = &house.receipts()[0];
+        assert_eq!(
+            (&receipt["status"], &receipt["risk"], &receipt["decision"]),
+            (&"denied".into(), &"high".into(), &"deny".into())
+        );
+        assert!(house.workspace().join("kept").exists());
+    }
+}
+
+#[test]
+fn c15_8_an_edited_receipt_breaks_the_chain_there() {
+    let house = House::new();
+    for _ in 0..3 {
+        assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    }
+    let sound = house.run(&["receipt", "verify"]);
+    assert_eq!(sound.code, 0, "{sound:?}");
+    let log = house.home().join("tool_receipts.log");
+    let text = fs::read_to_string(&log).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[1] = lines[1].replace("\"allowed\"", "\"denied\"");
+    fs::write(&log, lines.join("\n") + "\n").unwrap();
+    let broken = house.run(&["receipt", "verify"]);
+    assert_eq!(broken.code, 9);
+    assert!(broken.out.contains("invalid at receipt 2"), "{}", broken.out);
+}
+
+#[test]
+fn c15_10_an_earlier_conversation_is_found_by_a_word_of_it() {
+    let house = House::new();
+    let said = house.run(&["agent", "--conversation", "the-old-one", "-m", "I bought an Aardvark adapter"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    house.run(&["agent", "-m", "and something else"]);
+    let found = house.run(&["memory", "search", "aardvark"]);
+    assert!(found.out.contains("the-old-one"), "{found:?}");
+    assert!(!found.out.contains("something else"));
+}

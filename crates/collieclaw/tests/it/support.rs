@@ -1,0 +1,219 @@
+//! A house for an agent: a home, a workspace, and the real program in them.
+
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Generous: the machine may be busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn program() -> PathBuf {
+    std::env::var_os("NEXTEST_BIN_EXE_collieclaw")
+        .unwrap_or_else(|| env!("CARGO_BIN_EXE_collieclaw").into())
+        .into()
+}
+
+pub(crate) struct House {
+    folder: TempDir,
+}
+
+/// What a program left: its exit code and its two streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Done {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+impl House {
+    /// With `init` done.
+    pub(crate) fn new() -> Self {
+        let house = Self::empty();
+        let init = house.run(&["init"]);
+        assert_eq!(init.code, 0, "{init:?}");
+        house
+    }
+
+    pub(crate) fn empty() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// With one text in the configuration put in the place of another.
+    pub(crate) fn with(self, from: &str, to: &str) -> Self {
+        let config = std::fs::read_to_string(self.home().join("config.toml")).unwrap();
+        assert!(config.contains(from), "no `{from}` in {config}");
+        std::fs::write(self.home().join("config.toml"), config.replacen(from, to, 1)).unwrap();
+        self
+    }
+
+    /// With a script for the mock.
+    pub(crate) fn says(self, fixture: &str) -> Self {
+        std::fs::write(self.path().join("fixture.toml"), fixture).unwrap();
+        self
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path().join(".collieclaw")
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.path().join("collieclaw-workspace")
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.args(arguments).env_clear().env("HOME", self.path()).env("PATH", "/usr/bin:/bin");
+        let fixture = self.path().join("fixture.toml");
+        if fixture.exists() {
+            command.env("COLLIECLAW_MOCK_FIXTURE", fixture);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
+        done(self.command(arguments).output().unwrap())
+    }
+
+    /// At a terminal: each text is waited for, and then the other one is typed. Standard output is a pipe.
+    pub(crate) fn at_terminal(&self, arguments: &[&str], talk: &[(&str, &str)]) -> Done {
+        let mut terminal = Terminal::open();
+        let mut command = self.command(arguments);
+        command.stdin(terminal.slave()).stderr(terminal.slave());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        terminal.slave = None;
+        for (shown, typed) in talk {
+            terminal.wait_for(shown);
+            terminal.type_in(typed);
+        }
+        let mut out = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        let code = wait(&mut child);
+        Done { code, out, err: terminal.rest() }
+    }
+
+    /// The receipts, oldest first.
+    pub(crate) fn receipts(&self) -> Vec<Value> {
+        match self.run(&["receipt", "list", "--output", "json"]).json() {
+            Value::Array(receipts) => receipts,
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Of every receipt: tool, status, reason.
+    pub(crate) fn receipt_words(&self) -> Vec<[String; 3]> {
+        let word = |receipt: &Value, name: &str| receipt[name].as_str().unwrap().to_owned();
+        let words = |receipt: &Value| ["tool", "status", "reason_code"].map(|name| word(receipt, name));
+        self.receipts().iter().map(words).collect()
+    }
+}
+
+pub(crate) fn done(output: std::process::Output) -> Done {
+    Done {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// The exit code, or a panic when it takes too long.
+pub(crate) fn wait(child: &mut Child) -> i32 {
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code().unwrap_or(-1);
+        }
+        if Instant::now() > patience {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A terminal with nobody's eyes but ours.
+pub(crate) struct Terminal {
+    master: std::fs::File,
+    slave: Option<OwnedFd>,
+    bytes: Receiver<Vec<u8>>,
+    seen: Vec<u8>,
+}
+
+impl Terminal {
+    pub(crate) fn open() -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
+        let master = std::fs::File::from(master);
+        let (sender, bytes) = channel();
+        let mut reader = master.try_clone().unwrap();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // A terminal whose last user is gone gives an error.
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                if sender.send(buffer[..count].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { master, slave: Some(slave), bytes, seen: Vec::new() }
+    }
+
+    pub(crate) fn slave(&self) -> OwnedFd {
+        self.slave.as_ref().unwrap().try_clone().unwrap()
+    }
+
+    /// From now on only the program holds it.
+    pub(crate) fn hand_over(&mut self) {
+        self.slave = None;
+    }
+
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        let patience = Instant::now() + PATIENCE;
+        loop {
+            let seen = String::from_utf8_lossy(&self.seen).into_owned();
+            if let Some(at) = seen.find(text) {
+                self.seen = seen[at + text.len()..].as_bytes().to_vec();
+                return;
+            }
+            let left = patience.saturating_duration_since(Instant::now());
+            match self.bytes.recv_timeout(left) {
+                Ok(bytes) => self.seen.extend(bytes),
+                Err(_) => panic!("`{text}` was never shown, but {seen:?}"),
+            }
+        }
+    }
+
+    pub(crate) fn type_in(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// What else was shown until everybody left.
+    pub(crate) fn rest(mut self) -> String {
+        while let Ok(bytes) = self.bytes.recv_timeout(PATIENCE) {
+            self.seen.extend(bytes);
+        }
+        String::from_utf8_lossy(&self.seen).into_owned()
+    }
+}
