@@ -3,5 +3,6 @@
 mod facts;
 mod workspace;
 
+pub(crate) use facts::PROGRAM_FOLDERS;
 pub use facts::SystemFacts;
 pub use workspace::{Access, Depth, Entry, FileError, Kind, Listing, Output, Workspace, Written};

@@ -4,6 +4,7 @@ mod file_list;
 mod file_read;
 mod file_write;
 mod http;
+mod shell;
 mod time;
 
 use std::time::Duration;
@@ -149,5 +150,6 @@ pub fn built_in() -> Vec<Box<dyn Tool>> {
         Box::new(file_read::FileRead),
         Box::new(file_write::FileWrite),
         Box::new(http::Http),
+        Box::new(shell::Shell),
     ]
 }

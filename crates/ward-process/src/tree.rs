@@ -151,6 +151,13 @@ impl Tree {
         self.parts.stderr.as_mut()
     }
 
+    /// Readable when [`Tree::program_exit`] has news that [`Tree::readiness`] does not tell of: the program has ended,
+    /// but its tree has not. `None` where there is no keeper to tell. To be asked for until the exit is known.
+    #[must_use]
+    pub fn program_readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.parts.keeper.as_ref().map(KeeperLink::as_fd)
+    }
+
     /// Readable when [`Tree::poll_ended`] may have news.
     #[must_use]
     pub fn readiness(&self) -> BorrowedFd<'_> {

@@ -14,7 +14,7 @@ use super::workspace::{names_of, place_of};
 
 /// Where programs are looked for, in this order. What an administrator added comes last, so that a listed name means
 /// the program of the system.
-const PROGRAM_FOLDERS: [&str; 6] =
+pub(crate) const PROGRAM_FOLDERS: [&str; 6] =
     ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/local/sbin"];
 
 /// Names in one folder that a pattern is compared with. More than this is no folder that anyone means by `*`.

@@ -168,6 +168,10 @@ impl KeeperLink {
         Self { status, program: None }
     }
 
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.status.as_fd()
+    }
+
     pub(crate) fn program_exit(&mut self) -> Option<Exit> {
         let mut message = [0_u8; 8];
         if self.program.is_none() && rustix::io::read(&self.status, &mut message) == Ok(message.len()) {

@@ -1,0 +1,244 @@
+//! The room that every command of a line runs in: what it may reach, how much it may use, what it is told.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use collieclaw_gate::{Autonomy, GatePolicy};
+use ward_process::sandbox::{Network, Sandbox, Strictness, Temporary};
+use ward_process::{Lifetime, Limits, Order, Supervisor};
+
+use super::super::Context;
+use crate::security::PROGRAM_FOLDERS;
+
+/// Processes and threads of one command: enough for a build, too few to starve a machine.
+pub(super) const MOST_PROCESSES: u64 = 512;
+
+/// Memory of one command. Without a cgroup it bounds the address space of each process, which runtimes use freely.
+const MOST_MEMORY: u64 = 4 << 30;
+
+/// The largest file.
+const MOST_FILE_SIZE: u64 = 1 << 30;
+
+const MOST_OPEN_FILES: u64 = 1024;
+
+/// Processor time of a process against the time of the line: it may use a few processors at once.
+const PROCESSORS: u64 = 8;
+
+/// What programs need of a forbidden `/etc` in order to run at all: where libraries lie, the time zone, how terminals
+/// and languages work. It says nothing about people or the machine's network.
+const NEEDED: &[&str] = &[
+    "/etc/alternatives",
+    "/etc/gitattributes",
+    "/etc/gitconfig",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/perl",
+    "/etc/python3",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+];
+
+/// What is found out about the machine once.
+struct Machine {
+    supervisor: Supervisor,
+    system: Sandbox,
+    umask: u32,
+}
+
+/// See the module.
+pub(super) struct Room {
+    machine: &'static Machine,
+    sandbox: Sandbox,
+    limits: Limits,
+    environment: Vec<(&'static str, OsString)>,
+}
+
+impl Room {
+    /// Makes it ready. The error says why there is none.
+    pub(super) fn new(context: &Context<'_>) -> Result<Self, String> {
+        let machine = machine()?;
+        Ok(Self {
+            machine,
+            sandbox: sandbox(&machine.system, context.workspace.path(), context.policy)?,
+            limits: limits(context.bounds.shell_timeout),
+            environment: environment(),
+        })
+    }
+
+    pub(super) fn supervisor(&self) -> &'static Supervisor {
+        &self.machine.supervisor
+    }
+
+    /// A program in this room. The first word is its name.
+    pub(super) fn order(
+        &self,
+        program: &Path,
+        words: &[String],
+        variables: &[(String, String)],
+        folder: &Path,
+    ) -> Order {
+        let mut order = Order::new(program)
+            .directory(folder)
+            .limits(self.limits.clone())
+            .umask(self.machine.umask)
+            .lifetime(Lifetime::DiesWithSupervisor)
+            .sandbox(self.sandbox.clone());
+        if let Some((name, arguments)) = words.split_first() {
+            order = order.name(name).args(arguments);
+        }
+        for (name, value) in &self.environment {
+            order = order.env(name, value);
+        }
+        order = order.env("PWD", folder);
+        for (name, value) in variables {
+            order = order.env(name, value);
+        }
+        order
+    }
+}
+
+fn machine() -> Result<&'static Machine, String> {
+    static MACHINE: OnceLock<Result<Machine, String>> = OnceLock::new();
+    let make = || {
+        let supervisor = Supervisor::new().map_err(|error| chain(&error))?;
+        Ok(Machine { supervisor, system: Sandbox::system_read_only(), umask: umask() })
+    };
+    MACHINE.get_or_init(make).as_ref().map_err(Clone::clone)
+}
+
+/// An error with what is behind it.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
+}
+
+/// The mode bits that our user's files don't get. It can't be asked for without setting it, but the kernel tells it.
+fn umask() -> u32 {
+    const USUAL: u32 = 0o022;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(USUAL)
+}
+
+fn limits(time: Duration) -> Limits {
+    Limits {
+        processes: Some(MOST_PROCESSES),
+        memory: Some(MOST_MEMORY),
+        processor_percent: None,
+        processor_seconds: Some(time.as_secs().saturating_add(1).saturating_mul(PROCESSORS)),
+        file_size: Some(MOST_FILE_SIZE),
+        open_files: Some(MOST_OPEN_FILES),
+    }
+}
+
+/// Everything a program is told. Nothing is taken over from us but the time zone: no key, no proxy, no socket.
+fn environment() -> Vec<(&'static str, OsString)> {
+    let mut environment = vec![
+        ("PATH", PROGRAM_FOLDERS.join(":").into()),
+        ("LANG", "C.UTF-8".into()),
+        ("LC_ALL", "C.UTF-8".into()),
+        ("TERM", "dumb".into()),
+    ];
+    if let Some(zone) = std::env::var_os("TZ") {
+        environment.push(("TZ", zone));
+    }
+    environment
+}
+
+/// The workspace as far as the level allows, the system to be read, nothing else.
+fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Result<Sandbox, String> {
+    let closed: Vec<&Path> =
+        policy.forbidden_paths.iter().chain([&policy.own_home]).map(PathBuf::as_path).collect();
+    let open = |trees: &[PathBuf]| trees.iter().flat_map(|tree| without(tree, &closed)).collect::<Vec<_>>();
+    let mut sandbox = Sandbox {
+        read: open(&system.read),
+        write: system.write.clone(),
+        execute: open(&system.execute),
+        network: Network::Off,
+        temporary: Temporary::Private,
+        strictness: Strictness::Essentials,
+    };
+    match policy.autonomy {
+        Autonomy::ReadOnly => sandbox.read.append(&mut without(workspace, &closed)),
+        Autonomy::Supervised => sandbox.write.push(whole(workspace, &closed)?),
+        Autonomy::Full => {
+            sandbox.write.push(whole(workspace, &closed)?);
+            // A program of its own making: only here may one be named.
+            sandbox.execute.push(workspace.to_owned());
+        }
+    }
+    Ok(sandbox)
+}
+
+/// A tree that is to be written can't have holes: the kernel's rules only ever add.
+fn whole(workspace: &Path, closed: &[&Path]) -> Result<PathBuf, String> {
+    match closed.iter().find(|path| path.starts_with(workspace) && path.symlink_metadata().is_ok()) {
+        None => Ok(workspace.to_owned()),
+        Some(inside) => Err(format!(
+            "`{}` is forbidden and lies inside the workspace, where no command could be kept from it; move it out",
+            inside.display()
+        )),
+    }
+}
+
+/// A tree that is read, without what is closed: where something closed lies in it, its other parts are named one by one.
+fn without(tree: &Path, closed: &[&Path]) -> Vec<PathBuf> {
+    if NEEDED.iter().any(|needed| tree == Path::new(needed)) {
+        return vec![tree.to_owned()];
+    }
+    if closed.iter().any(|path| tree.starts_with(path)) {
+        return Vec::new();
+    }
+    if !closed.iter().any(|path| path.starts_with(tree)) {
+        return vec![tree.to_owned()];
+    }
+    // What can't be listed can't be read either.
+    let parts = std::fs::read_dir(tree).into_iter().flatten().flatten();
+    let is_link = |part: &std::fs::DirEntry| part.file_type().is_ok_and(|kind| kind.is_symlink());
+    parts.filter(|part| !is_link(part)).flat_map(|part| without(&part.path(), closed)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_closed_is_left_out_of_what_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for path in ["a/b/secret", "a/b/open", "a/c", "d"] {
+            std::fs::create_dir_all(at(path)).unwrap();
+        }
+        std::os::unix::fs::symlink("a/b", at("link")).unwrap();
+        let secret = at("a/b/secret");
+        let mut parts = without(folder.path(), &[&secret]);
+        parts.sort();
+        assert_eq!(parts, [at("a/b/open"), at("a/c"), at("d")]);
+        assert_eq!(without(&at("d"), &[&secret]), [at("d")]);
+        assert_eq!(without(&at("a/b/secret/deep"), &[&secret]), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn of_a_forbidden_etc_only_what_programs_need_stays() {
+        let closed = [Path::new("/etc")];
+        assert_eq!(without(Path::new("/etc/ld.so.cache"), &closed), [Path::new("/etc/ld.so.cache")]);
+        for path in ["/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc"] {
+            assert_eq!(without(Path::new(path), &closed), Vec::<PathBuf>::new(), "{path}");
+        }
+    }
+}
