@@ -17,6 +17,8 @@ mod mock;
 #[cfg(test)]
 mod openai;
 #[cfg(test)]
+mod shell;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod workshop;

@@ -1,12 +1,23 @@
 //! A workspace with something around it: a home with secrets, a folder that is forbidden, CollieClaw's own home.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
 
-use collieclaw::security::{Access, Workspace};
+use collieclaw::cancel::Cancel;
+use collieclaw::events::{Events, Form, Level};
+use collieclaw::home::Home;
+use collieclaw::memory::Memory;
+use collieclaw::receipts::Receipts;
+use collieclaw::runtime::{Answer, Asked, Door, Fate, Granted, Offer, Operator, Rules, Wish};
+use collieclaw::security::{Access, SystemFacts, Workspace};
+use collieclaw::tools::{BadArguments, Context, Prepared, Tool, ToolBounds, ToolResult};
 use collieclaw_gate::{
-    Autonomy, Bounds, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
+    Autonomy, Bounds, Call, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
     GatePolicy,
 };
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 pub(crate) struct Workshop {
@@ -70,5 +81,126 @@ impl Workshop {
 
     pub(crate) fn text(&self, path: &str) -> String {
         std::fs::read_to_string(self.path.join(path)).unwrap()
+    }
+}
+
+/// The door of a workshop, with a tool's own result kept beside what the model is told.
+pub(crate) struct Desk {
+    door: Door,
+    last: Rc<RefCell<Option<ToolResult>>>,
+    pub(crate) cancel: Cancel,
+}
+
+/// What came of a call.
+#[derive(Debug)]
+pub(crate) struct Came {
+    pub(crate) fate: Fate,
+    /// `None` if it did not run.
+    pub(crate) result: Option<ToolResult>,
+    pub(crate) text: String,
+}
+
+impl Came {
+    pub(crate) fn output(&self) -> &str {
+        self.result.as_ref().map_or_else(|| panic!("it did not run: {}", self.text), |result| &result.output)
+    }
+
+    pub(crate) fn fact(&self, name: &str) -> Value {
+        let result = self.result.as_ref().unwrap_or_else(|| panic!("it did not run: {}", self.text));
+        result.metadata.get(name).cloned().unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn code(&self) -> i64 {
+        self.fact("exit_code").as_i64().unwrap_or_else(|| panic!("no exit code: {self:?}"))
+    }
+}
+
+impl Workshop {
+    pub(crate) fn desk(&self) -> Desk {
+        self.desk_with(Duration::from_secs(30), 1 << 20)
+    }
+
+    pub(crate) fn desk_with(&self, shell_timeout: Duration, max_response_bytes: usize) -> Desk {
+        let last = Rc::new(RefCell::new(None));
+        let overhear = |tool| Box::new(Overheard { tool, last: Rc::clone(&last) }) as Box<dyn Tool>;
+        let rules = Rules {
+            tools: collieclaw::tools::built_in().into_iter().map(overhear).collect(),
+            policy: self.policy.clone(),
+            policy_hash: String::new(),
+            facts: Box::new(SystemFacts),
+        };
+        let long = Duration::from_secs(60);
+        let door = Door {
+            rules,
+            workspace: Workspace::open(&self.path).unwrap(),
+            memory: Memory::open(&self.home.join(".collieclaw/memory.db")).unwrap(),
+            bounds: ToolBounds { tool_timeout: long, shell_timeout, http_timeout: long, max_response_bytes },
+            home: Home::new(self.home.join(".collieclaw")),
+            receipts: RefCell::new(Receipts::off()),
+            events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())),
+        };
+        Desk { door, last, cancel: Cancel::new().unwrap() }
+    }
+}
+
+impl Desk {
+    /// Calls a tool; whoever is asked says yes.
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Came {
+        let wish = Wish { conversation_id: "test", tool, arguments, offer: Offer::Listed };
+        self.last.borrow_mut().take();
+        let outcome = self.door.call(wish, &mut SaysYes, &self.cancel).unwrap();
+        Came { fate: outcome.fate, result: self.last.borrow_mut().take(), text: outcome.text }
+    }
+
+    pub(crate) fn shell(&self, line: &str) -> Came {
+        self.call("shell", &json!({ "command": line }))
+    }
+}
+
+struct SaysYes;
+
+impl Operator for SaysYes {
+    fn ask(&mut self, _: &Asked<'_>) -> Answer {
+        Answer::Yes
+    }
+}
+
+struct Overheard {
+    tool: Box<dyn Tool>,
+    last: Rc<RefCell<Option<ToolResult>>>,
+}
+
+struct OverheardCall {
+    prepared: Box<dyn Prepared>,
+    last: Rc<RefCell<Option<ToolResult>>>,
+}
+
+impl Tool for Overheard {
+    fn name(&self) -> &'static str {
+        self.tool.name()
+    }
+
+    fn description(&self) -> &'static str {
+        self.tool.description()
+    }
+
+    fn parameters_schema(&self) -> Value {
+        self.tool.parameters_schema()
+    }
+
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
+        Ok(Box::new(OverheardCall { prepared: self.tool.prepare(arguments)?, last: Rc::clone(&self.last) }))
+    }
+}
+
+impl Prepared for OverheardCall {
+    fn call(&self) -> Call<'_> {
+        self.prepared.call()
+    }
+
+    fn invoke(self: Box<Self>, granted: Granted, context: &Context<'_>) -> ToolResult {
+        let result = self.prepared.invoke(granted, context);
+        *self.last.borrow_mut() = Some(result.clone());
+        result
     }
 }
