@@ -1,9 +1,11 @@
 //! The hearing of a shell line: every command in its tree is judged, and the plan is made of what is left.
 
+mod awk;
 mod command;
 mod destructive;
 mod expand;
-mod script;
+mod jq;
+mod sed;
 mod variable;
 mod walk;
 
@@ -36,6 +38,7 @@ pub fn judge_shell(line: &str, autonomy: Autonomy, policy: &GatePolicy, facts: &
         inner: 0,
         here: Vec::new(),
         patience: Patience::default(),
+        names: Names::Written,
     };
     let plan = match shell::parse(line) {
         Ok(parsed) => {
@@ -66,6 +69,14 @@ struct Hearing<'a> {
     inner: usize,
     here: Vec<shell::Word>,
     patience: Patience,
+    names: Names,
+}
+
+/// Whether `{}` in the words at hand stands for the names of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Written,
+    Inserted,
 }
 
 /// How much more will be looked at, so that the work grows with the length of a line and not faster. Whoever runs out

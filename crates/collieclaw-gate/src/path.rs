@@ -62,6 +62,9 @@ pub(crate) fn judge(
         findings.add(Reason::HardLink { path: path() });
         return;
     }
+    if used == Use::Write && [&written, leads_to].into_iter().any(|place| steers_programs(place)) {
+        findings.add(Reason::SteersPrograms { path: path() });
+    }
     let inside = leads_to.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
     findings.add(match (used, inside) {
         (Use::Write, true) => Reason::WritesInside { path: path() },
@@ -69,6 +72,14 @@ pub(crate) fn judge(
         (Use::Look, true) => Reason::ReadsInside { path: path() },
         (Use::Look, false) => Reason::ReadsOutside { path: path() },
     });
+}
+
+/// Whether programs run what files there say, without anyone looking at them: `git status` obeys `.git/config`.
+fn steers_programs(place: &Path) -> bool {
+    place.components().any(|component| {
+        let name = component.as_os_str();
+        name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".hg")
+    })
 }
 
 /// Whether a tool may go to a place at all. What speaks against it is added.

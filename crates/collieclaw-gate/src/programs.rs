@@ -4,13 +4,19 @@
 //! What a program is *not* known to do it is taken to do nothing of; so a program whose flags can run things lists all
 //! the flags that are known to be harmless, and any other counts as unknown ([`Others::Suspect`]).
 
+mod archive;
 mod argument;
 mod change;
 mod look;
+mod reach;
+mod search;
+mod text;
 mod wrap;
 
 #[cfg(test)]
 mod examples;
+#[cfg(test)]
+mod installed;
 
 pub(crate) use argument::{Argument, Found, found_in};
 
@@ -41,6 +47,8 @@ pub(crate) enum Nature {
     Wraps,
     /// It runs a command with other rights, elsewhere, or later.
     Elevates,
+    /// It runs a command with more words than it is given, which nobody knows.
+    Appends,
     /// It runs text as commands of a shell.
     Shell,
     /// It runs text as a program.
@@ -70,6 +78,8 @@ pub(crate) enum FlagMeans {
     CommandUntilEnd,
     /// The program does something else with it.
     Does(&'static str),
+    /// The program does something else with its value.
+    DoesWith(&'static str),
 }
 
 /// What a word means to a program.
@@ -81,6 +91,14 @@ pub(crate) enum Meaning {
     Looked,
     /// A path that is written.
     Written,
+    /// A path that is written, or a place on another machine if there is a colon in it.
+    Archive,
+    /// A path that is looked at, or text; it is a path if it leads out of the folder.
+    Perhaps,
+    /// An address of the network.
+    Address,
+    /// `+FORMAT`; anything else sets the clock.
+    Clock,
     /// A line for the shell.
     Line,
     /// Code that is run; what it does can't be known.
@@ -89,6 +107,8 @@ pub(crate) enum Meaning {
     Sed,
     /// A program of `awk`.
     Awk,
+    /// A program of `jq`.
+    Jq,
 }
 
 /// What to think of flags that a program's facts don't name.
@@ -107,6 +127,8 @@ pub(crate) enum Operands {
     All(Meaning),
     /// The first means something else than the rest.
     First(Meaning, Meaning),
+    /// The last means something else than those before.
+    Last(Meaning, Meaning),
     /// After so many words of its own a command begins.
     Command { after: usize },
     /// After any number of `NAME=value` a command begins.
@@ -126,6 +148,10 @@ pub(crate) enum Spelling {
     Gnu,
     /// The same, but only before the first operand.
     Leading,
+    /// As [`Self::Gnu`], and `+command`.
+    Plus,
+    /// As [`Self::Gnu`], and the first word is flags even without its dash.
+    Bundle,
     /// `-name value`, in whole words.
     Words,
     /// `a=b`, in whole words, as `dd` does.
@@ -189,7 +215,17 @@ impl Program {
 
 /// The whole table.
 pub(crate) fn all() -> impl Iterator<Item = &'static Program> {
-    look::PROGRAMS.iter().chain(change::PROGRAMS).chain(wrap::PROGRAMS)
+    [
+        look::PROGRAMS,
+        text::PROGRAMS,
+        search::PROGRAMS,
+        change::PROGRAMS,
+        archive::PROGRAMS,
+        reach::PROGRAMS,
+        wrap::PROGRAMS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 const fn text(names: &'static str) -> Flag {
@@ -207,11 +243,18 @@ const fn harmless(names: &'static str) -> Flag {
 const fn joined(names: &'static str) -> Flag {
     Flag { names, means: FlagMeans::Joined(Meaning::Text) }
 }
+/// Takes its files from a list that nobody has looked at.
+const fn listed(names: &'static str) -> Flag {
+    does_with(names, "use files that a list names")
+}
 const fn instead(names: &'static str, meaning: Meaning) -> Flag {
     Flag { names, means: FlagMeans::Instead(meaning) }
 }
 const fn does(names: &'static str, what: &'static str) -> Flag {
     Flag { names, means: FlagMeans::Does(what) }
+}
+const fn does_with(names: &'static str, what: &'static str) -> Flag {
+    Flag { names, means: FlagMeans::DoesWith(what) }
 }
 const fn example(line: &'static str, is: Judged) -> Example {
     Example { line, is }

@@ -68,6 +68,11 @@ pub enum Reason {
         /// The path, as it was given.
         path: String,
     },
+    /// A file is written that makes programs run something: a repository's settings and hooks.
+    SteersPrograms {
+        /// The path, as it was given.
+        path: String,
+    },
     /// The program is not on the list.
     UnlistedProgram {
         /// Its name.
@@ -204,6 +209,7 @@ impl Reason {
             | Self::Sends { .. } => Weight::Medium,
             Self::ForeignTool { weight, .. } => *weight,
             Self::WritesOutside { .. }
+            | Self::SteersPrograms { .. }
             | Self::UnlistedProgram { .. }
             | Self::ProgramByPath { .. }
             | Self::Unknowable { .. }
@@ -253,6 +259,7 @@ impl Reason {
             Self::ForeignTool { .. } => "foreign-tool",
             Self::UnlistedTool { .. } => "unlisted-tool",
             Self::WritesOutside { .. } => "writes-outside",
+            Self::SteersPrograms { .. } => "steers-programs",
             Self::UnlistedProgram { .. } => "unlisted-program",
             Self::ProgramByPath { .. } => "program-by-path",
             Self::Unknowable { .. } => "unknowable",
@@ -292,6 +299,9 @@ impl Reason {
             Self::ForeignTool { name, .. } => format!("`{name}` is not a tool of ours"),
             Self::UnlistedTool { name } => format!("`{name}` is not on this channel's list of tools"),
             Self::WritesOutside { path } => format!("`{path}` is written, outside of the workspace"),
+            Self::SteersPrograms { path } => {
+                format!("`{path}` decides what programs run in this folder, outside of the sandbox, too")
+            }
             Self::UnlistedProgram { name } => format!("`{name}` is not on the list of allowed commands"),
             Self::ProgramByPath { path } => {
                 format!("`{path}` is named by its path, so it is not the program on the list")

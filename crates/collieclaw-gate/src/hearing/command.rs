@@ -1,6 +1,7 @@
 //! One command: its name, what is known about it, and what its words mean to it.
 
-use super::{Hearing, Stand, destructive, script, variable, walk::NULL};
+use super::{Hearing, Names, Stand, awk, destructive, jq, sed, variable, walk::NULL};
+use crate::address::{self, Method};
 use crate::path::Use;
 use crate::plan::Act;
 use crate::programs::{Argument, Found, Meaning, Nature, Program, found_in};
@@ -97,6 +98,10 @@ impl Hearing<'_> {
             self.findings.add(Reason::UnknownCommand { column });
             return;
         };
+        if self.names == Names::Inserted && name.contains("{}") {
+            let column = self.column(first.at);
+            self.findings.add(Reason::UnknownCommand { column });
+        }
         if name.len() > LONGEST_NAME {
             return self.tired("no program has such a long name");
         }
@@ -143,7 +148,12 @@ impl Hearing<'_> {
         judging: Judging,
     ) {
         let found = found_in(program, arguments);
+        self.sed_script(name, &found, judging);
         let runs_another = found.iter().any(|found| matches!(found, Found::Command(_)));
+        if program.nature == Nature::Appends && judging == Judging::Words {
+            let at = arguments.first().map_or(At(0), |first| first.at);
+            self.unknowable("which words are added to this command is known only when it runs", at);
+        }
         let mut changes = program.nature != Nature::Looks;
         for found in found {
             changes |= self.found(name, &found, stand, judging);
@@ -161,6 +171,12 @@ impl Hearing<'_> {
                 self.run_inside(words, stand, judging);
                 return false;
             }
+            Found::CommandForEach(words) => {
+                let outer = std::mem::replace(&mut self.names, Names::Inserted);
+                self.run_inside(words, stand, judging);
+                self.names = outer;
+                return false;
+            }
             Found::Subcommand(program, words) => {
                 let mut changes = program.nature != Nature::Looks;
                 for found in found_in(program, words) {
@@ -169,6 +185,11 @@ impl Hearing<'_> {
                 return changes;
             }
             _ if judging == Judging::Name => return false,
+            Found::Value(Meaning::Line | Meaning::Code | Meaning::Awk | Meaning::Jq, text)
+                if self.names == Names::Inserted && text.contains("{}") =>
+            {
+                self.argument(name, text, "follow a program that is the name of a file");
+            }
             Found::Value(Meaning::Line, line) => {
                 self.line_inside(line, stand);
             }
@@ -183,19 +204,40 @@ impl Hearing<'_> {
                     self.path(path, Use::Write, stand);
                 }
             }
-            Found::Value(Meaning::Sed, text) => {
-                if let Some(does) = script::sed(text) {
-                    self.argument(name, text, does);
+            Found::Value(Meaning::Archive, path) => {
+                if path.contains(':') {
+                    self.argument(name, path, "reach for another machine");
+                } else {
+                    self.path(path, Use::Write, stand);
+                }
+            }
+            Found::Value(Meaning::Perhaps, text) => {
+                self.perhaps_path(text, stand);
+                return false;
+            }
+            Found::Value(Meaning::Address, text) => {
+                address::judge(text, Method::Get, self.policy, &mut self.findings);
+                return false;
+            }
+            Found::Value(Meaning::Clock, text) => {
+                if !text.starts_with('+') {
+                    self.argument(name, text, "set the clock");
                 }
                 return false;
             }
             Found::Value(Meaning::Awk, text) => {
-                if let Some(does) = script::awk(text) {
+                if let Some(does) = awk::does(text) {
                     self.argument(name, text, does);
                 }
                 return false;
             }
-            Found::Value(Meaning::Text, _) | Found::Unknown(_) => return false,
+            Found::Value(Meaning::Jq, text) => {
+                if let Some(does) = jq::does(text) {
+                    self.argument(name, text, does);
+                }
+                return false;
+            }
+            Found::Value(Meaning::Text | Meaning::Sed, _) | Found::Unknown(_) => return false,
             Found::Value(Meaning::Code, _) => {}
             Found::Does(flag, does) => self.argument(name, flag, does),
             Found::Suspect(flag) => self.argument(name, flag, "do something that nobody listed"),
@@ -206,6 +248,27 @@ impl Hearing<'_> {
             }
         }
         true
+    }
+
+    /// Judges a script of `sed`, which is all of its parts joined: one can change how the next is read.
+    fn sed_script(&mut self, name: &str, found: &[Found<'_>], judging: Judging) {
+        let part = |found: &Found<'_>| match found {
+            Found::Value(Meaning::Sed, text) => Some((*text).to_owned()),
+            _ => None,
+        };
+        let parts: Vec<String> = found.iter().filter_map(part).collect();
+        if parts.is_empty() || judging == Judging::Name {
+            return;
+        }
+        let script = parts.join("\n");
+        let does = if self.names == Names::Inserted && script.contains("{}") {
+            Some("follow a program that is the name of a file")
+        } else {
+            sed::does(&script)
+        };
+        if let Some(does) = does {
+            self.argument(name, &script, does);
+        }
     }
 
     /// A line that another shell would read. It is judged, but never planned: that would be a second reader.
@@ -232,15 +295,19 @@ impl Hearing<'_> {
     /// Nothing is known of the program: each of its words may be a path.
     fn unknown_program(&mut self, name: &str, arguments: &[Argument], stand: &Stand) {
         for text in arguments.iter().filter_map(|argument| argument.text.as_deref()) {
-            let value = text.split_once('=').map_or(text, |(_, value)| value);
-            for path in [text, value] {
-                let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
-                if leads_away && path != NULL {
-                    self.path(path, Use::Look, stand);
-                }
-            }
+            self.perhaps_path(text, stand);
         }
         self.listed(name, Does::More);
+    }
+
+    fn perhaps_path(&mut self, text: &str, stand: &Stand) {
+        let value = text.split_once('=').map_or(text, |(_, value)| value);
+        for path in [text, value] {
+            let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
+            if leads_away && path != NULL {
+                self.path(path, Use::Look, stand);
+            }
+        }
     }
 
     fn listed(&mut self, name: &str, does: Does) {

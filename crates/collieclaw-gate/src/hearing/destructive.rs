@@ -154,7 +154,7 @@ fn innermost(simple: &Simple) -> Option<String> {
         let name = name.rsplit('/').next().unwrap_or(name).to_owned();
         let inner = Program::named(&name).and_then(|program| {
             found_in(program, arguments).into_iter().find_map(|found| match found {
-                Found::Command(words) => Some(words.to_vec()),
+                Found::Command(words) | Found::CommandForEach(words) => Some(words.to_vec()),
                 _ => None,
             })
         });

@@ -27,6 +27,8 @@ pub(crate) enum Found<'a> {
     Suspect(&'a str),
     /// The words that are a command inside.
     Command(&'a [Argument]),
+    /// The same, for each file that is found; `{}` in it is the file's name.
+    CommandForEach(&'a [Argument]),
     /// `NAME=value` before the command inside.
     Variable(&'a str),
     /// The command of the program's own that is given, with its words.
@@ -60,6 +62,9 @@ impl<'a> Reading<'a> {
             return;
         }
         let mut flags_over = false;
+        if self.program.spelling == Spelling::Bundle {
+            self.bundle();
+        }
         while let Some(argument) = self.take() {
             let Some(text) = argument.text.as_deref() else {
                 self.found.push(Found::Unknown(argument));
@@ -67,9 +72,10 @@ impl<'a> Reading<'a> {
                 continue;
             };
             let is_flag = match self.program.spelling {
-                Spelling::Gnu | Spelling::Leading | Spelling::Words => {
+                Spelling::Gnu | Spelling::Leading | Spelling::Words | Spelling::Bundle => {
                     text.len() > 1 && text.starts_with('-')
                 }
+                Spelling::Plus => text.len() > 1 && text.starts_with(['-', '+']),
                 Spelling::Assignments => text.contains('='),
             };
             if flags_over || !is_flag {
@@ -99,37 +105,72 @@ impl<'a> Reading<'a> {
                 let (name, value) = text.split_once('=').unwrap_or((text, ""));
                 self.known_or_not(self.exactly(name), text, Some(value));
             }
-            Spelling::Gnu | Spelling::Leading => match text.strip_prefix("--") {
-                Some(_) => {
-                    let (name, value) =
-                        text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-                    self.known_or_not(self.abbreviated(name), text, value);
+            Spelling::Plus if text.starts_with('+') => self.found.push(Found::Suspect(text)),
+            Spelling::Gnu | Spelling::Leading | Spelling::Plus | Spelling::Bundle => {
+                match text.strip_prefix("--") {
+                    Some(_) => {
+                        let (name, value) =
+                            text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+                        self.known_or_not(self.abbreviated(name), text, value);
+                    }
+                    None => self.letters(text),
                 }
-                None => self.letters(text),
-            },
+            }
         }
+    }
+
+    /// `tar cf out.tar`: what the letters do; their values are judged with the operands.
+    fn bundle(&mut self) {
+        let Some(text) = self.arguments.first().and_then(|first| first.text.as_deref()) else { return };
+        if text.starts_with('-') {
+            return;
+        }
+        self.next += 1;
+        for letter in text.chars() {
+            match self.letter(letter).map(|flag| flag.means) {
+                Some(FlagMeans::Does(what) | FlagMeans::DoesWith(what)) => {
+                    self.found.push(Found::Does(text, what));
+                }
+                Some(_) => {}
+                None => self.known_or_not(None, text, None),
+            }
+        }
+    }
+
+    fn letter(&self, letter: char) -> Option<&'static Flag> {
+        self.program.flags.iter().find(|flag| {
+            flag.names.split(' ').any(|name| {
+                let mut letters = name.chars();
+                letters.next() == Some('-') && letters.next() == Some(letter) && letters.next().is_none()
+            })
+        })
     }
 
     /// `-abc`, where a letter that takes a value takes the rest as one.
     fn letters(&mut self, text: &'a str) {
         let letters = text.get(1..).unwrap_or_default();
+        // `head -5c`: after a number a letter takes no value.
+        let begins = letters.chars().next().unwrap_or_default();
+        let numbered = begins.is_ascii_digit() && self.letter(begins).is_none();
         for (count, (place, letter)) in letters.char_indices().enumerate() {
             if count == MOST_LETTERS {
                 self.found.push(Found::Suspect(text));
                 return;
             }
             let rest = letters.get(place + letter.len_utf8()..).filter(|rest| !rest.is_empty());
-            let known = self.program.flags.iter().find(|flag| {
-                flag.names.split(' ').any(|name| {
-                    let mut letters = name.chars();
-                    letters.next() == Some('-') && letters.next() == Some(letter) && letters.next().is_none()
-                })
-            });
+            let known = self.letter(letter);
             match known.map(|flag| flag.means) {
-                Some(FlagMeans::Value(_) | FlagMeans::Joined(_) | FlagMeans::Instead(_)) => {
+                Some(FlagMeans::Value(_)) if numbered && rest.is_none() => return,
+                Some(
+                    FlagMeans::Value(_)
+                    | FlagMeans::Joined(_)
+                    | FlagMeans::Instead(_)
+                    | FlagMeans::DoesWith(_),
+                ) => {
                     self.known_or_not(known, text, rest);
                     return;
                 }
+                Some(FlagMeans::Does(_)) => self.known_or_not(known, text, rest),
                 Some(_) => self.known_or_not(known, text, None),
                 // `head -5`
                 None if letter.is_ascii_digit() => {}
@@ -147,7 +188,14 @@ impl<'a> Reading<'a> {
         };
         match flag.means {
             FlagMeans::Nothing => {}
-            FlagMeans::Does(what) => self.found.push(Found::Does(text, what)),
+            FlagMeans::Does(what) => {
+                self.found.push(Found::Does(text, what));
+                self.found.extend(value.map(|value| Found::Value(Meaning::Perhaps, value)));
+            }
+            FlagMeans::DoesWith(what) => {
+                self.found.push(Found::Does(text, what));
+                self.value(Meaning::Perhaps, value);
+            }
             FlagMeans::Joined(meaning) => {
                 if let Some(value) = value {
                     self.found.push(Found::Value(meaning, value));
@@ -162,7 +210,7 @@ impl<'a> Reading<'a> {
                 let rest = self.arguments.get(self.next..).unwrap_or_default();
                 let ends = |argument: &Argument| matches!(argument.text.as_deref(), Some(";" | "+"));
                 let length = rest.iter().position(ends).unwrap_or(rest.len());
-                self.found.push(Found::Command(rest.get(..length).unwrap_or_default()));
+                self.found.push(Found::CommandForEach(rest.get(..length).unwrap_or_default()));
                 self.next += length + 1;
             }
         }
@@ -210,7 +258,7 @@ impl<'a> Reading<'a> {
                 }
                 true
             }
-            Operands::All(_) | Operands::First(..) | Operands::CommandSomewhere => {
+            Operands::All(_) | Operands::First(..) | Operands::Last(..) | Operands::CommandSomewhere => {
                 self.operands.push(text);
                 false
             }
@@ -219,6 +267,7 @@ impl<'a> Reading<'a> {
 
     fn finish(&mut self) {
         let operands = std::mem::take(&mut self.operands);
+        let count = operands.len();
         for (place, text) in operands.into_iter().enumerate() {
             let meaning = match self.program.operands {
                 Operands::All(meaning) => meaning,
@@ -227,6 +276,13 @@ impl<'a> Reading<'a> {
                         first
                     } else {
                         rest
+                    }
+                }
+                Operands::Last(before, last) => {
+                    if place + 1 == count && !self.instead {
+                        last
+                    } else {
+                        before
                     }
                 }
                 Operands::Command { .. }
@@ -249,7 +305,9 @@ impl<'a> Reading<'a> {
             |flag: &&Flag| flag.names.split(' ').any(|name| name.starts_with("--") && name.starts_with(text));
         self.exactly(text).or_else(|| {
             let matches = || self.program.flags.iter().filter(starts);
-            matches().find(|flag| matches!(flag.means, FlagMeans::Does(_))).or_else(|| matches().next())
+            matches()
+                .find(|flag| matches!(flag.means, FlagMeans::Does(_) | FlagMeans::DoesWith(_)))
+                .or_else(|| matches().next())
         })
     }
 }

@@ -2,7 +2,8 @@
 
 use super::Judged::{Blocked, Looks, Unknown};
 use super::{
-    Flag, FlagMeans, Meaning, Nature, Operands, Others, Program, Spelling, does, example, harmless, text,
+    Flag, FlagMeans, Meaning, Nature, Operands, Others, Program, Spelling, does, example, harmless, joined,
+    looked, text,
 };
 
 const fn line(names: &'static str) -> Flag {
@@ -68,11 +69,17 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: "xargs",
         flags: &[
             harmless("-0 --null -r --no-run-if-empty -t --verbose -x --exit -p --interactive -o --open-tty"),
-            text(
-                "-n --max-args -L --max-lines -P --max-procs -d --delimiter -s --max-chars -E -I --replace -a --arg-file",
-            ),
+            text("-n --max-args -L -P --max-procs -d --delimiter -s --max-chars -E -I --process-slot-var"),
+            joined("-i --replace -e --eof -l --max-lines"),
+            looked("-a --arg-file"),
         ],
-        examples: &[example("ls | xargs rm", Blocked), example("find . -name '*.rs' | xargs wc -l", Unknown)],
+        nature: Nature::Appends,
+        examples: &[
+            example("ls | xargs rm", Blocked),
+            example("ls | xargs --replace rm x", Blocked),
+            example("find . -name '*.rs' | xargs wc -l", Unknown),
+            example("xargs -a /etc/passwd echo", Blocked),
+        ],
         ..Program::ELEVATES
     },
     Program {

@@ -1,11 +1,11 @@
-//! The small languages inside arguments: `sed` and `awk` can run and write, too.
+//! Scripts of `sed`, which can run and write, too.
 
 /// No script that anyone writes in a line is longer.
 const LONGEST: usize = 4096;
 
 /// What a script of `sed` does beyond editing what it prints, if anything. It is read narrowly: what isn't known to be
 /// harmless isn't.
-pub(super) fn sed(script: &str) -> Option<&'static str> {
+pub(super) fn does(script: &str) -> Option<&'static str> {
     if script.len() > LONGEST {
         return Some("follow a script that is too long to be read");
     }
@@ -17,8 +17,11 @@ pub(super) fn sed(script: &str) -> Option<&'static str> {
         let command = letters.next()?;
         rest = letters.as_str();
         match command {
-            'p' | 'd' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'l' | '}' => {}
-            'q' | 'Q' => {
+            'p' | 'd' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'z' | 'F' | '}' => {}
+            ':' | 'b' | 't' | 'T' => {
+                rest = rest.trim_start_matches([' ', '\t']).trim_start_matches(is_in_name);
+            }
+            'q' | 'Q' | 'l' => {
                 rest = rest.trim_start_matches(|letter: char| letter == ' ' || letter.is_ascii_digit());
             }
             's' => match after_substitution(rest) {
@@ -67,7 +70,9 @@ fn after_address(mut text: &str) -> &str {
 fn after_text(mut text: &str) -> &str {
     loop {
         let Some((line, after)) = text.split_once('\n') else { return "" };
-        if !line.ends_with('\\') {
+        // Two backslashes are one that is text.
+        let backslashes = line.len() - line.trim_end_matches('\\').len();
+        if backslashes % 2 == 0 {
             // The newline ends the command.
             return text.get(line.len()..).unwrap_or_default();
         }
@@ -95,6 +100,9 @@ fn after_delimited(text: &str, texts: usize) -> Option<&str> {
     while let Some((place, letter)) = letters.next() {
         if letter == '\\' {
             letters.next();
+        } else if letter == '\n' {
+            // Nothing between delimiters goes over a line's end.
+            return None;
         } else if letter == '[' {
             // A delimiter inside brackets ends the text for some and not for others.
             let inside = text.get(place + 1..)?.split_once(']').map_or("", |(inside, _)| inside);
@@ -111,31 +119,6 @@ fn after_delimited(text: &str, texts: usize) -> Option<&str> {
     None
 }
 
-/// What a program of `awk` does beyond printing, if anything. Its texts and patterns are not told apart from its code:
-/// it is enough that none of the words and signs occurs with which it could run, read or write.
-pub(super) fn awk(program: &str) -> Option<&'static str> {
-    const RUNS: [&str; 6] = ["system", "getline", "|", "@", "close", "fflush"];
-    const READS: [&str; 3] = ["ARGV", "ENVIRON", "ARGC"];
-    if program.len() > LONGEST {
-        return Some("follow a program that is too long to be read");
-    }
-    // `||` joins conditions.
-    let without_or = program.replace("||", " ");
-    if RUNS.iter().any(|sign| without_or.contains(sign)) {
-        return Some("run a command or read another file");
-    }
-    if READS.iter().any(|word| program.contains(word)) {
-        return Some("read another file");
-    }
-    writes(program).then_some("write another file, perhaps")
-}
-
-/// `print > "file"`: a `>` behind a `print` in the same statement, outside of parentheses, writes. In a pattern it
-/// compares.
-fn writes(program: &str) -> bool {
-    program.split([';', '{', '}', '\n']).any(|statement| {
-        statement
-            .find("print")
-            .is_some_and(|place| statement.get(place..).is_some_and(|rest| rest.contains('>')))
-    })
+fn is_in_name(letter: char) -> bool {
+    letter == '_' || letter.is_ascii_alphanumeric()
 }
