@@ -242,3 +242,40 @@ impl Facts for NoFiles {
         None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::SystemLookup;
+    use collieclaw_gate::{Autonomy, Bounds, Risk};
+
+    #[test]
+    fn a_redirect_never_leads_out_of_encryption() {
+        let policy = GatePolicy {
+            autonomy: Autonomy::Full,
+            workspace: PathBuf::new(),
+            bounds: Bounds::Workspace,
+            user_home: PathBuf::new(),
+            own_home: PathBuf::new(),
+            forbidden_paths: Vec::new(),
+            forbidden_commands: std::collections::BTreeSet::new(),
+            allowed_commands: std::collections::BTreeSet::new(),
+            allowed_domains: vec!["a.example".to_owned()],
+        };
+        let cancel = Cancel::new().unwrap();
+        let timeout = Duration::from_secs(1);
+        let fetch = Fetch { policy: &policy, lookup: &SystemLookup, cancel: &cancel, timeout, most_bytes: 1 };
+        let granted =
+            Verdict { decision: collieclaw_gate::Decision::Allow, risk: Risk::Low, reasons: Vec::new() };
+        let follow = |from: &str, to: &str| {
+            let (from, to) = (Link::read(from).unwrap(), Link::read(to).unwrap());
+            fetch.may_follow(&from, &to, Method::Get, &granted)
+        };
+        assert_eq!(follow("http://a.example/", "https://a.example/"), Ok(()));
+        assert_eq!(follow("https://a.example/", "https://a.example/x"), Ok(()));
+        assert_eq!(
+            follow("https://a.example/", "http://a.example/"),
+            Err("it leads from an encrypted connection to one in the clear".to_owned())
+        );
+    }
+}

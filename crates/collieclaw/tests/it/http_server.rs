@@ -66,7 +66,7 @@ impl Server {
                 let (received, over) = (Arc::clone(&received), Arc::clone(&over));
                 // A client that goes away in the middle is part of the play.
                 std::thread::spawn(move || {
-                    play(&stream.unwrap(), &act, &received, &over).unwrap_or_default()
+                    play(&stream.unwrap(), &act, &received, &over).unwrap_or_default();
                 });
             }
         });

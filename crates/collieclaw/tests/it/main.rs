@@ -9,6 +9,8 @@ mod files;
 #[cfg(test)]
 mod files_race;
 #[cfg(test)]
+mod http;
+#[cfg(test)]
 mod http_server;
 #[cfg(test)]
 mod memory;
@@ -16,6 +18,8 @@ mod memory;
 mod mock;
 #[cfg(test)]
 mod openai;
+#[cfg(test)]
+mod openai_hostile;
 #[cfg(test)]
 mod shell;
 #[cfg(test)]
