@@ -11,16 +11,18 @@ use shepherd_util::SessionId;
 
 use crate::options::HostError;
 
-/// Logs that are kept: some weeks of an ordinary household, and at the default bound at most 200 MB.
+/// Logs of ended sessions that are kept: some weeks of an ordinary household.
 const KEPT_LOGS: usize = 200;
 
-/// Logs by which there may be more.
-const PRUNED_AT_ONCE: usize = 20;
+/// Bytes of them together: as much as a policy can let one session write, so that none is too long to be kept. At the
+/// default bound of a session it is the number above that counts.
+const KEPT_BYTES: u64 = 1 << 30;
 
 /// No handle of ours comes near it.
 const MAX_HANDLE: u64 = 1 << 20;
 
 const HANDLE: &str = "handle";
+const LOG: &str = "log";
 
 /// Where everything is that outlives the host.
 #[derive(Clone, Debug)]
@@ -81,7 +83,7 @@ impl StateFolder {
     }
 
     pub(crate) fn log_path(&self, session_id: &SessionId) -> PathBuf {
-        self.logs.join(format!("{session_id}.log"))
+        self.logs.join(format!("{session_id}.{LOG}"))
     }
 
     /// Of a compositor that we start.
@@ -89,25 +91,91 @@ impl StateFolder {
         self.logs.join("compositor.log")
     }
 
-    /// Removes the oldest logs beyond those that are kept, some at a time, so that not every session looks at all.
+    /// Removes the oldest logs beyond those that are kept. What still runs, or may, keeps its own.
     pub(crate) fn prune_logs(&self) {
-        let entries = fs::read_dir(&self.logs).into_iter().flatten().flatten();
-        let paths = entries.map(|entry| entry.path());
-        let logs: Vec<PathBuf> =
-            paths.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
-        if logs.len() <= KEPT_LOGS + PRUNED_AT_ONCE {
-            return;
-        }
-        let age = |path: PathBuf| Some((fs::metadata(&path).ok()?.modified().ok()?, path));
-        let mut logs: Vec<(SystemTime, PathBuf)> = logs.into_iter().filter_map(age).collect();
-        logs.sort_unstable();
-        let surplus = logs.len().saturating_sub(KEPT_LOGS);
-        for (_, path) in logs.into_iter().take(surplus) {
-            let _ = fs::remove_file(path);
+        let running = self.written_down();
+        let mut logs: Vec<Log> = fs::read_dir(&self.logs)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter_map(|entry| Log::of_a_session_at(entry.path()))
+            .filter(|log| running.binary_search(&log.session_id).is_err())
+            .collect();
+        logs.sort_unstable_by(|one, other| (other.written, &other.path).cmp(&(one.written, &one.path)));
+        let mut bytes: u64 = 0;
+        for (count, log) in logs.into_iter().enumerate() {
+            bytes = bytes.saturating_add(log.bytes);
+            if count >= KEPT_LOGS || bytes > KEPT_BYTES {
+                let _ = fs::remove_file(log.path);
+            }
         }
     }
 
     fn handle_path(&self, session_id: &SessionId) -> PathBuf {
         self.sessions.join(format!("{session_id}.{HANDLE}"))
+    }
+}
+
+/// What a session said.
+struct Log {
+    session_id: SessionId,
+    path: PathBuf,
+    written: SystemTime,
+    bytes: u64,
+}
+
+impl Log {
+    /// `None` of every other file.
+    fn of_a_session_at(path: PathBuf) -> Option<Self> {
+        let is_log = path.extension().is_some_and(|extension| extension == LOG);
+        let session_id = path.file_stem().filter(|_| is_log)?.to_str()?.parse().ok()?;
+        let metadata = fs::symlink_metadata(&path).ok()?;
+        Some(Self { session_id, path, written: metadata.modified().ok()?, bytes: metadata.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn session(number: u64) -> SessionId {
+        format!("session-{number:032x}").parse().unwrap()
+    }
+
+    /// A session's log of so many bytes, which take no space; a higher number is a later one.
+    fn write_log(folder: &StateFolder, number: u64, bytes: u64) -> PathBuf {
+        let path = folder.log_path(&session(number));
+        let file = File::create(&path).unwrap();
+        file.set_len(bytes).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(number)).unwrap();
+        path
+    }
+
+    /// S13: what programs write can't fill the disk, however much of it a policy keeps.
+    #[test]
+    fn the_oldest_logs_go_when_all_together_are_too_long() {
+        let state = tempfile::tempdir().unwrap();
+        let folder = StateFolder::open(state.path()).unwrap();
+        let third = KEPT_BYTES / 3;
+        let running = write_log(&folder, 1, KEPT_BYTES);
+        folder.write(&session(1), &HostSessionHandle::new("runs".to_owned())).unwrap();
+        let compositor = folder.compositor_log_path();
+        fs::write(&compositor, "").unwrap();
+        let logs: Vec<PathBuf> = (2..8).map(|number| write_log(&folder, number, third)).collect();
+        let left = || logs.iter().map(|path| path.exists()).collect::<Vec<_>>();
+        folder.prune_logs();
+        assert_eq!(left(), [false, false, false, true, true, true]);
+        assert!(running.exists() && compositor.exists());
+        // One that is as long as a policy can allow is kept, and no other.
+        let longest = write_log(&folder, 9, KEPT_BYTES);
+        folder.prune_logs();
+        assert_eq!(left(), [false; 6]);
+        assert!(longest.exists() && running.exists());
+        // It has ended, and is the oldest.
+        folder.forget(&session(1));
+        folder.prune_logs();
+        assert!(longest.exists() && !running.exists());
     }
 }
