@@ -12,6 +12,7 @@ mod confidant;
 mod context;
 mod daemon;
 mod failure;
+mod fit;
 mod moment;
 mod pin;
 mod screen;

@@ -15,8 +15,8 @@ use ward_diag::Style;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::screen::{Screen, Tone};
-use crate::{daemon, household};
+use crate::screen::{Screen, Tone, paint};
+use crate::{daemon, fit, household};
 
 /// The policy to begin with: it needs nothing but this machine.
 pub(crate) const STARTER: &str = include_str!("../../../policies/starter.toml");
@@ -24,6 +24,8 @@ pub(crate) const STARTER: &str = include_str!("../../../policies/starter.toml");
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Says whether a policy is valid, with every fault, its place and its cure. Exit code 1 if it is not.
+    ///
+    /// Warns of accounts and programs that this machine does not have; that makes no policy invalid.
     #[command(after_help = "Examples:\n  shepherd policy check policy.toml")]
     Check {
         /// The policy.
@@ -55,6 +57,8 @@ pub(crate) enum Command {
 struct Checked {
     entries: usize,
     examples: usize,
+    /// What does not fit this machine.
+    warnings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -71,16 +75,20 @@ pub(crate) fn run(command: &Command, context: &Context, screen: &mut Screen) -> 
     match command {
         Command::Check { file } => {
             let loaded = load(&file.display().to_string(), &read(file)?, screen)?;
-            let checked = Checked { entries: loaded.policy.entries().len(), examples: loaded.examples };
+            let checked = Checked {
+                entries: loaded.policy.entries().len(),
+                examples: loaded.examples,
+                warnings: fit::warnings(&loaded, file),
+            };
             screen.answer(&checked, |screen| {
                 let (entries, examples) = (checked.entries, checked.examples);
                 let told =
                     format!("{} is valid: {entries} entries, {examples} examples hold", file.display());
                 screen.toned(Tone::Good, "✓", &told);
+                for warning in &checked.warnings {
+                    screen.remark(&format!("{}: {warning}", paint(Tone::Warn, "warning")));
+                }
             });
-            for sentence in shepherdd::exposed_policy(file) {
-                screen.remark(&sentence);
-            }
         }
         Command::Show { file: Some(file) } => {
             shown(&load(&file.display().to_string(), &read(file)?, screen)?, screen);

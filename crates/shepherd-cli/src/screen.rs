@@ -1,11 +1,11 @@
 //! The only module that writes to the terminal: colours for people at one, JSON for scripts.
 
-use std::error::Error;
 use std::io::Write;
 
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use serde_json::json;
+use shepherd_util::Chain;
 
 use crate::arguments::OutputFormat;
 use crate::context::Look;
@@ -120,7 +120,7 @@ impl Screen {
                 }
             }
             _ => {
-                let _ = writeln!(error_output, "{error}: {}", text::clean_lines(&chain(failure)));
+                let _ = writeln!(error_output, "{error}: {}", text::clean_lines(&Chain(failure).to_string()));
             }
         }
         if let Failure::Refused(error) = failure {
@@ -132,20 +132,4 @@ impl Screen {
             let _ = writeln!(error_output, "{}: {cure}", paint(Tone::Strong, "help"));
         }
     }
-}
-
-/// An error and everything behind it, in one sentence.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // A transparent error repeats what is behind it.
-        if !text.ends_with(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -24,6 +24,8 @@ mod socket_folder;
 mod start;
 mod take_back;
 
+mod rehearsal;
+
 mod ask;
 mod descent;
 mod worker;
@@ -44,3 +46,4 @@ mod capability;
 
 pub use host::LinuxHost;
 pub use options::{AsRoot, HostError, LinuxHostOptions};
+pub use rehearsal::{Missing, rehearse};

@@ -1,6 +1,5 @@
 //! Starting a program: from an order to a tree that runs, on a thread of its own.
 
-use std::error::Error;
 use std::ffi::OsString;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use rustix::fs::MemfdFlags;
 use shepherd_core::policy::{Entry, RunLimits};
 use shepherd_host_api::{HostEvent, SpawnFailure, SpawnOrder};
+use shepherd_util::Chain;
 use ward_process::{
     Identity, Input, Kept, Leavers, LimitReport, Limits, Order, Output, SpawnError, Supervisor, TreeId,
     find_program, sandbox,
@@ -172,16 +172,7 @@ impl Start {
     /// Whom to run as, if not as ourselves.
     fn user(&self, entry: &Entry) -> Result<Option<User>, Fault> {
         let Some(name) = &entry.run.user else { return Ok(None) };
-        let user = User::find_here(name)
-            .map_err(|error| {
-                Fault::new(format!("the users of this machine can't be read ({error})"), "mend it")
-            })?
-            .ok_or_else(|| {
-                Fault::new(
-                    format!("it is to run as `{name}`, who is no user of this machine"),
-                    "name one that `/etc/passwd` lists",
-                )
-            })?;
+        let user = account(name)?;
         let own = rustix::process::geteuid();
         if own.as_raw() == user.user {
             return Ok(None);
@@ -194,6 +185,18 @@ impl Start {
         }
         Ok(Some(user))
     }
+}
+
+/// Somebody whom a policy names.
+pub(crate) fn account(name: &str) -> Result<User, Fault> {
+    User::find_here(name)
+        .map_err(|error| Fault::new(format!("the users of this machine can't be read ({error})"), "mend it"))?
+        .ok_or_else(|| {
+            Fault::new(
+                format!("it is to run as `{name}`, who is no user of this machine"),
+                "name one that `/etc/passwd` lists",
+            )
+        })
 }
 
 /// Looks a program up where the entry says, or where programs are.
@@ -264,12 +267,6 @@ fn unkept(identity: Option<&Identity>, reports: &[LimitReport]) -> Vec<String> {
 
 /// Says what went wrong and what helps.
 fn explain(error: &SpawnError) -> Fault {
-    let mut fault = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        fault.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
     let cure = match error {
         SpawnError::Nul { .. } | SpawnError::RelativeProgram { .. } | SpawnError::ZeroLimit { .. } => {
             "correct the entry"
@@ -284,5 +281,5 @@ fn explain(error: &SpawnError) -> Fault {
         | SpawnError::Cgroup { .. }
         | SpawnError::Fork(_) => "`shepherd doctor` says what this machine can't do",
     };
-    Fault::new(fault, cure)
+    Fault::new(Chain(error).to_string(), cure)
 }

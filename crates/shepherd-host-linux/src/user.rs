@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use shepherd_util::{GroupLine, group_lines, user_lines};
+
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
@@ -16,26 +18,15 @@ pub(crate) struct User {
 impl User {
     /// Looks a name up in the texts of `/etc/passwd` and `/etc/group`.
     pub(crate) fn find(name: &str, passwd: &str, group: &str) -> Option<Self> {
-        let fields = passwd.lines().map(|line| line.split(':').collect::<Vec<_>>());
-        let (user, own, home) = fields
-            .filter_map(|fields| match fields.as_slice() {
-                [known, _, user, group, _, home, ..] if *known == name && !name.is_empty() => {
-                    Some((user.parse().ok()?, group.parse().ok()?, PathBuf::from(home)))
-                }
-                _ => None,
-            })
-            .next()?;
-        let mut groups = vec![own];
-        for line in group.lines() {
-            if let [_, _, number, members] = line.split(':').collect::<Vec<_>>().as_slice()
-                && members.split(',').any(|member| member == name)
-                && let Ok(number) = number.parse()
-                && !groups.contains(&number)
-            {
-                groups.push(number);
+        let line = user_lines(passwd).find(|line| line.name == name && line.home.is_some())?;
+        let mut groups = vec![line.gid];
+        for GroupLine { gid, members, .. } in group_lines(group) {
+            if members.contains(&name) && !groups.contains(&gid) {
+                groups.push(gid);
             }
         }
-        Some(Self { name: name.to_owned(), user, group: own, groups, home })
+        let home = PathBuf::from(line.home?);
+        Some(Self { name: name.to_owned(), user: line.uid, group: line.gid, groups, home })
     }
 
     /// The same, on this machine.

@@ -8,7 +8,7 @@ use std::io;
 
 use shepherd_api::Role;
 use shepherd_core::policy::{Access, Account, Profile};
-use shepherd_util::ProfileId;
+use shepherd_util::{GroupLine, ProfileId, UserLine, group_lines, user_lines};
 
 use crate::Authority;
 
@@ -68,22 +68,12 @@ impl Accounts {
     #[must_use]
     pub fn parse(users: &str, groups: &str) -> Self {
         let mut accounts = Self::default();
-        for line in users.lines() {
-            let fields: Vec<&str> = line.split(':').collect();
-            if let [name, _, uid, gid, ..] = fields.as_slice()
-                && let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse())
-            {
-                accounts.users.entry((*name).to_owned()).or_insert(User { uid, gid });
-            }
+        for UserLine { name, uid, gid, .. } in user_lines(users) {
+            accounts.users.entry(name.to_owned()).or_insert(User { uid, gid });
         }
-        for line in groups.lines() {
-            let fields: Vec<&str> = line.split(':').collect();
-            if let [name, _, gid, members, ..] = fields.as_slice()
-                && let Ok(gid) = gid.parse()
-            {
-                let members = members.split(',').map(|member| member.trim().to_owned()).collect();
-                accounts.groups.entry((*name).to_owned()).or_insert(Group { gid, members });
-            }
+        for GroupLine { name, gid, members } in group_lines(groups) {
+            let members = members.into_iter().map(str::to_owned).collect();
+            accounts.groups.entry(name.to_owned()).or_insert(Group { gid, members });
         }
         accounts
     }

@@ -1,10 +1,12 @@
-//! The vocabulary of Shepherd: clocks, ids, durations, paths, rate limits.
+//! The vocabulary of Shepherd: clocks, ids, durations, paths, accounts, rate limits, chains of errors.
 //!
 //! Nothing here decides anything, and only [`SystemClock`] and [`BootId::read`] touch the world. Everything else
 //! is values and pure functions, so that the crates that decide can use it without losing their purity.
 //!
 //! Start at [`Now`]: it is what every decision is given.
 
+mod accounts;
+mod chain;
 mod clock;
 mod duration;
 mod human;
@@ -12,6 +14,8 @@ mod id;
 mod paths;
 mod rate;
 
+pub use accounts::{GroupLine, UserLine, group_lines, user_lines};
+pub use chain::Chain;
 pub use clock::{
     BootId, BootIdError, BootInstant, Clock, Counting, Deadline, ManualClock, MonotonicInstant, Now,
     SystemClock, WallTime,

@@ -9,13 +9,13 @@ use shepherd_api::{
     ClientState, Command, EntryView, ErrorCode, Event, Note, Pin, Refresh, Reply, StopMode, WhyView,
 };
 use shepherd_ipc::{CallError, Client, ClientOptions, Update, Watch};
-use shepherd_util::{EntryId, ProfileId};
+use shepherd_util::{Chain, EntryId, ProfileId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::confidant;
 use crate::failure::Failure;
-use crate::screen::{Tone, chain};
+use crate::screen::Tone;
 use crate::watch::Sight;
 
 pub(super) type Asker = Sender<Wish>;
@@ -114,7 +114,7 @@ fn watch(mut watch: Watch, feed: &Sender<Feed>) {
             (Update::Event { event, refresh }, Some(state)) => {
                 Feed::Happened { state, event: Box::new(event), refresh }
             }
-            (Update::Disconnected { error }, _) => Feed::Disconnected { why: chain(&error) },
+            (Update::Disconnected { error }, _) => Feed::Disconnected { why: Chain(&error).to_string() },
             (Update::Resynced { .. } | Update::Event { .. }, None) => continue,
         };
         if feed.send(brought).is_err() {
@@ -169,7 +169,7 @@ impl Answering {
 
     fn answer_with_pin(&mut self, pin: Pin, wish: Wish) -> Answer {
         let answer = match self.connected().and_then(|client| confidant::check(client)) {
-            Err(failure) => Answer::Notice(Tone::Bad, chain(&failure)),
+            Err(failure) => Answer::Notice(Tone::Bad, Chain(&failure).to_string()),
             Ok(()) => match self.call(Command::Authenticate { pin }) {
                 Ok(_) => self.answer(&wish),
                 Err(refused) => Answer::PinWanted { wish, told: refused.told },
@@ -190,7 +190,7 @@ impl Answering {
 
     fn call(&mut self, command: Command) -> Result<Reply, Refused> {
         let failed = |told: String| Refused { told, for_administrators: false };
-        let client = self.connected().map_err(|error| failed(chain(&error)))?;
+        let client = self.connected().map_err(|error| failed(Chain(&error).to_string()))?;
         match client.call(command) {
             Ok(reply) => Ok(reply),
             Err(CallError::Refused(error)) => {
@@ -199,7 +199,7 @@ impl Answering {
             }
             Err(error) => {
                 self.client = None;
-                Err(failed(chain(&error)))
+                Err(failed(Chain(&error).to_string()))
             }
         }
     }

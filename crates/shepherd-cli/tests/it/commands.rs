@@ -152,6 +152,84 @@ fn a_valid_policy_is_0_and_says_what_it_says() {
     assert_eq!(schema, checked_in);
 }
 
+/// S7.4: valid, but not for this machine; whoever writes it should hear that before a child does.
+#[test]
+fn a_policy_that_does_not_fit_this_machine_is_0_with_warnings() {
+    const POLICY: &str = r#"
+config_version = 1
+[access]
+admins = ["@no-such-group"]
+[profiles.kid]
+accounts = ["no-such-kid"]
+[libraries.films]
+paths = ["/nonexistent/films"]
+[[entries]]
+id = "fits"
+argv = ["sh", "-c", "true"]
+cwd = "/"
+always = true
+[[entries]]
+id = "game"
+argv = ["no-such-game"]
+user = "no-such-user"
+always = true
+[[entries]]
+id = "same-game"
+argv = ["no-such-game", "--easy"]
+always = true
+[[entries]]
+id = "own-game"
+argv = ["/opt/no-such-game/start"]
+always = true
+[[entries]]
+id = "lost"
+argv = ["/bin/sh"]
+cwd = "/nonexistent"
+always = true
+[[entries]]
+id = "films"
+kind = "media"
+library = "films"
+always = true
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    std::fs::write(&file, POLICY).unwrap();
+    let name = file.to_str().unwrap();
+    let output = shepherd(&["policy", "check", name]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("is valid: 6 entries"), "{}", text(&output.stdout));
+    let remarks = text(&output.stderr);
+    let expected = [
+        "there is no group `no-such-group` on this machine; ",
+        "there is no user `no-such-kid` on this machine; ",
+        "entry `game`: it is to run as `no-such-user`, who is no user of this machine; ",
+        "entries `game`, `same-game`: there is no program `no-such-game` in ",
+        "entry `own-game`: there is no program `/opt/no-such-game/start`; ",
+        "entry `lost`: its folder `/nonexistent` is not there; ",
+        "entry `films`: library `films`: `/nonexistent/films` can't be read ",
+    ];
+    assert_eq!(remarks.lines().count(), expected.len(), "{remarks}");
+    let json: Value =
+        serde_json::from_slice(&shepherd(&["policy", "check", name, "--output", "json"]).stdout).unwrap();
+    let warnings = json["warnings"].as_array().unwrap();
+    for (warning, start) in warnings.iter().zip(expected) {
+        let warning = warning.as_str().unwrap();
+        assert!(warning.starts_with(start), "{warning}");
+        assert!(remarks.contains(&format!("warning: {warning}\n")), "{remarks}");
+    }
+    assert_eq!(warnings.len(), expected.len());
+}
+
+#[test]
+fn what_is_there_is_not_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    assert_eq!(shepherd(&["policy", "init", file.to_str().unwrap()]).status.code(), Some(0));
+    let output = shepherd(&["policy", "check", file.to_str().unwrap()]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
 #[test]
 fn a_broken_policy_is_1_with_every_fault_its_place_and_its_cure() {
     // S7.2, S7.4.

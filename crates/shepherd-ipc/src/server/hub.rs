@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use shepherd_api::{ApiError, DaemonStateSnapshot, ErrorCode, Event, Pin, Reply, ServerMessage};
-use shepherd_util::ClientId;
+use shepherd_util::{Chain, ClientId};
 use tokio::sync::mpsc;
 
 use super::limits::Limits;
 use super::outbox::Delivery;
 use super::shared::{Audience, Shared};
-use super::wire::{EventMessage, chain, farewell, line, not_welcome};
+use super::wire::{EventMessage, farewell, line, not_welcome};
 use super::{ClientInfo, Incoming};
 use crate::{Gatekeeper, PinKeeper};
 
@@ -101,7 +101,7 @@ impl Hub {
         let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
             let set = pin.is_some();
-            let outcome = shared.pin.set(pin).await.map(|()| set).map_err(|error| chain(&error));
+            let outcome = shared.pin.set(pin).await.map(|()| set).map_err(|error| Chain(&error).to_string());
             if outcome.is_ok() {
                 let generation = shared.next_pin_generation();
                 if let Some(client) = shared.client(&client.client_id) {

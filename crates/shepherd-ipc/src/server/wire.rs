@@ -40,14 +40,3 @@ pub(super) fn not_welcome() -> ApiError {
 pub(super) fn took_too_long(what: &str, patience: Duration) -> ApiError {
     ApiError::new(ErrorCode::TimedOut, format!("{what} within {} seconds.", patience.as_secs_f32()))
 }
-
-/// An error and what is behind it, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        text = format!("{text}: {error}");
-        next = error.source();
-    }
-    text
-}

@@ -12,20 +12,14 @@ use std::process::ExitCode;
 use shepherd_core::StoreWrite;
 use shepherd_store::conformance::sample;
 use shepherd_store::{SqliteStore, Store};
+use shepherd_util::Chain;
 
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, error)) => {
-            let mut text = error.to_string();
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                text.push_str(": ");
-                text.push_str(&error.to_string());
-                cause = error.source();
-            }
             // Nothing is left to do when even standard error is gone.
-            drop(writeln!(io::stderr(), "{text}"));
+            drop(writeln!(io::stderr(), "{}", Chain(&*error)));
             ExitCode::from(code)
         }
     }

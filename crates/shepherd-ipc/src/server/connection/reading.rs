@@ -8,14 +8,14 @@ use shepherd_api::{
     API_VERSION, ApiError, ClientMessage, Command, ErrorCode, Hello, Millis, Pin, Reply, Request, Role,
     ServerMessage, Unreadable, Welcome,
 };
-use shepherd_util::TokenBucket;
+use shepherd_util::{Chain, TokenBucket};
 use tokio::net::unix::ReadHalf;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::Incoming;
 use super::super::client::Client;
 use super::super::shared::{Rights, Shared, info, now};
-use super::super::wire::{chain, line, not_welcome, took_too_long};
+use super::super::wire::{line, not_welcome, took_too_long};
 use super::Kind;
 use crate::frame::{FrameDecoder, MAX_ADMIN_FRAME, MAX_FRAME};
 use crate::pin::PinError;
@@ -227,7 +227,7 @@ impl<'a> Reading<'a> {
             Err(PinError::Wrong) => ApiError::new(ErrorCode::WrongPin, "This is not the PIN."),
             Err(PinError::NotSet) => ApiError::new(ErrorCode::WrongPin, "No PIN is set."),
             Err(error @ (PinError::File { .. } | PinError::Locked | PinError::Hash(_))) => {
-                let sentence = format!("The PIN could not be checked: {}.", chain(&error));
+                let sentence = format!("The PIN could not be checked: {}.", Chain(&error));
                 ApiError::new(ErrorCode::StoreUnavailable, sentence)
             }
         };
