@@ -25,7 +25,13 @@ pub struct Cancel {
 struct Shared {
     why: AtomicU8,
     raised: OwnedFd,
-    at_once: Mutex<Vec<(u64, Box<dyn FnOnce() + Send>)>>,
+    at_once: Mutex<Vec<Task>>,
+}
+
+/// What is to be done at once, by its number.
+struct Task {
+    number: u64,
+    act: Box<dyn FnOnce() + Send>,
 }
 
 /// What was to be done at once is forgotten when this is dropped.
@@ -61,8 +67,8 @@ impl Cancel {
         // Only a counter that is full refuses, and then it is readable already.
         let _ = rustix::io::write(&self.shared.raised, &1_u64.to_ne_bytes());
         let at_once = std::mem::take(&mut *self.shared.list());
-        for (_, act) in at_once {
-            act();
+        for task in at_once {
+            (task.act)();
         }
     }
 
@@ -79,12 +85,12 @@ impl Cancel {
     /// Does something at the moment it is raised, on the thread that raises it; now, if that was before.
     pub fn at_once(&self, act: impl FnOnce() + Send + 'static) -> AtOnce {
         let mut list = self.shared.list();
-        let number = list.last().map_or(0, |(number, _)| number + 1);
+        let number = list.last().map_or(0, |task| task.number + 1);
         if self.why().is_some() {
             drop(list);
             act();
         } else {
-            list.push((number, Box::new(act)));
+            list.push(Task { number, act: Box::new(act) });
         }
         AtOnce { shared: Arc::clone(&self.shared), number }
     }
@@ -98,14 +104,14 @@ impl AsFd for Cancel {
 }
 
 impl Shared {
-    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Box<dyn FnOnce() + Send>)>> {
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<Task>> {
         self.at_once.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for AtOnce {
     fn drop(&mut self) {
-        self.shared.list().retain(|(number, _)| *number != self.number);
+        self.shared.list().retain(|task| task.number != self.number);
     }
 }
 
@@ -118,18 +124,21 @@ mod tests {
     fn the_first_reason_stays_and_what_was_to_be_done_is_done_once() {
         let cancel = Cancel::new().unwrap();
         let done = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&done);
-        let _kept = cancel.at_once(move || drop(count.fetch_add(1, Ordering::SeqCst)));
-        let never = Arc::clone(&done);
-        drop(cancel.at_once(move || drop(never.fetch_add(100, Ordering::SeqCst))));
+        let adds = |number: usize| {
+            let done = Arc::clone(&done);
+            move || {
+                done.fetch_add(number, Ordering::SeqCst);
+            }
+        };
+        let _kept = cancel.at_once(adds(1));
+        drop(cancel.at_once(adds(100)));
 
         assert_eq!(cancel.why(), None);
         cancel.raise(Why::Estop);
         cancel.raise(Why::Operator);
         assert_eq!((cancel.why(), done.load(Ordering::SeqCst)), (Some(Why::Estop), 1));
 
-        let late = Arc::clone(&done);
-        let _late = cancel.at_once(move || drop(late.fetch_add(10, Ordering::SeqCst)));
+        let _late = cancel.at_once(adds(10));
         assert_eq!(done.load(Ordering::SeqCst), 11);
     }
 }

@@ -194,7 +194,11 @@ impl Event<'_> {
         for (index, (field, value)) in fields.iter().enumerate() {
             let value = value.as_str().map_or_else(|| value.to_string(), visible);
             line.push_str(if index == 0 { ": " } else { ", " });
-            line.push_str(&format!("{field} {value}"));
+            if !name.contains(field) {
+                line.push_str(field);
+                line.push(' ');
+            }
+            line.push_str(&value);
         }
         line
     }

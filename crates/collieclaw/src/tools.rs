@@ -4,6 +4,7 @@ mod file_list;
 mod file_read;
 mod file_write;
 mod http;
+mod memory_search;
 mod shell;
 mod time;
 
@@ -151,5 +152,6 @@ pub fn built_in() -> Vec<Box<dyn Tool>> {
         Box::new(file_write::FileWrite),
         Box::new(http::Http),
         Box::new(shell::Shell),
+        Box::new(memory_search::MemorySearch),
     ]
 }

@@ -93,7 +93,7 @@ impl Repl<'_> {
             // Whoever can't write down what happens must not go on.
             Err(error @ (TurnError::Receipt(_) | TurnError::Memory(_))) => return Err(error.into()),
             Err(error) => {
-                self.remark(&format!("\x1b[31merror\x1b[0m: {}", visible_lines(&error.to_string())))
+                self.remark(&format!("\x1b[31merror\x1b[0m: {}", visible_lines(&error.to_string())));
             }
         }
         Ok(())

@@ -64,6 +64,7 @@ impl Failure {
             Self::Memory(_)
             | Self::Workspace { .. }
             | Self::Io { .. }
+            | Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_))
             | Self::Call(Fate::Failed | Fate::Done) => 1,
             Self::Wrong { .. } => 2,
             Self::NoUserHome
@@ -80,7 +81,6 @@ impl Failure {
             Self::Call(Fate::Stopped) => 8,
             Self::Receipt(_) | Self::Verify(_) | Self::NotSound => 9,
             Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_code(turn),
-            Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_)) => 1,
         })
     }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::environment::Environment;
 use super::failure::Failure;
 use super::open;
-use super::screen::{Screen, table};
+use super::screen::{Screen, count, moment, table};
 
 #[derive(Subcommand)]
 pub(crate) enum Memory {
@@ -50,8 +50,8 @@ pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) 
                 let row = |one: &collieclaw::memory::ConversationSummary| {
                     vec![
                         one.conversation_id.clone(),
-                        one.last.to_string(),
-                        format!("{} turns", one.turns),
+                        moment(one.last),
+                        count(one.turns, "turn"),
                         visible(&one.first_words),
                     ]
                 };
@@ -64,7 +64,7 @@ pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) 
                 let row = |one: &collieclaw::memory::Found| {
                     vec![
                         visible(&one.conversation_id),
-                        one.timestamp.to_string(),
+                        moment(one.timestamp),
                         role(one.role).to_owned(),
                         visible(&one.excerpt),
                     ]
@@ -102,7 +102,7 @@ pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) 
 }
 
 fn told(turn: &Turn) -> String {
-    let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", role(turn.role), turn.timestamp);
+    let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", role(turn.role), moment(turn.timestamp));
     if !turn.content.is_empty() {
         text.push_str(&visible_lines(&turn.content));
         text.push('\n');

@@ -12,7 +12,7 @@ use ward_ledger::verify::{Completeness, VerifyError};
 use super::environment::Environment;
 use super::failure::Failure;
 use super::open;
-use super::screen::{Screen, table};
+use super::screen::{Screen, count, table};
 
 #[derive(Subcommand)]
 pub(crate) enum Receipt {
@@ -74,6 +74,9 @@ fn last(path: &std::path::Path, limit: usize) -> Result<Vec<Listed>, Failure> {
 
 fn row(receipt: &Listed) -> Vec<String> {
     let text = |name: &str| match receipt.record.get(name) {
+        Some(Value::String(text)) if name == "timestamp" => {
+            text.get(..19).map_or_else(|| visible(text), visible)
+        }
         Some(Value::String(text)) => visible(text),
         Some(other) => other.to_string(),
         None => "-".to_owned(),
@@ -84,7 +87,9 @@ fn row(receipt: &Listed) -> Vec<String> {
 fn told(report: &Report) -> String {
     let mut lines = Vec::new();
     match &report.broken {
-        None => lines.push(format!("integrity: {} receipts in a row, every link holds", report.records)),
+        None => {
+            lines.push(format!("integrity: {} in a row, every link holds", count(report.records, "receipt")));
+        }
         Some(broken) => {
             let kind = serde_json::to_value(broken.kind).unwrap_or_default();
             let kind = kind.as_str().unwrap_or("broken").replace('_', " ");

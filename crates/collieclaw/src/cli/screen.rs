@@ -108,3 +108,13 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
+
+/// A moment for people, in UTC: seconds are enough.
+pub(crate) fn moment(moment: jiff::Timestamp) -> String {
+    moment.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// `1 receipt`, `2 receipts`.
+pub(crate) fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

@@ -49,11 +49,11 @@ pub(crate) fn run(tool: &Tool, environment: &Environment, screen: &Screen) -> Re
                 })
                 .collect();
             screen.answer(&value, || {
-                let row = |tool: &Box<dyn tools::Tool>| {
+                let row = |tool: &dyn tools::Tool| {
                     let mark = if offered(tool.name()) { "*" } else { " " };
                     vec![format!("{mark} {}", tool.name()), tool.description().to_owned()]
                 };
-                let rows: Vec<Vec<String>> = tools.iter().map(row).collect();
+                let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
                 format!("{}\n\n* the model is told of it (`channels.cli.tools_allow`)", table(&rows))
             });
             Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use collieclaw_gate::{
     Autonomy, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
 };
-use ward_diag::{Fault, Faults, Invalid, Report, Source, Span, Spanned, Table, Value, closest, code};
+use ward_diag::{Fault, Faults, Invalid, Report, Shape, Source, Span, Spanned, Table, Value, closest, code};
 
 use super::expand::{Surroundings, duration};
 use super::{
@@ -163,7 +163,12 @@ impl Reader<'_> {
     }
 
     fn server(&self, table: &mut Table<'_>, name: &str) -> Option<Model> {
+        let faults = table.faults();
         let base_url = |value: Value<'_>| {
+            // Somebody may have put a password before the host.
+            if matches!(value.shape(), Shape::Text(text) if text.contains('@')) {
+                faults.hide(value.span());
+            }
             value.parse(|text| self.surroundings.expand(text).and_then(|url| server_url(&url)))
         };
         let (base_url, model) = if name == "openai_compatible" {

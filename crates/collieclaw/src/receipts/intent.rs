@@ -70,8 +70,11 @@ pub(super) fn left_behind(folder: &Path) -> io::Result<Vec<(Intent, Attempt)>> {
                 Some(attempt) => left.push((Intent { written: Some((file, path)) }, attempt)),
                 None => fs::rename(&path, path.with_extension("unreadable"))?,
             }
-        } else if path.extension().is_some_and(|ending| ending == UNFINISHED) && is_old(&path) {
-            // It never got its name, so its call never ran.
+        } else if path.extension().is_some_and(|ending| ending == UNFINISHED)
+            && let Some(file) = unlocked(&path)?
+            && (file.metadata()?.len() > 0 || is_old(&file))
+        {
+            // It never got its name, so its call never ran. An empty one may be about to be locked.
             fs::remove_file(&path)?;
         }
     }
@@ -93,8 +96,8 @@ fn unlocked(path: &Path) -> io::Result<Option<File>> {
     Ok(path.try_exists()?.then_some(file))
 }
 
-fn is_old(path: &Path) -> bool {
-    let made = fs::metadata(path).and_then(|metadata| metadata.modified());
+fn is_old(file: &File) -> bool {
+    let made = file.metadata().and_then(|metadata| metadata.modified());
     made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD))
 }
 

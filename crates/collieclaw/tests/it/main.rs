@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod acceptance;
 #[cfg(test)]
+mod config;
+#[cfg(test)]
+mod estop;
+#[cfg(test)]
 mod facts;
 #[cfg(test)]
 mod files;
@@ -21,8 +25,14 @@ mod openai;
 #[cfg(test)]
 mod openai_hostile;
 #[cfg(test)]
+mod receipts;
+#[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod shell;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod talk;
 #[cfg(test)]
 mod workshop;

@@ -99,7 +99,7 @@ impl House {
         command.stdin(terminal.slave()).stderr(terminal.slave());
         let mut child = command.spawn().unwrap();
         drop(command);
-        terminal.slave = None;
+        terminal.hand_over();
         for (shown, typed) in talk {
             terminal.wait_for(shown);
             terminal.type_in(typed);
@@ -194,7 +194,7 @@ impl Terminal {
         loop {
             let seen = String::from_utf8_lossy(&self.seen).into_owned();
             if let Some(at) = seen.find(text) {
-                self.seen = seen[at + text.len()..].as_bytes().to_vec();
+                self.seen = seen.as_bytes()[at + text.len()..].to_vec();
                 return;
             }
             let left = patience.saturating_duration_since(Instant::now());

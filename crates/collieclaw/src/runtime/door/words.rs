@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use collieclaw_gate::Verdict;
+use collieclaw_gate::{Reason, Verdict};
 
 use crate::tools::{End, ToolResult};
 
@@ -57,5 +57,5 @@ pub(super) fn cancelled() -> String {
 }
 
 fn reasons(verdict: &Verdict) -> String {
-    verdict.reasons.iter().map(|reason| reason.detail()).collect::<Vec<_>>().join("; ")
+    verdict.reasons.iter().map(Reason::detail).collect::<Vec<_>>().join("; ")
 }

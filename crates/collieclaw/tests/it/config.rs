@@ -1,0 +1,133 @@
+//! The configuration (C3): every fault at once, each with its place and its cure; and no secret in any of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::House;
+
+fn written(text: &str) -> House {
+    let house = House::new();
+    fs::write(house.home().join("config.toml"), text).unwrap();
+    house
+}
+
+#[test]
+fn what_init_writes_is_the_default() {
+    let house = House::new();
+    let with_file = house.run(&["config", "show", "--output", "json"]).json();
+    fs::write(house.home().join("config.toml"), "").unwrap();
+    let without = house.run(&["config", "show", "--output", "json"]).json();
+    assert_eq!(with_file, without);
+    assert_eq!(without["security"]["autonomy"], "supervised");
+    assert_eq!(without["limits"]["shell_timeout"], "15s");
+    assert_eq!(without["providers"]["models"]["openai_compatible"]["base_url"], "http://localhost:1234/v1");
+
+    let shown = house.run(&["config", "show"]);
+    fs::write(house.home().join("config.toml"), &shown.out).unwrap();
+    let again = house.run(&["config", "show", "--output", "json"]);
+    assert_eq!((again.code, again.json()), (0, without), "what is shown can be read back");
+}
+
+#[test]
+fn every_fault_is_told_at_once_with_its_line_and_its_cure() {
+    let house = written(
+        r#"workspace_dir = "$NOWHERE/x"
+default_provider = "locall"
+colour = "red"
+
+[security]
+autonomy = "godmode"
+workspace_onyl = false
+forbidden_commands = ["rm", "dd"]
+allowed_commands = ["rm", "ls"]
+allowed_domains = ["example.org", "http://x"]
+forbidden_paths = ["~root/x"]
+
+[providers.models.mine]
+kind = "openai"
+
+[providers.models.other]
+kind = "openai-compatible"
+base_url = "ftp://x"
+model = ""
+
+[channels.cli]
+tools_allow = ["file_raed"]
+
+[memory]
+backend = "postgres"
+path = "~/collieclaw-workspace/memory.db"
+
+[limits]
+max_tool_rounds = 5000
+shell_timeout = "15"
+"#,
+    );
+    let validate = house.run(&["config", "validate"]);
+    assert_eq!((validate.code, validate.out.as_str()), (3, ""));
+    let home = house.path().canonicalize().unwrap();
+    let told = validate.err.replace(home.to_str().unwrap(), "~");
+    insta::assert_snapshot!(told);
+
+    let json = house.run(&["config", "validate", "--output", "json"]);
+    assert_eq!(json.json()["faults"].as_array().unwrap().len(), told.matches("config.toml:").count());
+}
+
+#[test]
+fn a_key_in_the_file_is_refused_and_never_shown() {
+    let canary = "sk-canary-0123456789";
+    let house = written(&format!(
+        "[providers.models.mine]\nkind = \"openai-compatible\"\nbase_url = \"http://user:{canary}@x/v1\"\nmodel = \"m\"\n\
+         api_key = \"{canary}\"\napi_key_env = \"{canary}\"\n"
+    ));
+    for arguments in [
+        &["config", "validate"][..],
+        &["config", "show"],
+        &["config", "validate", "--output", "json"],
+        &["agent", "-m", "x"],
+    ] {
+        let told = house.run(arguments);
+        assert_eq!(told.code, 3, "{told:?}");
+        assert!(!told.err.contains(canary) && !told.out.contains(canary), "{told:?}");
+    }
+    assert!(house.run(&["config", "validate"]).err.contains("api_key_env"));
+}
+
+#[test]
+fn variables_and_home_are_expanded() {
+    let house = written("workspace_dir = \"${WHERE}/work\"\n[security]\nforbidden_paths = [\"~/private\"]\n");
+    let mut command = house.command(&["config", "show", "--output", "json"]);
+    let shown = crate::support::done(command.env("WHERE", "/data").output().unwrap()).json();
+    assert_eq!(shown["workspace_dir"], "/data/work");
+    let private = house.path().canonicalize().unwrap().join("private");
+    assert_eq!(shown["security"]["forbidden_paths"][0], private.to_str().unwrap());
+}
+
+#[test]
+fn a_configuration_that_others_can_change_is_not_trusted() {
+    let house = House::new();
+    let config = house.home().join("config.toml");
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o666)).unwrap();
+    let agent = house.run(&["agent", "-m", "hi"]);
+    assert_eq!(agent.code, 3, "{agent:?}");
+    assert!(agent.err.contains("can be changed by others"), "{}", agent.err);
+}
+
+#[test]
+fn nothing_is_read_from_the_workspace() {
+    let house = House::new().says("[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"\"\n");
+    for name in ["config.toml", ".collieclaw/config.toml", "collieclaw.toml"] {
+        let path = house.workspace().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "[security]\nautonomy = \"full\"\n").unwrap();
+    }
+    let mut command = house.command(&["agent", "-m", "write"]);
+    let agent = crate::support::done(command.current_dir(house.workspace()).output().unwrap());
+    assert_eq!(agent.code, 5, "still supervised: {agent:?}");
+}
+
+#[test]
+fn a_workspace_inside_the_own_home_is_refused() {
+    let house = written("workspace_dir = \"~/.collieclaw/work\"\n");
+    assert_eq!(house.run(&["config", "validate"]).code, 3);
+}

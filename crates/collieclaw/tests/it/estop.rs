@@ -1,0 +1,63 @@
+//! The emergency stop (C11): at once, for every process of the home.
+
+use std::time::{Duration, Instant};
+
+use crate::support::{House, wait};
+
+const SLEEPS: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 30\" }\n\n\
+                      [[round]]\nexpect = { tool_result_contains = \"stop\" }\ntext = \"Tools are stopped.\"\n";
+
+fn full() -> House {
+    // `sleep` is on nobody's list; `full` runs it.
+    House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"")
+}
+
+#[test]
+fn running_commands_of_every_process_end_at_once_and_the_agents_still_answer() {
+    let house = full().with("shell_timeout = \"15s\"", "shell_timeout = \"29s\"").says(SLEEPS);
+    let mut agents: Vec<_> =
+        (0..3).map(|_| house.command(&["agent", "-m", "wait"]).spawn().unwrap()).collect();
+    let patience = Instant::now() + Duration::from_secs(25);
+    let begun = || std::fs::read_dir(house.home().join("intents")).map(Iterator::count).unwrap_or(0);
+    while begun() < 3 {
+        assert!(Instant::now() < patience, "they never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let stopped = Instant::now();
+    assert_eq!(house.run(&["estop"]).code, 0);
+    for agent in &mut agents {
+        assert_eq!(wait(agent), 8);
+    }
+    // Far less than the sleep; the bench measures how far.
+    assert!(stopped.elapsed() < Duration::from_secs(10), "{:?}", stopped.elapsed());
+    for words in house.receipt_words() {
+        assert_eq!(words, ["shell", "failed", "estop"]);
+    }
+}
+
+#[test]
+fn while_it_is_active_nothing_runs_and_nobody_is_asked() {
+    let house = House::new().says(
+        "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n\
+         [[round.call]]\ntool = \"time\"\n[[round]]\nexpect = { tools_exclude = [\"time\"] }\ntext = \"stopped\"\n",
+    );
+    assert_eq!(house.run(&["estop"]).code, 0);
+    assert_eq!(house.run(&["estop"]).code, 0, "twice is no fault");
+    let agent = house.at_terminal(&["agent", "-m", "write"], &[]);
+    assert_eq!((agent.code, agent.out.as_str()), (8, "stopped\n"), "{agent:?}");
+    assert!(!agent.err.contains("Approve?"));
+    assert_eq!(house.run(&["policy", "explain", "time"]).code, 0, "looking is no tool");
+
+    assert_eq!(house.run(&["estop", "--clear"]).code, 0);
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+}
+
+#[test]
+fn anything_at_that_place_stops() {
+    let house = House::new();
+    std::fs::create_dir(house.home().join("ESTOP")).unwrap();
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
+    std::fs::remove_dir(house.home().join("ESTOP")).unwrap();
+    std::os::unix::fs::symlink("/nowhere", house.home().join("ESTOP")).unwrap();
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
+}

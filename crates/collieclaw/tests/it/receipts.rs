@@ -1,0 +1,183 @@
+//! Receipts (C8): every attempt has exactly one, whatever happens; the chain holds among many processes and after a
+//! `kill -9` at any moment.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::House;
+
+#[test]
+fn a_receipt_has_every_member_and_its_hash_can_be_computed_by_anyone() {
+    let house = House::new();
+    fs::write(house.workspace().join("a"), "text").unwrap();
+    house.run(&["tool", "run", "file_read", "--json", r#"{"path":"a"}"#]);
+    let receipt = &house.receipts()[0];
+    for (member, expected) in [
+        ("conversation_id", "by-hand"),
+        ("tool", "file_read"),
+        ("status", "allowed"),
+        ("risk", "low"),
+        ("decision", "allow"),
+        ("reason_code", "reads-inside"),
+        ("approver", "rules"),
+    ] {
+        assert_eq!(receipt[member], expected, "{member}");
+    }
+    assert!(receipt["id"].as_str().unwrap().starts_with("receipt-"));
+    assert!(receipt["timestamp"].as_str().unwrap().ends_with('Z'));
+    let hash = |text: &str| collieclaw::receipts::hash_of_text(text);
+    assert_eq!(receipt["args_hash"], hash(r#"{"path":"a"}"#));
+    let mut without = receipt.clone();
+    let own = without.as_object_mut().unwrap().remove("receipt_hash").unwrap();
+    assert_eq!(own, collieclaw::receipts::hash_of(&without).unwrap());
+    assert_eq!(receipt["sequence"], 1);
+    assert_eq!(receipt["policy_hash"].as_str().unwrap().len(), 64);
+}
+
+#[test]
+fn every_kind_of_attempt_has_one() {
+    let house = House::new();
+    let run = |tool: &str, json: &str| house.run(&["tool", "run", tool, "--json", json]).code;
+    assert_eq!(run("time", "{}"), 0);
+    assert_eq!(run("file_read", r#"{"path":"/etc/passwd"}"#), 4);
+    assert_eq!(run("file_read", r#"{"path":"not there"}"#), 1);
+    assert_eq!(run("file_read", r#"{"pth":"x"}"#), 1);
+    assert_eq!(run("file_read", "[1,2.5]"), 1);
+    assert_eq!(run("format_disk", "{}"), 4);
+    assert_eq!(run("file_write", r#"{"path":"x","content":"y"}"#), 5);
+    house.run(&["estop"]);
+    assert_eq!(run("time", "{}"), 8);
+    let words: Vec<String> = house.receipt_words().iter().map(|words| words[1..].join(" ")).collect();
+    assert_eq!(
+        words,
+        [
+            "allowed looks-only",
+            "denied forbidden-path",
+            "failed tool-failed",
+            "failed bad-arguments",
+            "failed bad-arguments",
+            "denied tool-not-offered",
+            "denied nobody-to-ask",
+            "denied estop",
+        ]
+    );
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn a_receipt_that_can_not_be_written_lets_nothing_run() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    fs::create_dir(house.home().join("tool_receipts.log")).unwrap();
+    let write = house.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
+    assert_eq!(write.code, 9, "{write:?}");
+    assert!(!house.workspace().join("x").exists());
+}
+
+#[test]
+fn an_intent_that_can_not_be_written_lets_nothing_run() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    fs::write(house.home().join("intents"), "a file where a folder should be").unwrap();
+    let write = house.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
+    assert_eq!(write.code, 9, "{write:?}");
+    assert!(!house.workspace().join("x").exists());
+}
+
+#[test]
+fn processes_that_write_at_once_make_one_chain() {
+    let house = House::new();
+    let mut agents: Vec<_> =
+        (0..8).map(|_| house.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
+    for agent in &mut agents {
+        assert_eq!(crate::support::wait(agent), 0);
+    }
+    let receipts = house.receipts();
+    let ids: BTreeSet<&str> = receipts.iter().map(|receipt| receipt["id"].as_str().unwrap()).collect();
+    assert_eq!((receipts.len(), ids.len()), (8, 8));
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn a_torn_last_line_is_called_that_and_the_next_call_goes_on() {
+    let house = House::new();
+    house.run(&["tool", "run", "time"]);
+    let log = house.home().join("tool_receipts.log");
+    let mut text = fs::read_to_string(&log).unwrap();
+    text.push_str("{\"approver\":\"ru");
+    fs::write(&log, text).unwrap();
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.out.contains("half-written"), "{verify:?}");
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn every_kind_of_tampering_is_noticed() {
+    let tampered = |change: &dyn Fn(&mut Vec<String>)| {
+        let house = House::new();
+        for _ in 0..4 {
+            house.run(&["tool", "run", "time"]);
+        }
+        let log = house.home().join("tool_receipts.log");
+        let mut lines: Vec<String> = fs::read_to_string(&log).unwrap().lines().map(str::to_owned).collect();
+        change(&mut lines);
+        fs::write(&log, lines.join("\n") + "\n").unwrap();
+        let verify = house.run(&["receipt", "verify"]);
+        assert_eq!(verify.code, 9, "{verify:?}");
+        verify.out
+    };
+    assert!(tampered(&|lines| drop(lines.remove(1))).contains("receipt 2"));
+    assert!(tampered(&|lines| lines.swap(1, 2)).contains("receipt 2"));
+    assert!(tampered(&|lines| lines.insert(1, lines[0].clone())).contains("receipt 2"));
+    assert!(tampered(&|lines| lines[2] = "not json".to_owned()).contains("receipt 3"));
+    assert!(tampered(&|lines| lines[1].truncate(40)).contains("receipt 2"));
+    assert!(tampered(&|lines| lines.truncate(2)).contains("CUT"), "the head vouches for more");
+}
+
+/// A turn of four calls that each leave a mark, killed after so many milliseconds.
+fn killed_after(house: &House, milliseconds: u64) {
+    let mut command = house.command(&["agent", "-m", "go"]);
+    let mut agent = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_no_half_turn_and_one_receipt_for_every_call() {
+    let call = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"echo x >> marks\" }\n\n";
+    let fixture = format!("{}[[round]]\ntext = \"done\"\n", call.repeat(4));
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"").says(&fixture);
+    for round in 0..40_u64 {
+        killed_after(&house, round * 7 % 150);
+    }
+    // Whoever comes next settles what was left.
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    let begun = fs::read_dir(house.home().join("intents")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(begun.filter(|path| path.extension().is_some_and(|ending| ending == "json")).count(), 0);
+
+    let list = house.run(&["receipt", "list", "--limit", "1000", "--output", "json"]).json();
+    let receipts: Vec<&Value> =
+        list.as_array().unwrap().iter().filter(|one| one["tool"] == "shell").collect();
+    let ids: BTreeSet<&str> = receipts.iter().map(|receipt| receipt["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), receipts.len(), "no call has two");
+    let with = |status: &str| receipts.iter().filter(|receipt| receipt["status"] == status).count();
+    let marks = fs::read_to_string(house.workspace().join("marks")).unwrap_or_default().lines().count();
+    assert!(
+        with("allowed") <= marks && marks <= with("allowed") + with("failed"),
+        "{marks} marks, {receipts:?}"
+    );
+    assert!(with("failed") > 0 && with("allowed") > 0, "the kills came at different moments");
+
+    let conversations = house.run(&["memory", "list", "--limit", "1000", "--output", "json"]).json();
+    for conversation in conversations.as_array().unwrap() {
+        let id = conversation["conversation_id"].as_str().unwrap();
+        let turns = house.run(&["memory", "show", id, "--output", "json"]).json();
+        let last = turns.as_array().unwrap().last().unwrap();
+        assert_eq!(last["content"], "done", "whole, or not at all");
+    }
+}

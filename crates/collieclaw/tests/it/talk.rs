@@ -1,0 +1,109 @@
+//! The prompt (C5.2) at a real terminal.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::support::{House, Terminal, wait};
+
+struct Talk {
+    terminal: Terminal,
+    agent: std::process::Child,
+}
+
+fn talk(house: &House) -> Talk {
+    let mut terminal = Terminal::open();
+    let mut command = house.command(&["agent"]);
+    command.env("TERM", "xterm").stdin(terminal.slave()).stdout(terminal.slave()).stderr(terminal.slave());
+    let agent = command.spawn().unwrap();
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for("collieclaw> ");
+    Talk { terminal, agent }
+}
+
+impl Talk {
+    fn say(&mut self, typed: &str, shown: &str) {
+        self.terminal.type_in(typed);
+        self.terminal.type_in("\r");
+        self.terminal.wait_for(shown);
+    }
+
+    fn leave(mut self) -> (i32, String) {
+        self.terminal.type_in("/exit\r");
+        let code = wait(&mut self.agent);
+        (code, self.terminal.rest())
+    }
+}
+
+#[test]
+fn commands_tell_of_tools_policy_and_memory() {
+    let house = House::new();
+    house.run(&["agent", "-m", "the Aardvark adapter is green"]);
+    let mut talk = talk(&house);
+    talk.say("/help", "/policy");
+    talk.say("/tools", "file_read");
+    talk.say("/policy", "supervised");
+    talk.say("/memory aardvark", "adapter");
+    talk.say("/nonsense", "no command");
+    talk.say("hello there", "hello there");
+    assert_eq!(talk.leave().0, 0);
+}
+
+#[test]
+fn a_tool_call_is_shown_and_a_write_is_asked_about() {
+    let house = House::new();
+    let mut talk = talk(&house);
+    talk.say("list files", "file_list");
+    talk.say("write a.txt hello", "Approve? [y/N] ");
+    talk.terminal.type_in("y\r");
+    talk.terminal.wait_for("collieclaw> ");
+    talk.say("write b.txt hello", "Approve? [y/N] ");
+    talk.terminal.type_in("\r");
+    talk.terminal.wait_for("collieclaw> ");
+    talk.leave();
+    assert_eq!(std::fs::read_to_string(house.workspace().join("a.txt")).unwrap(), "hello");
+    assert!(!house.workspace().join("b.txt").exists());
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer_to_it() {
+    let house = House::new().says(
+        "[[round]]\ndelay = \"700ms\"\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n\
+         [[round]]\ntext = \"over\"\n",
+    );
+    let mut talk = talk(&house);
+    talk.terminal.type_in("go\r");
+    talk.terminal.wait_for("thinking");
+    talk.terminal.type_in("y\ny\n");
+    talk.terminal.wait_for("Approve? [y/N] ");
+    talk.terminal.type_in("\n");
+    talk.terminal.wait_for("over");
+    talk.leave();
+    assert!(!house.workspace().join("x").exists());
+}
+
+#[test]
+fn escape_sequences_of_model_and_arguments_are_made_visible() {
+    let house = House::new().says(
+        "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"a\\u001b[2Jb\\u202e\" }\n\
+         [[round]]\ntext = \"c\\u001b]0;title\\u0007d\"\n",
+    );
+    let mut talk = talk(&house);
+    talk.say("go", "a\\u{1b}[2Jb\\u{202e}");
+    talk.terminal.wait_for("Approve? [y/N] ");
+    talk.terminal.type_in("n\n");
+    talk.terminal.wait_for("c\\u{1b}]0;title\\u{7}d");
+    talk.leave();
+}
+
+#[test]
+fn the_end_of_input_leaves_and_a_headless_talk_that_was_denied_is_no_success() {
+    let house = House::new();
+    let mut command = house.command(&["agent"]);
+    let mut agent = command.stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut agent.stdin.take().unwrap(), b"list files\nwrite x y\n").unwrap();
+    let mut out = String::new();
+    agent.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(wait(&mut agent), 5, "{out}");
+    assert!(!house.workspace().join("x").exists());
+}
