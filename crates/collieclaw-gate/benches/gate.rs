@@ -3,10 +3,18 @@
 //! The bars are for one core, so it is the processor's time that counts: a busy machine changes little.
 #![expect(clippy::print_stderr, reason = "a benchmark tells its progress there")]
 
+#[path = "../tests/it/blocked_lines.rs"]
+mod blocked_lines;
+#[path = "../tests/it/changing_lines.rs"]
+mod changing_lines;
 #[path = "../tests/it/harmless_lines.rs"]
 mod harmless_lines;
+#[path = "../tests/it/high_lines.rs"]
+mod high_lines;
 #[path = "../tests/it/hostile_lines.rs"]
 mod hostile_lines;
+#[path = "../tests/it/looking_lines.rs"]
+mod looking_lines;
 #[path = "../tests/it/slow_lines.rs"]
 mod slow_lines;
 #[path = "../tests/it/world.rs"]
@@ -20,8 +28,11 @@ use collieclaw_gate::{Autonomy, judge_shell};
 use rustix::time::{ClockId, clock_gettime};
 use ward_bench::{Bar, Row, median, report};
 
-use crate::harmless_lines::{CHANGES, LISTED_TOO, LOOKS};
-use crate::hostile_lines::{BLOCKED, HIGH};
+use crate::blocked_lines::BLOCKED;
+use crate::changing_lines::CHANGES;
+use crate::harmless_lines::LISTED_TOO;
+use crate::high_lines::HIGH;
+use crate::looking_lines::LOOKS;
 use crate::world::{World, policy};
 
 const ROUNDS: usize = 41;

@@ -45,6 +45,7 @@ pub const DEFAULT_ALLOWED_COMMANDS: &[&str] = &[
     "basename",
     "cat",
     "cmp",
+    "comm",
     "cp",
     "cut",
     "date",

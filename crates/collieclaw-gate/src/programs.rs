@@ -72,6 +72,8 @@ pub(crate) enum FlagMeans {
     Value(Meaning),
     /// A value that can only be joined to it (`-iSUFFIX`, `--color=WHEN`).
     Joined(Meaning),
+    /// A name and then a value that means this (`jq --arg`).
+    Named(Meaning),
     /// Its value takes the place of the first operand (`grep -e`).
     Instead(Meaning),
     /// The words after it, up to `;` or `+`, are a command (`find -exec`).

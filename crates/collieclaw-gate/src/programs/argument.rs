@@ -202,6 +202,10 @@ impl<'a> Reading<'a> {
                 }
             }
             FlagMeans::Value(meaning) => self.value(meaning, value),
+            FlagMeans::Named(meaning) => {
+                self.value(Meaning::Text, value);
+                self.value(meaning, None);
+            }
             FlagMeans::Instead(meaning) => {
                 self.instead = true;
                 self.value(meaning, value);

@@ -2,8 +2,8 @@
 
 use super::Judged::{Blocked, Changes, Looks, Unknown};
 use super::{
-    Meaning, Operands, Others, Program, Spelling, does, does_with, example, harmless, instead, joined,
-    listed, looked, text, written,
+    Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling, does, does_with, example, harmless,
+    instead, joined, listed, looked, text, written,
 };
 
 const TEXT: Operands = Operands::All(Meaning::Text);
@@ -207,16 +207,17 @@ pub(super) const PROGRAMS: &[Program] = &[
         flags: &[
             does_with("-f --from-file", "follow a program in a file"),
             text("--indent"),
-            does(
-                "-L --slurpfile --rawfile --argfile --args --jsonargs --arg --argjson",
-                "read other files, perhaps",
-            ),
+            Flag { names: "--arg --argjson", means: FlagMeans::Named(Meaning::Text) },
+            Flag { names: "--slurpfile --rawfile --argfile", means: FlagMeans::Named(Meaning::Looked) },
+            does("-L --args --jsonargs", "read other files, perhaps"),
         ],
         operands: Operands::First(Meaning::Jq, Meaning::Looked),
         examples: &[
             example("jq .name package.json", Looks),
             example("jq 'include \"x\"; .' package.json", Unknown),
-            example("jq --slurpfile x b.json . a.json", Unknown),
+            example("jq --arg n x '.[$n]' a.json", Looks),
+            example("jq --slurpfile x /etc/passwd . a.json", Blocked),
+            example("jq -L . . a.json", Unknown),
         ],
         ..Program::LOOKS
     },

@@ -3,15 +3,23 @@
 #[cfg(test)]
 mod addresses;
 #[cfg(test)]
+mod blocked_lines;
+#[cfg(test)]
+mod changing_lines;
+#[cfg(test)]
 mod differential;
 #[cfg(test)]
 mod harmless;
 #[cfg(test)]
 mod harmless_lines;
 #[cfg(test)]
+mod high_lines;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod hostile_lines;
+#[cfg(test)]
+mod looking_lines;
 #[cfg(test)]
 mod paths;
 #[cfg(test)]
