@@ -118,7 +118,7 @@ impl Findings {
 }
 
 /// What a reason adds to a call's risk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {
     /// Nothing.
     Low,

@@ -133,6 +133,9 @@ impl Hearing<'_> {
         let (Some(left), 1..) = (left, self.patience.wrappers) else {
             return self.tired("commands are nested too deeply");
         };
+        if let Some(at) = words.first().filter(|first| is_no_program(first)).map(|first| first.at) {
+            self.unknowable("no program can do what the shell does itself", at);
+        }
         self.patience.inner_words = left;
         self.patience.wrappers -= 1;
         self.run(words, stand, judging);
@@ -155,8 +158,18 @@ impl Hearing<'_> {
             self.unknowable("which words are added to this command is known only when it runs", at);
         }
         let mut changes = program.nature != Nature::Looks;
-        for found in found {
-            changes |= self.found(name, &found, stand, judging);
+        let inner = found.iter().find_map(|found| match found {
+            Found::Command(words) => words.first()?.text.as_deref(),
+            _ => None,
+        });
+        for found in &found {
+            match found {
+                // A variable is for the program inside.
+                Found::Variable(text) if judging == Judging::Words => {
+                    self.variable(before_equals(text), inner);
+                }
+                found => changes |= self.found(name, found, stand, judging),
+            }
         }
         if judging == Judging::Name || (program.nature == Nature::Wraps && runs_another) {
             return;
@@ -242,8 +255,7 @@ impl Hearing<'_> {
             Found::Does(flag, does) => self.argument(name, flag, does),
             Found::Suspect(flag) => self.argument(name, flag, "do something that nobody listed"),
             Found::Variable(text) => {
-                let variable = text.split_once('=').map_or(*text, |(variable, _)| variable);
-                self.variable(variable, Some(name));
+                self.variable(before_equals(text), None);
                 return false;
             }
         }
@@ -346,6 +358,11 @@ impl Hearing<'_> {
                     self.line_inside(line.1, stand);
                 }
             }
+            // The command inside is judged with its words, too.
+            "builtin" | "command" | "exec" => {
+                self.unknowable("this changes the shell itself", at);
+                return false;
+            }
             other if is_of_the_shell(other) => {}
             _ => return false,
         }
@@ -392,13 +409,69 @@ enum Does {
     More,
 }
 
+fn before_equals(text: &str) -> &str {
+    text.split_once('=').map_or(text, |(before, _)| before)
+}
+
+/// What changes the shell's own folder, or nothing: there is no program for it.
+fn is_no_program(first: &Argument) -> bool {
+    matches!(first.text.as_deref(), Some("cd" | ":"))
+}
+
 /// What no program does, but the shell itself.
 fn is_of_the_shell(name: &str) -> bool {
-    const OF_THE_SHELL: [&str; 33] = [
-        ".", "alias", "bg", "bind", "break", "builtin", "command", "continue", "declare", "enable", "eval",
-        "exec", "exit", "export", "fg", "getopts", "hash", "jobs", "let", "local", "mapfile", "read",
-        "readonly", "return", "set", "shift", "shopt", "source", "trap", "typeset", "umask", "unalias",
+    const OF_THE_SHELL: [&str; 51] = [
+        ".",
+        "alias",
+        "bg",
+        "bind",
+        "break",
+        "builtin",
+        "caller",
+        "command",
+        "compgen",
+        "complete",
+        "compopt",
+        "continue",
+        "declare",
+        "dirs",
+        "disown",
+        "enable",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "fc",
+        "fg",
+        "getopts",
+        "hash",
+        "help",
+        "history",
+        "jobs",
+        "let",
+        "local",
+        "logout",
+        "mapfile",
+        "popd",
+        "pushd",
+        "read",
+        "readarray",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "shopt",
+        "source",
+        "suspend",
+        "times",
+        "trap",
+        "type",
+        "typeset",
+        "ulimit",
+        "umask",
+        "unalias",
         "unset",
+        "wait",
     ];
     OF_THE_SHELL.contains(&name)
 }

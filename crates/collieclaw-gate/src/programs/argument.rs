@@ -245,6 +245,8 @@ impl<'a> Reading<'a> {
                 self.found.push(Found::Command(rest));
                 true
             }
+            // `env - ls` is `env -i ls`.
+            Operands::VariablesThenCommand if text == "-" => false,
             Operands::VariablesThenCommand if text.contains('=') => {
                 self.found.push(Found::Variable(text));
                 false

@@ -28,6 +28,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("env LD_PRELOAD=./x.so ls", Unknown),
             example("env -S 'rm -rf /'", Blocked),
             example("env -i rm x", Blocked),
+            example("env - rm x", Blocked),
         ],
         ..Program::WRAPS
     },
@@ -120,7 +121,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..Program::ELEVATES
     },
     Program {
-        names: "setsid setpriv unshare nsenter chrt taskset systemd-run bwrap proot firejail strace ltrace watch parallel",
+        names: "setsid setpriv unshare nsenter chrt taskset systemd-run systemd-inhibit bwrap proot firejail strace ltrace watch parallel numactl unbuffer catchsegv linux32 linux64 i386 x86_64 setarch prlimit dbus-run-session dbus-launch fakeroot torsocks torify proxychains proxychains4 rlwrap cpulimit chronic eatmydata faketime valgrind xvfb-run start-stop-daemon capsh runcon aa-exec ssh-agent envdir setuidgid softlimit chpst sem entr",
         operands: Operands::CommandSomewhere,
         examples: &[
             example("setsid -w rm x", Blocked),
@@ -160,6 +161,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("command -p rm x", Blocked),
             example("exec -a y rm x", Blocked),
             example("exec ls", Unknown),
+            example("exec cat /etc/passwd", Blocked),
         ],
         ..Program::ELEVATES
     },

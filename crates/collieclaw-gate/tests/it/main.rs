@@ -9,6 +9,8 @@ mod changing_lines;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod harmless;
 #[cfg(test)]
 mod harmless_lines;
