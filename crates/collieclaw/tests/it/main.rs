@@ -25,6 +25,8 @@ mod openai;
 #[cfg(test)]
 mod openai_hostile;
 #[cfg(test)]
+mod openai_peer;
+#[cfg(test)]
 mod receipts;
 #[cfg(test)]
 mod secrets;

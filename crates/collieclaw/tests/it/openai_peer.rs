@@ -1,0 +1,159 @@
+//! The provider for servers of the common protocol (C4.3) against an independent server program, which was written
+//! against the real services.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use collieclaw::cancel::Cancel;
+use collieclaw::providers::{
+    ChatRequest, Message, OpenAi, OpenAiSettings, Provider, ProviderError, ToolSchema,
+};
+use collieclaw::secret::Secret;
+use serde_json::{Value, json};
+
+/// A server with a script, on a port of its own. It ends with this value.
+struct Peer {
+    child: Child,
+    port: u16,
+    _script: tempfile::NamedTempFile,
+}
+
+impl Peer {
+    fn start(script: &Value, flags: &[&str]) -> Self {
+        let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        std::fs::write(file.path(), script.to_string()).unwrap();
+        let installed = installed();
+        let mut child = Command::new(installed.join("node"))
+            .arg(installed.join("llmock"))
+            .args(["--port", "0", "--strict", "--fixtures"])
+            .arg(file.path())
+            .args(flags)
+            .env("AIMOCK_API_KEYS", "the-right-key")
+            .stdout(Stdio::piped())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let port = lines
+            .find_map(|line| line.unwrap().rsplit_once("listening on http://127.0.0.1:")?.1.parse().ok());
+        let port = port.expect("the server says where it listens");
+        // What it says later is of no interest, but it must not block on it.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, port, _script: file }
+    }
+
+    fn provider(&self, key: &str) -> OpenAi {
+        OpenAi::new(OpenAiSettings {
+            name: "peer".to_owned(),
+            base_url: format!("http://127.0.0.1:{}/v1", self.port),
+            api_key: Some(Secret::new(key.to_owned())),
+            api_key_env: Some("MY_KEY".to_owned()),
+            timeout: Duration::from_secs(30),
+            max_response_bytes: 1_000_000,
+        })
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where `cargo xtask setup` puts it: for everyone, or for one.
+fn installed() -> PathBuf {
+    let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local"));
+    let places = own.into_iter().chain([PathBuf::from("/usr/local")]);
+    let mut folders = places.map(|place| place.join("lib/collieclaw-peers/node_modules/.bin"));
+    folders
+        .find(|folder| folder.join("llmock").exists() && folder.join("node").exists())
+        .expect("the test needs a model server with a script: run `cargo xtask setup`")
+}
+
+fn request(messages: Vec<Message>) -> ChatRequest {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    ChatRequest {
+        system_prompt: "Be careful.".to_owned(),
+        messages,
+        tools: vec![ToolSchema {
+            name: "file_list".to_owned(),
+            description: "Lists.".to_owned(),
+            parameters: schema,
+        }],
+        model: "gpt-4o-mini".to_owned(),
+        temperature: Some(0.0),
+        metadata: serde_json::Map::new(),
+    }
+}
+
+fn script() -> Value {
+    json!({ "fixtures": [
+        { "match": { "userMessage": "hello" }, "response": { "content": "hi there" } },
+        { "match": { "userMessage": "ok" }, "response": { "content": "ok" } },
+        { "match": { "userMessage": "what is here", "hasToolResult": false }, "response": { "toolCalls": [
+            { "name": "file_list", "arguments": { "path": "." } },
+            { "name": "file_list", "arguments": "{\"path\": " },
+        ] } },
+        { "match": { "userMessage": "what is here", "toolResultContains": "notes.txt" },
+          "response": { "content": "There is a file notes.txt." } },
+    ] })
+}
+
+#[test]
+fn text_tools_and_their_results_go_round_with_an_independent_server() {
+    let peer = Peer::start(&script(), &[]);
+    let provider = peer.provider("the-right-key");
+    let cancel = Cancel::new().unwrap();
+
+    let hello = provider.chat(&request(vec![Message::user("hello")]), &cancel).unwrap();
+    assert_eq!((hello.final_text.as_str(), hello.tool_calls.len()), ("hi there", 0));
+    assert!(hello.usage.unwrap().completion_tokens > 0);
+
+    let mut messages = vec![Message::user("what is here?")];
+    let asked = provider.chat(&request(messages.clone()), &cancel).unwrap();
+    assert_eq!(asked.final_text, "");
+    let arguments: Vec<&Value> = asked.tool_calls.iter().map(|call| &call.arguments).collect();
+    assert_eq!(arguments, [&json!({"path": "."}), &json!("{\"path\": ")]);
+
+    let results: Vec<Message> =
+        asked.tool_calls.iter().map(|call| Message::tool(&call.id, "notes.txt")).collect();
+    messages.push(Message::assistant(asked.final_text, asked.tool_calls));
+    messages.extend(results);
+    let answer = provider.chat(&request(messages), &cancel).unwrap();
+    assert_eq!(answer.final_text, "There is a file notes.txt.");
+
+    let checked = provider.check("gpt-4o-mini", &cancel).unwrap();
+    assert_eq!((checked.model.as_str(), checked.said.as_str()), ("gpt-4o-mini", "ok"));
+
+    let unknown = provider.chat(&request(vec![Message::user("something else")]), &cancel);
+    assert_eq!(
+        unknown,
+        Err(ProviderError::Overloaded {
+            provider: "peer".to_owned(),
+            detail: "HTTP 503: Strict mode: no fixture matched".to_owned(),
+            retry_after: None,
+        })
+    );
+    let stranger = peer.provider("a-wrong-key").chat(&request(vec![Message::user("hello")]), &cancel);
+    assert!(matches!(stranger, Err(ProviderError::Auth { .. })), "{stranger:?}");
+}
+
+#[test]
+fn the_faults_of_an_independent_server_are_told_apart() {
+    let fault = |flag: &str| {
+        let peer = Peer::start(&script(), &[flag, "1"]);
+        let cancel = Cancel::new().unwrap();
+        peer.provider("the-right-key").chat(&request(vec![Message::user("hello")]), &cancel).unwrap_err()
+    };
+    let dropped = fault("--chaos-drop");
+    assert!(matches!(dropped, ProviderError::Overloaded { .. }), "{dropped}");
+    let malformed = fault("--chaos-malformed");
+    assert!(matches!(malformed, ProviderError::Invalid { .. }), "{malformed}");
+    let disconnected = fault("--chaos-disconnect");
+    assert!(matches!(disconnected, ProviderError::Network { .. }), "{disconnected}");
+    let limited = fault("--chaos-ratelimit");
+    assert!(matches!(limited, ProviderError::Overloaded { retry_after: Some(_), .. }), "{limited}");
+}
