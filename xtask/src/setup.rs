@@ -2,6 +2,8 @@
 //!
 //! Each list below is data; a new need is a new line.
 
+mod peers;
+
 use std::ffi::OsString;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -27,6 +29,7 @@ const SYSTEM: &[Component] = &[
     program("jq", "jq"),
     program("mmdebstrap", "mmdebstrap"),
     program("mpv", "mpv"),
+    program("npm", "npm"),
     program("python3", "python3"),
     program("qemu-system-x86_64", "qemu-system-x86"),
     program("setpriv", "util-linux"),
@@ -89,6 +92,7 @@ pub(crate) struct Missing {
     packages: Vec<&'static str>,
     tools: Vec<&'static Tool>,
     toolchain: Vec<&'static str>,
+    peers: Vec<&'static peers::Peer>,
 }
 
 impl Missing {
@@ -115,7 +119,7 @@ impl Missing {
             })
             .map(|(_, component)| *component)
             .collect();
-        Self { packages, tools, toolchain }
+        Self { packages, tools, toolchain, peers: peers::missing() }
     }
 
     /// Whether the tests have all they need.
@@ -126,7 +130,9 @@ impl Missing {
     /// Names of everything that is missing, for a message.
     pub(crate) fn names(&self) -> String {
         let tools = self.tools.iter().map(|tool| tool.package);
-        self.packages.iter().chain(&self.toolchain).copied().chain(tools).collect::<Vec<_>>().join(", ")
+        let peers = self.peers.iter().map(|peer| peer.package);
+        let names = self.packages.iter().chain(&self.toolchain).copied().chain(tools).chain(peers);
+        names.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -153,6 +159,12 @@ pub(crate) fn run() -> Result<()> {
                 .args(["install", "--locked"])
                 .arg(format!("{}@{}", tool.package, tool.version)),
             "the Rust registry must be reachable; the output above says what went wrong",
+        )?;
+    }
+    if !missing.peers.is_empty() {
+        install(
+            &mut peers::installer(),
+            "npm's registry must be reachable; the output above says what went wrong",
         )?;
     }
     let left = Missing::look();
@@ -282,9 +294,10 @@ mod tests {
             packages: vec!["jq", "tmux"],
             tools: TOOLS.iter().collect(),
             toolchain: vec!["clippy"],
+            peers: peers::PEERS.iter().take(1).collect(),
         };
         assert!(!missing.is_empty());
-        assert_eq!(missing.names(), "jq, tmux, clippy, cargo-nextest, cargo-deny");
+        assert_eq!(missing.names(), "jq, tmux, clippy, cargo-nextest, cargo-deny, @copilotkit/aimock@1.43.0");
         assert!(Missing::default().is_empty());
     }
 }
