@@ -29,6 +29,8 @@ mod openai_peer;
 #[cfg(test)]
 mod receipts;
 #[cfg(test)]
+mod sandbox;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
 mod shell;

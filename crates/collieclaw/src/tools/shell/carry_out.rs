@@ -59,6 +59,13 @@ struct Member {
     exit: Option<Exit>,
 }
 
+/// Whose news ended a sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum News {
+    OfMembers,
+    OfOthers,
+}
+
 /// Carries out one line.
 pub(super) struct Carrier<'a> {
     context: &'a Context<'a>,
@@ -69,7 +76,8 @@ pub(super) struct Carrier<'a> {
     /// Trees whose program has ended: what is left of them ends with the line.
     left: Vec<Tree>,
     sandbox: Option<String>,
-    counts: bool,
+    /// When we count next; `None` where the kernel counts.
+    counts: Option<Instant>,
 }
 
 impl<'a> Carrier<'a> {
@@ -84,7 +92,7 @@ impl<'a> Carrier<'a> {
             stderr: collected()?,
             left: Vec::new(),
             sandbox: None,
-            counts: false,
+            counts: None,
         })
     }
 
@@ -186,10 +194,13 @@ impl<'a> Carrier<'a> {
         match self.room.supervisor().spawn(next_id()?, order) {
             Ok(tree) => {
                 self.sandbox.get_or_insert_with(|| level(&tree));
-                self.counts |= tree
+                if tree
                     .limit_reports()
                     .iter()
-                    .any(|report| report.limit == "processes" && is_not_kept(report));
+                    .any(|report| report.limit == "processes" && is_not_kept(report))
+                {
+                    self.counts.get_or_insert_with(Instant::now);
+                }
                 Ok(Member { tree: Some(tree), exit: None })
             }
             Err(error) => {
@@ -202,32 +213,40 @@ impl<'a> Carrier<'a> {
 
     /// Waits until the program of each member has ended, or until it is time to stop.
     fn wait(&mut self, members: &mut [Member]) -> Result<(), Stop> {
+        let mut news = News::OfMembers;
         loop {
             let (out, err) = (self.stdout.take()?, self.stderr.take()?);
-            for member in &mut *members {
-                member.look()?;
-            }
-            if members.iter().all(|member| member.exit.is_some()) {
-                return Ok(());
+            if news == News::OfMembers {
+                for member in &mut *members {
+                    member.look()?;
+                }
+                if members.iter().all(|member| member.exit.is_some()) {
+                    return Ok(());
+                }
             }
             if self.context.cancel.why().is_some() {
                 return Err(Stop::End(LineEnd::Cancelled));
             }
-            let time = self.deadline.saturating_duration_since(Instant::now());
+            let mut time = self.deadline.saturating_duration_since(Instant::now());
             if time.is_zero() {
                 return Err(Stop::End(LineEnd::TimedOut(self.context.bounds.shell_timeout)));
             }
             self.count(members)?;
-            if [out, err].contains(&Taken::Some) {
-                continue;
+            if let Some(next) = self.counts {
+                time = time.min(next.saturating_duration_since(Instant::now()));
             }
-            self.sleep(members, if self.counts { time.min(COUNT_EVERY) } else { time })?;
+            if [out, err].contains(&Taken::Some) {
+                time = Duration::ZERO;
+            }
+            news = self.sleep(members, time)?;
         }
     }
 
-    fn count(&self, members: &[Member]) -> Result<(), Stop> {
-        if !self.counts {
-            return Ok(());
+    fn count(&mut self, members: &[Member]) -> Result<(), Stop> {
+        let now = Instant::now();
+        match &mut self.counts {
+            Some(next) if *next <= now => *next = now + COUNT_EVERY,
+            _ => return Ok(()),
         }
         let trees = members.iter().filter_map(|member| member.tree.as_ref()).chain(&self.left);
         let count: usize = trees.map(|tree| tree.processes().len()).sum();
@@ -235,17 +254,19 @@ impl<'a> Carrier<'a> {
         if count > most { Err(Stop::End(LineEnd::TooMany(most))) } else { Ok(()) }
     }
 
-    fn sleep(&self, members: &[Member], time: Duration) -> Result<(), Stop> {
-        let cancel = std::os::fd::AsFd::as_fd(self.context.cancel);
-        let mut fds: Vec<PollFd<'_>> = [cancel, self.stdout.as_fd(), self.stderr.as_fd()]
+    fn sleep(&self, members: &[Member], time: Duration) -> Result<News, Stop> {
+        let ours = [std::os::fd::AsFd::as_fd(self.context.cancel), self.stdout.as_fd(), self.stderr.as_fd()];
+        let mut fds: Vec<PollFd<'_>> = ours
             .into_iter()
             .chain(members.iter().flat_map(Member::news))
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
             .collect();
         match poll(&mut fds, Timespec::try_from(time).ok().as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(errno.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
         }
+        let of_members = fds.iter().skip(ours.len()).any(|fd| !fd.revents().is_empty());
+        Ok(if of_members { News::OfMembers } else { News::OfOthers })
     }
 
     /// Ends what is left, and tells.

@@ -1,0 +1,244 @@
+//! C7.6: what the gate lets through is tried for real, by programs that mean harm. They run at the level where the gate
+//! stops the least, from scripts that it can't look into.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use collieclaw::runtime::Fate;
+use collieclaw_gate::Autonomy;
+use serde_json::{Value, json};
+
+use crate::workshop::{Came, Desk, SECRET, Workshop};
+
+fn intruder() -> PathBuf {
+    // An archive of test binaries is run in another place than it was built in.
+    std::env::var_os("NEXTEST_BIN_EXE_fake-intruder")
+        .map_or_else(|| env!("CARGO_BIN_EXE_fake-intruder").into(), PathBuf::from)
+}
+
+fn open_workshop() -> Workshop {
+    let mut workshop = Workshop::new();
+    workshop.policy.autonomy = Autonomy::Full;
+    std::fs::copy(intruder(), workshop.path.join("intruder")).unwrap();
+    workshop
+}
+
+/// Runs a script of bash; `HOME` in it is the user's real home.
+fn attack(workshop: &Workshop, desk: &Desk, script: &str) -> Came {
+    let script = script.replace("HOME", workshop.home.to_str().unwrap());
+    workshop.write("attack.sh", &script);
+    desk.shell("bash attack.sh")
+}
+
+/// A number of seconds that no other sleep on the machine has.
+fn token() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("7{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Living processes whose command line holds a text.
+fn living(token: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let read = |pid: i32, file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    pids.map(|pid| (pid, String::from_utf8_lossy(&read(pid, "cmdline")).into_owned()))
+        .filter(|(pid, line)| line.contains(token) && !is_dead(&read(*pid, "stat")))
+        .map(|(_, line)| line)
+        .collect()
+}
+
+fn is_dead(stat: &[u8]) -> bool {
+    let stat = String::from_utf8_lossy(stat).into_owned();
+    !stat.rsplit(") ").next().is_some_and(|rest| !rest.starts_with(['Z', 'X']) && !rest.is_empty())
+}
+
+#[test]
+fn nothing_outside_is_read() {
+    let workshop = open_workshop();
+    let desk = workshop.desk();
+    std::os::unix::fs::symlink("../.ssh", workshop.path.join("keys")).unwrap();
+    let own = std::process::id();
+    let script = format!(
+        "for f in HOME/.ssh/id HOME/secret HOME/other/diary HOME/.collieclaw/config.toml keys/id ../secret \
+         /proc/self/root/HOME/secret /proc/1/root/HOME/secret /proc/{own}/environ /proc/{own}/cmdline \
+         /proc/{own}/cwd/Cargo.toml /proc/$PPID/environ /proc/self/environ /etc/passwd /etc/shadow; do\n\
+         cat \"$f\" && echo \"READ $f\"; done; ls HOME HOME/other /tmp /root /home && echo LISTED; true"
+    );
+    let came = attack(&workshop, &desk, &script);
+    assert_eq!(came.code(), 0, "{came:?}");
+    for leak in ["READ", "LISTED", SECRET, "root:"] {
+        assert!(!came.output().contains(leak), "{leak}: {}", came.output());
+    }
+    assert!(came.output().contains("Permission denied"), "{}", came.output());
+}
+
+#[test]
+fn nothing_outside_is_written() {
+    let workshop = open_workshop();
+    let before = std::fs::metadata(workshop.home.join("secret")).unwrap();
+    let script = "echo x > HOME/new; echo x >> HOME/secret; echo x > HOME/.ssh/authorized_keys; mkdir HOME/folder; \
+                  mv attack.sh HOME/moved; mv HOME/secret stolen; rm -f HOME/other/diary; rmdir HOME/other; \
+                  ln -s HOME/secret link; echo x > link; touch HOME/secret; echo x > /tmp/collieclaw-was-here; \
+                  ./intruder link HOME/secret twin link HOME/secret HOME/twin chmod HOME/secret truncate HOME/secret \
+                  chmod HOME/.ssh; echo finished";
+    let came = attack(&workshop, &workshop.desk(), script);
+    assert!(came.output().contains("finished"), "{came:?}");
+    let mut names: Vec<_> =
+        std::fs::read_dir(&workshop.home).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    names.sort_unstable();
+    assert_eq!(names, [".collieclaw", ".ssh", "other", "secret", "workspace"]);
+    assert_eq!(std::fs::read_to_string(workshop.home.join("secret")).unwrap(), SECRET);
+    assert!(
+        workshop.home.join("other/diary").exists() && !workshop.home.join(".ssh/authorized_keys").exists()
+    );
+    let after = std::fs::metadata(workshop.home.join("secret")).unwrap();
+    assert_eq!(after.permissions().mode(), before.permissions().mode());
+    assert_eq!(after.modified().unwrap(), before.modified().unwrap());
+    for inside in ["stolen", "twin"] {
+        assert!(!workshop.path.join(inside).exists(), "{inside}");
+    }
+}
+
+#[test]
+fn no_connection_leaves_it() {
+    let workshop = open_workshop();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let unix = UnixListener::bind(workshop.path.join("socket")).unwrap();
+    let name = format!("collieclaw-test-{}", std::process::id());
+    let hidden = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+    tcp.set_nonblocking(true).unwrap();
+    udp.set_nonblocking(true).unwrap();
+    unix.set_nonblocking(true).unwrap();
+    hidden.set_nonblocking(true).unwrap();
+    let script = format!(
+        "./intruder tcp {0} udp {1} unix socket abstract {name}; echo x > /dev/tcp/127.0.0.1/{0}; \
+         echo x > /dev/udp/127.0.0.1/{1}; echo finished",
+        tcp.local_addr().unwrap().port(),
+        udp.local_addr().unwrap().port(),
+    );
+    let came = attack(&workshop, &workshop.desk(), &script);
+    assert!(came.output().contains("finished") && !came.output().contains("done"), "{came:?}");
+    assert!(tcp.accept().is_err() && unix.accept().is_err());
+    assert!(udp.recv(&mut [0; 8]).is_err() && hidden.recv(&mut [0; 8]).is_err());
+}
+
+#[test]
+fn no_process_outside_is_reached() {
+    let workshop = open_workshop();
+    let mut victim = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let script = format!(
+        "./intruder kill {0} kill {1} kill $PPID; kill -9 {0} {1} && echo KILLED; kill -9 -1; echo finished",
+        victim.id(),
+        std::process::id(),
+    );
+    let came = attack(&workshop, &workshop.desk(), &script);
+    let outlived = victim.try_wait().unwrap().is_none();
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    assert!(outlived && !came.output().contains("done") && !came.output().contains("KILLED"), "{came:?}");
+}
+
+#[test]
+fn what_is_left_running_ends_with_the_line_and_is_not_waited_for() {
+    let workshop = open_workshop();
+    let token = token();
+    let script = format!(
+        "sleep {token} & (sleep {token} & ) ; setsid sleep {token} & nohup setsid bash -c 'setsid sleep {token} & disown' \
+         >/dev/null 2>&1 & sleep 0.3; echo finished"
+    );
+    let started = Instant::now();
+    let came = attack(&workshop, &workshop.desk(), &script);
+    assert_eq!((came.output(), came.code()), ("finished\n", 0), "{came:?}");
+    assert_eq!(living(&token), Vec::<String>::new());
+    assert!(started.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn no_signal_is_ignored_when_the_time_is_up() {
+    let workshop = open_workshop();
+    let desk = workshop.desk_with(Duration::from_millis(600), 1 << 16);
+    let token = token();
+    let script = format!(
+        "trap '' TERM INT HUP; (trap '' TERM; setsid sleep {token}) & kill -STOP $$; sleep {token}; echo never"
+    );
+    let came = attack(&workshop, &desk, &script);
+    assert_eq!((came.fate, came.fact("timed_out")), (Fate::Failed, json!(true)), "{came:?}");
+    assert_eq!(living(&token), Vec::<String>::new());
+}
+
+/// Bounded from two sides, so that a failure of ours doesn't take the machine with it.
+#[test]
+fn a_fork_bomb_is_bounded_and_ended() {
+    let workshop = open_workshop();
+    let desk = workshop.desk_with(Duration::from_secs(6), 1 << 16);
+    let token = token();
+    let script = format!("for i in $(seq 800); do sleep {token} & done; echo made all; wait");
+    let came = attack(&workshop, &desk, &script);
+    assert!(came.fate == Fate::Failed && came.fact("exit_code") == Value::Null, "{came:?}");
+    assert_eq!(living(&token), Vec::<String>::new());
+}
+
+#[test]
+fn no_file_grows_without_bound_and_no_process_takes_all_memory() {
+    let workshop = open_workshop();
+    let desk = workshop.desk();
+    let came = desk.shell("truncate -s 900M small && truncate -s 1100M large");
+    assert!(came.fact("exit_code") != json!(0), "{came:?}");
+    assert!(std::fs::metadata(workshop.path.join("large")).map_or(0, |file| file.len()) <= 1 << 30);
+    assert_eq!(std::fs::metadata(workshop.path.join("small")).unwrap().len(), 900 << 20);
+    // Where a cgroup keeps the bound, address space is free; else it ends before the machine's memory does.
+    let came = attack(&workshop, &desk, "ulimit -v; ./intruder allocate 5");
+    assert!(
+        came.output().starts_with("unlimited") || came.output().contains("allocate: out of memory"),
+        "{came:?}"
+    );
+}
+
+#[test]
+fn a_gigabyte_is_read_to_its_end_and_only_its_beginning_kept() {
+    let workshop = open_workshop();
+    let desk = workshop.desk_with(Duration::from_secs(60), 10_000);
+    let came = desk.shell("yes | head -c 1G");
+    assert_eq!(came.code(), 0, "{came:?}");
+    assert_eq!((came.fact("stdout_bytes"), came.fact("truncated")), (json!(1 << 30), json!(true)));
+    assert!(came.output().len() <= 10_000 && came.output().starts_with("y\ny\n"), "{}", came.output().len());
+    let both = desk.shell("bash -c 'yes | head -c 1M; yes n | head -c 1M >&2'");
+    assert!(both.output().len() <= 10_000, "{}", both.output().len());
+    assert!(both.output().contains("[stderr]\nn\nn\n"), "what went wrong is told, too");
+}
+
+#[test]
+fn bytes_that_are_no_text_and_escape_sequences_stay_data() {
+    let workshop = open_workshop();
+    let desk = workshop.desk_with(Duration::from_secs(60), 1_000);
+    let came = desk.shell("printf '\\377\\376ok\\033[2J'");
+    assert_eq!(came.output(), "\u{fffd}\u{fffd}ok\u{1b}[2J");
+    assert!(desk.shell("bash -c 'yes | head -c 5000 | tr y \"\\377\"'").output().len() <= 1_000);
+}
+
+#[test]
+fn what_is_forbidden_inside_the_workspace_stops_every_command() {
+    let mut workshop = open_workshop();
+    workshop.write("vault/key", SECRET);
+    workshop.policy.forbidden_paths.push(workshop.path.join("vault"));
+    let came = attack(&workshop, &workshop.desk(), "cat va*/key; cat vault/key");
+    assert!(!came.text.contains(SECRET), "{came:?}");
+    assert_eq!(came.fate, Fate::Failed, "{came:?}");
+}
+
+#[test]
+fn the_receipt_is_told_what_of_the_sandbox_is_in_force() {
+    let workshop = open_workshop();
+    let came = workshop.desk().shell("true");
+    let level = came.result.unwrap().sandbox.unwrap();
+    // Root's processes are counted by nobody but us, unless there is a cgroup that can.
+    let known =
+        level == "full" || (rustix::process::geteuid().is_root() && level == "without limit of processes");
+    assert!(known, "{level}");
+}
