@@ -1,0 +1,98 @@
+//! What the shell tool adds to a program: `true` through the door and its sandbox, against `true` started bare.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::process::Command;
+use std::time::Duration;
+
+use collieclaw::cancel::Cancel;
+use collieclaw::events::{Events, Form, Level};
+use collieclaw::home::Home;
+use collieclaw::memory::Memory;
+use collieclaw::receipts::Receipts;
+use collieclaw::runtime::{Answer, Asked, Door, Fate, Offer, Operator, Rules, Wish};
+use collieclaw::security::{SystemFacts, Workspace};
+use collieclaw::tools::{ToolBounds, built_in};
+use collieclaw_gate::{Autonomy, Bounds, DEFAULT_ALLOWED_COMMANDS, GatePolicy};
+use serde_json::json;
+use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+
+const ROUNDS: usize = 300;
+
+/// Promised for every command of an agent: less than a person can notice.
+const BAR_MS: f64 = 3.0;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let door = door(folder.path())?;
+    // The first one finds out what the machine gives, once for the whole process.
+    through_the_door(&door)?;
+    let (mut bare, mut added) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (status, without) = timed(|| Command::new("/bin/true").status());
+        if !status?.success() {
+            return Err("`true` was not true".into());
+        }
+        let (result, with) = timed(|| through_the_door(&door));
+        result?;
+        bare.push(millis(without));
+        added.push(millis(with) - millis(without));
+    }
+    report(&Row {
+        bench: "tools: time that the shell tool adds to `true`, judged and in its sandbox".into(),
+        unit: "ms".into(),
+        figure: median(&mut added),
+        baseline: Some(Baseline { name: "`true` started bare".into(), figure: median(&mut bare) }),
+        bar: Bar::AtMost(BAR_MS),
+    })?;
+    Ok(())
+}
+
+fn through_the_door(door: &Door) -> Result<(), Box<dyn Error>> {
+    let arguments = json!({ "command": "true" });
+    let wish = Wish { conversation_id: "bench", tool: "shell", arguments: &arguments, offer: Offer::Listed };
+    let outcome = door.call(wish, &mut SaysYes, &Cancel::new()?)?;
+    if outcome.fate == Fate::Done { Ok(()) } else { Err(outcome.text.into()) }
+}
+
+/// Without receipts, which have a benchmark of their own: their disk would be all that is seen here.
+fn door(folder: &std::path::Path) -> Result<Door, Box<dyn Error>> {
+    let folder = folder.canonicalize()?;
+    let [workspace, home] = ["workspace", "home"].map(|name| folder.join(name));
+    std::fs::create_dir(&workspace)?;
+    std::fs::create_dir(&home)?;
+    let policy = GatePolicy {
+        autonomy: Autonomy::Supervised,
+        workspace: workspace.clone(),
+        bounds: Bounds::Workspace,
+        user_home: folder.clone(),
+        own_home: home.clone(),
+        forbidden_paths: ["/etc", "/sys", "/boot"].map(Into::into).into(),
+        forbidden_commands: ["rm".to_owned()].into(),
+        allowed_commands: DEFAULT_ALLOWED_COMMANDS.iter().map(|name| (*name).to_owned()).collect(),
+        allowed_domains: Vec::new(),
+    };
+    let time = Duration::from_secs(15);
+    Ok(Door {
+        rules: Rules { tools: built_in(), policy, policy_hash: String::new(), facts: Box::new(SystemFacts) },
+        workspace: Workspace::open(&workspace)?,
+        memory: Memory::open(&home.join("memory.db"))?,
+        bounds: ToolBounds {
+            tool_timeout: time,
+            shell_timeout: time,
+            http_timeout: time,
+            max_response_bytes: 1 << 20,
+        },
+        home: Home::new(home),
+        receipts: RefCell::new(Receipts::off()),
+        events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())),
+    })
+}
+
+struct SaysYes;
+
+impl Operator for SaysYes {
+    fn ask(&mut self, _: &Asked<'_>) -> Answer {
+        Answer::Yes
+    }
+}
