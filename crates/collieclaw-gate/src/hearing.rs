@@ -8,6 +8,7 @@ mod jq;
 mod sed;
 mod variable;
 mod walk;
+mod words;
 
 use std::path::PathBuf;
 

@@ -2,6 +2,28 @@
 //!
 //! It judges what a call *does*, not how it is spelled. It reads no file, no clock, no environment and no network, and
 //! runs nothing: what it must know about the machine it asks of [`Facts`]. Start with [`judge`] and [`Reason`].
+//!
+//! # What it decides
+//! - Which commands a shell line runs, behind quotes, lists, constructs, substitutions, here-documents and wrappers;
+//!   whether one of them is forbidden, destroys, or is not listed.
+//! - What their words mean to them: which are paths, which flags run, write or read something else. This is one table,
+//!   compared in the tests with the programs that are installed.
+//! - Where paths lead, as written and as the kernel follows them at this moment; whether a file steers other programs
+//!   (`.git/config`, hooks).
+//! - What exactly runs: the [`plan::Plan`], with all words known and all patterns resolved. No text is read again.
+//!
+//! What it can't know before it runs is high, and so is what only some shells understand. What it can't read, or would
+//! not finish looking through, is refused at every level.
+//!
+//! # What is left to the sandbox and to whoever carries the plan out
+//! - What changes between the check and the use: files must be opened beneath the workspace, relative to the plan's
+//!   folders, with links refused.
+//! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`), what an archive holds (`tar -x`), and
+//!   links that lie inside a folder that is copied into.
+//! - What a listed program does of itself: `git` obeys the settings of the repository it stands in, so `.git/config` and
+//!   `.git/hooks` should not be writable inside the sandbox either. A program that the table doesn't know is trusted as
+//!   far as the operator listed it.
+//! - Endless or huge output, time, memory, processes, and the network.
 
 pub mod plan;
 pub mod shell;

@@ -5,6 +5,7 @@
 //! with the length of the line, and nesting is bounded.
 
 mod construct;
+mod expansion;
 mod parse;
 mod reader;
 mod redirect;

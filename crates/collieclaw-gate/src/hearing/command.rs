@@ -1,10 +1,9 @@
 //! One command: its name, what is known about it, and what its words mean to it.
 
-use super::{Hearing, Names, Stand, awk, destructive, jq, sed, variable, walk::NULL};
-use crate::address::{self, Method};
+use super::{Hearing, Names, Stand, destructive, variable};
 use crate::path::Use;
 use crate::plan::Act;
-use crate::programs::{Argument, Found, Meaning, Nature, Program, found_in};
+use crate::programs::{Argument, Program};
 use crate::reason::Reason;
 use crate::shell::{self, At, Simple};
 
@@ -128,13 +127,16 @@ impl Hearing<'_> {
     }
 
     /// Judges the command inside another.
-    fn run_inside(&mut self, words: &[Argument], stand: &Stand, judging: Judging) {
+    pub(super) fn run_inside(&mut self, words: &[Argument], stand: &Stand, judging: Judging) {
         let left = self.patience.inner_words.checked_sub(words.len());
         let (Some(left), 1..) = (left, self.patience.wrappers) else {
             return self.tired("commands are nested too deeply");
         };
-        if let Some(at) = words.first().filter(|first| is_no_program(first)).map(|first| first.at) {
-            self.unknowable("no program can do what the shell does itself", at);
+        if let Some((first, folders)) = words.split_first().filter(|(first, _)| is_no_program(first)) {
+            self.unknowable("no program can do what the shell does itself", first.at);
+            for folder in folders.iter().filter_map(|folder| folder.text.as_deref()) {
+                self.path(folder, Use::Look, stand);
+            }
         }
         self.patience.inner_words = left;
         self.patience.wrappers -= 1;
@@ -142,149 +144,8 @@ impl Hearing<'_> {
         self.patience.wrappers += 1;
     }
 
-    fn known_program(
-        &mut self,
-        name: &str,
-        program: &'static Program,
-        arguments: &[Argument],
-        stand: &Stand,
-        judging: Judging,
-    ) {
-        let found = found_in(program, arguments);
-        self.sed_script(name, &found, judging);
-        let runs_another = found.iter().any(|found| matches!(found, Found::Command(_)));
-        if program.nature == Nature::Appends && judging == Judging::Words {
-            let at = arguments.first().map_or(At(0), |first| first.at);
-            self.unknowable("which words are added to this command is known only when it runs", at);
-        }
-        let mut changes = program.nature != Nature::Looks;
-        let inner = found.iter().find_map(|found| match found {
-            Found::Command(words) => words.first()?.text.as_deref(),
-            _ => None,
-        });
-        for found in &found {
-            match found {
-                // A variable is for the program inside.
-                Found::Variable(text) if judging == Judging::Words => {
-                    self.variable(before_equals(text), inner);
-                }
-                found => changes |= self.found(name, found, stand, judging),
-            }
-        }
-        if judging == Judging::Name || (program.nature == Nature::Wraps && runs_another) {
-            return;
-        }
-        self.listed(name, if changes { Does::More } else { Does::Looks });
-    }
-
-    /// Judges what was found in the words of a program. Whether it does more than look.
-    fn found(&mut self, name: &str, found: &Found<'_>, stand: &Stand, judging: Judging) -> bool {
-        match found {
-            Found::Command(words) => {
-                self.run_inside(words, stand, judging);
-                return false;
-            }
-            Found::CommandForEach(words) => {
-                let outer = std::mem::replace(&mut self.names, Names::Inserted);
-                self.run_inside(words, stand, judging);
-                self.names = outer;
-                return false;
-            }
-            Found::Subcommand(program, words) => {
-                let mut changes = program.nature != Nature::Looks;
-                for found in found_in(program, words) {
-                    changes |= self.found(name, &found, stand, judging);
-                }
-                return changes;
-            }
-            _ if judging == Judging::Name => return false,
-            Found::Value(Meaning::Line | Meaning::Code | Meaning::Awk | Meaning::Jq, text)
-                if self.names == Names::Inserted && text.contains("{}") =>
-            {
-                self.argument(name, text, "follow a program that is the name of a file");
-            }
-            Found::Value(Meaning::Line, line) => {
-                self.line_inside(line, stand);
-            }
-            Found::Value(Meaning::Looked, path) => {
-                if !matches!(*path, "-" | NULL) {
-                    self.path(path, Use::Look, stand);
-                }
-                return false;
-            }
-            Found::Value(Meaning::Written, path) => {
-                if *path != NULL {
-                    self.path(path, Use::Write, stand);
-                }
-            }
-            Found::Value(Meaning::Archive, path) => {
-                if path.contains(':') {
-                    self.argument(name, path, "reach for another machine");
-                } else {
-                    self.path(path, Use::Write, stand);
-                }
-            }
-            Found::Value(Meaning::Perhaps, text) => {
-                self.perhaps_path(text, stand);
-                return false;
-            }
-            Found::Value(Meaning::Address, text) => {
-                address::judge(text, Method::Get, self.policy, &mut self.findings);
-                return false;
-            }
-            Found::Value(Meaning::Clock, text) => {
-                if !text.starts_with('+') {
-                    self.argument(name, text, "set the clock");
-                }
-                return false;
-            }
-            Found::Value(Meaning::Awk, text) => {
-                if let Some(does) = awk::does(text) {
-                    self.argument(name, text, does);
-                }
-                return false;
-            }
-            Found::Value(Meaning::Jq, text) => {
-                if let Some(does) = jq::does(text) {
-                    self.argument(name, text, does);
-                }
-                return false;
-            }
-            Found::Value(Meaning::Text | Meaning::Sed, _) | Found::Unknown(_) => return false,
-            Found::Value(Meaning::Code, _) => {}
-            Found::Does(flag, does) => self.argument(name, flag, does),
-            Found::Suspect(flag) => self.argument(name, flag, "do something that nobody listed"),
-            Found::Variable(text) => {
-                self.variable(before_equals(text), None);
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Judges a script of `sed`, which is all of its parts joined: one can change how the next is read.
-    fn sed_script(&mut self, name: &str, found: &[Found<'_>], judging: Judging) {
-        let part = |found: &Found<'_>| match found {
-            Found::Value(Meaning::Sed, text) => Some((*text).to_owned()),
-            _ => None,
-        };
-        let parts: Vec<String> = found.iter().filter_map(part).collect();
-        if parts.is_empty() || judging == Judging::Name {
-            return;
-        }
-        let script = parts.join("\n");
-        let does = if self.names == Names::Inserted && script.contains("{}") {
-            Some("follow a program that is the name of a file")
-        } else {
-            sed::does(&script)
-        };
-        if let Some(does) = does {
-            self.argument(name, &script, does);
-        }
-    }
-
     /// A line that another shell would read. It is judged, but never planned: that would be a second reader.
-    fn line_inside(&mut self, line: &str, stand: &Stand) {
+    pub(super) fn line_inside(&mut self, line: &str, stand: &Stand) {
         self.unknowable("a shell would read this text again", At(0));
         let bytes = self.patience.inner_bytes.checked_sub(line.len());
         let (Some(bytes), 0..INNERMOST, 1..) = (bytes, self.inner, self.patience.inner_lines) else {
@@ -302,33 +163,6 @@ impl Hearing<'_> {
             }
             Err(unreadable) => self.findings.add(Reason::Unreadable { what: unreadable.what, column: 1 }),
         }
-    }
-
-    /// Nothing is known of the program: each of its words may be a path.
-    fn unknown_program(&mut self, name: &str, arguments: &[Argument], stand: &Stand) {
-        for text in arguments.iter().filter_map(|argument| argument.text.as_deref()) {
-            self.perhaps_path(text, stand);
-        }
-        self.listed(name, Does::More);
-    }
-
-    fn perhaps_path(&mut self, text: &str, stand: &Stand) {
-        let value = text.split_once('=').map_or(text, |(_, value)| value);
-        for path in [text, value] {
-            let leads_away = path.starts_with(['/', '~']) || path.split('/').any(|name| name == "..");
-            if leads_away && path != NULL {
-                self.path(path, Use::Look, stand);
-            }
-        }
-    }
-
-    fn listed(&mut self, name: &str, does: Does) {
-        let name = name.to_owned();
-        self.findings.add(if self.policy.allowed_commands.contains(&name) {
-            Reason::ListedProgram { name, looks_only: does == Does::Looks }
-        } else {
-            Reason::UnlistedProgram { name }
-        });
     }
 
     /// What the shell does itself. Whether this was such a thing.
@@ -370,11 +204,6 @@ impl Hearing<'_> {
         true
     }
 
-    fn argument(&mut self, program: &str, argument: &str, does: &'static str) {
-        let (program, argument) = (program.to_owned(), argument.to_owned());
-        self.findings.add(Reason::Argument { program, argument, does });
-    }
-
     /// `mkfs` forbids `mkfs.ext4`, too.
     fn forbidden(&self, name: &str) -> Option<String> {
         let forbids = |rule: &&String| {
@@ -400,17 +229,6 @@ impl Hearing<'_> {
 pub(super) enum Judging {
     Name,
     Words,
-}
-
-/// Whether a program only looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Does {
-    Looks,
-    More,
-}
-
-fn before_equals(text: &str) -> &str {
-    text.split_once('=').map_or(text, |(before, _)| before)
 }
 
 /// What changes the shell's own folder, or nothing: there is no program for it.

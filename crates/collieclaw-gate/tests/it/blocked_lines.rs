@@ -104,6 +104,7 @@ pub(crate) const BLOCKED: &[(&str, &str)] = &[
     ("prlimit --nofile=5 rm a.txt", "forbidden-command"),
     ("setarch x86_64 rm a.txt", "forbidden-command"),
     ("fakeroot rm a.txt", "forbidden-command"),
+    ("env cd /etc", "forbidden-path"),
     ("busybox rm a.txt", "forbidden-command"),
     ("busybox sh -c 'rm a.txt'", "forbidden-command"),
     ("ls | xargs rm", "forbidden-command"),

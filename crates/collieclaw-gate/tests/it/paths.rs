@@ -32,6 +32,13 @@ const PATHS: &[(&str, &str, &str)] = &[
     ("*", "reads-inside", "writes-inside"),
     ("ünïcode.txt", "reads-inside", "writes-inside"),
     ("-rf", "reads-inside", "writes-inside"),
+    // What programs obey.
+    (".git", "reads-inside", "steers-programs"),
+    (".git/config", "reads-inside", "steers-programs"),
+    (".git/hooks/pre-commit", "reads-inside", "steers-programs"),
+    ("src/.GIT/config", "reads-inside", "steers-programs"),
+    ("inner/../.git/config", "reads-inside", "steers-programs"),
+    (".gitignore", "reads-inside", "writes-inside"),
     // Outside.
     ("..", "outside-workspace", "outside-workspace"),
     ("../", "outside-workspace", "outside-workspace"),
