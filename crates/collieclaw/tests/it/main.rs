@@ -17,6 +17,8 @@ mod http;
 #[cfg(test)]
 mod http_server;
 #[cfg(test)]
+mod http_tool;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod mock;

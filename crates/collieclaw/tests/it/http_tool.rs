@@ -1,0 +1,136 @@
+//! The tool `http` and a real provider, through the real program: gate, receipts, stop, and the key that stays hidden.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::http_server::{Act, Server, reply};
+use crate::support::{House, PATIENCE, done, wait};
+
+const CANARY: &str = "sk-canary-1138-do-not-show";
+
+fn house(server: &Server) -> House {
+    let listed = format!("allowed_domains = [\"127.0.0.1:{}\"]", server.port());
+    House::new().with("allowed_domains = []", &listed)
+}
+
+fn arguments(server: &Server, method: &str) -> String {
+    json!({ "url": format!("http://127.0.0.1:{}/page", server.port()), "method": method }).to_string()
+}
+
+#[test]
+fn a_listed_page_is_fetched_and_has_a_receipt() {
+    let server = Server::start(vec![Act::Send(reply("200 OK", "text/plain", "what the page says"))]);
+    let house = house(&server);
+    let told = house.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.out.contains("what the page says") && told.out.contains("status: 200"), "{told:?}");
+    assert_eq!(house.receipt_words(), [["http", "allowed", "allowed-domain"]]);
+}
+
+#[test]
+fn what_is_not_listed_is_refused_before_anything_is_sent() {
+    let server = Server::start(vec![Act::Send(reply("200 OK", "text/plain", "secret"))]);
+    let house = House::new();
+    let denied = house.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
+    assert_eq!(denied.code, 4, "{denied:?}");
+    let listed =
+        house.with("allowed_domains = []", &format!("allowed_domains = [\"127.0.0.1:{}\"]", server.port()));
+    // Sending asks, and nobody is there to say yes.
+    let unasked = listed.run(&["tool", "run", "http", "--json", &arguments(&server, "POST")]);
+    assert_eq!(unasked.code, 5, "{unasked:?}");
+    let unfit = json!({ "url": "https://example.org/", "body": "x" }).to_string();
+    assert_eq!(listed.run(&["tool", "run", "http", "--json", &unfit]).code, 1);
+    assert_eq!(
+        listed.receipt_words(),
+        [
+            ["http", "denied", "private-address"],
+            ["http", "denied", "nobody-to-ask"],
+            ["http", "failed", "bad-arguments"]
+        ]
+    );
+    assert_eq!(server.received(), []);
+}
+
+#[test]
+fn a_page_that_never_ends_is_a_failed_call() {
+    let start = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n".to_owned();
+    let server = Server::start(vec![Act::Drip(start)]);
+    let house = house(&server).with("http_timeout = \"20s\"", "http_timeout = \"1s\"");
+    let told = house.run(&["tool", "run", "http", "--json", &arguments(&server, "GET")]);
+    assert_eq!(told.code, 1);
+    assert!(format!("{told:?}").contains("no reply within 1 s (`limits.http_timeout`)"), "{told:?}");
+    assert_eq!(house.receipt_words(), [["http", "failed", "tool-failed"]]);
+}
+
+/// C11: running HTTP work is cancelled at once.
+#[test]
+fn the_emergency_stop_ends_a_request() {
+    let server = Server::start(vec![Act::Hang(String::new())]);
+    let house = house(&server).with("tool_timeout = \"30s\"", "tool_timeout = \"10m\"");
+    let house = house.with("http_timeout = \"20s\"", "http_timeout = \"10m\"");
+    let mut child =
+        house.command(&["tool", "run", "http", "--json", &arguments(&server, "GET")]).spawn().unwrap();
+    let patience = Instant::now() + PATIENCE;
+    while server.received().is_empty() {
+        assert!(Instant::now() < patience, "it never asked");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(house.run(&["estop"]).code, 0);
+    assert_eq!(wait(&mut child), 8);
+    assert_eq!(house.receipt_words(), [["http", "failed", "estop"]]);
+}
+
+fn remote(server: &Server) -> House {
+    let base_url = format!("base_url = \"http://127.0.0.1:{}/v1\"", server.port());
+    House::new().with("base_url = \"http://localhost:1234/v1\"", &base_url)
+}
+
+fn completion(message: &Value) -> Act {
+    let body = json!({ "model": "small", "choices": [{ "message": message }] });
+    Act::Send(reply("200 OK", "application/json", &body.to_string()))
+}
+
+#[test]
+fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything() {
+    let call = json!({ "function": { "name": "file_list", "arguments": "{\"path\": \".\"}" } });
+    let server = Server::start(vec![
+        completion(&json!({ "content": format!("Your key is {CANARY}."), "tool_calls": [call] })),
+        completion(&json!({ "content": format!("There is notes.txt. Your key is {CANARY}.") })),
+    ]);
+    let house = remote(&server);
+    std::fs::write(house.workspace().join("notes.txt"), "milk").unwrap();
+    let mut command = house.command(&["agent", "--provider", "openai_compatible", "-m", "what is here?"]);
+    let told = done(command.env("OPENAI_API_KEY", CANARY).output().unwrap());
+    assert_eq!((told.code, told.out.as_str()), (0, "There is notes.txt. Your key is ***.\n"), "{told:?}");
+    assert!(!told.err.contains(CANARY), "{told:?}");
+
+    let received = server.received();
+    let bodies: Vec<Value> = received.iter().map(|it| serde_json::from_str(&it.body).unwrap()).collect();
+    assert_eq!(bodies.len(), 2);
+    let last = bodies[1]["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "tool");
+    assert!(last["content"].as_str().unwrap().contains("notes.txt"), "{last}");
+    assert_eq!(received[1].header("authorization"), Some(format!("Bearer {CANARY}").as_str()));
+    for file in ["memory.db", "memory.db-wal", "tool_receipts.log", "audit.log"] {
+        let bytes = std::fs::read(house.home().join(file)).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains(CANARY), "{file}");
+    }
+    assert_eq!(house.receipt_words(), [["file_list", "allowed", "reads-inside"]]);
+}
+
+#[test]
+fn provider_test_says_what_answers_or_what_is_wrong() {
+    let server = Server::start(vec![
+        completion(&json!({ "content": "ok" })),
+        Act::Send(reply("401 No", "text/plain", "")),
+    ]);
+    let house = remote(&server);
+    let test = || house.run(&["provider", "test", "openai_compatible"]);
+    let works = test();
+    assert_eq!(works.code, 0, "{works:?}");
+    assert!(works.out.contains("model small") && works.out.contains("ok"), "{works:?}");
+    let keyless = test();
+    assert_eq!(keyless.code, 6);
+    assert!(keyless.err.contains("set the environment variable OPENAI_API_KEY to a key"), "{keyless:?}");
+}
