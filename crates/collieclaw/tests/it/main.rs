@@ -37,6 +37,8 @@ mod secrets;
 #[cfg(test)]
 mod shell;
 #[cfg(test)]
+mod shell_differential;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod talk;

@@ -46,7 +46,7 @@ impl Collected {
         let mut taken = 0;
         while taken < AT_ONCE {
             match rustix::io::read(&self.reader, &mut *self.buffer) {
-                Ok(0) => return Ok(Taken::All),
+                Ok(0) | Err(Errno::AGAIN) => return Ok(Taken::All),
                 Ok(count) => {
                     taken += count;
                     self.total += count as u64;
@@ -54,7 +54,6 @@ impl Collected {
                     self.bytes.extend_from_slice(self.buffer.get(..keep).unwrap_or_default());
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(Taken::All),
                 Err(errno) => return Err(errno),
             }
         }

@@ -1,0 +1,178 @@
+//! C7.3b: a plan that we carry out does what dash and bash do with the same line: what it prints, what it returns, and
+//! which files it leaves behind.
+//!
+//! Lines are put together at random. No command reads what another one of its pipeline writes: that would be a race in
+//! any shell. Patterns look only where nobody writes: ours are resolved before the line begins.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::workshop::{Desk, Workshop};
+
+const LINES: u64 = 50;
+
+/// A small generator, so that a failing seed is a failing line for ever.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+
+    fn pick(&mut self, from: &[&'static str]) -> &'static str {
+        from[self.roll(from.len())]
+    }
+
+    fn one_in(&mut self, sides: usize) -> bool {
+        self.roll(sides) == 0
+    }
+}
+
+const SOURCES: &[&str] = &[
+    "cat fixed/a.txt",
+    "cat fixed/*.txt",
+    "cat 'fixed/b b.txt' fixed/none.txt",
+    "printf '%s\\n' one \"two  three\" 'fo\"ur' fi\\ ve",
+    "echo plain words",
+    "seq 1 30",
+    "seq 20000",
+    "grep -n o fixed/a.txt",
+    "printf '%s\\n' fixed/?.txt fixed/[b-z]* fixed/*.none",
+    "head -c 5 < fixed/a.txt",
+    "cat <<'END'\n$x `y` \\z\nEND\n",
+    "pwd",
+    "true",
+    "false",
+    "cat out1",
+    "cat < out2",
+    "ls fixed",
+    "LC_ALL=C printf 'x\\n'",
+    "test -f out1",
+];
+
+const FILTERS: &[&str] = &[
+    "sort -r",
+    "head -3",
+    "tail -n 2",
+    "wc -l",
+    "grep e",
+    "tr a-z A-Z",
+    "cut -c 2-4",
+    "uniq",
+    "cat - fixed/a.txt",
+    "sed -n 2p",
+    "true",
+    "false",
+    "nl",
+];
+
+const ENDS: &[&str] =
+    &[" > out1", " >> out1", " > out2", " >>out3", " 2> out3", " > out2 2>&1", " 2>&1", " >/dev/null"];
+
+fn pipeline(dice: &mut Dice) -> String {
+    let mut text = if dice.one_in(6) { "! ".to_owned() } else { String::new() };
+    let source = dice.pick(SOURCES);
+    // A here-document goes on after the rest of its line.
+    let (command, document) = source.split_once('\n').map_or((source, ""), |(command, rest)| (command, rest));
+    text.push_str(command);
+    while dice.one_in(2) {
+        text.push_str(" | ");
+        text.push_str(dice.pick(FILTERS));
+    }
+    if dice.one_in(3) && !source.contains("out") {
+        text.push_str(dice.pick(ENDS));
+    }
+    if document.is_empty() { text } else { format!("{text}\n{document}") }
+}
+
+fn line(dice: &mut Dice) -> String {
+    let mut text = if dice.one_in(8) { "cd sub && pwd\n".to_owned() } else { pipeline(dice) };
+    while dice.one_in(2) {
+        // After a here-document only a new line can follow.
+        let join = if text.ends_with('\n') { "" } else { dice.pick(&[" && ", " || ", "; ", "\n"]) };
+        text.push_str(join);
+        text.push_str(&pipeline(dice));
+    }
+    text
+}
+
+/// What a line did.
+#[derive(Debug, PartialEq, Eq)]
+struct Did {
+    stdout: String,
+    code: i64,
+    files: BTreeMap<String, String>,
+}
+
+fn furnish(workspace: &Path) {
+    let _ = fs::remove_dir_all(workspace.join("sub"));
+    for name in ["out1", "out2", "out3"] {
+        let _ = fs::remove_file(workspace.join(name));
+    }
+    for folder in ["fixed", "sub/fixed"] {
+        fs::create_dir_all(workspace.join(folder)).unwrap();
+        fs::write(workspace.join(folder).join("a.txt"), "alpha\nbeta one\ngamma two\nomega\n").unwrap();
+        fs::write(workspace.join(folder).join("b b.txt"), "no newline").unwrap();
+    }
+    fs::write(workspace.join("out1"), "old\n").unwrap();
+}
+
+fn files(workspace: &Path) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    for folder in ["", "sub"] {
+        for entry in fs::read_dir(workspace.join(folder)).unwrap().flatten() {
+            if entry.file_type().unwrap().is_file() {
+                let name = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+                files.insert(name, fs::read_to_string(entry.path()).unwrap());
+            }
+        }
+    }
+    files
+}
+
+fn by_shell(shell: &str, line: &str, workspace: &Path) -> Did {
+    furnish(workspace);
+    let output = Command::new(shell)
+        .args(["-c", line])
+        .current_dir(workspace)
+        .env_clear()
+        .envs([("PATH", "/usr/bin:/bin"), ("LC_ALL", "C.UTF-8")])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap_or_else(|error| panic!("{shell}: {error}; install it with `cargo xtask setup`"));
+    let code = output.status.code().unwrap_or(-1).into();
+    Did { stdout: String::from_utf8(output.stdout).unwrap(), code, files: files(workspace) }
+}
+
+/// `None` if the gate has no plan for the line.
+fn by_us(desk: &Desk, line: &str, workspace: &Path) -> Option<Did> {
+    furnish(workspace);
+    let came = desk.shell(line);
+    came.result.as_ref()?;
+    let stdout = usize::try_from(came.fact("stdout_bytes").as_u64().unwrap()).unwrap();
+    let stdout = came.output().get(..stdout).unwrap().to_owned();
+    Some(Did { stdout, code: came.code(), files: files(workspace) })
+}
+
+#[test]
+fn what_we_carry_out_does_what_shells_do() {
+    let workshop = Workshop::new();
+    let desk = workshop.desk();
+    let mut compared = 0;
+    for seed in 0..LINES {
+        let line = line(&mut Dice(seed * 7_919 + 17));
+        let (dash, bash) = (by_shell("dash", &line, &workshop.path), by_shell("bash", &line, &workshop.path));
+        // Where they disagree nothing is promised.
+        if dash != bash {
+            continue;
+        }
+        if let Some(ours) = by_us(&desk, &line, &workshop.path) {
+            assert_eq!(ours, bash, "seed {seed}: {line}");
+            compared += 1;
+        }
+    }
+    assert!(compared > LINES / 2, "only {compared} lines were compared");
+}
