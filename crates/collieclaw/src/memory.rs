@@ -7,6 +7,7 @@ mod clear;
 mod error;
 mod excerpt;
 mod fold;
+mod narrow;
 mod query;
 mod rank;
 mod rows;

@@ -1,7 +1,7 @@
 //! What was asked for, and how the indices are asked.
 
 use super::fold::fold;
-use super::words::query_words;
+use super::words::{has_signs, query_words};
 
 /// More than anybody types. A pasted page is looked for by how it begins.
 const LONGEST_QUERY: usize = 4096;
@@ -53,31 +53,30 @@ impl Query {
         self.terms.iter().map(|term| Self { terms: vec![term.clone()], phrase: None })
     }
 
-    /// Turns that have these whole words.
-    pub(super) fn whole_words(&self) -> Option<String> {
-        self.expression(|term| term.words.iter().map(|word| quoted(word)).collect())
+    /// Words that a turn must have whole. None where signs are a part of a term: the letters tell more then.
+    pub(super) fn words(&self) -> Vec<String> {
+        if self.terms.iter().any(|term| has_signs(&term.folded) && !term.grams.is_empty()) {
+            return Vec::new();
+        }
+        self.entries(|term| &term.words)
     }
 
-    /// Turns with words that begin so. Only for terms so short that the index has their beginnings.
-    pub(super) fn beginnings(&self) -> Option<String> {
-        self.expression(|term| term.words.iter().map(|word| quoted(word) + "*").collect())
+    /// Words that must begin so. Only for terms so short that the index has their beginnings.
+    pub(super) fn beginnings(&self) -> Vec<String> {
+        self.entries(|term| &term.words).into_iter().map(|word| word + "*").collect()
     }
 
-    /// Turns that have these letters, wherever, and perhaps not in this order.
-    pub(super) fn letters(&self) -> Option<String> {
-        self.expression(|term| term.grams.iter().map(|gram| quoted(gram)).collect())
+    /// Groups of letters that a turn must have, wherever.
+    pub(super) fn letters(&self) -> Vec<String> {
+        self.entries(|term| &term.grams)
     }
 
-    /// Terms that have no such parts are left to whoever reads the turns.
-    fn expression(&self, parts: impl Fn(&Term) -> Vec<String>) -> Option<String> {
-        let terms: Vec<String> = self
-            .terms
-            .iter()
-            .map(parts)
-            .filter(|parts| !parts.is_empty())
-            .map(|parts| format!("({})", parts.join(" AND ")))
-            .collect();
-        (!terms.is_empty()).then(|| terms.join(" AND "))
+    /// Each once, ready to be asked for. Terms that have none are left to whoever reads the turns.
+    fn entries(&self, of: impl Fn(&Term) -> &[String]) -> Vec<String> {
+        let mut entries: Vec<String> = self.terms.iter().flat_map(of).map(|entry| quoted(entry)).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries
     }
 }
 
@@ -110,13 +109,13 @@ mod tests {
 
     #[test]
     fn nothing_that_is_typed_is_an_operator() {
-        let query = Query::parse("NEAR(a* \"b\" OR c, 2)").unwrap();
-        let letters = query.letters().unwrap();
-        assert_eq!(letters, r#"("(a*" AND "ar(" AND "ear" AND "nea" AND "r(a") AND ("""b""")"#);
-        assert_eq!(
-            query.whole_words().unwrap(),
-            r#"("near" AND "a") AND ("b") AND ("or") AND ("c") AND ("2")"#
-        );
+        let query = Query::parse("NEAR(a* \"b\" OR c 2)").unwrap();
+        let letters = query.letters().join(" ");
+        assert_eq!(letters, r#""""b""" "(a*" "ar(" "ear" "nea" "r(a""#);
+        assert!(query.words().is_empty());
+        let query = Query::parse("a* AND or c,").unwrap();
+        assert_eq!(query.words().join(" "), r#""a" "and" "c" "or""#);
+        assert_eq!(query.beginnings().join(" "), r#""a"* "and"* "c"* "or"*"#);
     }
 
     #[test]
@@ -124,8 +123,8 @@ mod tests {
         for text in ["", "  \n\t", "\0\u{200b}\u{301}"] {
             assert!(Query::parse(text).is_none(), "{text:?}");
         }
-        assert!(Query::parse("**").unwrap().whole_words().is_none());
-        assert!(Query::parse("ab").unwrap().letters().is_none());
+        assert!(Query::parse("**").unwrap().words().is_empty());
+        assert!(Query::parse("ab").unwrap().letters().is_empty());
     }
 
     #[test]

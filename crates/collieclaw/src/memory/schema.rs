@@ -63,6 +63,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// longer one makes every start slower, a shorter one makes more turns wait for the disk twice.
 const CHECKPOINT_PAGES: i32 = 256;
 
+/// What the log may keep of the disk after something huge was written.
+const LOG_BYTES: i32 = 4 << 20;
+
+/// A search in a large memory comes back to the same pages; a small one never needs so much.
+const CACHE_KIB: i32 = 8 << 10;
+
 /// SQLite takes the beginning of a file for an empty database; no database has fewer bytes than this.
 const SMALLEST: u64 = 512;
 
@@ -133,7 +139,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;
-         PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
+         PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{CACHE_KIB};
+         PRAGMA journal_size_limit = {LOG_BYTES}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
     ))?;
     Ok(connection)
 }

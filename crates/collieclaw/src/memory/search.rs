@@ -15,6 +15,7 @@ use rusqlite::{Connection, Row};
 use super::error::Trouble;
 use super::excerpt::around;
 use super::fold::fold;
+use super::narrow::{self, Index};
 use super::query::Query;
 use super::rank::{rarity, relevance, with_recency};
 use super::rows::{from_json, role, searched_text, text, timestamp};
@@ -26,8 +27,10 @@ const CANDIDATES: usize = 400;
 /// So much text is read for an answer that is full already. A few huge turns must not slow a search down.
 const READ_BYTES: usize = 4 << 20;
 
-/// So many turns that have the letters, but in another order, are passed over before a search gives up.
-const MISSES: usize = 20_000;
+/// So many turns that have the words or letters, but not as they were typed, are passed over before a search gives
+/// up. After words there is another way to find them; after letters there is none.
+const WORD_MISSES: usize = 1_000;
+const LETTER_MISSES: usize = 3_000;
 
 /// So many turns are read when no index helps.
 const SCANNED: usize = 2_000;
@@ -125,22 +128,30 @@ struct Hunt<'search> {
 
 impl Hunt<'_> {
     fn run(&mut self) -> Result<(), Trouble> {
-        if let Some(words) = self.query.whole_words() {
-            self.take(FROM_WORDS, &words)?;
-        }
+        self.take_from(Index::Words, self.query.words(), WORD_MISSES)?;
         if self.is_full() {
             return Ok(());
         }
-        if let Some(letters) = self.query.letters() {
-            return self.take(FROM_GRAMS, &letters);
+        let letters = self.query.letters();
+        if !letters.is_empty() {
+            return self.take_from(Index::Grams, letters, LETTER_MISSES);
         }
-        if let Some(beginnings) = self.query.beginnings() {
-            self.take(FROM_WORDS, &beginnings)?;
-        }
+        self.take_from(Index::Words, self.query.beginnings(), WORD_MISSES)?;
         if self.is_full() {
             return Ok(());
         }
-        self.take(FROM_NEWEST, &SCANNED.to_string())
+        self.take(FROM_NEWEST, &SCANNED.to_string(), SCANNED)
+    }
+
+    fn take_from(&mut self, index: Index, entries: Vec<String>, most_misses: usize) -> Result<(), Trouble> {
+        let sql = match index {
+            Index::Words => FROM_WORDS,
+            Index::Grams => FROM_GRAMS,
+        };
+        match narrow::expression(self.connection, index, entries)? {
+            Some(expression) => self.take(sql, &expression, most_misses),
+            None => Ok(()),
+        }
     }
 
     fn is_full(&self) -> bool {
@@ -148,7 +159,7 @@ impl Hunt<'_> {
     }
 
     /// Takes the turns that fit out of those that a statement yields, newest first.
-    fn take(&mut self, sql: &str, parameter: &str) -> Result<(), Trouble> {
+    fn take(&mut self, sql: &str, parameter: &str, most_misses: usize) -> Result<(), Trouble> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query([parameter])?;
         let (mut read, mut misses) = (0, 0);
@@ -165,7 +176,7 @@ impl Hunt<'_> {
                 }
                 None => misses += 1,
             }
-            if self.hits.len() >= self.most || (read > READ_BYTES && self.is_full()) || misses > MISSES {
+            if self.hits.len() >= self.most || (read > READ_BYTES && self.is_full()) || misses > most_misses {
                 break;
             }
         }

@@ -45,6 +45,11 @@ pub(super) fn query_words(folded: &str) -> Vec<String> {
     words
 }
 
+/// Whether there are signs or gaps in it, which the index of words knows nothing about.
+pub(super) fn has_signs(folded: &str) -> bool {
+    folded.chars().any(|letter| kind(letter) == Kind::Gap)
+}
+
 /// Whether a letter continues the word before it.
 pub(super) fn is_inside_word(letter: char) -> bool {
     kind(letter) == Kind::Letter
