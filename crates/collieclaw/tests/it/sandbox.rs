@@ -36,13 +36,13 @@ fn attack(workshop: &Workshop, desk: &Desk, script: &str) -> Came {
 }
 
 /// A number of seconds that no other sleep on the machine has.
-fn token() -> String {
+pub(crate) fn token() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("7{:07}{:03}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Living processes whose command line holds a text.
-fn living(token: &str) -> Vec<String> {
+pub(crate) fn living(token: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let read = |pid: i32, file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
