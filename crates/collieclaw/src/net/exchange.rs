@@ -18,6 +18,9 @@ use super::wire::{Chosen, Dial};
 /// Headers are for programs; more than this is an attack on memory.
 const LONGEST_HEADERS: usize = 64 * 1024;
 
+/// No type has a longer name; what has is nothing that a model should read (RFC 6838, 4.2).
+const LONGEST_TYPE: usize = 255;
+
 /// What is asked for.
 pub(crate) struct Ask<'a> {
     pub(crate) method: Method,
@@ -118,7 +121,8 @@ impl Answer {
     pub(crate) fn content_type(&self) -> Option<String> {
         let value = self.header(header::CONTENT_TYPE.as_str())?;
         let kind = value.split(';').next().unwrap_or_default().trim();
-        (!kind.is_empty()).then(|| kind.to_ascii_lowercase())
+        let is_one = !kind.is_empty() && kind.len() <= LONGEST_TYPE;
+        is_one.then(|| kind.to_ascii_lowercase())
     }
 
     /// How long the body is said to be.

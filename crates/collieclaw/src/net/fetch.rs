@@ -19,6 +19,9 @@ use crate::cancel::Cancel;
 /// Browsers follow more; honest pages need fewer.
 const MOST_REDIRECTS: usize = 5;
 
+/// How much of an address is told.
+const LONGEST_SHOWN: usize = 300;
+
 /// Who asks, and within which bounds.
 pub struct Fetch<'f> {
     /// What redirects are judged by.
@@ -120,14 +123,13 @@ impl Fetch<'_> {
         for _ in 0..=MOST_REDIRECTS {
             let answer = self.ask_once(&link, method, body, &patience)?;
             let Some(location) = redirect(&answer) else { return self.fetched(&link, answer) };
-            let refused =
-                |reason: &str| FetchError::Redirect { to: location.clone(), reason: reason.to_owned() };
-            let next = link.follow(&location).map_err(refused)?;
+            let refused = |to: &str, reason: String| FetchError::Redirect { to: shortened(to), reason };
+            let next = link.follow(&location).map_err(|what| refused(&location, what.to_owned()))?;
             if keeps_no_body(answer.status) {
                 (method, body) = (Method::Get, None);
             }
             self.may_follow(&link, &next, method, &granted)
-                .map_err(|reason| FetchError::Redirect { to: next.to_string(), reason })?;
+                .map_err(|reason| refused(&next.to_string(), reason))?;
             link = next;
         }
         Err(FetchError::TooManyRedirects)
@@ -154,13 +156,8 @@ impl Fetch<'_> {
         let typed = body.map(|(_, content_type)| ("content-type", content_type));
         let headers: Vec<_> = std::iter::once(accept).chain(typed).collect();
         let body = body.map_or("", |(body, _)| body);
-        ask(&Ask { method, link, numbers: &numbers, headers: &headers, body }, patience).map_err(|broken| {
-            match broken {
-                Broken::Stopped(stopped) => FetchError::Stopped(stopped),
-                Broken::NobodyListens => FetchError::Network(format!("nobody listens at {}", link.origin())),
-                Broken::Failed(what) => FetchError::Network(what),
-            }
-        })
+        let order = Ask { method, link, numbers: &numbers, headers: &headers, body };
+        ask(&order, patience).map_err(|broken| failed(broken, link))
     }
 
     /// Whether the operator listed exactly this host and port; as in the gate, it may then be a neighbour.
@@ -195,11 +192,7 @@ impl Fetch<'_> {
         let body = if known_as_other {
             Body::Other { length }
         } else {
-            let bytes = answer.read(self.most_bytes).map_err(|broken| match broken {
-                Broken::Stopped(stopped) => FetchError::Stopped(stopped),
-                Broken::NobodyListens => FetchError::Network("the connection broke".to_owned()),
-                Broken::Failed(what) => FetchError::Network(what),
-            })?;
+            let bytes = answer.read(self.most_bytes).map_err(|broken| failed(broken, link))?;
             if content_type.is_none() && !text::looks_like_text(&bytes) {
                 Body::Other { length }
             } else if bytes.len() > self.most_bytes {
@@ -220,6 +213,22 @@ fn redirect(answer: &Answer) -> Option<String> {
 /// What was sent is sent again only where the server says so outright, as browsers do.
 fn keeps_no_body(status: u16) -> bool {
     matches!(status, 301..=303)
+}
+
+fn failed(broken: Broken, link: &Link) -> FetchError {
+    match broken {
+        Broken::Stopped(stopped) => FetchError::Stopped(stopped),
+        Broken::NobodyListens => FetchError::Network(format!("nobody listens at {}", link.origin())),
+        Broken::Failed(what) => FetchError::Network(what),
+    }
+}
+
+/// An address that a server chose, as far as anyone reads it.
+fn shortened(address: &str) -> String {
+    match address.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => format!("{}…", address.get(..end).unwrap_or_default()),
+        None => address.to_owned(),
+    }
 }
 
 fn first_reason(verdict: &Verdict) -> String {

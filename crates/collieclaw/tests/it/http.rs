@@ -223,6 +223,10 @@ fn a_redirect_is_followed_only_where_the_rules_alone_would_go() {
     );
     assert_eq!(*names.asked.borrow(), ["first.example"]);
 
+    let long = format!("http://elsewhere.example/{}", "x".repeat(5000));
+    let told = fetched(Act::Redirect(302, long)).unwrap_err().to_string();
+    assert!(told.contains("x…, and that is not followed") && told.len() < 600, "{told}");
+
     // In `full` nothing is asked, but it is more than was allowed at first.
     let full = GatePolicy { autonomy: Autonomy::Full, ..policy };
     let ended = fetch(&full, &Names::answering(&[&["127.0.0.1"]]), &get(&url)).unwrap_err().to_string();
@@ -304,6 +308,8 @@ fn text_comes_back_as_text_and_the_rest_as_a_note() {
     assert_eq!(body("Application/JSON", "{}"), whole("{}"));
     assert_eq!(body("application/problem+json", "{}"), whole("{}"));
     assert_eq!(body("image/svg+xml", "<svg/>"), whole("<svg/>"));
+    let long = format!("text/{}", "x".repeat(300));
+    assert_eq!(fetched(Act::Send(reply("200 OK", &long, "abc"))).unwrap().content_type, None);
     for other in ["image/png", "application/octet-stream", "application/zip", "video/mp4", "nonsense"] {
         assert_eq!(body(other, "abc"), Body::Other { length: Some(3) }, "{other}");
     }
