@@ -111,7 +111,10 @@ impl<'a> Reading<'a> {
                     Some(_) => {
                         let (name, value) =
                             text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-                        self.known_or_not(self.abbreviated(name), text, value);
+                        match self.exactly(name) {
+                            Some(flag) => self.known_or_not(Some(flag), text, value),
+                            None => self.cut_short(name, text, value),
+                        }
                     }
                     None => self.letters(text),
                 }
@@ -305,16 +308,18 @@ impl<'a> Reading<'a> {
         self.program.flags.iter().find(|flag| flag.names.split(' ').any(|name| name == text))
     }
 
-    /// A long flag, which may be cut short. One that does something is found before one that doesn't.
-    fn abbreviated(&self, text: &str) -> Option<&'static Flag> {
-        let starts =
-            |flag: &&Flag| flag.names.split(' ').any(|name| name.starts_with("--") && name.starts_with(text));
-        self.exactly(text).or_else(|| {
-            let matches = || self.program.flags.iter().filter(starts);
-            matches()
-                .find(|flag| matches!(flag.means, FlagMeans::Does(_) | FlagMeans::DoesWith(_)))
-                .or_else(|| matches().next())
-        })
+    /// A long flag that is perhaps one of the table's, cut short. One that does something is found before one that
+    /// doesn't. It may as well be another flag, without a value: the word behind it is judged as an operand, too.
+    fn cut_short(&mut self, name: &str, text: &'a str, value: Option<&'a str>) {
+        let starts = |flag: &&Flag| {
+            flag.names.split(' ').any(|known| known.starts_with("--") && known.starts_with(name))
+        };
+        let matches = || self.program.flags.iter().filter(starts);
+        let does = |flag: &&Flag| matches!(flag.means, FlagMeans::Does(_) | FlagMeans::DoesWith(_));
+        let flag = matches().find(does).or_else(|| matches().next());
+        let next = self.next;
+        self.known_or_not(flag, text, value);
+        self.next = next;
     }
 }
 

@@ -10,7 +10,7 @@ use super::{FlagMeans, Others, Program};
 const INSTALLED: &str = "basename dirname seq expr date ls dir vdir cat tac head tail wc nl cut paste expand unexpand fold \
      fmt cksum sum md5sum sha1sum sha256sum sha512sum b2sum od stat readlink realpath du cmp comm join base64 base32 tr \
      uniq sort grep diff sed touch mkdir rmdir cp mv install ln tee truncate chmod chown chgrp env nice timeout stdbuf \
-     nohup tar xargs ionice flock chroot shuf pr numfmt df split csplit gzip";
+     nohup tar xargs ionice flock shuf pr numfmt df split csplit gzip";
 
 /// What a program says to a flag alone, with nothing to work on.
 fn complaint(name: &str, flag: &str) -> String {

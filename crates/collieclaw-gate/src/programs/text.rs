@@ -79,7 +79,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         flags: &[
             text("-k --key -t --field-separator -S --buffer-size --parallel --batch-size"),
             joined("--check"),
-            text("--sort -y"),
+            text("--sort"),
             listed("--files0-from"),
             looked("--random-source -T --temporary-directory"),
             written("-o --output"),

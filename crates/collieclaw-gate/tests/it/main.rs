@@ -5,6 +5,8 @@ mod addresses;
 #[cfg(test)]
 mod blocked_lines;
 #[cfg(test)]
+mod canary;
+#[cfg(test)]
 mod changing_lines;
 #[cfg(test)]
 mod differential;
