@@ -23,6 +23,7 @@ pub(super) const OF_THE_SYSTEM: &[Check] = &[
     ),
     ("the child can neither stop, kill nor read what is the daemon's", not_the_childs),
     ("`systemctl reload` applies a changed policy", reloads),
+    ("`shepherd policy set` replaces the policy in its protected folder", replaces),
     ("a daemon that hangs is started again, and takes its session back with its end", watchdog),
     ("a daemon that is killed is started again, and takes its session back", killed),
     ("`systemctl stop` leaves a session if the policy says so, and the next daemon takes it back", left),
@@ -173,6 +174,18 @@ fn reloads(household: &Household) -> Result<()> {
     household.wait_until("the new entry is listed", Duration::from_secs(10), || {
         household.shepherd(&["list"]).is_ok_and(|list| list.to_string().contains("\"new\""))
     })?;
+    household.write_policy(Shutdown::Leaves, "")?;
+    household.systemctl(&["reload", "shepherdd"])
+}
+
+fn replaces(household: &Household) -> Result<()> {
+    let policy = household.service.policy();
+    let new = "[[entries]]\nid = \"sent\"\nargv = [\"true\"]\nuser = \"kid\"\nalways = true\n";
+    let text = format!("{}{new}", household.container.read(policy)?);
+    household.container.write("/tmp/sent.toml", &text)?;
+    household.shepherd(&["policy", "set", "/tmp/sent.toml"])?;
+    ensure!(household.shepherd(&["list"])?.to_string().contains("\"sent\""), "it does not apply");
+    ensure!(household.container.read(policy)? == text, "it was not written");
     household.write_policy(Shutdown::Leaves, "")?;
     household.systemctl(&["reload", "shepherdd"])
 }
