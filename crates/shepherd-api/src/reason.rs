@@ -183,7 +183,8 @@ impl ReasonCode {
                 format!("{whose} is used up: {} of {}.", length(used), length(limit))
             }
             Self::NotUnlocked { entry_id, done, needed } => {
-                format!("First `{entry_id}`: {} of {} done today.", length(done), length(needed))
+                let done = if done.0 == 0 { "none".to_owned() } else { length(done).to_string() };
+                format!("First {} of `{entry_id}`: {done} done today.", length(needed))
             }
             Self::ClockUntrusted { latest_seen } => {
                 format!("The clock is wrong: it has been {} before.", clock(latest_seen))

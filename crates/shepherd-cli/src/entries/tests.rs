@@ -58,7 +58,7 @@ fn a_list_fits_80_columns() {
     ✓  Maths                              tuxmath  up to 45 minutes
     ✗  Racing                             racing   Not at this time. It opens Sat
                                                    10:00. (and one more reason)
-    ✗  A label that is much too long to…  dessert  First `counting`: 4 seconds of 10
+    ✗  A label that is much too long to…  dessert  First 10 seconds of `counting`: 4
                                                    seconds done today.
     ✓  数学の音楽                         radio    without end
     ");
@@ -72,7 +72,7 @@ fn a_list_uses_120_columns() {
     ✓  Maths                                                  tuxmath  up to 45 minutes
     ✗  Racing                                                 racing   Not at this time. It opens Sat 10:00. (and one more
                                                                        reason)
-    ✗  A label that is much too long to be shown in full on…  dessert  First `counting`: 4 seconds of 10 seconds done today.
+    ✗  A label that is much too long to be shown in full on…  dessert  First 10 seconds of `counting`: 4 seconds done today.
     ✓  数学の音楽                                             radio    without end
     ");
 }
