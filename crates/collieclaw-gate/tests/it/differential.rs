@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use collieclaw_gate::plan::{Act, Join, Plan};
 use collieclaw_gate::{Autonomy, Bounds, Facts, GatePolicy, Seen, judge_shell};
 
+use crate::dice::Dice;
+
 /// An empty folder, and every program is there.
 struct Empty;
 
@@ -69,18 +71,6 @@ fn calls(plan: &Plan) -> Option<Vec<Vec<String>>> {
         }
     }
     Some(calls)
-}
-
-/// Numbers that are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).expect("fewer sides than a usize")
-    }
 }
 
 const PIECES: [&str; 50] = [
@@ -146,7 +136,7 @@ for line; do (eval "$line") < /dev/null 2> /dev/null; printf '\003'; done"#;
 #[test]
 fn dash_and_bash_pass_on_the_words_of_the_plan() {
     const KEPT: [&str; 3] = ["args a=~", "args \\\n\\\na", "args '' \"\" ''a"];
-    let mut dice = Dice(0x5eed_0fc0_111e_c1a3);
+    let mut dice = Dice::new(0x5eed_0fc0_111e_c1a3);
     let policy = policy();
     let (mut lines, mut plans) = (Vec::new(), Vec::new());
     let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| line(&mut dice)));

@@ -9,6 +9,8 @@ mod canary;
 #[cfg(test)]
 mod changing_lines;
 #[cfg(test)]
+mod dice;
+#[cfg(test)]
 mod differential;
 #[cfg(test)]
 mod fuzz;
@@ -26,6 +28,8 @@ mod hostile_lines;
 mod looking_lines;
 #[cfg(test)]
 mod paths;
+#[cfg(test)]
+mod scripts;
 #[cfg(test)]
 mod slow;
 #[cfg(test)]
