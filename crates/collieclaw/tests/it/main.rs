@@ -5,6 +5,8 @@ mod acceptance;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod docs;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod estop;

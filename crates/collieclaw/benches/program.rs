@@ -1,0 +1,167 @@
+//! The bars of the program: how fast it starts, what a turn costs, how large it is, how soon it stops.
+//!
+//! Wall times are compared with those of `true`, spawned in turns with it in the same run. What a turn has to make durable
+//! is measured beside it: the same number of synced files, of the same sizes, in the same folder.
+#![expect(clippy::print_stderr, reason = "a benchmark tells its progress there")]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ward_bench::{Bar, Baseline, Row, median, report};
+
+const ROUNDS: usize = 61;
+
+/// Synced by a turn with one tool call: the intent and its folder, the receipt and its head, the memory's log.
+const SYNCS: usize = 5;
+
+fn main() -> std::io::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_collieclaw"));
+    let house = House { program, folder: folder.path().to_owned() };
+    house.run(&["init"]).status()?;
+    fs::write(house.fixture(), FIXTURE)?;
+    version(&house)?;
+    turn(&house)?;
+    size(&house)?;
+    stop(&house)
+}
+
+const FIXTURE: &str =
+    "[[round]]\n[[round.call]]\ntool = \"file_list\"\nargs = { path = \".\" }\n[[round]]\ntext = \"done\"\n";
+
+struct House {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl House {
+    fn fixture(&self) -> PathBuf {
+        self.folder.join("fixture.toml")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).env_clear().env("HOME", &self.folder).env("COLLIECLAW_LOG", "off");
+        command.env("COLLIECLAW_MOCK_FIXTURE", self.fixture());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+}
+
+fn millis(mut work: impl FnMut() -> std::io::Result<()>) -> std::io::Result<f64> {
+    let started = Instant::now();
+    work()?;
+    Ok(started.elapsed().as_secs_f64() * 1_000.0)
+}
+
+fn spawn_true() -> std::io::Result<()> {
+    Command::new("/bin/true").stdin(Stdio::null()).status().map(drop)
+}
+
+fn version(house: &House) -> std::io::Result<()> {
+    let (mut ours, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        plain.push(millis(spawn_true)?);
+        ours.push(millis(|| house.run(&["--version"]).status().map(drop))?);
+    }
+    report(&Row {
+        bench: "collieclaw --version".into(),
+        unit: "ms".into(),
+        figure: median(&mut ours),
+        baseline: Some(Baseline { name: "true".into(), figure: median(&mut plain) }),
+        bar: Bar::RatioAtMost(2.0),
+    })?;
+    memory("collieclaw --version, memory", house.run(&["--version"]), 8.0)
+}
+
+fn turn(house: &House) -> std::io::Result<()> {
+    let (mut ours, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        plain.push(millis(spawn_true)?);
+        let syncs = millis(|| synced(&house.folder))?;
+        let turn = millis(|| house.run(&["agent", "-m", "list"]).status().map(drop))?;
+        ours.push((turn - syncs).max(0.0));
+    }
+    report(&Row {
+        bench: "agent -m with one tool call, beyond its fsyncs".into(),
+        unit: "ms".into(),
+        figure: median(&mut ours),
+        baseline: Some(Baseline { name: "true".into(), figure: median(&mut plain) }),
+        bar: Bar::RatioAtMost(15.0),
+    })?;
+    memory("agent -m with one tool call, memory", house.run(&["agent", "-m", "list"]), 15.0)
+}
+
+fn synced(folder: &Path) -> std::io::Result<()> {
+    for number in 0..SYNCS {
+        let path = folder.join(format!("synced-{number}"));
+        let mut file = File::create(&path)?;
+        file.write_all(&[b'x'; 512])?;
+        file.sync_data()?;
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// The most that it ever held, as the kernel counted.
+fn memory(bench: &str, mut command: Command, megabytes: f64) -> std::io::Result<()> {
+    let output = Command::new("/usr/bin/env")
+        .args(["python3", "-c", "import resource,subprocess,sys\nsubprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,stderr=subprocess.DEVNULL)\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .output()?;
+    drop(command.stdin(Stdio::null()));
+    let kibibytes: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(f64::INFINITY);
+    report(&Row {
+        bench: bench.into(),
+        unit: "MB".into(),
+        figure: kibibytes / 1_000.0 * 1.024,
+        baseline: None,
+        bar: Bar::AtMost(megabytes),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a program has fewer than 2^53 bytes")]
+fn size(house: &House) -> std::io::Result<()> {
+    report(&Row {
+        bench: "collieclaw, the release program".into(),
+        unit: "MB".into(),
+        figure: fs::metadata(&house.program)?.len() as f64 / 1e6,
+        baseline: None,
+        bar: Bar::AtMost(10.0),
+    })
+}
+
+/// From the file of the stop to the end of a command that would have slept on.
+fn stop(house: &House) -> std::io::Result<()> {
+    let config = house.folder.join(".collieclaw/config.toml");
+    let text = fs::read_to_string(&config)?.replace("autonomy = \"supervised\"", "autonomy = \"full\"");
+    fs::write(&config, text)?;
+    let mut slowest = 0.0_f64;
+    for _ in 0..11 {
+        let mut agent =
+            house.run(&["tool", "run", "shell", "--json", r#"{"command":"sleep 14"}"#]).spawn()?;
+        let intents = house.folder.join(".collieclaw/intents");
+        while fs::read_dir(&intents).map_or(0, Iterator::count) == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_millis(30));
+        slowest = slowest.max(millis(|| {
+            File::create(house.folder.join(".collieclaw/ESTOP"))?;
+            agent.wait().map(drop)
+        })?);
+        fs::remove_file(house.folder.join(".collieclaw/ESTOP"))?;
+    }
+    eprintln!("the slowest of eleven stops took {slowest:.1} ms");
+    report(&Row {
+        bench: "estop: until a running command and its process are gone, slowest of 11".into(),
+        unit: "ms".into(),
+        figure: slowest,
+        baseline: None,
+        bar: Bar::AtMost(100.0),
+    })
+}

@@ -1,0 +1,107 @@
+//! What the documentation says is true: its configurations are read, its commands parsed, its keys compared.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::support::House;
+
+fn document(name: &str) -> String {
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let path = PathBuf::from(root).join("../..").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The blocks whose info string is this.
+fn blocks(text: &str, info: &str) -> Vec<String> {
+    let mut blocks = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line == format!("```{info}") {
+            let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            blocks.push(block.join("\n") + "\n");
+        }
+    }
+    blocks
+}
+
+#[test]
+fn every_configuration_in_the_documents_is_valid_and_the_default_is_the_default() {
+    let reference = document("docs/collieclaw-config.md");
+    assert_eq!(blocks(&reference, "toml default"), [collieclaw::config::template()]);
+    let house = House::new();
+    let fixtures = document("docs/collieclaw-fixtures.md");
+    let examples: Vec<String> =
+        [reference, fixtures].iter().flat_map(|text| blocks(text, "toml config")).collect();
+    assert!(examples.len() >= 3);
+    for example in examples {
+        fs::write(house.home().join("config.toml"), &example).unwrap();
+        let validate = house.run(&["config", "validate"]);
+        assert_eq!(validate.code, 0, "{example}\n{}", validate.err);
+    }
+}
+
+#[test]
+fn every_key_that_is_in_force_is_in_the_reference() {
+    let reference = document("docs/collieclaw-config.md");
+    let shown = House::new().run(&["config", "show", "--output", "json"]).json();
+    let mut keys = Vec::new();
+    leaves(&shown, "", &mut keys);
+    for key in keys {
+        let key = key.replace(".local.", ".NAME.").replace(".openai_compatible.", ".NAME.");
+        assert!(reference.contains(&format!("| `{key}` |")), "{key}");
+    }
+}
+
+fn leaves(value: &serde_json::Value, at: &str, keys: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(members) => {
+            for (name, value) in members {
+                let at = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                leaves(value, &at, keys);
+            }
+        }
+        _ => keys.push(at.to_owned()),
+    }
+}
+
+#[test]
+fn every_command_in_the_guide_exists() {
+    let guide = document("docs/collieclaw.md");
+    let house = House::empty();
+    let mut seen = 0;
+    for line in blocks(&guide, "console").iter().flat_map(|block| block.lines()) {
+        let line = line.strip_prefix("$ collieclaw ").unwrap().split(" #").next().unwrap();
+        let arguments = words(line);
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        arguments.push("--help");
+        let help = house.run(&arguments);
+        assert_eq!(help.code, 0, "{line}: {}", help.err);
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+/// As a shell would split a line with simple quotes.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quote = None;
+    for letter in line.trim().chars() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            None if letter == '"' || letter == '\'' => quote = Some(letter),
+            None if letter == ' ' => words.push(String::new()),
+            _ => words.last_mut().unwrap().push(letter),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn the_exit_codes_of_the_guide_are_those_of_the_help() {
+    let guide = document("docs/collieclaw.md");
+    let help = House::empty().run(&["--help"]).out;
+    for code in ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "130"] {
+        assert!(guide.contains(&format!("| {code} | ")) && help.contains(&format!("{code} ")), "{code}");
+    }
+}
