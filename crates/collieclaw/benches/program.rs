@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use ward_bench::{Bar, Baseline, Row, median, report};
+use ward_process::{Containment, Order, Supervisor};
 
 const ROUNDS: usize = 61;
 
@@ -74,7 +75,7 @@ fn version(house: &House) -> std::io::Result<()> {
         baseline: Some(Baseline { name: "true".into(), figure: median(&mut plain) }),
         bar: Bar::RatioAtMost(2.0),
     })?;
-    memory("collieclaw --version, memory", house.run(&["--version"]), 8.0)
+    memory("collieclaw --version, memory", house, &["--version"], 8.0)
 }
 
 fn turn(house: &House) -> std::io::Result<()> {
@@ -92,7 +93,7 @@ fn turn(house: &House) -> std::io::Result<()> {
         baseline: Some(Baseline { name: "true".into(), figure: median(&mut plain) }),
         bar: Bar::RatioAtMost(15.0),
     })?;
-    memory("agent -m with one tool call, memory", house.run(&["agent", "-m", "list"]), 15.0)
+    memory("agent -m with one tool call, memory", house, &["agent", "-m", "list"], 15.0)
 }
 
 fn synced(folder: &Path) -> std::io::Result<()> {
@@ -107,30 +108,34 @@ fn synced(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The most that it ever held, as the kernel counted.
-fn memory(bench: &str, mut command: Command, megabytes: f64) -> std::io::Result<()> {
-    let output = Command::new("/usr/bin/env")
-        .args(["python3", "-c", "import resource,subprocess,sys\nsubprocess.run(sys.argv[1:],stdout=subprocess.DEVNULL,stderr=subprocess.DEVNULL)\nprint(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"])
-        .arg(command.get_program())
-        .args(command.get_args())
-        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
-        .output()?;
-    drop(command.stdin(Stdio::null()));
-    let kibibytes: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or(f64::INFINITY);
+fn memory(bench: &str, house: &House, arguments: &[&str], megabytes: f64) -> std::io::Result<()> {
+    let supervisor = Supervisor::with(Containment::ProcessGroup).map_err(std::io::Error::other)?;
+    let order = Order::new(&house.program)
+        .args(arguments.iter().copied())
+        .env("HOME", &house.folder)
+        .env("COLLIECLAW_MOCK_FIXTURE", house.fixture());
+    let id = format!("bench-{}", std::process::id()).parse().map_err(std::io::Error::other)?;
+    let mut tree = supervisor.spawn(id, order).map_err(std::io::Error::other)?;
+    let ended = tree.wait(None)?.ok_or_else(|| std::io::Error::other("it does not end"))?;
     report(&Row {
         bench: bench.into(),
         unit: "MB".into(),
-        figure: kibibytes / 1_000.0 * 1.024,
+        figure: megabytes_of(ended.usage.max_resident_bytes),
         baseline: None,
         bar: Bar::AtMost(megabytes),
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a program has fewer than 2^53 bytes")]
+#[expect(clippy::cast_precision_loss, reason = "nothing here has 2^53 bytes")]
+fn megabytes_of(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
 fn size(house: &House) -> std::io::Result<()> {
     report(&Row {
         bench: "collieclaw, the release program".into(),
         unit: "MB".into(),
-        figure: fs::metadata(&house.program)?.len() as f64 / 1e6,
+        figure: megabytes_of(fs::metadata(&house.program)?.len()),
         baseline: None,
         bar: Bar::AtMost(10.0),
     })

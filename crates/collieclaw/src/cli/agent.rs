@@ -50,7 +50,10 @@ pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> 
     runtime.door.events.tell(Event::ConversationStarted { conversation: &conversation });
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
     match &agent.message {
-        Some(message) => once(message, &conversation, &runtime, &interrupt, screen),
+        Some(message) => {
+            runtime.door.events.tell(Event::ChannelStarted { channel: "cli" });
+            once(message, &conversation, &runtime, &interrupt, screen)
+        }
         None => talk(conversation, &runtime, environment, &interrupt),
     }
 }

@@ -27,6 +27,8 @@ mod memory;
 #[cfg(test)]
 mod mock;
 #[cfg(test)]
+mod onboard;
+#[cfg(test)]
 mod openai;
 #[cfg(test)]
 mod openai_hostile;
@@ -46,5 +48,7 @@ mod shell_differential;
 mod support;
 #[cfg(test)]
 mod talk;
+#[cfg(test)]
+mod turns;
 #[cfg(test)]
 mod workshop;

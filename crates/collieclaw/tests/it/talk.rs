@@ -107,3 +107,42 @@ fn the_end_of_input_leaves_and_a_headless_talk_that_was_denied_is_no_success() {
     assert_eq!(wait(&mut agent), 5, "{out}");
     assert!(!house.workspace().join("x").exists());
 }
+
+#[test]
+fn ctrl_c_cancels_the_turn_with_its_command_and_not_the_program() {
+    let house = House::new()
+        .with("autonomy = \"supervised\"", "autonomy = \"full\"")
+        .says(
+            "[[round]]\ndelay = \"50s\"\ntext = \"never\"\n\
+             [[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 14\" }\n[[round]]\ntext = \"never\"\n\
+             [[round]]\ntext = \"still here\"\n",
+        );
+    let mut terminal = Terminal::open();
+    // Only the foreground of a controlling terminal hears of Ctrl-C.
+    let mut command = std::process::Command::new("setsid");
+    let agent = house.command(&["agent"]);
+    command.args(["--ctty", "--wait"]).arg(agent.get_program()).args(agent.get_args()).env_clear();
+    command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+    command.stdin(terminal.slave()).stdout(terminal.slave()).stderr(terminal.slave());
+    let mut agent = command.spawn().unwrap();
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("first\r");
+    terminal.wait_for("thinking");
+    terminal.type_in("\u{3}");
+    terminal.wait_for("(cancelled)");
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("second\r");
+    terminal.wait_for("sleep 14");
+    terminal.type_in("\u{3}");
+    terminal.wait_for("(cancelled)");
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("\u{3}");
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("third\r");
+    terminal.wait_for("still here");
+    terminal.type_in("\u{4}");
+    assert_eq!(wait(&mut agent), 0);
+    assert_eq!(house.receipt_words(), [["shell", "failed", "cancelled"]]);
+}
