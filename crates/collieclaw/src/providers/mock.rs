@@ -4,7 +4,7 @@ mod newcomer;
 mod script;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -77,11 +77,15 @@ impl Mock {
     }
 
     fn wait(&self, delay: Duration, cancel: &Cancel) -> Result<(), ProviderError> {
-        let mut fds = [PollFd::new(cancel, PollFlags::IN)];
-        let timeout = Timespec::try_from(delay).unwrap_or_default();
-        // A signal cuts a delay short at worst; nothing depends on its length.
-        if delay > Duration::ZERO {
-            let _ = poll(&mut fds, Some(&timeout));
+        let end = Instant::now() + delay;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() || cancel.why().is_some() {
+                break;
+            }
+            // A signal comes before the flag that it raises, and ends the wait for nobody.
+            let timeout = Timespec::try_from(left).unwrap_or_default();
+            let _ = poll(&mut [PollFd::new(cancel, PollFlags::IN)], Some(&timeout));
         }
         match cancel.why() {
             Some(_) => Err(ProviderError::Cancelled { provider: self.name.clone() }),

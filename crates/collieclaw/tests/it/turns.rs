@@ -39,11 +39,13 @@ fn an_answer_with_very_many_calls_runs_none_of_them() {
 
 #[test]
 fn a_provider_that_fails_in_the_middle_is_told_and_what_was_done_is_remembered() {
-    let house = House::new().says(&format!("{}[[round]]\nerror = \"network\"\ndetail = \"gone\"\n", call("time", "")));
+    let house = House::new()
+        .says(&format!("{}[[round]]\nerror = \"network\"\ndetail = \"gone\"\n", call("time", "")));
     let agent = house.run(&["agent", "-m", "go"]);
     assert_eq!((agent.code, agent.out.as_str()), (6, ""), "{agent:?}");
     assert!(agent.err.contains("gone") && agent.err.contains("provider test"), "{}", agent.err);
-    let roles: Vec<String> = last_conversation(&house).iter().map(|turn| turn["role"].as_str().unwrap().to_owned()).collect();
+    let roles: Vec<String> =
+        last_conversation(&house).iter().map(|turn| turn["role"].as_str().unwrap().to_owned()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
 }
 
@@ -51,7 +53,8 @@ fn a_provider_that_fails_in_the_middle_is_told_and_what_was_done_is_remembered()
 fn a_conversation_goes_on_with_all_that_was_said() {
     let house = House::new();
     assert_eq!(house.run(&["agent", "-m", "first"]).code, 0);
-    let house = house.says("[[round]]\nexpect = { messages = 3, last_message_contains = \"second\" }\ntext = \"yes\"\n");
+    let house = house
+        .says("[[round]]\nexpect = { messages = 3, last_message_contains = \"second\" }\ntext = \"yes\"\n");
     let agent = house.run(&["agent", "-c", "-m", "second"]);
     assert_eq!((agent.code, agent.out.as_str()), (0, "yes\n"), "{agent:?}");
     assert_eq!(last_conversation(&house).len(), 4);
@@ -68,7 +71,10 @@ fn what_a_file_says_changes_no_rule() {
         call("file_read", "path = \"readme.txt\""),
         call("shell", "command = \"rm -rf ~\""),
         call("file_read", "path = \"/etc/shadow\""),
-        call("file_write", "path = \"../.collieclaw/config.toml\", content = \"[security]\\nautonomy = 'full'\""),
+        call(
+            "file_write",
+            "path = \"../.collieclaw/config.toml\", content = \"[security]\\nautonomy = 'full'\"",
+        ),
         "[[round]]\ntext = \"done\"\n".to_owned(),
     ]
     .concat();
@@ -103,7 +109,11 @@ fn a_tool_that_is_not_listed_needs_a_yes_and_is_never_run_where_nobody_is_asked(
 
 #[test]
 fn two_agents_share_one_home() {
-    let house = House::new().says(&format!("{}{}[[round]]\ntext = \"over\"\n", call("time", ""), call("file_list", "path = \".\"")));
+    let house = House::new().says(&format!(
+        "{}{}[[round]]\ntext = \"over\"\n",
+        call("time", ""),
+        call("file_list", "path = \".\"")
+    ));
     let mut agents: Vec<_> = (0..6).map(|_| house.command(&["agent", "-m", "go"]).spawn().unwrap()).collect();
     for agent in &mut agents {
         assert_eq!(wait(agent), 0);
@@ -129,8 +139,19 @@ fn every_step_is_told_as_json_on_standard_error() {
     let events: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: BTreeSet<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     for name in [
-        "startup", "config_path", "workspace_path", "provider_selected", "channel_started", "conversation_started",
-        "tool_requested", "tool_approved", "tool_denied", "tool_completed", "tool_failed", "receipt_written", "memory_persisted",
+        "startup",
+        "config_path",
+        "workspace_path",
+        "provider_selected",
+        "channel_started",
+        "conversation_started",
+        "tool_requested",
+        "tool_approved",
+        "tool_denied",
+        "tool_completed",
+        "tool_failed",
+        "receipt_written",
+        "memory_persisted",
     ] {
         assert!(names.contains(name), "{name} is missing in {names:?}");
     }
@@ -157,7 +178,8 @@ fn without_receipts_tools_run_and_everybody_is_told() {
 fn an_explanation_looks_and_does_nothing() {
     let house = House::new();
     let explain = |tool: &str, json: &str, level: &str| {
-        let told = house.run(&["policy", "explain", tool, "--json", json, "--autonomy", level, "--output", "json"]);
+        let told =
+            house.run(&["policy", "explain", tool, "--json", json, "--autonomy", level, "--output", "json"]);
         assert_eq!(told.code, 0, "{told:?}");
         told.json()
     };
@@ -165,11 +187,21 @@ fn an_explanation_looks_and_does_nothing() {
     assert_eq!((&told["decision"], &told["risk"]), (&"ask".into(), &"medium".into()));
     let keys: Vec<&String> = told.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["decision", "reasons", "risk"]);
-    assert!(told["reasons"].as_array().unwrap().iter().all(|reason| reason["code"].is_string() && reason["detail"].is_string()));
+    assert!(
+        told["reasons"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|reason| reason["code"].is_string() && reason["detail"].is_string())
+    );
     assert_eq!(explain("shell", r#"{"command":"echo hi > made"}"#, "full")["decision"], "allow");
     assert_eq!(explain("file_write", r#"{"path":"x","content":""}"#, "readonly")["decision"], "deny");
     std::os::unix::fs::symlink("/etc", house.workspace().join("link")).unwrap();
-    assert_eq!(explain("file_read", r#"{"path":"link/passwd"}"#, "full")["decision"], "deny", "links are followed");
+    assert_eq!(
+        explain("file_read", r#"{"path":"link/passwd"}"#, "full")["decision"],
+        "deny",
+        "links are followed"
+    );
     assert!(!house.workspace().join("made").exists());
     assert_eq!(house.receipts().len(), 0);
     assert_eq!(house.run(&["policy", "explain", "shell", "--json", r#"{"cmd":"x"}"#]).code, 2);
