@@ -110,13 +110,11 @@ fn the_end_of_input_leaves_and_a_headless_talk_that_was_denied_is_no_success() {
 
 #[test]
 fn ctrl_c_cancels_the_turn_with_its_command_and_not_the_program() {
-    let house = House::new()
-        .with("autonomy = \"supervised\"", "autonomy = \"full\"")
-        .says(
-            "[[round]]\ndelay = \"50s\"\ntext = \"never\"\n\
-             [[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 14\" }\n[[round]]\ntext = \"never\"\n\
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"").says(
+        "[[round]]\ndelay = \"50s\"\ntext = \"never\"\n\
+             [[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 14\" }\n\
              [[round]]\ntext = \"still here\"\n",
-        );
+    );
     let mut terminal = Terminal::open();
     // Only the foreground of a controlling terminal hears of Ctrl-C.
     let mut command = std::process::Command::new("setsid");
