@@ -1,4 +1,4 @@
-//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy`, `bench`, `bypass` and `fuzz`.
+//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy`, `bench`, `bypass`, `fuzz` and `model`.
 //!
 //! Start at [`mod@test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
 //! and no product crate may depend on it.
@@ -9,6 +9,7 @@ mod bypass;
 mod documented;
 mod fault;
 mod fuzz;
+mod model;
 mod screen;
 mod setup;
 mod test;
@@ -49,6 +50,8 @@ enum Task {
     Bypass,
     /// Run the fuzz targets for longer than the tests do.
     Fuzz(fuzz::Choice),
+    /// Let CollieClaw talk to a real server with a real, small model; installs both at first.
+    Model,
 }
 
 fn main() -> ExitCode {
@@ -70,5 +73,6 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Bench { filter } => bench::run(&workspace, filter.as_deref()),
         Task::Bypass => bypass::run(&workspace),
         Task::Fuzz(choice) => fuzz::run(&workspace, choice),
+        Task::Model => model::run(&workspace),
     }
 }

