@@ -47,6 +47,9 @@ pub struct Sandbox {
     pub write: Vec<PathBuf>,
     /// Trees that can be read and executed.
     pub execute: Vec<PathBuf>,
+    /// Folders and files inside the others that are closed all the same: a program finds an empty folder or an empty
+    /// file there. They must exist; what lies beside them can be renamed, and they with it.
+    pub closed: Vec<PathBuf>,
     /// Whether the network is open.
     pub network: Network,
     /// Where temporary files go.

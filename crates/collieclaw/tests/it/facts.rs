@@ -58,7 +58,7 @@ fn nothing_is_opened_so_that_a_pipe_blocks_nobody() {
     assert_eq!(look(&pipe), Seen::Special { leads_to: pipe.clone() });
     // Even what may not be read is looked at.
     let closed = workshop.write("closed", "");
-    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0)).unwrap();
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
     assert_eq!(look(&closed), Seen::File { leads_to: closed.clone(), names: 1 });
 }
 

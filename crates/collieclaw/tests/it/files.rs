@@ -24,7 +24,6 @@ fn replace(workshop: &Workshop, path: &str, text: &str) -> Result<Written, Strin
     workshop.access().replace(&place, text.as_bytes()).map_err(told)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is used with map_err")]
 fn told(error: FileError) -> String {
     match error {
         FileError::Refused(reason) => reason.code().to_owned(),

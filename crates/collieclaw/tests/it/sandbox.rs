@@ -223,13 +223,26 @@ fn bytes_that_are_no_text_and_escape_sequences_stay_data() {
 }
 
 #[test]
-fn what_is_forbidden_inside_the_workspace_stops_every_command() {
+fn what_is_forbidden_inside_the_workspace_is_out_of_reach_there_and_the_rest_is_not() {
     let mut workshop = open_workshop();
-    workshop.write("vault/key", SECRET);
-    workshop.policy.forbidden_paths.push(workshop.path.join("vault"));
-    let came = attack(&workshop, &workshop.desk(), "cat va*/key; cat vault/key");
-    assert!(!came.text.contains(SECRET), "{came:?}");
-    assert_eq!(came.fate, Fate::Failed, "{came:?}");
+    workshop.write("vault/deep/key", SECRET);
+    workshop.write("token", SECRET);
+    workshop.write("open/file", "readable");
+    for path in ["vault", "vault/deep", "token", "not-there"] {
+        workshop.policy.forbidden_paths.push(workshop.path.join(path));
+    }
+    let script = "cat va*/deep/key; cat vault/deep/key token ./token; ls -R vault; echo x > vault/new; mv vault moved; \
+                  mv token stolen; rm -rf vault token; umount vault; cp -r vault copy; cat copy/deep/key; \
+                  cat open/file; echo made > beside; true";
+    let came = attack(&workshop, &workshop.desk(), script);
+    assert!(!came.text.contains(SECRET) && came.output().contains("readable"), "{came:?}");
+    assert_eq!((came.code(), workshop.text("beside").as_str()), (0, "made\n"));
+    assert_eq!((workshop.text("vault/deep/key"), workshop.text("token")), (SECRET.into(), SECRET.into()));
+    assert!(!workshop.path.join("moved").exists() && !workshop.path.join("vault/new").exists());
+    // For one who may only look it is the same.
+    workshop.policy.autonomy = Autonomy::ReadOnly;
+    let came = workshop.desk().shell("grep -r the . | sort");
+    assert!(came.code() == 0 && !came.text.contains(SECRET), "{came:?}");
 }
 
 #[test]

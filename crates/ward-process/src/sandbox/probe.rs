@@ -40,7 +40,7 @@ impl Host {
     /// What is in force for `sandbox` on this host.
     pub(super) fn report(&self, sandbox: &Sandbox) -> SandboxReport {
         SandboxReport {
-            filesystem: self.filesystem(),
+            filesystem: self.filesystem(sandbox),
             metadata: self.metadata(),
             network: self.network(sandbox.network),
             syscalls: self.syscalls(),
@@ -55,7 +55,13 @@ impl Host {
         }
     }
 
-    fn filesystem(&self) -> Part {
+    fn filesystem(&self, sandbox: &Sandbox) -> Part {
+        if let (false, Err(errno)) = (sandbox.closed.is_empty(), self.read_only_mounts) {
+            return Part::Missing {
+                why: format!("nothing inside an open tree can be closed (no mount namespace: {errno})"),
+                cure: PERMIT_NAMESPACES.into(),
+            };
+        }
         let abi = match self.landlock {
             Ok(abi) => abi,
             Err(errno) => return no_landlock(errno),

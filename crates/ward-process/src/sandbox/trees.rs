@@ -23,6 +23,7 @@ pub(super) struct Trees {
     pub(super) read: Vec<OpenTree>,
     pub(super) write: Vec<OpenTree>,
     pub(super) execute: Vec<OpenTree>,
+    pub(super) closed: Vec<OpenTree>,
     borders: Borders,
 }
 
@@ -38,7 +39,8 @@ impl Trees {
         let open =
             |paths: &[PathBuf]| paths.iter().map(|path| borders.open(path)).collect::<Result<Vec<_>, _>>();
         let [read, write, execute] = [open(&sandbox.read)?, open(&sandbox.write)?, open(&sandbox.execute)?];
-        Ok(Self { read, write, execute, borders })
+        let closed = open(&sandbox.closed)?;
+        Ok(Self { read, write, execute, closed, borders })
     }
 
     /// Opens a folder that is in no list, by the same rule.

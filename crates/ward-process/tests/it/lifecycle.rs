@@ -44,6 +44,12 @@ fn a_tree_ends_with_its_last_member_and_not_with_its_first() {
         let release = directory.path().join("release");
         let script = format!("fork 1 [ setsid; await {} ]; exit 7", release.display());
         let mut tree = run.spawn(&supervisor(containment), &script);
+        // Where somebody tells of it, it can be waited for.
+        if let Some(news) = tree.program_readiness() {
+            let mut news = [rustix::event::PollFd::from_borrowed_fd(news, rustix::event::PollFlags::IN)];
+            let patience = rustix::event::Timespec::try_from(PATIENCE).unwrap();
+            assert_eq!(rustix::event::poll(&mut news, Some(&patience)).unwrap(), 1, "{containment}");
+        }
         wait_until("exit of the program", || tree.program_exit().unwrap().is_some());
         assert_eq!(tree.program_exit().unwrap(), Some(Exit::Code(7)));
         assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: its child still lives");

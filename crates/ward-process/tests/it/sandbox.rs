@@ -1,6 +1,7 @@
 //! The sandbox, tried by a hostile program and by everyday tools.
 
 mod attacks;
+mod closed;
 mod everyday;
 mod links;
 mod order;

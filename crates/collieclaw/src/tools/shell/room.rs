@@ -69,7 +69,7 @@ impl Room {
         let machine = machine()?;
         Ok(Self {
             machine,
-            sandbox: sandbox(&machine.system, context.workspace.path(), context.policy)?,
+            sandbox: sandbox(&machine.system, context.workspace.path(), context.policy),
             limits: limits(context.bounds.shell_timeout),
             environment: environment(),
         })
@@ -161,39 +161,31 @@ fn environment() -> Vec<(&'static str, OsString)> {
 }
 
 /// The workspace as far as the level allows, the system to be read, nothing else.
-fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Result<Sandbox, String> {
+fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Sandbox {
     let closed: Vec<&Path> =
         policy.forbidden_paths.iter().chain([&policy.own_home]).map(PathBuf::as_path).collect();
     let open = |trees: &[PathBuf]| trees.iter().flat_map(|tree| without(tree, &closed)).collect::<Vec<_>>();
+    // The rules of the kernel only ever add; what is forbidden inside the workspace is covered.
+    let inside = |path: &&&Path| path.starts_with(workspace) && path.symlink_metadata().is_ok();
     let mut sandbox = Sandbox {
         read: open(&system.read),
         write: system.write.clone(),
         execute: open(&system.execute),
+        closed: closed.iter().filter(inside).map(|path| path.to_path_buf()).collect(),
         network: Network::Off,
         temporary: Temporary::Private,
         strictness: Strictness::Essentials,
     };
     match policy.autonomy {
-        Autonomy::ReadOnly => sandbox.read.append(&mut without(workspace, &closed)),
-        Autonomy::Supervised => sandbox.write.push(whole(workspace, &closed)?),
+        Autonomy::ReadOnly => sandbox.read.push(workspace.to_owned()),
+        Autonomy::Supervised => sandbox.write.push(workspace.to_owned()),
         Autonomy::Full => {
-            sandbox.write.push(whole(workspace, &closed)?);
+            sandbox.write.push(workspace.to_owned());
             // A program of its own making: only here may one be named.
             sandbox.execute.push(workspace.to_owned());
         }
     }
-    Ok(sandbox)
-}
-
-/// A tree that is to be written can't have holes: the kernel's rules only ever add.
-fn whole(workspace: &Path, closed: &[&Path]) -> Result<PathBuf, String> {
-    match closed.iter().find(|path| path.starts_with(workspace) && path.symlink_metadata().is_ok()) {
-        None => Ok(workspace.to_owned()),
-        Some(inside) => Err(format!(
-            "`{}` is forbidden and lies inside the workspace, where no command could be kept from it; move it out",
-            inside.display()
-        )),
-    }
+    sandbox
 }
 
 /// A tree that is read, without what is closed: where something closed lies in it, its other parts are named one by one.

@@ -11,12 +11,14 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use rustix::mount::{MoveMountFlags, OpenTreeFlags};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags};
 
 /// The trees that stay writable.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyMounts {
     writable: Vec<Tree>,
+    /// What lies in other trees and is covered with something empty.
+    closed: Vec<Tree>,
 }
 
 /// A folder or a regular file that the parent has opened. The child can't use that handle, which
@@ -35,32 +37,25 @@ struct Tree {
 impl ReadOnlyMounts {
     /// Devices need no exception: what is written to them does not reach the mount.
     pub(crate) fn all_but(trees: Vec<OwnedFd>) -> Result<Self, Errno> {
-        let mut found: Vec<(PathBuf, Stat, OwnedFd)> = Vec::with_capacity(trees.len());
-        for handle in trees {
-            let status = rustix::fs::fstat(&handle)?;
-            let kind = FileType::from_raw_mode(status.st_mode);
-            if matches!(kind, FileType::Directory | FileType::RegularFile) {
-                found.push((path_of(handle.as_fd())?, status, handle));
-            }
-        }
-        // What lies in another tree is copied with it.
-        found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
-        found.dedup_by(|(inner, ..), (outer, ..)| inner.starts_with(outer));
-        let writable = found.into_iter().map(|(path, status, handle)| Tree::new(&path, status, handle));
-        Ok(Self { writable: writable.collect::<Result<_, _>>()? })
+        Ok(Self { writable: outermost(trees)?, closed: Vec::new() })
+    }
+
+    /// These stay out of reach, wherever they lie.
+    pub(crate) fn closing(self, trees: Vec<OwnedFd>) -> Result<Self, Errno> {
+        Ok(Self { closed: outermost(trees)?, ..self })
     }
 
     /// To be called by a child in a mount namespace of its own, while it still has the privileges
     /// over it and before it enters its working directory. Async-signal-safe.
     pub(crate) fn enter(&self) -> Result<(), Errno> {
         let root = c"/";
-        if self.writable.iter().any(|tree| tree.path.as_c_str() == root) {
-            return Ok(());
-        }
         set_attributes(root, &Attributes { propagation: libc::MS_PRIVATE, ..Attributes::default() })?;
-        self.writable.iter().try_for_each(Tree::copy)?;
-        set_attributes(root, &Attributes { set: MOUNT_ATTR_RDONLY, ..Attributes::default() })?;
-        self.writable.iter().try_for_each(Tree::put_copy_over)
+        if !self.writable.iter().any(|tree| tree.path.as_c_str() == root) {
+            self.writable.iter().try_for_each(Tree::copy)?;
+            set_attributes(root, &Attributes { set: MOUNT_ATTR_RDONLY, ..Attributes::default() })?;
+            self.writable.iter().try_for_each(Tree::put_copy_over)?;
+        }
+        self.closed.iter().try_for_each(Tree::cover)
     }
 }
 
@@ -71,13 +66,31 @@ impl Tree {
         Ok(Self { path, status, _pinned: pinned, place, copy })
     }
 
-    fn copy(&self) -> Result<(), Errno> {
+    /// The same in the mounts of the child.
+    fn place(&self) -> Result<OwnedFd, Errno> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let place = rustix::fs::open(&self.path, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&place)?;
         if (status.st_dev, status.st_ino) != (self.status.st_dev, self.status.st_ino) {
             return Err(Errno::STALE);
         }
+        Ok(place)
+    }
+
+    /// Puts something empty over it.
+    fn cover(&self) -> Result<(), Errno> {
+        let place = self.place()?;
+        let cover = if FileType::from_raw_mode(self.status.st_mode) == FileType::Directory {
+            empty_folder()?
+        } else {
+            let null = rustix::fs::open(c"/dev/null", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            copy_of(null.as_fd())?
+        };
+        move_over(&cover, &place)
+    }
+
+    fn copy(&self) -> Result<(), Errno> {
+        let place = self.place()?;
         self.copy.store(copy_of(place.as_fd())?.into_raw_fd(), Ordering::Relaxed);
         self.place.store(place.into_raw_fd(), Ordering::Relaxed);
         Ok(())
@@ -86,9 +99,39 @@ impl Tree {
     fn put_copy_over(&self) -> Result<(), Errno> {
         // SAFETY: `copy` opened both in this child, and nothing else here knows them.
         let [copy, place] = unsafe { [take(&self.copy), take(&self.place)] };
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-        rustix::mount::move_mount(copy, c"", place, c"", flags)
+        move_over(&copy, &place)
     }
+}
+
+/// Those that lie in no other of them, which is where they are dealt with.
+fn outermost(trees: Vec<OwnedFd>) -> Result<Vec<Tree>, Errno> {
+    let mut found: Vec<(PathBuf, Stat, OwnedFd)> = Vec::with_capacity(trees.len());
+    for handle in trees {
+        let status = rustix::fs::fstat(&handle)?;
+        let kind = FileType::from_raw_mode(status.st_mode);
+        if matches!(kind, FileType::Directory | FileType::RegularFile) {
+            found.push((path_of(handle.as_fd())?, status, handle));
+        }
+    }
+    found.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    found.dedup_by(|(inner, ..), (outer, ..)| inner.starts_with(outer));
+    found.into_iter().map(|(path, status, handle)| Tree::new(&path, status, handle)).collect()
+}
+
+fn move_over(mount: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    rustix::mount::move_mount(mount, c"", place, c"", flags)
+}
+
+/// A file system of its own without a file in it.
+fn empty_folder() -> Result<OwnedFd, Errno> {
+    let context = rustix::mount::fsopen(c"tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    rustix::mount::fsconfig_create(context.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
 fn copy_of(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
