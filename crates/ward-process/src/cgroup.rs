@@ -6,9 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::Signal;
 
-use crate::sys::procfs::{ProcRoot, each_word, pidfd_of};
+use crate::sys::procfs::{ProcRoot, each_word};
 
 mod place;
 
@@ -105,20 +104,6 @@ impl Cgroup {
             }
         });
         members
-    }
-
-    /// Signals every member that is still one after its number has been pinned.
-    pub(crate) fn signal(&self, proc: &ProcRoot, signals: &[Signal]) {
-        for pid in self.processes() {
-            let Ok(pidfd) = pidfd_of(pid) else { continue };
-            if !self.contains(proc, pid) {
-                continue;
-            }
-            for signal in signals {
-                // Ended meanwhile: nothing to do.
-                let _ = rustix::process::pidfd_send_signal(&pidfd, *signal);
-            }
-        }
     }
 
     /// Whether a process is in this group or below it, or was when it ended.

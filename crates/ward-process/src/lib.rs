@@ -47,4 +47,4 @@ pub use output::Capture;
 pub use record::{InvalidTreeId, MARKER, RootProcess, TreeId, TreeRecord};
 pub use stop::StopError;
 pub use supervisor::{ReattachError, SetupError, SpawnError, Supervisor};
-pub use tree::{Census, Membership, Tree};
+pub use tree::{Census, Membership, Reach, Tree};

@@ -108,7 +108,7 @@ pub struct TreeRecord {
 }
 
 /// The process at the root of a tree: the keeper where there is one, else the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RootProcess {
     /// Its number.
     pub pid: i32,

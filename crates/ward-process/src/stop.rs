@@ -8,7 +8,7 @@ use crate::ladder::{Climb, EndedBy, Ladder, Move, Rung, RungOutcome, StopCommand
 use crate::order::{Lifetime, Order};
 use crate::record::TreeId;
 use crate::supervisor::{SpawnError, Supervisor};
-use crate::tree::Tree;
+use crate::tree::{Reach, Tree};
 
 /// Why a tree is not known to be gone.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,7 @@ impl Supervisor {
         let mut climb = Climb::new(ladder);
         let mut rungs = Vec::new();
         let mut helper = None;
+        let mut look_again = None;
         loop {
             if let Some(ended) = tree.poll_ended()? {
                 let (ended_by, elapsed) = (climb.ended_by(), start.elapsed());
@@ -60,11 +61,14 @@ impl Supervisor {
                 tree.see_to_the_rest(None);
                 return Ok(Stopped { ended_by, rungs, elapsed, ended });
             }
+            if look_again.take_if(|due| *due <= start.elapsed()).is_some() {
+                look_again = next_look(tree.signal_the_rest(), start);
+            }
             match climb.next(start.elapsed()) {
                 Move::Take(rung) => {
                     let started = match rung {
                         Rung::Signal { signal, .. } => {
-                            tree.signal(*signal);
+                            look_again = next_look(tree.signal(*signal), start);
                             Ok(None)
                         }
                         Rung::Run { command, .. } => self.start(tree, command).map(Some),
@@ -83,10 +87,12 @@ impl Supervisor {
                     }
                 }
                 Move::Kill => {
+                    look_again = None;
                     tree.kill();
                     drop(helper.take());
                 }
                 Move::WaitUntil(until) => {
+                    let until = look_again.map_or(until, |due| due.min(until));
                     tree.wait(Some(until.saturating_sub(start.elapsed())))?;
                 }
                 Move::GiveUp if tree.end_of_the_dead().is_some() => {}
@@ -114,6 +120,14 @@ impl Supervisor {
             }
         };
         self.spawn(TreeId::of_stop_command(), order.lifetime(lifetime)).map(Helper)
+    }
+}
+
+/// When to look for those whom a request has not reached, from the start of the stop.
+fn next_look(reach: Reach, start: Instant) -> Option<Duration> {
+    match reach {
+        Reach::Everybody => None,
+        Reach::NotYet { look_again } => Some(start.elapsed() + look_again),
     }
 }
 

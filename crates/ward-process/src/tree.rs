@@ -21,6 +21,7 @@ mod group;
 mod membership;
 mod pursuit;
 mod readiness;
+mod request;
 mod root;
 mod strike;
 
@@ -28,6 +29,8 @@ pub use census::Census;
 pub use membership::Membership;
 pub(crate) use pursuit::Pursuit;
 pub(crate) use readiness::Readiness;
+pub use request::Reach;
+use request::Request;
 pub(crate) use root::{KeeperLink, Root};
 
 /// What a tree is held by.
@@ -88,12 +91,14 @@ pub struct Tree {
     reins: Reins,
     marker: Vec<u8>,
     proc: Arc<ProcRoot>,
+    /// What not everybody is known to have heard.
+    request: Option<Request>,
     ended: Option<Ended>,
 }
 
 impl Tree {
     pub(crate) fn new(parts: Parts, reins: Reins, proc: Arc<ProcRoot>) -> Self {
-        Self { marker: parts.id.marker(), parts, reins, proc, ended: None }
+        Self { marker: parts.id.marker(), parts, reins, proc, request: None, ended: None }
     }
 
     /// Its name.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use shepherd_util::SessionId;
-use ward_process::{StopSignal, Supervisor, Tree};
+use ward_process::{Reach, StopSignal, Supervisor, Tree};
 
 use super::Message;
 use crate::ask::{Ask, SlowAsk};
@@ -90,6 +90,8 @@ pub(crate) struct Running {
 struct Stopping {
     order: Stop,
     descent: Descent,
+    /// When to look for those whom the signal has not reached.
+    look_again: Option<Instant>,
 }
 
 impl Running {
@@ -101,7 +103,7 @@ impl Running {
         match &mut self.stopping {
             None => {
                 let descent = Descent::new(self.asks.len(), order.grace);
-                self.stopping = Some(Stopping { order, descent });
+                self.stopping = Some(Stopping { order, descent, look_again: None });
             }
             Some(stopping) => {
                 stopping.order = stopping.order.stricter(order);
@@ -136,13 +138,19 @@ impl Running {
         line: &Line<Message>,
     ) -> bool {
         loop {
-            let Some(Stopping { order, descent }) = &mut self.stopping else { return false };
+            let Some(Stopping { order, descent, look_again }) = &mut self.stopping else { return false };
             let since = order.since;
             match descent.next(since.elapsed()) {
                 Step::Ask(request) => self.ask(request, session_id, supervisor, line),
-                Step::Kill => self.tree.kill(),
+                Step::Kill => {
+                    *look_again = None;
+                    self.tree.kill();
+                }
                 Step::WaitUntil(elapsed) => {
-                    self.due = since.checked_add(elapsed);
+                    if look_again.take_if(|due| *due <= Instant::now()).is_some() {
+                        *look_again = next_look(self.tree.signal_the_rest());
+                    }
+                    self.due = since.checked_add(elapsed).into_iter().chain(*look_again).min();
                     return false;
                 }
                 Step::Survives if self.tree.end_of_the_dead().is_some() => return false,
@@ -162,7 +170,12 @@ impl Running {
         line: &Line<Message>,
     ) {
         match self.asks.get(request) {
-            Some(Ask::Signal) => self.tree.signal(StopSignal::Terminate),
+            Some(Ask::Signal) => {
+                let reach = self.tree.signal(StopSignal::Terminate);
+                if let Some(stopping) = &mut self.stopping {
+                    stopping.look_again = next_look(reach);
+                }
+            }
             Some(ask) => {
                 let ask = ask.clone();
                 self.ask_apart(ask, request, session_id, supervisor, line);
@@ -170,6 +183,7 @@ impl Running {
             None => self.skip(request),
         }
     }
+
     /// On a thread of its own, because it may take its time.
     fn ask_apart(
         &mut self,
@@ -215,5 +229,12 @@ impl Running {
         if let Some(over) = &self.over {
             let _ = rustix::io::write(over, &1_u64.to_ne_bytes());
         }
+    }
+}
+
+fn next_look(reach: Reach) -> Option<Instant> {
+    match reach {
+        Reach::Everybody => None,
+        Reach::NotYet { look_again } => Instant::now().checked_add(look_again),
     }
 }

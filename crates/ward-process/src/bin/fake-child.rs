@@ -16,6 +16,7 @@
 //! | `close` | closes every descriptor |
 //! | `exec N` | executes itself N times, then goes on |
 //! | `bomb MS` | for so long, forks children that fork, as fast as it can |
+//! | `hop N` | N times in a row, goes on as its own child and leaves |
 //! | `kill-parent` | `SIGKILL` to its parent |
 //! | `stop-parent` | `SIGSTOP` to its parent |
 //! | `forget [ … ]` | executes itself with an empty environment and the inner script |
@@ -82,6 +83,11 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
         "bomb" => {
             let (milliseconds, rest) = number(rest);
             bomb(Duration::from_millis(milliseconds));
+            rest
+        }
+        "hop" => {
+            let (count, rest) = number(rest);
+            (0..count).for_each(|_| hop());
             rest
         }
         "exec" => {
@@ -234,6 +240,14 @@ fn bomb(length: Duration) {
         if unsafe { libc::fork() } < 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+/// The child goes on in place of its parent, under a number that nobody knows yet.
+fn hop() {
+    // SAFETY: this program has one thread, so the child is a whole process.
+    if unsafe { libc::fork() } > 0 {
+        exit(0);
     }
 }
 

@@ -24,6 +24,13 @@ struct Member {
     parent: i32,
 }
 
+impl Member {
+    /// Whether it has the parent it was found under, or has been left to `root`.
+    fn is_below(self, root: i32, stat: Stat) -> bool {
+        stat.parent == self.parent || stat.parent == root
+    }
+}
+
 impl Sweep {
     pub(crate) fn new() -> Self {
         Self {
@@ -44,24 +51,30 @@ impl Sweep {
         root_lives: impl FnOnce() -> bool,
         signals: &[Signal],
     ) -> usize {
-        self.signal_some_descendants(proc, root, root_lives, |_| true, signals)
-    }
-
-    /// The same for those of whom `whom` says so. It is asked once their number has been pinned.
-    pub(crate) fn signal_some_descendants(
-        &mut self,
-        proc: &ProcRoot,
-        root: i32,
-        root_lives: impl FnOnce() -> bool,
-        whom: impl Fn(i32) -> bool,
-        signals: &[Signal],
-    ) -> usize {
         let count = self.collect(proc, root);
         if !root_lives() {
             return 0;
         }
         let members = self.found.get(..count).unwrap_or_default();
-        members.iter().filter(|member| signal_member(proc, **member, root, &whom, signals)).count()
+        members.iter().filter(|member| signal_member(proc, **member, root, signals)).count()
+    }
+
+    /// Calls `visit` with every descendant of `root`, zombies included, and with what tells from its state whether it
+    /// still is one. As above, nobody is visited unless `root_lives`.
+    pub(crate) fn each_descendant(
+        &mut self,
+        proc: &ProcRoot,
+        root: i32,
+        root_lives: impl FnOnce() -> bool,
+        mut visit: impl FnMut(i32, &dyn Fn(Stat) -> bool),
+    ) {
+        let count = self.collect(proc, root);
+        if !root_lives() {
+            return;
+        }
+        for member in self.found.get(..count).unwrap_or_default() {
+            visit(member.pid, &|stat| member.is_below(root, stat));
+        }
     }
 
     /// The numbers of every living descendant of `root`.
@@ -106,17 +119,10 @@ impl Sweep {
     }
 }
 
-fn signal_member(
-    proc: &ProcRoot,
-    member: Member,
-    root: i32,
-    whom: impl Fn(i32) -> bool,
-    signals: &[Signal],
-) -> bool {
+fn signal_member(proc: &ProcRoot, member: Member, root: i32, signals: &[Signal]) -> bool {
     let Ok(pidfd) = pidfd_of(member.pid) else { return false };
     let Ok(stat) = proc.stat(member.pid) else { return false };
-    let is_ours = stat.parent == member.parent || stat.parent == root;
-    let is_meant = is_ours && stat.is_alive() && whom(member.pid);
+    let is_meant = member.is_below(root, stat) && stat.is_alive();
     if is_meant {
         send(pidfd.as_fd(), signals);
     }

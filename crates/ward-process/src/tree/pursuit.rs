@@ -2,7 +2,9 @@
 
 use rustix::process::Signal;
 
+use super::request::Look;
 use super::root::Root;
+use super::strike::{ask_descendants, ask_group};
 use crate::cgroup::Cgroup;
 use crate::sys::procfs::ProcRoot;
 use crate::sys::sweep::Sweep;
@@ -23,11 +25,10 @@ impl Pursuit {
         Self { sweep: Sweep::new(), waited: 0 }
     }
 
-    /// Signals those who are outside of the group.
-    pub(super) fn signal(&mut self, group: &Cgroup, keeper: &Root, proc: &ProcRoot, signals: &[Signal]) {
-        let outside = |pid| !group.contains(proc, pid);
-        let lives = || !keeper.has_ended();
-        self.sweep.signal_some_descendants(proc, keeper.pid(), lives, outside, signals);
+    /// Asks the group first: whoever leaves it meanwhile is found below its keeper.
+    pub(super) fn ask(&mut self, group: &Cgroup, keeper: &Root, proc: &ProcRoot, look: &mut Look<'_>) {
+        ask_group(group, proc, look);
+        ask_descendants(&mut self.sweep, keeper, proc, look);
     }
 
     /// Kills the group, and leavers as soon as the group is empty: until then whoever walks through the dying members

@@ -4,37 +4,52 @@ use std::io;
 
 use rustix::process::Signal;
 
+use super::request::{Look, Reach, Request};
+use super::root::Root;
 use super::{Reins, Tree, group};
-use crate::cgroup::Motion;
+use crate::cgroup::{Cgroup, Motion};
 use crate::ladder::StopSignal;
+use crate::sys::procfs::ProcRoot;
 use crate::sys::sweep::Sweep;
 
 impl Tree {
     /// Asks every member to end. A stopped member is continued so that it can hear it.
-    pub fn signal(&mut self, signal: StopSignal) {
-        let root = &self.parts.root;
-        let signals = [signal.to_kernel(), Signal::CONT];
-        let lives = || !root.has_ended();
+    pub fn signal(&mut self, signal: StopSignal) -> Reach {
+        self.request = Some(Request::new(signal));
+        self.signal_the_rest()
+    }
+
+    /// Asks those whom the last [`signal`](Self::signal) has not reached.
+    pub fn signal_the_rest(&mut self) -> Reach {
+        let Some(mut request) = self.request.take() else { return Reach::Everybody };
+        let reach = self.pass_on(&mut request);
+        if reach != Reach::Everybody {
+            self.request = Some(request);
+        }
+        reach
+    }
+
+    fn pass_on(&mut self, request: &mut Request) -> Reach {
+        let (root, proc, marker) = (&self.parts.root, &*self.proc, &self.marker);
         match &mut self.reins {
-            Reins::Cgroup(group) => group.signal(&self.proc, &signals),
-            Reins::KeptCgroup(group, pursuit) => {
-                // The group first: whoever leaves it meanwhile is found below its keeper, and whoever has
-                // been asked in it is not asked again.
-                group.signal(&self.proc, &signals);
-                pursuit.signal(group, root, &self.proc, &signals);
-            }
+            Reins::Cgroup(group) => request.reach(|look| ask_group(group, proc, look)),
+            Reins::KeptCgroup(group, pursuit) => request.reach(|look| pursuit.ask(group, root, proc, look)),
             // The keeper passes on nothing but SIGTERM; the others reach the members one by one.
-            Reins::Namespace if signal == StopSignal::Terminate => root.signal(Signal::TERM),
+            Reins::Namespace if request.signal() == StopSignal::Terminate => {
+                root.signal(Signal::TERM);
+                Reach::Everybody
+            }
             Reins::Namespace => {
-                Sweep::new().signal_descendants(&self.proc, root.pid(), lives, &signals);
+                let mut sweep = Sweep::new();
+                request.reach(|look| ask_descendants(&mut sweep, root, proc, look))
             }
-            Reins::Subreaper(sweep) => {
-                sweep.signal_descendants(&self.proc, root.pid(), lives, &signals);
-            }
+            Reins::Subreaper(sweep) => request.reach(|look| ask_descendants(sweep, root, proc, look)),
+            // The kernel reaches all of a group at once.
             Reins::Group => {
-                for signal in signals {
-                    group::signal(root, &self.proc, &self.marker, signal);
+                for signal in [request.signal().to_kernel(), Signal::CONT] {
+                    group::signal(root, proc, marker, signal);
                 }
+                Reach::Everybody
             }
         }
     }
@@ -114,4 +129,15 @@ impl Tree {
             Reins::Group => group::members(root, &self.proc, &self.marker),
         }
     }
+}
+
+pub(super) fn ask_group(group: &Cgroup, proc: &ProcRoot, look: &mut Look<'_>) {
+    for pid in group.processes() {
+        look.meet(proc, pid, |_| group.contains(proc, pid));
+    }
+}
+
+pub(super) fn ask_descendants(sweep: &mut Sweep, root: &Root, proc: &ProcRoot, look: &mut Look<'_>) {
+    let lives = || !root.has_ended();
+    sweep.each_descendant(proc, root.pid(), lives, |pid, is_member| look.meet(proc, pid, is_member));
 }

@@ -188,6 +188,25 @@ fn a_polite_signal_reaches_groups_inside_the_group() {
 }
 
 #[test]
+fn who_comes_while_the_others_are_asked_is_asked_as_well() {
+    for containment in holding_containments() {
+        let supervisor = supervisor(containment);
+        for _ in 0..5 {
+            let run = Run::new();
+            let directory = tempfile::tempdir().unwrap();
+            let off = directory.path().join("off");
+            // Not for ever: one that is never hit must not fill the table of processes.
+            let script = format!("touch {}; hop 1500; FOREVER", off.display());
+            let mut tree = run.spawn(&supervisor, &script);
+            wait_until("departure", || off.exists());
+            let stopped = supervisor.stop(&mut tree, Ladder::polite(PATIENCE)).unwrap();
+            assert_eq!(stopped.ended_by, EndedBy::Rung(0), "{containment}: {stopped:?}");
+            run.assert_none_left();
+        }
+    }
+}
+
+#[test]
 fn a_signal_after_the_end_reaches_nobody() {
     for containment in containments() {
         let run = Run::new();
