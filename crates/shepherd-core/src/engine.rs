@@ -52,6 +52,7 @@ mod stretch;
 mod undo;
 mod unheard;
 
+pub use clock::JITTER;
 pub use event::CoreEvent;
 pub use gifts::NewGrant;
 pub use launch::{LaunchDecision, LaunchRequest, NotAwaited};

@@ -22,7 +22,7 @@ mod engine;
 
 pub use capability::HostCapabilities;
 pub use engine::{
-    AskError, CoreEngine, CoreEvent, ExitInfo, GiftError, LaunchDecision, LaunchRequest, NewGrant,
+    AskError, CoreEngine, CoreEvent, ExitInfo, GiftError, JITTER, LaunchDecision, LaunchRequest, NewGrant,
     NewRequest, NotAwaited, Place, SessionFate, StopDecision, StopRequest, Undo, UnknownMode,
 };
 pub use session::{Ends, Extension, ScheduledWarning, SessionPlan, SessionRecord, Stage};

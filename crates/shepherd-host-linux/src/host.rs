@@ -117,7 +117,6 @@ impl Host for LinuxHost {
 
     fn spawn(&mut self, order: SpawnOrder) {
         let session_id = order.session_id.clone();
-        self.windows.expect(&session_id);
         self.line.send(Message::Expect(session_id.clone()));
         let start = Start {
             order,
@@ -125,7 +124,7 @@ impl Host for LinuxHost {
             supervisor: Arc::clone(&self.supervisor),
             folder: self.folder.clone(),
             catalogue: Arc::clone(&self.catalogue),
-            display: self.windows.display(),
+            entrance: self.windows.entrance(),
             doubts: self.doubts.clone(),
         };
         let id = session_id.clone();

@@ -16,6 +16,14 @@ pub(crate) struct Windows;
 
 pub(crate) struct WindowsLine;
 
+pub(crate) struct Entrance;
+
+impl Entrance {
+    pub(crate) fn enter(&self, _session_id: &SessionId) -> Option<PathBuf> {
+        None
+    }
+}
+
 impl Windows {
     #[expect(clippy::unnecessary_wraps, reason = "with Sway a thread may be refused")]
     pub(crate) fn start(
@@ -33,16 +41,14 @@ impl Windows {
 
     pub(crate) fn follow(&mut self, _compositor: Option<&Compositor>) {}
 
-    pub(crate) fn expect(&self, _session_id: &SessionId) {}
-
     pub(crate) fn show(&self, _session_id: &SessionId, _display: Display) {}
 
     pub(crate) fn are_seen(&self) -> bool {
         false
     }
 
-    pub(crate) fn display(&self) -> Option<PathBuf> {
-        None
+    pub(crate) fn entrance(&self) -> Entrance {
+        Entrance
     }
 
     pub(crate) fn limitation(&self) -> Option<String> {

@@ -22,6 +22,7 @@ use crate::options::LinuxHostOptions;
 use crate::recipe::{Catalogue, Kitchen, Recipe};
 use crate::rival;
 use crate::socket_folder;
+use crate::sway::Entrance;
 use crate::user::User;
 use crate::worker::{Running, Started};
 
@@ -35,8 +36,8 @@ pub(crate) struct Start {
     pub(crate) supervisor: Arc<Supervisor>,
     pub(crate) folder: StateFolder,
     pub(crate) catalogue: Arc<Catalogue>,
-    /// Where the compositor is, if there is one.
-    pub(crate) display: Option<PathBuf>,
+    /// To the compositor, if there is one.
+    pub(crate) entrance: Entrance,
     pub(crate) doubts: Doubts,
 }
 
@@ -69,7 +70,8 @@ impl Start {
         let entry = &self.order.entry;
         let user = self.user(entry)?;
         let mut base = environment::base(&self.options.environment, &self.options.search_path, user.as_ref());
-        base.extend(self.display.iter().map(|display| ("WAYLAND_DISPLAY".into(), display.into())));
+        let display = self.entrance.enter(&self.order.session_id);
+        base.extend(display.map(|display| ("WAYLAND_DISPLAY".into(), display.into())));
         let sockets = self.options.socket_folder.join(format!("shepherd-{}", self.order.session_id));
         let kitchen = Kitchen { catalogue: &self.catalogue, environment: base, sockets: &sockets };
         let recipe = kitchen.recipe(&entry.kind)?;

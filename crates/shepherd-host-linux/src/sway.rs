@@ -10,7 +10,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use shepherd_core::policy::{Compositor, Display};
@@ -27,16 +27,17 @@ mod guests;
 mod layout;
 mod link;
 mod own;
+mod sight;
 mod watcher;
 
 use guests::Guests;
-use link::Link;
+use sight::{Sight, View};
 use watcher::Watcher;
 
 /// What the thread is told.
 enum Message {
-    /// Work with this compositor, to which there may be a connection already.
-    Follow(Option<Compositor>, Option<Box<Link>>),
+    /// Work with this compositor.
+    Follow(Option<Compositor>),
     /// A session runs, and these are its processes.
     Runs(SessionId, Membership),
     /// Show it so, now and when it opens other windows.
@@ -45,27 +46,6 @@ enum Message {
     Ended(SessionId),
     /// The host is no more.
     Leave,
-}
-
-/// How it is with the compositor.
-enum View {
-    /// The policy names none.
-    Unwanted,
-    /// It is being started.
-    Coming,
-    /// There is none, because of this.
-    Missing(String),
-    /// There is one.
-    Connected {
-        /// Where its clients connect to.
-        display: Option<PathBuf>,
-    },
-}
-
-impl View {
-    fn of(link: &Link) -> Self {
-        Self::Connected { display: link.display().map(Into::into) }
-    }
 }
 
 /// What it takes to start one.
@@ -80,9 +60,8 @@ struct Means {
 
 /// The windows of all sessions.
 pub(crate) struct Windows {
-    options: Arc<LinuxHostOptions>,
     follows: Option<Compositor>,
-    view: Arc<Mutex<View>>,
+    sight: Sight,
     guests: Guests,
     line: Line<Message>,
     thread: Option<JoinHandle<()>>,
@@ -97,11 +76,10 @@ impl Windows {
         worker: Line<worker::Message>,
     ) -> io::Result<Self> {
         let (line, inbox) = line()?;
-        let view = Arc::new(Mutex::new(View::Unwanted));
-        let guests = Guests::default();
+        let (sight, guests) = (Sight::new(), Guests::default());
         let means = Means { options: Arc::clone(options), containment, log, guests: guests.clone() };
-        let thread = Watcher::start(inbox, worker, means, Arc::clone(&view))?;
-        Ok(Self { options: Arc::clone(options), follows: None, view, guests, line, thread: Some(thread) })
+        let thread = Watcher::start(inbox, worker, means, sight.clone())?;
+        Ok(Self { follows: None, sight, guests, line, thread: Some(thread) })
     }
 
     /// For the thread that knows when sessions run.
@@ -109,30 +87,15 @@ impl Windows {
         WindowsLine { line: self.line.clone(), guests: self.guests.clone() }
     }
 
-    /// Works with this compositor from now on. One that runs already is connected to before this returns, which does
-    /// not wait for it, so that what is said of capabilities at the start is true.
+    /// Works with this compositor from now on. Looks for nothing itself: that is for the thread, which a compositor or a
+    /// folder that hangs holds up.
     pub(crate) fn follow(&mut self, compositor: Option<&Compositor>) {
         if self.follows.as_ref() == compositor {
             return;
         }
         self.follows = compositor.cloned();
-        let (view, link) = match compositor {
-            None => (View::Unwanted, None),
-            Some(Compositor::Start { .. }) => (View::Coming, None),
-            Some(Compositor::Connect { socket }) => {
-                match find::connect(socket.as_deref(), &self.options.environment) {
-                    Ok(link) => (View::of(&link), Some(Box::new(link))),
-                    Err(reason) => (View::Missing(reason), None),
-                }
-            }
-        };
-        *see(&self.view) = view;
-        self.line.send(Message::Follow(self.follows.clone(), link));
-    }
-
-    /// A session is about to start. What a Sway of ours starts from now on ends with it.
-    pub(crate) fn expect(&self, session_id: &SessionId) {
-        self.guests.expect(session_id);
+        self.sight.set(if compositor.is_some() { View::Coming } else { View::Unwanted });
+        self.line.send(Message::Follow(self.follows.clone()));
     }
 
     pub(crate) fn show(&self, session_id: &SessionId, display: Display) {
@@ -141,26 +104,17 @@ impl Windows {
 
     /// Whether windows are noticed, and can be brought to the front and made to fill the screen.
     pub(crate) fn are_seen(&self) -> bool {
-        matches!(*see(&self.view), View::Connected { .. })
+        self.sight.is_clear()
     }
 
-    /// Where programs find the compositor.
-    pub(crate) fn display(&self) -> Option<PathBuf> {
-        match &*see(&self.view) {
-            View::Connected { display } => display.clone(),
-            View::Unwanted | View::Coming | View::Missing(_) => None,
-        }
+    /// For whoever starts programs.
+    pub(crate) fn entrance(&self) -> Entrance {
+        Entrance { sight: self.sight.clone(), guests: self.guests.clone() }
     }
 
     /// What is missing, if something is.
     pub(crate) fn limitation(&self) -> Option<String> {
-        let view = see(&self.view);
-        let reason = match &*view {
-            View::Coming | View::Connected { .. } => return None,
-            View::Unwanted => "the policy names no `[compositor]`",
-            View::Missing(reason) => reason.as_str(),
-        };
-        Some(format!("Windows are neither noticed nor brought to the front: {reason}."))
+        self.sight.limitation()
     }
 }
 
@@ -170,6 +124,22 @@ impl Drop for Windows {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// The way of a program to its compositor.
+pub(crate) struct Entrance {
+    sight: Sight,
+    guests: Guests,
+}
+
+impl Entrance {
+    /// A session is about to start: says where it finds the compositor. One that is coming is waited for. What a Sway of
+    /// ours starts from now on ends with the session.
+    pub(crate) fn enter(&self, session_id: &SessionId) -> Option<PathBuf> {
+        let display = self.sight.display();
+        self.guests.expect(session_id);
+        display
     }
 }
 
@@ -201,7 +171,21 @@ impl WindowsLine {
     }
 }
 
-/// Each change of it is whole, so that one who panicked has not spoilt it.
-fn see(view: &Mutex<View>) -> MutexGuard<'_, View> {
-    view.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The daemon's loop must not wait for a disk or a compositor, and so does not look for one (S13.3b).
+    #[test]
+    fn whoever_applies_a_policy_does_not_look_for_the_compositor() {
+        let (line, inbox) = line().unwrap();
+        let sight = Sight::new();
+        let mut windows = Windows { follows: None, sight, guests: Guests::default(), line, thread: None };
+        let nowhere = Compositor::Connect { socket: Some("/nonexistent/sway".into()) };
+        windows.follow(Some(&nowhere));
+        // Nobody has looked yet, or it would be missing.
+        assert_eq!(windows.limitation(), None);
+        assert!(!windows.are_seen());
+        assert!(matches!(inbox.next(), Some(Message::Follow(Some(follows))) if follows == nowhere));
+    }
 }

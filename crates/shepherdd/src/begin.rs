@@ -225,7 +225,7 @@ impl Service {
         let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
         let events = self.engine.recover(fate, now);
         self.carry_out(events, now);
-        self.pulse.beat(self.engine.snapshot().session.is_some());
+        self.pulse.take_up(self.rhythm());
         self.end_strays(remembered.as_ref());
         self.put_on_record(notes, now);
         match (&self.policy.source, &self.policy.rejected) {

@@ -2,17 +2,13 @@
 //! between two of them (S8.2). Nobody else wakes up for it, and nobody waits for its disk.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use shepherd_core::{PULSE, Pulse};
+use shepherd_core::{JITTER, PULSE, Pulse};
 use shepherd_store::PulseFile;
 use shepherd_util::{BootId, Clock, Now, SystemClock};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::store_thread::chain;
-
-/// Less than this is how two clocks are read one after the other, not a sleep.
-const JITTER: Duration = Duration::from_secs(1);
 
 /// What the loop has to know.
 #[derive(Debug)]
@@ -27,10 +23,19 @@ pub(crate) enum PulseReport {
     Works,
 }
 
+/// Whether signs of life are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rhythm {
+    /// The first at once, and more of them while the machine is awake.
+    Beating,
+    /// None.
+    Resting,
+}
+
 /// The loop's end of it.
 pub(crate) struct PulseThread {
     shared: Arc<Shared>,
-    beating: bool,
+    rhythm: Rhythm,
 }
 
 #[derive(Default)]
@@ -65,13 +70,16 @@ impl PulseThread {
         let shared = Arc::new(Shared::default());
         let heart = Heart { boot, file, shared: shared.clone(), reports, failing: false };
         std::thread::Builder::new().name("pulse".to_owned()).spawn(move || heart.run())?;
-        Ok((Self { shared, beating: false }, news))
+        Ok((Self { shared, rhythm: Rhythm::Resting }, news))
     }
 
-    /// Gives signs of life from now on, the first at once; or no more.
-    pub(crate) fn beat(&mut self, beating: bool) {
-        if std::mem::replace(&mut self.beating, beating) != beating {
-            self.shared.want(if beating { Wanted::Beat } else { Wanted::Rest });
+    /// Gives signs of life so from now on.
+    pub(crate) fn take_up(&mut self, rhythm: Rhythm) {
+        if std::mem::replace(&mut self.rhythm, rhythm) != rhythm {
+            self.shared.want(match rhythm {
+                Rhythm::Beating => Wanted::Beat,
+                Rhythm::Resting => Wanted::Rest,
+            });
         }
     }
 
@@ -182,7 +190,7 @@ fn has_slept(earlier: Now, now: Now) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use shepherd_store::{SqliteStore, Store};
     use shepherd_util::MonotonicInstant;
@@ -208,18 +216,18 @@ mod tests {
         assert_eq!(last(), None);
         for _ in 0..3 {
             let began = SystemClock.now().mono;
-            pulse.beat(true);
+            pulse.take_up(Rhythm::Beating);
             until("it is on the disk", || {
                 last().is_some_and(|pulse| pulse.boot == boot && pulse.at.mono.total() >= began.total())
             });
-            pulse.beat(false);
+            pulse.take_up(Rhythm::Resting);
         }
         assert!(reports.try_recv().is_err(), "nothing went wrong");
     }
 
     #[test]
     fn the_last_moment_before_a_sleep_is_told_once_it_is_over() {
-        let pulse = PulseThread { shared: Arc::default(), beating: false };
+        let pulse = PulseThread { shared: Arc::default(), rhythm: Rhythm::Resting };
         let now = SystemClock.now();
         let slept = |hours: u64| {
             let mono = MonotonicInstant::new(

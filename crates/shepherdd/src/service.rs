@@ -17,7 +17,7 @@ use tokio::time::Interval;
 
 use crate::metrics::Metrics;
 use crate::policy_source::{Rejected, Source};
-use crate::pulse::{PulseReport, PulseThread};
+use crate::pulse::{PulseReport, PulseThread, Rhythm};
 use crate::store_thread::{Report, StoreThread};
 use crate::timelines::Timelines;
 use crate::timer::{ClockWatch, DueTimer};
@@ -204,8 +204,16 @@ impl Service {
             self.engine.count_until(last);
         }
         let next = self.take(input, now);
-        self.pulse.beat(self.engine.snapshot().session.is_some());
+        self.pulse.take_up(self.rhythm());
         next
+    }
+
+    /// Signs of life are given while there is a session.
+    pub(crate) fn rhythm(&self) -> Rhythm {
+        match &self.engine.snapshot().session {
+            Some(_) => Rhythm::Beating,
+            None => Rhythm::Resting,
+        }
     }
 
     fn take(&mut self, input: Input, now: Now) -> Next {
@@ -229,6 +237,7 @@ impl Service {
         self.clients.respond(&to.client_id, to.request_id, answer);
     }
 
+    /// The engine takes note of the moment, and does what is due.
     fn tick(&mut self, now: Now) {
         let events = self.engine.tick(now);
         self.carry_out(events, now);

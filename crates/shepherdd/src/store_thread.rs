@@ -3,10 +3,9 @@
 //! Batches are made durable in the order in which they come. One that can't be written is kept and tried again before
 //! the next, so that nothing is lost or overtaken; until then everything that would have been granted is refused. A
 //! store that can't even be opened is tried in the same way; until its contents are known, only what is for the audit
-//! log is kept for it.
+//! log is kept for it. A disk that does not answer at all is noticed by the line of batches before it, which is bounded.
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,8 +15,10 @@ use shepherd_core::{StoreWrite, StoredState};
 use shepherd_store::{OpenError, Opened, SqliteStore, Store, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+mod inbox;
 mod waiting;
 
+use inbox::{Closed, Job, Receiver, Room, Sender, inbox};
 use waiting::{Attempt, Waiting};
 
 /// How long to wait before trying again what could not be written. Long enough to be no burden, short enough that
@@ -74,23 +75,30 @@ pub(crate) enum Awaited {
     ByNobody,
 }
 
-enum Job {
-    Write { batch: u64, writes: Vec<StoreWrite>, awaited: Awaited },
-    Adopted,
-    ReadAudit { question: u64, after: Option<u64>, limit: u32 },
+/// What became of a batch that was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandedOver {
+    /// It is reported under this number.
+    Reported(u64),
+    /// Too many wait already. It is not lost, but nobody hears of it by itself.
+    Crowded,
 }
 
 /// The loop's end of it.
 pub(crate) struct StoreThread {
-    jobs: Sender<Job>,
+    jobs: Sender,
     thread: JoinHandle<()>,
     /// For what can't even be tried.
     reports: UnboundedSender<Report>,
+    contents: Contents,
     next: u64,
 }
 
 /// Why nothing more can be written or read.
 const GONE: &str = "the store's thread is gone";
+
+/// Why nothing more is granted while too many batches wait.
+pub(crate) const NO_ANSWER: &str = "the disk does not answer";
 
 impl StoreThread {
     /// Puts a store on its thread; `None` is one that can't be read yet.
@@ -98,10 +106,10 @@ impl StoreThread {
         folder: PathBuf,
         store: Option<SqliteStore>,
     ) -> std::io::Result<(Self, UnboundedReceiver<Report>)> {
-        let (jobs, todo) = channel();
+        let (jobs, todo) = inbox();
         let (reports, done) = unbounded_channel();
         let sequence = store.as_ref().map_or(0, Store::audit_end);
-        let known = if store.is_some() { Known::Adopted } else { Known::Not };
+        let contents = if store.is_some() { Contents::Known } else { Contents::Unknown };
         let (waiting, patience) = (Waiting::default(), TRY_AGAIN);
         let open: Open = Box::new(move || {
             let (store, opened) = SqliteStore::open(&folder, Timestamp::now())?;
@@ -111,7 +119,7 @@ impl StoreThread {
         let worker = Worker {
             open,
             store,
-            known,
+            contents,
             sequence,
             reports: reports.clone(),
             attempt: None,
@@ -119,32 +127,41 @@ impl StoreThread {
             patience,
         };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run(&todo))?;
-        Ok((Self { jobs, thread, reports, next: 0 }, done))
+        Ok((Self { jobs, thread, reports, contents, next: 0 }, done))
     }
 
-    /// Makes these durable. Returns the number under which that is reported.
-    pub(crate) fn write(&mut self, writes: Vec<StoreWrite>, awaited: Awaited) -> u64 {
-        let batch = self.number();
-        if self.jobs.send(Job::Write { batch, writes, awaited }).is_err() {
-            // The loop has its own end as long as it runs.
-            self.reports.send(Report::Failed { batch, detail: GONE.to_owned() }).ok();
+    /// Makes these durable. Never waits.
+    pub(crate) fn write(&mut self, mut writes: Vec<StoreWrite>, awaited: Awaited) -> HandedOver {
+        if self.contents == Contents::Unknown {
+            // Whoever does not know what the store holds must not write over it.
+            writes.retain(|write| matches!(write, StoreWrite::AppendAudit(_)));
         }
-        batch
+        let batch = self.number();
+        match self.jobs.write(batch, writes, awaited) {
+            Room::InLine => HandedOver::Reported(batch),
+            Room::Crowded => HandedOver::Crowded,
+            Room::Gone => {
+                // The loop has its own end as long as it runs.
+                self.reports.send(Report::Failed { batch, detail: GONE.to_owned() }).ok();
+                HandedOver::Reported(batch)
+            }
+        }
     }
 
     /// The loop goes by what the store knows.
-    pub(crate) fn adopted(&self) {
-        // The thread is gone only if it did not survive a fault of ours, which the next write shows.
-        self.jobs.send(Job::Adopted).ok();
+    pub(crate) fn adopted(&mut self) {
+        self.contents = Contents::Known;
     }
 
-    /// Reads lines of the audit log. Returns the number under which they are reported.
-    pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> u64 {
+    /// Reads lines of the audit log. Returns the number under which they are reported, or why they will not be, for
+    /// people.
+    pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> Result<u64, &'static str> {
         let question = self.number();
-        if self.jobs.send(Job::ReadAudit { question, after, limit }).is_err() {
-            self.reports.send(Report::Audit { question, lines: Err(GONE.to_owned()) }).ok();
+        match self.jobs.read_audit(question, after, limit) {
+            Room::InLine => Ok(question),
+            Room::Crowded => Err(NO_ANSWER),
+            Room::Gone => Err(GONE),
         }
-        question
     }
 
     /// Waits until everything that was handed over has been tried, and ends the thread.
@@ -166,7 +183,7 @@ struct Worker {
     open: Open,
     /// `None` after a failure that left unsure what is on the disk, until it could be looked at.
     store: Option<Box<dyn Store>>,
-    known: Known,
+    contents: Contents,
     /// The number of the last line of the audit log that is known to be there.
     sequence: u64,
     reports: UnboundedSender<Report>,
@@ -178,39 +195,36 @@ struct Worker {
     patience: Duration,
 }
 
-/// Whether it is known what the store holds: whoever does not know must not write over it.
+/// Whether it is known what the store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum Contents {
     /// It could not be read.
-    Not,
-    /// The loop has been told, and what it sends may be older than that.
-    Told,
-    /// The loop goes by it.
-    Adopted,
+    Unknown,
+    /// The loop goes by it, or has been told.
+    Known,
 }
 
 impl Worker {
-    fn run(mut self, todo: &Receiver<Job>) {
+    fn run(mut self, todo: &Receiver) {
         let mut next = None;
         loop {
-            let job = next.take().map_or_else(|| self.wait(todo), Ok);
+            let job = next.take().map_or_else(|| self.wait(todo), |job| Ok(Some(job)));
             match job {
-                Ok(Job::Write { batch, writes, awaited }) => {
-                    self.add(batch, writes, awaited);
+                Ok(Some(Job::Write(batch))) => {
+                    self.waiting.absorb(*batch);
                     next = self.gather(todo);
                     self.try_to_write();
                 }
-                Ok(Job::Adopted) => self.known = Known::Adopted,
-                Ok(Job::ReadAudit { question, after, limit }) => {
+                Ok(Some(Job::ReadAudit { question, after, limit })) => {
                     let lines = self.read_audit(after, limit);
                     self.report(Report::Audit { question, lines });
                 }
-                Err(RecvTimeoutError::Timeout) => {
+                Ok(None) => {
                     if !self.try_to_write() {
                         self.patience = (self.patience * 2).min(LONGEST_WAIT);
                     }
                 }
-                Err(RecvTimeoutError::Disconnected) => return self.leave(),
+                Err(Closed) => return self.leave(),
             }
         }
     }
@@ -245,31 +259,21 @@ impl Worker {
         false
     }
 
-    fn wait(&self, todo: &Receiver<Job>) -> Result<Job, RecvTimeoutError> {
-        if self.is_idle() {
-            todo.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            todo.recv_timeout(self.patience)
-        }
+    /// The next job, or none when it is time to try again what waits.
+    fn wait(&self, todo: &Receiver) -> Result<Option<Job>, Closed> {
+        if self.is_idle() { todo.next().map(Some) } else { todo.next_within(self.patience) }
     }
 
     /// Takes what has come meanwhile, to be made durable together: a disk is slower than a client that asks for what
     /// it can't have, and others would wait behind it. Returns the first job that is something else.
-    fn gather(&mut self, todo: &Receiver<Job>) -> Option<Job> {
+    fn gather(&mut self, todo: &Receiver) -> Option<Job> {
         for _ in 0..MOST_TOGETHER {
-            match todo.try_recv().ok()? {
-                Job::Write { batch, writes, awaited } => self.add(batch, writes, awaited),
-                other => return Some(other),
+            match todo.next_at_once()? {
+                Job::Write(batch) => self.waiting.absorb(*batch),
+                other @ Job::ReadAudit { .. } => return Some(other),
             }
         }
         None
-    }
-
-    fn add(&mut self, batch: u64, mut writes: Vec<StoreWrite>, awaited: Awaited) {
-        if self.known != Known::Adopted {
-            writes.retain(|write| matches!(write, StoreWrite::AppendAudit(_)));
-        }
-        self.waiting.add(batch, writes, awaited);
     }
 
     fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, String> {
@@ -303,10 +307,10 @@ impl Worker {
 
     fn open_again(&mut self) -> Result<Box<dyn Store>, String> {
         let (store, opened) = (self.open)().map_err(|error| chain(&error))?;
-        if self.known == Known::Not {
+        if self.contents == Contents::Unknown {
             let stored = Box::new(store.load().map_err(|error| chain(&error))?);
             self.sequence = store.audit_end();
-            self.known = Known::Told;
+            self.contents = Contents::Known;
             self.report(Report::Opened { stored, opened: Box::new(opened) });
         }
         Ok(store)

@@ -13,8 +13,8 @@ use super::{CoreEngine, CoreEvent, NextChange, POLICY};
 use crate::civil::Local;
 use crate::judge::Moment;
 
-/// Less than this between the clocks is how they are read, not that one was set.
-const JITTER: Duration = Duration::from_secs(1);
+/// Less than this between the clocks is how they are read one after the other, not that one was set or the machine slept.
+pub const JITTER: Duration = Duration::from_secs(1);
 
 impl CoreEngine {
     /// Takes note of the moment. Every change begins with it.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,8 @@ use ward_process::Membership;
 use super::layout::{Window, foremost};
 use super::link::{Link, Said};
 use super::own::OwnSway;
-use super::{Means, Message, View, find, see};
+use super::sight::{Sight, View};
+use super::{Means, Message, find};
 use crate::line::{Inbox, Line};
 use crate::worker;
 
@@ -53,7 +53,7 @@ pub(super) struct Watcher {
     inbox: Inbox<Message>,
     worker: Line<worker::Message>,
     means: Means,
-    view: Arc<Mutex<View>>,
+    sight: Sight,
     sessions: BTreeMap<SessionId, Shown>,
     compositor: Option<Compositor>,
     own: Option<OwnSway>,
@@ -71,13 +71,13 @@ impl Watcher {
         inbox: Inbox<Message>,
         worker: Line<worker::Message>,
         means: Means,
-        view: Arc<Mutex<View>>,
+        sight: Sight,
     ) -> io::Result<JoinHandle<()>> {
         let watcher = Self {
             inbox,
             worker,
             means,
-            view,
+            sight,
             sessions: BTreeMap::new(),
             compositor: None,
             own: None,
@@ -123,15 +123,12 @@ impl Watcher {
 
     fn hear(&mut self, message: Message) {
         match message {
-            Message::Follow(compositor, link) => {
+            Message::Follow(compositor) => {
                 self.connected = None;
                 self.own = None;
                 self.compositor = compositor;
                 (self.retry_at, self.retry_after) = (Instant::now(), FIRST_RETRY);
                 self.said_missing = false;
-                if let Some(link) = link {
-                    self.connect(*link);
-                }
             }
             Message::Runs(session_id, members) => {
                 let shown = Shown { members, display: Display::AsItIs, ready: false, front: None };
@@ -183,7 +180,7 @@ impl Watcher {
     }
 
     fn connect(&mut self, link: Link) {
-        *see(&self.view) = View::of(&link);
+        self.sight.set(View::of(&link));
         self.said_missing = false;
         let now = Instant::now();
         self.connected = Some(Connected { link, since: now, stale: true, asked: false, not_before: now });
@@ -196,7 +193,7 @@ impl Watcher {
         {
             self.retry_after = FIRST_RETRY;
         }
-        *see(&self.view) = View::Missing(reason.to_owned());
+        self.sight.set(View::Missing(reason.to_owned()));
         if !std::mem::replace(&mut self.said_missing, true) {
             let detail = format!("windows are neither noticed nor brought to the front: {reason}");
             self.worker.send(worker::Message::Trouble(detail));

@@ -160,7 +160,7 @@ fn a_session_outlives_sway_but_not_its_time_and_a_later_sway_is_found() {
         assert_eq!(missing, !windows[0], "{:?}", ground.host.limitations());
         windows[0]
     };
-    assert!(capable(&ground), "it is connected as soon as the policy applies");
+    assert!(capable(&ground));
     let (session, processes) = start_tux_paint(&mut ground, &desktop);
     desktop.kill();
     match ground.next() {
@@ -215,6 +215,17 @@ fn a_sway_of_our_own_is_started_again_when_it_dies_and_ends_with_us() {
     assert_eq!(alive(&processes), [0; 0]);
     let sockets = desktop.home().read_dir().unwrap().flatten();
     assert_eq!(sockets.filter(|file| file.file_name().to_string_lossy().starts_with("shepherd-")).count(), 0);
+}
+
+#[test]
+fn a_program_that_is_started_while_sway_comes_up_finds_it() {
+    let desktop = Desktop::prepared();
+    let mut ground = Ground::with(|options| options.socket_folder = desktop.home());
+    let start = Compositor::Start { argv: desktop.argv() };
+    ground.apply(Rules { compositor: Some(start), ..Rules::default() });
+    let session = ground.start(desktop.entry(&["foot", "sleep", "600"]));
+    await_window(&mut ground, &session);
+    ground.stop(&session, PATIENCE);
 }
 
 pub(crate) fn own_socket(desktop: &Desktop) -> std::path::PathBuf {

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{Compositor, Entry, Rules, RunPolicy};
+use shepherd_host_api::Host as _;
 use tempfile::TempDir;
 
 use crate::harness::{Ground, entry, is_root, wait_until};
@@ -204,6 +205,7 @@ impl Ground {
     pub(crate) fn on(desktop: &Desktop, containment: ward_process::Containment) -> Self {
         let mut ground = Self::new(containment);
         ground.apply(desktop.rules());
+        wait_until("a connection", || ground.host.capabilities().can_force_fullscreen);
         ground
     }
 }

@@ -252,8 +252,10 @@ impl Service {
     }
 
     fn read_audit(&mut self, request: &Request, after: Option<u64>, limit: u32) {
-        let question = self.store.read_audit(after, limit.min(MOST_LINES));
-        self.audit_questions.insert(question, request.to.clone());
+        match self.store.read_audit(after, limit.min(MOST_LINES)) {
+            Ok(question) => drop(self.audit_questions.insert(question, request.to.clone())),
+            Err(why) => self.respond(&request.to, Err(ApiError::new(ErrorCode::StoreUnavailable, why))),
+        }
     }
 
     fn set_pin(&mut self, request: &Request, pin: Option<Pin>) {

@@ -8,7 +8,7 @@ use shepherd_host_api::{SpawnOrder, StopOrder};
 use shepherd_util::{Now, SessionId};
 
 use super::{Announced, RequestAddress, Service};
-use crate::store_thread::{Awaited, Report};
+use crate::store_thread::{Awaited, HandedOver, NO_ANSWER, Report};
 
 /// What a command has come to.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Service {
     /// Does what the engine said, and tells everybody.
     pub(crate) fn carry_out(&mut self, events: Vec<CoreEvent>, now: Now) {
         let told = self.act(events, now);
-        self.write(Vec::new(), Awaited::ByNobody);
+        self.write(Vec::new(), Awaited::ByNobody, now);
         self.tell(told, now);
     }
 
@@ -64,8 +64,9 @@ impl Service {
     pub(super) fn carry_out_for(&mut self, to: RequestAddress, mut outcome: Outcome, now: Now) {
         let told = self.act(std::mem::take(&mut outcome.events), now);
         outcome.told.splice(..0, told);
-        match self.write(Vec::new(), Awaited::ByUs) {
-            Some(batch) => self.waiting.push_back(Waiting { batch, to, outcome }),
+        match self.write(Vec::new(), Awaited::ByUs, now) {
+            Some(HandedOver::Reported(batch)) => self.waiting.push_back(Waiting { batch, to, outcome }),
+            Some(HandedOver::Crowded) => self.not_recorded(&to, outcome, NO_ANSWER, now),
             None => self.recorded(&to, outcome, now),
         }
     }
@@ -73,7 +74,7 @@ impl Service {
     /// Puts something on record that the engine has no part in.
     pub(crate) fn note(&mut self, actor: &str, what: AuditKind, now: Now) {
         let event = AuditEvent { at: now.wall, actor: actor.to_owned(), what };
-        self.write(vec![StoreWrite::AppendAudit(Box::new(event))], Awaited::ByNobody);
+        self.write(vec![StoreWrite::AppendAudit(Box::new(event))], Awaited::ByNobody, now);
     }
 
     /// Gives the orders that can't wait, and says what clients are to be told.
@@ -108,10 +109,17 @@ impl Service {
     }
 
     /// Hands over what has to be durable. `None` if there is nothing.
-    pub(super) fn write(&mut self, more: Vec<StoreWrite>, awaited: Awaited) -> Option<u64> {
+    pub(super) fn write(&mut self, more: Vec<StoreWrite>, awaited: Awaited, now: Now) -> Option<HandedOver> {
         let mut writes = self.engine.take_writes();
         writes.extend(more);
-        if writes.is_empty() { None } else { Some(self.store.write(writes, awaited)) }
+        if writes.is_empty() {
+            return None;
+        }
+        let handed_over = self.store.write(writes, awaited);
+        if handed_over == HandedOver::Crowded {
+            self.store_fails(NO_ANSWER, now);
+        }
+        Some(handed_over)
     }
 
     pub(super) fn tell(&mut self, events: Vec<EventKind>, now: Now) {
@@ -120,16 +128,16 @@ impl Service {
         }
         let state = self.engine.get_state(now);
         let announced = Announced { mode: state.mode, clock_trusted: state.clock_trusted };
-        if announced != self.announced {
-            if announced.mode != self.announced.mode {
-                let kind = EventKind::ModeSwitched { mode: announced.mode.clone() };
-                self.clients.broadcast(&Event { at: now.wall, kind });
-            }
-            if announced.clock_trusted != self.announced.clock_trusted {
-                let kind = EventKind::ClockTrustChanged { trusted: announced.clock_trusted };
-                self.clients.broadcast(&Event { at: now.wall, kind });
-            }
-            self.announced = announced;
+        let before = std::mem::replace(&mut self.announced, announced.clone());
+        if announced.mode != before.mode {
+            let kind = EventKind::ModeSwitched { mode: announced.mode };
+            self.clients.broadcast(&Event { at: now.wall, kind });
+        }
+        if announced.clock_trusted != before.clock_trusted {
+            // The state says so of any moment; the engine has to take note of this one before anybody hears of it.
+            self.tick(now);
+            let kind = EventKind::ClockTrustChanged { trusted: announced.clock_trusted };
+            self.clients.broadcast(&Event { at: now.wall, kind });
         }
     }
 
@@ -151,7 +159,7 @@ impl Service {
                 let failed: Vec<Waiting> = self.waiting.drain(..failed).collect();
                 // What came last may stand on what came before.
                 for waiting in failed.into_iter().rev() {
-                    self.not_recorded(waiting, &detail, now);
+                    self.not_recorded(&waiting.to, waiting.outcome, &detail, now);
                 }
             }
             Report::Audit { question, lines } => {
@@ -185,8 +193,8 @@ impl Service {
     }
 
     /// What could not be recorded is not given; what was taken away stays taken.
-    fn not_recorded(&mut self, waiting: Waiting, detail: &str, now: Now) {
-        let Waiting { to, outcome: Outcome { told, undo, .. }, .. } = waiting;
+    fn not_recorded(&mut self, to: &RequestAddress, outcome: Outcome, detail: &str, now: Now) {
+        let Outcome { told, undo, .. } = outcome;
         // First what has happened, then that it is undone.
         self.tell(told, now);
         let events = self.engine.undo(&undo, detail, now);
@@ -199,7 +207,7 @@ impl Service {
                 format!("Nothing can be recorded now, so nothing is given: {detail}.")
             }
         };
-        self.respond(&to, Err(ApiError::new(ErrorCode::StoreUnavailable, sentence)));
+        self.respond(to, Err(ApiError::new(ErrorCode::StoreUnavailable, sentence)));
     }
 
     /// What clients were told of a gift, told anew.

@@ -81,7 +81,7 @@ impl Service {
         if self.count_refusal(uid, now) == Recorded::No {
             writes.retain(|write| !is_denial(write));
         }
-        self.write(writes, Awaited::ByNobody);
+        self.write(writes, Awaited::ByNobody, now);
     }
 }
 

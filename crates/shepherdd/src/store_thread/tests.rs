@@ -36,7 +36,7 @@ impl Bench {
         let worker = Worker {
             open,
             store: Some(Box::new(MemoryStore::on(&memory))),
-            known: Known::Adopted,
+            contents: Contents::Known,
             sequence: 0,
             reports,
             attempt: None,
@@ -49,7 +49,7 @@ impl Bench {
     /// Hands over a batch of this many seconds of use, and a line about it.
     fn write(&mut self, seconds: u64) -> Vec<Told> {
         self.batch += 1;
-        self.worker.add(self.batch, vec![usage(seconds), line(seconds)], Awaited::ByUs);
+        self.worker.waiting.add(self.batch, vec![usage(seconds), line(seconds)], Awaited::ByUs);
         self.try_it()
     }
 
@@ -171,15 +171,52 @@ fn no_batch_is_lost_or_written_twice_however_commits_fail() {
 // S13.4: what can't be recorded is not granted, also when nobody is there to say so.
 #[test]
 fn a_store_whose_thread_is_gone_has_failed() {
-    let (jobs, _) = channel();
+    let (jobs, _) = inbox();
     let (reports, mut done) = unbounded_channel();
-    let mut store = StoreThread { jobs, thread: std::thread::spawn(|| ()), reports, next: 0 };
-    let batch = store.write(Vec::new(), Awaited::ByUs);
-    let question = store.read_audit(None, 10);
+    let (thread, contents) = (std::thread::spawn(|| ()), Contents::Known);
+    let mut store = StoreThread { jobs, thread, reports, contents, next: 0 };
+    let handed_over = store.write(Vec::new(), Awaited::ByUs);
     let failed = done.try_recv().expect("a report");
-    assert!(matches!(failed, Report::Failed { batch: of, .. } if of == batch), "{failed:?}");
-    let audit = done.try_recv().expect("a report");
-    assert!(matches!(audit, Report::Audit { question: of, lines: Err(_) } if of == question), "{audit:?}");
+    assert!(
+        matches!(failed, Report::Failed { batch, .. } if handed_over == HandedOver::Reported(batch)),
+        "{failed:?}"
+    );
+    assert_eq!(store.read_audit(None, 10), Err(GONE));
+}
+
+/// While a disk hangs, what waits for it is bounded, and none of it is lost.
+#[test]
+fn batches_that_find_no_room_are_put_together_and_all_of_them_are_written() {
+    const BATCHES: u64 = 2_000;
+    let (jobs, todo) = inbox();
+    let (reports, _) = unbounded_channel();
+    let (thread, contents) = (std::thread::spawn(|| ()), Contents::Known);
+    let mut store = StoreThread { jobs, thread, reports, contents, next: 0 };
+    // Nobody takes anything from the line.
+    let handed_over: Vec<HandedOver> = (1..=BATCHES)
+        .map(|seconds| store.write(vec![usage(seconds), line(seconds)], Awaited::ByNobody))
+        .collect();
+    let in_line = handed_over.iter().filter(|batch| **batch != HandedOver::Crowded).count();
+    assert_eq!(in_line, inbox::MOST_BATCHES);
+    assert_eq!(handed_over[..in_line], (1..).map(HandedOver::Reported).take(in_line).collect::<Vec<_>>());
+    let asked = (0..=inbox::MOST_QUESTIONS).map(|_| store.read_audit(None, 10).is_ok());
+    assert_eq!(asked.filter(|asked| *asked).count(), inbox::MOST_QUESTIONS);
+    // The disk answers again.
+    drop(store);
+    let mut bench = Bench::new();
+    let memory = bench.memory.clone();
+    bench.worker.run(&todo);
+    let mut up_to = 0;
+    while let Ok(report) = bench.reports.try_recv() {
+        if let Report::Durable { up_to: now, .. } = report {
+            up_to = now;
+        }
+    }
+    assert_eq!(up_to, BATCHES, "whoever was told of the crowd is told of its end");
+    let stored = MemoryStore::on(&memory).load().unwrap();
+    let lines: Vec<u64> = memory.audit().iter().map(seconds_of).collect();
+    assert_eq!(stored.usage.values().map(Duration::as_secs).sum::<u64>(), (1..=BATCHES).sum::<u64>());
+    assert_eq!(lines, (1..=BATCHES).collect::<Vec<_>>());
 }
 
 #[test]
@@ -189,7 +226,7 @@ fn a_line_that_no_log_can_take_is_replaced_by_a_note_and_holds_nothing_up() {
     let unfit = AuditKind::Granted { grant_id: shepherd_util::GrantId::from_random(1), grant };
     let unfit = AuditEvent { what: unfit, ..event(0) };
     let unfit = || StoreWrite::AppendAudit(Box::new(unfit.clone()));
-    bench.worker.add(1, vec![unfit(), line(2), unfit()], Awaited::ByUs);
+    bench.worker.waiting.add(1, vec![unfit(), line(2), unfit()], Awaited::ByUs);
     bench.worker.try_to_write();
     let lines = match bench.reports.try_recv().unwrap() {
         Report::Durable { lines, .. } => lines,

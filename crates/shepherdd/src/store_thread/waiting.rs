@@ -47,13 +47,7 @@ impl Waiting {
     pub(super) fn add(&mut self, batch: u64, writes: Vec<StoreWrite>, awaited: Awaited) {
         self.up_to = batch;
         self.is_awaited |= awaited == Awaited::ByUs;
-        for is_left_out in [says_no, whatever] {
-            if self.lines.len() >= MOST_LINES {
-                let before = self.lines.len();
-                self.lines.retain(|line| !is_left_out(line));
-                self.left_out += before - self.lines.len();
-            }
-        }
+        self.make_room();
         for write in writes {
             match write {
                 StoreWrite::AddUsage { key, amount } => {
@@ -65,6 +59,32 @@ impl Waiting {
                 }
                 StoreWrite::SaveSnapshot(snapshot) => self.snapshot = Some(snapshot),
                 StoreWrite::AppendAudit(line) => self.lines.push(*line),
+            }
+        }
+    }
+
+    /// Adds what came after it.
+    pub(super) fn absorb(&mut self, later: Self) {
+        let Self { up_to, usage, cooldowns, snapshot, lines, left_out, is_awaited } = later;
+        self.up_to = up_to;
+        self.is_awaited |= is_awaited;
+        for (key, amount) in usage {
+            let sum = self.usage.entry(key).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+        self.cooldowns.extend(cooldowns);
+        self.snapshot = snapshot.or_else(|| self.snapshot.take());
+        self.make_room();
+        self.lines.extend(lines);
+        self.left_out += left_out;
+    }
+
+    fn make_room(&mut self) {
+        for is_left_out in [says_no, whatever] {
+            if self.lines.len() >= MOST_LINES {
+                let before = self.lines.len();
+                self.lines.retain(|line| !is_left_out(line));
+                self.left_out += before - self.lines.len();
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Somebody sets the clock while the daemon has nothing to do (S4.7): it is told by the kernel, and looks.
 
-use std::io;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 
 use shepherd_api::{AuditKind, EventKind};
 
-use crate::clock::{POLICY, set_clock, with_a_clock_of_its_own};
+use crate::clock::{POLICY, set_clock, shown_another_clock, with_a_clock_of_its_own};
 use crate::harness::{Household, Subscriber, until};
 
 /// What the kernel calls an alarm that is taken back when its clock is set: `TFD_TIMER_ABSTIME` and
@@ -39,6 +40,28 @@ fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
         until("it is on record", || changes_on_record(&household) == before + 1);
     }
     assert_eq!(alarms(&household), 1);
+}
+
+/// The daemon sees a clock that was set when it hears from its disk, and nothing else makes it look.
+#[test]
+fn that_the_clock_was_set_is_on_record_as_soon_as_clients_hear_of_it() {
+    let mut household = Household::running(POLICY);
+    assert!(household.end().success());
+    let household = shown_another_clock(household, "+0");
+    let mut household = household.with_injected("fsync,fdatasync", "delay_enter=300000");
+    household.start();
+    let mut listener = household.subscriber();
+    let mut stream = UnixStream::connect(household.socket()).unwrap();
+    let hello = "{\"type\":\"hello\",\"api_version\":1,\"client\":\"test\"}\n";
+    let launch = "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"launch\",\"entry_id\":\"none\"}}\n";
+    stream.write_all([hello, launch].concat().as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines();
+    let answered = |line: &io::Result<String>| line.as_ref().unwrap().contains("response");
+    // Its refusal is told at once, and on its way to the disk.
+    assert!(lines.any(|line| answered(&line)));
+    set_clock(household.folder(), "-3h");
+    assert!(!next_trust(&mut listener));
+    until("it is on record", || changes_on_record(&household) == 1);
 }
 
 /// A clock that is set again in the moment in which the daemon takes note of it is no reason to end.

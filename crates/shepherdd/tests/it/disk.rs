@@ -4,9 +4,11 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use shepherd_api::{AuditKind, Command, EndReason, ErrorCode, EventKind, Reply, StopMode};
 use shepherd_ipc::CallError;
 use shepherd_util::SessionId;
@@ -281,6 +283,69 @@ fn a_slow_disk_delays_nobody() {
         _ => None,
     });
     assert_eq!(ended, session.session_id);
+}
+
+/// Many who want something recorded and wait for it, until the daemon says what is wrong.
+fn crowd_in_until_it_complains(household: &Household) -> Vec<UnixStream> {
+    let hello = "{\"type\":\"hello\",\"api_version\":1,\"client\":\"crowd\"}\n";
+    let switch =
+        "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"switch_mode\",\"mode\":\"holiday\"}}\n";
+    let mut crowd = Vec::new();
+    until("the hanging disk is noticed", || {
+        for _ in 0..16 {
+            let mut stream = UnixStream::connect(household.socket()).unwrap();
+            stream.write_all(hello.as_bytes()).unwrap();
+            stream.write_all(switch.repeat(4).as_bytes()).unwrap();
+            crowd.push(stream);
+        }
+        household.complaint("store").is_some()
+    });
+    crowd
+}
+
+/// Whoever slows down the daemon's disk does so no more.
+fn let_the_disk_answer(household: &Household) {
+    let pid = household.daemon_pid().as_raw_nonzero();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")).unwrap();
+    let tracer = Pid::from_raw(tracer.trim().parse().unwrap()).expect("a tracer");
+    kill_process(tracer, Signal::KILL).unwrap();
+}
+
+/// A disk that hangs holds up what would be given, and nothing else: what runs ends on time, what waits is bounded, and
+/// afterwards all of it is on record (S8.4b, S13.3b, S13.4).
+#[test]
+fn while_a_disk_hangs_nothing_is_granted_and_a_session_ends_on_time() {
+    let mut household = Household::running(POLICY);
+    assert!(household.end().success());
+    // After the first steps, which take a launch to the disk, each takes a minute.
+    let mut household = household.with_injected("fsync,fdatasync", "delay_enter=60000000:when=40+");
+    household.start();
+    let mut listener = household.subscriber();
+    let launched = Instant::now();
+    let session = household.launch("nap");
+    household.player();
+    let crowd = crowd_in_until_it_complains(&household);
+    let complaint = household.complaint("store").unwrap();
+    assert!(complaint.contains("the disk does not answer"), "{complaint}");
+    let refused = household.refusal("nap");
+    assert_eq!(refused.code, ErrorCode::Denied);
+    let given = household.call(Command::ExtendCurrent { by: Duration::from_secs(600).into() });
+    assert_not_recorded(given);
+    let took = assert_expires_on_time(&mut listener, &session.session_id, launched);
+    assert_eq!(household.players(), Vec::<i32>::new());
+    let refused = household.refusal("nap");
+    assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");
+    assert!(refused.sentence.contains("the disk does not answer"), "{refused:?}");
+    drop(crowd);
+    let_the_disk_answer(&household);
+    until("it works again", || household.complaint("store").is_none());
+    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
+    assert_eq!(household.audited(|what| matches!(what, AuditKind::WarningGiven { .. })), 1);
+    let used = household.used("nap");
+    assert!(used + Duration::from_millis(500) >= took, "{used:?} of {took:?} are on record");
+    household.launch("nap");
+    household.player();
 }
 
 /// S8.4b: what a store knows counts as soon as it can be read, and nobody has to restart anything.
