@@ -87,8 +87,15 @@ impl StateFolder {
     }
 
     /// Of a compositor that we start.
+    #[cfg(feature = "sway")]
     pub(crate) fn compositor_log_path(&self) -> PathBuf {
         self.logs.join("compositor.log")
+    }
+
+    /// What a later daemon needs to take back a compositor that we started.
+    #[cfg(feature = "sway")]
+    pub(crate) fn compositor_record_path(&self) -> PathBuf {
+        self.sessions.join("compositor.record")
     }
 
     /// Removes the oldest logs beyond those that are kept. What still runs, or may, keeps its own.

@@ -56,8 +56,8 @@ impl LinuxHost {
         let (sender, events) = unbounded_channel();
         let (remains, janitor) = janitor::start(folder.clone()).map_err(HostError::Threads)?;
         let (line, inbox) = line().map_err(HostError::Threads)?;
-        let (options, log) = (Arc::new(options), folder.compositor_log_path());
-        let windows = Windows::start(&options, supervisor.containment(), log, line.clone())
+        let options = Arc::new(options);
+        let windows = Windows::start(&options, supervisor.containment(), folder.clone(), line.clone())
             .map_err(HostError::Threads)?;
         let ends =
             Ends { inbox, line: line.clone(), windows: windows.line(), events: sender, janitor: remains };

@@ -8,6 +8,7 @@ use shepherd_core::policy::{Compositor, Display};
 use shepherd_util::SessionId;
 use ward_process::{Containment, Tree};
 
+use crate::folder::StateFolder;
 use crate::line::Line;
 use crate::options::LinuxHostOptions;
 use crate::worker;
@@ -29,7 +30,7 @@ impl Windows {
     pub(crate) fn start(
         _options: &Arc<LinuxHostOptions>,
         _containment: Containment,
-        _log: PathBuf,
+        _folder: StateFolder,
         _worker: Line<worker::Message>,
     ) -> io::Result<Self> {
         Ok(Self)

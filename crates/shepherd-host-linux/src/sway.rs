@@ -4,7 +4,8 @@
 //! process that made it, which must be of the session's tree; names and titles are not looked at. Nothing is granted
 //! or ended because of what a compositor says.
 //!
-//! A Sway of our own starts programs for whoever asks; they end with the session (`guests`).
+//! A Sway of our own goes on while a session runs, whatever becomes of the daemon, and the next one takes both back
+//! (`own`). It starts programs for whoever asks; they end with the session (`guests`).
 //!
 //! For windows of Xwayland, Sway only knows the number that the program itself claims.
 
@@ -17,6 +18,7 @@ use shepherd_core::policy::{Compositor, Display};
 use shepherd_util::SessionId;
 use ward_process::{Containment, Membership, Tree};
 
+use crate::folder::StateFolder;
 use crate::line::{Line, line};
 use crate::options::LinuxHostOptions;
 use crate::worker;
@@ -53,8 +55,8 @@ struct Means {
     options: Arc<LinuxHostOptions>,
     /// What holds the sessions.
     containment: Containment,
-    /// Where its output goes.
-    log: PathBuf,
+    /// Where its output goes, and what a later daemon needs to take it back.
+    folder: StateFolder,
     guests: Guests,
 }
 
@@ -72,12 +74,12 @@ impl Windows {
     pub(crate) fn start(
         options: &Arc<LinuxHostOptions>,
         containment: Containment,
-        log: PathBuf,
+        folder: StateFolder,
         worker: Line<worker::Message>,
     ) -> io::Result<Self> {
         let (line, inbox) = line()?;
         let (sight, guests) = (Sight::new(), Guests::default());
-        let means = Means { options: Arc::clone(options), containment, log, guests: guests.clone() };
+        let means = Means { options: Arc::clone(options), containment, folder, guests: guests.clone() };
         let thread = Watcher::start(inbox, worker, means, sight.clone())?;
         Ok(Self { follows: None, sight, guests, line, thread: Some(thread) })
     }

@@ -72,7 +72,12 @@ impl Guests {
         is_clear
     }
 
-    /// Another Sway is being started.
+    /// Whether a session runs or is being started.
+    pub(super) fn are_in_session(&self) -> bool {
+        !self.enter().sessions.is_empty()
+    }
+
+    /// Another Sway is being started, or an earlier one was taken back.
     pub(super) fn move_in(&self, tree: &Arc<Mutex<Tree>>) {
         let mut house = self.enter();
         house.sway = Some(Sway { tree: Arc::clone(tree), listens: false });

@@ -1,14 +1,21 @@
-//! A Sway that we start ourselves, and that ends with us.
+//! A Sway that we start ourselves. It ends with us, unless a session runs: that one goes on without us, and so does what
+//! shows its windows (S9.1).
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::PidfdFlags;
+use serde::{Deserialize, Serialize};
 use ward_process::{
-    Containment, Ladder, Lifetime, Membership, Order, Output, Supervisor, Tree, TreeId, find_program,
+    Containment, Ladder, Membership, Order, Output, ReattachError, Supervisor, Tree, TreeId, TreeRecord,
+    find_program,
 };
 
 use super::Means;
@@ -26,6 +33,12 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Bytes of what it says that are kept: errors, for a day of them.
 const OUTPUT_LIMIT: u64 = 1 << 20;
 
+/// How long one that was taken back may take to answer: it listens already, if it works.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// No record of ours comes near it.
+const MAX_RECORD: u64 = 1 << 20;
+
 /// A Sway in a tree of its own.
 pub(super) struct OwnSway {
     supervisor: Supervisor,
@@ -34,8 +47,43 @@ pub(super) struct OwnSway {
     readiness: OwnedFd,
     members: Membership,
     guests: Guests,
-    socket: PathBuf,
+    known: Known,
+    /// Where it is written down.
+    record: PathBuf,
     since: Instant,
+    on_drop: OnDrop,
+}
+
+/// What is known of it besides its tree.
+struct Known {
+    /// By what it was started.
+    argv: Vec<String>,
+    /// Where it listens.
+    socket: PathBuf,
+    origin: Origin,
+}
+
+/// How we came by it, and so how we know whether Sway itself still runs.
+enum Origin {
+    /// We started it, and are told.
+    Started,
+    /// An earlier daemon did. Who answers at its socket is Sway.
+    TakenBack(Option<OwnedFd>),
+}
+
+/// What becomes of it when we let go of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OnDrop {
+    End,
+    Leave,
+}
+
+/// What is written down of it.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    tree: TreeRecord,
+    argv: Vec<String>,
+    socket: PathBuf,
 }
 
 impl OwnSway {
@@ -57,11 +105,11 @@ impl OwnSway {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let id = format!("compositor-{}-{now:x}", std::process::id());
         let socket = options.socket_folder.join(format!("shepherd-{id}.sock"));
+        let log = means.folder.compositor_log_path();
         let mut order = Order::new(program)
             .name(name)
             .args(argv.iter().skip(1))
-            .lifetime(Lifetime::DiesWithSupervisor)
-            .stdout(Output::Record { path: means.log.clone(), limit: OUTPUT_LIMIT })
+            .stdout(Output::Record { path: log, limit: OUTPUT_LIMIT })
             .stderr_with_stdout();
         let base = environment::base(&options.environment, &options.search_path, None);
         for (name, value) in
@@ -70,24 +118,76 @@ impl OwnSway {
             order = order.env(name, value);
         }
         let id: TreeId = id.parse().map_err(|error| fault(&error))?;
-        let tree = supervisor.spawn(id, order.env("SWAYSOCK", &socket)).map_err(|error| fault(&error))?;
-        let readiness = tree.readiness().try_clone_to_owned().map_err(|error| fault(&error))?;
+        let order = order.env("SWAYSOCK", &socket);
+        let record = means.folder.compositor_record_path();
+        let spawned = supervisor.spawn_recorded(id, order, |tree| {
+            let (tree, argv, socket) = (tree.clone(), argv.to_vec(), socket.clone());
+            write(&record, &Record { tree, argv, socket })
+        });
+        let tree = spawned.map_err(|error| fault(&error))?;
+        let argv = argv.to_vec();
+        Self::hold(means, supervisor, tree, Known { argv, socket, origin: Origin::Started })
+            .map_err(|error| fault(&error))
+    }
+
+    /// The one that an earlier daemon has left, if it still runs.
+    ///
+    /// # Errors
+    /// When it may run, but can't be held.
+    pub(super) fn take_back(means: &Means) -> Result<Option<Self>, String> {
+        let path = means.folder.compositor_record_path();
+        let Some(Record { tree: record, argv, socket }) = read(&path) else { return Ok(None) };
+        let fault = |error: &dyn std::error::Error| {
+            format!("the Sway of an earlier daemon may still run, but can't be taken back ({error})")
+        };
+        let supervisor = Supervisor::with(record.containment).map_err(|error| fault(&error))?;
+        match supervisor.reattach(&record) {
+            Ok(tree) => {
+                let known = Known { argv, socket, origin: Origin::TakenBack(None) };
+                Self::hold(means, supervisor, tree, known).map(Some).map_err(|error| fault(&error))
+            }
+            Err(ReattachError::Gone(_)) => {
+                let _ = std::fs::remove_file(&socket);
+                let _ = std::fs::remove_file(&path);
+                Ok(None)
+            }
+            Err(error) => Err(fault(&error)),
+        }
+    }
+
+    /// One that can't be watched is ended.
+    fn hold(means: &Means, supervisor: Supervisor, mut tree: Tree, known: Known) -> io::Result<Self> {
+        let readiness = tree.readiness().try_clone_to_owned().inspect_err(|_| {
+            // What outlives that is looked for by the next daemon.
+            let _ = supervisor.stop(&mut tree, Ladder::force());
+        })?;
         let (members, guests) = (tree.membership(), means.guests.clone());
+        let (record, on_drop) = (means.folder.compositor_record_path(), OnDrop::End);
         let tree = Arc::new(Mutex::new(tree));
         guests.move_in(&tree);
-        Ok(Self { supervisor, tree, readiness, members, guests, socket, since: Instant::now() })
+        let since = Instant::now();
+        Ok(Self { supervisor, tree, readiness, members, guests, known, record, since, on_drop })
+    }
+
+    /// By what it was started.
+    pub(super) fn argv(&self) -> &[String] {
+        &self.known.argv
     }
 
     /// Connects, if it listens by now.
-    pub(super) fn connect(&self) -> io::Result<Link> {
-        let link = Link::open(&self.socket)?;
-        // Others can make sockets there, too.
-        if self.members.contains(link.peer()) {
-            self.guests.listens();
-            Ok(link)
-        } else {
-            Err(io::Error::other("whoever listens at its socket is somebody else"))
+    pub(super) fn connect(&mut self) -> io::Result<Link> {
+        let link = Link::open(&self.known.socket)?;
+        // Others can make sockets there, too. Looked at after the number was pinned.
+        let peer = rustix::process::Pid::from_raw(link.peer()).ok_or(io::ErrorKind::NotFound)?;
+        let peer = rustix::process::pidfd_open(peer, PidfdFlags::empty())?;
+        if !self.members.contains(link.peer()) {
+            return Err(io::Error::other("whoever listens at its socket is somebody else"));
         }
+        if let Origin::TakenBack(sway) = &mut self.known.origin {
+            *sway = Some(peer);
+        }
+        self.guests.listens();
+        Ok(link)
     }
 
     pub(super) fn age(&self) -> Duration {
@@ -102,7 +202,22 @@ impl OwnSway {
     /// One that can't be watched counts as ended, and is. What it started does not keep it alive.
     pub(super) fn has_ended(&self) -> bool {
         let mut tree = self.tree();
-        !matches!((tree.program_exit(), tree.poll_ended()), (Ok(None), Ok(None)))
+        let tree_ended = !matches!(tree.poll_ended(), Ok(None));
+        tree_ended
+            || match &self.known.origin {
+                Origin::Started => !matches!(tree.program_exit(), Ok(None)),
+                Origin::TakenBack(sway) => sway.as_ref().is_some_and(has_exited),
+            }
+    }
+
+    /// One that was taken back and does not answer is of no use any more.
+    pub(super) fn keeps_silent(&self) -> bool {
+        matches!(self.known.origin, Origin::TakenBack(None)) && self.age() > ANSWERS_WITHIN
+    }
+
+    /// It goes on without us, to be taken back.
+    pub(super) fn leave(mut self) {
+        self.on_drop = OnDrop::Leave;
     }
 
     /// Whoever panicked with it has left a tree that can be ended.
@@ -111,15 +226,40 @@ impl OwnSway {
     }
 }
 
+/// Not synced: it names a tree of this boot, and whatever a disk loses, that tree is lost as well.
+fn write(path: &Path, record: &Record) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(&serde_json::to_vec(record)?)
+}
+
+/// One that is half written is none: its Sway never ran.
+fn read(path: &Path) -> Option<Record> {
+    let mut text = Vec::new();
+    File::open(path).ok()?.take(MAX_RECORD).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn has_exited(pidfd: &OwnedFd) -> bool {
+    let mut waiting = [PollFd::new(pidfd, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut waiting, Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
 fn is_ours_to_give((name, _): &&(OsString, OsString)) -> bool {
     name.to_str().is_some_and(|name| PREFIXES.iter().any(|prefix| name.starts_with(prefix)))
 }
 
 impl Drop for OwnSway {
     fn drop(&mut self) {
-        // What can't be stopped is killed when its handle is dropped.
-        let _ = self.supervisor.stop(&mut self.tree(), Ladder::polite(GRACE));
+        if self.on_drop == OnDrop::Leave {
+            return;
+        }
+        let stopped = self.supervisor.stop(&mut self.tree(), Ladder::polite(GRACE));
         self.guests.move_out();
-        let _ = std::fs::remove_file(&self.socket);
+        // What outlives its kill is looked for by the next daemon.
+        if stopped.is_ok() {
+            let _ = std::fs::remove_file(&self.record);
+        }
+        let _ = std::fs::remove_file(&self.known.socket);
     }
 }

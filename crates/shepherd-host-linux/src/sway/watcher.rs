@@ -25,6 +25,9 @@ const FIRST_RETRY: Duration = Duration::from_millis(50);
 /// One that is gone for good costs six wake-ups a minute.
 const LAST_RETRY: Duration = Duration::from_secs(10);
 
+/// How long an earlier daemon's session may take to be taken back: longer than the daemon waits for it.
+const SETTLES_WITHIN: Duration = Duration::from_secs(15);
+
 /// The least time between two looks at all windows, so that a program that plays with its own costs next to nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -57,6 +60,11 @@ pub(super) struct Watcher {
     sessions: BTreeMap<SessionId, Shown>,
     compositor: Option<Compositor>,
     own: Option<OwnSway>,
+    /// One that the policy does not name any more, or that an earlier daemon left. It goes on while there is a session,
+    /// whose windows it may show.
+    former: Option<OwnSway>,
+    /// From when on there is no session if none has been taken back.
+    settled: Instant,
     connected: Option<Connected>,
     /// When it is tried again.
     retry_at: Instant,
@@ -81,6 +89,8 @@ impl Watcher {
             sessions: BTreeMap::new(),
             compositor: None,
             own: None,
+            former: None,
+            settled: Instant::now() + SETTLES_WITHIN,
             connected: None,
             retry_at: Instant::now(),
             retry_after: FIRST_RETRY,
@@ -90,12 +100,17 @@ impl Watcher {
     }
 
     fn run(mut self) {
+        match OwnSway::take_back(&self.means) {
+            Ok(None) => self.settled = Instant::now(),
+            Ok(former) => self.former = former,
+            Err(reason) => self.worker.send(worker::Message::Trouble(reason)),
+        }
         loop {
             self.sleep();
             self.inbox.silence();
             while let Some(message) = self.inbox.next() {
                 if let Message::Leave = message {
-                    return;
+                    return self.leave();
                 }
                 self.hear(message);
             }
@@ -105,17 +120,27 @@ impl Watcher {
         }
     }
 
+    /// A session goes on without us, and so does what shows its windows.
+    fn leave(mut self) {
+        if self.means.guests.are_in_session() {
+            self.own.take().into_iter().chain(self.former.take()).for_each(OwnSway::leave);
+        }
+    }
+
     fn sleep(&self) {
         let due = match (&self.compositor, &self.connected) {
             (None, _) => None,
             (Some(_), None) => Some(self.retry_at),
             (Some(_), Some(connected)) => connected.look_due(),
         };
+        // The end of a session wakes us anyway.
+        let settles = self.former.as_ref().filter(|_| !self.means.guests.are_in_session());
+        let due = due.into_iter().chain(settles.map(|_| self.settled)).min();
         let timeout = due.map(|due| due.saturating_duration_since(Instant::now()));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let link = self.connected.as_ref().map(|connected| connected.link.as_fd());
-        let own = self.own.as_ref().map(OwnSway::readiness);
-        let all = [Some(self.inbox.bell()), link, own].into_iter().flatten();
+        let own = self.own.iter().chain(&self.former).map(OwnSway::readiness);
+        let all = [self.inbox.bell()].into_iter().chain(link).chain(own);
         let mut fds: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         // Interrupted is woken, too: whoever is woken looks at everything.
         let _ = rustix::event::poll(&mut fds, timeout.as_ref());
@@ -125,7 +150,10 @@ impl Watcher {
         match message {
             Message::Follow(compositor) => {
                 self.connected = None;
-                self.own = None;
+                self.former = self.own.take().or_else(|| self.former.take());
+                if let Some(Compositor::Start { argv }) = &compositor {
+                    self.own = self.former.take_if(|former| former.argv() == argv);
+                }
                 self.compositor = compositor;
                 (self.retry_at, self.retry_after) = (Instant::now(), FIRST_RETRY);
                 self.said_missing = false;
@@ -149,7 +177,12 @@ impl Watcher {
     }
 
     fn see_to_compositor(&mut self) {
-        if self.own.as_ref().is_some_and(OwnSway::has_ended) {
+        let is_over = |former: &mut OwnSway| {
+            let is_needed = self.means.guests.are_in_session() || Instant::now() < self.settled;
+            former.has_ended() || !is_needed
+        };
+        drop(self.former.take_if(is_over));
+        if self.own.as_ref().is_some_and(|own| own.has_ended() || own.keeps_silent()) {
             self.own = None;
             self.lose("the Sway that was started has ended; its log says why");
         }
@@ -169,10 +202,16 @@ impl Watcher {
             Some(Compositor::Connect { socket }) => {
                 find::connect(socket.as_deref(), &self.means.options.environment).map(Some)
             }
-            Some(Compositor::Start { argv }) => match &self.own {
+            Some(Compositor::Start { argv }) => match &mut self.own {
                 Some(own) => Ok(own.connect().ok()),
+                // There is one screen.
+                None if self.former.is_some() => Ok(None),
                 None => {
-                    self.own = Some(OwnSway::start(argv, &self.means)?);
+                    // One that could not be held, or outlived its end, may still be there.
+                    self.own = match OwnSway::take_back(&self.means)? {
+                        None => Some(OwnSway::start(argv, &self.means)?),
+                        earlier => earlier,
+                    };
                     Ok(None)
                 }
             },

@@ -32,4 +32,7 @@ mod sway_desktop;
 #[cfg(feature = "sway")]
 mod sway_guests;
 #[cfg(test)]
+#[cfg(feature = "sway")]
+mod sway_restart;
+#[cfg(test)]
 mod users;

@@ -37,7 +37,7 @@ fn assert_nobody_wakes() {
     assert_eq!(switches(), before);
 }
 
-fn await_window(ground: &mut Ground, session: &Session) {
+pub(crate) fn await_window(ground: &mut Ground, session: &Session) {
     let ready = HostEvent::WindowReady { session_id: session.session_id.clone() };
     assert_eq!(ground.next(), ready, "{}", session.output());
 }

@@ -346,6 +346,14 @@ impl Drop for Household {
                     }
                 }
             }
+            // Asked first: what has no session ends only with a daemon that ends in order.
+            if let Some(pid) = i32::try_from(daemon.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            let deadline = Instant::now() + Duration::from_secs(5);
+            while matches!(daemon.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             let _ = daemon.kill();
             let _ = daemon.wait();
         }

@@ -1,7 +1,9 @@
 //! The daemon with a real Sway that it starts itself: a program is shown, fills the screen, and ends with its time
 //! (S6.7, S13.5), and so does what it has Sway start (S13.6).
 
-use shepherd_api::{EndReason, EventKind, SessionView};
+use std::time::{Duration, Instant};
+
+use shepherd_api::{EndReason, EventKind, SessionView, StopMode};
 
 use crate::harness::screen::{Screen, fullscreen_window, ipc_socket};
 use crate::harness::{Household, Subscriber, processes_with, until};
@@ -45,6 +47,53 @@ fn a_program_fills_the_screen_until_its_time_is_over() {
     assert!(fullscreen_window(&socket).is_none());
     household.end();
     assert!(!socket.exists() && screen.picture().is_empty(), "Sway ends with the daemon");
+}
+
+/// S9.1: whatever becomes of the daemon, the session goes on with its window, and so does the Sway that shows it; the
+/// next daemon takes both back, and the end is where it was.
+#[test]
+fn a_session_goes_on_with_its_window_when_the_daemon_is_killed() {
+    let screen = Screen::new();
+    let home = screen.home();
+    let argv = format!(r#"["foot", "sh", "-c", "while :; do sleep 1; done", "{}"]"#, home.display());
+    let policy = policy(&screen, &argv).replace("max_run = \"6s\"", "max_run = \"12s\"");
+    let mut household = Household::new(&policy).with_variable("SHEPHERD_LOG", "debug");
+    household.start();
+    until("the daemon starts Sway", || !screen.picture().is_empty());
+    let launched = Instant::now();
+    let session = household.launch("terminal");
+    until("its window is noticed", || household.log().contains("shows its window"));
+    let socket = ipc_socket(&household);
+    until("it fills the screen", || fullscreen_window(&socket).is_some());
+    let window = fullscreen_window(&socket);
+    let players = processes_with(home.to_str().unwrap());
+    household.kill();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(fullscreen_window(&socket), window, "nobody has ended it");
+    household.start();
+    let mut listener = household.subscriber();
+    assert_eq!(household.state().session.map(|session| session.session_id), Some(session.session_id.clone()));
+    let lacks_windows = |sentence: &String| sentence.starts_with("Windows are");
+    until("the window is seen again", || household.log().matches("shows its window").count() == 2);
+    assert!(!household.health().limitations.iter().any(lacks_windows));
+    assert_eq!((fullscreen_window(&socket), processes_with(home.to_str().unwrap())), (window, players));
+    assert_eq!(end_of(&mut listener, &session), EndReason::Expired);
+    assert!(launched.elapsed() >= Duration::from_secs(12), "never early");
+    assert_eq!(processes_with(home.to_str().unwrap()), [0; 0]);
+    // Nobody knows who was there before the session, so that Sway is started afresh.
+    until("there is a screen again", || !screen.picture().is_empty() && !socket.exists());
+    // Where there is no session, the next daemon takes it back as well, and starts no other.
+    let sways = || processes_with(screen.configuration().to_str().unwrap());
+    let before = sways();
+    household.kill();
+    household.start();
+    household.launch("terminal");
+    until("its window is noticed", || household.log().matches("shows its window").count() == 3);
+    assert_eq!(sways(), before);
+    household.stop(StopMode::Force).unwrap();
+    until("it is over", || household.state().session.is_none());
+    household.end();
+    assert_eq!(sways(), [0; 0], "without a session Sway ends with the daemon");
 }
 
 /// What a program has Sway start is in no session, and nowhere below one. The bar was there before.

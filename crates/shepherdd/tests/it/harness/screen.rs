@@ -45,7 +45,7 @@ impl Screen {
         self.folder.path().join("home")
     }
 
-    fn configuration(&self) -> PathBuf {
+    pub(crate) fn configuration(&self) -> PathBuf {
         self.folder.path().join("config")
     }
 
