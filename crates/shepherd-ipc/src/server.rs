@@ -1,8 +1,8 @@
 //! The daemon's side of the socket: everything that a client can do wrong ends here.
 //!
 //! ```text
-//! socket ─▶ connection task ──▶ one bounded channel ──▶ the daemon's loop
-//!           credentials, hello,        Incoming          owns the state
+//! socket ─▶ connection task ──▶ two bounded lanes ────▶ the daemon's loop
+//!           credentials, hello,       Incoming           owns the state
 //!           lines, roles, rates                                │
 //! socket ◀─ outbox, bounded ◀───────────────────────────── Hub ◀
 //! ```
@@ -14,6 +14,7 @@
 mod client;
 mod connection;
 mod hub;
+mod lanes;
 mod limits;
 mod listen;
 mod outbox;
@@ -28,17 +29,14 @@ use std::time::Duration;
 use shepherd_api::{ApiError, Command, ErrorCode, Role};
 use shepherd_util::{ClientId, ProfileId};
 use tokio::net::UnixListener;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::{Gatekeeper, Peer, PinKeeper};
 pub use hub::{Counts, Hub};
+use lanes::LaneEnds;
 pub use limits::{Limits, Rates};
 pub use listen::BindError;
 use listen::BoundSocket;
-
-/// Messages that wait for the loop. Every connection has at most a few, and they come in turn.
-const INCOMING: usize = 256;
 
 /// How long to wait when no connection can be accepted: descriptors that ran out are not found by looking harder.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -142,7 +140,7 @@ pub enum Incoming {
 #[derive(Debug)]
 pub struct Server {
     hub: Hub,
-    incoming: mpsc::Receiver<Incoming>,
+    incoming: LaneEnds,
     accepting: JoinHandle<()>,
     _socket: BoundSocket,
 }
@@ -163,8 +161,8 @@ impl Server {
             path: options.socket.clone(),
             source,
         })?;
-        let (sender, incoming) = mpsc::channel(INCOMING);
-        let hub = Hub::new(options.daemon_version, options.limits, gatekeeper, pin, sender);
+        let (lanes, incoming) = lanes::lanes();
+        let hub = Hub::new(options.daemon_version, options.limits, gatekeeper, pin, lanes);
         let accepting = tokio::spawn(accept(listener, hub.clone()));
         Ok(Self { hub, incoming, accepting, _socket: socket })
     }
@@ -177,7 +175,7 @@ impl Server {
 
     /// The next thing that a client wants. May be cancelled without losing any.
     pub async fn next(&mut self) -> Option<Incoming> {
-        self.incoming.recv().await
+        self.incoming.next().await
     }
 
     /// Ends all connections in order: each is told.

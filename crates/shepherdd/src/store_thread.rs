@@ -148,6 +148,11 @@ impl StoreThread {
         }
     }
 
+    /// Whether the disk keeps up with what it is given. If not, there will be another report.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        self.jobs.has_caught_up()
+    }
+
     /// The loop goes by what the store knows.
     pub(crate) fn adopted(&mut self) {
         self.contents = Contents::Known;

@@ -87,7 +87,7 @@ pub(super) fn admit(stream: UnixStream, hub: &Hub) {
                 && let Some(refusal) = shared.refusal(peer, "", "connect", &error.sentence)
             {
                 // If the loop is that busy, the counter has to do.
-                let _ = shared.incoming.try_send(refusal);
+                let _ = shared.lanes.quick.try_send(refusal);
             }
             turn_away(stream, error);
         }
@@ -170,7 +170,7 @@ async fn write(writer: &WriteHalf<'_>, shared: &Shared, client: &Client) {
             }
             Step::AskForSnapshot => {
                 let wish = Incoming::NeedsSnapshot { client_id: client.client_id.clone() };
-                if shared.incoming.send(wish).await.is_err() {
+                if shared.lanes.quick.send(wish).await.is_err() {
                     return;
                 }
             }

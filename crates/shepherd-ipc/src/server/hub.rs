@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use shepherd_api::{ApiError, DaemonStateSnapshot, ErrorCode, Event, Pin, Reply, ServerMessage};
 use shepherd_util::{Chain, ClientId};
-use tokio::sync::mpsc;
 
+use super::lanes::Lanes;
 use super::limits::Limits;
 use super::outbox::Delivery;
 use super::shared::{Audience, Shared};
@@ -48,9 +48,9 @@ impl Hub {
         limits: Limits,
         gatekeeper: Arc<dyn Gatekeeper>,
         pin: PinKeeper,
-        incoming: mpsc::Sender<Incoming>,
+        lanes: Lanes,
     ) -> Self {
-        Self { shared: Arc::new(Shared::new(daemon_version, limits, gatekeeper, pin, incoming)) }
+        Self { shared: Arc::new(Shared::new(daemon_version, limits, gatekeeper, pin, lanes)) }
     }
 
     /// Answers a request. A client that is gone needs no answer. From the reply to `subscribe_events` on, the client
@@ -111,7 +111,7 @@ impl Hub {
             let client_id = client.client_id.clone();
             let told = Incoming::PinChange { client, outcome: outcome.clone() };
             // Nobody records any more when the daemon goes down.
-            let _ = shared.incoming.send(told).await;
+            let _ = shared.lanes.quick.send(told).await;
             let Some(client) = shared.client(&client_id) else { return };
             let result = outcome.map(|set| Reply::PinChanged { set }).map_err(|why| {
                 let sentence = format!("The PIN could not be changed: {why}.");

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use shepherd_api::{ApiError, EventKind, Outcome, Reply, Response, Role, ServerMessage};
 use shepherd_util::{ClientId, Clock, KeyedLimiter, MonotonicInstant, ProfileId, SystemClock, Wait};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use super::client::Client;
 use super::connection::Kind;
+use super::lanes::Lanes;
 use super::limits::Limits;
 use super::registry::{Claim, Registry};
 use super::wire::line;
@@ -23,7 +24,7 @@ pub(super) struct Shared {
     pub(super) daemon_version: String,
     pub(super) limits: Limits,
     pub(super) pin: PinKeeper,
-    pub(super) incoming: mpsc::Sender<Incoming>,
+    pub(super) lanes: Lanes,
     pub(super) counters: Counters,
     pub(super) someone_left: Notify,
     /// Counts the PINs that there were, so that what one of them opened does not outlive it.
@@ -110,7 +111,7 @@ impl Shared {
         limits: Limits,
         gatekeeper: Arc<dyn Gatekeeper>,
         pin: PinKeeper,
-        incoming: mpsc::Sender<Incoming>,
+        lanes: Lanes,
     ) -> Self {
         let users = UserRates {
             looks: KeyedLimiter::new(limits.of_user.looks, REMEMBERED_USERS),
@@ -123,7 +124,7 @@ impl Shared {
             daemon_version,
             limits,
             pin,
-            incoming,
+            lanes,
             counters: Counters::default(),
             someone_left: Notify::new(),
             pin_generation: AtomicU64::new(0),

@@ -146,7 +146,9 @@ impl Service {
         match report {
             Report::Opened { stored, opened } => self.store_opened(*stored, &opened, now),
             Report::Durable { up_to, lines } => {
-                self.store_works(now);
+                if self.store_trouble.is_some() && self.store.has_caught_up() {
+                    self.store_works(now);
+                }
                 while let Some(waiting) = self.waiting.pop_front_if(|waiting| waiting.batch <= up_to) {
                     self.recorded(&waiting.to, waiting.outcome, now);
                 }
@@ -233,10 +235,9 @@ impl Service {
     }
 
     fn store_works(&mut self, now: Now) {
-        if self.store_trouble.take().is_some() {
-            self.engine.store_works();
-            tracing::info!("the store works again");
-            self.tell(vec![EventKind::EntriesChanged {}], now);
-        }
+        self.store_trouble = None;
+        self.engine.store_works();
+        tracing::info!("the store works again");
+        self.tell(vec![EventKind::EntriesChanged {}], now);
     }
 }

@@ -14,6 +14,9 @@ use super::waiting::Waiting;
 /// locks out others. Each may hold a whole snapshot, some kilobytes.
 pub(super) const MOST_BATCHES: usize = 512;
 
+/// With so many in line the disk counts as one that answers again. Well below the bound, or it would come and go.
+const CAUGHT_UP: usize = MOST_BATCHES / 2;
+
 /// Questions about the audit log in line: more than there are people who ask.
 pub(super) const MOST_QUESTIONS: usize = 64;
 
@@ -106,6 +109,18 @@ impl Sender {
         line.batches += 1;
         self.0.news.notify_one();
         Room::InLine
+    }
+
+    /// Whether few are left in line. If not, the last of them is awaited, so that whoever asked can ask again.
+    pub(super) fn has_caught_up(&self) -> bool {
+        let mut line = self.0.line();
+        if line.batches <= CAUGHT_UP {
+            return true;
+        }
+        if let Some(last) = line.last_batch() {
+            last.is_awaited_now();
+        }
+        false
     }
 
     pub(super) fn read_audit(&self, question: u64, after: Option<u64>, limit: u32) -> Room {

@@ -202,6 +202,7 @@ fn batches_that_find_no_room_are_put_together_and_all_of_them_are_written() {
     let asked = (0..=inbox::MOST_QUESTIONS).map(|_| store.read_audit(None, 10).is_ok());
     assert_eq!(asked.filter(|asked| *asked).count(), inbox::MOST_QUESTIONS);
     // The disk answers again.
+    assert!(!store.has_caught_up());
     drop(store);
     let mut bench = Bench::new();
     let memory = bench.memory.clone();

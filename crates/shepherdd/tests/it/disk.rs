@@ -2,7 +2,7 @@
 //! nothing is granted until it can be recorded (S8.4, S8.4b, S13.3b).
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -285,17 +285,34 @@ fn a_slow_disk_delays_nobody() {
     assert_eq!(ended, session.session_id);
 }
 
+const SWITCH_MODE: &str =
+    "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"switch_mode\",\"mode\":\"holiday\"}}\n";
+
+fn greet(household: &Household) -> UnixStream {
+    let mut stream = UnixStream::connect(household.socket()).unwrap();
+    stream.write_all(b"{\"type\":\"hello\",\"api_version\":1,\"client\":\"crowd\"}\n").unwrap();
+    stream
+}
+
+/// Has things recorded one by one, until one is not.
+fn until_the_disk_hangs(household: &Household) {
+    let mut stream = greet(household);
+    stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    lines.next().unwrap().expect("a welcome");
+    until("the disk hangs", || {
+        stream.write_all(SWITCH_MODE.as_bytes()).unwrap();
+        lines.next().unwrap().is_err()
+    });
+}
+
 /// Many who want something recorded and wait for it, until the daemon says what is wrong.
 fn crowd_in_until_it_complains(household: &Household) -> Vec<UnixStream> {
-    let hello = "{\"type\":\"hello\",\"api_version\":1,\"client\":\"crowd\"}\n";
-    let switch =
-        "{\"type\":\"request\",\"id\":1,\"command\":{\"type\":\"switch_mode\",\"mode\":\"holiday\"}}\n";
     let mut crowd = Vec::new();
     until("the hanging disk is noticed", || {
         for _ in 0..16 {
-            let mut stream = UnixStream::connect(household.socket()).unwrap();
-            stream.write_all(hello.as_bytes()).unwrap();
-            stream.write_all(switch.repeat(4).as_bytes()).unwrap();
+            let mut stream = greet(household);
+            stream.write_all(SWITCH_MODE.repeat(4).as_bytes()).unwrap();
             crowd.push(stream);
         }
         household.complaint("store").is_some()
@@ -316,23 +333,31 @@ fn let_the_disk_answer(household: &Household) {
 /// afterwards all of it is on record (S8.4b, S13.3b, S13.4).
 #[test]
 fn while_a_disk_hangs_nothing_is_granted_and_a_session_ends_on_time() {
-    let mut household = Household::running(POLICY);
+    let length = Duration::from_secs(12);
+    let mut household = Household::running(&POLICY.replace("max_run = \"3s\"", "max_run = \"12s\""));
     assert!(household.end().success());
-    // After the first steps, which take a launch to the disk, each takes a minute.
-    let mut household = household.with_injected("fsync,fdatasync", "delay_enter=60000000:when=40+");
+    // After the first steps, which take a launch to the disk, each takes two minutes.
+    let mut household = household.with_injected("fsync,fdatasync", "delay_enter=120000000:when=40+");
     household.start();
     let mut listener = household.subscriber();
     let launched = Instant::now();
     let session = household.launch("nap");
     household.player();
+    until_the_disk_hangs(&household);
     let crowd = crowd_in_until_it_complains(&household);
     let complaint = household.complaint("store").unwrap();
     assert!(complaint.contains("the disk does not answer"), "{complaint}");
     let refused = household.refusal("nap");
     assert_eq!(refused.code, ErrorCode::Denied);
     let given = household.call(Command::ExtendCurrent { by: Duration::from_secs(600).into() });
-    assert_not_recorded(given);
-    let took = assert_expires_on_time(&mut listener, &session.session_id, launched);
+    assert!(given.is_err(), "{given:?}");
+    let end = listener.wait_for(|event| match event {
+        EventKind::SessionEnded { session_id, end } if *session_id == session.session_id => Some(end.clone()),
+        _ => None,
+    });
+    let took = launched.elapsed();
+    assert_eq!(end, EndReason::Expired);
+    assert!(took >= length && took < length + Duration::from_secs(5), "{took:?}");
     assert_eq!(household.players(), Vec::<i32>::new());
     let refused = household.refusal("nap");
     assert_eq!(refused.reasons[0].code(), "store-unavailable", "{refused:?}");

@@ -180,7 +180,8 @@ impl<'a> Reading<'a> {
     }
 
     async fn command(&mut self, id: u64, command: Command) -> Result<(), Ending> {
-        if !self.has_rate(id, Kind::of(&command)).await {
+        let kind = Kind::of(&command);
+        if !self.has_rate(id, kind).await {
             return Ok(());
         }
         let rights = self.rights()?;
@@ -198,7 +199,7 @@ impl<'a> Reading<'a> {
             command => {
                 let client = info(self.client, rights);
                 let request = Incoming::Request { client, request_id: id, command };
-                self.shared.incoming.send(request).await.map_err(|_| Ending::Over)
+                self.shared.lanes.of(kind).send(request).await.map_err(|_| Ending::Over)
             }
         }
     }
@@ -216,7 +217,7 @@ impl<'a> Reading<'a> {
             Ok(()) => {
                 let role = rights.role_with_pin;
                 let told = Incoming::Authenticated { client: info(self.client, Rights { role, ..rights }) };
-                self.shared.incoming.send(told).await.map_err(|_| Ending::Over)?;
+                self.shared.lanes.quick.send(told).await.map_err(|_| Ending::Over)?;
                 self.shared.elevate(self.client, generation);
                 self.answer(id, Ok(Reply::Authenticated { role })).await;
                 return Ok(());
@@ -252,7 +253,7 @@ impl<'a> Reading<'a> {
     /// Has a refusal recorded.
     async fn report(&self, command: &'static str, reason: &str) {
         if let Some(refusal) = self.shared.refusal(self.client.peer, self.client.name(), command, reason) {
-            let _ = self.shared.incoming.send(refusal).await;
+            let _ = self.shared.lanes.quick.send(refusal).await;
         }
     }
 
