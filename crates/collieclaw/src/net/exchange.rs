@@ -1,5 +1,8 @@
 //! One request, one reply.
 
+#[cfg(test)]
+mod encrypted;
+
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -74,10 +77,14 @@ impl Link {
 
 /// Sends a request and waits for the beginning of the reply.
 pub(crate) fn ask(ask: &Ask<'_>, patience: &Patience) -> Result<Answer, Broken> {
+    ask_trusting(ask, patience, RootCerts::WebPki)
+}
+
+fn ask_trusting(ask: &Ask<'_>, patience: &Patience, trusted: RootCerts) -> Result<Answer, Broken> {
     let port = ask.link.address.port;
     let addresses = ask.numbers.iter().map(|number| SocketAddr::new(*number, port)).collect();
     let connector = Dial(patience.clone()).chain(RustlsConnector::default());
-    let agent = ureq::Agent::with_parts(config(), connector, Chosen(addresses));
+    let agent = ureq::Agent::with_parts(config(trusted), connector, Chosen(addresses));
     let mut request = Request::builder().uri(ask.link.to_string());
     for (name, value) in ask.headers {
         request = request.header(*name, *value);
@@ -93,9 +100,9 @@ pub(crate) fn ask(ask: &Ask<'_>, patience: &Patience) -> Result<Answer, Broken> 
     Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body, patience: patience.clone() })
 }
 
-fn config() -> Config {
+fn config(trusted: RootCerts) -> Config {
     let tls = TlsConfig::builder()
-        .root_certs(RootCerts::WebPki)
+        .root_certs(trusted)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build();
     Config::builder()
