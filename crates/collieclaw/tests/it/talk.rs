@@ -140,6 +140,7 @@ fn ctrl_c_cancels_the_turn_with_its_command_and_not_the_program() {
     terminal.wait_for("collieclaw> ");
     terminal.type_in("third\r");
     terminal.wait_for("still here");
+    terminal.wait_for("collieclaw> ");
     terminal.type_in("\u{4}");
     assert_eq!(wait(&mut agent), 0);
     assert_eq!(house.receipt_words(), [["shell", "failed", "cancelled"]]);
