@@ -40,9 +40,9 @@ impl Mock {
     ) -> Result<ChatResponse, ProviderError> {
         let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let Some(round) = fixture.rounds.get(number - 1) else {
-            let rounds = fixture.rounds.len();
+            let rounds = counted(fixture.rounds.len());
             return Err(self.invalid(format!(
-                "the fixture has {rounds} rounds, and this is request {number}; add a `[[round]]` to it"
+                "the fixture has {rounds}, and this is request {number}; add a `[[round]]` to it"
             )));
         };
         script::check(&round.expect, request)
@@ -94,6 +94,10 @@ impl Mock {
     }
 }
 
+fn counted(rounds: usize) -> String {
+    if rounds == 1 { "1 round".to_owned() } else { format!("{rounds} rounds") }
+}
+
 impl Provider for Mock {
     fn name(&self) -> &str {
         &self.name
@@ -112,7 +116,7 @@ impl Provider for Mock {
 
     fn check(&self, _: &str, _: &Cancel) -> Result<Checked, ProviderError> {
         let said = match &self.fixture {
-            Some(fixture) => format!("a script of {} rounds", fixture.rounds.len()),
+            Some(fixture) => format!("a script of {}", counted(fixture.rounds.len())),
             None => "the built-in mock; it needs no key and no network".to_owned(),
         };
         Ok(Checked { model: "mock".to_owned(), said, took: Duration::ZERO })

@@ -349,7 +349,7 @@ fn without_a_script_what_a_tool_returned_is_retold() {
 fn a_look_at_the_mock_takes_no_round() {
     let mock = scripted("[[round]]\ntext = \"hello\"\n");
     let cancel = Cancel::new().unwrap();
-    assert_eq!(mock.check("mock", &cancel).unwrap().said, "a script of 1 rounds");
+    assert_eq!(mock.check("mock", &cancel).unwrap().said, "a script of 1 round");
     assert_eq!(chat(&mock, &says("hi")), Ok(("hello".to_owned(), Vec::new())));
 }
 
