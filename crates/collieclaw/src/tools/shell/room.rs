@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use collieclaw_gate::{Autonomy, GatePolicy};
 use ward_process::sandbox::{Network, Sandbox, Strictness, Temporary};
-use ward_process::{Lifetime, Limits, Order, Supervisor};
+use ward_process::{Containment, Lifetime, Limits, Order, Supervisor};
 
 use super::super::Context;
 use crate::security::PROGRAM_FOLDERS;
@@ -110,7 +110,11 @@ impl Room {
 fn machine() -> Result<&'static Machine, String> {
     static MACHINE: OnceLock<Result<Machine, String>> = OnceLock::new();
     let make = || {
-        let supervisor = Supervisor::new().map_err(|error| chain(&error))?;
+        // Commands run as the user we are, root or not: in a namespace of their own they can't even name our processes,
+        // and no signal of theirs reaches the one that ends them. It is the fastest, too.
+        let supervisor = Supervisor::with(Containment::PidNamespace)
+            .or_else(|_| Supervisor::new())
+            .map_err(|error| chain(&error))?;
         Ok(Machine { supervisor, system: Sandbox::system_read_only(), umask: umask() })
     };
     MACHINE.get_or_init(make).as_ref().map_err(Clone::clone)
