@@ -15,8 +15,9 @@ use ward_process::{Containment, Order, Supervisor};
 
 const ROUNDS: usize = 61;
 
-/// Synced by a turn with one tool call: the intent and its folder, the receipt and its head, the memory's log.
-const SYNCS: usize = 5;
+/// Synced by a turn with one tool call, as `strace` counts: the intent and its folder, the receipt and its head, the
+/// memory's log and its folder.
+const SYNCS: usize = 6;
 
 fn main() -> std::io::Result<()> {
     let folder = tempfile::tempdir()?;
