@@ -8,9 +8,12 @@ mod memory_search;
 mod shell;
 mod time;
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use collieclaw_gate::{Call, GatePolicy};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cancel::Cancel;
@@ -123,35 +126,58 @@ impl ToolResult {
     }
 }
 
-/// Reads typed arguments; what is unknown or missing is named.
-///
-/// # Errors
-/// With what doesn't fit.
-pub(crate) fn read<T: serde::de::DeserializeOwned>(
-    tool: &'static str,
-    arguments: &Value,
-) -> Result<T, BadArguments> {
-    T::deserialize(arguments).map_err(|fault| BadArguments { tool, fault: fault.to_string() })
+/// A tool of ours. Its arguments are a type: schema and check follow from it and can't drift apart.
+trait BuiltIn: Prepared + DeserializeOwned + JsonSchema + 'static {
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+
+    /// What the types can't say of the arguments.
+    fn fit(&self) -> Result<(), String> {
+        Ok(())
+    }
 }
 
-/// The schema of typed arguments.
-pub(crate) fn schema<T: schemars::JsonSchema>() -> Value {
-    let mut schema = schemars::schema_for!(T);
-    schema.remove("$schema");
-    schema.remove("title");
-    schema.to_value()
+/// A tool that is known by its arguments.
+struct Typed<T>(PhantomData<T>);
+
+impl<T: BuiltIn> Tool for Typed<T> {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn description(&self) -> &'static str {
+        T::DESCRIPTION
+    }
+
+    fn parameters_schema(&self) -> Value {
+        let mut schema = schemars::schema_for!(T);
+        for of_no_use_to_a_model in ["$schema", "title", "description"] {
+            schema.remove(of_no_use_to_a_model);
+        }
+        schema.to_value()
+    }
+
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
+        let bad = |fault| BadArguments { tool: T::NAME, fault };
+        let fitting = T::deserialize(arguments).map_err(|fault| bad(fault.to_string()))?;
+        fitting.fit().map_err(bad)?;
+        Ok(Box::new(fitting))
+    }
 }
 
 /// Every tool that is built in.
 #[must_use]
 pub fn built_in() -> Vec<Box<dyn Tool>> {
+    fn of<T: BuiltIn>() -> Box<dyn Tool> {
+        Box::new(Typed::<T>(PhantomData))
+    }
     vec![
-        Box::new(time::Time),
-        Box::new(file_list::FileList),
-        Box::new(file_read::FileRead),
-        Box::new(file_write::FileWrite),
-        Box::new(http::Http),
-        Box::new(shell::Shell),
-        Box::new(memory_search::MemorySearch),
+        of::<time::Time>(),
+        of::<file_list::FileList>(),
+        of::<file_read::FileRead>(),
+        of::<file_write::FileWrite>(),
+        of::<shell::Shell>(),
+        of::<http::Http>(),
+        of::<memory_search::MemorySearch>(),
     ]
 }

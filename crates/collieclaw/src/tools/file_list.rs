@@ -5,9 +5,8 @@ use std::fmt::Write;
 use collieclaw_gate::{Call, absolute};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 use crate::security::{Depth, Entry, FileError, Kind};
 
@@ -15,11 +14,9 @@ use crate::security::{Depth, Entry, FileError, Kind};
 const MOST_ENTRIES: usize = 10_000;
 
 /// See the module.
-pub(super) struct FileList;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct FileList {
     /// The folder, relative to the workspace; `.` is the workspace itself.
     #[serde(default = "workspace_itself")]
     path: String,
@@ -32,25 +29,12 @@ fn workspace_itself() -> String {
     ".".to_owned()
 }
 
-impl Tool for FileList {
-    fn name(&self) -> &'static str {
-        "file_list"
-    }
-
-    fn description(&self) -> &'static str {
-        "Lists a folder: names, kinds and sizes in bytes, sorted."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        schema::<Arguments>()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
-    }
+impl BuiltIn for FileList {
+    const NAME: &'static str = "file_list";
+    const DESCRIPTION: &'static str = "Lists a folder: names, kinds and sizes in bytes, sorted.";
 }
 
-impl Prepared for Arguments {
+impl Prepared for FileList {
     fn call(&self) -> Call<'_> {
         Call::FileList(&self.path)
     }
@@ -60,7 +44,7 @@ impl Prepared for Arguments {
     }
 }
 
-impl Arguments {
+impl FileList {
     fn list(&self, context: &Context<'_>) -> Result<ToolResult, FileError> {
         let depth = if self.recursive { Depth::All } else { Depth::This };
         let folder = absolute(&self.path, context.policy)?;

@@ -7,20 +7,17 @@ use std::os::unix::fs::FileExt;
 use collieclaw_gate::{Call, absolute};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 
 /// The longest letter of UTF-8: what a part may lack at its beginning and have too much at its end.
 const LONGEST_LETTER: usize = 4;
 
 /// See the module.
-pub(super) struct FileRead;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct FileRead {
     /// The file, relative to the workspace.
     path: String,
     /// The byte to begin with; an earlier answer tells it as `next_offset`.
@@ -39,25 +36,13 @@ struct Passage {
     offset: u64,
 }
 
-impl Tool for FileRead {
-    fn name(&self) -> &'static str {
-        "file_read"
-    }
-
-    fn description(&self) -> &'static str {
-        "Reads a text file (UTF-8). A long one comes in parts: go on with `offset` where `next_offset` says."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        schema::<Arguments>()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
-    }
+impl BuiltIn for FileRead {
+    const NAME: &'static str = "file_read";
+    const DESCRIPTION: &'static str =
+        "Reads a text file (UTF-8). A long one comes in parts: go on with `offset` where `next_offset` says.";
 }
 
-impl Prepared for Arguments {
+impl Prepared for FileRead {
     fn call(&self) -> Call<'_> {
         Call::FileRead(&self.path)
     }

@@ -3,43 +3,27 @@
 use collieclaw_gate::{Call, absolute};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 use crate::security::Written;
 
 /// See the module.
-pub(super) struct FileWrite;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct FileWrite {
     /// The file, relative to the workspace. Folders that are missing on the way are made.
     path: String,
     /// The whole text of the file.
     content: String,
 }
 
-impl Tool for FileWrite {
-    fn name(&self) -> &'static str {
-        "file_write"
-    }
-
-    fn description(&self) -> &'static str {
-        "Writes a text file (UTF-8), replacing what it held before."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        schema::<Arguments>()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
-    }
+impl BuiltIn for FileWrite {
+    const NAME: &'static str = "file_write";
+    const DESCRIPTION: &'static str = "Writes a text file (UTF-8), replacing what it held before.";
 }
 
-impl Prepared for Arguments {
+impl Prepared for FileWrite {
     fn call(&self) -> Call<'_> {
         Call::FileWrite(&self.path)
     }

@@ -3,21 +3,18 @@
 use collieclaw_gate::{Call, Method};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::{BadArguments, Context, End, Prepared, Tool, ToolResult, read, schema};
+use super::{BuiltIn, Context, End, Prepared, ToolResult};
 use crate::net::{Body, Fetch, FetchError, Fetched, Order, Stopped, SystemLookup};
 use crate::runtime::Granted;
-
-/// See the module.
-pub(super) struct Http;
 
 /// What is sent, if nobody says what it is.
 const PLAIN: &str = "text/plain; charset=utf-8";
 
+/// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Http {
     /// The address, such as `https://example.org/page`.
     url: String,
     /// How it is asked for; GET if absent.
@@ -40,34 +37,24 @@ enum Word {
     Post,
 }
 
-impl Tool for Http {
-    fn name(&self) -> &'static str {
-        "http"
-    }
+impl BuiltIn for Http {
+    const NAME: &'static str = "http";
+    const DESCRIPTION: &'static str =
+        "Fetches a page or a document of the public web as text, or sends text to an address with POST.";
 
-    fn description(&self) -> &'static str {
-        "Fetches a page or a document of the public web as text, or sends text to an address with POST."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        schema::<Arguments>()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        let arguments: Arguments = read(self.name(), arguments)?;
-        let unfit = |fault: &str| Err(BadArguments { tool: self.name(), fault: fault.to_owned() });
-        if arguments.method == Word::Get && (arguments.body.is_some() || arguments.content_type.is_some()) {
-            return unfit("`body` and `content_type` go with `method = \"POST\"` only");
+    fn fit(&self) -> Result<(), String> {
+        if self.method == Word::Get && (self.body.is_some() || self.content_type.is_some()) {
+            return Err("`body` and `content_type` go with `method = \"POST\"` only".to_owned());
         }
         let in_letters = |text: &str| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        if !arguments.content_type.as_deref().is_none_or(in_letters) {
-            return unfit("`content_type` is not one, such as `application/json`");
+        if !self.content_type.as_deref().is_none_or(in_letters) {
+            return Err("`content_type` is not one, such as `application/json`".to_owned());
         }
-        Ok(Box::new(arguments))
+        Ok(())
     }
 }
 
-impl Prepared for Arguments {
+impl Prepared for Http {
     fn call(&self) -> Call<'_> {
         Call::Http(self.method(), &self.url)
     }
@@ -99,7 +86,7 @@ impl Prepared for Arguments {
     }
 }
 
-impl Arguments {
+impl Http {
     fn method(&self) -> Method {
         match self.method {
             Word::Get => Method::Get,

@@ -3,17 +3,15 @@
 use collieclaw_gate::Call;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 
 /// See the module.
-pub(super) struct MemorySearch;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct MemorySearch {
     /// Words, or parts of words, in any language.
     query: String,
     /// How many to return, at most 50; 10 if absent.
@@ -28,25 +26,12 @@ fn usual_limit() -> u8 {
 /// More would fill a model's view with little.
 const MOST: u8 = 50;
 
-impl Tool for MemorySearch {
-    fn name(&self) -> &'static str {
-        "memory_search"
-    }
-
-    fn description(&self) -> &'static str {
-        "Searches earlier conversations and returns the best excerpts."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        schema::<Arguments>()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
-    }
+impl BuiltIn for MemorySearch {
+    const NAME: &'static str = "memory_search";
+    const DESCRIPTION: &'static str = "Searches earlier conversations and returns the best excerpts.";
 }
 
-impl Prepared for Arguments {
+impl Prepared for MemorySearch {
     fn call(&self) -> Call<'_> {
         Call::Look
     }

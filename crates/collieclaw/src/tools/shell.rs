@@ -14,43 +14,27 @@ use collieclaw_gate::Call;
 use collieclaw_gate::plan::Plan;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 use carry_out::Carrier;
 use room::Room;
 
 /// See the module.
-pub(super) struct Shell;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Shell {
     /// The command line. It runs in the workspace: programs, pipes, `&&`, `||`, `;`, redirections and patterns.
     command: String,
 }
 
-impl Tool for Shell {
-    fn name(&self) -> &'static str {
-        "shell"
-    }
-
-    fn description(&self) -> &'static str {
-        "Runs a command line in the workspace, without network. Variables, substitutions and loops are mostly refused: \
-         write plain commands."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        schema::<Arguments>()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
-    }
+impl BuiltIn for Shell {
+    const NAME: &'static str = "shell";
+    const DESCRIPTION: &'static str = "Runs a command line in the workspace, without network. Variables, substitutions and loops are mostly refused: \
+     write plain commands.";
 }
 
-impl Prepared for Arguments {
+impl Prepared for Shell {
     fn call(&self) -> Call<'_> {
         Call::Shell(&self.command)
     }

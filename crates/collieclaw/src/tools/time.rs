@@ -4,41 +4,26 @@ use collieclaw_gate::Call;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{BadArguments, Context, Prepared, Tool, ToolResult, read, schema};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 
 /// See the module.
-pub(super) struct Time;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Arguments {
+pub(super) struct Time {
     /// A time zone such as `Europe/London`; the machine's own if absent.
     #[serde(default)]
     time_zone: Option<String>,
 }
 
-impl Tool for Time {
-    fn name(&self) -> &'static str {
-        "time"
-    }
-
-    fn description(&self) -> &'static str {
-        "Tells the date and time: local or in a time zone, and in UTC."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        schema::<Arguments>()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        Ok(Box::new(read::<Arguments>(self.name(), arguments)?))
-    }
+impl BuiltIn for Time {
+    const NAME: &'static str = "time";
+    const DESCRIPTION: &'static str = "Tells the date and time: local or in a time zone, and in UTC.";
 }
 
-impl Prepared for Arguments {
+impl Prepared for Time {
     fn call(&self) -> Call<'_> {
         Call::Look
     }
