@@ -93,7 +93,7 @@ fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &mut Findings
 /// What speaks against a place.
 pub(crate) fn against(text: &str, place: &Path, policy: &GatePolicy) -> Option<Reason> {
     let path = || text.to_owned();
-    if place.starts_with(&policy.own_home) {
+    if policy.is_own(place) {
         Some(Reason::OwnHome { path: path() })
     } else if let Some(rule) = policy.forbidden_paths.iter().find(|rule| place.starts_with(rule)) {
         Some(Reason::ForbiddenPath { path: path(), rule: rule.display().to_string() })

@@ -1,7 +1,7 @@
 //! What the operator allows, as the gate needs it: everything expanded, nothing to look up.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use crate::verdict::Autonomy;
 
@@ -18,7 +18,10 @@ pub struct GatePolicy {
     pub user_home: PathBuf,
     /// CollieClaw's own folder, which no tool may touch.
     pub own_home: PathBuf,
-    /// Paths that no tool may touch, nor what is beneath them.
+    /// Files of its own that may lie elsewhere, as they are written and with all links followed: no tool may touch them
+    /// either, nor what stands beside them under their name and more (`.head`, `-wal`).
+    pub own_files: Vec<PathBuf>,
+    /// Paths that no tool may touch, nor what is beneath them: as they are written and with all links followed.
     pub forbidden_paths: Vec<PathBuf>,
     /// Commands that never run, by their last name.
     pub forbidden_commands: BTreeSet<String>,
@@ -26,6 +29,23 @@ pub struct GatePolicy {
     pub allowed_commands: BTreeSet<String>,
     /// `example.org`, `*.example.org`, or `host:port`.
     pub allowed_domains: Vec<String>,
+}
+
+impl GatePolicy {
+    /// Whether a place is CollieClaw's own.
+    #[must_use]
+    pub fn is_own(&self, place: &Path) -> bool {
+        place.starts_with(&self.own_home) || self.own_files.iter().any(|file| belongs_to(place, file))
+    }
+}
+
+/// Whether a place is a file, or one that is kept beside it under its name and more.
+fn belongs_to(place: &Path, file: &Path) -> bool {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else { return false };
+    let Ok(below) = place.strip_prefix(folder) else { return false };
+    let Some(Component::Normal(found)) = below.components().next() else { return false };
+    let more = found.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+    matches!(more, Some([] | [b'.' | b'-', ..]))
 }
 
 /// Where the agent's paths may lead.

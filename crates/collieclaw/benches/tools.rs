@@ -77,6 +77,7 @@ fn door(folder: &std::path::Path, took: &Rc<Cell<Duration>>) -> Result<Door, Box
         bounds: Bounds::Workspace,
         user_home: folder.clone(),
         own_home: home.clone(),
+        own_files: Vec::new(),
         forbidden_paths: ["/etc", "/sys", "/boot"].map(Into::into).into(),
         forbidden_commands: ["rm".to_owned()].into(),
         allowed_commands: DEFAULT_ALLOWED_COMMANDS.iter().map(|name| (*name).to_owned()).collect(),

@@ -1,8 +1,10 @@
 //! The configuration: a TOML file that a person edits, checked whole, with a default for everything (C3).
 //!
-//! It is read from the home only, never from the workspace. [`read`] takes text and [`Surroundings`]; it opens nothing.
+//! It is read from the home only, never from the workspace. [`read`] takes text and [`Surroundings`]; it opens nothing,
+//! and looks only where the paths in it lead.
 
 mod expand;
+mod place;
 mod read;
 mod template;
 
@@ -17,6 +19,7 @@ pub use expand::Surroundings;
 pub use read::read;
 pub use template::template;
 
+use crate::home::Home;
 use crate::tools::ToolBounds;
 
 /// A configuration in which every value is legal and every path is written out.
@@ -178,17 +181,21 @@ pub struct Limits {
 }
 
 impl Config {
-    /// The rules as the gate needs them.
+    /// The rules as the gate needs them. Where paths lead is looked up now: what they were meant to protect is protected
+    /// by its real name, too.
     #[must_use]
     pub fn gate_policy(&self, workspace: PathBuf, surroundings: &Surroundings) -> GatePolicy {
         let security = &self.security;
+        let home = Home::new(&surroundings.home);
+        let own = [self.receipts.path.clone(), self.memory.path.clone(), home.config(), home.audit_log()];
         GatePolicy {
             autonomy: security.autonomy,
             workspace,
             bounds: if security.workspace_only { Bounds::Workspace } else { Bounds::Anywhere },
             user_home: surroundings.user_home.clone(),
             own_home: surroundings.home.clone(),
-            forbidden_paths: security.forbidden_paths.clone(),
+            own_files: place::written_and_real(&own),
+            forbidden_paths: place::written_and_real(&security.forbidden_paths),
             forbidden_commands: security.forbidden_commands.clone(),
             allowed_commands: security.allowed_commands.clone(),
             allowed_domains: security.allowed_domains.clone(),

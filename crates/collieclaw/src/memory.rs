@@ -10,6 +10,7 @@ mod fold;
 mod narrow;
 mod query;
 mod rank;
+mod recent;
 mod rows;
 mod schema;
 mod search;
@@ -64,13 +65,14 @@ impl Memory {
         })
     }
 
-    /// The last turns of a conversation, oldest first: as many whole exchanges as fit in `limit` turns, so that no
-    /// model is shown a result without its call.
+    /// The last turns of a conversation, oldest first, as a model is shown them: the last exchange whole, and those before
+    /// it while they fit in `limit` turns and 256 KiB, so that nobody sees a result without its call. Where the last
+    /// exchange alone is more than that, what its tools returned is cut, and says so. A limit of 0 is nothing at all.
     ///
     /// # Errors
     /// When they can't be read.
     pub fn recent(&self, conversation_id: &str, limit: usize) -> Result<Vec<Turn>, MemoryError> {
-        self.attempt("read", |connection| rows::recent(connection, conversation_id, limit))
+        self.attempt("read", |connection| recent::recent(connection, conversation_id, limit))
     }
 
     /// All turns of a conversation, oldest first; none when there is no such conversation.

@@ -37,6 +37,7 @@ fn policy() -> GatePolicy {
         bounds: Bounds::Workspace,
         user_home: "/home/kid".into(),
         own_home: "/home/kid/.collieclaw".into(),
+        own_files: Vec::new(),
         forbidden_paths: vec!["/etc".into(), "/home/kid/.ssh".into()],
         forbidden_commands: names("rm shutdown reboot mkfs dd"),
         // Wrappers and shells are never on the list: what they run is.

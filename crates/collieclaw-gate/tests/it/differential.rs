@@ -37,6 +37,7 @@ fn policy() -> GatePolicy {
         bounds: Bounds::Anywhere,
         user_home: "/home/kid".into(),
         own_home: "/home/kid/.collieclaw".into(),
+        own_files: Vec::new(),
         forbidden_paths: Vec::new(),
         forbidden_commands: BTreeSet::new(),
         allowed_commands: ["args".to_owned()].into(),

@@ -139,6 +139,7 @@ pub(crate) fn policy(more: &str) -> GatePolicy {
         bounds: Bounds::Workspace,
         user_home: "/home/kid".into(),
         own_home: "/home/kid/.collieclaw".into(),
+        own_files: Vec::new(),
         forbidden_paths: DEFAULT_FORBIDDEN_PATHS
             .iter()
             .map(|path| PathBuf::from(path.replace('~', "/home/kid")))

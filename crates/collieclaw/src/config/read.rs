@@ -10,6 +10,7 @@ use collieclaw_gate::{
 use ward_diag::{Fault, Faults, Invalid, Report, Shape, Source, Span, Spanned, Table, Value, closest, code};
 
 use super::expand::{Surroundings, duration};
+use super::place::real;
 use super::{
     Backend, Channels, CliChannel, Config, Limits, MemoryFile, Model, Providers, ReceiptFile, Security,
 };
@@ -246,7 +247,9 @@ impl Reader<'_> {
     /// What the agent writes it must not be able to rewrite (C7.4).
     fn out_of_reach(&self, path: Option<&Spanned<PathBuf>>, workspace: &Spanned<PathBuf>, faults: &Faults) {
         let Some(path) = path else { return };
-        if path.value.starts_with(&workspace.value) && !path.value.starts_with(&self.surroundings.home) {
+        let [file, folder, home] =
+            [&path.value, &workspace.value, &self.surroundings.home].map(|path| real(path));
+        if file.starts_with(folder) && !file.starts_with(home) {
             faults.push(
                 Fault::new(
                     code::INVALID,
@@ -260,7 +263,7 @@ impl Reader<'_> {
     }
 
     fn own_home_is_apart(&self, workspace: &Spanned<PathBuf>, faults: &Faults) {
-        if workspace.value.starts_with(&self.surroundings.home) {
+        if real(&workspace.value).starts_with(real(&self.surroundings.home)) {
             faults.push(
                 Fault::new(
                     code::INVALID,

@@ -30,7 +30,7 @@ pub struct ConversationSummary {
     pub first_words: String,
 }
 
-const TURN: &str = "
+pub(super) const TURN: &str = "
 SELECT turn.exchange, conversation.name, turn_id, timestamp, role, content, tool_calls, tool_results, provider,
        model, metadata
 FROM turn JOIN conversation ON conversation.id = turn.conversation
@@ -109,31 +109,6 @@ pub(super) fn searched_text(content: &str, calls: &[ToolCall]) -> String {
     text
 }
 
-pub(super) fn recent(
-    connection: &Connection,
-    conversation_id: &str,
-    limit: usize,
-) -> Result<Vec<Turn>, Trouble> {
-    let mut statement = connection.prepare_cached(&format!("{TURN} ORDER BY turn.id DESC"))?;
-    let mut rows = statement.query([conversation_id])?;
-    let mut newest_first: Vec<Turn> = Vec::new();
-    let mut whole = 0;
-    let mut exchange = None;
-    while let Some(row) = rows.next()? {
-        let number: i64 = row.get(0)?;
-        if exchange.replace(number).is_some_and(|before| before != number) {
-            whole = newest_first.len();
-        }
-        if newest_first.len() == limit {
-            newest_first.truncate(whole);
-            break;
-        }
-        newest_first.push(turn(row)?);
-    }
-    newest_first.reverse();
-    Ok(newest_first)
-}
-
 pub(super) fn conversation(connection: &Connection, conversation_id: &str) -> Result<Vec<Turn>, Trouble> {
     let mut statement = connection.prepare_cached(&format!("{TURN} ORDER BY turn.id"))?;
     let mut rows = statement.query([conversation_id])?;
@@ -180,7 +155,7 @@ pub(super) fn turn_count(connection: &Connection) -> Result<u64, Trouble> {
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-fn turn(row: &Row<'_>) -> Result<Turn, Trouble> {
+pub(super) fn turn(row: &Row<'_>) -> Result<Turn, Trouble> {
     Ok(Turn {
         conversation_id: row.get(1)?,
         turn_id: row.get(2)?,

@@ -266,6 +266,7 @@ mod tests {
             bounds: Bounds::Workspace,
             user_home: PathBuf::new(),
             own_home: PathBuf::new(),
+            own_files: Vec::new(),
             forbidden_paths: Vec::new(),
             forbidden_commands: std::collections::BTreeSet::new(),
             allowed_commands: std::collections::BTreeSet::new(),

@@ -35,6 +35,8 @@ mod openai_hostile;
 #[cfg(test)]
 mod openai_peer;
 #[cfg(test)]
+mod out_of_reach;
+#[cfg(test)]
 mod receipts;
 #[cfg(test)]
 mod sandbox;
@@ -44,6 +46,8 @@ mod secrets;
 mod shell;
 #[cfg(test)]
 mod shell_differential;
+#[cfg(test)]
+mod shell_output;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -49,6 +49,7 @@ impl Workshop {
             bounds: Bounds::Workspace,
             user_home: home.clone(),
             own_home: home.join(".collieclaw"),
+            own_files: Vec::new(),
             forbidden_paths: DEFAULT_FORBIDDEN_PATHS
                 .iter()
                 .map(|path| match path.strip_prefix("~/") {

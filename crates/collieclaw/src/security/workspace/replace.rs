@@ -8,8 +8,8 @@ use std::path::{Component, Path};
 
 use data_encoding::HEXLOWER;
 use rustix::fs::{
-    Access as Right, AtFlags, Mode, OFlags, Stat, accessat, fchmod, fchown, fstat, mkdirat, openat, renameat,
-    statat, unlinkat,
+    Access as Right, AtFlags, Mode, OFlags, RenameFlags, Stat, accessat, fchmod, fchown, fstat, linkat,
+    mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -40,9 +40,9 @@ impl Access<'_> {
     /// When it is no regular file, has another name somewhere, or is out of reach.
     pub fn replace(&self, path: &Path, content: &[u8]) -> Result<Written, FileError> {
         for _ in 0..ATTEMPTS {
-            match self.target(path) {
+            match self.target(path).and_then(|target| put(&target, content)) {
                 Err(FileError::Unsteady) => {}
-                target => return put(&target?, content),
+                put => return put,
             }
         }
         Err(FileError::Unsteady)
@@ -99,7 +99,8 @@ impl Access<'_> {
         let above = self.folder_made(parent)?;
         self.judge(&place_of(above.as_fd())?.join(name))?;
         match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
+            Ok(()) => sync(&above)?,
+            Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -113,19 +114,38 @@ fn put(target: &Target, content: &[u8]) -> Result<Written, FileError> {
     // What replaces a private file is never readable for others, not even for a moment.
     let mode = if target.before.is_some() { 0o600 } else { 0o666 };
     let file = openat(&target.folder, &sibling, flags, Mode::from_raw_mode(mode))?;
-    let put = fill(file, content, target.before.as_ref()).and_then(|()| {
-        renameat(&target.folder, &sibling, &target.folder, &target.name)?;
-        Ok(())
-    });
+    let put = fill(file, content, target.before.as_ref()).and_then(|()| take_place(target, &sibling));
     if let Err(error) = put {
         // What can't be removed either is litter of ours, beside the untouched file.
         let _ = unlinkat(&target.folder, &sibling, AtFlags::empty());
         return Err(error);
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let folder = openat(&target.folder, c".", flags, Mode::empty())?;
-    rustix::fs::fsync(folder)?;
+    sync(&target.folder)?;
     Ok(if target.before.is_some() { Written::Replaced } else { Written::Created })
+}
+
+/// Gives the sibling the name of the target. A file that was not there when we looked is not replaced.
+fn take_place(target: &Target, sibling: &OsStr) -> Result<(), FileError> {
+    let Target { folder, name, before } = target;
+    if before.is_some() {
+        return Ok(renameat(folder, sibling, folder, name)?);
+    }
+    let taken = match renameat_with(folder, sibling, folder, name, RenameFlags::NOREPLACE) {
+        // Some file systems of networks can't. A second name is never put over another file, either.
+        Err(Errno::INVAL | Errno::NOSYS) => linkat(folder, sibling, folder, name, AtFlags::empty())
+            .and_then(|()| unlinkat(folder, sibling, AtFlags::empty())),
+        taken => taken,
+    };
+    match taken {
+        Err(Errno::EXIST) => Err(FileError::Unsteady),
+        taken => Ok(taken?),
+    }
+}
+
+/// Makes the names in a folder durable.
+fn sync(folder: &OwnedFd) -> Result<(), FileError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::fsync(openat(folder, c".", flags, Mode::empty())?)?)
 }
 
 fn fill(file: OwnedFd, content: &[u8], before: Option<&Stat>) -> Result<(), FileError> {
@@ -150,4 +170,38 @@ fn sibling_name() -> Result<OsString, FileError> {
     let mut random = [0_u8; 12];
     getrandom::fill(&mut random).map_err(|error| FileError::Kernel(std::io::Error::other(error)))?;
     Ok(OsStr::new(&format!(".{}.collieclaw", HEXLOWER.encode(&random))).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::security::Workspace;
+    use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
+
+    #[test]
+    fn a_file_that_somebody_made_meanwhile_is_not_called_new_nor_replaced_unseen() {
+        let folder = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(folder.path()).unwrap();
+        let policy = GatePolicy {
+            autonomy: Autonomy::Supervised,
+            workspace: workspace.path().to_owned(),
+            bounds: Bounds::Workspace,
+            user_home: "/nowhere".into(),
+            own_home: "/nowhere".into(),
+            own_files: Vec::new(),
+            forbidden_paths: Vec::new(),
+            forbidden_commands: [].into(),
+            allowed_commands: [].into(),
+            allowed_domains: Vec::new(),
+        };
+        let access = workspace.under(&policy);
+        let place = workspace.path().join("file");
+        let target = access.target(&place).unwrap();
+        std::fs::write(&place, "somebody's").unwrap();
+        let put = put(&target, b"ours");
+        assert!(matches!(put, Err(FileError::Unsteady)), "{put:?}");
+        assert_eq!(std::fs::read_to_string(&place).unwrap(), "somebody's");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no sibling is left");
+        assert_eq!(access.replace(&place, b"ours").unwrap(), Written::Replaced);
+    }
 }

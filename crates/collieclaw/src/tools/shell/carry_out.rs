@@ -140,11 +140,22 @@ impl<'a> Carrier<'a> {
         let exit = members.last().and_then(|member| member.exit).unwrap_or(Exit::Unknown);
         self.left.extend(members.into_iter().filter_map(|member| member.tree));
         result?;
+        self.let_go()?;
         Ok(match (pipeline.negated, code(exit)) {
             (false, _) => exit,
             (true, 0) => Exit::Code(1),
             (true, _) => Exit::Code(0),
         })
+    }
+
+    /// Lets go of trees that have ended, each of which holds descriptors: a line may have any number of commands.
+    fn let_go(&mut self) -> Result<(), Stop> {
+        for mut tree in std::mem::take(&mut self.left) {
+            if tree.poll_ended()?.is_none() {
+                self.left.push(tree);
+            }
+        }
+        Ok(())
     }
 
     fn members(&mut self, pipeline: &PlannedPipeline, members: &mut Vec<Member>) -> Result<(), Stop> {

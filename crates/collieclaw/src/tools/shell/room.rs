@@ -166,11 +166,14 @@ fn environment() -> Vec<(&'static str, OsString)> {
 
 /// The workspace as far as the level allows, the system to be read, nothing else.
 fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Sandbox {
+    let own = own_files(policy);
     let closed: Vec<&Path> =
-        policy.forbidden_paths.iter().chain([&policy.own_home]).map(PathBuf::as_path).collect();
+        policy.forbidden_paths.iter().chain([&policy.own_home]).chain(&own).map(PathBuf::as_path).collect();
     let open = |trees: &[PathBuf]| trees.iter().flat_map(|tree| without(tree, &closed)).collect::<Vec<_>>();
     // The rules of the kernel only ever add; what is forbidden inside the workspace is covered.
-    let inside = |path: &&&Path| path.starts_with(workspace) && path.symlink_metadata().is_ok();
+    // A link is not: where it led when the policy was made is on the list, too.
+    let inside =
+        |path: &&&Path| path.starts_with(workspace) && path.canonicalize().is_ok_and(|place| place == **path);
     let mut sandbox = Sandbox {
         read: open(&system.read),
         write: system.write.clone(),
@@ -190,6 +193,13 @@ fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Sandbox {
         }
     }
     sandbox
+}
+
+/// What is CollieClaw's own outside of its home, as it is there now.
+fn own_files(policy: &GatePolicy) -> Vec<PathBuf> {
+    let elsewhere = policy.own_files.iter().filter(|file| !file.starts_with(&policy.own_home));
+    let beside = elsewhere.filter_map(|file| std::fs::read_dir(file.parent()?).ok()).flatten().flatten();
+    beside.map(|entry| entry.path()).filter(|path| policy.is_own(path)).collect()
 }
 
 /// A tree that is read, without what is closed: where something closed lies in it, its other parts are named one by one.

@@ -36,7 +36,8 @@ pub(super) fn code(exit: Exit) -> i32 {
 }
 
 pub(super) fn told(end: LineEnd, stdout: &Collected, stderr: &Collected, most: usize) -> ToolResult {
-    let mut result = ToolResult::done(output(stdout, stderr, most));
+    let (output, truncated) = output(stdout, stderr, most);
+    let mut result = ToolResult::done(output);
     match end {
         LineEnd::Ran(Exit::Signal(signal)) => result = result.with("signal", signal),
         LineEnd::Ran(exit) => result = result.with("exit_code", code(exit)),
@@ -49,36 +50,72 @@ pub(super) fn told(end: LineEnd, stdout: &Collected, stderr: &Collected, most: u
             result.end = End::Failed(format!("it had more than {limit} processes at once and was ended"));
         }
     }
-    let cut = result.output.len() < usize::try_from(stdout.total + stderr.total).unwrap_or(usize::MAX);
-    result.with("stdout_bytes", stdout.total).with("stderr_bytes", stderr.total).with("truncated", cut)
+    result.with("stdout_bytes", stdout.total).with("stderr_bytes", stderr.total).with("truncated", truncated)
 }
 
-/// Both streams, told apart, within the bound. What went wrong gets a quarter of it at least.
-fn output(stdout: &Collected, stderr: &Collected, most: usize) -> String {
+/// Both streams, told apart, within the bound, and whether something is missing. What went wrong gets a quarter of it at
+/// least.
+fn output(stdout: &Collected, stderr: &Collected, most: usize) -> (String, bool) {
+    let [all_out, all_err] = [stdout, stderr].map(|stream| Shown::new(stream, usize::MAX));
+    let whole = joined(&all_out, &all_err);
+    if all_out.missing == 0 && all_err.missing == 0 && whole.len() <= most {
+        return (whole, false);
+    }
     let room = most.saturating_sub(WORDS);
-    let for_stderr = stderr.bytes.len().min((room / 4).max(room.saturating_sub(stdout.bytes.len())));
-    let mut output = shown(stdout, room - for_stderr.min(room));
-    if stderr.total > 0 {
+    let for_stderr = all_err.text.len().min((room / 4).max(room.saturating_sub(all_out.text.len())));
+    let shown = [Shown::new(stdout, room - for_stderr.min(room)), Shown::new(stderr, for_stderr)];
+    let [out, err] = shown.map(Shown::with_note);
+    (joined(&out, &err), out.missing + err.missing > 0)
+}
+
+fn joined(stdout: &Shown, stderr: &Shown) -> String {
+    let mut output = stdout.text.clone();
+    if !stderr.text.is_empty() {
         if !(output.is_empty() || output.ends_with('\n')) {
             output.push('\n');
         }
         output.push_str(STDERR);
-        output.push_str(&shown(stderr, for_stderr));
+        output.push_str(&stderr.text);
     }
     output
 }
 
-/// The first bytes of a stream as text, and how much is missing.
-fn shown(stream: &Collected, most: usize) -> String {
-    let bytes = stream.bytes.get(..most.min(stream.bytes.len())).unwrap_or_default();
-    let mut text = String::from_utf8_lossy(bytes).into_owned();
-    // What is no text takes three times the place.
-    text.truncate(text.floor_char_boundary(most));
-    let missing = stream.total.saturating_sub(bytes.len() as u64);
-    if missing > 0 {
-        text.push_str(&format!("\n[{missing} more bytes are not shown]\n"));
+/// The first part of a stream, as text.
+struct Shown {
+    text: String,
+    /// How many of the bytes that were printed are not in it.
+    missing: u64,
+}
+
+impl Shown {
+    /// At most so many bytes of text. What is no text takes more place in it than it had.
+    fn new(stream: &Collected, most: usize) -> Self {
+        let mut text = String::new();
+        let mut shown = 0;
+        for chunk in stream.bytes.utf8_chunks() {
+            let valid = chunk.valid();
+            let (fits, rest) = valid.split_at(valid.floor_char_boundary(most - text.len()));
+            text.push_str(fits);
+            shown += fits.len();
+            let invalid = chunk.invalid();
+            if !rest.is_empty() || most - text.len() < char::REPLACEMENT_CHARACTER.len_utf8() {
+                break;
+            }
+            if !invalid.is_empty() {
+                text.push(char::REPLACEMENT_CHARACTER);
+                shown += invalid.len();
+            }
+        }
+        Self { text, missing: stream.total.saturating_sub(shown as u64) }
     }
-    text
+
+    /// With the words that say how much is missing.
+    fn with_note(mut self) -> Self {
+        if self.missing > 0 {
+            self.text.push_str(&format!("\n[{} more bytes are not shown]\n", self.missing));
+        }
+        self
+    }
 }
 
 /// What of the sandbox is in force: `full`, or what is missing.

@@ -62,7 +62,8 @@ fn recent_turns_are_whole_exchanges() {
     memory.persist(&with_a_call("c1", 10)).unwrap();
     for (limit, expected) in [
         (0, &[][..]),
-        (3, &[]),
+        // The last one is always whole, and always there.
+        (1, &["turn-10", "turn-11", "turn-12", "turn-13"]),
         (4, &["turn-10", "turn-11", "turn-12", "turn-13"]),
         (7, &["turn-10", "turn-11", "turn-12", "turn-13"]),
         (8, &["turn-0", "turn-1", "turn-2", "turn-3", "turn-10", "turn-11", "turn-12", "turn-13"]),
@@ -73,6 +74,34 @@ fn recent_turns_are_whole_exchanges() {
         assert_eq!(memory.recent("c1", limit).unwrap().len(), 9);
     }
     assert!(memory.recent("nobody", 5).unwrap().is_empty());
+}
+
+// What goes to a model is bounded: whole exchanges while they fit, and of the last one only what tools returned is cut.
+#[test]
+fn recent_turns_fit_into_what_a_model_is_sent() {
+    let place = Place::new();
+    let memory = place.open();
+    let long = "ä".repeat(150_000);
+    let mut exchange = with_a_call("c1", 20);
+    exchange.turns[2].content.clone_from(&long);
+    exchange.turns[2].tool_results[0].output.clone_from(&long);
+    memory.persist(&said_once("c1", 1, "far away")).unwrap();
+    memory.persist(&said_once("c1", 2, &"x".repeat(200_000))).unwrap();
+    memory.persist(&said_once("c1", 3, &"x".repeat(100_000))).unwrap();
+    assert_eq!(ids(&memory.recent("c1", 100).unwrap()), ["turn-3"], "earlier ones don't fit beside it");
+
+    memory.persist(&exchange).unwrap();
+    let recent = memory.recent("c1", 100).unwrap();
+    assert_eq!(ids(&recent), ["turn-20", "turn-21", "turn-22", "turn-23"]);
+    let shown = &recent[2].tool_results[0].output;
+    assert!(shown.len() <= 256 * 1024, "{}", shown.len());
+    let (text, note) = shown.split_once('[').unwrap();
+    assert!(long.starts_with(text.trim_end()) && note.ends_with("more bytes were left out]"), "{note}");
+    assert_eq!(recent[2].content, *shown);
+    assert_eq!(recent[1], exchange.turns[1], "the rest is as it was");
+
+    memory.persist(&said_once("c1", 30, &"x".repeat(1 << 20))).unwrap();
+    assert_eq!(memory.recent("c1", 100).unwrap()[0].content.len(), 1 << 20, "what was said is not cut");
 }
 
 #[test]

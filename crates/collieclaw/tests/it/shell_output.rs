@@ -1,0 +1,74 @@
+//! What is told of a shell line: within the bound, and never less than it seems.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::workshop::{Came, Workshop};
+
+const BOUND: usize = 1024;
+
+fn printed(bytes: &[u8], line: &str) -> Came {
+    let workshop = Workshop::new();
+    fs::write(workshop.path.join("file"), bytes).unwrap();
+    workshop.desk_with(Duration::from_secs(30), BOUND).shell(line)
+}
+
+#[test]
+fn what_fits_is_shown_whole() {
+    for length in [0, 1, 895, 896, 897, 1023, BOUND] {
+        let text = "x".repeat(length);
+        let came = printed(text.as_bytes(), "cat file");
+        assert_eq!((came.output(), came.fact("truncated")), (text.as_str(), json!(false)), "{length}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_counted_in_bytes_that_were_printed() {
+    for (bytes, shown) in [
+        (vec![b'x'; 1025], 'x'),
+        (vec![b'x'; 5000], 'x'),
+        (vec![0xff; 600], '\u{fffd}'),
+        ("€".repeat(400).into_bytes(), '€'),
+    ] {
+        let came = printed(&bytes, "cat file");
+        let output = came.output();
+        assert!(output.len() <= BOUND, "{}", output.len());
+        assert_eq!(came.fact("truncated"), json!(true), "{came:?}");
+        let (text, note) = output.split_once("\n[").unwrap();
+        assert!(text.chars().all(|letter| letter == shown), "{text}");
+        let each = if shown == '€' { 3 } else { 1 };
+        let missing = bytes.len() - each * text.chars().count();
+        assert_eq!(note, format!("{missing} more bytes are not shown]\n"));
+    }
+}
+
+#[test]
+fn what_went_wrong_is_shown_beside_a_torrent_and_both_are_counted() {
+    let came = printed(&[b'x'; 3000], "cat file; cat nowhere");
+    let (stdout, stderr) = came.output().split_once("[stderr]\n").unwrap();
+    assert!(stdout.ends_with("more bytes are not shown]\n"), "{stdout}");
+    assert_eq!(stderr, "cat: nowhere: No such file or directory\n");
+    assert_eq!(came.fact("truncated"), json!(true));
+
+    let came = printed(&[b'x'; 3000], "cat file; cat file >&2");
+    assert!(came.output().len() <= BOUND);
+    assert_eq!(came.output().matches("more bytes are not shown]").count(), 2, "{came:?}");
+}
+
+// A shell has no bound on the length of a list, and descriptors are few.
+#[test]
+fn a_line_of_three_hundred_commands_runs_to_its_end() {
+    let workshop = Workshop::new();
+    let usual = rustix::process::Rlimit { current: Some(1024), ..limit() };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, usual).unwrap();
+    let line = (0..300).map(|number| format!("echo {number}")).collect::<Vec<_>>().join("; ");
+    let came = workshop.desk_with(Duration::from_secs(120), 1 << 20).shell(&line);
+    let numbers: Vec<String> = (0..300).map(|number| number.to_string()).collect();
+    assert_eq!(came.output().lines().collect::<Vec<_>>(), numbers, "{came:?}");
+}
+
+fn limit() -> rustix::process::Rlimit {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile)
+}
