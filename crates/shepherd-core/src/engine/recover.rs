@@ -8,7 +8,7 @@ use shepherd_util::{Deadline, Now};
 
 use super::{CoreEngine, CoreEvent, POLICY};
 use crate::policy::OnShutdown;
-use crate::session::{Ends, SessionRecord};
+use crate::session::Ends;
 use crate::state::{PULSE, Pulse};
 
 /// How long a pulse may take to get onto the disk.
@@ -135,15 +135,19 @@ impl CoreEngine {
     /// How long the clock of the last boot went on after the last sign of life is lost with it.
     fn charge_lost(&mut self, unseen: Unseen, now: Now) {
         let Some(session) = &self.snapshot.session else { return };
-        let left = longest(session, session.ends.remaining(session.charged_to));
+        let left = session.ends.remaining(session.charged_to);
+        let being_ended = session.stage.end().is_some();
         let (last, lost) = match unseen {
             Unseen::Since(last) => {
                 let most = SILENCE;
                 // One that was being ended may have resisted; any other would have been ended by then.
-                let left = left.filter(|_| session.stage.end().is_none());
+                let left = left.filter(|_| !being_ended);
                 (last, left.map_or(most, |left| left.min(most)))
             }
             Unseen::Unknown(last) => {
+                // The sign that is lost may have come as late as the end of its grace: it would have cost no less.
+                let resisted = session.stop_grace.saturating_add(SILENCE);
+                let left = left.map(|left| if being_ended { left.max(resisted) } else { left });
                 // One that is believed may be behind, too.
                 let tolerance = self.policy.rules().clock_tolerance;
                 let passed = Duration::try_from(self.counted(now).duration_since(last)).unwrap_or_default();
@@ -188,8 +192,10 @@ impl CoreEngine {
     fn end_in_this_boot(&mut self, now: Now) -> Vec<CoreEvent> {
         let counting = self.counting();
         let most = self.snapshot.session.as_ref().and_then(|session| {
-            let left = session.ends.most_since(session.charged_to, now.mono, counting);
-            longest(session, left)
+            let left = session.ends.most_since(session.charged_to, now.mono, counting)?;
+            // One that was being ended may have resisted for as long as it is given to go.
+            let grace = if session.stage.end().is_some() { session.stop_grace } else { Duration::ZERO };
+            Some(left.max(grace))
         });
         self.charge_unseen_at_most(most.unwrap_or(Duration::MAX), now);
         self.end(EndReason::Lost, now)
@@ -216,11 +222,4 @@ impl CoreEngine {
         self.save();
         events
     }
-}
-
-/// How long a session may have gone on after it was last charged, if so much was left then; `None` is without limit.
-fn longest(session: &SessionRecord, left: Option<Duration>) -> Option<Duration> {
-    // One that was being ended may have resisted for as long as it is given to go.
-    let grace = if session.stage.end().is_some() { session.stop_grace } else { Duration::ZERO };
-    left.map(|left| left.max(grace))
 }

@@ -1,5 +1,7 @@
 //! Faults that random lives found where nobody was looking: power cuts, crashes and sleep.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use shepherd_core::SessionFate;
 use shepherd_core::policy::{OnReload, SuspendedTime};
@@ -9,14 +11,22 @@ use crate::harness::{World, boot, entry, hours, minutes, policy, policy_with, zo
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
-/// The power fails, and with it goes the last sign of life. The machine comes back with this time on its clock.
-fn power_cut_without_a_sign(world: &mut World, shows: Timestamp) {
-    world.store.pulse = None;
+/// The grace, the time to the next sign of life, and what a disk takes to write it.
+const RESISTED: Duration = Duration::from_secs(10 + 30 + 1);
+
+/// The power fails. The machine comes back with this time on its clock.
+fn power_cut(world: &mut World, shows: Timestamp) {
     world.clock = ManualClock::starting_at(shows);
     world.place.boot = boot(2);
     world.crash();
     world.engine.recover(SessionFate::Gone, world.now());
     world.sync();
+}
+
+/// And with it goes the last sign of life.
+fn power_cut_without_a_sign(world: &mut World, shows: Timestamp) {
+    world.store.pulse = None;
+    power_cut(world, shows);
 }
 
 #[test]
@@ -87,4 +97,44 @@ fn what_follows_a_sleep_that_counts_is_charged_to_each_day_for_its_part() {
     world.tick();
     let days: Vec<_> = world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
     assert_eq!(days, [("2026-11-16".to_owned(), hours(1)), ("2026-11-17".to_owned(), minutes(10))]);
+}
+
+/// Ten minutes of a game, which then resists its end for a while. Nobody looks at the clock meanwhile.
+fn resists_its_end(resisted: Duration) -> World {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(10));
+    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.run_for(minutes(10));
+    world.clock.advance(resisted);
+    world
+}
+
+#[test]
+fn what_resisted_its_end_wins_nothing_by_a_lost_sign_of_life() {
+    // S8.2, S9.2b: the last sign may have been as late as the end of its grace, and then the daemon was killed.
+    for last_sign in (0..=10).map(Duration::from_secs) {
+        let mut signed = resists_its_end(last_sign);
+        signed.pulse();
+        let shows = signed.now().wall + Duration::from_secs(30);
+        power_cut(&mut signed, shows);
+
+        let resisted = last_sign + Duration::from_secs(30);
+        let mut torn = resists_its_end(resisted);
+        power_cut_without_a_sign(&mut torn, shows);
+        let (known, unknown) = (signed.used("game"), torn.used("game"));
+        assert!(unknown >= known, "a sign after {last_sign:?} costs {known:?}, a lost one {unknown:?}");
+        assert!(unknown >= minutes(10) + resisted, "resisted for {resisted:?}, charged {unknown:?}");
+    }
+}
+
+#[test]
+fn what_resisted_its_end_pays_for_no_week_without_power() {
+    // S9.2b: nobody knows how long it was, but a daemon that is there ends it, and one that is not leaves no sign.
+    for off in [SignedDuration::ZERO, SignedDuration::from_hours(7 * 24), SignedDuration::from_hours(-24)] {
+        let mut world = resists_its_end(Duration::from_secs(30));
+        let shows = world.now().wall + off;
+        power_cut_without_a_sign(&mut world, shows);
+        assert_eq!(world.used("game"), minutes(10) + RESISTED, "the clock went on by {off:#}");
+    }
 }

@@ -192,6 +192,8 @@ impl World {
                 StoreWrite::AppendAudit(event) => audit.push(*event),
             }
         }
+        let told_apart = audit.is_empty() || audit.last() != self.audit.last();
+        assert!(told_apart, "nobody could tell whether it has landed: {step:?}");
         Pending { step, events, boot: self.boot, engine, stored, audit }
     }
 
@@ -206,9 +208,19 @@ impl World {
         match after {
             Some((after, pending)) if *found == after => {
                 self.tally.found_after_restart += u64::from(after != before);
-                self.accept(pending, Heard::AfterRestart);
+                self.reopened(Some(pending));
             }
-            _ => assert_eq!(*found, before, "everything acknowledged is there, and nothing else"),
+            _ => {
+                assert_eq!(*found, before, "everything acknowledged is there, and nothing else");
+                self.reopened(None);
+            }
+        }
+    }
+
+    /// A daemon came up. The step that was on its way has landed, if there is one.
+    pub(crate) fn reopened(&mut self, landed: Option<Pending>) {
+        if let Some(pending) = landed {
+            self.accept(pending, Heard::AfterRestart);
         }
         self.engine = engine(self.stored.clone(), self.boot_id());
     }
@@ -243,7 +255,7 @@ impl World {
         self.unrecorded &= after.as_ref().is_some_and(|record| record.stage == Stage::Launching);
         self.hear(&events);
         self.check_end(&step, after.as_ref());
-        let least = self.least(&step, before.as_ref());
+        let least = self.least(&step, before.as_ref(), boot);
         self.check_charge(&step, after.is_none(), heard, least);
         if after.is_none() && self.session.is_some() {
             self.ended(before.as_ref(), step.now, boot);
@@ -296,9 +308,11 @@ impl World {
         let (Some(session), Some(record)) = (&self.session, after) else { return };
         assert_eq!(record.session_id, session.id);
         let now = step.now.mono;
-        // What is left of a day's quota ends with the day, so that the end may come nearer at midnight.
+        // What is left of a day's quota ends with the day: an end beyond midnight may come nearer, at midnight and by a
+        // sleep before it.
+        let planned = step.now.wall + session.ends.remaining(now).unwrap_or_default();
         let same_day = TimeZone::UTC.to_datetime(session.launched.wall).date()
-            == TimeZone::UTC.to_datetime(step.now.wall).date();
+            == TimeZone::UTC.to_datetime(planned).date();
         if session.moved || !same_day {
             assert!(record.ends.remaining(now) <= session.ends.remaining(now), "the end moved away");
         } else {
@@ -313,9 +327,9 @@ impl World {
 
     /// What was played, but of a program that was found gone not what it had after its end: no daemon was there to call
     /// it, and it is not known.
-    fn least(&self, step: &Step, before: Option<&SessionRecord>) -> Duration {
+    fn least(&self, step: &Step, before: Option<&SessionRecord>, boot: u64) -> Duration {
         let Some(session) = &self.session else { return Duration::ZERO };
-        let gone = before.filter(|record| step.deed == Deed::FindGone && record.boot == self.boot_id());
+        let gone = before.filter(|record| step.deed == Deed::FindGone && record.boot == boot_id(boot));
         let planned = gone.and_then(|record| {
             let left = record.ends.remaining(record.charged_to)?;
             let grace = if record.stage.end().is_some() { record.stop_grace } else { Duration::ZERO };

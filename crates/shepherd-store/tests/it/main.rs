@@ -17,6 +17,8 @@ mod household;
 #[cfg(test)]
 mod kills;
 #[cfg(test)]
+mod lives;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod pulse;

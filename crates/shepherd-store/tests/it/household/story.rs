@@ -71,8 +71,11 @@ impl World {
                 self.pick(&[(60, Deed::Exit), (30, Deed::Tick), (10, Deed::Stop)])
             }
         };
-        if deed == Deed::Exit {
-            self.end_program();
+        match deed {
+            Deed::Exit => self.end_program(),
+            // Whoever asks twice takes a moment, or the log would not show which of the two it has.
+            Deed::Stop => self.pass(Duration::from_millis(1)),
+            _ => {}
         }
         Step { now: self.now(), deed }
     }
@@ -151,15 +154,19 @@ impl World {
     /// The machine loses power, some time after the daemon last wrote. A program that went on for longer without any
     /// daemon than it is between two signs of life is not meant here: nobody could know of it.
     fn power_cut(&mut self) -> bool {
-        if let (Program::Alive, Some(record)) = (self.program, self.record()) {
-            let now = self.now().mono;
-            let unknown = now.awake_since(self.pulse().unwrap_or(record.charged_to));
+        let ran_until = match self.program {
+            Program::None => None,
+            Program::Alive => Some(self.now().mono),
+            Program::Dead { at } => Some(at),
+        };
+        if let (Some(ran_until), Some(record)) = (ran_until, self.record()) {
+            let unknown = ran_until.awake_since(self.pulse().unwrap_or(record.charged_to));
             let runs = matches!(record.stage, Stage::Running { .. });
-            let due = runs && record.ends.is_due(now);
+            let due = runs && record.ends.is_due(ran_until);
             if self.unrecorded || unknown > PULSE || due {
                 return false;
             }
-            let left = record.ends.remaining(now).filter(|_| runs);
+            let left = record.ends.remaining(ran_until).filter(|_| runs);
             let more = self.up_to((PULSE - unknown).min(left.unwrap_or(PULSE)));
             self.pass(more);
         }
