@@ -12,7 +12,7 @@ use collieclaw::events::{Events, Form, Level};
 use collieclaw::home::Home;
 use collieclaw::memory::Memory;
 use collieclaw::receipts::Receipts;
-use collieclaw::runtime::{Answer, Asked, Door, Fate, Granted, Offer, Operator, Rules, Wish};
+use collieclaw::runtime::{Answer, Asked, Attended, Door, Fate, Granted, Offer, Operator, Rules, Wish};
 use collieclaw::security::{SystemFacts, Workspace};
 use collieclaw::tools::{BadArguments, Context, Prepared, Tool, ToolBounds, ToolResult, built_in};
 use collieclaw_gate::{Autonomy, Bounds, Call, DEFAULT_ALLOWED_COMMANDS, GatePolicy};
@@ -61,7 +61,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn through_the_door(door: &Door) -> Result<(), Box<dyn Error>> {
     let arguments = json!({ "command": "true" });
     let wish = Wish { conversation_id: "bench", tool: "shell", arguments: &arguments, offer: Offer::Listed };
-    let outcome = door.call(wish, &mut SaysYes, &Cancel::new()?)?;
+    let mut attended = Attended { operator: &mut SaysYes, cancel: &Cancel::new()? };
+    let outcome = door.call(wish, &mut attended)?;
     if outcome.fate == Fate::Done { Ok(()) } else { Err(outcome.text.into()) }
 }
 
@@ -98,7 +99,7 @@ fn door(folder: &std::path::Path, took: &Rc<Cell<Duration>>) -> Result<Door, Box
         },
         home: Home::new(home),
         receipts: RefCell::new(Receipts::off()),
-        events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())),
+        events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())).into(),
     })
 }
 

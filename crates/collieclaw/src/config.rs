@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 
 pub use expand::Surroundings;
 pub use read::read;
-pub use template::template;
+pub use template::{Choices, template};
 
 use crate::home::Home;
 use crate::tools::ToolBounds;
@@ -90,18 +90,23 @@ pub enum Model {
         base_url: String,
         /// What the server calls it.
         model: String,
-        /// The variable that holds the key.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        api_key_env: Option<String>,
+        /// The variable that holds the key; empty if there is none.
+        api_key_env: String,
+    },
+    /// The first of several that answers.
+    Reliable {
+        /// Their names, in order.
+        providers: Vec<String>,
     },
 }
 
 impl Model {
-    /// What the model is called.
+    /// What the model is called; empty where each member has its own.
     #[must_use]
     pub fn model(&self) -> &str {
         match self {
             Self::Mock { model, .. } | Self::OpenAiCompatible { model, .. } => model,
+            Self::Reliable { .. } => "",
         }
     }
 
@@ -111,6 +116,7 @@ impl Model {
         match self {
             Self::Mock { .. } => "mock",
             Self::OpenAiCompatible { .. } => "openai-compatible",
+            Self::Reliable { .. } => "reliable",
         }
     }
 }

@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 
 use crate::cancel::{Cancel, Why};
 use crate::home::Home;
@@ -31,8 +31,12 @@ pub fn set(home: &Home) -> io::Result<()> {
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
-        // That it is there is what counts, for every process, at once; that it outlives a power cut comes second.
-        Ok(_) => File::open(home.folder())?.sync_all(),
+        // That it is there is what counts, for every process, at once; that it outlives a power cut comes second, and
+        // whoever can't be promised that has stopped everything all the same.
+        Ok(_) => {
+            let _ = File::open(home.folder()).and_then(|folder| folder.sync_all());
+            Ok(())
+        }
     }
 }
 
@@ -48,23 +52,25 @@ pub fn clear(home: &Home) -> io::Result<bool> {
     }
 }
 
-/// Raises a flag as soon as tools are stopped. It ends when this is dropped.
+/// Raises a flag soon after tools are stopped. It ends when this is dropped.
+///
+/// It looks, every [`LOOK_EVERY`], and only while a tool runs: that works with every file system, and a notice of the
+/// kernel's costs each call the milliseconds that it takes to be given back.
 #[must_use = "dropped, nobody watches any more"]
 pub struct Watch {
     over: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// A stop must end what runs within a tenth of a second, and ending takes some of it.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
 impl Watch {
     /// Begins to watch. A stop that is there already raises the flag before this returns.
     ///
     /// # Errors
-    /// When the home can't be watched: then nothing may run.
+    /// When the machine gives no descriptor or no thread: then nothing may run.
     pub fn start(home: &Home, cancel: &Cancel) -> io::Result<Self> {
-        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let seen =
-            WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-        inotify::add_watch(&changes, home.folder(), seen)?;
         if is_set(home) {
             cancel.raise(Why::Estop);
         }
@@ -72,24 +78,20 @@ impl Watch {
         let (home, cancel, end) = (home.clone(), cancel.clone(), Arc::clone(&over));
         let thread = std::thread::Builder::new()
             .name("estop".to_owned())
-            .spawn(move || watch(&home, &cancel, &changes, &end))?;
+            .spawn(move || watch(&home, &cancel, &end))?;
         Ok(Self { over, thread: Some(thread) })
     }
 }
 
-fn watch(home: &Home, cancel: &Cancel, changes: &OwnedFd, over: &OwnedFd) {
-    let mut dropped = [0; 4096];
+fn watch(home: &Home, cancel: &Cancel, over: &OwnedFd) {
     loop {
-        let mut waiting = [PollFd::new(changes, PollFlags::IN), PollFd::new(over, PollFlags::IN)];
-        let woken = poll(&mut waiting, None);
-        let [change, end] = &waiting;
+        let mut waiting = [PollFd::new(over, PollFlags::IN)];
+        let unsure = poll(&mut waiting, Some(&LOOK_EVERY)).is_err_and(|error| error != Errno::INTR);
+        let [end] = &waiting;
         if !end.revents().is_empty() {
             return;
         }
-        let unsure = woken.is_err_and(|error| error != rustix::io::Errno::INTR);
-        // Only that something changed matters; what, is looked up.
-        let gone = !change.revents().is_empty() && rustix::io::read(changes, &mut dropped).is_err();
-        if unsure || gone || is_set(home) {
+        if unsure || is_set(home) {
             cancel.raise(Why::Estop);
             return;
         }

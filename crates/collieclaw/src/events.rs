@@ -1,8 +1,8 @@
 //! What happens, told as it happens: for people on standard error, for programs as JSON, and for whoever looks after the
-//! machine in `audit.log` (C14). No event holds a secret, an argument or what a tool returned.
+//! machine in `audit.log` (C14). No event holds a secret, and the audit log nothing of what was asked for or returned.
 
 use std::cell::RefCell;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -22,6 +22,7 @@ pub enum Event<'e> {
     WorkspacePath { path: &'e Path },
     ProviderSelected { provider: &'e str, model: &'e str },
     ProviderFailed { provider: &'e str, error: &'e str },
+    ProviderFellBack { from: &'e str, to: &'e str, error: &'e str },
     ChannelStarted { channel: &'e str },
     ConversationStarted { conversation: &'e str },
     ToolRequested { tool: &'e str, conversation: &'e str },
@@ -41,7 +42,9 @@ pub enum Event<'e> {
 pub enum Level {
     /// What an operator wants to know.
     Info,
-    /// Something was refused or went wrong.
+    /// Something was refused or went wrong; whoever talks to the agent is told of it anyway.
+    Notice,
+    /// Something that nobody else tells.
     Warn,
     /// More than this is never said.
     Off,
@@ -90,27 +93,23 @@ impl Events {
         }
         if let Some(audit) = &self.audit
             && event.is_for_audit()
-            && let Err(error) = audit.write(&event.json(now))
+            && let Err(error) = audit.write(&event.for_audit(now))
         {
-            self.audit_failed(&error);
+            self.tell(Event::Trouble { what: &format!("the audit log can't be written: {error}") });
         }
-    }
-
-    fn audit_failed(&self, error: &io::Error) {
-        let mut out = self.out.borrow_mut();
-        let _ = writeln!(out, "warning: the audit log can't be written: {error}");
     }
 }
 
 impl Event<'_> {
     fn level(&self) -> Level {
         match self {
+            Self::ReceiptsRecovered { .. } | Self::ProviderFellBack { .. } | Self::Trouble { .. } => {
+                Level::Warn
+            }
             Self::ProviderFailed { .. }
             | Self::ToolDenied { .. }
             | Self::ToolFailed { .. }
-            | Self::ReceiptsRecovered { .. }
-            | Self::EstopTriggered { .. }
-            | Self::Trouble { .. } => Level::Warn,
+            | Self::EstopTriggered { .. } => Level::Notice,
             Self::Startup { .. }
             | Self::ConfigPath { .. }
             | Self::WorkspacePath { .. }
@@ -153,6 +152,9 @@ impl Event<'_> {
             Self::ProviderFailed { provider, error } => {
                 ("provider_failed", vec![text("provider", provider), text("error", error)])
             }
+            Self::ProviderFellBack { from, to, error } => {
+                ("provider_fell_back", vec![text("from", from), text("to", to), text("error", error)])
+            }
             Self::ChannelStarted { channel } => ("channel_started", vec![text("channel", channel)]),
             Self::ConversationStarted { conversation } => {
                 ("conversation_started", vec![text("conversation", conversation)])
@@ -188,7 +190,7 @@ impl Event<'_> {
         let (name, fields) = self.told();
         let mut line = match self.level() {
             Level::Info => "info: ".to_owned(),
-            Level::Warn | Level::Off => "warning: ".to_owned(),
+            Level::Notice | Level::Warn | Level::Off => "warning: ".to_owned(),
         };
         line.push_str(&name.replace('_', " "));
         for (index, (field, value)) in fields.iter().enumerate() {
@@ -203,11 +205,20 @@ impl Event<'_> {
         line
     }
 
+    /// What stays when the memory is cleared: that and why, not what about. Reasons have their codes.
+    fn for_audit(&self, now: jiff::Timestamp) -> Value {
+        let mut line = self.json(now);
+        if let Value::Object(members) = &mut line {
+            members.retain(|name, _| !matches!(name.as_str(), "detail" | "error"));
+        }
+        line
+    }
+
     fn json(&self, now: jiff::Timestamp) -> Value {
         let (name, fields) = self.told();
         let level = match self.level() {
             Level::Info => "info",
-            Level::Warn | Level::Off => "warn",
+            Level::Notice | Level::Warn | Level::Off => "warn",
         };
         let mut object = Map::new();
         object.insert("time".to_owned(), now.to_string().into());

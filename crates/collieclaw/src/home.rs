@@ -1,5 +1,8 @@
 //! Where CollieClaw keeps what is its own.
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// `~/.collieclaw`, or what `COLLIECLAW_HOME` names. No tool may reach into it.
@@ -13,6 +16,17 @@ impl Home {
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
+    }
+
+    /// Makes the folder, for its owner alone. Whether it was not there.
+    ///
+    /// # Errors
+    /// When it can't be made.
+    pub fn make(&self) -> io::Result<bool> {
+        if self.folder.is_dir() {
+            return Ok(false);
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map(|()| true)
     }
 
     /// The folder itself.

@@ -6,6 +6,7 @@ mod error;
 mod fixture;
 mod mock;
 mod openai;
+mod reliable;
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ pub use error::ProviderError;
 pub use fixture::{Fixture, FixtureError};
 pub use mock::Mock;
 pub use openai::{OpenAi, OpenAiSettings};
+pub use reliable::{FellBack, Member, Reliable};
 
 use crate::cancel::Cancel;
 

@@ -154,6 +154,15 @@ impl Receipts {
     }
 }
 
+/// Goes on with a log whose head is gone, because somebody has looked at it. The log records it.
+///
+/// # Errors
+/// When the log can't be used.
+pub fn adopt(path: &Path) -> Result<(), ReceiptError> {
+    let options = Options::new(format()).adopt_without_head();
+    Ledger::open(path, options).map(drop).map_err(|e| ReceiptError::Open(Box::new(e)))
+}
+
 /// The hash of any JSON value in its canonical form (RFC 8785).
 ///
 /// # Errors

@@ -8,14 +8,15 @@ use zeroize::Zeroizing;
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// Shorter texts are too common to be taken out of what is shown.
-const SHORTEST_HIDDEN: usize = 6;
+/// A shorter one is in many texts by chance: then nothing of the text is shown.
+const SHORTEST_KNOWN: usize = 4;
 
 impl Secret {
-    /// Takes it over.
+    /// Takes it over, without the blanks around it: what is sent is what is hidden.
     #[must_use]
     pub fn new(text: String) -> Self {
-        Self(Zeroizing::new(text))
+        let text = Zeroizing::new(text);
+        Self(Zeroizing::new(text.trim().to_owned()))
     }
 
     /// For the one place that sends it.
@@ -27,12 +28,32 @@ impl Secret {
     /// A text of someone else, without the secret in it: servers like to repeat what they were sent.
     #[must_use]
     pub fn hidden_in(&self, text: &str) -> String {
-        if self.0.len() < SHORTEST_HIDDEN { text.to_owned() } else { text.replace(self.reveal(), "***") }
+        match self.0.len() {
+            0 => text.to_owned(),
+            1..SHORTEST_KNOWN => "***".to_owned(),
+            _ => text.replace(self.reveal(), "***"),
+        }
     }
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_what_is_hidden() {
+        let check = |key: &str, said: &str, shown: &str| {
+            assert_eq!(Secret::new(key.to_owned()).hidden_in(said), shown, "{key:?}");
+        };
+        check(" sk-4711\n", "bad key sk-4711", "bad key ***");
+        check("abc", "bad key abc", "***");
+        check("", "no key", "no key");
+        assert_eq!(format!("{:?}", Secret::new("sk-4711".to_owned())), "***");
     }
 }

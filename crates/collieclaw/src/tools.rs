@@ -126,6 +126,17 @@ impl ToolResult {
     }
 }
 
+/// A fault quotes what the model wrote.
+const LONGEST_FAULT: usize = 300;
+
+/// A text, cut where it gets too long.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    match text.get(..text.floor_char_boundary(most)) {
+        Some(beginning) if beginning.len() < text.len() => format!("{beginning}…"),
+        _ => text.to_owned(),
+    }
+}
+
 /// A tool of ours. Its arguments are a type: schema and check follow from it and can't drift apart.
 trait BuiltIn: Prepared + DeserializeOwned + JsonSchema + 'static {
     const NAME: &'static str;
@@ -158,7 +169,11 @@ impl<T: BuiltIn> Tool for Typed<T> {
     }
 
     fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        let bad = |fault| BadArguments { tool: T::NAME, fault };
+        let bad = |fault: String| BadArguments { tool: T::NAME, fault: shortened(&fault, LONGEST_FAULT) };
+        // A list would fit the type as well, and be shown to nobody by its names.
+        if !arguments.is_object() {
+            return Err(bad("they must be an object, such as {\"name\": \"value\"}".to_owned()));
+        }
         let fitting = T::deserialize(arguments).map_err(|fault| bad(fault.to_string()))?;
         fitting.fit().map_err(bad)?;
         Ok(Box::new(fitting))

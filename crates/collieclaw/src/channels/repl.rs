@@ -9,12 +9,11 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config as EditorConfig, Editor};
 
-use super::terminal::{Detail, Terminal};
 use super::{Channel, ChannelError, visible_lines};
 use crate::cancel::Cancel;
 use crate::events::Event;
 use crate::ids;
-use crate::runtime::{Fate, Runtime, TurnError};
+use crate::runtime::{Attended, Fate, Operator, Runtime, TurnError};
 use commands::{Asked, Commands};
 
 /// The channel `cli`.
@@ -29,8 +28,19 @@ pub struct Repl<'r> {
     pub out: Box<dyn Write>,
     /// Where all else goes.
     pub err: fn() -> Box<dyn Write>,
+    /// Who is asked in a turn, and told of it.
+    pub operator: &'r dyn Fn(&Cancel) -> Box<dyn Operator>,
     /// How the calls of all turns ended.
     pub fates: Vec<Fate>,
+    /// The last turn that had no answer.
+    pub failed: Option<TurnError>,
+}
+
+/// What follows a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Leave,
 }
 
 /// As many lines are remembered.
@@ -44,9 +54,7 @@ impl Repl<'_> {
         editor.set_helper(Some(Commands));
         // A history that is not there yet, or can't be kept, keeps nobody from talking.
         let _ = editor.load_history(&self.history);
-        let ended = self.lines(runtime, &mut editor);
-        let _ = editor.save_history(&self.history);
-        ended
+        self.lines(runtime, &mut editor)
     }
 
     fn lines(
@@ -56,19 +64,13 @@ impl Repl<'_> {
     ) -> Result<(), ChannelError> {
         loop {
             match editor.readline("collieclaw> ") {
-                Ok(line) => match commands::asked(line.trim()) {
-                    Asked::Nothing => {}
-                    Asked::Leave => return Ok(()),
-                    Asked::NewConversation => {
-                        self.conversation = ids::fresh("conversation");
-                        self.remark("(a new conversation)");
+                Ok(line) => {
+                    // Kept at once: whoever kills the program has not lost what was typed.
+                    let _ = editor.append_history(&self.history);
+                    if self.line(runtime, line.trim())? == Then::Leave {
+                        return Ok(());
                     }
-                    Asked::Tell(what) => {
-                        let text = commands::told(what, runtime);
-                        self.send("", &text);
-                    }
-                    Asked::Turn(message) => self.turn(runtime, message)?,
-                },
+                }
                 Err(ReadlineError::Interrupted) => self.remark("(Ctrl-C cancels; /exit or Ctrl-D leaves)"),
                 Err(ReadlineError::Eof) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -76,27 +78,47 @@ impl Repl<'_> {
         }
     }
 
+    fn line(&mut self, runtime: &Runtime, line: &str) -> Result<Then, ChannelError> {
+        match commands::asked(line) {
+            Asked::Nothing => {}
+            Asked::Leave => return Ok(Then::Leave),
+            Asked::NewConversation => {
+                self.conversation = ids::fresh("conversation");
+                runtime.door.events.tell(Event::ConversationStarted { conversation: &self.conversation });
+                self.remark("(a new conversation)");
+            }
+            Asked::Tell(what) => {
+                let text = commands::told(what, runtime);
+                self.send("", &text);
+            }
+            Asked::Turn(message) => self.turn(runtime, message)?,
+        }
+        Ok(Then::GoOn)
+    }
+
     fn turn(&mut self, runtime: &Runtime, message: &str) -> Result<(), ChannelError> {
         let cancel = Cancel::new()?;
         (self.on_turn)(Some(cancel.clone()));
-        let mut operator = Terminal::new((self.err)(), cancel.clone(), Detail::Everything);
-        let ended = runtime.turn(&self.conversation, message, &mut operator, &cancel);
+        let mut operator = (self.operator)(&cancel);
+        let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
+        let report = runtime.turn(&self.conversation, message, &mut attended);
         drop(operator);
         (self.on_turn)(None);
-        match ended {
-            Ok(report) => {
-                self.fates.extend(report.fates);
+        self.fates.extend(report.fates);
+        match report.answer {
+            Ok(text) => {
                 let conversation = self.conversation.clone();
-                self.send(&conversation, &report.text);
+                self.send(&conversation, &text);
             }
             Err(TurnError::Cancelled) => self.remark("(cancelled)"),
             // Whoever can't write down what happens must not go on.
             Err(error @ (TurnError::Receipt(_) | TurnError::Memory(_))) => return Err(error.into()),
             Err(error) => {
                 self.remark(&format!("\x1b[31merror\x1b[0m: {}", visible_lines(&error.to_string())));
+                self.failed = Some(error);
             }
         }
-        Ok(())
+        report.kept.map_err(|error| TurnError::from(error).into())
     }
 
     fn remark(&self, text: &str) {

@@ -56,27 +56,32 @@ impl Terminal {
     }
 
     fn say(&mut self, text: &str) {
-        // Whoever can't be told isn't; a question that nobody saw is answered by nobody.
+        // Whoever can't be told isn't.
         let _ = writeln!(self.out, "{text}");
     }
 
-    fn show(&mut self, asked: &Asked<'_>) {
+    /// Everything that is asked about. What could not be shown is no question.
+    fn show(&mut self, asked: &Asked<'_>) -> std::io::Result<()> {
         let tool = visible(asked.tool);
-        self.say(&format!("\n\x1b[1m{tool}\x1b[0m wants to run:"));
-        if let Value::Object(arguments) = asked.arguments {
-            for (name, value) in arguments {
-                let text = value.as_str().map_or_else(|| visible(&value.to_string()), visible_lines);
-                let text = text.replace('\n', "\n    ");
-                self.say(&format!("  {}: {text}", visible(name)));
+        let mut text = format!("\n\x1b[1m{tool}\x1b[0m wants to run:\n");
+        match asked.arguments {
+            Value::Object(arguments) => {
+                for (name, value) in arguments {
+                    let value = value.as_str().map_or_else(|| visible(&value.to_string()), visible_lines);
+                    text.push_str(&format!("  {}: {}\n", visible(name), value.replace('\n', "\n    ")));
+                }
             }
+            other => text.push_str(&format!("  {}\n", visible(&other.to_string()))),
         }
-        self.say(&format!("Risk: \x1b[1m{}\x1b[0m, tool: {tool}", asked.verdict.risk));
+        text.push_str(&format!("Risk: \x1b[1m{}\x1b[0m, tool: {tool}\n", asked.verdict.risk));
         for reason in &asked.verdict.reasons {
-            self.say(&format!("  - {}", visible(&reason.detail())));
+            text.push_str(&format!("  - {}\n", visible(&reason.detail())));
         }
+        self.out.write_all(text.as_bytes())?;
         // What was typed before the question was shown is no answer to it.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        let _ = write!(self.out, "Approve? [y/N] ");
+        self.out.write_all(b"Approve? [y/N] ")?;
+        self.out.flush()
     }
 
     /// One line from standard input, or nothing at its end or when cancelled.
@@ -109,11 +114,7 @@ impl Terminal {
 impl Operator for Terminal {
     fn ask(&mut self, asked: &Asked<'_>) -> Answer {
         self.spinner = None;
-        if !std::io::stdin().is_terminal() {
-            return Answer::Nobody;
-        }
-        self.show(asked);
-        if self.out.flush().is_err() {
+        if !std::io::stdin().is_terminal() || self.show(asked).is_err() {
             return Answer::Nobody;
         }
         match self.line() {

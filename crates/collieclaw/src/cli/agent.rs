@@ -6,7 +6,7 @@ use collieclaw::channels::{Channel, Repl};
 use collieclaw::config::Config;
 use collieclaw::events::Event;
 use collieclaw::ids;
-use collieclaw::runtime::Runtime;
+use collieclaw::runtime::{Attended, Runtime};
 use serde_json::json;
 
 use super::environment::Environment;
@@ -61,11 +61,8 @@ pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> 
 fn runtime(agent: &Agent, config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
     let door = open::door(config, environment)?;
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
-    let provider = open::provider(name, config, environment)?;
-    let usual = match config.providers.models.get(name) {
-        Some(model) if *name != config.default_provider => model.model(),
-        _ => &config.default_model,
-    };
+    let provider = open::provider(name, config, environment, &door.events)?;
+    let usual = open::model_of(name, config);
     let model = agent.model.as_deref().unwrap_or(usual).to_owned();
     door.events.tell(Event::ProviderSelected { provider: name, model: &model });
     Ok(Runtime::new(door, provider, model, config))
@@ -94,13 +91,16 @@ fn once(
     let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
     interrupt.set(Some(cancel.clone()));
     let mut operator = tool::operator(&cancel);
-    let report = runtime.turn(conversation, message, &mut *operator, &cancel).map_err(Failure::Turn)?;
+    let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
+    let report = runtime.turn(conversation, message, &mut attended);
     drop(operator);
+    let text = report.answer.map_err(Failure::Turn)?;
     if screen.is_for_programs() {
-        screen.answer(&json!({ "conversation_id": conversation, "answer": report.text }), String::new);
+        screen.answer(&json!({ "conversation_id": conversation, "answer": text }), String::new);
     } else {
-        screen.foreign(&report.text);
+        screen.foreign(&text)?;
     }
+    report.kept?;
     worst(&report.fates)
 }
 
@@ -116,10 +116,16 @@ fn talk(
         on_turn: &|turn| interrupt.set(turn),
         out: Box::new(anstream::stdout()),
         err: open::stderr,
+        operator: &tool::operator,
         fates: Vec::new(),
+        failed: None,
     };
     repl.start(runtime)?;
     // A person has seen what was denied; a script has only the code.
     let headless = !std::io::IsTerminal::is_terminal(&std::io::stdin());
-    if headless { worst(&repl.fates) } else { Ok(()) }
+    match repl.failed {
+        _ if !headless => Ok(()),
+        Some(error) => Err(Failure::Turn(error)),
+        None => worst(&repl.fates),
+    }
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use collieclaw::config::Model;
+use collieclaw::providers::Fixture;
 use serde_json::json;
 
 use super::environment::Environment;
@@ -25,12 +27,17 @@ pub(crate) fn run(config: &Config, environment: &Environment, screen: &Screen) -
     match config {
         Config::Validate { file } => {
             let path = file.clone().unwrap_or_else(|| environment.home.config());
-            match file {
-                None => drop(open::config(environment)?),
+            let config = match file {
+                None => open::config(environment)?,
                 Some(file) => {
                     let bytes =
                         std::fs::read(file).map_err(Failure::io(format!("read {}", file.display())))?;
-                    open::read(file, &bytes, environment)?;
+                    open::read(file, &bytes, environment)?
+                }
+            };
+            for model in config.providers.models.values() {
+                if let Model::Mock { fixture: Some(fixture), .. } = model {
+                    Fixture::open(fixture)?;
                 }
             }
             screen.answer(&json!({ "valid": true, "file": path }), || format!("{} is valid", path.display()));

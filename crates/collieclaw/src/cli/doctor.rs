@@ -52,6 +52,11 @@ fn set_up(environment: &Environment) -> Finding {
             );
             Finding { what, ok: true, detail, cure: None }
         }
+        Err(Failure::Config { report }) => {
+            let detail =
+                format!("the configuration is not valid\n{}", report.render(ward_diag::Style::Plain));
+            Finding { what, ok: false, detail, cure: None }
+        }
         Err(failure) => {
             Finding { what, ok: false, detail: failure.to_string(), cure: failure.cure().map(str::to_owned) }
         }

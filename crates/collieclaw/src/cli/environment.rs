@@ -1,6 +1,7 @@
 //! What the program is told by its surroundings, read once.
 
 use std::collections::BTreeMap;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use collieclaw::config::Surroundings;
@@ -23,8 +24,11 @@ impl Environment {
         };
         let variables: BTreeMap<String, String> = std::env::vars_os().filter_map(text).collect();
         let folder = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let user_home = folder("HOME").filter(|home| home.is_absolute()).ok_or(Failure::NoUserHome)?;
-        let own = folder("COLLIECLAW_HOME").unwrap_or_else(|| user_home.join(".collieclaw"));
+        let user_home = folder("HOME").filter(|home| home.is_absolute());
+        let own = folder("COLLIECLAW_HOME").or_else(|| Some(user_home.as_ref()?.join(".collieclaw")));
+        let own = own.ok_or(Failure::NoUserHome)?;
+        // Without one, `~` is a folder that there isn't.
+        let user_home = user_home.unwrap_or_else(|| PathBuf::from("/nonexistent"));
         if !own.is_absolute() {
             return Err(Failure::RelativeHome { path: own });
         }
@@ -38,14 +42,17 @@ impl Environment {
     }
 
     /// How events are told: to people at a terminal what matters, to whoever keeps the output everything.
-    pub(crate) fn log(&self, at_terminal: bool) -> (Form, Level) {
-        let usual = if at_terminal { Level::Off } else { Level::Info };
+    pub(crate) fn log(&self) -> Result<(Form, Level), Failure> {
         match self.variable("COLLIECLAW_LOG") {
-            Some("json") => (Form::Json, Level::Info),
-            Some("info" | "debug") => (Form::Human, Level::Info),
-            Some("warn") => (Form::Human, Level::Warn),
-            Some("off") => (Form::Human, Level::Off),
-            _ => (Form::Human, usual),
+            Some("json") => Ok((Form::Json, Level::Info)),
+            Some("warn") => Ok((Form::Human, Level::Notice)),
+            Some("off") => Ok((Form::Human, Level::Off)),
+            None if std::io::stderr().is_terminal() => Ok((Form::Human, Level::Warn)),
+            None | Some("info") => Ok((Form::Human, Level::Info)),
+            Some(other) => Err(Failure::Wrong {
+                what: format!("COLLIECLAW_LOG is `{other}`"),
+                cure: "it can be info, warn, off or json",
+            }),
         }
     }
 }

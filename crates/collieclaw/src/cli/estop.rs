@@ -18,11 +18,10 @@ pub(crate) struct Estop {
 pub(crate) fn run(command: &Estop, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     let home = &environment.home;
     let active = !command.clear;
-    let was_active = estop::is_set(home);
+    let was_active = home.folder().is_dir() && estop::is_set(home);
     if active {
         // Whoever wants to stop everything must not be held up by a home that is not there yet.
-        std::fs::create_dir_all(home.folder())
-            .map_err(Failure::io(format!("make {}", home.folder().display())))?;
+        home.make().map_err(Failure::io(format!("make {}", home.folder().display())))?;
         estop::set(home).map_err(Failure::io(format!("make {}", home.estop().display())))?;
     } else {
         estop::clear(home).map_err(Failure::io(format!("remove {}", home.estop().display())))?;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use collieclaw::config::{Config, template};
+use collieclaw::config::{Choices, Config, template};
 use serde::Serialize;
 
 use super::environment::Environment;
@@ -24,7 +24,7 @@ pub(crate) struct Made {
 }
 
 pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let made = make(environment, &template())?;
+    let made = make(environment, &template(&Choices::default()))?;
     screen.answer(&made, || made.text());
     Ok(())
 }
@@ -34,7 +34,9 @@ pub(crate) fn make(environment: &Environment, text: &str) -> Result<Made, Failur
     let home = environment.home.folder();
     let path = environment.home.config();
     let mut created = Vec::new();
-    folder(home, &mut created)?;
+    if environment.home.make().map_err(Failure::io(format!("make {}", home.display())))? {
+        created.push(home.to_owned());
+    }
     match new_file(&path, text) {
         Ok(()) => created.push(path.clone()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -1,10 +1,11 @@
-//! Ctrl-C ends the turn that is going on, and nothing else.
+//! Ctrl-C ends the turn that is going on, and nothing else. Ctrl-Z does nothing: a program that sleeps can neither keep
+//! time nor hear the emergency stop, while what it started goes on.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use collieclaw::cancel::{Cancel, Why};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTSTP};
 use signal_hook::iterator::Signals;
 
 /// Where the flag of the present turn is.
@@ -14,13 +15,16 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// From now on Ctrl-C doesn't end the program.
+    /// From now on Ctrl-C doesn't end the program, and Ctrl-Z doesn't stop it.
     pub(crate) fn listen() -> io::Result<Self> {
         let interrupt = Self::default();
-        let mut signals = Signals::new([SIGINT])?;
+        let mut signals = Signals::new([SIGINT, SIGTSTP])?;
         let turn = Arc::clone(&interrupt.turn);
         std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || {
-            for _ in signals.forever() {
+            for signal in signals.forever() {
+                if signal != SIGINT {
+                    continue;
+                }
                 let turn = turn.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 if let Some(turn) = turn {
                     turn.raise(Why::Operator);

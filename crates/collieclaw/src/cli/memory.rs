@@ -33,7 +33,7 @@ pub(crate) enum Memory {
         /// Its id.
         conversation_id: String,
     },
-    /// Forgets everything, also in the index and on the disk. Receipts keep only hashes.
+    /// Forgets everything, also in the index, in the history and on the disk. Receipts keep only hashes.
     Clear {
         /// Yes, everything.
         #[arg(long)]
@@ -49,7 +49,7 @@ pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) 
             screen.answer(&conversations, || {
                 let row = |one: &collieclaw::memory::ConversationSummary| {
                     vec![
-                        one.conversation_id.clone(),
+                        visible(&one.conversation_id),
                         moment(one.last),
                         count(one.turns, "turn"),
                         visible(&one.first_words),
@@ -92,6 +92,14 @@ pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) 
         }
         Memory::Clear { yes: true } => {
             let cleared = memory.clear()?;
+            // What was typed at the prompt was said as well.
+            let history = environment.home.history();
+            match std::fs::remove_file(&history) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Failure::io(format!("remove {}", history.display()))(error));
+                }
+                _ => {}
+            }
             let value = json!({ "conversations": cleared.conversations, "turns": cleared.turns });
             screen.answer(&value, || {
                 format!("forgot {} conversations with {} turns", cleared.conversations, cleared.turns)

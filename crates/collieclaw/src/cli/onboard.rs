@@ -1,11 +1,14 @@
 //! `onboard`: a guided set-up. Every question has a flag; without a terminal, flags and defaults are all there is.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use clap::Args;
 use collieclaw::cancel::Cancel;
 use collieclaw::channels::visible;
-use collieclaw::config::template;
+use collieclaw::config::{Choices, template};
+use collieclaw_gate::Autonomy;
 use serde_json::json;
 
 use super::environment::Environment;
@@ -36,26 +39,12 @@ pub(crate) struct Onboard {
     /// The variable that holds the server's key; the key itself is never asked for.
     #[arg(long, value_name = "VARIABLE")]
     api_key_env: Option<String>,
-    /// Tells the model of `file_write` as well; every write still needs your yes.
+    /// Tells the model of `file_write` as well. At `supervised` you are asked before each.
     #[arg(long)]
     allow_writing: bool,
     /// Replaces a configuration that is there; it is kept as `config.toml.old`.
     #[arg(long)]
     replace: bool,
-}
-
-struct Answers {
-    workspace: String,
-    autonomy: String,
-    provider: String,
-    server: Option<Server>,
-    writing: bool,
-}
-
-struct Server {
-    base_url: String,
-    model: String,
-    api_key_env: String,
 }
 
 pub(crate) fn run(onboard: &Onboard, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
@@ -69,103 +58,61 @@ pub(crate) fn run(onboard: &Onboard, environment: &Environment, screen: &Screen)
     }
     let asked =
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !screen.is_for_programs();
-    let answers = onboard.answers(&Asking { asked, screen })?;
-    let text = answers.config();
+    let choices = onboard.choices(&Asking { asked, screen })?;
+    let text = template(&choices);
     // Nothing is touched before the whole is known to be right.
     open::read(&path, text.as_bytes(), environment)?;
     if path.exists() {
-        let old = path.with_extension("toml.old");
+        let old = unused(&path);
         std::fs::rename(&path, &old)
             .map_err(Failure::io(format!("keep the old configuration as {}", old.display())))?;
         screen.remark(&format!("the old configuration is kept as {}", old.display()));
     }
     let made = init::make(environment, &text)?;
-    let tested = test(&answers.provider, environment, screen);
-    let value = json!({ "made": made, "provider": answers.provider, "provider_answers": tested });
+    let tested = test(&choices.provider, environment, screen);
+    let value = json!({ "made": made, "provider": choices.provider, "provider_answers": tested });
     screen.answer(&value, || made.text());
     Ok(())
 }
 
+/// A name beside it that nothing has: no configuration that was kept is lost to the next one.
+fn unused(path: &Path) -> PathBuf {
+    let numbered = |number: u32| path.with_extension(format!("toml.old{number}"));
+    let mut names = std::iter::once(path.with_extension("toml.old")).chain((2..).map(numbered));
+    names.find(|name| !name.exists()).unwrap_or_else(|| path.with_extension("toml.old"))
+}
+
 impl Onboard {
-    fn answers(&self, asking: &Asking<'_>) -> Result<Answers, Failure> {
-        let given = |flag: &Option<String>| flag.clone();
-        let workspace = asking.text(
-            given(&self.workspace),
-            "Which folder may the agent work in?",
-            "~/collieclaw-workspace",
-        )?;
-        let levels = ["readonly", "supervised", "full"];
+    fn choices(&self, asking: &Asking<'_>) -> Result<Choices, Failure> {
+        let usual = Choices::default();
+        let workspace_dir =
+            asking.text(&self.workspace, "Which folder may the agent work in?", &usual.workspace_dir)?;
         let autonomy = asking.choice(
-            given(&self.autonomy),
-            "How much may it do on its own? readonly: only look; supervised: ask before every change; full: what no rule forbids",
-            &levels,
+            &self.autonomy,
+            "How much may it do on its own? readonly: only look; supervised: ask before every change; \
+             full: what no rule forbids",
+            &["readonly", "supervised", "full"],
             "supervised",
         )?;
+        let autonomy = open::autonomy(&autonomy).unwrap_or(usual.autonomy);
         let provider = asking.choice(
-            given(&self.provider),
+            &self.provider,
             "Who answers? local: a stand-in to try things out; openai_compatible: a model server",
             &["local", "openai_compatible"],
             if self.base_url.is_some() { "openai_compatible" } else { "local" },
         )?;
-        let server = if provider == "openai_compatible" {
-            Some(Server {
-                base_url: asking.text(
-                    given(&self.base_url),
-                    "Where is the server?",
-                    "http://localhost:1234/v1",
-                )?,
-                model: asking.text(given(&self.model), "What does it call the model?", "local-model")?,
-                api_key_env: asking.text(
-                    given(&self.api_key_env),
-                    "Which variable holds its key?",
-                    "OPENAI_API_KEY",
-                )?,
-            })
-        } else {
-            None
-        };
-        let writing = self.allow_writing
-            || (asking.asked
-                && asking.choice(
-                    None,
-                    "May the model ask to write files? Every write still needs your yes",
-                    &["yes", "no"],
-                    "no",
-                )? == "yes");
-        Ok(Answers { workspace, autonomy, provider, server, writing })
-    }
-}
-
-impl Answers {
-    /// The usual configuration, with what was answered in its place.
-    fn config(&self) -> String {
-        let mut text = template();
-        let mut put = |from: &str, to: String| text = text.replacen(from, &to, 1);
-        put(
-            "workspace_dir = \"~/collieclaw-workspace\"",
-            format!("workspace_dir = {}", quoted(&self.workspace)),
-        );
-        put("autonomy = \"supervised\"", format!("autonomy = {}", quoted(&self.autonomy)));
-        put("default_provider = \"local\"", format!("default_provider = {}", quoted(&self.provider)));
-        if let Some(server) = &self.server {
-            put("default_model = \"mock\"", format!("default_model = {}", quoted(&server.model)));
-            put(
-                "base_url = \"http://localhost:1234/v1\"",
-                format!("base_url = {}", quoted(&server.base_url)),
-            );
-            put("model = \"local-model\"", format!("model = {}", quoted(&server.model)));
-            put("api_key_env = \"OPENAI_API_KEY\"", format!("api_key_env = {}", quoted(&server.api_key_env)));
+        let mut choices = Choices { workspace_dir, autonomy, provider, ..usual };
+        if choices.provider == "openai_compatible" {
+            choices.base_url = asking.text(&self.base_url, "Where is the server?", &choices.base_url)?;
+            choices.model = asking.text(&self.model, "What does it call the model?", &choices.model)?;
+            let question = "Which variable holds its key?";
+            choices.api_key_env = asking.text(&self.api_key_env, question, &choices.api_key_env)?;
         }
-        if self.writing {
-            put("tools_allow = [", "tools_allow = [\"file_write\", ".to_owned());
+        if self.allow_writing || asking.may_write(autonomy)? {
+            choices.tools.push("file_write".to_owned());
         }
-        text
+        Ok(choices)
     }
-}
-
-/// As TOML writes a text.
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
 }
 
 struct Asking<'a> {
@@ -174,9 +121,19 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    fn text(&self, given: Option<String>, question: &str, usual: &str) -> Result<String, Failure> {
+    fn may_write(&self, autonomy: Autonomy) -> Result<bool, Failure> {
+        let question = match autonomy {
+            // It never would.
+            Autonomy::ReadOnly => return Ok(false),
+            Autonomy::Supervised => "May the model ask to write files? You are asked before each",
+            Autonomy::Full => "May the model write files in that folder? At this level you are not asked",
+        };
+        Ok(self.asked && self.choice(&None, question, &["yes", "no"], "no")? == "yes")
+    }
+
+    fn text(&self, given: &Option<String>, question: &str, usual: &str) -> Result<String, Failure> {
         match given {
-            Some(given) => Ok(given),
+            Some(given) => Ok(given.clone()),
             None if !self.asked => Ok(usual.to_owned()),
             None => {
                 let _ = write!(anstream::stderr().lock(), "{question}\n  [{usual}] ");
@@ -197,14 +154,13 @@ impl Asking<'_> {
 
     fn choice(
         &self,
-        given: Option<String>,
+        given: &Option<String>,
         question: &str,
         words: &[&str],
         usual: &str,
     ) -> Result<String, Failure> {
-        let mut given = given;
         loop {
-            let answer = self.text(given.take(), question, usual)?;
+            let answer = self.text(given, question, usual)?;
             match words.iter().find(|word| **word == answer) {
                 Some(word) => return Ok((*word).to_owned()),
                 None => self.screen.remark(&format!("it can be {}", words.join(" or "))),
@@ -217,7 +173,8 @@ impl Asking<'_> {
 fn test(name: &str, environment: &Environment, screen: &Screen) -> bool {
     let checked = || -> Result<String, Failure> {
         let config = open::config(environment)?;
-        let provider = open::provider(name, &config, environment)?;
+        let events = Rc::new(open::events(&config, environment)?);
+        let provider = open::provider(name, &config, environment, &events)?;
         let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
         Ok(provider.check(&config.default_model, &cancel).map_err(Failure::Provider)?.model)
     };

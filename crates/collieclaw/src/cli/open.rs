@@ -1,15 +1,18 @@
 //! Puts the parts together, as few as a command needs.
 
 use std::cell::RefCell;
-use std::fs;
-use std::io::{IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, File, Metadata};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::rc::Rc;
 
 use collieclaw::config::{self, Config, Model};
 use collieclaw::events::{Event, Events};
 use collieclaw::memory::Memory;
-use collieclaw::providers::{Fixture, Mock, OpenAi, OpenAiSettings, Provider};
+use collieclaw::providers::{
+    Fixture, Member, Mock, OpenAi, OpenAiSettings, Provider, ProviderError, Reliable,
+};
 use collieclaw::receipts::{Receipts, hash_of};
 use collieclaw::runtime::{Door, Rules};
 use collieclaw::secret::Secret;
@@ -22,13 +25,19 @@ use ward_diag::Source;
 use super::environment::Environment;
 use super::failure::Failure;
 
-/// Overrides the fixture of the mock, for tests and demonstrations.
+/// The fixture of a mock that names none, for tests and demonstrations.
 const FIXTURE_VARIABLE: &str = "COLLIECLAW_MOCK_FIXTURE";
 
 pub(crate) fn config(environment: &Environment) -> Result<Config, Failure> {
     let path = environment.home.config();
-    let bytes = trusted(&path)?;
-    read(&path, &bytes, environment)
+    let bytes = trusted(environment.home.folder(), &path)?;
+    let config = read(&path, &bytes, environment)?;
+    // A link may lead anywhere, also to where the agent writes.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if real(&path).starts_with(real(&config.workspace_dir)) {
+        return Err(Failure::Untrusted { path });
+    }
+    Ok(config)
 }
 
 pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Result<Config, Failure> {
@@ -39,19 +48,35 @@ pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Resu
         .map_err(|report| Failure::Config { report: Box::new(report) })
 }
 
-/// A file whose rules others can change has no rules of ours.
-fn trusted(path: &Path) -> Result<Vec<u8>, Failure> {
-    let metadata = match fs::metadata(path) {
+/// A file whose rules others can change has no rules of ours; nor has one in a folder where they can replace it.
+fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = || Failure::io(format!("read {}", path.display()));
+    let file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(Failure::NotSetUp { config: path.to_owned() });
         }
-        metadata => metadata.map_err(Failure::io(format!("look at {}", path.display())))?,
+        file => file.map_err(failed())?,
     };
-    let ours = [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid());
-    if !metadata.is_file() || !ours || metadata.mode() & 0o022 != 0 {
+    let known = file.metadata().map_err(failed())?;
+    let folder = fs::metadata(home).map_err(failed())?;
+    if !is_ours(&folder) {
+        return Err(Failure::Untrusted { path: home.to_owned() });
+    }
+    if !known.is_file() || !is_ours(&known) {
         return Err(Failure::Untrusted { path: path.to_owned() });
     }
-    fs::read(path).map_err(Failure::io(format!("read {}", path.display())))
+    let mut bytes = Vec::new();
+    let most = ward_diag::MAX_SOURCE_BYTES as u64 + 1;
+    file.take(most).read_to_end(&mut bytes).map_err(failed())?;
+    Ok(bytes)
+}
+
+/// What a pipe in the place of a file would make us wait for.
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+
+fn is_ours(metadata: &Metadata) -> bool {
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    owners.contains(&metadata.uid()) && metadata.mode() & 0o022 == 0
 }
 
 pub(crate) fn workspace(config: &Config) -> Result<Workspace, Failure> {
@@ -79,7 +104,7 @@ pub(crate) fn memory(config: &Config) -> Result<Memory, Failure> {
 }
 
 pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, Failure> {
-    let events = events(config, environment);
+    let events = Rc::new(events(config, environment)?);
     events.tell(Event::Startup { version: env!("CARGO_PKG_VERSION") });
     events.tell(Event::ConfigPath { path: &environment.home.config() });
     let workspace = workspace(config)?;
@@ -105,10 +130,10 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
     })
 }
 
-fn events(config: &Config, environment: &Environment) -> Events {
-    let (form, least) = environment.log(std::io::stderr().is_terminal());
+pub(crate) fn events(config: &Config, environment: &Environment) -> Result<Events, Failure> {
+    let (form, least) = environment.log()?;
     let events = Events::new(form, least, stderr());
-    if config.security.audit_log { events.with_audit(environment.home.audit_log()) } else { events }
+    Ok(if config.security.audit_log { events.with_audit(environment.home.audit_log()) } else { events })
 }
 
 /// Standard error, without colours where nobody would see them.
@@ -120,6 +145,7 @@ pub(crate) fn provider(
     name: &str,
     config: &Config,
     environment: &Environment,
+    events: &Rc<Events>,
 ) -> Result<Box<dyn Provider>, Failure> {
     let Some(model) = config.providers.models.get(name) else {
         let known = config.providers.models.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -129,20 +155,41 @@ pub(crate) fn provider(
     match model {
         Model::Mock { fixture, .. } => {
             let named = environment.variable(FIXTURE_VARIABLE).map(Path::new);
-            let fixture = named.or(fixture.as_deref()).map(Fixture::open).transpose()?;
+            let fixture = fixture.as_deref().or(named).map(Fixture::open).transpose()?;
             Ok(Box::new(Mock::new(name, fixture)))
         }
         Model::OpenAiCompatible { base_url, api_key_env, .. } => {
-            let key = api_key_env.as_deref().and_then(|variable| environment.variable(variable));
+            let variable = (!api_key_env.is_empty()).then_some(api_key_env);
+            let key = variable.and_then(|variable| environment.variable(variable));
             Ok(Box::new(OpenAi::new(OpenAiSettings {
                 name: name.to_owned(),
                 base_url: base_url.clone(),
                 api_key: key.map(|key| Secret::new(key.to_owned())),
-                api_key_env: api_key_env.clone(),
+                api_key_env: variable.cloned(),
                 timeout: config.limits.provider_timeout,
                 max_response_bytes: config.limits.max_response_bytes as usize,
             })))
         }
+        Model::Reliable { providers } => {
+            let member = |name: &String| {
+                let model = model_of(name, config).to_owned();
+                Ok(Member { provider: provider(name, config, environment, events)?, model })
+            };
+            let members = providers.iter().map(member).collect::<Result<_, Failure>>()?;
+            let events = Rc::clone(events);
+            let fell_back = move |from: &str, to: &str, error: &ProviderError| {
+                events.tell(Event::ProviderFellBack { from, to, error: &error.to_string() });
+            };
+            Ok(Box::new(Reliable::new(name, members, Box::new(fell_back))))
+        }
+    }
+}
+
+/// The model that a provider is asked for.
+pub(crate) fn model_of<'c>(name: &str, config: &'c Config) -> &'c str {
+    match config.providers.models.get(name) {
+        Some(model) if name != config.default_provider => model.model(),
+        _ => &config.default_model,
     }
 }
 

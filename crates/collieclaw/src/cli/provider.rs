@@ -1,5 +1,7 @@
 //! `provider`: who can answer.
 
+use std::rc::Rc;
+
 use clap::Subcommand;
 use collieclaw::cancel::Cancel;
 use collieclaw::channels::visible;
@@ -33,12 +35,15 @@ pub(crate) fn run(provider: &Provider, environment: &Environment, screen: &Scree
                 let server = match model {
                     Model::Mock { .. } => "answers from a script, needs no key".to_owned(),
                     Model::OpenAiCompatible { base_url, api_key_env, .. } => {
-                        let key = match api_key_env {
-                            None => "no key".to_owned(),
-                            Some(name) if environment.variable(name).is_some() => format!("key from {name}"),
-                            Some(name) => format!("{name} is not set"),
+                        let key = match api_key_env.as_str() {
+                            "" => "no key".to_owned(),
+                            name if environment.variable(name).is_some() => format!("key from {name}"),
+                            name => format!("{name} is not set"),
                         };
                         format!("{base_url} ({key})")
+                    }
+                    Model::Reliable { providers } => {
+                        format!("the first that answers of {}", providers.join(", "))
                     }
                 };
                 vec![format!("{mark} {name}"), model.kind().to_owned(), model.model().to_owned(), server]
@@ -47,12 +52,13 @@ pub(crate) fn run(provider: &Provider, environment: &Environment, screen: &Scree
             screen.answer(&json!({ "default": config.default_provider, "models": models }), text);
         }
         Provider::Test { name } => {
-            let provider = open::provider(name, &config, environment)?;
+            let events = Rc::new(open::events(&config, environment)?);
+            let provider = open::provider(name, &config, environment, &events)?;
             let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
             let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
             interrupt.set(Some(cancel.clone()));
-            let model = config.providers.models.get(name).map_or("", Model::model);
-            let checked = provider.check(model, &cancel).map_err(Failure::Provider)?;
+            let checked =
+                provider.check(open::model_of(name, &config), &cancel).map_err(Failure::Provider)?;
             let milliseconds = u64::try_from(checked.took.as_millis()).unwrap_or(u64::MAX);
             let value = json!({ "provider": name, "model": checked.model, "said": checked.said, "milliseconds": milliseconds });
             screen.answer(&value, || {

@@ -24,6 +24,12 @@ pub(crate) enum Receipt {
     },
     /// Replays the chain, and names the first broken link.
     Verify,
+    /// Goes on with a log whose head is gone. Nothing shows whether it was cut: look at it first. It is recorded.
+    Adopt {
+        /// Yes, I have looked.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 pub(crate) fn run(receipt: &Receipt, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
@@ -32,6 +38,19 @@ pub(crate) fn run(receipt: &Receipt, environment: &Environment, screen: &Screen)
         Receipt::List { limit } => {
             let listed = last(&path, *limit)?;
             screen.answer(&listed, || table(&listed.iter().map(row).collect::<Vec<_>>()));
+        }
+        Receipt::Adopt { yes: false } => {
+            let what = "nothing shows whether a log without its head was cut".to_owned();
+            return Err(Failure::Wrong {
+                what,
+                cure: "look at it, then say `collieclaw receipt adopt --yes`",
+            });
+        }
+        Receipt::Adopt { yes: true } => {
+            receipts::adopt(&path)?;
+            screen.answer(&serde_json::json!({ "adopted": true }), || {
+                "The log goes on; it says so itself.".to_owned()
+            });
         }
         Receipt::Verify => match ward_ledger::verify(&path, &receipts::format(), None) {
             Err(VerifyError::NoLog { .. }) => {
@@ -43,16 +62,21 @@ pub(crate) fn run(receipt: &Receipt, environment: &Environment, screen: &Screen)
             Ok(report) => {
                 let mut value = serde_json::to_value(&report).unwrap_or_default();
                 if let Value::Object(members) = &mut value {
-                    members.insert("sound".to_owned(), report.is_sound().into());
+                    members.insert("sound".to_owned(), is_sound(&report).into());
                 }
                 screen.answer(&value, || told(&report));
-                if !report.is_sound() {
+                if !is_sound(&report) {
                     return Err(Failure::NotSound);
                 }
             }
         },
     }
     Ok(())
+}
+
+/// Of a log in its own place the head is there, too.
+fn is_sound(report: &Report) -> bool {
+    report.is_sound() && matches!(report.completeness, Completeness::Complete { .. })
 }
 
 fn last(path: &std::path::Path, limit: usize) -> Result<Vec<Listed>, Failure> {
@@ -64,10 +88,10 @@ fn last(path: &std::path::Path, limit: usize) -> Result<Vec<Listed>, Failure> {
     let mut last = VecDeque::new();
     // What is no record is for `verify` to name.
     for entry in records.flatten() {
-        if last.len() == limit {
+        last.push_back(Listed { record: entry.record });
+        if last.len() > limit {
             last.pop_front();
         }
-        last.push_back(Listed { record: entry.record });
     }
     Ok(last.into())
 }

@@ -43,14 +43,13 @@ impl Screen {
     }
 
     /// What a model or a tool said: as it is for a pipe, made harmless for a terminal.
-    pub(crate) fn foreign(&self, text: &str) {
+    pub(crate) fn foreign(&self, text: &str) -> Result<(), Failure> {
         let mut out = std::io::stdout().lock();
-        let shown = if out.is_terminal() { visible_lines(text) } else { text.to_owned() };
-        let _ = out.write_all(shown.as_bytes());
+        let mut shown = if out.is_terminal() { visible_lines(text) } else { text.to_owned() };
         if !shown.ends_with('\n') {
-            let _ = out.write_all(b"\n");
+            shown.push('\n');
         }
-        let _ = out.flush();
+        out.write_all(shown.as_bytes()).and_then(|()| out.flush()).map_err(Failure::io("write the answer"))
     }
 
     /// Bytes for a file or a pipe, as they are.

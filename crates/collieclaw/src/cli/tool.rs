@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use clap::Subcommand;
 use collieclaw::cancel::Cancel;
 use collieclaw::channels::{Detail, Nobody, Terminal};
-use collieclaw::runtime::{Fate, Offer, Operator, Wish};
+use collieclaw::runtime::{Attended, Fate, Offer, Operator, Wish};
 use collieclaw::tools;
 use serde_json::{Value, json};
 
@@ -77,13 +77,15 @@ fn call(name: &str, arguments: &Value, environment: &Environment, screen: &Scree
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
     interrupt.set(Some(cancel.clone()));
     let wish = Wish { conversation_id: BY_HAND, tool: name, arguments, offer: Offer::Listed };
-    let outcome = door.call(wish, &mut *operator(&cancel), &cancel)?;
+    let mut operator = operator(&cancel);
+    let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
+    let outcome = door.call(wish, &mut attended)?;
     let fate = outcome.fate;
     let value = json!({ "tool": name, "success": fate == Fate::Done, "output": outcome.text, "receipt_id": outcome.receipt_id });
     if screen.is_for_programs() {
         screen.answer(&value, String::new);
     } else if fate == Fate::Done {
-        screen.foreign(&outcome.text);
+        screen.foreign(&outcome.text)?;
     } else {
         screen.remark(&collieclaw::channels::visible_lines(&outcome.text));
     }

@@ -14,6 +14,7 @@ use super::place::real;
 use super::{
     Backend, Channels, CliChannel, Config, Limits, MemoryFile, Model, Providers, ReceiptFile, Security,
 };
+use crate::net::Link;
 
 /// What a new installation offers to the model (C3.1).
 pub(super) const DEFAULT_TOOLS: &[&str] = &["file_read", "file_list", "time", "memory_search", "shell"];
@@ -121,20 +122,35 @@ impl Reader<'_> {
             ("openai_compatible".to_owned(), default_server()),
         ]);
         let Some(mut table) = table else { return Providers { models } };
+        let mut members = Vec::new();
         if let Some(mut named) = table.table("models") {
             for (name, value) in named.entries() {
-                if let Some(model) = value.table().and_then(|table| self.model(name.value, table)) {
+                if let Some(model) =
+                    value.table().and_then(|table| self.model(name.value, table, &mut members))
+                {
                     models.insert(name.value.to_owned(), model);
                 }
             }
             named.finish();
         }
+        for reliable in &members {
+            lead_to_models(reliable, &models, table.faults());
+        }
         table.finish();
         Providers { models }
     }
 
-    fn model(&self, name: &str, mut table: Table<'_>) -> Option<Model> {
-        let kinds = [("mock", Kind::Mock), ("openai-compatible", Kind::OpenAiCompatible)];
+    fn model(
+        &self,
+        name: &str,
+        mut table: Table<'_>,
+        members: &mut Vec<Spanned<(String, Vec<String>)>>,
+    ) -> Option<Model> {
+        let kinds = [
+            ("mock", Kind::Mock),
+            ("openai-compatible", Kind::OpenAiCompatible),
+            ("reliable", Kind::Reliable),
+        ];
         let kind = match name {
             // What is there by default need not say again what it is.
             "local" | "openai_compatible" => table
@@ -153,6 +169,15 @@ impl Reader<'_> {
                 fixture: self.path(&mut table, "fixture", &self.surroundings.home).map(|path| path.value),
             }),
             Some(Kind::OpenAiCompatible) => self.server(&mut table, name),
+            Some(Kind::Reliable) => {
+                let listed = |value: Value<'_>| {
+                    let span = value.span();
+                    let names = all_filled(value)?;
+                    members.push(Spanned::new((name.to_owned(), names.clone()), span));
+                    Some(Model::Reliable { providers: names })
+                };
+                table.required_with("providers", listed)
+            }
         };
         if let Some(value) = table.value("api_key") {
             value.refuse(Invalid::new("a key does not belong into this file").help(
@@ -181,10 +206,8 @@ impl Reader<'_> {
             (table.required_with("base_url", base_url), model)
         };
         let variable = |value: Value<'_>| value.parse(variable_name);
-        let api_key_env = match table.optional_with("api_key_env", variable) {
-            None if name == "openai_compatible" => Some(DEFAULT_KEY_VARIABLE.to_owned()),
-            given => given,
-        };
+        let usual = if name == "openai_compatible" { DEFAULT_KEY_VARIABLE } else { "" };
+        let api_key_env = table.optional_with("api_key_env", variable).unwrap_or_else(|| usual.to_owned());
         Some(Model::OpenAiCompatible { base_url: base_url?, model: model?, api_key_env })
     }
 
@@ -262,17 +285,18 @@ impl Reader<'_> {
         }
     }
 
+    /// A folder that holds CollieClaw's own could be moved away with it.
     fn own_home_is_apart(&self, workspace: &Spanned<PathBuf>, faults: &Faults) {
-        if real(&workspace.value).starts_with(real(&self.surroundings.home)) {
-            faults.push(
-                Fault::new(
-                    code::INVALID,
-                    workspace.span,
-                    "the workspace lies in CollieClaw's own folder, which no tool may touch",
-                )
-                .help("choose another folder, such as `~/collieclaw-workspace`"),
-            );
-        }
+        let (home, workspace_folder) = (real(&self.surroundings.home), real(&workspace.value));
+        let fault = if workspace_folder.starts_with(&home) {
+            "the workspace lies in CollieClaw's own folder, which no tool may touch"
+        } else if home.starts_with(&workspace_folder) {
+            "the workspace holds CollieClaw's own folder, and with it the rules"
+        } else {
+            return;
+        };
+        let help = "choose another folder, such as `~/collieclaw-workspace`";
+        faults.push(Fault::new(code::INVALID, workspace.span, fault).help(help));
     }
 
     fn path(&self, table: &mut Table<'_>, key: &str, base: &Path) -> Option<Spanned<PathBuf>> {
@@ -287,6 +311,7 @@ impl Reader<'_> {
 enum Kind {
     Mock,
     OpenAiCompatible,
+    Reliable,
 }
 
 pub(super) const DEFAULT_SERVER: &str = "http://localhost:1234/v1";
@@ -297,7 +322,7 @@ fn default_server() -> Model {
     Model::OpenAiCompatible {
         base_url: DEFAULT_SERVER.to_owned(),
         model: DEFAULT_SERVER_MODEL.to_owned(),
-        api_key_env: Some(DEFAULT_KEY_VARIABLE.to_owned()),
+        api_key_env: DEFAULT_KEY_VARIABLE.to_owned(),
     }
 }
 
@@ -410,7 +435,7 @@ fn server_url(url: &str) -> Result<String, Invalid> {
         return Err(Invalid::new("a name or a password does not belong into an address")
             .help("put the key into a variable of the environment, and name that in `api_key_env`"));
     }
-    if host.is_empty() || url.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
+    if host.is_empty() || url.contains(['?', '#']) || Link::read(url).is_err() {
         return Err(
             Invalid::new("this is no address of a server").help("write it like `http://localhost:1234/v1`")
         );
@@ -422,11 +447,39 @@ fn server_url(url: &str) -> Result<String, Invalid> {
 fn variable_name(text: &str) -> Result<String, Invalid> {
     let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
-    if is_name {
+    if is_name || text.is_empty() {
         Ok(text.to_owned())
     } else {
         Err(Invalid::new("this is no name of a variable")
             .help("name the variable that holds the key, like `OPENAI_API_KEY`"))
+    }
+}
+
+fn all_filled(value: Value<'_>) -> Option<Vec<String>> {
+    let read: Vec<Option<String>> =
+        value.filled_elements()?.into_iter().map(|name| name.filled_text().map(str::to_owned)).collect();
+    read.into_iter().collect()
+}
+
+/// Members answer themselves: a list of lists could go round in a circle.
+fn lead_to_models(
+    reliable: &Spanned<(String, Vec<String>)>,
+    models: &BTreeMap<String, Model>,
+    faults: &Faults,
+) {
+    let (name, members) = &reliable.value;
+    for member in members {
+        let known = models.iter().filter(|(_, model)| !matches!(model, Model::Reliable { .. }));
+        if !known.clone().any(|(known, _)| known == member) {
+            let member = Spanned::new(member.clone(), reliable.span);
+            let what = format!("provider for `{name}` to fall back on called");
+            faults.push(unknown(
+                &what,
+                &member,
+                known.map(|(name, _)| name.as_str()),
+                "a `reliable` one can't be a member",
+            ));
+        }
     }
 }
 

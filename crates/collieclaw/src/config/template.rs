@@ -2,24 +2,60 @@
 
 use std::fmt::Write;
 
-use collieclaw_gate::{DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS};
+use collieclaw_gate::{
+    Autonomy, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
+};
 
 use super::read::{DEFAULT_KEY_VARIABLE, DEFAULT_SERVER, DEFAULT_SERVER_MODEL, DEFAULT_TOOLS};
 
-/// A new installation's configuration. Read back, it is the default one.
+/// What somebody who sets it up may choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choices {
+    /// Where the agent works.
+    pub workspace_dir: String,
+    /// How much it may do on its own.
+    pub autonomy: Autonomy,
+    /// `local` or `openai_compatible`.
+    pub provider: String,
+    /// Where the server is.
+    pub base_url: String,
+    /// What it calls the model.
+    pub model: String,
+    /// The variable that holds its key.
+    pub api_key_env: String,
+    /// The tools that the model is told of.
+    pub tools: Vec<String>,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self {
+            workspace_dir: "~/collieclaw-workspace".to_owned(),
+            autonomy: Autonomy::Supervised,
+            provider: "local".to_owned(),
+            base_url: DEFAULT_SERVER.to_owned(),
+            model: DEFAULT_SERVER_MODEL.to_owned(),
+            api_key_env: DEFAULT_KEY_VARIABLE.to_owned(),
+            tools: DEFAULT_TOOLS.iter().map(|&tool| tool.to_owned()).collect(),
+        }
+    }
+}
+
+/// The configuration of a new installation. With the default choices, read back, it is the default one.
 #[must_use]
-pub fn template() -> String {
+pub fn template(choices: &Choices) -> String {
+    let default_model = if choices.provider == "local" { "mock" } else { &choices.model };
     format!(
         r#"# CollieClaw's configuration. Every key may be left out; these are the defaults.
 # `collieclaw config validate` checks this file, `collieclaw config show` prints what is in force.
 
-workspace_dir = "~/collieclaw-workspace"
-default_provider = "local"
-default_model = "mock"
+workspace_dir = {workspace_dir}
+default_provider = {provider}
+default_model = {default_model}
 
 [security]
 # readonly: it may only look. supervised: it asks before it changes anything. full: it does what no rule forbids.
-autonomy = "supervised"
+autonomy = "{autonomy}"
 workspace_only = true
 forbidden_paths = [{forbidden_paths}]
 forbidden_commands = [{forbidden_commands}]
@@ -36,10 +72,10 @@ model = "mock"
 
 [providers.models.openai_compatible]
 kind = "openai-compatible"
-base_url = "{DEFAULT_SERVER}"
-model = "{DEFAULT_SERVER_MODEL}"
+base_url = {base_url}
+model = {model}
 # The name of the variable that holds the key, never the key itself.
-api_key_env = "{DEFAULT_KEY_VARIABLE}"
+api_key_env = {api_key_env}
 
 [channels.cli]
 enabled = true
@@ -66,12 +102,24 @@ provider_timeout = "120s"
         forbidden_paths = quoted(DEFAULT_FORBIDDEN_PATHS),
         forbidden_commands = quoted(DEFAULT_FORBIDDEN_COMMANDS),
         allowed_commands = in_rows(DEFAULT_ALLOWED_COMMANDS),
-        tools = quoted(DEFAULT_TOOLS),
+        tools = quoted(&choices.tools),
+        workspace_dir = one(&choices.workspace_dir),
+        provider = one(&choices.provider),
+        default_model = one(default_model),
+        autonomy = choices.autonomy,
+        base_url = one(&choices.base_url),
+        model = one(&choices.model),
+        api_key_env = one(&choices.api_key_env),
     )
 }
 
-fn quoted(names: &[&str]) -> String {
-    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+/// As TOML writes a text.
+fn one(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+fn quoted(names: &[impl AsRef<str>]) -> String {
+    names.iter().map(|name| one(name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
 /// A screen's width holds so many names of commands.

@@ -1,8 +1,8 @@
-//! `audit.log`: one JSON object a line, kept short by setting the older half aside.
+//! `audit.log`: one JSON object a line. A full one is set aside, in the place of the one before.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -23,14 +23,26 @@ impl Audit {
     }
 
     pub(super) fn write(&self, line: &Value) -> io::Result<()> {
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+        let mut file = self.open()?;
         if file.metadata()?.len() > LARGEST {
-            let mut older = self.path.clone().into_os_string();
-            older.push(".1");
-            std::fs::rename(&self.path, older)?;
-            file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
+            file = self.begin_anew(&file)?;
         }
         // One write a line, so that processes which share it don't mix theirs.
         file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    fn open(&self) -> io::Result<File> {
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)
+    }
+
+    /// One of several processes that see it full sets it aside; the others find the new one.
+    fn begin_anew(&self, full: &File) -> io::Result<File> {
+        full.lock()?;
+        if full.metadata()?.ino() == std::fs::metadata(&self.path)?.ino() {
+            let mut older = self.path.clone().into_os_string();
+            older.push(".1");
+            std::fs::rename(&self.path, older)?;
+        }
+        self.open()
     }
 }

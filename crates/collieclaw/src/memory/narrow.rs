@@ -22,6 +22,9 @@ const TURN_COST: usize = 250;
 const FREE: usize = 8;
 const MOST_FREE: usize = 4;
 
+/// What so many turns of the sample have is common.
+const COMMON: usize = SAMPLE / 16;
+
 /// The turns of the sample that have an entry.
 #[derive(Clone, Copy)]
 struct Having([u64; SAMPLE / 64]);
@@ -43,6 +46,12 @@ pub(super) fn expression(
     Ok((!entries.is_empty()).then(|| entries.join(" AND ")))
 }
 
+/// Whether a great part of the newest turns has one of these words.
+pub(super) fn is_common(connection: &Connection, words: &[String]) -> Result<bool, Trouble> {
+    let sampled = sample(connection, Index::Words, words.to_vec())?;
+    Ok(sampled.iter().any(|(having, _)| having.count() > COMMON))
+}
+
 fn sample(
     connection: &Connection,
     index: Index,
@@ -57,7 +66,7 @@ fn sample(
         Index::Words => "SELECT rowid FROM turn_words WHERE turn_words MATCH ?1 AND rowid >= ?2",
         Index::Grams => "SELECT rowid FROM turn_grams WHERE turn_grams MATCH ?1 AND rowid >= ?2",
     })?;
-    let step = entries.len().div_ceil(MOST_SAMPLED);
+    let step = entries.len().div_ceil(MOST_SAMPLED).max(1);
     let mut sampled = Vec::new();
     for entry in entries.into_iter().step_by(step) {
         let mut having = Having([0; SAMPLE / 64]);

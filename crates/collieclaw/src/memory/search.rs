@@ -32,6 +32,9 @@ const READ_BYTES: usize = 4 << 20;
 const WORD_MISSES: usize = 1_000;
 const LETTER_MISSES: usize = 3_000;
 
+/// The same for several terms: if they are nowhere together, each is still looked for by itself.
+const TOGETHER_MISSES: usize = 600;
+
 /// So many turns are read when no index helps.
 const SCANNED: usize = 2_000;
 
@@ -69,10 +72,15 @@ fn hunt(
 }
 
 /// Turns that have some of the terms. Each is looked for by itself, or the newest turns with a common one would hide
-/// the few that have a rare one.
+/// the few that have a rare one. Common ones tell nothing beside others.
 fn hunt_apart(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Hit>, Trouble> {
     let mut merged: HashMap<i64, Hit> = HashMap::new();
+    let (mut telling, mut common) = (Vec::new(), Vec::new());
     for term in query.apart() {
+        let place = if narrow::is_common(connection, &term.words())? { &mut common } else { &mut telling };
+        place.push(term);
+    }
+    for term in if telling.is_empty() { common } else { telling } {
         let hits = hunt(connection, &term, limit, CANDIDATES / query.terms.len())?;
         let rarity = rarity(hits.len());
         for hit in hits {
@@ -134,7 +142,8 @@ impl Hunt<'_> {
         }
         let letters = self.query.letters();
         if !letters.is_empty() {
-            return self.take_from(Index::Grams, letters, LETTER_MISSES);
+            let misses = if self.query.terms.len() > 1 { TOGETHER_MISSES } else { LETTER_MISSES };
+            return self.take_from(Index::Grams, letters, misses);
         }
         self.take_from(Index::Words, self.query.beginnings(), WORD_MISSES)?;
         if self.is_full() {

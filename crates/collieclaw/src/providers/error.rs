@@ -29,6 +29,14 @@ pub enum ProviderError {
         /// What it said, and which variable holds the key.
         detail: String,
     },
+    /// The key would go where others can read it, so nothing was sent.
+    #[error("nothing was sent to provider `{provider}`: {detail}")]
+    Insecure {
+        /// The provider.
+        provider: String,
+        /// What helps.
+        detail: String,
+    },
     /// It has too much to do, or we asked too often.
     #[error("provider `{provider}` is overloaded: {detail}")]
     Overloaded {

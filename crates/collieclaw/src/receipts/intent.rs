@@ -32,8 +32,9 @@ impl Intent {
 
     pub(super) fn write(folder: &Path, attempt: &Attempt) -> io::Result<Self> {
         match DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(()) => folder.parent().map_or(Ok(()), |home| File::open(home)?.sync_all())?,
         }
         let path = folder.join(&attempt.id).with_extension(WRITTEN);
         let unfinished = path.with_extension(UNFINISHED);
@@ -66,10 +67,10 @@ pub(super) fn left_behind(folder: &Path) -> io::Result<Vec<(Intent, Attempt)>> {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == WRITTEN) {
             let Some(file) = unlocked(&path)? else { continue };
-            match read(&file) {
-                Some(attempt) => left.push((Intent { written: Some((file, path)) }, attempt)),
-                None => fs::rename(&path, path.with_extension("unreadable"))?,
-            }
+            // Of what can't be read its name is known: that a call began.
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let attempt = read(&file).unwrap_or_else(|| Attempt::unreadable(&name));
+            left.push((Intent { written: Some((file, path)) }, attempt));
         } else if path.extension().is_some_and(|ending| ending == UNFINISHED)
             && let Some(file) = unlocked(&path)?
             && (file.metadata()?.len() > 0 || is_old(&file))

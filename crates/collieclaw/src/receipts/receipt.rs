@@ -63,6 +63,9 @@ pub struct Receipt {
     pub record: Map<String, Value>,
 }
 
+/// Stands where a damaged file has nothing to tell.
+const UNKNOWN: &str = "unknown";
+
 impl Status {
     /// The word.
     #[must_use]
@@ -76,6 +79,22 @@ impl Status {
 }
 
 impl Attempt {
+    /// What is known of a call whose intent can't be read any more.
+    pub(super) fn unreadable(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            timestamp: Timestamp::now(),
+            conversation_id: UNKNOWN.to_owned(),
+            tool: UNKNOWN.to_owned(),
+            args_hash: super::hash_of_text(""),
+            risk: "high".to_owned(),
+            decision: UNKNOWN.to_owned(),
+            reason_code: UNKNOWN.to_owned(),
+            approver: UNKNOWN.to_owned(),
+            policy_hash: super::hash_of_text(""),
+        }
+    }
+
     /// With what the gate said.
     #[must_use]
     pub fn ruled(self, risk: Risk, decision: Decision, reason_code: &str) -> Self {

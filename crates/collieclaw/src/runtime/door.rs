@@ -7,22 +7,23 @@ mod attempt;
 mod words;
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Instant;
 
 use collieclaw_gate::plan::Plan;
 use collieclaw_gate::{Approved, Permit, Ruling, Verdict};
 use serde_json::Value;
 
-use super::operator::{Answer, Asked, Notice, Operator};
+use super::operator::{Answer, Asked, Attended, Notice};
 use super::rules::Rules;
 use crate::cancel::{Cancel, Why};
 use crate::estop;
 use crate::events::{Event, Events};
 use crate::home::Home;
 use crate::memory::Memory;
-use crate::receipts::{Attempt, Ending, ReceiptError, Receipts, Status};
+use crate::receipts::{Attempt, Ending, Intent, ReceiptError, Receipts, Status};
 use crate::security::Workspace;
-use crate::tools::{Context, End, Prepared, ToolBounds, ToolResult};
+use crate::tools::{Context, End, Prepared, ToolBounds, ToolResult, shortened};
 
 /// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ pub struct Door {
     /// What calls leave behind.
     pub receipts: RefCell<Receipts>,
     /// Who is told.
-    pub events: Events,
+    pub events: Rc<Events>,
 }
 
 /// A call that somebody wants.
@@ -106,6 +107,9 @@ pub enum Fate {
     Cancelled,
 }
 
+/// Of a tool's name.
+const LONGEST_NAME: usize = 64;
+
 /// A call on its way through the door.
 struct Passage<'p> {
     wish: Wish<'p>,
@@ -118,40 +122,37 @@ impl Door {
     ///
     /// # Errors
     /// When there can be no receipt.
-    pub fn call(
-        &self,
-        wish: Wish<'_>,
-        operator: &mut dyn Operator,
-        turn: &Cancel,
-    ) -> Result<Outcome, ReceiptError> {
+    pub fn call(&self, wish: Wish<'_>, attended: &mut Attended<'_>) -> Result<Outcome, ReceiptError> {
         let started = Instant::now();
+        // No tool has a longer name; whatever else a model writes there is not repeated everywhere.
+        let name = shortened(wish.tool, LONGEST_NAME);
+        let wish = Wish { tool: &name, ..wish };
         self.events.tell(Event::ToolRequested { tool: wish.tool, conversation: wish.conversation_id });
-        let outcome = self.pass(wish, operator, turn)?;
-        operator.notice(Notice::Called { tool: wish.tool, outcome: &outcome, took: started.elapsed() });
+        let outcome = self.pass(wish, attended)?;
+        let took = started.elapsed();
+        attended.operator.notice(Notice::Called { tool: wish.tool, outcome: &outcome, took });
         Ok(outcome)
     }
 
-    fn pass(
-        &self,
-        wish: Wish<'_>,
-        operator: &mut dyn Operator,
-        turn: &Cancel,
-    ) -> Result<Outcome, ReceiptError> {
+    fn pass(&self, wish: Wish<'_>, attended: &mut Attended<'_>) -> Result<Outcome, ReceiptError> {
         let passage = Passage { wish, attempt: self.attempt(wish)? };
         let prepared = match self.rules.prepare(wish) {
             Ok(prepared) => prepared,
-            Err(bad) => return self.unfit(passage, &bad.to_string()),
+            Err(bad) => return self.not_run(passage, &bad.to_string(), "bad-arguments"),
         };
         let ruling = self.rules.judged(prepared.as_deref(), wish);
         let passage = passage.ruled(ruling.verdict());
         let permit = match ruling {
-            Ruling::Denied(verdict) => return self.denied(passage, &verdict, Fate::Denied),
+            Ruling::Denied(verdict) => return self.denied(passage, &verdict),
             Ruling::Allowed(permit) => permit,
             Ruling::Asks(_) if estop::is_set(&self.home) => return self.stopped(passage),
+            Ruling::Asks(_) if attended.cancel.why().is_some() => return self.cancelled(passage),
             Ruling::Asks(question) => {
                 let verdict = question.verdict();
-                match operator.ask(&Asked { tool: wish.tool, arguments: wish.arguments, verdict }) {
+                let asked = Asked { tool: wish.tool, arguments: wish.arguments, verdict };
+                match attended.operator.ask(&asked) {
                     Answer::Yes => question.approve(),
+                    _ if attended.cancel.why().is_some() => return self.cancelled(passage),
                     Answer::No => return self.refused(passage, &question.refuse(), Fate::Denied),
                     Answer::Nobody => return self.refused(passage, &question.refuse(), Fate::NobodyToAsk),
                 }
@@ -159,9 +160,9 @@ impl Door {
         };
         let passage = passage.approved(permit.approved());
         match prepared {
-            Some(prepared) => self.run(passage, prepared, permit, (operator, turn)),
+            Some(prepared) => self.run(passage, prepared, permit, attended),
             // The gate lets no tool pass that there isn't.
-            None => self.unfit(passage, "there is no such tool"),
+            None => self.not_run(passage, "there is no such tool", "bad-arguments"),
         }
     }
 
@@ -170,16 +171,21 @@ impl Door {
         passage: Passage<'_>,
         prepared: Box<dyn Prepared>,
         permit: Permit,
-        (operator, turn): (&mut dyn Operator, &Cancel),
+        attended: &mut Attended<'_>,
     ) -> Result<Outcome, ReceiptError> {
         let wish = passage.wish;
-        let Ok(cancel) = Cancel::new() else {
-            return self.unfit(passage, "the machine is out of descriptors");
+        // Whoever can't be stopped runs nothing.
+        let watched =
+            Cancel::new().and_then(|cancel| Ok((estop::Watch::start(&self.home, &cancel)?, cancel)));
+        let (watch, cancel) = match watched {
+            Ok(watched) => watched,
+            Err(error) => {
+                let fault = format!("the machine is out of descriptors or threads: {error}");
+                return self.not_run(passage, &fault, "no-means");
+            }
         };
         let call = cancel.clone();
-        let _cancelled_with_the_turn = turn.at_once(move || call.raise(Why::Operator));
-        // Whoever can't watch for the stop runs nothing.
-        let Ok(watch) = estop::Watch::start(&self.home, &cancel) else { return self.stopped(passage) };
+        let _cancelled_with_the_turn = attended.cancel.at_once(move || call.raise(Why::Operator));
         match cancel.why() {
             Some(Why::Estop) => return self.stopped(passage),
             Some(Why::Operator) => return self.cancelled(passage),
@@ -187,8 +193,14 @@ impl Door {
         }
         let approver = passage.attempt.approver.as_str();
         self.events.tell(Event::ToolApproved { tool: wish.tool, approver });
-        let intent = self.receipts.borrow().intend(&passage.attempt)?;
-        operator.notice(Notice::Calls { tool: wish.tool, arguments: wish.arguments });
+        let intent = match self.intend(&passage) {
+            Ok(intent) => intent,
+            Err(error) => {
+                self.not_run(passage, "that it begins can't be written down", "no-intent")?;
+                return Err(error);
+            }
+        };
+        attended.operator.notice(Notice::Calls { tool: wish.tool, arguments: wish.arguments });
         let started = Instant::now();
         let context = Context {
             policy: &self.rules.policy,
@@ -219,14 +231,23 @@ impl Door {
         }
     }
 
-    fn unfit(&self, passage: Passage<'_>, fault: &str) -> Result<Outcome, ReceiptError> {
-        self.events.tell(Event::ToolFailed { tool: passage.wish.tool, error: fault });
-        self.conclude(passage, Fate::Failed, words::error(fault), "bad-arguments")
+    fn intend(&self, passage: &Passage<'_>) -> Result<Intent, ReceiptError> {
+        self.receipts.borrow().intend(&passage.attempt)
     }
 
-    fn denied(&self, passage: Passage<'_>, verdict: &Verdict, fate: Fate) -> Result<Outcome, ReceiptError> {
+    fn not_run(
+        &self,
+        passage: Passage<'_>,
+        fault: &str,
+        code: &'static str,
+    ) -> Result<Outcome, ReceiptError> {
+        self.events.tell(Event::ToolFailed { tool: passage.wish.tool, error: fault });
+        self.conclude(passage, Fate::Failed, words::error(fault), Some(code))
+    }
+
+    fn denied(&self, passage: Passage<'_>, verdict: &Verdict) -> Result<Outcome, ReceiptError> {
         self.tell_denied(&passage, verdict);
-        self.conclude(passage, fate, words::denied(verdict), "")
+        self.conclude(passage, Fate::Denied, words::denied(verdict), None)
     }
 
     fn refused(&self, passage: Passage<'_>, verdict: &Verdict, fate: Fate) -> Result<Outcome, ReceiptError> {
@@ -235,16 +256,16 @@ impl Door {
             Fate::NobodyToAsk => (words::nobody(verdict), "nobody-to-ask"),
             _ => (words::refused(), "operator-refused"),
         };
-        self.conclude(passage, fate, text, code)
+        self.conclude(passage, fate, text, Some(code))
     }
 
     fn stopped(&self, passage: Passage<'_>) -> Result<Outcome, ReceiptError> {
         self.events.tell(Event::EstopTriggered { tool: passage.wish.tool });
-        self.conclude(passage, Fate::Stopped, words::stopped(), "estop")
+        self.conclude(passage, Fate::Stopped, words::stopped(), Some("estop"))
     }
 
     fn cancelled(&self, passage: Passage<'_>) -> Result<Outcome, ReceiptError> {
-        self.conclude(passage, Fate::Cancelled, words::cancelled(), "cancelled")
+        self.conclude(passage, Fate::Cancelled, words::cancelled(), Some("cancelled"))
     }
 
     fn tell_denied(&self, passage: &Passage<'_>, verdict: &Verdict) {
@@ -253,17 +274,16 @@ impl Door {
         self.events.tell(Event::ToolDenied { tool: passage.wish.tool, reason, detail: &detail });
     }
 
-    /// The receipt of a call that did not run. An empty code leaves the gate's.
+    /// The receipt of a call that did not run; without a code of its own it has the gate's.
     fn conclude(
         &self,
         passage: Passage<'_>,
         fate: Fate,
         text: String,
-        code: &'static str,
+        reason_code: Option<&'static str>,
     ) -> Result<Outcome, ReceiptError> {
         let status = if fate == Fate::Failed { Status::Failed } else { Status::Denied };
-        let mut ending = Ending::new(status, &text);
-        ending.reason_code = (!code.is_empty()).then_some(code);
+        let ending = Ending { reason_code, ..Ending::new(status, &text) };
         self.receipts.borrow_mut().write(&passage.attempt, &ending)?;
         Ok(self.outcome(passage, fate, text, status))
     }

@@ -6,6 +6,7 @@ use collieclaw_gate::Verdict;
 use serde_json::Value;
 
 use super::door::Outcome;
+use crate::cancel::Cancel;
 
 /// Whoever sits in front of it. The default one is nobody: nothing is approved.
 pub trait Operator {
@@ -16,6 +17,14 @@ pub trait Operator {
     fn notice(&mut self, notice: Notice<'_>) {
         let _ = notice;
     }
+}
+
+/// Whoever is there while something runs, and how they make it stop.
+pub struct Attended<'a> {
+    /// Who is asked, and told.
+    pub operator: &'a mut dyn Operator,
+    /// Raised when the turn is to end.
+    pub cancel: &'a Cancel,
 }
 
 /// What is asked.

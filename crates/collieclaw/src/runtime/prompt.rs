@@ -2,19 +2,32 @@
 
 use collieclaw_gate::{Autonomy, GatePolicy};
 
+/// What the model is told of tools.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ToolsTold<'t> {
+    /// It may ask for these.
+    These(&'t [&'t str]),
+    /// The emergency stop is active.
+    Stopped,
+}
+
 /// The system prompt.
-pub(super) fn system_prompt(policy: &GatePolicy, tools: &[&str], stopped: bool) -> String {
+pub(super) fn system_prompt(policy: &GatePolicy, tools: ToolsTold<'_>) -> String {
     let may = match policy.autonomy {
         Autonomy::ReadOnly => "You may look, and change nothing.",
         Autonomy::Supervised => "You may look; before anything is changed, the operator is asked.",
         Autonomy::Full => "You may do what no rule forbids.",
     };
-    let tools = if stopped {
-        "All tools are stopped by the operator (emergency stop). Answer without them, and say that they are stopped.".to_owned()
-    } else if tools.is_empty() {
-        "You have no tools.".to_owned()
-    } else {
-        format!("Your tools: {}. Paths are relative to the workspace.", tools.join(", "))
+    let tools = match tools {
+        ToolsTold::Stopped => {
+            "All tools are stopped by the operator (emergency stop). Answer without them, and say \
+                               that they are stopped."
+                .to_owned()
+        }
+        ToolsTold::These([]) => "You have no tools.".to_owned(),
+        ToolsTold::These(names) => {
+            format!("Your tools: {}. Paths are relative to the workspace.", names.join(", "))
+        }
     };
     format!(
         "You are CollieClaw, an assistant on the operator's own machine. You work in the folder {workspace}. {may}\n\

@@ -7,9 +7,8 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use super::door::{Door, Fate, Offer, Wish};
-use super::operator::{Notice, Operator};
-use super::prompt::system_prompt;
-use crate::cancel::Cancel;
+use super::operator::{Attended, Notice};
+use super::prompt::{ToolsTold, system_prompt};
 use crate::config::Config;
 use crate::estop;
 use crate::events::Event;
@@ -20,6 +19,13 @@ use record::Record;
 
 /// More calls in one answer are a mistake of the model, or worse.
 const MOST_CALLS_AT_ONCE: usize = 64;
+
+/// What the model may do in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum May {
+    AskForTools,
+    OnlyAnswer,
+}
 
 /// An agent: a door, a model, and limits.
 pub struct Runtime {
@@ -37,13 +43,16 @@ pub struct Runtime {
     pub recent_turns: u32,
 }
 
-/// How a turn went.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How a turn went. All of it is true at once: what was denied stays denied when the provider fails afterwards.
+#[derive(Debug)]
+#[must_use = "an answer, an error or a denial that nobody hears of"]
 pub struct Report {
-    /// The answer.
-    pub text: String,
+    /// The answer, or why there is none.
+    pub answer: Result<String, TurnError>,
     /// How each call ended, in order.
     pub fates: Vec<Fate>,
+    /// Whether the turn is remembered.
+    pub kept: Result<(), MemoryError>,
 }
 
 /// Why a turn has no answer.
@@ -90,65 +99,58 @@ impl Runtime {
     }
 
     /// One turn of a conversation. What happened is kept, also when it ends in an error.
-    ///
-    /// # Errors
-    /// When there is no answer, with the reason.
-    pub fn turn(
-        &self,
-        conversation: &str,
-        message: &str,
-        operator: &mut dyn Operator,
-        cancel: &Cancel,
-    ) -> Result<Report, TurnError> {
-        let earlier = self.door.memory.recent(conversation, self.recent_turns as usize)?;
+    pub fn turn(&self, conversation: &str, message: &str, attended: &mut Attended<'_>) -> Report {
+        let earlier = match self.door.memory.recent(conversation, self.recent_turns as usize) {
+            Ok(earlier) => earlier,
+            Err(error) => return Report { answer: Err(error.into()), fates: Vec::new(), kept: Ok(()) },
+        };
         let mut messages: Vec<Message> = earlier.into_iter().flat_map(record::messages).collect();
         messages.push(Message::user(message));
         let mut record = Record::new(conversation, self);
         record.user(message);
-        let mut fates = Vec::new();
-        let ended = self.rounds(conversation, messages, &mut record, &mut fates, (operator, cancel));
-        match &ended {
+        let answer = self.rounds(messages, &mut record, attended);
+        match &answer {
             Ok(text) => record.answer(text),
             Err(error) => record.broke_off(error),
         }
-        let exchange = record.exchange();
-        self.door.memory.persist(&exchange)?;
-        self.door.events.tell(Event::MemoryPersisted { conversation, turns: exchange.turns.len() });
-        Ok(Report { text: ended?, fates })
+        let (exchange, fates) = record.end();
+        let kept = self.door.memory.persist(&exchange);
+        if kept.is_ok() {
+            self.door.events.tell(Event::MemoryPersisted { conversation, turns: exchange.turns.len() });
+        }
+        Report { answer, fates, kept }
     }
 
     fn rounds(
         &self,
-        conversation: &str,
         mut messages: Vec<Message>,
         record: &mut Record<'_>,
-        fates: &mut Vec<Fate>,
-        (operator, cancel): (&mut dyn Operator, &Cancel),
+        attended: &mut Attended<'_>,
     ) -> Result<String, TurnError> {
         for round in 0..=self.max_tool_rounds {
-            let last = round == self.max_tool_rounds;
-            let response = self.ask(&messages, last, (operator, cancel))?;
+            let may = if round == self.max_tool_rounds { May::OnlyAnswer } else { May::AskForTools };
+            let mut response = self.ask(&messages, may, attended)?;
             if response.tool_calls.is_empty() {
                 return Ok(response.final_text);
             }
-            if last {
+            if may == May::OnlyAnswer {
                 break;
             }
             if response.tool_calls.len() > MOST_CALLS_AT_ONCE {
                 return Err(TurnError::TooManyCalls { calls: response.tool_calls.len() });
             }
             if !response.final_text.is_empty() {
-                operator.notice(Notice::Says(&response.final_text));
+                attended.operator.notice(Notice::Says(&response.final_text));
             }
+            record.name_apart(&mut response.tool_calls);
             record.calls(&response.final_text, &response.tool_calls);
             messages.push(Message::assistant(response.final_text, response.tool_calls.clone()));
             for call in &response.tool_calls {
-                let outcome = self.call(conversation, call, (operator, cancel))?;
-                fates.push(outcome.fate);
+                let outcome = self.call(record.conversation(), call, attended)?;
                 record.result(call, &outcome);
                 messages.push(Message::tool(&call.id, outcome.text));
             }
-            if cancel.why().is_some() {
+            if attended.cancel.why().is_some() {
                 return Err(TurnError::Cancelled);
             }
         }
@@ -159,33 +161,34 @@ impl Runtime {
         &self,
         conversation_id: &str,
         call: &ToolCall,
-        (operator, cancel): (&mut dyn Operator, &Cancel),
+        attended: &mut Attended<'_>,
     ) -> Result<super::Outcome, ReceiptError> {
         let offer = if self.offered.contains(&call.name) { Offer::Listed } else { Offer::Unlisted };
         let wish = Wish { conversation_id, tool: &call.name, arguments: &call.arguments, offer };
-        self.door.call(wish, operator, cancel)
+        self.door.call(wish, attended)
     }
 
     fn ask(
         &self,
         messages: &[Message],
-        last: bool,
-        (operator, cancel): (&mut dyn Operator, &Cancel),
+        may: May,
+        attended: &mut Attended<'_>,
     ) -> Result<ChatResponse, TurnError> {
         let stopped = estop::is_set(&self.door.home);
-        let tools = if stopped || last { Vec::new() } else { self.schemas() };
+        let tools = if stopped || may == May::OnlyAnswer { Vec::new() } else { self.schemas() };
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let told = if stopped { ToolsTold::Stopped } else { ToolsTold::These(&names) };
         let request = ChatRequest {
-            system_prompt: system_prompt(&self.door.rules.policy, &names, stopped),
+            system_prompt: system_prompt(&self.door.rules.policy, told),
             messages: messages.to_vec(),
             model: self.model.clone(),
             temperature: None,
             metadata: serde_json::Map::new(),
             tools,
         };
-        operator.notice(Notice::Thinking);
-        let answered = self.provider.chat(&request, cancel);
-        operator.notice(Notice::Thought);
+        attended.operator.notice(Notice::Thinking);
+        let answered = self.provider.chat(&request, attended.cancel);
+        attended.operator.notice(Notice::Thought);
         match answered {
             Err(ProviderError::Cancelled { .. }) => Err(TurnError::Cancelled),
             Err(error) => {

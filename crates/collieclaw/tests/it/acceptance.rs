@@ -1,4 +1,4 @@
-//! The acceptance tests of C15, by their numbers, through the real program. The ninth belongs to fallback providers.
+//! The ten acceptance tests of C15, by their numbers, through the real program.
 
 use std::fs;
 
@@ -143,4 +143,31 @@ fn c15_10_an_earlier_conversation_is_found_by_a_word_of_it() {
     let found = house.run(&["memory", "search", "aardvark"]);
     assert!(found.out.contains("the-old-one"), "{found:?}");
     assert!(!found.out.contains("something else"));
+}
+
+#[test]
+fn c15_9_the_next_provider_answers_when_one_times_out_and_the_log_says_so() {
+    let house = House::new();
+    fs::write(house.path().join("bad.toml"), "[[round]]\nerror = \"timeout\"\n").unwrap();
+    fs::write(house.path().join("good.toml"), "[[round]]\ntext = \"from the mock\"\n").unwrap();
+    let house = house.with("default_provider = \"local\"", "default_provider = \"safe\"").with(
+        "[providers.models.local]",
+        "[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"bad\", \"good\"]\n\
+         [providers.models.bad]\nkind = \"mock\"\nfixture = \"~/bad.toml\"\n\
+         [providers.models.good]\nkind = \"mock\"\nfixture = \"~/good.toml\"\n\
+         [providers.models.local]",
+    );
+    let agent = house.run(&["agent", "-m", "hi"]);
+    assert_eq!((agent.code, agent.out.as_str()), (0, "from the mock\n"), "{agent:?}");
+    let line = agent.err.lines().find(|line| line.contains("fell back")).unwrap_or_default();
+    assert!(line.contains("bad") && line.contains("good"), "{}", agent.err);
+
+    let refusing = fs::write(house.path().join("bad.toml"), "[[round]]\nerror = \"refused\"\n");
+    refusing.unwrap();
+    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 6, "a refusal is no reason to ask another");
+
+    let broken = house.with("providers = [\"bad\", \"good\"]", "providers = [\"bda\", \"safe\"]");
+    let told = broken.run(&["config", "validate"]);
+    assert_eq!(told.code, 3);
+    assert!(told.err.contains("did you mean `bad`"), "{}", told.err);
 }

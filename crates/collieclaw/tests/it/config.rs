@@ -127,7 +127,55 @@ fn nothing_is_read_from_the_workspace() {
 }
 
 #[test]
-fn a_workspace_inside_the_own_home_is_refused() {
-    let house = written("workspace_dir = \"~/.collieclaw/work\"\n");
+fn a_workspace_inside_the_own_home_or_around_it_is_refused() {
+    for workspace in ["~/.collieclaw/work", "~/.collieclaw", "~", "/", "~/link"] {
+        let house = written(&format!("workspace_dir = \"{workspace}\"\n"));
+        std::os::unix::fs::symlink(house.path(), house.path().join("link")).unwrap();
+        let validate = house.run(&["config", "validate"]);
+        assert_eq!(validate.code, 3, "{workspace}");
+        assert!(validate.err.contains("own folder"), "{}", validate.err);
+    }
+}
+
+#[test]
+fn a_home_that_others_can_change_is_not_trusted() {
+    let house = House::new();
+    fs::set_permissions(house.home(), fs::Permissions::from_mode(0o777)).unwrap();
+    let run = house.run(&["tool", "run", "time"]);
+    assert_eq!(run.code, 3, "{run:?}");
+    let fresh = House::empty();
+    assert_eq!(fresh.run(&["estop"]).code, 0);
+    let mode = fs::metadata(fresh.home()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "whoever makes it makes it for its owner alone");
+}
+
+#[test]
+fn a_configuration_behind_a_link_into_the_workspace_is_not_trusted() {
+    let house = House::new();
+    let (config, inside) = (house.home().join("config.toml"), house.workspace().join("c.toml"));
+    fs::rename(&config, &inside).unwrap();
+    std::os::unix::fs::symlink(&inside, &config).unwrap();
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 3);
+}
+
+#[test]
+fn a_server_may_want_no_key_and_an_address_must_be_one() {
+    let server = |rest: &str| written(&format!("[providers.models.openai_compatible]\n{rest}\n"));
+    let shown = server("api_key_env = \"\"").run(&["provider", "list"]);
+    assert!(shown.out.contains("(no key)"), "{}", shown.out);
+    for address in ["http://host:99999/v1", "http://host/v1?x", "http:///v1", "host/v1"] {
+        let house = server(&format!("base_url = \"{address}\""));
+        assert_eq!(house.run(&["config", "validate"]).code, 3, "{address}");
+    }
+    let house = written("[providers.models.local]\nfixture = \"missing.toml\"\n");
     assert_eq!(house.run(&["config", "validate"]).code, 3);
+}
+
+#[test]
+fn a_log_that_nobody_knows_is_told() {
+    let house = House::new();
+    let mut command = house.command(&["tool", "run", "time"]);
+    let told = crate::support::done(command.env("COLLIECLAW_LOG", "loud").output().unwrap());
+    assert_eq!(told.code, 2);
+    assert!(told.err.contains("info, warn, off or json"), "{}", told.err);
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use collieclaw::config::Choices;
+
 use crate::support::House;
 
 fn document(name: &str) -> String {
@@ -27,8 +29,11 @@ fn blocks(text: &str, info: &str) -> Vec<String> {
 #[test]
 fn every_configuration_in_the_documents_is_valid_and_the_default_is_the_default() {
     let reference = document("docs/collieclaw-config.md");
-    assert_eq!(blocks(&reference, "toml default"), [collieclaw::config::template()]);
+    assert_eq!(blocks(&reference, "toml default"), [collieclaw::config::template(&Choices::default())]);
     let house = House::new();
+    // One of the examples names it.
+    fs::create_dir(house.path().join("fixtures")).unwrap();
+    fs::write(house.path().join("fixtures/list.toml"), "[[round]]\ntext = \"hello\"\n").unwrap();
     let fixtures = document("docs/collieclaw-fixtures.md");
     let examples: Vec<String> =
         [reference, fixtures].iter().flat_map(|text| blocks(text, "toml config")).collect();

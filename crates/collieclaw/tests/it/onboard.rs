@@ -14,7 +14,7 @@ fn flags_are_enough_without_a_terminal() {
     let shown = house.run(&["config", "show", "--output", "json"]).json();
     assert_eq!(shown["workspace_dir"], house.path().canonicalize().unwrap().join("work").to_str().unwrap());
     assert_eq!(shown["security"]["autonomy"], "readonly");
-    assert_eq!(shown["channels"]["cli"]["tools_allow"][0], "file_write");
+    assert_eq!(shown["channels"]["cli"]["tools_allow"][5], "file_write");
     assert_eq!(house.run(&["agent", "-m", "list files"]).code, 0);
 }
 
@@ -37,7 +37,7 @@ fn questions_are_asked_at_a_terminal_and_asked_again_when_not_understood() {
         ("on its own?", "godmode\n"),
         ("readonly or supervised or full", "full\n"),
         ("Who answers?", "\n"),
-        ("write files?", "yes\n"),
+        ("write files", "yes\n"),
     ];
     let onboard = house.at_terminal(&["onboard"], &talk);
     assert_eq!(onboard.code, 0, "{onboard:?}");
@@ -56,5 +56,11 @@ fn what_is_there_is_kept_and_nothing_wrong_is_written() {
     assert_eq!(fs::read_to_string(house.home().join("config.toml")).unwrap(), before);
 
     assert_eq!(house.run(&["onboard", "--replace", "--autonomy", "readonly"]).code, 0);
-    assert_eq!(fs::read_to_string(house.home().join("config.toml.old")).unwrap(), before);
+    assert_eq!(house.run(&["onboard", "--replace", "--autonomy", "full"]).code, 0);
+    assert_eq!(
+        fs::read_to_string(house.home().join("config.toml.old")).unwrap(),
+        before,
+        "kept, not replaced"
+    );
+    assert!(house.home().join("config.toml.old2").exists());
 }

@@ -284,7 +284,7 @@ fn a_status_tells_what_kind_of_error_it_is() {
                 "HTTP 404; is `base_url` right (it often ends in `/v1`), and does the server have this model?",
             ),
         ),
-        ("408 No", String::new(), ProviderError::Timeout { provider: provider.clone(), seconds: 30 }),
+        ("408 No", String::new(), overloaded("HTTP 408")),
         ("429 No", json("slow down"), overloaded("HTTP 429: slow down")),
         ("500 No", "boom".to_owned(), overloaded("HTTP 500: boom")),
         ("503 No", "{\"error\": \"loading model\"}".to_owned(), overloaded("HTTP 503: loading model")),
@@ -354,8 +354,11 @@ fn a_key_is_not_sent_in_the_clear() {
     // A number of the documentation: nobody is there, and nobody is asked.
     let away = OpenAiSettings { base_url: "http://192.0.2.1/v1".to_owned(), ..settings(&server) };
     let told = ask(away.clone()).unwrap_err();
-    assert!(matches!(told, ProviderError::Auth { .. }), "{told}");
-    assert!(told.to_string().contains("everyone on the way to http://192.0.2.1 could read it"), "{told}");
+    assert!(matches!(told, ProviderError::Insecure { .. }), "{told}");
+    assert!(
+        told.to_string().contains("everyone on the way to http://192.0.2.1 could read the key"),
+        "{told}"
+    );
     let keyless = OpenAiSettings { api_key: None, timeout: Duration::from_millis(200), ..away };
     let told = ask(keyless).unwrap_err();
     assert!(matches!(told, ProviderError::Timeout { .. } | ProviderError::Network { .. }), "{told}");

@@ -46,7 +46,7 @@ fn every_kind_of_attempt_has_one() {
     assert_eq!(run("file_read", r#"{"path":"/etc/passwd"}"#), 4);
     assert_eq!(run("file_read", r#"{"path":"not there"}"#), 1);
     assert_eq!(run("file_read", r#"{"pth":"x"}"#), 1);
-    assert_eq!(run("file_read", "[1,2.5]"), 1);
+    assert_eq!(run("file_read", r#"["/etc/passwd"]"#), 1, "a list is no object, and would not be shown");
     assert_eq!(run("format_disk", "{}"), 4);
     assert_eq!(run("file_write", r#"{"path":"x","content":"y"}"#), 5);
     house.run(&["estop"]);
@@ -154,6 +154,9 @@ fn a_kill_at_any_moment_leaves_no_half_turn_and_one_receipt_for_every_call() {
     for round in 0..40_u64 {
         killed_after(&house, round * 7 % 150);
     }
+    for _ in 0..2 {
+        assert_eq!(house.run(&["agent", "-m", "go"]).code, 0);
+    }
     // Whoever comes next settles what was left.
     assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
     assert_eq!(house.run(&["receipt", "verify"]).code, 0);
@@ -174,10 +177,51 @@ fn a_kill_at_any_moment_leaves_no_half_turn_and_one_receipt_for_every_call() {
     assert!(with("failed") > 0 && with("allowed") > 0, "the kills came at different moments");
 
     let conversations = house.run(&["memory", "list", "--limit", "1000", "--output", "json"]).json();
+    assert!(conversations.as_array().unwrap().len() > 1, "some turns came to their end");
     for conversation in conversations.as_array().unwrap() {
         let id = conversation["conversation_id"].as_str().unwrap();
         let turns = house.run(&["memory", "show", id, "--output", "json"]).json();
         let last = turns.as_array().unwrap().last().unwrap();
         assert_eq!(last["content"], "done", "whole, or not at all");
     }
+}
+
+#[test]
+fn a_log_without_its_head_is_not_sound_and_goes_on_only_when_somebody_says_so() {
+    let house = House::new();
+    house.run(&["tool", "run", "time"]);
+    fs::remove_file(house.home().join("tool_receipts.log.head")).unwrap();
+    assert_eq!(house.run(&["receipt", "verify"]).code, 9);
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 9, "nothing runs");
+    assert_eq!(house.run(&["receipt", "adopt"]).code, 2);
+    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    let log = fs::read_to_string(house.home().join("tool_receipts.log")).unwrap();
+    assert!(log.contains("ledger_recovery"), "it is on record: {log}");
+}
+
+#[test]
+fn an_intent_that_nobody_can_read_has_a_receipt_all_the_same() {
+    let house = House::new();
+    let intents = house.home().join("intents");
+    fs::create_dir_all(&intents).unwrap();
+    fs::write(intents.join("receipt-0123.json"), "torn").unwrap();
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(house.receipts()[0]["id"], "receipt-0123");
+    assert_eq!(house.receipt_words()[0], ["unknown", "failed", "interrupted"]);
+    assert_eq!(fs::read_dir(intents).unwrap().count(), 0);
+}
+
+#[test]
+fn a_model_that_writes_pages_into_names_and_arguments_fills_no_log() {
+    let house = House::new().says(&format!(
+        "[[round]]\n[[round.call]]\ntool = \"{}\"\n[[round.call]]\ntool = \"time\"\nargs = {{ time_zone = [\"{}\"] }}\n[[round]]\ntext = \"\"\n",
+        "x".repeat(100_000),
+        "y".repeat(100_000)
+    ));
+    let agent = house.run(&["agent", "-m", "go"]);
+    assert!(agent.err.len() < 10_000, "{} bytes of log", agent.err.len());
+    assert!(fs::metadata(house.home().join("audit.log")).unwrap().len() < 10_000);
+    assert!(house.receipts().iter().all(|receipt| receipt["tool"].as_str().unwrap().len() < 100));
 }

@@ -109,23 +109,90 @@ fn the_end_of_input_leaves_and_a_headless_talk_that_was_denied_is_no_success() {
 }
 
 #[test]
+fn a_denial_before_an_error_is_not_forgotten() {
+    let house = House::new().says(
+        "[[round]]\n[[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n[[round]]\nerror = \"network\"\n",
+    );
+    let mut command = house.command(&["agent"]);
+    let mut agent = command.stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut agent.stdin.take().unwrap(), b"go\n").unwrap();
+    assert_eq!(wait(&mut agent), 6);
+}
+
+#[test]
+fn a_question_that_nobody_sees_is_answered_by_nobody() {
+    let house = House::new();
+    let mut terminal = Terminal::open();
+    let elsewhere = std::fs::File::create(house.path().join("errors")).unwrap();
+    // Without a terminal of its own there is no other place to ask.
+    let mut command = std::process::Command::new("setsid");
+    let agent = house.command(&["agent"]);
+    command.arg("--wait").arg(agent.get_program()).args(agent.get_args()).env_clear();
+    command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+    command.stdin(terminal.slave()).stdout(terminal.slave()).stderr(elsewhere);
+    let mut agent = command.spawn().unwrap();
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("write x y\r");
+    terminal.wait_for("nobody is there to ask");
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("/exit\r");
+    assert_eq!(wait(&mut agent), 0);
+    assert!(!house.workspace().join("x").exists());
+}
+
+/// With a controlling terminal: only its foreground hears of Ctrl-C and Ctrl-Z.
+fn controlled(house: &House) -> Talk {
+    let mut terminal = Terminal::open();
+    let mut command = std::process::Command::new("setsid");
+    let agent = house.command(&["agent"]);
+    command.args(["--ctty", "--wait"]).arg(agent.get_program()).args(agent.get_args()).env_clear();
+    command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
+    command.stdin(terminal.slave()).stdout(terminal.slave()).stderr(terminal.slave());
+    let agent = command.spawn().unwrap();
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for("collieclaw> ");
+    Talk { terminal, agent }
+}
+
+#[test]
+fn ctrl_c_at_a_question_cancels_the_whole_turn() {
+    let write = "[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n";
+    let house = House::new().says(&format!("[[round]]\n{}", write.repeat(3)));
+    let mut talk = controlled(&house);
+    talk.say("go", "Approve? [y/N] ");
+    talk.terminal.type_in("\u{3}");
+    talk.terminal.wait_for("(cancelled)");
+    talk.terminal.wait_for("collieclaw> ");
+    assert_eq!(talk.leave().0, 0);
+    assert_eq!(house.receipt_words(), [["file_write", "denied", "cancelled"]; 3]);
+}
+
+#[test]
+fn ctrl_z_stops_nothing_so_that_the_emergency_stop_is_heard() {
+    let house = House::new()
+        .with("autonomy = \"supervised\"", "autonomy = \"full\"")
+        .says("[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 14\" }\n[[round]]\ntext = \"over\"\n");
+    let mut talk = controlled(&house);
+    talk.say("go", "sleep 14");
+    talk.terminal.type_in("\u{1a}");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(house.run(&["estop"]).code, 0);
+    talk.terminal.wait_for("over");
+    talk.leave();
+    assert_eq!(house.receipt_words(), [["shell", "failed", "estop"]]);
+}
+
+#[test]
 fn ctrl_c_cancels_the_turn_with_its_command_and_not_the_program() {
     let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"").says(
         "[[round]]\ndelay = \"50s\"\ntext = \"never\"\n\
              [[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 14\" }\n\
              [[round]]\ntext = \"still here\"\n",
     );
-    let mut terminal = Terminal::open();
-    // Only the foreground of a controlling terminal hears of Ctrl-C.
-    let mut command = std::process::Command::new("setsid");
-    let agent = house.command(&["agent"]);
-    command.args(["--ctty", "--wait"]).arg(agent.get_program()).args(agent.get_args()).env_clear();
-    command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
-    command.stdin(terminal.slave()).stdout(terminal.slave()).stderr(terminal.slave());
-    let mut agent = command.spawn().unwrap();
-    drop(command);
-    terminal.hand_over();
-    terminal.wait_for("collieclaw> ");
+    let Talk { mut terminal, mut agent } = controlled(&house);
     terminal.type_in("first\r");
     terminal.wait_for("thinking");
     terminal.type_in("\u{3}");

@@ -135,8 +135,9 @@ fn every_step_is_told_as_json_on_standard_error() {
     ));
     let mut command = house.command(&["agent", "-m", "go"]);
     let agent = done(command.env("COLLIECLAW_LOG", "json").output().unwrap());
-    let lines = agent.err.lines().filter(|line| line.starts_with('{'));
-    let events: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    // The last two lines are the error of the command itself, for people.
+    let events: Vec<Value> = agent.err.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(agent.err.lines().count(), events.len() + 2, "{}", agent.err);
     let names: BTreeSet<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     for name in [
         "startup",
@@ -205,4 +206,30 @@ fn an_explanation_looks_and_does_nothing() {
     assert!(!house.workspace().join("made").exists());
     assert_eq!(house.receipts().len(), 0);
     assert_eq!(house.run(&["policy", "explain", "shell", "--json", r#"{"cmd":"x"}"#]).code, 2);
+}
+
+#[test]
+fn what_is_cleared_is_gone_from_history_and_was_never_in_the_audit() {
+    let canary = "secret-name-4711";
+    let house = House::new()
+        .says(&format!("{}[[round]]\ntext = \"\"\n", call("file_read", &format!("path = \"{canary}\""))));
+    fs::write(house.home().join("history"), format!("#V2\nread {canary}\n")).unwrap();
+    house.run(&["agent", "-m", &format!("read {canary}")]);
+    assert_eq!(house.run(&["memory", "clear", "--yes"]).code, 0);
+    for entry in fs::read_dir(house.home()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            let bytes = fs::read(&path).unwrap();
+            let has = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
+            assert!(!has, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_can_not_be_written_is_no_success() {
+    let house = House::new().says("[[round]]\ntext = \"hello\"\n");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = house.command(&["agent", "-m", "hi"]);
+    assert_eq!(done(command.stdout(full).output().unwrap()).code, 1);
 }

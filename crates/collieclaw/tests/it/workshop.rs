@@ -10,7 +10,7 @@ use collieclaw::events::{Events, Form, Level};
 use collieclaw::home::Home;
 use collieclaw::memory::Memory;
 use collieclaw::receipts::Receipts;
-use collieclaw::runtime::{Answer, Asked, Door, Fate, Granted, Offer, Operator, Rules, Wish};
+use collieclaw::runtime::{Answer, Asked, Attended, Door, Fate, Granted, Offer, Operator, Rules, Wish};
 use collieclaw::security::{Access, SystemFacts, Workspace};
 use collieclaw::tools::{BadArguments, Context, Prepared, Tool, ToolBounds, ToolResult};
 use collieclaw_gate::{
@@ -138,7 +138,7 @@ impl Workshop {
             bounds: ToolBounds { tool_timeout: long, shell_timeout, http_timeout: long, max_response_bytes },
             home: Home::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(Receipts::off()),
-            events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())),
+            events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())).into(),
         };
         Desk { door, last, cancel: Cancel::new().unwrap() }
     }
@@ -149,7 +149,8 @@ impl Desk {
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Came {
         let wish = Wish { conversation_id: "test", tool, arguments, offer: Offer::Listed };
         self.last.borrow_mut().take();
-        let outcome = self.door.call(wish, &mut SaysYes, &self.cancel).unwrap();
+        let mut attended = Attended { operator: &mut SaysYes, cancel: &self.cancel };
+        let outcome = self.door.call(wish, &mut attended).unwrap();
         Came { fate: outcome.fate, result: self.last.borrow_mut().take(), text: outcome.text }
     }
 

@@ -48,11 +48,11 @@ impl Faults<'_> {
 
     pub(super) fn in_the_clear(&self, link: &Link) -> ProviderError {
         let variable = self.settings.api_key_env.as_deref().unwrap_or("the key");
-        ProviderError::Auth {
+        ProviderError::Insecure {
             provider: self.name(),
             detail: format!(
-                "it was not sent, because everyone on the way to {} could read it; write `https://` in `base_url`, \
-                 or take out `api_key_env = \"{variable}\"` if the server wants no key",
+                "everyone on the way to {} could read the key in {variable}; write `https://` in `base_url`, or \
+                 `api_key_env = \"\"` if the server wants no key",
                 link.origin()
             ),
         }
@@ -84,8 +84,7 @@ impl Faults<'_> {
                     "; is `base_url` right (it often ends in `/v1`), and does the server have this model?";
                 ProviderError::Refused { provider, detail: format!("{detail}{advice}") }
             }
-            408 => self.stopped(Stopped::TimedOut),
-            429 | 500..=599 => ProviderError::Overloaded { provider, detail, retry_after },
+            408 | 429 | 500..=599 => ProviderError::Overloaded { provider, detail, retry_after },
             _ => ProviderError::Refused { provider, detail },
         }
     }

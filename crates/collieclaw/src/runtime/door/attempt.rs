@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Door, Wish};
 use crate::ids;
-use crate::receipts::{Attempt, ReceiptError, hash_of, hash_of_text};
+use crate::receipts::{Attempt, ReceiptError, hash_of};
 
 impl Door {
     pub(super) fn attempt(&self, wish: Wish<'_>) -> Result<Attempt, ReceiptError> {
@@ -12,7 +12,7 @@ impl Door {
             id: ids::fresh("receipt"),
             timestamp: Timestamp::now(),
             conversation_id: wish.conversation_id.to_owned(),
-            tool: name_for_receipts(wish.tool),
+            tool: wish.tool.to_owned(),
             args_hash: hash_of(wish.arguments)?,
             risk: "high".to_owned(),
             decision: "deny".to_owned(),
@@ -21,11 +21,4 @@ impl Door {
             policy_hash: self.rules.policy_hash.clone(),
         })
     }
-}
-
-/// Tools have short names; whatever else a model writes there is known by its hash.
-const LONGEST_NAME: usize = 64;
-
-fn name_for_receipts(tool: &str) -> String {
-    if tool.len() <= LONGEST_NAME { tool.to_owned() } else { format!("sha256:{}", hash_of_text(tool)) }
 }

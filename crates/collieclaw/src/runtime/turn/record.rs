@@ -1,5 +1,7 @@
 //! What a turn leaves in the memory, and what the memory gives back to the model.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -14,11 +16,30 @@ pub(super) struct Record<'r> {
     conversation: &'r str,
     runtime: &'r Runtime,
     turns: Vec<Turn>,
+    fates: Vec<Fate>,
 }
 
 impl<'r> Record<'r> {
     pub(super) fn new(conversation: &'r str, runtime: &'r Runtime) -> Self {
-        Self { conversation, runtime, turns: Vec::new() }
+        Self { conversation, runtime, turns: Vec::new(), fates: Vec::new() }
+    }
+
+    pub(super) fn conversation(&self) -> &'r str {
+        self.conversation
+    }
+
+    /// Results are matched by the ids of calls, and many servers begin to count anew in each round.
+    pub(super) fn name_apart(&self, calls: &mut [ToolCall]) {
+        let mut taken: BTreeSet<String> = self.earlier_calls().map(|call| call.id.clone()).collect();
+        for call in calls {
+            while !taken.insert(call.id.clone()) {
+                call.id.push('+');
+            }
+        }
+    }
+
+    fn earlier_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.turns.iter().flat_map(|turn| &turn.tool_calls)
     }
 
     pub(super) fn user(&mut self, message: &str) {
@@ -32,6 +53,7 @@ impl<'r> Record<'r> {
     }
 
     pub(super) fn result(&mut self, call: &ToolCall, outcome: &Outcome) {
+        self.fates.push(outcome.fate);
         let result = ToolOutcome {
             call_id: call.id.clone(),
             tool: call.name.clone(),
@@ -56,9 +78,8 @@ impl<'r> Record<'r> {
             .flat_map(|turn| &turn.tool_results)
             .map(|result| result.call_id.as_str())
             .collect();
-        let calls = self.turns.iter().flat_map(|turn| &turn.tool_calls);
         let open: Vec<ToolCall> =
-            calls.filter(|call| !answered.contains(&call.id.as_str())).cloned().collect();
+            self.earlier_calls().filter(|call| !answered.contains(&call.id.as_str())).cloned().collect();
         let text = "error: the turn ended before this ran".to_owned();
         for call in open {
             self.result(&call, &Outcome { fate: Fate::Failed, text: text.clone(), receipt_id: None });
@@ -68,8 +89,8 @@ impl<'r> Record<'r> {
         self.turns.push(turn);
     }
 
-    pub(super) fn exchange(self) -> Exchange {
-        Exchange { turns: self.turns }
+    pub(super) fn end(self) -> (Exchange, Vec<Fate>) {
+        (Exchange { turns: self.turns }, self.fates)
     }
 
     fn turn(&self, role: Role, content: &str) -> Turn {
