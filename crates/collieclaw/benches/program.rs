@@ -28,6 +28,7 @@ fn main() -> std::io::Result<()> {
     version(&house)?;
     turn(&house)?;
     size(&house)?;
+    verify(&house)?;
     stop(&house)
 }
 
@@ -139,6 +140,39 @@ fn size(house: &House) -> std::io::Result<()> {
         figure: megabytes_of(fs::metadata(&house.program)?.len()),
         baseline: None,
         bar: Bar::AtMost(10.0),
+    })
+}
+
+/// A log of so many receipts.
+const RECEIPTS: usize = 100_000;
+
+fn verify(house: &House) -> std::io::Result<()> {
+    let log = house.folder.join(".collieclaw/tool_receipts.log");
+    let known = fs::read_to_string(&log)?;
+    let receipt = known.lines().next().unwrap_or_default();
+    let mut receipt: serde_json::Map<_, _> = serde_json::from_str(receipt)?;
+    for of_the_chain in ["sequence", "previous_hash", "receipt_hash"] {
+        receipt.remove(of_the_chain);
+    }
+    let format = collieclaw::receipts::format();
+    let options = ward_ledger::Options::new(format.clone());
+    let (mut ledger, _) = ward_ledger::Ledger::open(&log, options).map_err(std::io::Error::other)?;
+    for _ in 0..RECEIPTS / 1_000 {
+        ledger.append_all(vec![receipt.clone(); 1_000]).map_err(std::io::Error::other)?;
+    }
+    let (mut ours, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..7 {
+        plain.push(millis(|| {
+            ward_ledger::verify(&log, &format, None).map(drop).map_err(std::io::Error::other)
+        })?);
+        ours.push(millis(|| house.run(&["receipt", "verify"]).status().map(drop))?);
+    }
+    report(&Row {
+        bench: "receipt verify, 100,000 receipts".into(),
+        unit: "ms".into(),
+        figure: median(&mut ours),
+        baseline: Some(Baseline { name: "the ledger's own check".into(), figure: median(&mut plain) }),
+        bar: Bar::RatioAtMost(1.2),
     })
 }
 
