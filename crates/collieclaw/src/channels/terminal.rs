@@ -143,8 +143,8 @@ impl Operator for Terminal {
                 }
                 self.say(&format!("\x1b[2m→ {} {shown}\x1b[0m", visible(tool)));
             }
-            Notice::Called { tool, outcome, took } => {
-                let took = took.as_millis();
+            Notice::Called { tool, outcome } => {
+                let took = outcome.took.as_millis();
                 let tool = visible(tool);
                 let line = match outcome.fate {
                     Fate::Done => format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {took} ms\x1b[0m"),

@@ -8,7 +8,7 @@ mod words;
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use collieclaw_gate::plan::Plan;
 use collieclaw_gate::{Approved, Permit, Ruling, Verdict};
@@ -88,6 +88,8 @@ pub struct Outcome {
     pub text: String,
     /// Its receipt; `None` if receipts are off.
     pub receipt_id: Option<String>,
+    /// How long it ran; not how long somebody was asked.
+    pub took: Duration,
 }
 
 /// How a call ended.
@@ -123,14 +125,12 @@ impl Door {
     /// # Errors
     /// When there can be no receipt.
     pub fn call(&self, wish: Wish<'_>, attended: &mut Attended<'_>) -> Result<Outcome, ReceiptError> {
-        let started = Instant::now();
         // No tool has a longer name; whatever else a model writes there is not repeated everywhere.
         let name = shortened(wish.tool, LONGEST_NAME);
         let wish = Wish { tool: &name, ..wish };
         self.events.tell(Event::ToolRequested { tool: wish.tool, conversation: wish.conversation_id });
         let outcome = self.pass(wish, attended)?;
-        let took = started.elapsed();
-        attended.operator.notice(Notice::Called { tool: wish.tool, outcome: &outcome, took });
+        attended.operator.notice(Notice::Called { tool: wish.tool, outcome: &outcome });
         Ok(outcome)
     }
 
@@ -214,18 +214,19 @@ impl Door {
         let text = words::result(&result, self.bounds.max_response_bytes);
         let (fate, ending) = ended(&result, cancel.why(), &text);
         self.receipts.borrow_mut().conclude(intent, &passage.attempt, &ending)?;
-        self.tell_end(&passage, &result, fate, started);
-        Ok(self.outcome(passage, fate, text, ending.status))
+        let took = started.elapsed();
+        self.tell_end(&passage, &result, fate, took);
+        Ok(Outcome { took, ..self.outcome(passage, fate, text, ending.status) })
     }
 
-    fn tell_end(&self, passage: &Passage<'_>, result: &ToolResult, fate: Fate, started: Instant) {
+    fn tell_end(&self, passage: &Passage<'_>, result: &ToolResult, fate: Fate, took: Duration) {
         let tool = passage.wish.tool;
         match (&result.end, fate) {
             (_, Fate::Stopped) => self.events.tell(Event::EstopTriggered { tool }),
             (End::Failed(error), _) => self.events.tell(Event::ToolFailed { tool, error }),
             (End::Cancelled, _) => self.events.tell(Event::ToolFailed { tool, error: "cancelled" }),
             (End::Done, _) => {
-                let milliseconds = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
                 self.events.tell(Event::ToolCompleted { tool, milliseconds });
             }
         }
@@ -294,7 +295,7 @@ impl Door {
         if let Some(receipt) = &receipt_id {
             self.events.tell(Event::ReceiptWritten { receipt, status: status.word() });
         }
-        Outcome { fate, text, receipt_id }
+        Outcome { fate, text, receipt_id, took: Duration::ZERO }
     }
 }
 

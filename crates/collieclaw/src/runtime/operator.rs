@@ -1,7 +1,5 @@
 //! The person who is asked, and told what goes on.
 
-use std::time::Duration;
-
 use collieclaw_gate::Verdict;
 use serde_json::Value;
 
@@ -71,7 +69,5 @@ pub enum Notice<'a> {
         tool: &'a str,
         /// How.
         outcome: &'a Outcome,
-        /// How long it took.
-        took: Duration,
     },
 }

@@ -1,6 +1,7 @@
 //! What a turn leaves in the memory, and what the memory gives back to the model.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -82,7 +83,10 @@ impl<'r> Record<'r> {
             self.earlier_calls().filter(|call| !answered.contains(&call.id.as_str())).cloned().collect();
         let text = "error: the turn ended before this ran".to_owned();
         for call in open {
-            self.result(&call, &Outcome { fate: Fate::Failed, text: text.clone(), receipt_id: None });
+            self.result(
+                &call,
+                &Outcome { fate: Fate::Failed, text: text.clone(), receipt_id: None, took: Duration::ZERO },
+            );
         }
         let mut turn = self.turn(Role::Assistant, &format!("[no answer: {error}]"));
         turn.metadata.insert("error".to_owned(), Value::from(error.to_string()));
