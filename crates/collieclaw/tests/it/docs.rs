@@ -110,3 +110,16 @@ fn the_exit_codes_of_the_guide_are_those_of_the_help() {
         assert!(guide.contains(&format!("| {code} | ")) && help.contains(&format!("{code} ")), "{code}");
     }
 }
+
+#[test]
+fn completions_and_manual_pages_come_from_the_same_source() {
+    let house = House::empty();
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = house.run(&["completions", shell]);
+        assert!(completions.code == 0 && completions.out.contains("collieclaw"), "{shell}");
+    }
+    assert!(house.run(&["man"]).out.contains(".TH collieclaw"));
+    let folder = house.path().join("man");
+    assert_eq!(house.run(&["man", "--dir", folder.to_str().unwrap()]).code, 0);
+    assert!(folder.join("collieclaw-policy-explain.1").is_file());
+}

@@ -50,6 +50,22 @@ fn commands_tell_of_tools_policy_and_memory() {
 }
 
 #[test]
+fn commands_are_completed_and_lines_come_back_also_in_the_next_session() {
+    let house = House::new();
+    let mut first = talk(&house);
+    first.say("/po\t", "supervised");
+    first.terminal.wait_for("collieclaw> ");
+    first.say("\u{1b}[A", "supervised");
+    first.terminal.wait_for("collieclaw> ");
+    first.leave();
+    let mut second = talk(&house);
+    // The newest line is the one that left.
+    second.say("\u{1b}[A\u{1b}[A", "supervised");
+    second.terminal.wait_for("collieclaw> ");
+    assert_eq!(second.leave().0, 0);
+}
+
+#[test]
 fn a_tool_call_is_shown_and_a_write_is_asked_about() {
     let house = House::new();
     let mut talk = talk(&house);
