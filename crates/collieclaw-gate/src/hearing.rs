@@ -5,10 +5,12 @@ mod command;
 mod destructive;
 mod expand;
 mod jq;
+mod put;
 mod sed;
 mod variable;
 mod walk;
 mod words;
+mod written;
 
 use std::path::PathBuf;
 
@@ -95,6 +97,8 @@ struct Patience {
     paths: usize,
     /// Folders that patterns are compared with.
     folders: usize,
+    /// Files that are put over others.
+    puts: usize,
 }
 
 impl Default for Patience {
@@ -106,6 +110,7 @@ impl Default for Patience {
             inner_bytes: 1 << 15,
             paths: 5_000,
             folders: 200,
+            puts: 1_000,
         }
     }
 }

@@ -19,6 +19,8 @@ pub enum Use {
     Look,
     /// A file is made or replaced.
     Write,
+    /// A file or a folder goes away, with all that is in it: it is moved or removed.
+    Move,
 }
 
 /// Judges a path that a tool was given, relative to a folder of the workspace.
@@ -58,20 +60,34 @@ pub(crate) fn judge(
         findings.add(Reason::WrongKind { path: path(), what: "is neither a file nor a folder" });
         return;
     }
-    if used == Use::Write && matches!(seen, Seen::File { names, .. } if names > 1) {
+    let changes = used != Use::Look;
+    if used == Use::Move
+        && let Some(reason) =
+            [&written, leads_to].into_iter().find_map(|place| holds_rule(text, place, policy))
+    {
+        findings.add(reason);
+        return;
+    }
+    if changes && matches!(seen, Seen::File { names, .. } if names > 1) {
         findings.add(Reason::HardLink { path: path() });
         return;
     }
-    if used == Use::Write && [&written, leads_to].into_iter().any(|place| steers_programs(place)) {
+    if changes && [&written, leads_to].into_iter().any(|place| steers_programs(place)) {
         findings.add(Reason::SteersPrograms { path: path() });
     }
     let inside = leads_to.starts_with(&policy.workspace) && written.starts_with(&policy.workspace);
     findings.add(match (used, inside) {
-        (Use::Write, true) => Reason::WritesInside { path: path() },
-        (Use::Write, false) => Reason::WritesOutside { path: path() },
+        (Use::Write | Use::Move, true) => Reason::WritesInside { path: path() },
+        (Use::Write | Use::Move, false) => Reason::WritesOutside { path: path() },
         (Use::Look, true) => Reason::ReadsInside { path: path() },
         (Use::Look, false) => Reason::ReadsOutside { path: path() },
     });
+}
+
+/// What speaks against moving a folder: with it goes what a rule is about, and then has a name that no rule knows.
+fn holds_rule(text: &str, place: &Path, policy: &GatePolicy) -> Option<Reason> {
+    let rule = policy.rules().find(|rule| rule.starts_with(place))?;
+    against(text, rule, policy)
 }
 
 /// Whether programs run what files there say, without anyone looking at them: `git status` obeys `.git/config`.
@@ -99,10 +115,17 @@ pub(crate) fn against(text: &str, place: &Path, policy: &GatePolicy) -> Option<R
         Some(Reason::ForbiddenPath { path: path(), rule: rule.display().to_string() })
     } else if policy.bounds == Bounds::Workspace && !place.starts_with(&policy.workspace) {
         Some(Reason::OutsideWorkspace { path: path() })
+    } else if !place.starts_with(&policy.workspace)
+        && let Some(rule) = OF_THE_KERNEL.iter().find(|rule| place.starts_with(rule))
+    {
+        Some(Reason::ForbiddenPath { path: path(), rule: (*rule).to_owned() })
     } else {
         None
     }
 }
+
+/// What lies there is no file of anyone: it is the kernel, processes with their secrets, and devices.
+const OF_THE_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 /// A path without `.` and `..`, as if it held no links.
 #[must_use]

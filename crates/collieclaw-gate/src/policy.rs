@@ -37,6 +37,12 @@ impl GatePolicy {
     pub fn is_own(&self, place: &Path) -> bool {
         place.starts_with(&self.own_home) || self.own_files.iter().any(|file| belongs_to(place, file))
     }
+
+    /// The places that no tool may touch.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Path> {
+        let own = [&self.own_home].into_iter().chain(&self.own_files);
+        own.chain(&self.forbidden_paths).map(PathBuf::as_path)
+    }
 }
 
 /// Whether a place is a file, or one that is kept beside it under its name and more.

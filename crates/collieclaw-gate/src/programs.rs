@@ -18,7 +18,7 @@ mod examples;
 #[cfg(test)]
 mod installed;
 
-pub(crate) use argument::{Argument, Found, found_in};
+pub(crate) use argument::{Argument, Found, Put, found_in};
 
 /// What is known about a program.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,6 +82,8 @@ pub(crate) enum FlagMeans {
     Does(&'static str),
     /// The program does something else with its value.
     DoesWith(&'static str),
+    /// The program does something else: it writes the file that is its value.
+    Writes,
 }
 
 /// What a word means to a program.
@@ -93,6 +95,8 @@ pub(crate) enum Meaning {
     Looked,
     /// A path that is written.
     Written,
+    /// A path that goes away, with all that is in it.
+    Moved,
     /// A path that is written, or a place on another machine if there is a colon in it.
     Archive,
     /// A path that is looked at, or text; it is a path if it leads out of the folder.
@@ -129,8 +133,8 @@ pub(crate) enum Operands {
     All(Meaning),
     /// The first means something else than the rest.
     First(Meaning, Meaning),
-    /// The last means something else than those before.
-    Last(Meaning, Meaning),
+    /// Those before the last are put there, or into it if it is a folder; a flag may name it instead.
+    Into(Meaning),
     /// After so many words of its own a command begins.
     Command { after: usize },
     /// After any number of `NAME=value` a command begins.
@@ -257,6 +261,9 @@ const fn does(names: &'static str, what: &'static str) -> Flag {
 }
 const fn does_with(names: &'static str, what: &'static str) -> Flag {
     Flag { names, means: FlagMeans::DoesWith(what) }
+}
+const fn writes(names: &'static str) -> Flag {
+    Flag { names, means: FlagMeans::Writes }
 }
 const fn example(line: &'static str, is: Judged) -> Example {
     Example { line, is }

@@ -211,13 +211,13 @@ impl Hearing<'_> {
             return self.tired("there are more paths than can be looked at");
         };
         self.patience.paths = left;
-        // Without a known folder only what doesn't depend on it can be judged.
-        let from = match &stand.folder {
-            Some(folder) => folder.clone(),
-            None if path.starts_with('/') => PathBuf::from("/"),
-            None => self.policy.workspace.clone(),
-        };
+        let from = self.from(stand);
         path::judge(path, &from, used, (self.policy, self.facts), &mut self.findings);
+    }
+
+    /// Where relative paths begin. Without a known folder only what doesn't depend on it can be judged.
+    pub(super) fn from(&self, stand: &Stand) -> PathBuf {
+        stand.folder.clone().unwrap_or_else(|| self.policy.workspace.clone())
     }
 
     /// The text of a word without patterns, `~` expanded.

@@ -2,7 +2,7 @@
 
 use super::command::Judging;
 use super::walk::NULL;
-use super::{Hearing, Names, Stand, awk, jq, sed};
+use super::{Hearing, Names, Stand, awk, jq, sed, written};
 use crate::address::{self, Method};
 use crate::path::Use;
 use crate::programs::{Argument, Found, Meaning, Nature, Program, found_in};
@@ -19,7 +19,7 @@ impl Hearing<'_> {
         judging: Judging,
     ) {
         let found = found_in(program, arguments);
-        self.sed_script(name, &found, judging);
+        self.sed_script(name, &found, stand, judging);
         let runs_another = found.iter().any(|found| matches!(found, Found::Command(_)));
         if program.nature == Nature::Appends && judging == Judging::Words {
             let at = arguments.first().map_or(At(0), |first| first.at);
@@ -71,6 +71,11 @@ impl Hearing<'_> {
             {
                 self.argument(name, text, "follow a program that is the name of a file");
             }
+            Found::Value(Meaning::Written | Meaning::Moved, path)
+                if self.names == Names::Inserted && path.contains("{}") =>
+            {
+                self.argument(name, path, "change files that are known only when it runs");
+            }
             Found::Value(Meaning::Line, line) => {
                 self.line_inside(line, stand);
             }
@@ -85,6 +90,8 @@ impl Hearing<'_> {
                     self.path(path, Use::Write, stand);
                 }
             }
+            Found::Value(Meaning::Moved, path) => self.path(path, Use::Move, stand),
+            Found::Put(put) => self.put(name, put, stand),
             Found::Value(Meaning::Archive, path) => {
                 if path.contains(':') {
                     self.argument(name, path, "reach for another machine");
@@ -109,6 +116,7 @@ impl Hearing<'_> {
             Found::Value(Meaning::Awk, text) => {
                 if let Some(does) = awk::does(text) {
                     self.argument(name, text, does);
+                    written::by_awk(text).for_each(|path| self.path(path, Use::Write, stand));
                 }
                 return false;
             }
@@ -131,7 +139,7 @@ impl Hearing<'_> {
     }
 
     /// Judges a script of `sed`, which is all of its parts joined: one can change how the next is read.
-    fn sed_script(&mut self, name: &str, found: &[Found<'_>], judging: Judging) {
+    fn sed_script(&mut self, name: &str, found: &[Found<'_>], stand: &Stand, judging: Judging) {
         let part = |found: &Found<'_>| match found {
             Found::Value(Meaning::Sed, text) => Some((*text).to_owned()),
             _ => None,
@@ -148,6 +156,7 @@ impl Hearing<'_> {
         };
         if let Some(does) = does {
             self.argument(name, &script, does);
+            written::by_sed(&script).for_each(|path| self.path(path, Use::Write, stand));
         }
     }
 
@@ -178,7 +187,7 @@ impl Hearing<'_> {
         });
     }
 
-    fn argument(&mut self, program: &str, argument: &str, does: &'static str) {
+    pub(super) fn argument(&mut self, program: &str, argument: &str, does: &'static str) {
         let (program, argument) = (program.to_owned(), argument.to_owned());
         self.findings.add(Reason::Argument { program, argument, does });
     }

@@ -31,14 +31,28 @@ pub(crate) enum Found<'a> {
     CommandForEach(&'a [Argument]),
     /// `NAME=value` before the command inside.
     Variable(&'a str),
+    /// Something is put somewhere.
+    Put(Put<'a>),
     /// The command of the program's own that is given, with its words.
     Subcommand(&'static Program, &'a [Argument]),
+}
+
+/// What is put where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Put<'a> {
+    pub(crate) source: &'a str,
+    /// If it is a folder, the source gets a place in it.
+    pub(crate) target: &'a str,
+    /// Whether the source takes the place of the target even then.
+    pub(crate) in_place: bool,
+    /// Whether folders are put there with all that is in them.
+    pub(crate) folders: bool,
 }
 
 /// Reads the words after a program's name.
 pub(crate) fn found_in<'a>(program: &'static Program, arguments: &'a [Argument]) -> Vec<Found<'a>> {
     let mut reading =
-        Reading { program, arguments, next: 0, found: Vec::new(), operands: Vec::new(), instead: false };
+        Reading { program, arguments, next: 0, found: Vec::new(), operands: Vec::new(), instead: None };
     reading.run();
     reading.found
 }
@@ -49,8 +63,8 @@ struct Reading<'a> {
     next: usize,
     found: Vec<Found<'a>>,
     operands: Vec<&'a str>,
-    /// Whether a flag took the place of the first operand.
-    instead: bool,
+    /// What a flag gave that takes the place of an operand.
+    instead: Option<&'a str>,
 }
 
 impl<'a> Reading<'a> {
@@ -168,7 +182,8 @@ impl<'a> Reading<'a> {
                     FlagMeans::Value(_)
                     | FlagMeans::Joined(_)
                     | FlagMeans::Instead(_)
-                    | FlagMeans::DoesWith(_),
+                    | FlagMeans::DoesWith(_)
+                    | FlagMeans::Writes,
                 ) => {
                     self.known_or_not(known, text, rest);
                     return;
@@ -199,6 +214,10 @@ impl<'a> Reading<'a> {
                 self.found.push(Found::Does(text, what));
                 self.value(Meaning::Perhaps, value);
             }
+            FlagMeans::Writes => {
+                self.found.push(Found::Does(text, "write another file"));
+                self.value(Meaning::Written, value);
+            }
             FlagMeans::Joined(meaning) => {
                 if let Some(value) = value {
                     self.found.push(Found::Value(meaning, value));
@@ -210,8 +229,11 @@ impl<'a> Reading<'a> {
                 self.value(meaning, None);
             }
             FlagMeans::Instead(meaning) => {
-                self.instead = true;
                 self.value(meaning, value);
+                self.instead = match self.found.last() {
+                    Some(Found::Value(_, text)) => Some(text),
+                    _ => Some(""),
+                };
             }
             FlagMeans::CommandUntilEnd => {
                 let rest = self.arguments.get(self.next..).unwrap_or_default();
@@ -267,7 +289,7 @@ impl<'a> Reading<'a> {
                 }
                 true
             }
-            Operands::All(_) | Operands::First(..) | Operands::Last(..) | Operands::CommandSomewhere => {
+            Operands::All(_) | Operands::First(..) | Operands::Into(_) | Operands::CommandSomewhere => {
                 self.operands.push(text);
                 false
             }
@@ -277,23 +299,21 @@ impl<'a> Reading<'a> {
     fn finish(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         let count = operands.len();
+        if matches!(self.program.operands, Operands::Into(_)) {
+            self.put(&operands);
+        }
         for (place, text) in operands.into_iter().enumerate() {
             let meaning = match self.program.operands {
                 Operands::All(meaning) => meaning,
                 Operands::First(first, rest) => {
-                    if place == 0 && !self.instead {
+                    if place == 0 && self.instead.is_none() {
                         first
                     } else {
                         rest
                     }
                 }
-                Operands::Last(before, last) => {
-                    if place + 1 == count && !self.instead {
-                        last
-                    } else {
-                        before
-                    }
-                }
+                Operands::Into(_) if place + 1 == count && self.instead.is_none() => Meaning::Written,
+                Operands::Into(source) => source,
                 Operands::Command { .. }
                 | Operands::VariablesThenCommand
                 | Operands::CommandSomewhere
@@ -302,6 +322,32 @@ impl<'a> Reading<'a> {
             };
             self.found.push(Found::Value(meaning, text));
         }
+    }
+
+    fn put(&mut self, operands: &[&'a str]) {
+        let (sources, target) = match (self.instead, operands) {
+            (Some(target), sources) => (sources, target),
+            // `ln src/x` makes `./x`.
+            (None, [_]) => (operands, "."),
+            (None, [sources @ .., target]) => (sources, *target),
+            (None, []) => return,
+        };
+        let in_place = self.given('T', "--no-t");
+        let folders = ['r', 'R', 'a'].into_iter().any(|letter| self.given(letter, "--r"))
+            || self.given('a', "--a")
+            || self.program.operands == Operands::Into(Meaning::Moved);
+        let put = |source: &&'a str| Found::Put(Put { source, target, in_place, folders });
+        self.found.extend(sources.iter().map(put));
+    }
+
+    /// Whether a flag may be among the words.
+    fn given(&self, letter: char, long: &str) -> bool {
+        let mut words = self.arguments.iter().filter_map(|argument| argument.text.as_deref());
+        words.any(|word| match word.strip_prefix('-') {
+            Some(letters) if !letters.starts_with('-') => letters.contains(letter),
+            Some(_) => word.starts_with(long),
+            None => false,
+        })
     }
 
     fn exactly(&self, text: &str) -> Option<&'static Flag> {

@@ -2,8 +2,13 @@
 
 use super::Judged::{Blocked, Changes, Looks, Unknown};
 use super::{
-    Meaning, Nature, Operands, Program, Spelling, does, example, instead, joined, looked, text, written,
+    Flag, Meaning, Nature, Operands, Program, Spelling, does, does_with, example, instead, joined, looked,
+    text, written,
 };
+
+/// What is there already gets a name that nobody has looked at.
+const KEEPS_BEFORE: Flag = does_with("-S --suffix", "give what was there another name");
+const INTO: Flag = instead("-t --target-directory", Meaning::Written);
 
 pub(super) const PROGRAMS: &[Program] = &[
     Program {
@@ -18,22 +23,30 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..Program::CHANGES
     },
     Program {
-        names: "mkdir rmdir",
+        names: "mkdir",
         flags: &[text("-m --mode"), joined("--context")],
         examples: &[example("mkdir -p a/b", Changes), example("mkdir -m 700 /tmp/x", Blocked)],
         ..Program::CHANGES
     },
     Program {
+        names: "rmdir",
+        operands: Operands::All(Meaning::Moved),
+        examples: &[example("rmdir -p a/b", Changes), example("rmdir /tmp", Blocked)],
+        ..Program::CHANGES
+    },
+    Program {
         names: "cp install",
         flags: &[
-            instead("-t --target-directory", Meaning::Written),
-            text("-S --suffix -m --mode -o --owner -g --group --sparse --no-preserve"),
+            INTO,
+            KEEPS_BEFORE,
+            text("-m --mode -o --owner -g --group --sparse --no-preserve"),
             joined("--backup --reflink --preserve --context"),
             does("-d --directory", "make folders of all that it names"),
             does("-L --dereference -H", "follow links"),
+            does("--parents", "make the folders on the way"),
             does("--strip-program", "run a command"),
         ],
-        operands: Operands::Last(Meaning::Looked, Meaning::Written),
+        operands: Operands::Into(Meaning::Looked),
         examples: &[
             example("cp a.txt b.txt", Changes),
             example("cp -r src copy", Changes),
@@ -42,12 +55,15 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("cp -t /etc a.txt", Blocked),
             example("cp --preserve /etc/passwd x", Blocked),
             example("cp a.txt .git/hooks/pre-commit", Unknown),
+            example("cp -r src/.git .", Unknown),
+            example("cp -b -S it a.txt .g", Unknown),
         ],
         ..Program::CHANGES
     },
     Program {
         names: "mv",
-        flags: &[written("-t --target-directory"), text("-S --suffix"), joined("--backup --context")],
+        flags: &[INTO, KEEPS_BEFORE, joined("--backup --context")],
+        operands: Operands::Into(Meaning::Moved),
         examples: &[
             example("mv a.txt b.txt", Changes),
             example("mv a.txt ../b.txt", Blocked),
@@ -59,10 +75,11 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: "ln",
         flags: &[
             does("-s --symbolic", "make a link that may lead elsewhere"),
-            text("-S --suffix"),
+            INTO,
+            KEEPS_BEFORE,
             joined("--backup"),
-            written("-t --target-directory"),
         ],
+        operands: Operands::Into(Meaning::Written),
         examples: &[example("ln -s /etc/passwd x", Blocked), example("ln -s src x", Unknown)],
         ..Program::CHANGES
     },
@@ -79,7 +96,12 @@ pub(super) const PROGRAMS: &[Program] = &[
         examples: &[example("chmod 644 a.txt", Changes), example("chown -R kid .", Blocked)],
         ..Program::CHANGES
     },
-    Program { names: "rm unlink shred", examples: &[example("rm a.txt", Blocked)], ..Program::CHANGES },
+    Program {
+        names: "rm unlink shred",
+        operands: Operands::All(Meaning::Moved),
+        examples: &[example("rm a.txt", Blocked)],
+        ..Program::CHANGES
+    },
     Program {
         names: "dd",
         operands: Operands::All(Meaning::Written),

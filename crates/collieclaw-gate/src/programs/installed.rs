@@ -46,9 +46,10 @@ fn flags_take_values_where_the_installed_programs_do() {
             for spelled in flag.names.split(' ') {
                 let complaint = complaint(name, spelled);
                 let fits = match flag.means {
-                    FlagMeans::Value(_) | FlagMeans::Instead(_) | FlagMeans::DoesWith(_) => {
-                        wants_value(&complaint) || is_unknown(&complaint)
-                    }
+                    FlagMeans::Value(_)
+                    | FlagMeans::Instead(_)
+                    | FlagMeans::DoesWith(_)
+                    | FlagMeans::Writes => wants_value(&complaint) || is_unknown(&complaint),
                     FlagMeans::Joined(_) | FlagMeans::Nothing => !wants_value(&complaint),
                     FlagMeans::Does(_) | FlagMeans::Named(_) | FlagMeans::CommandUntilEnd => true,
                 };

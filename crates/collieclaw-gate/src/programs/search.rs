@@ -3,7 +3,7 @@
 use super::Judged::{Blocked, Looks, Unknown};
 use super::{
     Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling, does, example, harmless, instead, joined,
-    looked, text,
+    looked, text, writes,
 };
 
 /// Runs a command on what it finds.
@@ -62,7 +62,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             ),
             does("-H -L", "follow links"),
             does("-delete", "delete what it finds"),
-            does("-fprint -fprint0 -fprintf -fls", "write another file"),
+            writes("-fprint -fprint0 -fprintf -fls"),
             does("-files0-from", "take its folders from elsewhere"),
             runs_command("-exec -execdir -ok -okdir"),
         ],
@@ -75,6 +75,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("find . -delete", Unknown),
             example("find / -name x", Blocked),
             example("find . -fprint out", Unknown),
+            example("find . -fprint /tmp/x", Blocked),
         ],
         ..Program::LOOKS
     },

@@ -126,6 +126,13 @@ fn without_bounds_outside_is_asked_about_but_forbidden_stays_forbidden() {
     let policy = GatePolicy { bounds: Bounds::Anywhere, ..policy("") };
     assert_eq!(ruled(Call::FileRead("/tmp/x"), &policy), (Decision::Ask, "reads-outside".to_owned()));
     assert_eq!(ruled(Call::FileWrite("/tmp/x"), &policy), (Decision::Deny, "writes-outside".to_owned()));
+    for path in
+        ["/proc/self/environ", "/proc/self/root/w/README.md", "/sys/power/state", "/dev/sda", "/dev/null"]
+    {
+        let forbidden = (Decision::Deny, "forbidden-path".to_owned());
+        assert_eq!(ruled(Call::FileRead(path), &policy), forbidden, "{path}");
+        assert_eq!(ruled(Call::FileWrite(path), &policy), forbidden, "{path}");
+    }
     assert_eq!(ruled(Call::FileRead("passwd"), &policy), (Decision::Deny, "forbidden-path".to_owned()));
     assert_eq!(ruled(Call::FileRead("~/.collieclaw/x"), &policy), (Decision::Deny, "own-home".to_owned()));
 }

@@ -31,6 +31,11 @@ impl World {
             "/w/src/deep",
             "/w/.git",
             "/w/my dir",
+            "/w/kept",
+            "/w/n",
+            "/w/n/.git",
+            "/w/n/.vault",
+            "/w/n/src",
             "/etc",
             "/home",
             "/home/kid",
@@ -55,6 +60,11 @@ impl World {
             "/w/ls",
             "/w/.hidden",
             "/w/my dir/n.txt",
+            "/w/kept/secret",
+            "/w/n/.vault/key",
+            "/w/n/src/shared.rs",
+            "/w/n/shared.txt",
+            "/w/n/x.txt",
             "/etc/passwd",
             "/home/kid/.bashrc",
             "/usr/bin/ls",
@@ -65,6 +75,7 @@ impl World {
             nodes.insert(file.into(), Node::File { names: 1 });
         }
         nodes.insert("/w/shared.txt".into(), Node::File { names: 2 });
+        nodes.insert("/w/src/shared.rs".into(), Node::File { names: 2 });
         nodes.insert("/w/out".into(), Node::Link("/etc"));
         nodes.insert("/w/passwd".into(), Node::Link("/etc/passwd"));
         nodes.insert("/w/inner".into(), Node::Link("src"));
@@ -142,6 +153,8 @@ pub(crate) fn policy(more: &str) -> GatePolicy {
         own_files: Vec::new(),
         forbidden_paths: DEFAULT_FORBIDDEN_PATHS
             .iter()
+            // One that is there, and one that isn't yet.
+            .chain(&["/w/kept/secret", "/w/.vault"])
             .map(|path| PathBuf::from(path.replace('~', "/home/kid")))
             .collect(),
         forbidden_commands: names(DEFAULT_FORBIDDEN_COMMANDS),

@@ -1,0 +1,107 @@
+//! What comes to lie where when files are copied, moved or linked: `cp -r n/.ssh .` writes `./.ssh`.
+
+use std::path::Path;
+
+use super::{Hearing, Stand};
+use crate::facts::Seen;
+use crate::path::{self, Use};
+use crate::programs::Put;
+use crate::reason::Reason;
+
+/// Folders in folders that are put over others.
+const DEEPEST: usize = 16;
+
+/// Stands for the name of a file that is found.
+const FOUND: &str = "{}";
+
+impl Hearing<'_> {
+    /// Judges the places that something is put at. The target itself is judged as a path that is written.
+    pub(super) fn put(&mut self, name: &str, put: &Put<'_>, stand: &Stand) {
+        let Put { source, target, .. } = *put;
+        if source.contains(FOUND) {
+            return self.put_anything(name, put, stand);
+        }
+        let target_is = self.facts.look(&self.from(stand).join(target));
+        let inside = last_name(source).filter(|_| !put.in_place).map(|last| below(target, last));
+        match (inside, target_is) {
+            (Some(inside), Seen::Folder { .. }) => self.put_at(name, (source, &inside), stand, DEEPEST),
+            // By then it may be a folder.
+            (Some(inside), Seen::Nothing { .. }) => {
+                self.put_at(name, (source, &inside), stand, DEEPEST);
+                self.put_at(name, (source, target), stand, DEEPEST);
+            }
+            (None, _) => self.put_at(name, (source, target), stand, DEEPEST),
+            (Some(_), Seen::File { .. } | Seen::Special { .. } | Seen::Unreachable) => {}
+        }
+    }
+
+    /// Judges one place, and those below if two folders become one.
+    fn put_at(&mut self, name: &str, (source, place): (&str, &str), stand: &Stand, deepest: usize) {
+        let left = self.patience.puts.checked_sub(1);
+        let (Some(left), 1..) = (left, deepest) else {
+            return self.argument(name, source, "replace more files than can be looked at");
+        };
+        self.patience.puts = left;
+        self.path(place, Use::Write, stand);
+        self.rules_below(name, (source, place), stand);
+        let from = self.from(stand);
+        let is_folder = |path: &str| matches!(self.facts.look(&from.join(path)), Seen::Folder { .. });
+        if !is_folder(place) || !is_folder(source) {
+            return;
+        }
+        let Some(names) = self.facts.names_in(&from.join(source)) else {
+            return self.argument(name, source, "replace files that can't be looked at");
+        };
+        for inner in names {
+            self.put_at(name, (&below(source, &inner), &below(place, &inner)), stand, deepest - 1);
+            if self.patience.puts == 0 {
+                break;
+            }
+        }
+    }
+
+    /// What a folder holds may come to lie where a rule forbids it.
+    fn rules_below(&mut self, name: &str, (source, place): (&str, &str), stand: &Stand) {
+        let from = self.from(stand);
+        let written = path::plain(&from.join(place));
+        for rule in self.policy.rules() {
+            let Some(rest) = rule.strip_prefix(&written).ok().filter(|rest| *rest != Path::new("")) else {
+                continue;
+            };
+            if matches!(self.facts.look(&from.join(source).join(rest)), Seen::Nothing { .. }) {
+                self.argument(name, source, "put something at a forbidden path, perhaps");
+            } else {
+                let path = rule.display().to_string();
+                self.findings.add(Reason::ForbiddenPath { rule: path.clone(), path });
+            }
+        }
+    }
+
+    /// Files that are found are put into a folder; which ones is known only when it runs.
+    fn put_anything(&mut self, name: &str, put: &Put<'_>, stand: &Stand) {
+        let from = self.from(stand);
+        let folder = from.join(put.target);
+        let written = path::plain(&folder);
+        let has_two_names = |inner: String| matches!(self.facts.look(&folder.join(inner)), Seen::File { names, .. } if names > 1);
+        let hits = put.folders
+            || self.policy.rules().any(|rule| rule.starts_with(&written))
+            || self.facts.names_in(&folder).is_some_and(|names| names.into_iter().any(has_two_names));
+        if hits {
+            self.argument(name, put.source, "put files in a place that is known only when it runs");
+        }
+    }
+}
+
+/// The name that a source keeps in a folder; `None` if it is what the source holds that is put there.
+fn last_name(source: &str) -> Option<&str> {
+    let last = source.trim_end_matches('/').rsplit('/').next()?;
+    (!matches!(last, "" | "." | "..")).then_some(last)
+}
+
+fn below(folder: &str, name: &str) -> String {
+    match folder.trim_end_matches('/') {
+        "" if folder.starts_with('/') => format!("/{name}"),
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
+    }
+}
