@@ -215,7 +215,7 @@ impl Supervisor {
 
 fn prepare_sandbox(order: &Order) -> Result<Option<Prepared>, SpawnError> {
     let Some(sandbox) = &order.sandbox else { return Ok(None) };
-    let prepared = sandbox.prepare()?;
+    let prepared = sandbox.prepare(order.lifetime)?;
     if let Some(identity) = &order.identity {
         prepared.give_to(identity.user, identity.group)?;
     }

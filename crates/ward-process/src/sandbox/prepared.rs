@@ -3,10 +3,12 @@
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Once;
 
-use super::temporary::PrivateFolder;
+use super::temporary::{PrivateFolder, abandoned};
 use super::trees::{OpenTree, Trees};
 use super::{Network, Sandbox, SandboxError, SandboxReport, Temporary, filter, probe, rules};
+use crate::order::Lifetime;
 use crate::output;
 use crate::sys::confine::{Confinement, ReadOnlyMounts};
 
@@ -32,12 +34,17 @@ pub(crate) struct Prepared {
 
 impl Sandbox {
     /// Does all that can be done before the program is started; leaves nothing behind if it fails.
-    pub(crate) fn prepare(&self) -> Result<Prepared, SandboxError> {
+    pub(crate) fn prepare(&self, lifetime: Lifetime) -> Result<Prepared, SandboxError> {
         let report = self.accept(probe::host().report(self))?;
         let trees = Trees::open(self)?;
         let temporary = match &self.temporary {
-            Temporary::Private => Some(PrivateFolder::make_in(Path::new(SYSTEM_TEMPORARY), &trees)?),
-            Temporary::PrivateIn(parent) => Some(PrivateFolder::make_in(parent, &trees)?),
+            Temporary::Private => {
+                let parent = Path::new(SYSTEM_TEMPORARY);
+                static SWEPT: Once = Once::new();
+                SWEPT.call_once(|| abandoned::sweep(parent));
+                Some(PrivateFolder::make_in(parent, lifetime, &trees)?)
+            }
+            Temporary::PrivateIn(parent) => Some(PrivateFolder::make_in(parent, lifetime, &trees)?),
             Temporary::None => None,
         };
         match self.confine(trees, temporary.as_ref()) {

@@ -1,5 +1,7 @@
 //! A private temporary folder, and its removal after a program that may have hated us.
 
+pub(super) mod abandoned;
+
 use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,6 +15,7 @@ use rustix::io::Errno;
 
 use super::SandboxError;
 use super::trees::Trees;
+use crate::order::Lifetime;
 
 /// What the names of all these folders begin with.
 const PREFIX: &str = "ward-";
@@ -45,13 +48,13 @@ pub(super) struct PrivateFolder {
 
 impl PrivateFolder {
     /// The way to `parent` is subject to the rule for trees.
-    pub(super) fn make_in(parent: &Path, trees: &Trees) -> Result<Self, SandboxError> {
+    pub(super) fn make_in(parent: &Path, lifetime: Lifetime, trees: &Trees) -> Result<Self, SandboxError> {
         let failed = |source| SandboxError::Temporary { path: parent.to_owned(), source };
         let folder = trees.open_another(parent).map_err(|error| match error {
             SandboxError::Tree { source, .. } => failed(source),
             other => other,
         })?;
-        make(parent, folder.as_fd()).map_err(|errno| failed(errno.into()))
+        make(parent, lifetime, folder.as_fd()).map_err(|errno| failed(errno.into()))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -107,15 +110,22 @@ impl Budget {
 }
 
 /// No earlier folder had the name, so that an old record of one can't be taken for a later one.
-fn make(parent: &Path, folder: BorrowedFd<'_>) -> Result<PrivateFolder, Errno> {
+fn make(parent: &Path, lifetime: Lifetime, folder: BorrowedFd<'_>) -> Result<PrivateFolder, Errno> {
     for _ in 0..NAMES_TRIED {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let name = format!("{PREFIX}{}-{now:x}", std::process::id());
+        let prefix = match lifetime {
+            Lifetime::Independent => PREFIX,
+            Lifetime::DiesWithSupervisor => abandoned::PREFIX,
+        };
+        let name = format!("{prefix}{}-{now:x}", std::process::id());
         match rustix::fs::mkdirat(folder, &name, Mode::RWXU) {
             Err(Errno::EXIST) => continue,
             result => result?,
         }
         let handle = open_directory(folder, &name)?;
+        if !abandoned::claim(&handle)? {
+            continue;
+        }
         return Ok(PrivateFolder { path: parent.join(name), handle });
     }
     Err(Errno::EXIST)

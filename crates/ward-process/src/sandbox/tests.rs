@@ -1,4 +1,5 @@
 use super::*;
+use crate::order::Lifetime;
 
 fn may_run_what_it_writes(write: &[&str], execute: &[&str]) -> bool {
     let paths = |texts: &[&str]| texts.iter().map(PathBuf::from).collect();
@@ -28,7 +29,7 @@ fn what_could_not_be_prepared_leaves_no_folder() {
         temporary: Temporary::PrivateIn(parent.path().into()),
         ..Sandbox::system_read_only()
     };
-    assert!(matches!(sandbox.prepare(), Err(SandboxError::Tree { .. })));
+    assert!(matches!(sandbox.prepare(Lifetime::Independent), Err(SandboxError::Tree { .. })));
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
 }
 
@@ -37,9 +38,9 @@ fn the_folder_stays_until_the_clean_up() {
     let parent = tempfile::tempdir().unwrap();
     let temporary = Temporary::PrivateIn(parent.path().into());
     let sandbox = Sandbox { temporary, ..Sandbox::system_read_only() };
-    let kept = sandbox.prepare().unwrap().temporary_folder().unwrap().to_owned();
+    let kept = sandbox.prepare(Lifetime::Independent).unwrap().temporary_folder().unwrap().to_owned();
     assert!(kept.is_dir());
-    let mut prepared = sandbox.prepare().unwrap();
+    let mut prepared = sandbox.prepare(Lifetime::Independent).unwrap();
     let removed = prepared.temporary_folder().unwrap().to_owned();
     assert_ne!(kept, removed);
     prepared.clean_up();

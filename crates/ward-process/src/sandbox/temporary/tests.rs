@@ -5,7 +5,11 @@ use super::super::Sandbox;
 use super::*;
 
 fn make_in(parent: &Path) -> PrivateFolder {
-    PrivateFolder::make_in(parent, &Trees::open(&Sandbox::default()).unwrap()).unwrap()
+    make_for(parent, Lifetime::Independent)
+}
+
+fn make_for(parent: &Path, lifetime: Lifetime) -> PrivateFolder {
+    PrivateFolder::make_in(parent, lifetime, &Trees::open(&Sandbox::default()).unwrap()).unwrap()
 }
 
 fn folder() -> (tempfile::TempDir, PrivateFolder) {
@@ -193,4 +197,58 @@ fn removal_gives_up_on_a_folder_that_is_being_filled() {
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     });
     assert!(remove(&folder));
+}
+
+/// A process that has ended, and its number.
+fn gone() -> u32 {
+    let mut child = std::process::Command::new("true").spawn().unwrap();
+    child.wait().unwrap();
+    child.id()
+}
+
+/// As if another process had made it.
+fn made_by(process: u32, folder: PrivateFolder) -> PrivateFolder {
+    let name = folder.path.file_name().unwrap().to_str().unwrap();
+    let name = name.replace(&std::process::id().to_string(), &process.to_string());
+    let path = folder.path.with_file_name(name);
+    fs::rename(&folder.path, &path).unwrap();
+    fs::create_dir_all(path.join("inner")).unwrap();
+    fs::write(path.join("inner/file"), "").unwrap();
+    PrivateFolder { path, ..folder }
+}
+
+#[test]
+fn what_died_with_its_supervisor_is_swept_away() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = made_by(gone(), make_for(parent.path(), Lifetime::DiesWithSupervisor));
+    abandoned::sweep(parent.path());
+    assert!(folder.path.exists(), "somebody still has it open");
+    let path = folder.path().to_owned();
+    set_mode(&path, 0o000);
+    drop(folder);
+    abandoned::sweep(parent.path());
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_may_still_be_in_use_is_not_swept_away() {
+    let parent = tempfile::tempdir().unwrap();
+    let precious = parent.path().join("precious");
+    fs::create_dir(&precious).unwrap();
+    let link = parent.path().join(format!("{}{}-1", abandoned::PREFIX, gone()));
+    symlink(&precious, &link).unwrap();
+    let mut kept = vec![precious, link];
+    // A program that outlives its supervisor uses it, perhaps.
+    kept.push(made_by(gone(), make_for(parent.path(), Lifetime::Independent)).path);
+    // Our own, and one of a process that lives.
+    kept.push(make_for(parent.path(), Lifetime::DiesWithSupervisor).path);
+    kept.push(made_by(1, make_for(parent.path(), Lifetime::DiesWithSupervisor)).path);
+    for name in ["ward-run-", "ward-run-x-1", "ward-run-1"] {
+        kept.push(parent.path().join(name));
+        fs::create_dir(parent.path().join(name)).unwrap();
+    }
+    abandoned::sweep(parent.path());
+    for path in kept {
+        assert!(path.symlink_metadata().is_ok(), "{path:?}");
+    }
 }
