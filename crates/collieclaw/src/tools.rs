@@ -4,6 +4,7 @@ mod file_list;
 mod file_read;
 mod file_write;
 mod http;
+mod in_time;
 mod memory_search;
 mod shell;
 mod time;

@@ -15,9 +15,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use collieclaw_gate::{Bounds, GatePolicy, Reason, judge_opened};
+use collieclaw_gate::{Bounds, GatePolicy, Reason, absolute, judge_opened};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
+
+use crate::net::Patience;
 
 pub use error::FileError;
 pub(crate) use list::names_of;
@@ -39,6 +41,7 @@ pub struct Workspace {
 pub struct Access<'a> {
     workspace: &'a Workspace,
     policy: &'a GatePolicy,
+    patience: Option<&'a Patience>,
 }
 
 /// What becomes of a file that output is led to.
@@ -70,7 +73,12 @@ impl Workspace {
     /// The way to its files under a policy.
     #[must_use]
     pub fn under<'a>(&'a self, policy: &'a GatePolicy) -> Access<'a> {
-        Access { workspace: self, policy }
+        Access { workspace: self, policy, patience: None }
+    }
+
+    /// Another handle on the same folder.
+    pub(crate) fn another(&self) -> io::Result<Self> {
+        Ok(Self { folder: self.folder.try_clone()?, path: self.path.clone() })
     }
 
     /// A handle on what is at an absolute path, if the kernel finds it beneath the workspace.
@@ -83,7 +91,26 @@ impl Workspace {
     }
 }
 
-impl Access<'_> {
+impl<'a> Access<'a> {
+    /// The same, for work that has to end: what takes many steps goes no further when the time is over.
+    #[must_use]
+    pub fn within(self, patience: &'a Patience) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// What a tool's path stands for.
+    ///
+    /// # Errors
+    /// When it is no path.
+    pub fn place(&self, path: &str) -> Result<PathBuf, FileError> {
+        Ok(absolute(path, self.policy)?)
+    }
+
+    /// Whether there is time left.
+    fn goes_on(&self) -> Result<(), FileError> {
+        self.patience.map_or(Ok(()), |patience| patience.left().map(drop).map_err(FileError::Stopped))
+    }
+
     /// Opens a regular file for reading.
     ///
     /// # Errors

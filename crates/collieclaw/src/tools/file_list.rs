@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use collieclaw_gate::{Call, absolute};
+use collieclaw_gate::Call;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_time::with_files;
 use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
-use crate::security::{Depth, Entry, FileError, Kind};
+use crate::security::{Access, Depth, Entry, FileError, Kind};
 
 /// Entries in one answer: more than a model can make use of.
 const MOST_ENTRIES: usize = 10_000;
@@ -40,19 +41,19 @@ impl Prepared for FileList {
     }
 
     fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
-        self.list(context).unwrap_or_else(|error| ToolResult::failed(format!("`{}` {error}", self.path)))
+        let (path, most) = (self.path.clone(), context.bounds.max_response_bytes);
+        with_files(context, &path, move |access| self.list(access, most))
     }
 }
 
 impl FileList {
-    fn list(&self, context: &Context<'_>) -> Result<ToolResult, FileError> {
+    fn list(&self, access: Access<'_>, most: usize) -> Result<ToolResult, FileError> {
         let depth = if self.recursive { Depth::All } else { Depth::This };
-        let folder = absolute(&self.path, context.policy)?;
-        let listing = context.workspace.under(context.policy).list(&folder, depth, MOST_ENTRIES)?;
+        let listing = access.list(&access.place(&self.path)?, depth, MOST_ENTRIES)?;
         let mut output = String::new();
         let mut shown = 0_usize;
         for line in listing.entries.iter().map(line) {
-            if output.len() + line.len() > context.bounds.max_response_bytes {
+            if output.len() + line.len() > most {
                 break;
             }
             output.push_str(&line);

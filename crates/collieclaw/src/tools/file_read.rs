@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use collieclaw_gate::{Call, absolute};
+use collieclaw_gate::Call;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_time::with_files;
 use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
+use crate::security::{Access, FileError};
 
 /// The longest letter of UTF-8: what a part may lack at its beginning and have too much at its end.
 const LONGEST_LETTER: usize = 4;
@@ -48,25 +50,24 @@ impl Prepared for FileRead {
     }
 
     fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
-        let path = &self.path;
-        let failed = |error: &dyn std::fmt::Display| ToolResult::failed(format!("`{path}` {error}"));
-        let place = match absolute(path, context.policy) {
-            Ok(place) => place,
-            Err(reason) => return ToolResult::failed(reason.detail()),
-        };
-        let file = match context.workspace.under(context.policy).read(&place) {
-            Ok(file) => File::from(file),
-            Err(error) => return failed(&error),
-        };
+        let path = self.path.clone();
         let bound = context.bounds.max_response_bytes;
+        with_files(context, &path, move |access| self.read(access, bound))
+    }
+}
+
+impl FileRead {
+    fn read(&self, access: Access<'_>, bound: usize) -> Result<ToolResult, FileError> {
+        let file = File::from(access.read(&access.place(&self.path)?)?);
         let most = self.limit.map_or(bound, |limit| limit.min(bound));
+        let failed = |error: std::fmt::Arguments<'_>| ToolResult::failed(format!("`{}` {error}", self.path));
         let passage = part(&file, self.offset, most);
         let size = file.metadata().map(|status| status.len());
-        match (passage, size) {
+        Ok(match (passage, size) {
             (Ok(Ok(passage)), Ok(size)) => told(passage, size),
-            (Ok(Err(byte)), _) => failed(&format_args!("is not UTF-8 text (byte {byte})")),
-            (Err(error), _) | (_, Err(error)) => failed(&format_args!("can't be read: {error}")),
-        }
+            (Ok(Err(byte)), _) => failed(format_args!("is not UTF-8 text (byte {byte})")),
+            (Err(error), _) | (_, Err(error)) => failed(format_args!("can't be read: {error}")),
+        })
     }
 }
 

@@ -1,12 +1,13 @@
 //! `file_write`: makes or replaces a text file, as a whole or not at all.
 
-use collieclaw_gate::{Call, absolute};
+use collieclaw_gate::Call;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::in_time::with_files;
 use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
-use crate::security::Written;
+use crate::security::{Access, FileError, Written};
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -29,20 +30,20 @@ impl Prepared for FileWrite {
     }
 
     fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
-        let path = &self.path;
-        let place = match absolute(path, context.policy) {
-            Ok(place) => place,
-            Err(reason) => return ToolResult::failed(reason.detail()),
+        let path = self.path.clone();
+        with_files(context, &path, move |access| self.write(access))
+    }
+}
+
+impl FileWrite {
+    fn write(&self, access: Access<'_>) -> Result<ToolResult, FileError> {
+        let written = access.replace(&access.place(&self.path)?, self.content.as_bytes())?;
+        let (word, created) = match written {
+            Written::Created => ("created", true),
+            Written::Replaced => ("replaced", false),
         };
         let bytes = self.content.len();
-        match context.workspace.under(context.policy).replace(&place, self.content.as_bytes()) {
-            Ok(Written::Created) => ToolResult::done(format!("created `{path}`, {bytes} bytes"))
-                .with("bytes", bytes)
-                .with("created", true),
-            Ok(Written::Replaced) => ToolResult::done(format!("replaced `{path}`, {bytes} bytes"))
-                .with("bytes", bytes)
-                .with("created", false),
-            Err(error) => ToolResult::failed(format!("`{path}` {error}")),
-        }
+        let told = ToolResult::done(format!("{word} `{}`, {bytes} bytes", self.path));
+        Ok(told.with("bytes", bytes).with("created", created))
     }
 }

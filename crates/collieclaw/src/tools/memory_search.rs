@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::in_time::in_time;
 use super::{BuiltIn, Context, Prepared, ToolResult};
+use crate::memory::{Found, Memory};
 use crate::runtime::Granted;
 
 /// See the module.
@@ -37,21 +39,26 @@ impl Prepared for MemorySearch {
     }
 
     fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
-        match context.memory.search(&self.query, self.limit.min(MOST).into()) {
-            Err(error) => ToolResult::failed(error.to_string()),
-            Ok(found) => {
-                let line = |found: &crate::memory::Found| {
-                    json!({
-                        "conversation_id": found.conversation_id,
-                        "timestamp": found.timestamp,
-                        "role": found.role,
-                        "excerpt": found.excerpt,
-                    })
-                    .to_string()
-                };
-                let lines: Vec<String> = found.iter().map(line).collect();
-                ToolResult::done(lines.join("\n")).with("found", found.len())
-            }
-        }
+        // The door's own connection can't be left behind.
+        let file = context.memory.path().to_owned();
+        in_time(context, move |_| {
+            let limit = self.limit.min(MOST).into();
+            let found = Memory::open(&file).and_then(|memory| memory.search(&self.query, limit));
+            Ok(found.map_or_else(|error| ToolResult::failed(error.to_string()), |found| told(&found)))
+        })
     }
+}
+
+fn told(found: &[Found]) -> ToolResult {
+    let line = |found: &Found| {
+        json!({
+            "conversation_id": found.conversation_id,
+            "timestamp": found.timestamp,
+            "role": found.role,
+            "excerpt": found.excerpt,
+        })
+        .to_string()
+    };
+    let lines: Vec<String> = found.iter().map(line).collect();
+    ToolResult::done(lines.join("\n")).with("found", found.len())
 }

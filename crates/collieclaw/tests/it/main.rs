@@ -49,6 +49,8 @@ mod shell_differential;
 #[cfg(test)]
 mod shell_output;
 #[cfg(test)]
+mod slow_disk;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod talk;

@@ -122,6 +122,16 @@ impl Workshop {
     }
 
     pub(crate) fn desk_with(&self, shell_timeout: Duration, max_response_bytes: usize) -> Desk {
+        let long = Duration::from_secs(60);
+        self.desk_within(ToolBounds {
+            tool_timeout: long,
+            shell_timeout,
+            http_timeout: long,
+            max_response_bytes,
+        })
+    }
+
+    pub(crate) fn desk_within(&self, bounds: ToolBounds) -> Desk {
         let last = Rc::new(RefCell::new(None));
         let overhear = |tool| Box::new(Overheard { tool, last: Rc::clone(&last) }) as Box<dyn Tool>;
         let rules = Rules {
@@ -130,12 +140,11 @@ impl Workshop {
             policy_hash: String::new(),
             facts: Box::new(SystemFacts),
         };
-        let long = Duration::from_secs(60);
         let door = Door {
             rules,
             workspace: Workspace::open(&self.path).unwrap(),
             memory: Memory::open(&self.home.join(".collieclaw/memory.db")).unwrap(),
-            bounds: ToolBounds { tool_timeout: long, shell_timeout, http_timeout: long, max_response_bytes },
+            bounds,
             home: Home::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(Receipts::off()),
             events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())).into(),

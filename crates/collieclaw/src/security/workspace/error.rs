@@ -5,6 +5,8 @@ use std::io;
 use collieclaw_gate::Reason;
 use rustix::io::Errno;
 
+use crate::net::Stopped;
+
 /// Why a file can't be used. Each reads as the end of a sentence that begins with the path.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -32,6 +34,9 @@ pub enum FileError {
     /// A rule forbids the place that it really is.
     #[error("may not be used: {}", .0.detail())]
     Refused(Reason),
+    /// The time is over, or somebody said stop.
+    #[error("{0}")]
+    Stopped(Stopped),
     /// The kernel refuses.
     #[error("can't be used: {0}")]
     Kernel(io::Error),

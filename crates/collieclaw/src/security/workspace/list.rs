@@ -82,8 +82,11 @@ impl Access<'_> {
             let before = listing.entries.len();
             let Ok(folder) = resolved(&root, &below, without_links) else { continue };
             if self.judge(&place_of(std::os::fd::AsFd::as_fd(&folder))?).is_ok() {
-                // One that is closed to us, or gone, is shown and not entered.
-                let _ = self.list_one(&folder, &below, most, &mut listing);
+                match self.list_one(&folder, &below, most, &mut listing) {
+                    Err(FileError::Stopped(stopped)) => return Err(FileError::Stopped(stopped)),
+                    // One that is closed to us, or gone, is shown and not entered.
+                    Ok(()) | Err(_) => {}
+                }
             }
             next.extend(folders(&listing, before));
         }
@@ -103,6 +106,7 @@ impl Access<'_> {
         let found = names_of(&opened, most - listing.entries.len())?;
         listing.left_out |= found.left_out;
         for name in found.names {
+            self.goes_on()?;
             // What is gone meanwhile is not listed.
             if let Ok(kind) = kind_of(&opened, &name) {
                 listing.entries.push(Entry { path: below.join(name), kind });

@@ -40,7 +40,7 @@ impl Access<'_> {
     /// When it is no regular file, has another name somewhere, or is out of reach.
     pub fn replace(&self, path: &Path, content: &[u8]) -> Result<Written, FileError> {
         for _ in 0..ATTEMPTS {
-            match self.target(path).and_then(|target| put(&target, content)) {
+            match self.target(path).and_then(|target| self.put(&target, content)) {
                 Err(FileError::Unsteady) => {}
                 put => return put,
             }
@@ -106,22 +106,25 @@ impl Access<'_> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&above, name, flags, Mode::empty())?)
     }
-}
 
-fn put(target: &Target, content: &[u8]) -> Result<Written, FileError> {
-    let sibling = sibling_name()?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // What replaces a private file is never readable for others, not even for a moment.
-    let mode = if target.before.is_some() { 0o600 } else { 0o666 };
-    let file = openat(&target.folder, &sibling, flags, Mode::from_raw_mode(mode))?;
-    let put = fill(file, content, target.before.as_ref()).and_then(|()| take_place(target, &sibling));
-    if let Err(error) = put {
-        // What can't be removed either is litter of ours, beside the untouched file.
-        let _ = unlinkat(&target.folder, &sibling, AtFlags::empty());
-        return Err(error);
+    fn put(&self, target: &Target, content: &[u8]) -> Result<Written, FileError> {
+        let sibling = sibling_name()?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // What replaces a private file is never readable for others, not even for a moment.
+        let mode = if target.before.is_some() { 0o600 } else { 0o666 };
+        let file = openat(&target.folder, &sibling, flags, Mode::from_raw_mode(mode))?;
+        let put = fill(file, content, target.before.as_ref())
+            // Who was told that it came to nothing must find nothing changed.
+            .and_then(|()| self.goes_on())
+            .and_then(|()| take_place(target, &sibling));
+        if let Err(error) = put {
+            // What can't be removed either is litter of ours, beside the untouched file.
+            let _ = unlinkat(&target.folder, &sibling, AtFlags::empty());
+            return Err(error);
+        }
+        sync(&target.folder)?;
+        Ok(if target.before.is_some() { Written::Replaced } else { Written::Created })
     }
-    sync(&target.folder)?;
-    Ok(if target.before.is_some() { Written::Replaced } else { Written::Created })
 }
 
 /// Gives the sibling the name of the target. A file that was not there when we looked is not replaced.
@@ -198,7 +201,7 @@ mod tests {
         let place = workspace.path().join("file");
         let target = access.target(&place).unwrap();
         std::fs::write(&place, "somebody's").unwrap();
-        let put = put(&target, b"ours");
+        let put = access.put(&target, b"ours");
         assert!(matches!(put, Err(FileError::Unsteady)), "{put:?}");
         assert_eq!(std::fs::read_to_string(&place).unwrap(), "somebody's");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no sibling is left");
