@@ -20,9 +20,9 @@
 //!   folders, with links refused.
 //! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`), what an archive holds (`tar -x`), and
 //!   links that lie inside a folder that is copied into.
-//! - What a listed program does of itself: `git` obeys the settings of the repository it stands in, so `.git/config` and
-//!   `.git/hooks` should not be writable inside the sandbox either. A program that the table doesn't know is trusted as
-//!   far as the operator listed it.
+//! - What a listed program does of itself: `git` obeys the settings of the repository it stands in. The sandbox keeps
+//!   those of the workspace itself (`.git/config`, `.git/hooks`, `.hg/hgrc`) as they are; a repository further down, or a
+//!   new one, is not kept. A program that the table doesn't know is trusted as far as the operator listed it.
 //! - Endless or huge output, time, memory, processes, and the network.
 
 pub mod plan;

@@ -245,6 +245,26 @@ fn what_is_forbidden_inside_the_workspace_is_out_of_reach_there_and_the_rest_is_
     assert!(came.code() == 0 && !came.text.contains(SECRET), "{came:?}");
 }
 
+// `git status` obeys what these say, in the operator's own shell too.
+#[test]
+fn what_steers_git_is_read_and_not_changed() {
+    let workshop = open_workshop();
+    let steering = [".git/config", ".git/hooks/pre-commit", ".hg/hgrc"];
+    for path in steering {
+        workshop.write(path, "as it was\n");
+    }
+    let script = "cat .git/config; echo x > .git/config; echo x > .git/hooks/pre-commit; echo x > .git/hooks/new; \
+                  echo x > .hg/hgrc; mv .git away; mv .hg away; rm -rf .git/hooks .git/config .hg; \
+                  mkdir -p .git .hg; echo x > .git/config; echo x > mine; mv mine .git/config; echo ref > .git/HEAD";
+    let came = attack(&workshop, &workshop.desk(), script);
+    assert!(came.output().starts_with("as it was\n"), "{came:?}");
+    for path in steering {
+        assert_eq!(workshop.text(path), "as it was\n", "{path}: {came:?}");
+    }
+    assert!(!workshop.path.join(".git/hooks/new").exists());
+    assert_eq!(workshop.text(".git/HEAD"), "ref\n", "a commit still can be made");
+}
+
 #[test]
 fn the_receipt_is_told_what_of_the_sandbox_is_in_force() {
     let workshop = open_workshop();

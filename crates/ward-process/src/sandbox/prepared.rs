@@ -77,8 +77,10 @@ fn mounts(trees: Trees, temporary: Option<&PrivateFolder>) -> Result<ReadOnlyMou
     let mut writable: Vec<_> = trees.write.into_iter().map(OpenTree::into_handle).collect();
     let temporary = temporary.map(|folder| folder.as_fd().try_clone_to_owned()).transpose();
     writable.extend(temporary.map_err(SandboxError::Descriptor)?);
-    let closed = trees.closed.into_iter().map(OpenTree::into_handle).collect();
+    let [kept, closed] =
+        [trees.read_only, trees.closed].map(|trees| trees.into_iter().map(OpenTree::into_handle).collect());
     ReadOnlyMounts::all_but(writable)
+        .and_then(|mounts| mounts.keeping(kept))
         .and_then(|mounts| mounts.closing(closed))
         .map_err(|errno| SandboxError::Descriptor(errno.into()))
 }

@@ -24,6 +24,7 @@ pub(super) struct Trees {
     pub(super) write: Vec<OpenTree>,
     pub(super) execute: Vec<OpenTree>,
     pub(super) closed: Vec<OpenTree>,
+    pub(super) read_only: Vec<OpenTree>,
     borders: Borders,
 }
 
@@ -39,8 +40,8 @@ impl Trees {
         let open =
             |paths: &[PathBuf]| paths.iter().map(|path| borders.open(path)).collect::<Result<Vec<_>, _>>();
         let [read, write, execute] = [open(&sandbox.read)?, open(&sandbox.write)?, open(&sandbox.execute)?];
-        let closed = open(&sandbox.closed)?;
-        Ok(Self { read, write, execute, closed, borders })
+        let [closed, read_only] = [open(&sandbox.closed)?, open(&sandbox.read_only)?];
+        Ok(Self { read, write, execute, closed, read_only, borders })
     }
 
     /// Opens a folder that is in no list, by the same rule.

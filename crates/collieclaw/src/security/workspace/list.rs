@@ -82,10 +82,10 @@ impl Access<'_> {
             let before = listing.entries.len();
             let Ok(folder) = resolved(&root, &below, without_links) else { continue };
             if self.judge(&place_of(std::os::fd::AsFd::as_fd(&folder))?).is_ok() {
-                match self.list_one(&folder, &below, most, &mut listing) {
-                    Err(FileError::Stopped(stopped)) => return Err(FileError::Stopped(stopped)),
-                    // One that is closed to us, or gone, is shown and not entered.
-                    Ok(()) | Err(_) => {}
+                let listed = self.list_one(&folder, &below, most, &mut listing);
+                // One that is closed to us, or gone, is shown and not entered.
+                if let Err(FileError::Stopped(_)) = listed {
+                    return listed.map(|()| listing);
                 }
             }
             next.extend(folders(&listing, before));

@@ -26,6 +26,10 @@ const MOST_OPEN_FILES: u64 = 1024;
 /// Processor time of a process against the time of the line: it may use a few processors at once.
 const PROCESSORS: u64 = 8;
 
+/// What makes programs that the operator starts in the workspace later run something else, without a question: where it
+/// is there, no command changes it.
+const STEERING: &[&str] = &[".git/config", ".git/config.worktree", ".git/hooks", ".hg/hgrc"];
+
 /// What programs need of a forbidden `/etc` in order to run at all: where libraries lie, the time zone, how terminals
 /// and languages work. It says nothing about people or the machine's network.
 const NEEDED: &[&str] = &[
@@ -172,13 +176,15 @@ fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Sandbox {
     let open = |trees: &[PathBuf]| trees.iter().flat_map(|tree| without(tree, &closed)).collect::<Vec<_>>();
     // The rules of the kernel only ever add; what is forbidden inside the workspace is covered.
     // A link is not: where it led when the policy was made is on the list, too.
-    let inside =
-        |path: &&&Path| path.starts_with(workspace) && path.canonicalize().is_ok_and(|place| place == **path);
+    let is_there = |path: &Path| path.canonicalize().is_ok_and(|place| place == path);
+    let inside = |path: &&&Path| path.starts_with(workspace) && is_there(path);
+    let steering = STEERING.iter().map(|name| workspace.join(name));
     let mut sandbox = Sandbox {
         read: open(&system.read),
         write: system.write.clone(),
         execute: open(&system.execute),
         closed: closed.iter().filter(inside).map(|path| path.to_path_buf()).collect(),
+        read_only: steering.filter(|path| is_there(path)).collect(),
         network: Network::Off,
         temporary: Temporary::Private,
         strictness: Strictness::Essentials,

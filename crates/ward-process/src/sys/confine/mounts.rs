@@ -3,7 +3,7 @@
 //! Landlock has no right for `chmod`, `chown`, `touch` or extended attributes, so that a program
 //! could lay open or lock away any file of its user. A read-only mount refuses them all.
 
-use std::ffi::{CStr, CString, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -17,6 +17,10 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, O
 #[derive(Debug)]
 pub(crate) struct ReadOnlyMounts {
     writable: Vec<Tree>,
+    /// Folders in them that stay where they are, because of what they hold, the outer ones first.
+    fixed: Vec<Tree>,
+    /// What lies in them and is read-only all the same.
+    kept: Vec<Tree>,
     /// What lies in other trees and is covered with something empty.
     closed: Vec<Tree>,
 }
@@ -37,7 +41,25 @@ struct Tree {
 impl ReadOnlyMounts {
     /// Devices need no exception: what is written to them does not reach the mount.
     pub(crate) fn all_but(trees: Vec<OwnedFd>) -> Result<Self, Errno> {
-        Ok(Self { writable: outermost(trees)?, closed: Vec::new() })
+        Ok(Self { writable: outermost(trees)?, fixed: Vec::new(), kept: Vec::new(), closed: Vec::new() })
+    }
+
+    /// These stay as they are, wherever they lie.
+    pub(crate) fn keeping(self, trees: Vec<OwnedFd>) -> Result<Self, Errno> {
+        let kept = outermost(trees)?;
+        let mut around: Vec<PathBuf> = kept.iter().flat_map(|tree| self.folders_around(tree)).collect();
+        around.sort();
+        around.dedup();
+        let fixed = around.iter().map(|folder| Tree::at(folder)).collect::<Result<_, _>>()?;
+        Ok(Self { fixed, kept, ..self })
+    }
+
+    /// The folders between a writable tree and something in it.
+    fn folders_around(&self, tree: &Tree) -> Vec<PathBuf> {
+        let path = tree.path();
+        let root = self.writable.iter().map(Tree::path).find(|root| path.starts_with(root));
+        let inside = |folder: &&Path| root.is_some_and(|root| *folder != root && folder.starts_with(root));
+        path.ancestors().skip(1).take_while(inside).map(Path::to_owned).collect()
     }
 
     /// These stay out of reach, wherever they lie.
@@ -55,6 +77,10 @@ impl ReadOnlyMounts {
             set_attributes(root, &Attributes { set: MOUNT_ATTR_RDONLY, ..Attributes::default() })?;
             self.writable.iter().try_for_each(Tree::put_copy_over)?;
         }
+        // Over itself: nobody can rename or remove what something is mounted on.
+        self.fixed.iter().try_for_each(|tree| tree.put_over_itself(&Attributes::default()))?;
+        let read_only = Attributes { set: MOUNT_ATTR_RDONLY, ..Attributes::default() };
+        self.kept.iter().try_for_each(|tree| tree.put_over_itself(&read_only))?;
         self.closed.iter().try_for_each(Tree::cover)
     }
 }
@@ -64,6 +90,17 @@ impl Tree {
         let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)?;
         let [place, copy] = [-1, -1].map(AtomicI32::new);
         Ok(Self { path, status, _pinned: pinned, place, copy })
+    }
+
+    /// What is at a path without a link at its end.
+    fn at(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::open(path, flags, Mode::empty())?;
+        Self::new(path, rustix::fs::fstat(&handle)?, handle)
+    }
+
+    fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.path.as_bytes()))
     }
 
     /// The same in the mounts of the child.
@@ -87,6 +124,13 @@ impl Tree {
             copy_of(null.as_fd())?
         };
         move_over(&cover, &place)
+    }
+
+    fn put_over_itself(&self, attributes: &Attributes) -> Result<(), Errno> {
+        let place = self.place()?;
+        let copy = copy_of(place.as_fd())?;
+        set_attributes_at(copy.as_raw_fd(), c"", libc::AT_EMPTY_PATH, attributes)?;
+        move_over(&copy, &place)
     }
 
     fn copy(&self) -> Result<(), Errno> {
@@ -170,13 +214,22 @@ struct Attributes {
 }
 
 fn set_attributes(path: &CStr, attributes: &Attributes) -> Result<(), Errno> {
+    set_attributes_at(libc::AT_FDCWD, path, 0, attributes)
+}
+
+fn set_attributes_at(
+    from: RawFd,
+    path: &CStr,
+    flags: libc::c_int,
+    attributes: &Attributes,
+) -> Result<(), Errno> {
     // SAFETY: the path is NUL-terminated, and the structure has the size that is given.
     let result = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
+            from,
             path.as_ptr(),
-            libc::AT_RECURSIVE,
+            libc::AT_RECURSIVE | flags,
             std::ptr::from_ref(attributes),
             size_of::<Attributes>(),
         )

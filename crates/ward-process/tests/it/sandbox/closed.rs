@@ -1,4 +1,4 @@
-//! Folders and files that stay closed inside a tree that is open.
+//! Folders and files that stay closed, or as they are, inside a tree that is open.
 
 use std::fs;
 
@@ -44,4 +44,38 @@ fn a_tree_that_is_only_read_has_closed_parts_too() {
     let outcome =
         run(site.order("/bin/sh").args(["-c", "cat vault/deep/key token; ls -d *"]).sandbox(sandbox));
     assert_eq!((outcome.exit, outcome.stdout.as_str()), (Exit::Code(0), "token\nvault\n"));
+}
+
+#[test]
+fn what_can_only_be_read_stays_as_it_is_and_where_it_is() {
+    for actor in Actor::all() {
+        let site = Site::of(*actor);
+        fs::create_dir_all(site.path("workspace/sub/.git/hooks")).unwrap();
+        for folder in ["workspace/sub", "workspace/sub/.git", "workspace/sub/.git/hooks"] {
+            actor.give(&site.path(folder));
+        }
+        for file in ["workspace/sub/.git/config", "workspace/sub/.git/hooks/pre-commit", "workspace/rules"] {
+            site.write(file, "as it was\n");
+        }
+        let mut sandbox = site.sandbox();
+        let kept = ["sub/.git/config", "sub/.git/hooks", "rules"];
+        sandbox.read_only = kept.map(|name| site.workspace().join(name)).into();
+        let script = "cd sub; cat .git/config .git/hooks/pre-commit ../rules; echo x > .git/config; echo x > ../rules; \
+                      echo x > .git/hooks/pre-commit; echo x > .git/hooks/post-commit; chmod 777 .git/config; \
+                      rm -rf .git/hooks .git/config ../rules; mv .git/config a; mv .git/hooks b; mv .git c; \
+                      mv ../rules d; cd ..; mv sub other; ln sub/.git/config twin; echo x > new; mv new sub/.git/config; \
+                      echo ref > sub/.git/HEAD.lock && mv sub/.git/HEAD.lock sub/.git/HEAD && cat sub/.git/HEAD";
+        let outcome = run(site.order("/bin/sh").args(["-c", script]).sandbox(sandbox));
+        let read = "as it was\n".repeat(3) + "ref\n";
+        assert_eq!(
+            (outcome.exit, outcome.stdout.as_str()),
+            (Exit::Code(0), read.as_str()),
+            "{actor:?}: {outcome:?}"
+        );
+        for file in ["workspace/sub/.git/config", "workspace/sub/.git/hooks/pre-commit", "workspace/rules"] {
+            assert_eq!(fs::read_to_string(site.path(file)).unwrap(), "as it was\n", "{actor:?}: {file}");
+        }
+        assert_eq!(fs::read_dir(site.path("workspace/sub/.git/hooks")).unwrap().count(), 1, "{actor:?}");
+        assert!(!site.path("workspace/twin").exists(), "{actor:?}");
+    }
 }
