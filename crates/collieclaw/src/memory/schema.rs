@@ -77,7 +77,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, MemoryError> {
     let real = prepare_file(path)?;
     let connect = || {
         let mut connection = connect(&real)?;
-        let version = version(&connection)?;
+        // Both numbers that it consists of are of one moment, whatever another process does.
+        let version = version(&*connection.transaction()?)?;
         if version != VERSION {
             migrate(&mut connection)?;
         }

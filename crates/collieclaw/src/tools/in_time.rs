@@ -30,7 +30,7 @@ pub(super) fn in_time(
     // Whoever listens no more has gone on already.
     let _at_once = context.cancel.at_once(move || drop(cancelled.send(Err(Stopped::Cancelled))));
     let thread = thread::Builder::new().name("disk".to_owned()).spawn(move || {
-        let done = work(&patience);
+        let done = patience.left().and_then(|_| work(&patience));
         drop(seat);
         drop(sender.send(done));
     });
