@@ -1,5 +1,6 @@
 //! What stands between a tool and the machine: the handle on the workspace, and what the gate is told of the world.
 
+mod apart;
 mod facts;
 mod workspace;
 

@@ -5,11 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use collieclaw_gate::{Facts, Seen};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
+use super::apart::apart;
 use super::workspace::{names_of, place_of};
 
 /// Where programs are looked for, in this order. What an administrator added comes last, so that a listed name means
@@ -23,27 +25,22 @@ const MOST_NAMES: usize = 100_000;
 /// Links on one way; the kernel has the same limit.
 const MOST_LINKS: usize = 40;
 
+/// A file system that answers a look no sooner is one that nobody can use.
+const LONGEST: Duration = Duration::from_secs(10);
+
 /// The real machine, as it is now.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemFacts;
 
 impl Facts for SystemFacts {
     fn look(&self, path: &Path) -> Seen {
-        match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(handle) => seen(&handle).unwrap_or(Seen::Unreachable),
-            Err(Errno::NOENT) => missing(path).unwrap_or(Seen::Unreachable),
-            Err(_) => Seen::Unreachable,
-        }
+        let path = path.to_owned();
+        apart(LONGEST, move || look(&path)).unwrap_or(Seen::Unreachable)
     }
 
     fn names_in(&self, folder: &Path) -> Option<Vec<String>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let handle = openat(CWD, folder, flags, Mode::empty()).ok()?;
-        let listed = names_of(&handle, MOST_NAMES).ok()?;
-        if listed.left_out {
-            return None;
-        }
-        listed.names.into_iter().map(|name| name.into_string().ok()).collect()
+        let folder = folder.to_owned();
+        apart(LONGEST, move || names_in(&folder))?
     }
 
     fn program(&self, name: &str) -> Option<PathBuf> {
@@ -52,6 +49,24 @@ impl Facts for SystemFacts {
         }
         PROGRAM_FOLDERS.iter().find_map(|folder| program_at(&Path::new(folder).join(name)))
     }
+}
+
+fn look(path: &Path) -> Seen {
+    match openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(handle) => seen(&handle).unwrap_or(Seen::Unreachable),
+        Err(Errno::NOENT) => missing(path).unwrap_or(Seen::Unreachable),
+        Err(_) => Seen::Unreachable,
+    }
+}
+
+fn names_in(folder: &Path) -> Option<Vec<String>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let handle = openat(CWD, folder, flags, Mode::empty()).ok()?;
+    let listed = names_of(&handle, MOST_NAMES).ok()?;
+    if listed.left_out {
+        return None;
+    }
+    listed.names.into_iter().map(|name| name.into_string().ok()).collect()
 }
 
 /// The file of a program, if nobody but its owner and its group can put another in its place.
