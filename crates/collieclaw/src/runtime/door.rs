@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use collieclaw_gate::plan::Plan;
-use collieclaw_gate::{Approved, Permit, Ruling, Verdict};
+use collieclaw_gate::{Approved, Permit, Risk, Ruling, Verdict};
 use serde_json::Value;
 
 use super::operator::{Answer, Asked, Attended, Notice};
@@ -36,6 +36,12 @@ impl Granted {
     #[must_use]
     pub fn plan(&self) -> Option<&Plan> {
         self.permit.plan()
+    }
+
+    /// What the gate thinks of it.
+    #[must_use]
+    pub fn risk(&self) -> Risk {
+        self.permit.verdict().risk
     }
 }
 

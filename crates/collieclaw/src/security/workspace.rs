@@ -6,6 +6,7 @@
 //! else.
 
 mod error;
+mod kernel;
 mod list;
 mod replace;
 
@@ -68,6 +69,14 @@ impl Workspace {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether its path still leads to it. Somebody else may have put another folder there, or a link.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        let identity = |handle: &OwnedFd| fstat(handle).map(|status| (status.st_dev, status.st_ino));
+        let there = resolved(CWD, &self.path, ResolveFlags::NO_SYMLINKS).and_then(|handle| identity(&handle));
+        there.is_ok() && there == identity(&self.folder)
     }
 
     /// The way to its files under a policy.
@@ -182,6 +191,9 @@ impl<'a> Access<'a> {
             Err(errno) => return Err(errno.into()),
         };
         self.judge(&place_of(handle.as_fd())?)?;
+        if kernel::answers_for(&handle)? {
+            return Err(FileError::OfTheKernel);
+        }
         Ok(handle)
     }
 

@@ -10,8 +10,7 @@ mod room;
 mod streams;
 mod told;
 
-use collieclaw_gate::Call;
-use collieclaw_gate::plan::Plan;
+use collieclaw_gate::{Call, Risk};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -40,18 +39,42 @@ impl Prepared for Shell {
     }
 
     fn invoke(self: Box<Self>, granted: Granted, context: &Context<'_>) -> ToolResult {
-        run(&self.command, granted.plan(), context)
+        run(&self.command, &granted, context)
     }
 }
 
 /// Runs a line that was granted.
-fn run(line: &str, plan: Option<&Plan>, context: &Context<'_>) -> ToolResult {
-    let carrier = Room::new(context).and_then(|room| Carrier::new(context, room));
+fn run(line: &str, granted: &Granted, context: &Context<'_>) -> ToolResult {
+    let carrier = fit(granted.risk(), context)
+        .and_then(|()| Room::new(context))
+        .and_then(|room| Carrier::new(context, room));
     match carrier {
-        Ok(carrier) => match plan {
+        Ok(carrier) => match granted.plan() {
             Some(plan) => carrier.carry_out(plan),
             None => carrier.hand_over(line),
         },
         Err(why) => ToolResult::failed(format!("nothing was run: {why}")),
+    }
+}
+
+/// Whether a line may run here and now. The error says why not.
+fn fit(risk: Risk, context: &Context<'_>) -> Result<(), String> {
+    let workspace = context.workspace;
+    if !workspace.is_in_place() {
+        return Err(format!("another folder is where the workspace was, {}", workspace.path().display()));
+    }
+    // What is not there can't be closed. Of what is not high the gate knows where it writes.
+    let missing = |path: &&std::path::PathBuf| {
+        let not_there =
+            path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+        path.starts_with(workspace.path()) && not_there
+    };
+    match context.policy.forbidden_paths.iter().find(missing) {
+        Some(path) if risk == Risk::High => Err(format!(
+            "{} is forbidden but not there, so that it can't be closed to a line of this risk; make it, or an empty \
+             folder of its name",
+            path.display()
+        )),
+        _ => Ok(()),
     }
 }

@@ -17,6 +17,8 @@ mod files;
 #[cfg(test)]
 mod files_race;
 #[cfg(test)]
+mod ground;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod http_server;

@@ -22,6 +22,9 @@ pub enum FileError {
     /// A device, a pipe or a socket.
     #[error("is neither a file nor a folder")]
     NotAFile,
+    /// What the kernel shows as a file: processes, devices and its own settings.
+    #[error("belongs to the kernel, not to a disk")]
+    OfTheKernel,
     /// A link to nothing. What it leads to is not made: the link may be someone's trap.
     #[error("is a link that leads nowhere")]
     LeadsNowhere,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -74,14 +74,19 @@ impl Access<'_> {
         let mut listing = Listing { entries: Vec::new(), left_out: false };
         self.list_one(&root, Path::new(""), most, &mut listing)?;
         let mut next: VecDeque<_> = folders(&listing, 0).collect();
+        let mut too_deep = false;
         while depth == Depth::All
             && !listing.left_out
             && let Some(below) = next.pop_front()
         {
             let without_links = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
             let before = listing.entries.len();
-            let Ok(folder) = resolved(&root, &below, without_links) else { continue };
-            if self.judge(&place_of(std::os::fd::AsFd::as_fd(&folder))?).is_ok() {
+            let folder = resolved(&root, &below, without_links);
+            let place = folder.as_ref().map_err(|errno| *errno).and_then(|folder| place_of(folder.as_fd()));
+            // The kernel follows no path that is longer than it wants.
+            too_deep |= place == Err(Errno::NAMETOOLONG);
+            let (Ok(folder), Ok(place)) = (folder, place) else { continue };
+            if self.judge(&place).is_ok() {
                 let listed = self.list_one(&folder, &below, most, &mut listing);
                 // One that is closed to us, or gone, is shown and not entered.
                 if let Err(FileError::Stopped(_)) = listed {
@@ -90,6 +95,7 @@ impl Access<'_> {
             }
             next.extend(folders(&listing, before));
         }
+        listing.left_out |= too_deep;
         listing.entries.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(listing)
     }

@@ -34,8 +34,6 @@ const STEERING: &[&str] = &[".git/config", ".git/config.worktree", ".git/hooks",
 /// and languages work. It says nothing about people or the machine's network.
 const NEEDED: &[&str] = &[
     "/etc/alternatives",
-    "/etc/gitattributes",
-    "/etc/gitconfig",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
     "/etc/ld.so.conf.d",
@@ -249,7 +247,7 @@ mod tests {
     fn of_a_forbidden_etc_only_what_programs_need_stays() {
         let closed = [Path::new("/etc")];
         assert_eq!(without(Path::new("/etc/ld.so.cache"), &closed), [Path::new("/etc/ld.so.cache")]);
-        for path in ["/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc"] {
+        for path in ["/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc/gitconfig", "/etc"] {
             assert_eq!(without(Path::new(path), &closed), Vec::<PathBuf>::new(), "{path}");
         }
     }
