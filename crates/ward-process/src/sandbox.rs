@@ -48,7 +48,7 @@ pub struct Sandbox {
     /// Trees that can be read and executed.
     pub execute: Vec<PathBuf>,
     /// Folders and files inside the others that are closed all the same: a program finds an empty folder or an empty
-    /// file there. They must exist; what lies beside them can be renamed, and they with it.
+    /// file there. They must exist; neither they nor the folders around them can be renamed or removed.
     pub closed: Vec<PathBuf>,
     /// Folders and files inside trees that can be written which can only be read all the same. They must exist; neither
     /// they nor the folders around them can be renamed or removed. In force where [`SandboxReport::metadata`] is.

@@ -10,7 +10,7 @@ use collieclaw::security::{Depth, FileError, Output, Workspace};
 use collieclaw_gate::{Autonomy, Bounds};
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 
-use crate::workshop::Workshop;
+use crate::workshop::{SECRET, Workshop};
 
 #[test]
 fn nothing_runs_in_another_folder_that_was_put_in_the_place_of_the_workspace() {
@@ -101,4 +101,21 @@ fn what_is_forbidden_but_not_there_is_not_made_by_a_line_that_nobody_can_judge()
     fs::create_dir(workshop.path.join(".vault")).unwrap();
     assert_ne!(desk.shell("bash attack.sh").code(), 0);
     assert_eq!(fs::read_dir(workshop.path.join(".vault")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_is_forbidden_is_not_reached_by_moving_the_folder_around_it() {
+    let mut workshop = Workshop::new();
+    workshop.policy.autonomy = Autonomy::Full;
+    workshop.write("a/b/secret", SECRET);
+    workshop.policy.forbidden_paths.push(workshop.path.join("a/b/secret"));
+    workshop.write("attack.sh", "mv a c; mv a/b d; mv a/b a/e; true");
+    let desk = workshop.desk();
+    assert_eq!(desk.shell("mv a c").fate, Fate::Denied);
+    assert_eq!(desk.shell("bash attack.sh").code(), 0);
+    for line in ["cat c/b/secret d/secret a/e/secret", "grep -r the ."] {
+        let came = desk.shell(line);
+        assert!(!came.text.contains(SECRET), "{line}: {came:?}");
+    }
+    assert_eq!(workshop.text("a/b/secret"), SECRET);
 }

@@ -46,12 +46,7 @@ impl ReadOnlyMounts {
 
     /// These stay as they are, wherever they lie.
     pub(crate) fn keeping(self, trees: Vec<OwnedFd>) -> Result<Self, Errno> {
-        let kept = outermost(trees)?;
-        let mut around: Vec<PathBuf> = kept.iter().flat_map(|tree| self.folders_around(tree)).collect();
-        around.sort();
-        around.dedup();
-        let fixed = around.iter().map(|folder| Tree::at(folder)).collect::<Result<_, _>>()?;
-        Ok(Self { fixed, kept, ..self })
+        Self { kept: outermost(trees)?, ..self }.fixing()
     }
 
     /// The folders between a writable tree and something in it.
@@ -64,7 +59,16 @@ impl ReadOnlyMounts {
 
     /// These stay out of reach, wherever they lie.
     pub(crate) fn closing(self, trees: Vec<OwnedFd>) -> Result<Self, Errno> {
-        Ok(Self { closed: outermost(trees)?, ..self })
+        Self { closed: outermost(trees)?, ..self }.fixing()
+    }
+
+    fn fixing(self) -> Result<Self, Errno> {
+        let held = self.kept.iter().chain(&self.closed);
+        let mut around: Vec<PathBuf> = held.flat_map(|tree| self.folders_around(tree)).collect();
+        around.sort();
+        around.dedup();
+        let fixed = around.iter().map(|folder| Tree::at(folder)).collect::<Result<_, _>>()?;
+        Ok(Self { fixed, ..self })
     }
 
     /// To be called by a child in a mount namespace of its own, while it still has the privileges

@@ -36,6 +36,32 @@ fn what_is_closed_is_empty_and_stays_where_it_is() {
     }
 }
 
+/// Under another name nobody would know in the next run that it is closed.
+#[test]
+fn the_folders_around_what_is_closed_stay_where_they_are() {
+    for actor in Actor::all() {
+        let (site, mut sandbox) = site(*actor);
+        sandbox.closed = vec![site.workspace().join("vault/deep/key")];
+        let script = "mv vault/deep vault/moved; mv vault moved; mv vault/deep .; rm -rf vault; mkdir other; mv -T other vault; \
+                      echo beside > vault/beside; mv vault/beside vault/deep/beside; cat vault/deep/key vault/deep/beside";
+        let outcome = run(site.order("/bin/sh").args(["-c", script]).sandbox(sandbox));
+        assert_eq!(
+            (outcome.exit, outcome.stdout.as_str()),
+            (Exit::Code(0), "beside\n"),
+            "{actor:?}: {outcome:?}"
+        );
+        assert_eq!(
+            fs::read_to_string(site.path("workspace/vault/deep/key")).unwrap(),
+            "secret\n",
+            "{actor:?}"
+        );
+        assert!(!site.path("workspace/moved").exists(), "{actor:?}");
+        // It may be copied as far as it can be read, which is not far.
+        let copied = fs::read_to_string(site.path("workspace/deep/key")).unwrap_or_default();
+        assert_eq!(copied, "", "{actor:?}");
+    }
+}
+
 #[test]
 fn a_tree_that_is_only_read_has_closed_parts_too() {
     let (site, mut sandbox) = site(Actor::Ourselves);
