@@ -28,7 +28,9 @@ impl Talk {
         self.terminal.wait_for(shown);
     }
 
+    /// Only what is typed at the prompt is heard.
     fn leave(mut self) -> (i32, String) {
+        self.terminal.wait_for("collieclaw> ");
         self.terminal.type_in("/exit\r");
         let code = wait(&mut self.agent);
         (code, self.terminal.rest())
@@ -45,7 +47,7 @@ fn commands_tell_of_tools_policy_and_memory() {
     talk.say("/policy", "supervised");
     talk.say("/memory aardvark", "adapter");
     talk.say("/nonsense", "no command");
-    talk.say("hello there", "hello there");
+    talk.say("hello there", "You said: hello there");
     assert_eq!(talk.leave().0, 0);
 }
 
@@ -56,12 +58,10 @@ fn commands_are_completed_and_lines_come_back_also_in_the_next_session() {
     first.say("/po\t", "supervised");
     first.terminal.wait_for("collieclaw> ");
     first.say("\u{1b}[A", "supervised");
-    first.terminal.wait_for("collieclaw> ");
     first.leave();
     let mut second = talk(&house);
     // The newest line is the one that left.
     second.say("\u{1b}[A\u{1b}[A", "supervised");
-    second.terminal.wait_for("collieclaw> ");
     assert_eq!(second.leave().0, 0);
 }
 
@@ -75,7 +75,6 @@ fn a_tool_call_is_shown_and_a_write_is_asked_about() {
     talk.terminal.wait_for("collieclaw> ");
     talk.say("write b.txt hello", "Approve? [y/N] ");
     talk.terminal.type_in("\r");
-    talk.terminal.wait_for("collieclaw> ");
     talk.leave();
     assert_eq!(std::fs::read_to_string(house.workspace().join("a.txt")).unwrap(), "hello");
     assert!(!house.workspace().join("b.txt").exists());
@@ -181,7 +180,6 @@ fn ctrl_c_at_a_question_cancels_the_whole_turn() {
     talk.say("go", "Approve? [y/N] ");
     talk.terminal.type_in("\u{3}");
     talk.terminal.wait_for("(cancelled)");
-    talk.terminal.wait_for("collieclaw> ");
     assert_eq!(talk.leave().0, 0);
     assert_eq!(house.receipt_words(), [["file_write", "denied", "cancelled"]; 3]);
 }
