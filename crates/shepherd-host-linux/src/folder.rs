@@ -168,7 +168,7 @@ mod tests {
         let third = KEPT_BYTES / 3;
         let running = write_log(&folder, 1, KEPT_BYTES);
         folder.write(&session(1), &HostSessionHandle::new("runs".to_owned())).unwrap();
-        let compositor = folder.compositor_log_path();
+        let compositor = folder.logs.join("compositor.log");
         fs::write(&compositor, "").unwrap();
         let logs: Vec<PathBuf> = (2..8).map(|number| write_log(&folder, number, third)).collect();
         let left = || logs.iter().map(|path| path.exists()).collect::<Vec<_>>();
