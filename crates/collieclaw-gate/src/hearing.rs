@@ -110,7 +110,7 @@ impl Default for Patience {
             inner_bytes: 1 << 15,
             paths: 5_000,
             folders: 200,
-            puts: 1_000,
+            puts: 4_000,
         }
     }
 }

@@ -87,7 +87,8 @@ pub(crate) fn judge(
 /// What speaks against moving a folder: with it goes what a rule is about, and then has a name that no rule knows.
 fn holds_rule(text: &str, place: &Path, policy: &GatePolicy) -> Option<Reason> {
     let rule = policy.rules().find(|rule| rule.starts_with(place))?;
-    against(text, rule, policy)
+    let inside = Path::new(text).join(rule.strip_prefix(place).ok()?);
+    against(&inside.display().to_string(), rule, policy)
 }
 
 /// Whether programs run what files there say, without anyone looking at them: `git status` obeys `.git/config`.

@@ -11,6 +11,8 @@ use crate::reason::Reason;
 /// Folders in folders that are put over others.
 const DEEPEST: usize = 16;
 
+const TOO_MUCH: &str = "replace more files than can be looked at";
+
 /// Stands for the name of a file that is found.
 const FOUND: &str = "{}";
 
@@ -18,6 +20,9 @@ impl Hearing<'_> {
     /// Judges the places that something is put at. The target itself is judged as a path that is written.
     pub(super) fn put(&mut self, name: &str, put: &Put<'_>, stand: &Stand) {
         let Put { source, target, .. } = *put;
+        if !self.has_patience(name, source) {
+            return;
+        }
         if source.contains(FOUND) {
             return self.put_anything(name, put, stand);
         }
@@ -35,13 +40,23 @@ impl Hearing<'_> {
         }
     }
 
+    /// Whether one more thing that is put somewhere will be looked at. If not, that is found.
+    fn has_patience(&mut self, name: &str, source: &str) -> bool {
+        self.patience.puts = self.patience.puts.saturating_sub(1);
+        if self.patience.puts == 0 {
+            self.argument(name, source, TOO_MUCH);
+        }
+        self.patience.puts > 0
+    }
+
     /// Judges one place, and those below if two folders become one.
     fn put_at(&mut self, name: &str, (source, place): (&str, &str), stand: &Stand, deepest: usize) {
-        let left = self.patience.puts.checked_sub(1);
-        let (Some(left), 1..) = (left, deepest) else {
-            return self.argument(name, source, "replace more files than can be looked at");
-        };
-        self.patience.puts = left;
+        if !self.has_patience(name, source) {
+            return;
+        }
+        if deepest == 0 {
+            return self.argument(name, source, TOO_MUCH);
+        }
         self.path(place, Use::Write, stand);
         self.rules_below(name, (source, place), stand);
         let from = self.from(stand);

@@ -144,3 +144,10 @@ fn only_a_yes_turns_a_question_into_a_permit() {
     };
     assert_eq!(question.approve().approved(), collieclaw_gate::Approved::Operator);
 }
+
+#[test]
+fn who_moves_a_folder_is_told_what_in_it_may_not_be_moved() {
+    let ruling = judge(Call::Shell("mv kept b"), &policy(""), &World::new());
+    let told = ruling.verdict().reasons.first().unwrap().detail();
+    assert_eq!(told, "`kept/secret` is under the forbidden path `/w/kept/secret`");
+}

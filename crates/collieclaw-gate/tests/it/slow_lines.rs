@@ -78,6 +78,9 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::new("tildes behind colons", "ls a", ":~", ""),
     Kind::new("folders of patterns", "ls", " */a", ""),
     Kind::new("different paths", "ls", " b/../b", ""),
+    Kind::new("copies", "cp -r", " n", " src"),
+    Kind::new("copies of what is found", "find . -exec cp", " {}", " src ';'"),
+    Kind::new("files that awk writes", "awk '{print", " >\"a\"", "}'"),
     Kind::new("wrapped shells", "", "env sh -c 'ls; ls; ls' ", ""),
     Kind::new("unknown programs", "true", ";a /b", ""),
 ];
