@@ -54,7 +54,7 @@ pub fn clear(home: &Home) -> io::Result<bool> {
 
 /// Raises a flag soon after tools are stopped. It ends when this is dropped.
 ///
-/// It looks, every [`LOOK_EVERY`], and only while a tool runs: that works with every file system, and a notice of the
+/// It looks, every 20 ms, and only while a tool runs: that works with every file system, and a notice of the
 /// kernel's costs each call the milliseconds that it takes to be given back.
 #[must_use = "dropped, nobody watches any more"]
 pub struct Watch {
