@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::error::Trouble;
 
 /// So many of the newest turns tell which entries are common.
-const SAMPLE: usize = 1024;
+const SAMPLE: usize = 256;
 
 /// Further entries are not even looked at.
 const MOST_SAMPLED: usize = 24;
@@ -19,7 +19,7 @@ const TURN_COST: usize = 250;
 
 /// An entry that so many turns of the sample have is as good as free, and so many of these are asked for even when
 /// the sample has no turn left that they could rule out.
-const FREE: usize = 8;
+const FREE: usize = 2;
 const MOST_FREE: usize = 4;
 
 /// What so many turns of the sample have is common.
@@ -135,18 +135,18 @@ mod tests {
 
     #[test]
     fn a_common_entry_is_left_out_beside_a_rare_one() {
-        check(&[("the", having(0..900)), ("zeb", having([7]))], &["zeb"]);
+        check(&[("the", having(0..220)), ("zeb", having([7]))], &["zeb"]);
     }
 
     #[test]
     fn common_entries_are_asked_for_when_they_rule_out_enough() {
-        check(&[("the", having(0..600)), ("ing", having(300..900))], &["the", "ing"]);
+        check(&[("the", having(0..150)), ("ing", having(75..225))], &["the", "ing"]);
     }
 
     #[test]
     fn of_entries_that_come_together_one_is_enough() {
-        let word = having((0..1024).step_by(4));
-        let other = having((0..1024).step_by(3));
+        let word = having((0..256).step_by(4));
+        let other = having((0..256).step_by(3));
         check(&[("con", word), ("onf", word), ("nfi", word), ("ure", other)], &["con", "ure"]);
     }
 
@@ -162,6 +162,6 @@ mod tests {
 
     #[test]
     fn a_turn_outside_of_the_sample_is_left_out() {
-        assert_eq!(having([-1, 0, 1023, 1024, i64::MAX]).count(), 2);
+        assert_eq!(having([-1, 0, 255, 256, i64::MAX]).count(), 2);
     }
 }

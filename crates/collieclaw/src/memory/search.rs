@@ -33,7 +33,7 @@ const WORD_MISSES: usize = 1_000;
 const LETTER_MISSES: usize = 3_000;
 
 /// The same for several terms: if they are nowhere together, each is still looked for by itself.
-const TOGETHER_MISSES: usize = 600;
+const TOGETHER_MISSES: usize = 300;
 
 /// So many turns are read when no index helps.
 const SCANNED: usize = 2_000;
@@ -47,7 +47,7 @@ pub(super) fn search(connection: &Connection, query: &str, limit: usize) -> Resu
     let transaction = connection.unchecked_transaction()?;
     let mut hits = hunt(&transaction, &query, limit, CANDIDATES)?;
     if hits.is_empty() && query.terms.len() > 1 {
-        hits = hunt_apart(&transaction, &query, limit)?;
+        hits = hunt_apart(&transaction, &query)?;
     }
     best(hits, limit).iter().map(|hit| found(&transaction, &query, hit)).collect()
 }
@@ -73,7 +73,7 @@ fn hunt(
 
 /// Turns that have some of the terms. Each is looked for by itself, or the newest turns with a common one would hide
 /// the few that have a rare one. Common ones tell nothing beside others.
-fn hunt_apart(connection: &Connection, query: &Query, limit: usize) -> Result<Vec<Hit>, Trouble> {
+fn hunt_apart(connection: &Connection, query: &Query) -> Result<Vec<Hit>, Trouble> {
     let mut merged: HashMap<i64, Hit> = HashMap::new();
     let (mut telling, mut common) = (Vec::new(), Vec::new());
     for term in query.apart() {
@@ -81,7 +81,8 @@ fn hunt_apart(connection: &Connection, query: &Query, limit: usize) -> Result<Ve
         place.push(term);
     }
     for term in if telling.is_empty() { common } else { telling } {
-        let hits = hunt(connection, &term, limit, CANDIDATES / query.terms.len())?;
+        // One whole word is enough to leave pieces of others alone.
+        let hits = hunt(connection, &term, 1, CANDIDATES / query.terms.len())?;
         let rarity = rarity(hits.len());
         for hit in hits {
             let relevance = hit.relevance * rarity;
@@ -136,14 +137,17 @@ struct Hunt<'search> {
 
 impl Hunt<'_> {
     fn run(&mut self) -> Result<(), Trouble> {
-        self.take_from(Index::Words, self.query.words(), WORD_MISSES)?;
+        let (word_misses, letter_misses) = match self.query.terms.len() {
+            1 => (WORD_MISSES, LETTER_MISSES),
+            _ => (TOGETHER_MISSES, TOGETHER_MISSES),
+        };
+        self.take_from(Index::Words, self.query.words(), word_misses)?;
         if self.is_full() {
             return Ok(());
         }
         let letters = self.query.letters();
         if !letters.is_empty() {
-            let misses = if self.query.terms.len() > 1 { TOGETHER_MISSES } else { LETTER_MISSES };
-            return self.take_from(Index::Grams, letters, misses);
+            return self.take_from(Index::Grams, letters, letter_misses);
         }
         self.take_from(Index::Words, self.query.beginnings(), WORD_MISSES)?;
         if self.is_full() {
