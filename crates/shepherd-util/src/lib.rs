@@ -6,7 +6,6 @@
 //! Start at [`Now`]: it is what every decision is given.
 
 mod accounts;
-mod chain;
 mod clock;
 mod duration;
 mod human;
@@ -15,7 +14,6 @@ mod paths;
 mod rate;
 
 pub use accounts::{GroupLine, UserLine, group_lines, user_lines};
-pub use chain::Chain;
 pub use clock::{
     BootId, BootIdError, BootInstant, Clock, Counting, Deadline, ManualClock, MonotonicInstant, Now,
     SystemClock, WallTime,
@@ -30,3 +28,4 @@ pub use id::{
 };
 pub use paths::{Environment, MAX_SOCKET_PATH, PathError, Paths};
 pub use rate::{KeyedLimiter, RateLimit, TokenBucket, Wait};
+pub use ward_diag::Chain;

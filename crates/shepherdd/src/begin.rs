@@ -10,7 +10,7 @@ use shepherd_core::{CoreEngine, Place, SessionFate, StoredState};
 use shepherd_host_api::{Host, HostEvent, HostEvents, HostSessionHandle, StopOrder};
 use shepherd_ipc::{Authority, Limits, PinKeeper, Server, ServerOptions};
 use shepherd_store::{AuditCheck, Opened, PulseFile, SqliteStore, Store as _};
-use shepherd_util::{BootId, Clock, Now, Paths, SessionId, SystemClock};
+use shepherd_util::{BootId, Chain, Clock, Now, Paths, SessionId, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -21,7 +21,7 @@ use crate::policy_source::{self, Loaded, Rejected};
 use crate::pulse::PulseThread;
 use crate::run::StartError;
 use crate::service::{Announced, Files, Inputs, PolicyState, Refusals, Service, accounts};
-use crate::store_thread::{StoreThread, chain};
+use crate::store_thread::StoreThread;
 use crate::timelines::Timelines;
 use crate::timer::{ClockWatch, DueTimer};
 use crate::watch::Watch;
@@ -138,7 +138,7 @@ fn load(paths: &Paths, store: Store) -> Result<(StoredState, Option<String>, Sto
     let trouble = match store {
         Store::Open(store, _) => match store.load() {
             Ok(stored) => return Ok((stored, None, StoreThread::start(paths.data.clone(), Some(*store))?)),
-            Err(error) => chain(&error),
+            Err(error) => Chain(&error).to_string(),
         },
         Store::Broken(trouble) => trouble,
     };
@@ -151,7 +151,7 @@ fn open_pin(path: PathBuf) -> (PinKeeper, Option<String>) {
     match PinKeeper::open(path.clone()) {
         Ok(pin) => (pin, None),
         Err(error) => {
-            let text = format!("{}; until root sets another, nobody else is an administrator", chain(&error));
+            let text = format!("{}; until root sets another, nobody else is an administrator", Chain(&error));
             (PinKeeper::locked(path), Some(text))
         }
     }

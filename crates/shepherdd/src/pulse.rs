@@ -5,10 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use shepherd_core::{JITTER, PULSE, Pulse};
 use shepherd_store::PulseFile;
-use shepherd_util::{BootId, Clock, Now, SystemClock};
+use shepherd_util::{BootId, Chain, Clock, Now, SystemClock};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-
-use crate::store_thread::chain;
 
 /// What the loop has to know.
 #[derive(Debug)]
@@ -166,7 +164,7 @@ impl Heart {
             }
             Err(error) => {
                 self.failing = true;
-                self.report(PulseReport::Failed { detail: chain(&error) });
+                self.report(PulseReport::Failed { detail: Chain(&error).to_string() });
             }
         }
     }

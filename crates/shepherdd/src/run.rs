@@ -11,11 +11,10 @@ use rustix::process::{Resource, Rlimit};
 use shepherd_host_linux::{AsRoot, HostError, LinuxHost, LinuxHostOptions};
 use shepherd_ipc::BindError;
 use shepherd_store::{OpenError, SqliteStore};
-use shepherd_util::{BootIdError, Clock, Environment, SystemClock};
+use shepherd_util::{BootIdError, Chain, Clock, Environment, SystemClock};
 
 use crate::begin::{self, Store};
 use crate::options::{Options, OptionsError};
-use crate::store_thread::chain;
 use crate::{log, policy_source};
 
 /// The exit code when something outside failed.
@@ -60,7 +59,7 @@ pub fn run(options: &Options) -> ExitCode {
     let ended = match run_with(options, environment) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!("{}", chain(&error));
+            tracing::error!("{}", Chain(&error));
             ExitCode::from(FAILED)
         }
     };
@@ -114,7 +113,7 @@ fn open_store(folder: &Path) -> Result<Store, StartError> {
                 std::thread::sleep(Duration::from_millis(10));
             }
             Err(error @ OpenError::InUse { .. }) => return Err(StartError::InUse(error)),
-            Err(error) => return Ok(Store::Broken(chain(&error))),
+            Err(error) => return Ok(Store::Broken(Chain(&error).to_string())),
         }
     }
 }

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::{StoreWrite, StoredState};
 use shepherd_store::{OpenError, Opened, SqliteStore, Store, StoreError};
+use shepherd_util::Chain;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 mod inbox;
@@ -283,7 +284,7 @@ impl Worker {
 
     fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, String> {
         let store = self.store.as_ref().ok_or("the store can't be read now")?;
-        store.read_audit(after, limit).map_err(|error| chain(&error))
+        store.read_audit(after, limit).map_err(|error| Chain(&error).to_string())
     }
 
     /// Tries to write all that waits: first what was tried before, then what came meanwhile.
@@ -302,7 +303,7 @@ impl Worker {
                 if !matches!(error, StoreError::Unsure { .. } | StoreError::Damaged { .. }) {
                     self.store = Some(store);
                 }
-                return Err(chain(&error));
+                return Err(Chain(&error).to_string());
             }
             self.written(attempt, &*store);
         }
@@ -311,9 +312,9 @@ impl Worker {
     }
 
     fn open_again(&mut self) -> Result<Box<dyn Store>, String> {
-        let (store, opened) = (self.open)().map_err(|error| chain(&error))?;
+        let (store, opened) = (self.open)().map_err(|error| Chain(&error).to_string())?;
         if self.contents == Contents::Unknown {
-            let stored = Box::new(store.load().map_err(|error| chain(&error))?);
+            let stored = Box::new(store.load().map_err(|error| Chain(&error).to_string())?);
             self.sequence = store.audit_end();
             self.contents = Contents::Known;
             self.report(Report::Opened { stored, opened: Box::new(opened) });
@@ -351,18 +352,6 @@ impl Worker {
         // The loop is gone only when the daemon is.
         self.reports.send(report).ok();
     }
-}
-
-/// An error with all its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -67,7 +67,10 @@
 //!
 //! What this crate never does: read a file, print, decide about colours, or know what any key means.
 //! A value that must not be shown is hidden by the name of its key: [`Source::hide_values_of`].
+//!
+//! [`Chain`] does for errors what a report does for files: it shows one with everything behind it.
 
+mod chain;
 mod places;
 mod printable;
 mod source;
@@ -86,6 +89,7 @@ mod value;
 mod render;
 mod report;
 
+pub use chain::Chain;
 pub use convert::FromValue;
 pub use fault::{Fault, Faults, Invalid, MAX_FAULTS, Related, code};
 pub use reading::read;

@@ -1,13 +1,12 @@
 //! The only module that writes answers: text for people, JSON for programs.
 
-use std::error::Error;
 use std::io::{IsTerminal, Write};
 
 use collieclaw::channels::visible_lines;
 use serde::Serialize;
 use serde_json::json;
 use unicode_width::UnicodeWidthStr;
-use ward_diag::Style;
+use ward_diag::{Chain, Style};
 
 use super::arguments::OutputFormat;
 use super::failure::Failure;
@@ -72,23 +71,11 @@ impl Screen {
             let style = if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
             let _ = writeln!(err, "{}", report.render(style));
         }
-        let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", visible_lines(&chain(failure)));
+        let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", visible_lines(&Chain(failure).to_string()));
         if let Some(cure) = failure.cure() {
             let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {cure}");
         }
     }
-}
-
-/// An error and everything behind it, in one sentence.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        source = error.source();
-    }
-    text
 }
 
 /// Rows whose columns are as wide as what is in them; the last one is as long as it is.

@@ -11,11 +11,12 @@ use collieclaw_gate::plan::{Act, Join, Plan, PlannedCommand, PlannedList, Planne
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use ward_diag::Chain;
 use ward_process::{Exit, Ladder, SpawnError, Tree, TreeId};
 
 use super::super::{Context, ToolResult};
 use super::collect::{Collected, Taken};
-use super::room::{MOST_PROCESSES, Room, chain};
+use super::room::{MOST_PROCESSES, Room};
 use super::streams::{Stream, Streams, Unopened};
 use super::told::{LineEnd, code, is_not_kept, level, told};
 use crate::security::SystemFacts;
@@ -215,8 +216,8 @@ impl<'a> Carrier<'a> {
                 Ok(Member { tree: Some(tree), exit: None })
             }
             Err(error) => {
-                let exit = without_program(&error).ok_or_else(|| Stop::Refused(chain(&error)))?;
-                self.stderr.say(&format!("collieclaw: {}: {}\n", program.display(), chain(&error)));
+                let exit = without_program(&error).ok_or_else(|| Stop::Refused(Chain(&error).to_string()))?;
+                self.stderr.say(&format!("collieclaw: {}: {}\n", program.display(), Chain(&error)));
                 Ok(Member { tree: None, exit: Some(exit) })
             }
         }
@@ -286,7 +287,7 @@ impl<'a> Carrier<'a> {
         for mut tree in std::mem::take(&mut self.left) {
             let ended = in_time && matches!(tree.wait(Some(LAST_MOMENT)), Ok(Some(_)));
             if !ended && let Err(error) = self.room.supervisor().stop(&mut tree, Ladder::force()) {
-                self.stderr.say(&format!("collieclaw: {}\n", chain(&error)));
+                self.stderr.say(&format!("collieclaw: {}\n", Chain(&error)));
             }
         }
         self.stdout.close();

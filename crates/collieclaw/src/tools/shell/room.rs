@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use collieclaw_gate::{Autonomy, GatePolicy};
+use ward_diag::Chain;
 use ward_process::sandbox::{Network, Sandbox, Strictness, Temporary};
 use ward_process::{Containment, Lifetime, Limits, Order, Supervisor};
 
@@ -116,21 +117,10 @@ fn machine() -> Result<&'static Machine, String> {
         // and no signal of theirs reaches the one that ends them. It is the fastest, too.
         let supervisor = Supervisor::with(Containment::PidNamespace)
             .or_else(|_| Supervisor::new())
-            .map_err(|error| chain(&error))?;
+            .map_err(|error| Chain(&error).to_string())?;
         Ok(Machine { supervisor, system: Sandbox::system_read_only(), umask: umask() })
     };
     MACHINE.get_or_init(make).as_ref().map_err(Clone::clone)
-}
-
-/// An error with what is behind it.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
 
 /// The mode bits that our user's files don't get. It can't be asked for without setting it, but the kernel tells it.
