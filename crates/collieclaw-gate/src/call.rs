@@ -4,13 +4,14 @@ use serde::Serialize;
 
 use crate::address::{self, Method};
 use crate::facts::Facts;
+use crate::foreign::Foreign;
 use crate::hearing::judge_shell;
 use crate::opened::absolute;
 use crate::path::{self, Use};
 use crate::plan::Plan;
 use crate::policy::GatePolicy;
 use crate::reason::Reason;
-use crate::verdict::{Autonomy, Decision, Findings, Risk, Verdict, Weight};
+use crate::verdict::{Autonomy, Decision, Findings, Risk, Verdict};
 
 /// What a tool is asked to do, as far as it matters to the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +28,8 @@ pub enum Call<'a> {
     Shell(&'a str),
     /// An address is asked for, or something is sent to it.
     Http(Method, &'a str),
-    /// A tool of someone else, with the weight that its configuration names.
-    Foreign(&'a str, Weight),
+    /// A tool of someone else: a plugin's, or one of an MCP server.
+    Foreign(Foreign<'a>),
     /// A tool that is not offered here.
     NotOffered(&'a str),
 }
@@ -160,7 +161,7 @@ fn found(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Findings {
         Call::FileWrite(text) => path(text, Use::Write),
         Call::Look => findings.add(Reason::LooksOnly),
         Call::Http(method, text) => address::judge(text, method, policy, &mut findings),
-        Call::Foreign(name, weight) => findings.add(Reason::ForeignTool { name: name.to_owned(), weight }),
+        Call::Foreign(tool) => tool.found(&mut findings),
         Call::NotOffered(name) => findings.add(Reason::ToolNotOffered { name: name.to_owned() }),
         // A shell line has a hearing of its own.
         Call::Shell(_) => {}

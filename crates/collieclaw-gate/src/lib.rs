@@ -30,6 +30,7 @@ pub mod shell;
 
 mod address;
 mod facts;
+mod foreign;
 mod opened;
 mod path;
 mod policy;
@@ -43,6 +44,7 @@ mod hearing;
 pub use address::{Address, Host, Method, Scheme, is_public};
 pub use call::{Approved, Call, Permit, Question, Ruling, judge, judge_unlisted};
 pub use facts::{Facts, Seen};
+pub use foreign::{Foreign, Reaches, Writes};
 pub use hearing::{ShellVerdict, judge_shell};
 pub use opened::{absolute, judge_opened};
 pub use path::{Use, plain};

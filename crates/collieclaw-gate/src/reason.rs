@@ -53,8 +53,20 @@ pub enum Reason {
     ForeignTool {
         /// Its name.
         name: String,
+        /// Whose it is.
+        origin: String,
         /// What the configuration says of it.
         weight: Weight,
+    },
+    /// A tool of someone else may change the workspace. It weighs what the tool weighs, but is more than looking.
+    ForeignWrites {
+        /// Its name.
+        name: String,
+    },
+    /// A tool of someone else may reach the network. It weighs what the tool weighs, but is more than looking.
+    ForeignNetwork {
+        /// Its name.
+        name: String,
     },
     /// The tool is not on the list of whoever asks for it.
     UnlistedTool {
@@ -200,7 +212,11 @@ impl Reason {
     #[must_use]
     pub fn weight(&self) -> Weight {
         match self {
-            Self::LooksOnly | Self::ReadsInside { .. } | Self::AllowedDomain { .. } => Weight::Low,
+            Self::LooksOnly
+            | Self::ReadsInside { .. }
+            | Self::AllowedDomain { .. }
+            | Self::ForeignWrites { .. }
+            | Self::ForeignNetwork { .. } => Weight::Low,
             Self::WritesInside { .. }
             | Self::ListedProgram { .. }
             | Self::ReadsOutside { .. }
@@ -240,6 +256,7 @@ impl Reason {
         match self {
             Self::ListedProgram { looks_only, .. } => *looks_only,
             Self::ReadsOutside { .. } => true,
+            Self::ForeignWrites { .. } | Self::ForeignNetwork { .. } => false,
             other => other.weight() == Weight::Low,
         }
     }
@@ -257,6 +274,8 @@ impl Reason {
             Self::UnlistedDomain { .. } => "unlisted-domain",
             Self::Sends { .. } => "sends",
             Self::ForeignTool { .. } => "foreign-tool",
+            Self::ForeignWrites { .. } => "foreign-writes",
+            Self::ForeignNetwork { .. } => "foreign-network",
             Self::UnlistedTool { .. } => "unlisted-tool",
             Self::WritesOutside { .. } => "writes-outside",
             Self::SteersPrograms { .. } => "steers-programs",
@@ -296,7 +315,9 @@ impl Reason {
             Self::ReadsOutside { path } => format!("`{path}` is read, outside of the workspace"),
             Self::UnlistedDomain { host } => format!("`{host}` is not on the list of allowed domains"),
             Self::Sends { host } => format!("something is sent to `{host}`"),
-            Self::ForeignTool { name, .. } => format!("`{name}` is not a tool of ours"),
+            Self::ForeignTool { name, origin, .. } => format!("`{name}` is a tool of {origin}"),
+            Self::ForeignWrites { name } => format!("`{name}` may change files in the workspace"),
+            Self::ForeignNetwork { name } => format!("`{name}` may reach the network"),
             Self::UnlistedTool { name } => format!("`{name}` is not on this channel's list of tools"),
             Self::WritesOutside { path } => format!("`{path}` is written, outside of the workspace"),
             Self::SteersPrograms { path } => {

@@ -130,6 +130,16 @@ pub enum Weight {
     Blocked,
 }
 
+impl From<Risk> for Weight {
+    fn from(risk: Risk) -> Self {
+        match risk {
+            Risk::Low => Self::Low,
+            Risk::Medium => Self::Medium,
+            Risk::High => Self::High,
+        }
+    }
+}
+
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

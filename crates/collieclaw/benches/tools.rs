@@ -123,11 +123,11 @@ struct TimedCall {
 }
 
 impl Tool for Timed {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.tool.name()
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         self.tool.description()
     }
 

@@ -25,9 +25,9 @@ use crate::security::Workspace;
 /// A tool (C6.1).
 pub trait Tool {
     /// What the model calls it.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
     /// What it is for, in a sentence for the model.
-    fn description(&self) -> &'static str;
+    fn description(&self) -> &str;
     /// Its arguments, as JSON Schema.
     fn parameters_schema(&self) -> Value;
     /// Checks arguments against the schema, before anything else happens.
@@ -50,7 +50,7 @@ pub trait Prepared {
 #[error("the arguments of `{tool}` don't fit: {fault}")]
 pub struct BadArguments {
     /// The tool.
-    pub tool: &'static str,
+    pub tool: String,
     /// What doesn't fit.
     pub fault: String,
 }
@@ -153,11 +153,11 @@ trait BuiltIn: Prepared + DeserializeOwned + JsonSchema + 'static {
 struct Typed<T>(PhantomData<T>);
 
 impl<T: BuiltIn> Tool for Typed<T> {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         T::NAME
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         T::DESCRIPTION
     }
 
@@ -170,7 +170,10 @@ impl<T: BuiltIn> Tool for Typed<T> {
     }
 
     fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        let bad = |fault: String| BadArguments { tool: T::NAME, fault: shortened(&fault, LONGEST_FAULT) };
+        let bad = |fault: String| BadArguments {
+            tool: T::NAME.to_owned(),
+            fault: shortened(&fault, LONGEST_FAULT),
+        };
         // A list would fit the type as well, and be shown to nobody by its names.
         if !arguments.is_object() {
             return Err(bad("they must be an object, such as {\"name\": \"value\"}".to_owned()));

@@ -13,6 +13,8 @@ mod dice;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod harmless;

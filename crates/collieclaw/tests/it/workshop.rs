@@ -187,11 +187,11 @@ struct OverheardCall {
 }
 
 impl Tool for Overheard {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.tool.name()
     }
 
-    fn description(&self) -> &'static str {
+    fn description(&self) -> &str {
         self.tool.description()
     }
 
