@@ -10,7 +10,9 @@ mod reliable;
 
 use std::time::Duration;
 
-pub use chat::{ChatRequest, ChatResponse, Message, ProviderCapabilities, Role, ToolCall, ToolSchema, Usage};
+pub use chat::{
+    ChatRequest, ChatResponse, Draft, Message, ProviderCapabilities, Role, ToolCall, ToolSchema, Usage,
+};
 pub use error::ProviderError;
 pub use fixture::{Fixture, FixtureError};
 pub use mock::Mock;
@@ -25,11 +27,17 @@ pub trait Provider {
     fn name(&self) -> &str;
     /// What it can do.
     fn capabilities(&self) -> ProviderCapabilities;
-    /// Asks it. Returns soon after `cancel` is raised.
+    /// Asks it. Returns soon after `cancel` is raised. Whoever answers bit by bit tells `listener` each bit; what was
+    /// told and not taken back is the text of the answer that is returned, from its beginning.
     ///
     /// # Errors
     /// With what went wrong, in words for the operator.
-    fn chat(&self, request: &ChatRequest, cancel: &Cancel) -> Result<ChatResponse, ProviderError>;
+    fn chat(
+        &self,
+        request: &ChatRequest,
+        listener: &mut dyn FnMut(Draft<'_>),
+        cancel: &Cancel,
+    ) -> Result<ChatResponse, ProviderError>;
     /// Looks whether it would answer, with as little work for it as possible.
     ///
     /// # Errors

@@ -132,6 +132,7 @@ impl Operator for Terminal {
             return;
         }
         match notice {
+            Notice::Draft(_) | Notice::DraftVoid => {}
             Notice::Thinking => self.spinner = Spinner::start(),
             Notice::Thought => self.spinner = None,
             Notice::Says(text) => self.say(&visible_lines(text)),

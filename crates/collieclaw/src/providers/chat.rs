@@ -91,6 +91,15 @@ pub struct ChatResponse {
     pub usage: Option<Usage>,
 }
 
+/// What is heard of an answer before it is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Draft<'a> {
+    /// More of its text.
+    Text(&'a str),
+    /// All that was heard is void: the answer broke off, and another one begins.
+    Void,
+}
+
 /// Tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::fixture::{Failure, Fixture, Reply, Round};
-use super::{ChatRequest, ChatResponse, Checked, Provider, ProviderCapabilities, ProviderError};
+use super::{ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError};
 use crate::cancel::Cancel;
 
 pub(super) use script::PLACEHOLDERS;
@@ -107,7 +107,12 @@ impl Provider for Mock {
         ProviderCapabilities { tools: true, streaming: false }
     }
 
-    fn chat(&self, request: &ChatRequest, cancel: &Cancel) -> Result<ChatResponse, ProviderError> {
+    fn chat(
+        &self,
+        request: &ChatRequest,
+        _: &mut dyn FnMut(Draft<'_>),
+        cancel: &Cancel,
+    ) -> Result<ChatResponse, ProviderError> {
         match &self.fixture {
             Some(fixture) => self.play(fixture, request, cancel),
             None => self.wait(Duration::ZERO, cancel).map(|()| newcomer::answer(request)),

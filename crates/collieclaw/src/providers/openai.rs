@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use collieclaw_gate::{Method, Scheme};
 use serde_json::Value;
 
-use super::{ChatRequest, ChatResponse, Checked, Message, Provider, ProviderCapabilities, ProviderError};
+use super::{
+    ChatRequest, ChatResponse, Checked, Draft, Message, Provider, ProviderCapabilities, ProviderError,
+};
 use crate::cancel::Cancel;
 use crate::net::{Answer, Ask, Broken, Link, LookupError, Patience, SystemLookup, ask};
 use crate::secret::Secret;
@@ -167,7 +169,12 @@ impl Provider for OpenAi {
         ProviderCapabilities { tools: true, streaming: false }
     }
 
-    fn chat(&self, request: &ChatRequest, cancel: &Cancel) -> Result<ChatResponse, ProviderError> {
+    fn chat(
+        &self,
+        request: &ChatRequest,
+        _: &mut dyn FnMut(Draft<'_>),
+        cancel: &Cancel,
+    ) -> Result<ChatResponse, ProviderError> {
         let payload = self.answer(&request::body(request), cancel)?;
         reply::read(payload).map_err(|unusable| self.faults().unusable(unusable))
     }
@@ -182,7 +189,7 @@ impl Provider for OpenAi {
             temperature: None,
             metadata: serde_json::Map::new(),
         };
-        let response = self.chat(&request, cancel)?;
+        let response = self.chat(&request, &mut |_| {}, cancel)?;
         let named = response.raw_provider_payload.as_ref().and_then(|payload| payload.get("model")?.as_str());
         Ok(Checked {
             model: named.unwrap_or(model).to_owned(),

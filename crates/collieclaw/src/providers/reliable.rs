@@ -2,7 +2,7 @@
 //!
 //! What the next can't do better is not tried there: a refusal stays a refusal.
 
-use super::{ChatRequest, ChatResponse, Checked, Provider, ProviderCapabilities, ProviderError};
+use super::{ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError};
 use crate::cancel::Cancel;
 
 /// A provider with the model that it is asked for.
@@ -30,7 +30,10 @@ impl Reliable {
         Self { name: name.into(), members, fell_back }
     }
 
-    fn first_of<T>(&self, ask: impl Fn(&Member) -> Result<T, ProviderError>) -> Result<T, ProviderError> {
+    fn first_of<T>(
+        &self,
+        mut ask: impl FnMut(&Member) -> Result<T, ProviderError>,
+    ) -> Result<T, ProviderError> {
         let mut members = self.members.iter().peekable();
         while let Some(member) = members.next() {
             match (ask(member), members.peek()) {
@@ -71,10 +74,24 @@ impl Provider for Reliable {
         ProviderCapabilities { tools: all(|can| can.tools), streaming: all(|can| can.streaming) }
     }
 
-    fn chat(&self, request: &ChatRequest, cancel: &Cancel) -> Result<ChatResponse, ProviderError> {
+    fn chat(
+        &self,
+        request: &ChatRequest,
+        listener: &mut dyn FnMut(Draft<'_>),
+        cancel: &Cancel,
+    ) -> Result<ChatResponse, ProviderError> {
         self.first_of(|member| {
             let request = ChatRequest { model: member.model.clone(), ..request.clone() };
-            member.provider.chat(&request, cancel)
+            let mut heard = false;
+            let mut pass_on = |draft: Draft<'_>| {
+                heard = draft != Draft::Void;
+                listener(draft);
+            };
+            let answered = member.provider.chat(&request, &mut pass_on, cancel);
+            if heard && answered.is_err() {
+                listener(Draft::Void);
+            }
+            answered
         })
     }
 

@@ -52,6 +52,10 @@ pub enum Answer {
 pub enum Notice<'a> {
     /// The model was asked.
     Thinking,
+    /// A bit of the answer, as it comes. The bits make up what [`Notice::Says`] or the answer of the turn then holds.
+    Draft(&'a str),
+    /// All bits since the model was asked are void.
+    DraftVoid,
     /// It has answered.
     Thought,
     /// What it says while it asks for tools.

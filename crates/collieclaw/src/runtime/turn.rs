@@ -13,7 +13,9 @@ use crate::config::Config;
 use crate::estop;
 use crate::events::Event;
 use crate::memory::MemoryError;
-use crate::providers::{ChatRequest, ChatResponse, Message, Provider, ProviderError, ToolCall, ToolSchema};
+use crate::providers::{
+    ChatRequest, ChatResponse, Draft, Message, Provider, ProviderError, ToolCall, ToolSchema,
+};
 use crate::receipts::ReceiptError;
 use record::Record;
 
@@ -187,7 +189,12 @@ impl Runtime {
             tools,
         };
         attended.operator.notice(Notice::Thinking);
-        let answered = self.provider.chat(&request, attended.cancel);
+        let operator = &mut *attended.operator;
+        let mut tell = |draft: Draft<'_>| match draft {
+            Draft::Text(text) => operator.notice(Notice::Draft(text)),
+            Draft::Void => operator.notice(Notice::DraftVoid),
+        };
+        let answered = self.provider.chat(&request, &mut tell, attended.cancel);
         attended.operator.notice(Notice::Thought);
         match answered {
             Err(ProviderError::Cancelled { .. }) => Err(TurnError::Cancelled),

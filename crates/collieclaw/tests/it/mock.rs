@@ -34,7 +34,7 @@ fn scripted(script: &str) -> Mock {
 
 fn chat(mock: &Mock, request: &ChatRequest) -> Result<(String, Vec<ToolCall>), ProviderError> {
     let cancel = Cancel::new().unwrap();
-    mock.chat(request, &cancel).map(|response| (response.final_text, response.tool_calls))
+    mock.chat(request, &mut |_| {}, &cancel).map(|response| (response.final_text, response.tool_calls))
 }
 
 fn faults(script: &str) -> String {
@@ -153,7 +153,7 @@ fn a_delay_ends_when_somebody_says_stop() {
         std::thread::sleep(Duration::from_millis(50));
         raised.raise(Why::Operator);
     });
-    let ended = mock.chat(&says("hi"), &cancel);
+    let ended = mock.chat(&says("hi"), &mut |_| {}, &cancel);
     stop.join().unwrap();
     assert_eq!(ended, Err(ProviderError::Cancelled { provider: "local".to_owned() }));
     assert!(begun.elapsed() >= Duration::from_millis(50));

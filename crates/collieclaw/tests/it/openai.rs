@@ -42,7 +42,7 @@ pub(crate) fn settings(server: &Server) -> OpenAiSettings {
 pub(crate) fn ask(settings: OpenAiSettings) -> Result<ChatResponse, ProviderError> {
     let provider = OpenAi::new(settings);
     assert_hidden(&format!("{provider:?}"));
-    let answer = provider.chat(&request(), &Cancel::new().unwrap());
+    let answer = provider.chat(&request(), &mut |_| {}, &Cancel::new().unwrap());
     assert_hidden(&format!("{answer:?}"));
     if let Err(error) = &answer {
         assert_hidden(&error.to_string());
@@ -94,7 +94,7 @@ fn a_request_has_the_form_that_the_strictest_servers_want() {
     };
     let mut settings = settings(&server);
     settings.base_url.push('/');
-    OpenAi::new(settings).chat(&asked, &Cancel::new().unwrap()).unwrap();
+    OpenAi::new(settings).chat(&asked, &mut |_| {}, &Cancel::new().unwrap()).unwrap();
 
     let received = server.received().remove(0);
     assert_eq!(received.line, "POST /v1/chat/completions HTTP/1.1");

@@ -155,7 +155,7 @@ fn assert_cancelled(settings: OpenAiSettings, server: Option<&Server>) {
     let cancel = Cancel::new().unwrap();
     let provider = OpenAi::new(OpenAiSettings { timeout: Duration::from_secs(600), ..settings });
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| provider.chat(&request(), &cancel));
+        let asking = scope.spawn(|| provider.chat(&request(), &mut |_| {}, &cancel));
         let begun = Instant::now();
         while server.is_some_and(|server| server.received().is_empty())
             && begun.elapsed() < Duration::from_secs(20)

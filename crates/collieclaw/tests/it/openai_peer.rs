@@ -108,12 +108,12 @@ fn text_tools_and_their_results_go_round_with_an_independent_server() {
     let provider = peer.provider("the-right-key");
     let cancel = Cancel::new().unwrap();
 
-    let hello = provider.chat(&request(vec![Message::user("hello")]), &cancel).unwrap();
+    let hello = provider.chat(&request(vec![Message::user("hello")]), &mut |_| {}, &cancel).unwrap();
     assert_eq!((hello.final_text.as_str(), hello.tool_calls.len()), ("hi there", 0));
     assert!(hello.usage.unwrap().completion_tokens > 0);
 
     let mut messages = vec![Message::user("what is here?")];
-    let asked = provider.chat(&request(messages.clone()), &cancel).unwrap();
+    let asked = provider.chat(&request(messages.clone()), &mut |_| {}, &cancel).unwrap();
     assert_eq!(asked.final_text, "");
     let arguments: Vec<&Value> = asked.tool_calls.iter().map(|call| &call.arguments).collect();
     assert_eq!(arguments, [&json!({"path": "."}), &json!("{\"path\": ")]);
@@ -122,13 +122,13 @@ fn text_tools_and_their_results_go_round_with_an_independent_server() {
         asked.tool_calls.iter().map(|call| Message::tool(&call.id, "notes.txt")).collect();
     messages.push(Message::assistant(asked.final_text, asked.tool_calls));
     messages.extend(results);
-    let answer = provider.chat(&request(messages), &cancel).unwrap();
+    let answer = provider.chat(&request(messages), &mut |_| {}, &cancel).unwrap();
     assert_eq!(answer.final_text, "There is a file notes.txt.");
 
     let checked = provider.check("gpt-4o-mini", &cancel).unwrap();
     assert_eq!((checked.model.as_str(), checked.said.as_str()), ("gpt-4o-mini", "ok"));
 
-    let unknown = provider.chat(&request(vec![Message::user("something else")]), &cancel);
+    let unknown = provider.chat(&request(vec![Message::user("something else")]), &mut |_| {}, &cancel);
     assert_eq!(
         unknown,
         Err(ProviderError::Overloaded {
@@ -137,7 +137,8 @@ fn text_tools_and_their_results_go_round_with_an_independent_server() {
             retry_after: None,
         })
     );
-    let stranger = peer.provider("a-wrong-key").chat(&request(vec![Message::user("hello")]), &cancel);
+    let stranger =
+        peer.provider("a-wrong-key").chat(&request(vec![Message::user("hello")]), &mut |_| {}, &cancel);
     assert!(matches!(stranger, Err(ProviderError::Auth { .. })), "{stranger:?}");
 }
 
@@ -146,7 +147,9 @@ fn the_faults_of_an_independent_server_are_told_apart() {
     let fault = |flag: &str| {
         let peer = Peer::start(&script(), &[flag, "1"]);
         let cancel = Cancel::new().unwrap();
-        peer.provider("the-right-key").chat(&request(vec![Message::user("hello")]), &cancel).unwrap_err()
+        peer.provider("the-right-key")
+            .chat(&request(vec![Message::user("hello")]), &mut |_| {}, &cancel)
+            .unwrap_err()
     };
     let dropped = fault("--chaos-drop");
     assert!(matches!(dropped, ProviderError::Overloaded { .. }), "{dropped}");
