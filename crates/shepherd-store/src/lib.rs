@@ -29,6 +29,6 @@ pub use folder::audit_log_path;
 pub use memory::{Commit, Memory, MemoryStore};
 pub use pulse::PulseFile;
 pub use record::{event_of, record_of};
-pub use sqlite::{Administrator, Begun, Opened, Part, SCHEMA_VERSION, SqliteStore};
+pub use sqlite::{Administrator, Begun, Claim, Opened, Part, SCHEMA_VERSION, SqliteStore};
 pub use store::{AUDIT_PAGE_BYTES, Store};
 pub use way::{Exposed, ExposedTo, exposed_file};

@@ -29,7 +29,7 @@ mod state;
 mod trouble;
 
 pub use begin::{Administrator, Begun, Part};
-pub use open::Opened;
+pub use open::{Claim, Opened};
 pub use schema::SCHEMA_VERSION;
 
 use batch::Batch;

@@ -9,7 +9,7 @@ use shepherd_core::policy::{Policy, Rules};
 use shepherd_core::{CoreEngine, Place, SessionFate, StoredState};
 use shepherd_host_api::{Host, HostEvent, HostEvents, HostSessionHandle, StopOrder};
 use shepherd_ipc::{Authority, Limits, PinKeeper, Server, ServerOptions};
-use shepherd_store::{AuditCheck, Opened, PulseFile, SqliteStore, Store as _};
+use shepherd_store::{AuditCheck, Opened, PulseFile, SqliteStore};
 use shepherd_util::{BootId, Chain, Clock, Now, Paths, SessionId, SystemClock};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -35,7 +35,7 @@ const DAEMON: &str = "shepherdd";
 
 /// What could be had of a store.
 pub(crate) enum Store {
-    Open(Box<SqliteStore>, Opened),
+    Open { store: Box<SqliteStore>, opened: Opened, stored: Box<StoredState> },
     Broken(String),
 }
 
@@ -53,12 +53,12 @@ pub(crate) async fn begin(
     let clock = SystemClock;
     let mut host_events = host.subscribe();
     let (mut notes, exposed) = match &store {
-        Store::Open(_, opened) => (store_notes(opened), exposed(opened)),
+        Store::Open { opened, .. } => (store_notes(opened), exposed(opened)),
         Store::Broken(_) => Default::default(),
     };
     let boot = BootId::read()?;
     let (pulse, pulse_reports) = PulseThread::start(boot, PulseFile::in_folder(&paths.data))?;
-    let (stored, store_trouble, (store, store_reports)) = load(paths, store)?;
+    let (stored, store_trouble, (store, store_reports)) = keep(paths, store)?;
     let (applies, source, rejected) = match policy {
         Ok(Loaded { policy, source }) => (policy, Some(source), None),
         Err(rejected) => (nothing_allowed(), None, Some(rejected)),
@@ -133,17 +133,17 @@ pub(crate) async fn begin(
 
 type StoreEnds = (StoreThread, UnboundedReceiver<crate::store_thread::Report>);
 
-/// What the store knows. If that can't be read, nothing is known, and nothing is granted.
-fn load(paths: &Paths, store: Store) -> Result<(StoredState, Option<String>, StoreEnds), StartError> {
-    let trouble = match store {
-        Store::Open(store, _) => match store.load() {
-            Ok(stored) => return Ok((stored, None, StoreThread::start(paths.data.clone(), Some(*store))?)),
-            Err(error) => Chain(&error).to_string(),
-        },
-        Store::Broken(trouble) => trouble,
-    };
-    tracing::error!("nothing is granted, because {trouble}");
-    Ok((StoredState::default(), Some(trouble), StoreThread::start(paths.data.clone(), None)?))
+/// What the store knows. If there is none, nothing is known, and nothing is granted.
+fn keep(paths: &Paths, store: Store) -> Result<(StoredState, Option<String>, StoreEnds), StartError> {
+    match store {
+        Store::Open { store, stored, .. } => {
+            Ok((*stored, None, StoreThread::start(paths.data.clone(), Some(*store))?))
+        }
+        Store::Broken(trouble) => {
+            tracing::error!("nothing is granted, because {trouble}");
+            Ok((StoredState::default(), Some(trouble), StoreThread::start(paths.data.clone(), None)?))
+        }
+    }
 }
 
 /// A PIN that can't be read is no reason not to run, and none to run without.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit};
 use shepherd_host_linux::{AsRoot, HostError, LinuxHost, LinuxHostOptions};
 use shepherd_ipc::BindError;
-use shepherd_store::{OpenError, SqliteStore};
+use shepherd_store::{Claim, OpenError, SqliteStore, Store as _};
 use shepherd_util::{BootIdError, Chain, Clock, Environment, SystemClock};
 
 use crate::begin::{self, Store};
@@ -77,7 +77,9 @@ fn run_with(options: &Options, environment: Environment) -> Result<(), StartErro
     }
     let policy = policy_source::read_meanwhile(&paths.policy);
     // First, because it tells whether another daemon is at work here.
-    let store = open_store(&paths.data)?;
+    let claim = claim_store(&paths.data)?;
+    // Checking it takes longer than all the rest, which does not need it.
+    let opening = std::thread::Builder::new().name("open".to_owned()).spawn(move || open_store(claim))?;
     let host = LinuxHost::new(LinuxHostOptions {
         environment: environment.into_iter().map(|(name, value)| (name.into(), value)).collect(),
         as_root,
@@ -87,6 +89,7 @@ fn run_with(options: &Options, environment: Environment) -> Result<(), StartErro
     make_room_for_clients();
     // One thread: the loop is the only one who knows the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let store = opening.join().unwrap_or_else(|_| Store::Broken("opening it has failed".to_owned()));
     runtime.block_on(async {
         let (service, inputs) = begin::begin(paths, knocking, store, Box::new(host), policy()).await?;
         Ok(service.run(inputs).await?)
@@ -102,19 +105,31 @@ fn make_room_for_clients() {
     }
 }
 
-/// A store that can't be opened is no reason not to run: what an earlier daemon started has to end on time. But
-/// nothing is granted.
-fn open_store(folder: &Path) -> Result<Store, StartError> {
+/// Whether another daemon is at work here is known at once. What else may be wrong with the store is no reason not to
+/// run.
+fn claim_store(folder: &Path) -> Result<Result<Claim, OpenError>, StartError> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
-        match SqliteStore::open(folder, SystemClock.now().wall) {
-            Ok((store, opened)) => return Ok(Store::Open(Box::new(store), opened)),
+        match SqliteStore::claim(folder) {
             Err(OpenError::InUse { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             Err(error @ OpenError::InUse { .. }) => return Err(StartError::InUse(error)),
-            Err(error) => return Ok(Store::Broken(Chain(&error).to_string())),
+            claimed => return Ok(claimed),
         }
+    }
+}
+
+/// A store that can't be opened is no reason not to run: what an earlier daemon started has to end on time. But
+/// nothing is granted.
+fn open_store(claim: Result<Claim, OpenError>) -> Store {
+    let (store, opened) = match claim.and_then(|claim| claim.open(SystemClock.now().wall)) {
+        Ok(open) => open,
+        Err(error) => return Store::Broken(Chain(&error).to_string()),
+    };
+    match store.load() {
+        Ok(stored) => Store::Open { store: Box::new(store), opened, stored: Box::new(stored) },
+        Err(error) => Store::Broken(Chain(&error).to_string()),
     }
 }
 

@@ -24,12 +24,12 @@ pub(crate) fn system() -> TimeZone {
 
 fn read(file: &Path) -> Option<TimeZone> {
     let target = fs::canonicalize(file).ok()?;
-    let name = target.to_str().and_then(|target| target.split_once(ZONES)).map(|(_, name)| name);
-    if let Some(zone) = name.and_then(|name| TimeZone::get(name).ok()) {
-        return Some(zone);
+    let bytes = fs::read(&target).ok()?;
+    // By name the library would look at every zone there is first, for milliseconds.
+    if let Some((_, name)) = target.to_str().and_then(|target| target.split_once(ZONES)) {
+        return TimeZone::tzif(name, &bytes).ok();
     }
     // A copy of one. Two of them have different names, so that another one is known to be another.
-    let bytes = fs::read(file).ok()?;
     let digest = HEXLOWER.encode(&Sha256::digest(&bytes));
     TimeZone::tzif(&format!("unnamed-{}", digest.get(..8)?), &bytes).ok()
 }

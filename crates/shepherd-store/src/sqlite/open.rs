@@ -4,6 +4,7 @@
 //! starts from taking it for a new one, until an administrator [begins anew](SqliteStore::begin_anew).
 
 use std::path::Path;
+use std::thread;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
@@ -51,21 +52,61 @@ impl SqliteStore {
     /// # Errors
     /// When there is anything wrong with it. Nothing may be granted then.
     pub fn open(folder: &Path, now: Timestamp) -> Result<(Self, Opened), OpenError> {
-        let folder = Folder::claim(folder)?;
+        Self::claim(folder)?.open(now)
+    }
+
+    /// The first step of [`open`](Self::open): whoever has the claim knows that nobody else has this store open.
+    ///
+    /// # Errors
+    /// When another process has it, or the folder is not private.
+    pub fn claim(folder: &Path) -> Result<Claim, OpenError> {
+        Folder::claim(folder).map(Claim)
+    }
+}
+
+/// A folder that nobody else can open as a store.
+pub struct Claim(Folder);
+
+impl Claim {
+    /// The rest of [`SqliteStore::open`].
+    ///
+    /// # Errors
+    /// When there is anything wrong with the store. Nothing may be granted then.
+    pub fn open(self, now: Timestamp) -> Result<(SqliteStore, Opened), OpenError> {
+        let Self(folder) = self;
         let contents = folder.look()?;
         let created = contents.is_untouched();
         if created {
             create(&folder, &contents, Anchor::default())?;
         }
-        let database = Database::open(&folder, now)?;
+        let (database, audit, audit_recovery, audit_check) = check_both(&folder, now)?;
         let migrated_from = database.migrated_from;
-        let (audit, audit_recovery) = database.open_audit(&folder)?;
-        let audit_check = check_whole(audit.path(), WHOLE_CHECK_BYTES)
-            .map_err(|source| OpenError::Audit { path: folder.audit_log(), source })?;
         let exposed = folder.exposed().to_vec();
         let store = database.into_store(audit, folder);
         Ok((store, Opened { created, migrated_from, audit_recovery, audit_check, exposed }))
     }
+}
+
+/// Checks the database and the audit log at the same time: both are most of the work of a start.
+fn check_both(
+    folder: &Folder,
+    now: Timestamp,
+) -> Result<(Database, AuditLog, Recovery, AuditCheck), OpenError> {
+    let check = || check_whole(&folder.audit_log(), WHOLE_CHECK_BYTES);
+    thread::scope(|scope| {
+        let early = thread::Builder::new().name("audit".to_owned()).spawn_scoped(scope, check);
+        let database = Database::open(folder, now)?;
+        let (audit, recovery) = database.open_audit(folder)?;
+        let early = early.ok().and_then(|checking| checking.join().ok()?.ok());
+        let checked = match early {
+            Some(AuditCheck::Whole { records }) if records == audit.anchor().sequence => {
+                AuditCheck::Whole { records }
+            }
+            // What a crash had left was put right since, or there is no other thread to be had.
+            _ => check().map_err(|source| OpenError::Audit { path: folder.audit_log(), source })?,
+        };
+        Ok((database, audit, recovery, checked))
+    })
 }
 
 /// A database that has been found to be in order.
