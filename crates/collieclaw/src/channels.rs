@@ -1,5 +1,6 @@
 //! How people reach the agent.
 
+mod live;
 mod repl;
 mod terminal;
 mod visible;

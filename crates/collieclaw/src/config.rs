@@ -4,11 +4,12 @@
 //! and looks only where the paths in it lead.
 
 mod expand;
+mod models;
 mod place;
 mod read;
 mod template;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
 use serde::{Serialize, Serializer};
 
 pub use expand::Surroundings;
+pub use models::{Model, Providers, Server};
 pub use read::read;
 pub use template::{Choices, template};
 
@@ -62,63 +64,6 @@ pub struct Security {
     pub allowed_domains: Vec<String>,
     /// Whether decisions are also written to `audit.log`.
     pub audit_log: bool,
-}
-
-/// Who can answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Providers {
-    /// By name.
-    pub models: BTreeMap<String, Model>,
-}
-
-/// A provider.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Model {
-    /// A script, or a helpful stand-in.
-    Mock {
-        /// What the model is called.
-        model: String,
-        /// What it says.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        fixture: Option<PathBuf>,
-    },
-    /// A server that speaks the common protocol.
-    #[serde(rename = "openai-compatible")]
-    OpenAiCompatible {
-        /// Such as `http://localhost:1234/v1`.
-        base_url: String,
-        /// What the server calls it.
-        model: String,
-        /// The variable that holds the key; empty if there is none.
-        api_key_env: String,
-    },
-    /// The first of several that answers.
-    Reliable {
-        /// Their names, in order.
-        providers: Vec<String>,
-    },
-}
-
-impl Model {
-    /// What the model is called; empty where each member has its own.
-    #[must_use]
-    pub fn model(&self) -> &str {
-        match self {
-            Self::Mock { model, .. } | Self::OpenAiCompatible { model, .. } => model,
-            Self::Reliable { .. } => "",
-        }
-    }
-
-    /// The word for its kind.
-    #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Mock { .. } => "mock",
-            Self::OpenAiCompatible { .. } => "openai-compatible",
-            Self::Reliable { .. } => "reliable",
-        }
-    }
 }
 
 /// How people reach the agent.
@@ -184,6 +129,9 @@ pub struct Limits {
     /// Of one answer of a provider.
     #[serde(serialize_with = "in_words")]
     pub provider_timeout: Duration,
+    /// How long an answer that has begun to come may stop coming.
+    #[serde(serialize_with = "in_words")]
+    pub stall_timeout: Duration,
 }
 
 impl Config {

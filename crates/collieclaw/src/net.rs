@@ -8,15 +8,17 @@ mod link;
 mod lookup;
 mod patience;
 
+mod event_stream;
 mod exchange;
 mod wire;
 
 mod fetch;
 mod text;
 
+pub use event_stream::{EventReader, EventTooLong, StreamEvent};
 pub use fetch::{Body, Fetch, FetchError, Fetched, Order};
 pub use lookup::{Lookup, LookupError, SystemLookup};
 pub use patience::{Patience, Stopped};
 
-pub(crate) use exchange::{Answer, Ask, Broken, ask};
+pub(crate) use exchange::{Answer, Ask, Broken, Incoming, ask};
 pub(crate) use link::Link;

@@ -1,8 +1,12 @@
 //! A value that is used and never shown.
 
+mod veil;
+
 use std::fmt;
 
 use zeroize::Zeroizing;
+
+pub use veil::Veil;
 
 /// A credential. It prints as `***`, and is wiped when dropped.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config as EditorConfig, Editor};
 
+use super::live::Live;
 use super::{Channel, ChannelError, visible_lines};
 use crate::cancel::Cancel;
 use crate::events::Event;
@@ -99,16 +100,17 @@ impl Repl<'_> {
     fn turn(&mut self, runtime: &Runtime, message: &str) -> Result<(), ChannelError> {
         let cancel = Cancel::new()?;
         (self.on_turn)(Some(cancel.clone()));
-        let mut operator = (self.operator)(&cancel);
-        let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
+        let mut operator = Live::new((self.operator)(&cancel), &mut *self.out, self.err);
+        let mut attended = Attended { operator: &mut operator, cancel: &cancel };
         let report = runtime.turn(&self.conversation, message, &mut attended);
-        drop(operator);
+        let shown = operator.end();
         (self.on_turn)(None);
         self.fates.extend(report.fates);
         match report.answer {
             Ok(text) => {
                 let conversation = self.conversation.clone();
-                self.send(&conversation, &text);
+                // What was shown as it came is not shown twice.
+                self.send(&conversation, text.strip_prefix(&shown).unwrap_or(&text));
             }
             Err(TurnError::Cancelled) => self.remark("(cancelled)"),
             // Whoever can't write down what happens must not go on.
@@ -142,6 +144,6 @@ impl Channel for Repl<'_> {
     }
 
     fn supports_draft_updates(&self) -> bool {
-        false
+        true
     }
 }

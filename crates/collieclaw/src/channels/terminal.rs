@@ -132,9 +132,9 @@ impl Operator for Terminal {
             return;
         }
         match notice {
-            Notice::Draft(_) | Notice::DraftVoid => {}
             Notice::Thinking => self.spinner = Spinner::start(),
-            Notice::Thought => self.spinner = None,
+            // Whoever shows the answer as it comes needs the line.
+            Notice::Draft(_) | Notice::DraftVoid | Notice::Thought => self.spinner = None,
             Notice::Says(text) => self.say(&visible_lines(text)),
             Notice::Calls { tool, arguments } => {
                 let mut shown = visible(&arguments.to_string());

@@ -158,15 +158,17 @@ pub(crate) fn provider(
             let fixture = fixture.as_deref().or(named).map(Fixture::open).transpose()?;
             Ok(Box::new(Mock::new(name, fixture)))
         }
-        Model::OpenAiCompatible { base_url, api_key_env, .. } => {
-            let variable = (!api_key_env.is_empty()).then_some(api_key_env);
+        Model::OpenAiCompatible(server) => {
+            let variable = (!server.api_key_env.is_empty()).then_some(&server.api_key_env);
             let key = variable.and_then(|variable| environment.variable(variable));
             Ok(Box::new(OpenAi::new(OpenAiSettings {
                 name: name.to_owned(),
-                base_url: base_url.clone(),
+                base_url: server.base_url.clone(),
                 api_key: key.map(|key| Secret::new(key.to_owned())),
                 api_key_env: variable.cloned(),
-                timeout: config.limits.provider_timeout,
+                timeout: server.timeout.unwrap_or(config.limits.provider_timeout),
+                stall_timeout: server.stall_timeout.unwrap_or(config.limits.stall_timeout),
+                stream: server.stream,
                 max_response_bytes: config.limits.max_response_bytes as usize,
             })))
         }

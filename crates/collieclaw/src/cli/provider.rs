@@ -5,7 +5,7 @@ use std::rc::Rc;
 use clap::Subcommand;
 use collieclaw::cancel::Cancel;
 use collieclaw::channels::visible;
-use collieclaw::config::Model;
+use collieclaw::config::{Model, Server};
 use serde_json::json;
 
 use super::environment::Environment;
@@ -34,7 +34,7 @@ pub(crate) fn run(provider: &Provider, environment: &Environment, screen: &Scree
                 let mark = if *name == config.default_provider { "*" } else { " " };
                 let server = match model {
                     Model::Mock { .. } => "answers from a script, needs no key".to_owned(),
-                    Model::OpenAiCompatible { base_url, api_key_env, .. } => {
+                    Model::OpenAiCompatible(Server { base_url, api_key_env, .. }) => {
                         let key = match api_key_env.as_str() {
                             "" => "no key".to_owned(),
                             name if environment.variable(name).is_some() => format!("key from {name}"),

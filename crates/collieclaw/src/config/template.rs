@@ -76,6 +76,8 @@ base_url = {base_url}
 model = {model}
 # The name of the variable that holds the key, never the key itself.
 api_key_env = {api_key_env}
+# The answer is shown while it is being written.
+stream = true
 
 [channels.cli]
 enabled = true
@@ -98,6 +100,7 @@ tool_timeout = "30s"
 shell_timeout = "15s"
 http_timeout = "20s"
 provider_timeout = "120s"
+stall_timeout = "60s"
 "#,
         forbidden_paths = quoted(DEFAULT_FORBIDDEN_PATHS),
         forbidden_commands = quoted(DEFAULT_FORBIDDEN_COMMANDS),

@@ -6,6 +6,7 @@ mod encrypted;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use collieclaw_gate::{Host, Method};
 use ureq::config::{AutoHeaderValue, Config};
@@ -16,7 +17,7 @@ use ureq::unversioned::transport::{Connector, RustlsConnector};
 use super::link::Link;
 use super::lookup::{Lookup, LookupError};
 use super::patience::{Patience, Stopped};
-use super::wire::{Chosen, Dial};
+use super::wire::{Chosen, Dial, Silent};
 
 /// Headers are for programs; more than this is an attack on memory.
 const LONGEST_HEADERS: usize = 64 * 1024;
@@ -50,6 +51,8 @@ pub(crate) enum Broken {
     Stopped(Stopped),
     /// Nobody listens there.
     NobodyListens,
+    /// The reply has begun, and nothing more came for too long.
+    Silent,
     /// Anything else, as a sentence without a full stop.
     Failed(String),
 }
@@ -139,11 +142,44 @@ impl Answer {
 
     /// Reads the body, but at most so many bytes and one, which tells that there is more.
     pub(crate) fn read(self, most: usize) -> Result<Vec<u8>, Broken> {
+        self.incoming().rest(most)
+    }
+
+    /// The body as it comes.
+    pub(crate) fn incoming(self) -> Incoming {
+        Incoming { reader: self.body.into_reader(), patience: self.patience }
+    }
+}
+
+/// A body that is read as it comes.
+pub(crate) struct Incoming {
+    reader: ureq::BodyReader<'static>,
+    patience: Patience,
+}
+
+impl Incoming {
+    /// Waits for more and puts it into `buffer`; none is the end.
+    pub(crate) fn some(&mut self, buffer: &mut [u8]) -> Result<usize, Broken> {
+        loop {
+            match self.reader.read(buffer) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                read => return read.map_err(|error| broken(ureq::Error::from(error), &self.patience)),
+            }
+        }
+    }
+
+    /// All that is left, but at most so many bytes and one, which tells that there is more.
+    pub(crate) fn rest(self, most: usize) -> Result<Vec<u8>, Broken> {
         let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
         let mut bytes = Vec::new();
-        let read = self.body.into_reader().take(most).read_to_end(&mut bytes);
+        let read = self.reader.take(most).read_to_end(&mut bytes);
         read.map_err(|error| broken(ureq::Error::from(error), &self.patience))?;
         Ok(bytes)
+    }
+
+    /// From now on a silence that is longer is an error.
+    pub(crate) fn end_silence_after(&self, silence: Duration) {
+        self.patience.end_silence_after(silence);
     }
 }
 
@@ -154,6 +190,9 @@ fn broken(error: ureq::Error, patience: &Patience) -> Broken {
     }
     Broken::Failed(match error {
         ureq::Error::Io(error) => match error.kind() {
+            _ if error.get_ref().and_then(|inner| inner.downcast_ref::<Silent>()).is_some() => {
+                return Broken::Silent;
+            }
             std::io::ErrorKind::ConnectionRefused => return Broken::NobodyListens,
             std::io::ErrorKind::TimedOut => return Broken::Stopped(Stopped::TimedOut),
             std::io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),

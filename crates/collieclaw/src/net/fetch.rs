@@ -219,6 +219,7 @@ fn failed(broken: Broken, link: &Link) -> FetchError {
     match broken {
         Broken::Stopped(stopped) => FetchError::Stopped(stopped),
         Broken::NobodyListens => FetchError::Network(format!("nobody listens at {}", link.origin())),
+        Broken::Silent => FetchError::Network("nothing came for too long".to_owned()),
         Broken::Failed(what) => FetchError::Network(what),
     }
 }

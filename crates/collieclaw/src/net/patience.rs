@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,6 +16,8 @@ use crate::cancel::Cancel;
 pub struct Patience {
     cancel: Cancel,
     until: Instant,
+    /// In milliseconds, the same for all who wait for this piece of work; 0 as long as silence is no trouble.
+    longest_silence: Arc<AtomicU64>,
 }
 
 /// Why the waiting is over.
@@ -34,7 +38,7 @@ impl Patience {
         let now = Instant::now();
         // More than a clock can count is for ever: a day will do.
         let until = now.checked_add(time).unwrap_or(now + Duration::from_secs(86_400));
-        Self { cancel: cancel.clone(), until }
+        Self { cancel: cancel.clone(), until, longest_silence: Arc::default() }
     }
 
     /// What is left of it.
@@ -45,6 +49,20 @@ impl Patience {
         match self.until.saturating_duration_since(Instant::now()) {
             Duration::ZERO => Err(Stopped::TimedOut),
             left => Ok(left),
+        }
+    }
+
+    /// From now on the other side may not be silent for longer than this.
+    pub(crate) fn end_silence_after(&self, silence: Duration) {
+        let milliseconds = u64::try_from(silence.as_millis()).unwrap_or(u64::MAX).max(1);
+        self.longest_silence.store(milliseconds, Ordering::SeqCst);
+    }
+
+    /// Waits for more from the other side. Says whether it comes before the silence is too long.
+    pub(crate) fn is_heard(&self, fd: impl AsFd) -> Result<bool, Stopped> {
+        match self.longest_silence.load(Ordering::SeqCst) {
+            0 => self.wait(fd, PollFlags::IN).map(|()| true),
+            silence => self.is_ready_within(fd, PollFlags::IN, Duration::from_millis(silence)),
         }
     }
 

@@ -84,6 +84,11 @@ fn dial(address: SocketAddr, patience: &Patience, waiting: u32) -> io::Result<Tc
     Ok(stream)
 }
 
+/// The other side has said nothing for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing came for too long")]
+pub(super) struct Silent;
+
 /// An open connection.
 pub(super) struct Wire {
     stream: TcpStream,
@@ -123,7 +128,9 @@ impl Transport for Wire {
                     return Ok(amount > 0);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.patience.wait(&self.stream, PollFlags::IN).map_err(stopped)?;
+                    if !self.patience.is_heard(&self.stream).map_err(stopped)? {
+                        return Err(io::Error::other(Silent).into());
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),

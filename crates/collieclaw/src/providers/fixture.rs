@@ -23,6 +23,9 @@ pub struct Fixture {
 pub(super) struct Round {
     pub(super) expect: Expect,
     pub(super) delay: Duration,
+    /// Told bit by bit before the reply, and how long it takes to the next.
+    pub(super) draft: Vec<String>,
+    pub(super) pause: Duration,
     pub(super) reply: Reply,
 }
 

@@ -36,6 +36,7 @@ impl Mock {
         &self,
         fixture: &Fixture,
         request: &ChatRequest,
+        listener: &mut dyn FnMut(Draft<'_>),
         cancel: &Cancel,
     ) -> Result<ChatResponse, ProviderError> {
         let number = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
@@ -48,6 +49,10 @@ impl Mock {
         script::check(&round.expect, request)
             .map_err(|fault| self.invalid(format!("round {number} of the fixture expected {fault}")))?;
         self.wait(round.delay, cancel)?;
+        for (number, bit) in round.draft.iter().enumerate() {
+            self.wait(if number == 0 { Duration::ZERO } else { round.pause }, cancel)?;
+            listener(Draft::Text(&script::fill(bit, request)));
+        }
         match &round.reply {
             Reply::Answer { text, calls } => Ok(script::answer(text, calls, number, request)),
             Reply::Fails { failure, detail } => Err(self.failure(*failure, detail, round)),
@@ -104,17 +109,17 @@ impl Provider for Mock {
     }
 
     fn capabilities(&self) -> ProviderCapabilities {
-        ProviderCapabilities { tools: true, streaming: false }
+        ProviderCapabilities { tools: true, streaming: true }
     }
 
     fn chat(
         &self,
         request: &ChatRequest,
-        _: &mut dyn FnMut(Draft<'_>),
+        listener: &mut dyn FnMut(Draft<'_>),
         cancel: &Cancel,
     ) -> Result<ChatResponse, ProviderError> {
         match &self.fixture {
-            Some(fixture) => self.play(fixture, request, cancel),
+            Some(fixture) => self.play(fixture, request, listener, cancel),
             None => self.wait(Duration::ZERO, cancel).map(|()| newcomer::answer(request)),
         }
     }

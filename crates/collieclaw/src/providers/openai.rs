@@ -3,10 +3,14 @@
 //! The key goes to the configured server and nowhere else: not over a connection that others can read, not along a
 //! redirect, not into an error, should the server repeat it.
 
+mod assembly;
 mod fault;
 mod reply;
 mod request;
+mod stream;
+mod surrogates;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use collieclaw_gate::{Method, Scheme};
@@ -17,9 +21,11 @@ use super::{
 };
 use crate::cancel::Cancel;
 use crate::net::{Answer, Ask, Broken, Link, LookupError, Patience, SystemLookup, ask};
-use crate::secret::Secret;
+use crate::secret::{Secret, Veil};
 
 use fault::Faults;
+use request::Form;
+use stream::Bounds;
 
 /// A server that asks for more patience than this is overloaded.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -37,14 +43,20 @@ pub struct OpenAiSettings {
     pub api_key_env: Option<String>,
     /// For one answer, from the name of the server to the last byte.
     pub timeout: Duration,
+    /// How long an answer that has begun to come may stop coming.
+    pub stall_timeout: Duration,
     /// How long an answer may be.
     pub max_response_bytes: usize,
+    /// Whether answers are asked for bit by bit.
+    pub stream: bool,
 }
 
 /// The provider.
 #[derive(Debug)]
 pub struct OpenAi {
     settings: OpenAiSettings,
+    /// It has said that it can't stream.
+    only_whole: AtomicBool,
 }
 
 /// What an exchange ended with, where it is not an answer.
@@ -59,17 +71,41 @@ impl OpenAi {
     /// A provider. Nothing is sent yet.
     #[must_use]
     pub fn new(settings: OpenAiSettings) -> Self {
-        Self { settings }
+        Self { settings, only_whole: AtomicBool::new(false) }
     }
 
     fn faults(&self) -> Faults<'_> {
         Faults { settings: &self.settings }
     }
 
+    /// Asks for a stream where one is wanted, and again without if the server doesn't know any.
+    fn answer(
+        &self,
+        request: &ChatRequest,
+        listener: &mut dyn FnMut(Draft<'_>),
+        patience: &Patience,
+    ) -> Result<Value, ProviderError> {
+        let mut ask = |form| self.ask(&request::body(request, form), listener, patience);
+        if !self.settings.stream || self.only_whole.load(Ordering::SeqCst) {
+            return ask(Form::Whole);
+        }
+        match ask(Form::Streamed) {
+            Err(ProviderError::Refused { detail, .. }) if detail.contains("stream") => {
+                self.only_whole.store(true, Ordering::SeqCst);
+                ask(Form::Whole)
+            }
+            answered => answered,
+        }
+    }
+
     /// Asks, and once more if the server wants us to wait for a moment.
-    fn answer(&self, body: &Value, cancel: &Cancel) -> Result<Value, ProviderError> {
-        let patience = Patience::new(cancel, self.settings.timeout);
-        let (wait, busy) = match self.exchange(body, &patience) {
+    fn ask(
+        &self,
+        body: &Value,
+        listener: &mut dyn FnMut(Draft<'_>),
+        patience: &Patience,
+    ) -> Result<Value, ProviderError> {
+        let (wait, busy) = match self.exchange(body, listener, patience) {
             Ok(answer) => return Ok(answer),
             Err(Unanswered::Failed(error)) => return Err(error),
             Err(Unanswered::Busy(wait, error)) => (wait, error),
@@ -78,12 +114,17 @@ impl OpenAi {
             return Err(busy);
         }
         patience.pause(wait).map_err(|stopped| self.faults().stopped(stopped))?;
-        self.exchange(body, &patience).map_err(|unanswered| match unanswered {
+        self.exchange(body, listener, patience).map_err(|unanswered| match unanswered {
             Unanswered::Failed(error) | Unanswered::Busy(_, error) => error,
         })
     }
 
-    fn exchange(&self, body: &Value, patience: &Patience) -> Result<Value, Unanswered> {
+    fn exchange(
+        &self,
+        body: &Value,
+        listener: &mut dyn FnMut(Draft<'_>),
+        patience: &Patience,
+    ) -> Result<Value, Unanswered> {
         let faults = self.faults();
         let answer = self.send(&body.to_string(), patience).map_err(Unanswered::Failed)?;
         let status = answer.status;
@@ -91,15 +132,13 @@ impl OpenAi {
             return Err(Unanswered::Failed(faults.redirect(answer.header("location"))));
         }
         let retry_after = answer.header("retry-after").and_then(fault::seconds);
-        let content_type = answer.content_type();
-        let most = self.settings.max_response_bytes;
-        let bytes = match answer.read(most) {
-            Ok(bytes) => bytes,
-            // The status says more than the end of its explanation.
-            Err(Broken::Failed(_)) if status >= 400 => Vec::new(),
-            Err(broken) => return Err(Unanswered::Failed(faults.broken(broken))),
-        };
         if !(200..300).contains(&status) {
+            let bytes = match answer.read(self.settings.max_response_bytes) {
+                Ok(bytes) => bytes,
+                // The status says more than the end of its explanation.
+                Err(Broken::Failed(_)) if status >= 400 => Vec::new(),
+                Err(broken) => return Err(Unanswered::Failed(faults.broken(broken))),
+            };
             let error = faults.status(status, retry_after, &bytes);
             return Err(match (&error, retry_after) {
                 (ProviderError::Overloaded { .. }, Some(wait)) => {
@@ -108,14 +147,47 @@ impl OpenAi {
                 _ => Unanswered::Failed(error),
             });
         }
-        if bytes.len() > most {
-            let provider = self.settings.name.clone();
-            return Err(Unanswered::Failed(ProviderError::TooLarge { provider, limit: most }));
+        let payload = self.payload(answer, listener).map_err(Unanswered::Failed)?;
+        Ok(self.without_key(payload))
+    }
+
+    /// What was answered, whole, however it comes.
+    fn payload(&self, answer: Answer, listener: &mut dyn FnMut(Draft<'_>)) -> Result<Value, ProviderError> {
+        let faults = self.faults();
+        let most = self.settings.max_response_bytes;
+        let content_type = answer.content_type();
+        let mut incoming = answer.incoming();
+        let mut head = Vec::new();
+        let mut buffer = [0; 1024];
+        let streams = loop {
+            if let Some(streams) = stream::is_stream(content_type.as_deref(), &head) {
+                break streams;
+            }
+            match incoming.some(&mut buffer).map_err(|broken| faults.broken(broken))? {
+                0 => break false,
+                amount => head.extend(buffer.iter().take(amount)),
+            }
+        };
+        if streams {
+            let mut veil = Veil::new(self.settings.api_key.as_ref());
+            let mut tell = |text: &str| match veil.pass(text) {
+                nothing if nothing.is_empty() => {}
+                shown => listener(Draft::Text(&shown)),
+            };
+            let bounds = Bounds { most, longest_silence: self.settings.stall_timeout };
+            let payload = stream::follow(&mut incoming, &head, &bounds, &mut tell);
+            let payload = payload.map_err(|torn| faults.torn(torn))?;
+            match veil.end() {
+                nothing if nothing.is_empty() => {}
+                shown => listener(Draft::Text(&shown)),
+            }
+            return Ok(payload);
         }
-        let parsed = serde_json::from_slice::<Value>(&bytes);
-        let parsed = parsed
-            .map_err(|error| Unanswered::Failed(faults.not_json(content_type.as_deref(), &bytes, &error)))?;
-        Ok(self.without_key(parsed))
+        head.extend(incoming.rest(most).map_err(|broken| faults.broken(broken))?);
+        if head.len() > most {
+            return Err(faults.too_large());
+        }
+        serde_json::from_slice(&head).map_err(|error| faults.not_json(&head, &error))
     }
 
     fn send(&self, body: &str, patience: &Patience) -> Result<Answer, ProviderError> {
@@ -137,7 +209,8 @@ impl OpenAi {
             return Err(faults.in_the_clear(&link));
         }
         let bearer = zeroize::Zeroizing::new(key.map(|key| format!("Bearer {key}")).unwrap_or_default());
-        let mut headers = vec![("content-type", "application/json"), ("accept", "application/json")];
+        let mut headers =
+            vec![("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
         if key.is_some() {
             headers.push(("authorization", bearer.as_str()));
         }
@@ -166,16 +239,17 @@ impl Provider for OpenAi {
     }
 
     fn capabilities(&self) -> ProviderCapabilities {
-        ProviderCapabilities { tools: true, streaming: false }
+        ProviderCapabilities { tools: true, streaming: self.settings.stream }
     }
 
     fn chat(
         &self,
         request: &ChatRequest,
-        _: &mut dyn FnMut(Draft<'_>),
+        listener: &mut dyn FnMut(Draft<'_>),
         cancel: &Cancel,
     ) -> Result<ChatResponse, ProviderError> {
-        let payload = self.answer(&request::body(request), cancel)?;
+        let patience = Patience::new(cancel, self.settings.timeout);
+        let payload = self.answer(request, listener, &patience)?;
         reply::read(payload).map_err(|unusable| self.faults().unusable(unusable))
     }
 

@@ -190,11 +190,18 @@ impl Runtime {
         };
         attended.operator.notice(Notice::Thinking);
         let operator = &mut *attended.operator;
-        let mut tell = |draft: Draft<'_>| match draft {
-            Draft::Text(text) => operator.notice(Notice::Draft(text)),
-            Draft::Void => operator.notice(Notice::DraftVoid),
+        let mut heard = false;
+        let mut tell = |draft: Draft<'_>| {
+            heard = draft != Draft::Void;
+            operator.notice(match draft {
+                Draft::Text(text) => Notice::Draft(text),
+                Draft::Void => Notice::DraftVoid,
+            });
         };
         let answered = self.provider.chat(&request, &mut tell, attended.cancel);
+        if heard && answered.is_err() {
+            attended.operator.notice(Notice::DraftVoid);
+        }
         attended.operator.notice(Notice::Thought);
         match answered {
             Err(ProviderError::Cancelled { .. }) => Err(TurnError::Cancelled),

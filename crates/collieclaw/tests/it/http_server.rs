@@ -19,6 +19,8 @@ pub(crate) enum Act {
     Hang(String),
     /// Sends this and breaks the connection.
     Reset(String),
+    /// Sends one after the other, with a pause between them, and closes.
+    Pieces(Vec<Vec<u8>>, Duration),
     /// Closes its sending side before it reads anything.
     HalfClose,
     /// Redirects to itself, as the given location with `{port}` filled in.
@@ -132,6 +134,13 @@ fn play(
             stream.write_all(start.as_bytes())?;
             std::thread::sleep(Duration::from_millis(50));
             rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO))?;
+        }
+        Act::Pieces(pieces, pause) => {
+            stream.set_nodelay(true)?;
+            for piece in pieces {
+                stream.write_all(piece)?;
+                std::thread::sleep(*pause);
+            }
         }
         Act::HalfClose => {}
         Act::Redirect(status, location) => {

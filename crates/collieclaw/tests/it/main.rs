@@ -17,6 +17,8 @@ mod files;
 #[cfg(test)]
 mod files_race;
 #[cfg(test)]
+mod fuzz;
+#[cfg(test)]
 mod ground;
 #[cfg(test)]
 mod http;
@@ -24,6 +26,8 @@ mod http;
 mod http_server;
 #[cfg(test)]
 mod http_tool;
+#[cfg(test)]
+mod live;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
@@ -36,6 +40,8 @@ mod openai;
 mod openai_hostile;
 #[cfg(test)]
 mod openai_peer;
+#[cfg(test)]
+mod openai_stream;
 #[cfg(test)]
 mod out_of_reach;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use collieclaw::cancel::Cancel;
 use collieclaw::providers::{
-    ChatRequest, Message, OpenAi, OpenAiSettings, Provider, ProviderError, ToolSchema,
+    ChatRequest, ChatResponse, Draft, Message, OpenAi, OpenAiSettings, Provider, ProviderError, ToolSchema,
 };
 use collieclaw::secret::Secret;
 use serde_json::{Value, json};
@@ -45,14 +45,20 @@ impl Peer {
     }
 
     fn provider(&self, key: &str) -> OpenAi {
-        OpenAi::new(OpenAiSettings {
+        OpenAi::new(self.settings(key))
+    }
+
+    fn settings(&self, key: &str) -> OpenAiSettings {
+        OpenAiSettings {
             name: "peer".to_owned(),
             base_url: format!("http://127.0.0.1:{}/v1", self.port),
             api_key: Some(Secret::new(key.to_owned())),
             api_key_env: Some("MY_KEY".to_owned()),
             timeout: Duration::from_secs(30),
             max_response_bytes: 1_000_000,
-        })
+            stall_timeout: Duration::from_secs(30),
+            stream: false,
+        }
     }
 }
 
@@ -140,6 +146,52 @@ fn text_tools_and_their_results_go_round_with_an_independent_server() {
     let stranger =
         peer.provider("a-wrong-key").chat(&request(vec![Message::user("hello")]), &mut |_| {}, &cancel);
     assert!(matches!(stranger, Err(ProviderError::Auth { .. })), "{stranger:?}");
+}
+
+/// What a streamed answer was told as, and what it is.
+fn streamed(peer: &Peer, message: &str) -> (Vec<String>, Result<ChatResponse, ProviderError>) {
+    let provider = OpenAi::new(OpenAiSettings { stream: true, ..peer.settings("the-right-key") });
+    let mut bits = Vec::new();
+    let mut listen = |draft: Draft<'_>| match draft {
+        Draft::Text(text) => bits.push(text.to_owned()),
+        Draft::Void => panic!("a server takes nothing back"),
+    };
+    let messages = request(vec![Message::user(message)]);
+    let answer = provider.chat(&messages, &mut listen, &Cancel::new().unwrap());
+    (bits, answer)
+}
+
+#[test]
+fn an_independent_server_streams_text_and_calls() {
+    let peer = Peer::start(
+        &json!({ "fixtures": [
+            { "match": { "userMessage": "hello" }, "response": { "content": "a 🐑 or two" }, "chunkSize": 1 },
+            { "match": { "userMessage": "what is here" }, "chunkSize": 2, "response": {
+                "content": "I look.",
+                "toolCalls": [
+                    { "name": "file_list", "arguments": { "path": "🐑/\"x\"" } },
+                    { "name": "file_list", "arguments": { "path": "." } },
+                ],
+            } },
+            { "match": { "userMessage": "torn" }, "chunkSize": 3, "truncateAfterChunks": 4,
+              "response": { "content": "one two three four" } },
+        ] }),
+        &[],
+    );
+    let (bits, answer) = streamed(&peer, "hello");
+    let answer = answer.unwrap();
+    assert_eq!(answer.final_text, "a 🐑 or two");
+    assert_eq!(bits.concat(), answer.final_text);
+    assert!(bits.len() > 5 && answer.usage.is_some(), "{bits:?}");
+
+    let (bits, answer) = streamed(&peer, "what is here?");
+    let answer = answer.unwrap();
+    assert_eq!((bits.concat().as_str(), answer.final_text.as_str()), ("I look.", "I look."));
+    let arguments: Vec<&Value> = answer.tool_calls.iter().map(|call| &call.arguments).collect();
+    assert_eq!(arguments, [&json!({"path": "🐑/\"x\""}), &json!({"path": "."})]);
+
+    let (_, torn) = streamed(&peer, "torn");
+    assert!(matches!(torn, Err(ProviderError::Network { .. })), "{torn:?}");
 }
 
 #[test]

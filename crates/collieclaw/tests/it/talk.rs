@@ -5,12 +5,12 @@ use std::process::Stdio;
 
 use crate::support::{House, Terminal, wait};
 
-struct Talk {
-    terminal: Terminal,
+pub(crate) struct Talk {
+    pub(crate) terminal: Terminal,
     agent: std::process::Child,
 }
 
-fn talk(house: &House) -> Talk {
+pub(crate) fn talk(house: &House) -> Talk {
     let mut terminal = Terminal::open();
     let mut command = house.command(&["agent"]);
     command.env("TERM", "xterm").stdin(terminal.slave()).stdout(terminal.slave()).stderr(terminal.slave());
@@ -22,14 +22,14 @@ fn talk(house: &House) -> Talk {
 }
 
 impl Talk {
-    fn say(&mut self, typed: &str, shown: &str) {
+    pub(crate) fn say(&mut self, typed: &str, shown: &str) {
         self.terminal.type_in(typed);
         self.terminal.type_in("\r");
         self.terminal.wait_for(shown);
     }
 
     /// Only what is typed at the prompt is heard.
-    fn leave(mut self) -> (i32, String) {
+    pub(crate) fn leave(mut self) -> (i32, String) {
         self.terminal.wait_for("collieclaw> ");
         self.terminal.type_in("/exit\r");
         let code = wait(&mut self.agent);

@@ -16,6 +16,7 @@ pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
         shell_timeout: Duration::from_secs(15),
         http_timeout: Duration::from_secs(20),
         provider_timeout: Duration::from_secs(120),
+        stall_timeout: Duration::from_secs(60),
     };
     let Some(mut table) = table else { return limits };
     let rounds = |value: Value<'_>| value.integer_in(0..=100).and_then(|rounds| rounds.try_into().ok());
@@ -27,6 +28,7 @@ pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
         ("shell_timeout", &mut limits.shell_timeout),
         ("http_timeout", &mut limits.http_timeout),
         ("provider_timeout", &mut limits.provider_timeout),
+        ("stall_timeout", &mut limits.stall_timeout),
     ] {
         put(limit, table.optional_parsed(key, duration));
     }

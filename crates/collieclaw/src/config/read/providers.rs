@@ -6,7 +6,8 @@ use ward_diag::{Faults, Invalid, Shape, Spanned, Table, Value};
 
 use super::Reader;
 use super::words::{all_filled, filled, text_or, unknown};
-use crate::config::{Model, Providers};
+use crate::config::expand::duration;
+use crate::config::{Model, Providers, Server};
 use crate::net::Link;
 
 impl Reader<'_> {
@@ -102,7 +103,11 @@ impl Reader<'_> {
         let variable = |value: Value<'_>| value.parse(variable_name);
         let usual = if name == "openai_compatible" { DEFAULT_KEY_VARIABLE } else { "" };
         let api_key_env = table.optional_with("api_key_env", variable).unwrap_or_else(|| usual.to_owned());
-        Some(Model::OpenAiCompatible { base_url: base_url?, model: model?, api_key_env })
+        let stream = table.optional("stream").unwrap_or(true);
+        let timeout = table.optional_parsed("timeout", duration);
+        let stall_timeout = table.optional_parsed("stall_timeout", duration);
+        let (base_url, model) = (base_url?, model?);
+        Some(Model::OpenAiCompatible(Server { base_url, model, api_key_env, stream, timeout, stall_timeout }))
     }
 }
 
@@ -118,11 +123,14 @@ pub(in crate::config) const DEFAULT_SERVER_MODEL: &str = "local-model";
 pub(in crate::config) const DEFAULT_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 fn default_server() -> Model {
-    Model::OpenAiCompatible {
+    Model::OpenAiCompatible(Server {
         base_url: DEFAULT_SERVER.to_owned(),
         model: DEFAULT_SERVER_MODEL.to_owned(),
         api_key_env: DEFAULT_KEY_VARIABLE.to_owned(),
-    }
+        stream: true,
+        timeout: None,
+        stall_timeout: None,
+    })
 }
 
 fn server_url(url: &str) -> Result<String, Invalid> {

@@ -91,7 +91,7 @@ fn filled_in(args: &Value, request: &ChatRequest) -> Value {
 }
 
 /// Fills placeholders in, from left to right, once: what was put in is not looked at again.
-fn fill(text: &str, request: &ChatRequest) -> String {
+pub(super) fn fill(text: &str, request: &ChatRequest) -> String {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::OpenAiSettings;
 use super::reply::{Unusable, said_in};
+use super::stream::Torn;
 use crate::net::{Broken, Link, Stopped};
 use crate::providers::ProviderError;
 
@@ -41,6 +42,10 @@ impl Faults<'_> {
             Broken::NobodyListens => self.network(format!(
                 "nobody listens at {}; is the server running, and is `base_url` right?",
                 self.settings.base_url
+            )),
+            Broken::Silent => self.network(format!(
+                "the answer stopped coming, and nothing more came within {} s (`stall_timeout`)",
+                self.settings.stall_timeout.as_millis().div_ceil(1000)
             )),
             Broken::Failed(what) => self.network(self.saying(&what)),
         }
@@ -101,16 +106,22 @@ impl Faults<'_> {
         }
     }
 
-    pub(super) fn not_json(
-        &self,
-        content_type: Option<&str>,
-        body: &[u8],
-        error: &serde_json::Error,
-    ) -> ProviderError {
+    pub(super) fn torn(&self, torn: Torn) -> ProviderError {
+        match torn {
+            Torn::Broken(broken) => self.broken(broken),
+            Torn::Unusable(unusable) => self.unusable(unusable),
+            Torn::TooLarge => self.too_large(),
+            Torn::Unfinished => self.network("the answer broke off in the middle".to_owned()),
+        }
+    }
+
+    pub(super) fn too_large(&self) -> ProviderError {
+        ProviderError::TooLarge { provider: self.name(), limit: self.settings.max_response_bytes }
+    }
+
+    pub(super) fn not_json(&self, body: &[u8], error: &serde_json::Error) -> ProviderError {
         self.invalid(if is_page(body) {
             "a web page instead of JSON; is `base_url` right? It often ends in `/v1`".to_owned()
-        } else if content_type == Some("text/event-stream") || body.starts_with(b"data:") {
-            "a stream, though it was asked not to; the server doesn't keep to the protocol".to_owned()
         } else if body.is_empty() {
             "an empty reply".to_owned()
         } else if error.is_eof() {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::providers::{ChatResponse, ToolCall, Usage};
 
 /// More calls than this in one reply are a model that has lost its way.
-const MOST_CALLS: usize = 64;
+pub(super) const MOST_CALLS: usize = 64;
 
 /// A reply that is JSON and no answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,10 +22,8 @@ pub(super) enum Unusable {
 
 /// Finds text, calls and usage in a reply.
 pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
-    if let Some(error) = payload.get("error").filter(|error| !error.is_null()) {
-        let code = error.get("code").or_else(|| error.get("status")).and_then(Value::as_u64);
-        let said = said_in(&payload).unwrap_or_else(|| error.to_string());
-        return Err(Unusable::Error { status: code.and_then(|code| u16::try_from(code).ok()), said });
+    if let Some(error) = error_in(&payload) {
+        return Err(error);
     }
     let choice = payload.get("choices").and_then(|choices| choices.get(0));
     let Some(message) = choice.and_then(|choice| choice.get("message")) else {
@@ -48,6 +46,14 @@ pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
     Ok(ChatResponse { final_text, tool_calls, raw_provider_payload: Some(payload), usage })
 }
 
+/// The error that a reply reports, though its status says that all is well.
+pub(super) fn error_in(payload: &Value) -> Option<Unusable> {
+    let error = payload.get("error").filter(|error| !error.is_null())?;
+    let code = error.get("code").or_else(|| error.get("status")).and_then(Value::as_u64);
+    let said = said_in(payload).unwrap_or_else(|| error.to_string());
+    Some(Unusable::Error { status: code.and_then(|code| u16::try_from(code).ok()), said })
+}
+
 /// What a reply says is wrong, wherever it says it.
 pub(super) fn said_in(payload: &Value) -> Option<String> {
     let places = ["/error/message", "/error", "/message", "/detail", "/error_description"];
@@ -56,7 +62,7 @@ pub(super) fn said_in(payload: &Value) -> Option<String> {
 }
 
 /// Text, or parts of which some are text.
-fn text(content: &Value) -> String {
+pub(super) fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {

@@ -4,16 +4,26 @@ use serde_json::{Value, json};
 
 use crate::providers::{ChatRequest, Message, Role, ToolCall, ToolSchema};
 
+/// How an answer is to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Whole,
+    Streamed,
+}
+
 /// The body of a request. Texts are never `null`: there are servers that fail on it.
-pub(super) fn body(request: &ChatRequest) -> Value {
+pub(super) fn body(request: &ChatRequest, form: Form) -> Value {
     let system = (!request.system_prompt.is_empty())
         .then(|| json!({ "role": "system", "content": request.system_prompt }));
     let messages: Vec<Value> = system.into_iter().chain(request.messages.iter().map(message)).collect();
     let temperature = request.temperature.map(|temperature| ("temperature", json!(temperature)));
     let tools =
         (!request.tools.is_empty()).then(|| ("tools", request.tools.iter().map(tool).collect::<Value>()));
-    let fixed = json!({ "model": request.model, "messages": messages, "stream": false });
-    with(fixed, temperature.into_iter().chain(tools))
+    let streamed = form == Form::Streamed;
+    // What it cost is said at the end of a stream only to those who ask.
+    let usage = streamed.then(|| ("stream_options", json!({ "include_usage": true })));
+    let fixed = json!({ "model": request.model, "messages": messages, "stream": streamed });
+    with(fixed, usage.into_iter().chain(temperature).chain(tools))
 }
 
 fn message(message: &Message) -> Value {

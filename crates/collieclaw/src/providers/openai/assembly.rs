@@ -1,0 +1,198 @@
+//! Puts an answer together from the bits it was sent in, in all the ways that servers do.
+
+use serde_json::{Map, Value, json};
+
+use super::reply::{MOST_CALLS, Unusable, error_in, said_in, text};
+use super::stream::Torn;
+use super::surrogates::Halves;
+use crate::net::StreamEvent;
+
+/// What an event was.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// More text, be it none.
+    Text(String),
+    /// All has been said.
+    End,
+}
+
+/// An answer in the making.
+pub(super) struct Assembly {
+    left: usize,
+    model: Option<Value>,
+    text: String,
+    refusal: String,
+    calls: Vec<Call>,
+    finish_reason: Option<Value>,
+    usage: Option<Value>,
+    ended: bool,
+    halves: Halves,
+}
+
+/// A call in the making.
+#[derive(Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Assembly {
+    /// Of at most so many bytes.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            left: most,
+            model: None,
+            text: String::new(),
+            refusal: String::new(),
+            calls: Vec::new(),
+            finish_reason: None,
+            usage: None,
+            ended: false,
+            halves: Halves::default(),
+        }
+    }
+
+    /// Whether the server has said that the answer is whole.
+    pub(super) fn is_whole(&self) -> bool {
+        self.ended || self.finish_reason.is_some()
+    }
+
+    pub(super) fn add(&mut self, event: &StreamEvent) -> Result<Part, Torn> {
+        let data = event.data.trim_ascii();
+        if data == b"[DONE]" {
+            self.ended = true;
+            return Ok(Part::End);
+        }
+        if data.is_empty() {
+            return Ok(Part::Text(String::new()));
+        }
+        let read = serde_json::from_slice(data).or_else(|_| serde_json::from_slice(&self.halves.join(data)));
+        let chunk: Value = read.map_err(|error| {
+            Torn::Unusable(Unusable::Nonsense(format!("a part of the stream is no JSON ({error})")))
+        })?;
+        if let Some(error) = error_in(&chunk) {
+            return Err(Torn::Unusable(error));
+        }
+        if event.name == b"error" {
+            let said = said_in(&chunk).unwrap_or_else(|| chunk.to_string());
+            return Err(Torn::Unusable(Unusable::Error { status: None, said }));
+        }
+        if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
+            self.usage = Some(usage.clone());
+        }
+        if self.model.is_none() {
+            self.model = chunk.get("model").filter(|model| model.is_string()).cloned();
+        }
+        // Only one answer was asked for.
+        let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or_default() == 0;
+        choices.iter().find(first).map_or(Ok(Part::Text(String::new())), |choice| self.choice(choice))
+    }
+
+    fn choice(&mut self, choice: &Value) -> Result<Part, Torn> {
+        // There are servers that can't stream and send the whole message in one event.
+        let delta = choice.get("delta").filter(|delta| delta.is_object()).or_else(|| choice.get("message"));
+        let mut more = String::new();
+        if let Some(delta) = delta {
+            more = delta.get("content").map(text).unwrap_or_default();
+            let refusal = delta.get("refusal").and_then(Value::as_str).unwrap_or_default();
+            self.spend(more.len() + refusal.len())?;
+            self.text.push_str(&more);
+            self.refusal.push_str(refusal);
+            for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+                self.call(call, call.get("function").unwrap_or(call))?;
+            }
+            // The older form, with one call and no id.
+            if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
+                self.call(&json!({ "index": 0 }), function)?;
+            }
+        }
+        if let Some(reason) = choice.get("finish_reason").filter(|reason| reason.is_string()) {
+            self.finish_reason = Some(reason.clone());
+        }
+        Ok(Part::Text(more))
+    }
+
+    fn call(&mut self, call: &Value, function: &Value) -> Result<(), Torn> {
+        let word = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (id, name) = (word(call, "id"), word(function, "name"));
+        let arguments = match function.get("arguments") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(piece)) => piece.clone(),
+            Some(whole) => whole.to_string(),
+        };
+        self.spend(id.len() + name.len() + arguments.len())?;
+        let place = self.place(call.get("index").and_then(Value::as_u64), &id, &name)?;
+        let Some(known) = self.calls.get_mut(place) else { return Ok(()) };
+        if known.id.is_empty() {
+            known.id = id;
+        }
+        // Some servers repeat the name in every piece.
+        if !name.is_empty() {
+            known.name = name;
+        }
+        known.arguments.push_str(&arguments);
+        Ok(())
+    }
+
+    /// Which call a piece belongs to; a new one, if to none.
+    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Result<usize, Torn> {
+        let found = match index {
+            Some(_) => self.calls.iter().rposition(|call| call.index == index),
+            None if id.is_empty() => self.calls.len().checked_sub(1),
+            None => self.calls.iter().rposition(|call| call.id == id),
+        };
+        let begins_anew = |call: &Call| {
+            let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
+            // Servers that send whole calls number them all the same, or not at all.
+            let whole = index.is_none() && !call.name.is_empty() && !call.arguments.is_empty();
+            !name.is_empty() && (other_id || (whole && id.is_empty()))
+        };
+        if let Some(place) = found
+            && !self.calls.get(place).is_some_and(begins_anew)
+        {
+            return Ok(place);
+        }
+        if self.calls.len() == MOST_CALLS {
+            let what = format!("it asks for more than {MOST_CALLS} tools at once");
+            return Err(Torn::Unusable(Unusable::Nonsense(what)));
+        }
+        self.calls.push(Call { index, ..Call::default() });
+        Ok(self.calls.len() - 1)
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Torn> {
+        self.left = self.left.checked_sub(bytes).ok_or(Torn::TooLarge)?;
+        Ok(())
+    }
+
+    /// The answer, as it would have been sent in one piece.
+    pub(super) fn payload(mut self) -> Value {
+        // Calls may come in any order; their numbers tell the right one.
+        self.calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
+        let calls: Vec<Value> = self.calls.into_iter().map(Call::whole).collect();
+        let mut message = Map::from_iter([
+            ("role".to_owned(), json!("assistant")),
+            ("content".to_owned(), json!(self.text)),
+        ]);
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), Value::Array(calls));
+        }
+        if !self.refusal.is_empty() {
+            message.insert("refusal".to_owned(), json!(self.refusal));
+        }
+        let choice = json!({ "index": 0, "message": message, "finish_reason": self.finish_reason });
+        let mut payload = Map::from_iter([("choices".to_owned(), json!([choice]))]);
+        payload.extend(self.model.map(|model| ("model".to_owned(), model)));
+        payload.extend(self.usage.map(|usage| ("usage".to_owned(), usage)));
+        Value::Object(payload)
+    }
+}
+
+impl Call {
+    fn whole(self) -> Value {
+        json!({ "id": self.id, "type": "function", "function": { "name": self.name, "arguments": self.arguments } })
+    }
+}

@@ -1,0 +1,99 @@
+//! Letters that a server has cut in two: it sends the halves as escapes in two events, and neither alone is JSON.
+
+/// Puts halves together across events.
+#[derive(Debug, Default)]
+pub(super) struct Halves {
+    first: Option<[u8; ESCAPE]>,
+}
+
+/// `\ud83d`
+const ESCAPE: usize = 6;
+
+/// What is put in for half a letter whose other half never comes.
+const LOST: &[u8] = b"\\ufffd";
+
+impl Halves {
+    /// The same JSON without half letters: one at the end of a text is kept for the next event, and put before the
+    /// second half there.
+    pub(super) fn join(&mut self, json: &[u8]) -> Vec<u8> {
+        let mut joined = Vec::with_capacity(json.len() + ESCAPE);
+        let mut rest = json;
+        while let Some((&byte, tail)) = rest.split_first() {
+            let length = match (half(rest), half(rest.get(ESCAPE..).unwrap_or_default())) {
+                (Some(Half::First(_)), Some(Half::Second)) => {
+                    joined.extend(rest.iter().take(2 * ESCAPE));
+                    2 * ESCAPE
+                }
+                (Some(Half::First(escape)), _) => {
+                    if rest.get(ESCAPE) == Some(&b'"') {
+                        self.first = Some(escape);
+                    } else {
+                        joined.extend(LOST);
+                    }
+                    ESCAPE
+                }
+                (Some(Half::Second), _) => {
+                    match self.first.take() {
+                        Some(first) => {
+                            joined.extend(first);
+                            joined.extend(rest.iter().take(ESCAPE));
+                        }
+                        None => joined.extend(LOST),
+                    }
+                    ESCAPE
+                }
+                // An escaped backslash begins no other escape.
+                (None, _) if byte == b'\\' && !tail.is_empty() => {
+                    joined.extend(rest.iter().take(2));
+                    2
+                }
+                (None, _) => {
+                    joined.push(byte);
+                    1
+                }
+            };
+            rest = rest.get(length..).unwrap_or_default();
+        }
+        joined
+    }
+}
+
+enum Half {
+    First([u8; ESCAPE]),
+    Second,
+}
+
+/// Which half of a letter a text begins with, if it does.
+fn half(text: &[u8]) -> Option<Half> {
+    let escape: [u8; ESCAPE] = text.get(..ESCAPE)?.try_into().ok()?;
+    let [b'\\', b'u', b'd' | b'D', kind, third, fourth] = escape else { return None };
+    if !third.is_ascii_hexdigit() || !fourth.is_ascii_hexdigit() {
+        return None;
+    }
+    match kind {
+        b'8' | b'9' | b'a' | b'b' | b'A' | b'B' => Some(Half::First(escape)),
+        b'c'..=b'f' | b'C'..=b'F' => Some(Half::Second),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_in_two_events_become_one_letter() {
+        let mut halves = Halves::default();
+        let mut check = |sent: &str, read: &str| {
+            let joined = halves.join(sent.as_bytes());
+            assert_eq!(serde_json::from_slice::<String>(&joined).unwrap(), read, "{sent}");
+        };
+        check(r#""a\ud83d""#, "a");
+        check(r#""\udc11b""#, "🐑b");
+        check(r#""\ud83d\udc11\uD83D""#, "🐑");
+        check(r#""none""#, "none");
+        check(r#""\uDC11""#, "🐑");
+        check(r#""\udc11 \ud83d!""#, "\u{fffd} \u{fffd}!");
+        check(r#""\\ud83d \" \u00fc""#, "\\ud83d \" ü");
+    }
+}
