@@ -30,6 +30,7 @@ const SYSTEM: &[Component] = &[
     program("mmdebstrap", "mmdebstrap"),
     program("mpv", "mpv"),
     program("npm", "npm"),
+    program("openssl", "openssl"),
     program("python3", "python3"),
     program("qemu-system-x86_64", "qemu-system-x86"),
     program("setpriv", "util-linux"),

@@ -108,6 +108,8 @@ pub struct ReceiptFile {
     pub enabled: bool,
     /// The log.
     pub path: PathBuf,
+    /// Whether they are signed, with the key in the home.
+    pub signed: bool,
 }
 
 /// How much and how long (C9).

@@ -53,6 +53,12 @@ impl Home {
         self.folder.join("intents")
     }
 
+    /// What receipts are signed with.
+    #[must_use]
+    pub fn receipts_key(&self) -> PathBuf {
+        self.folder.join("receipts.key")
+    }
+
     /// What was decided about tool calls, for whoever looks after the machine.
     #[must_use]
     pub fn audit_log(&self) -> PathBuf {

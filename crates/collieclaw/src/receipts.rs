@@ -6,15 +6,19 @@
 
 mod intent;
 mod receipt;
+mod signing;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use thiserror::Error;
-use ward_ledger::{Format, Hash, Ledger, Options};
+use ward_ledger::{Format, Hash, KeyError, KeyId, Ledger, OpenError};
 
 pub use intent::Intent;
 pub use receipt::{Attempt, Ending, Receipt, Status};
+pub use signing::Signing;
+
+use signing::Adopting;
 
 /// The log of receipts.
 pub struct Receipts {
@@ -26,8 +30,19 @@ pub struct Receipts {
 #[derive(Debug, Error)]
 pub enum ReceiptError {
     /// The log can't be opened.
-    #[error("the receipts can't be opened")]
-    Open(#[source] Box<ward_ledger::OpenError>),
+    #[error("the receipts can't be used")]
+    Open(#[source] Box<OpenError>),
+    /// The key can't be used.
+    #[error("the receipts can't be signed")]
+    Key(#[from] KeyError),
+    /// The chain is signed, and its key is gone.
+    #[error("the receipts are signed with key {key_id}, and {} is gone", .key.display())]
+    KeyMissing {
+        /// Where it was.
+        key: PathBuf,
+        /// Its name.
+        key_id: KeyId,
+    },
     /// The log can't be written.
     #[error("the receipt can't be written")]
     Append(#[source] Box<ward_ledger::AppendError>),
@@ -47,6 +62,41 @@ pub enum ReceiptError {
     Arguments(String),
 }
 
+impl From<OpenError> for ReceiptError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(Box::new(error))
+    }
+}
+
+impl ReceiptError {
+    /// What somebody can do about it, where that is not in the error itself.
+    #[must_use]
+    pub fn cure(&self) -> Option<&'static str> {
+        match self {
+            Self::KeyMissing { .. } | Self::Key(KeyError::Content { .. } | KeyError::NotRegular { .. }) => Some(
+                "put the key back from a copy; or move the log aside with its head, and the next call begins a new one",
+            ),
+            Self::Open(error) => match **error {
+                OpenError::KeyNeeded { .. } => Some(
+                    "set `receipts.signed = true` again; or move the log aside with its head, and a new one begins",
+                ),
+                OpenError::WrongKey { .. } => Some(
+                    "put the key back that signed it; or move the log aside with its head, and a new one begins",
+                ),
+                OpenError::NotSigned { .. } => Some(
+                    "somebody has taken the signatures away, or put an older log back: restore it, or look at it and say \
+                     `collieclaw receipt adopt --yes`",
+                ),
+                OpenError::HeadMissing { .. } => {
+                    Some("restore it, or look at the log and say `collieclaw receipt adopt --yes`")
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// The form of the log: see `docs/collieclaw-receipts.md`.
 ///
 /// # Panics
@@ -61,10 +111,13 @@ impl Receipts {
     ///
     /// # Errors
     /// When the log can't be used; then no tool may run.
-    pub fn open(path: &Path, intents: PathBuf) -> Result<(Self, Vec<String>), ReceiptError> {
-        let (log, recovery) =
-            Ledger::open(path, Options::new(format())).map_err(|e| ReceiptError::Open(Box::new(e)))?;
-        let mut told = Vec::new();
+    pub fn open(
+        path: &Path,
+        signing: &Signing,
+        intents: PathBuf,
+    ) -> Result<(Self, Vec<String>), ReceiptError> {
+        let mut told = Vec::from_iter(signing.make_key(path)?);
+        let (log, recovery) = signing.open(path, Adopting::Nothing)?;
         if !recovery.is_clean() {
             told.push("the log of receipts had a half-written end, which was set aside".to_owned());
         }
@@ -154,13 +207,14 @@ impl Receipts {
     }
 }
 
-/// Goes on with a log whose head is gone, because somebody has looked at it. The log records it.
+/// Goes on with a log as it is, without its head or without signatures, because somebody has looked at it. The log
+/// records it.
 ///
 /// # Errors
 /// When the log can't be used.
-pub fn adopt(path: &Path) -> Result<(), ReceiptError> {
-    let options = Options::new(format()).adopt_without_head();
-    Ledger::open(path, options).map(drop).map_err(|e| ReceiptError::Open(Box::new(e)))
+pub fn adopt(path: &Path, signing: &Signing) -> Result<(), ReceiptError> {
+    signing.make(path, Adopting::Everything)?;
+    signing.open(path, Adopting::Everything).map(drop)
 }
 
 /// The hash of any JSON value in its canonical form (RFC 8785).

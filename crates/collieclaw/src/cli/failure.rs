@@ -106,6 +106,7 @@ impl Failure {
             Self::Turn(TurnError::TooManyRounds { .. }) => {
                 Some("ask for less at once, or raise `limits.max_tool_rounds`")
             }
+            Self::Receipt(error) | Self::Turn(TurnError::Receipt(error)) => error.cure(),
             Self::Wrong { cure, .. } => Some(cure),
             _ => None,
         }

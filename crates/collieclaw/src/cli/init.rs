@@ -1,4 +1,4 @@
-//! `init`: home, workspace, configuration, memory.
+//! `init`: home, workspace, configuration, the key of the receipts, memory.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -20,6 +20,7 @@ pub(crate) struct Made {
     config: PathBuf,
     workspace: PathBuf,
     memory: PathBuf,
+    receipts_key: Option<PathBuf>,
     created: Vec<PathBuf>,
 }
 
@@ -45,8 +46,27 @@ pub(crate) fn make(environment: &Environment, text: &str) -> Result<Made, Failur
     // What was there may differ from what we would have written.
     let environment = Environment::read()?;
     let config = open::config(&environment)?;
+    let receipts_key = key(&config, &environment, &mut created)?;
     let made = furnish(&config, created)?;
-    Ok(Made { home: home.to_owned(), config: path, ..made })
+    Ok(Made { home: home.to_owned(), config: path, receipts_key, ..made })
+}
+
+/// The key of the receipts, if they are to be signed.
+fn key(
+    config: &Config,
+    environment: &Environment,
+    created: &mut Vec<PathBuf>,
+) -> Result<Option<PathBuf>, Failure> {
+    if !(config.receipts.enabled && config.receipts.signed) {
+        return Ok(None);
+    }
+    let key = environment.home.receipts_key();
+    let is_new = !key.exists();
+    open::signing(config, environment).make_key(&config.receipts.path)?;
+    if is_new {
+        created.push(key.clone());
+    }
+    Ok(Some(key))
 }
 
 /// Workspace and memory, as the configuration says.
@@ -63,6 +83,7 @@ fn furnish(config: &Config, mut created: Vec<PathBuf>) -> Result<Made, Failure> 
         config: PathBuf::new(),
         workspace: config.workspace_dir.clone(),
         memory: memory.clone(),
+        receipts_key: None,
         created,
     })
 }
@@ -88,15 +109,18 @@ impl Made {
     pub(crate) fn text(&self) -> String {
         let state = |path: &PathBuf| if self.created.contains(path) { "made" } else { "there already" };
         let line = |what: &str, path: &PathBuf| format!("{what:<14} {} ({})", path.display(), state(path));
-        [
+        let mut lines = vec![
             line("home", &self.home),
             line("configuration", &self.config),
             line("workspace", &self.workspace),
             line("memory", &self.memory),
+        ];
+        lines.extend(self.receipts_key.iter().map(|key| line("receipts key", key)));
+        lines.extend([
             String::new(),
             "Next: `collieclaw agent` talks to it (a stand-in answers until you configure a model).".to_owned(),
             "      `collieclaw onboard` sets up a model; `collieclaw policy explain` shows what the gate decides.".to_owned(),
-        ]
-        .join("\n")
+        ]);
+        lines.join("\n")
     }
 }

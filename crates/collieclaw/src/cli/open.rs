@@ -13,7 +13,7 @@ use collieclaw::memory::Memory;
 use collieclaw::providers::{
     Fixture, Member, Mock, OpenAi, OpenAiSettings, Provider, ProviderError, Reliable,
 };
-use collieclaw::receipts::{Receipts, hash_of};
+use collieclaw::receipts::{Receipts, Signing, hash_of};
 use collieclaw::runtime::{Door, Rules};
 use collieclaw::secret::Secret;
 use collieclaw::security::{SystemFacts, Workspace};
@@ -110,7 +110,8 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
     let workspace = workspace(config)?;
     events.tell(Event::WorkspacePath { path: workspace.path() });
     let receipts = if config.receipts.enabled {
-        let (receipts, recovered) = Receipts::open(&config.receipts.path, environment.home.intents())?;
+        let (receipts, recovered) =
+            Receipts::open(&config.receipts.path, &signing(config, environment), environment.home.intents())?;
         for what in &recovered {
             events.tell(Event::ReceiptsRecovered { what });
         }
@@ -128,6 +129,10 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
         workspace,
         events,
     })
+}
+
+pub(crate) fn signing(config: &Config, environment: &Environment) -> Signing {
+    if config.receipts.signed { Signing::With { key: environment.home.receipts_key() } } else { Signing::Off }
 }
 
 pub(crate) fn events(config: &Config, environment: &Environment) -> Result<Events, Failure> {

@@ -92,6 +92,8 @@ recent_turns = 40
 [receipts]
 enabled = true
 path = "tool_receipts.log"
+# With the key in receipts.key, which is made for you.
+signed = true
 
 [limits]
 max_tool_rounds = 5

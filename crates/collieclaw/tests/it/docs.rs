@@ -7,14 +7,14 @@ use collieclaw::config::Choices;
 
 use crate::support::House;
 
-fn document(name: &str) -> String {
+pub(crate) fn document(name: &str) -> String {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let path = PathBuf::from(root).join("../..").join(name);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The blocks whose info string is this.
-fn blocks(text: &str, info: &str) -> Vec<String> {
+pub(crate) fn blocks(text: &str, info: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {

@@ -57,6 +57,8 @@ mod shell_differential;
 #[cfg(test)]
 mod shell_output;
 #[cfg(test)]
+mod signing;
+#[cfg(test)]
 mod slow_disk;
 #[cfg(test)]
 mod support;

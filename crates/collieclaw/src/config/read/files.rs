@@ -30,12 +30,13 @@ impl Reader<'_> {
 
     pub(super) fn receipts(&self, table: Option<Table<'_>>, workspace: &Spanned<PathBuf>) -> ReceiptFile {
         let home = &self.surroundings.home;
-        let mut receipts = ReceiptFile { enabled: true, path: home.join("tool_receipts.log") };
+        let mut receipts = ReceiptFile { enabled: true, path: home.join("tool_receipts.log"), signed: true };
         let Some(mut table) = table else { return receipts };
         put(&mut receipts.enabled, table.optional("enabled"));
         let path = self.path(&mut table, "path", home);
         self.out_of_reach(path.as_ref(), workspace, table.faults());
         put(&mut receipts.path, path.map(|path| path.value));
+        put(&mut receipts.signed, table.optional("signed"));
         table.finish();
         receipts
     }
