@@ -62,6 +62,8 @@ pub enum Approved {
     Rules,
     /// The operator.
     Operator,
+    /// The operator, earlier, to exactly this and for as long as nothing about it changes.
+    Remembered,
 }
 
 /// A call that waits for the operator.
@@ -100,6 +102,18 @@ impl Question {
     #[must_use]
     pub fn approve(self) -> Permit {
         Permit { verdict: self.verdict, plan: self.plan, approved: Approved::Operator }
+    }
+
+    /// What a shell line would run; two questions about one line differ where this does.
+    #[must_use]
+    pub fn plan(&self) -> Option<&Plan> {
+        self.plan.as_ref()
+    }
+
+    /// The operator has said yes to exactly this before, and that it holds.
+    #[must_use]
+    pub fn approve_again(self) -> Permit {
+        Permit { approved: Approved::Remembered, ..self.approve() }
     }
 
     /// The operator said no, or nothing.

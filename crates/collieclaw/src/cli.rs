@@ -8,6 +8,7 @@ mod open;
 mod screen;
 
 mod agent;
+mod approval;
 mod config;
 mod doctor;
 mod estop;
@@ -52,6 +53,7 @@ fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
         Command::Agent(agent) => agent::run(&agent, &environment()?, screen),
         Command::Memory(memory) => memory::run(&memory, &environment()?, screen),
         Command::Receipt(receipt) => receipt::run(&receipt, &environment()?, screen),
+        Command::Approval(approval) => approval::run(&approval, &environment()?, screen),
         Command::Estop(estop) => estop::run(&estop, &environment()?, screen),
         Command::Policy(policy) => policy::run(&policy, &environment()?, screen),
         Command::Doctor => doctor::run(&environment()?, screen),

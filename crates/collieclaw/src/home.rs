@@ -53,6 +53,12 @@ impl Home {
         self.folder.join("intents")
     }
 
+    /// What the operator has said yes to for good.
+    #[must_use]
+    pub fn approvals(&self) -> PathBuf {
+        self.folder.join("approvals")
+    }
+
     /// What receipts are signed with.
     #[must_use]
     pub fn receipts_key(&self) -> PathBuf {

@@ -73,9 +73,11 @@ impl ReceiptError {
     #[must_use]
     pub fn cure(&self) -> Option<&'static str> {
         match self {
-            Self::KeyMissing { .. } | Self::Key(KeyError::Content { .. } | KeyError::NotRegular { .. }) => Some(
-                "put the key back from a copy; or move the log aside with its head, and the next call begins a new one",
-            ),
+            Self::KeyMissing { .. } | Self::Key(KeyError::Content { .. } | KeyError::NotRegular { .. }) => {
+                Some(
+                    "put the key back from a copy; or move the log aside with its head, and the next call begins a new one",
+                )
+            }
             Self::Open(error) => match **error {
                 OpenError::KeyNeeded { .. } => Some(
                     "set `receipts.signed = true` again; or move the log aside with its head, and a new one begins",

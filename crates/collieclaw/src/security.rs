@@ -2,8 +2,10 @@
 
 mod apart;
 mod facts;
+mod remembered;
 mod workspace;
 
 pub(crate) use facts::PROGRAM_FOLDERS;
 pub use facts::SystemFacts;
+pub use remembered::{Approval, ApprovalError, Approvals, Listed, Subject, Subjected};
 pub use workspace::{Access, Depth, Entry, FileError, Kind, Listing, Output, Workspace, Written};

@@ -1,5 +1,6 @@
 //! What the model may ask for. A tool says what it takes and what it would do; it runs only with a grant of the door.
 
+mod ask_user;
 mod file_list;
 mod file_read;
 mod file_write;
@@ -19,7 +20,7 @@ use serde_json::Value;
 
 use crate::cancel::Cancel;
 use crate::memory::Memory;
-use crate::runtime::Granted;
+use crate::runtime::{Granted, Questioner};
 use crate::security::Workspace;
 
 /// A tool (C6.1).
@@ -65,6 +66,8 @@ pub struct Context<'a> {
     pub memory: &'a Memory,
     /// Raised when the work is to end at once.
     pub cancel: &'a Cancel,
+    /// Whoever can be asked for words.
+    pub questioner: &'a dyn Questioner,
     /// How long and how much.
     pub bounds: ToolBounds,
 }
@@ -198,5 +201,6 @@ pub fn built_in() -> Vec<Box<dyn Tool>> {
         of::<shell::Shell>(),
         of::<http::Http>(),
         of::<memory_search::MemorySearch>(),
+        of::<ask_user::AskUser>(),
     ]
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::visible::{visible, visible_lines};
 use crate::cancel::Cancel;
-use crate::runtime::{Answer, Asked, Fate, Notice, Operator};
+use crate::runtime::{Answer, Asked, Fate, Lasting, Notice, Operator, Posed, Reply};
 use spinner::Spinner;
 
 /// Nobody is there: what needs a yes is denied.
@@ -44,6 +44,9 @@ pub enum Detail {
 
 /// Longer answers than `yes` are no yes.
 const LONGEST_ANSWER: usize = 256;
+
+/// Of an answer to a question of the model; a terminal's line holds no more.
+const LONGEST_REPLY: usize = 4096;
 
 /// Of the arguments of a call that is only told of; what is asked about is shown whole.
 const ARGUMENTS_SHOWN: usize = 120;
@@ -80,16 +83,33 @@ impl Terminal {
         self.out.write_all(text.as_bytes())?;
         // What was typed before the question was shown is no answer to it.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        self.out.write_all(b"Approve? [y/N] ")?;
+        self.out.write_all(match asked.lasting {
+            Lasting::Offered => b"Approve? [y/N/a] (a: always exactly this, in this workspace) ",
+            Lasting::NotOffered => b"Approve? [y/N] ".as_slice(),
+        })?;
+        self.out.flush()
+    }
+
+    /// Every line of a model's question begins with a bar, so that none passes for one of ours.
+    fn pose(&mut self, question: &Posed<'_>) -> std::io::Result<()> {
+        let bar = |text: &str| format!("  | {}\n", visible_lines(text).replace('\n', "\n  | "));
+        let mut text =
+            format!("\nThe model asks you (your answer approves nothing):\n{}", bar(question.text));
+        for (number, choice) in (1..).zip(question.choices) {
+            text.push_str(&bar(&format!("{number}) {choice}")));
+        }
+        self.out.write_all(text.as_bytes())?;
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+        self.out.write_all(b"Your answer: ")?;
         self.out.flush()
     }
 
     /// One line from standard input, or nothing at its end or when cancelled.
-    fn line(&self) -> Option<String> {
+    fn line(&self, cancel: &Cancel, longest: usize) -> Option<String> {
         let stdin = std::io::stdin();
         let mut line = Vec::new();
-        while line.len() < LONGEST_ANSWER {
-            let mut waiting = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&self.cancel, PollFlags::IN)];
+        while line.len() < longest {
+            let mut waiting = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(cancel, PollFlags::IN)];
             match poll(&mut waiting, None) {
                 Err(Errno::INTR) => continue,
                 Err(_) => return None,
@@ -117,12 +137,27 @@ impl Operator for Terminal {
         if !std::io::stdin().is_terminal() || self.show(asked).is_err() {
             return Answer::Nobody;
         }
-        match self.line() {
-            Some(answer) if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") => Answer::Yes,
-            Some(_) => Answer::No,
+        let Some(answer) = self.line(&self.cancel, LONGEST_ANSWER) else {
+            self.say("");
+            return Answer::No;
+        };
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => Answer::Yes,
+            "a" | "always" if asked.lasting == Lasting::Offered => Answer::Always,
+            _ => Answer::No,
+        }
+    }
+
+    fn question(&mut self, question: &Posed<'_>) -> Reply {
+        self.spinner = None;
+        if !std::io::stdin().is_terminal() || self.pose(question).is_err() {
+            return Reply::Nobody;
+        }
+        match self.line(question.cancel, LONGEST_REPLY) {
+            Some(reply) => Reply::Said(reply),
             None => {
                 self.say("");
-                Answer::No
+                Reply::Nothing
             }
         }
     }

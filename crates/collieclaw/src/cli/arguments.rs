@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::{agent, config, estop, generate, memory, onboard, policy, provider, receipt, tool};
+use super::{agent, approval, config, estop, generate, memory, onboard, policy, provider, receipt, tool};
 
 /// Each is parsed by a test, so that none is wrong.
 const EXAMPLES: &str = "\
@@ -59,6 +59,9 @@ pub(crate) enum Command {
     /// What every attempted call left behind.
     #[command(subcommand)]
     Receipt(receipt::Receipt),
+    /// What you said yes to for good: listed, and revoked.
+    #[command(subcommand)]
+    Approval(approval::Approval),
     /// The emergency stop: no tool runs while it is active.
     Estop(estop::Estop),
     /// What the gate would decide, and why. Nothing runs.

@@ -9,6 +9,7 @@ use collieclaw::memory::MemoryError;
 use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
 use collieclaw::runtime::{Fate, TurnError};
+use collieclaw::security::ApprovalError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -42,6 +43,8 @@ pub(crate) enum Failure {
     #[error("the chain of receipts is not sound")]
     NotSound,
     #[error(transparent)]
+    Approval(#[from] ApprovalError),
+    #[error(transparent)]
     Channel(#[from] ChannelError),
     #[error(transparent)]
     Turn(TurnError),
@@ -62,6 +65,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Memory(_)
+            | Self::Approval(_)
             | Self::Workspace { .. }
             | Self::Io { .. }
             | Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_))
@@ -107,6 +111,7 @@ impl Failure {
                 Some("ask for less at once, or raise `limits.max_tool_rounds`")
             }
             Self::Receipt(error) | Self::Turn(TurnError::Receipt(error)) => error.cure(),
+            Self::Approval(ApprovalError::Unknown { .. }) => Some("`collieclaw approval list` shows them"),
             Self::Wrong { cure, .. } => Some(cure),
             _ => None,
         }

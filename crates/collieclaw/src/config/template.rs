@@ -81,7 +81,7 @@ stream = true
 
 [channels.cli]
 enabled = true
-# What the model is told of. There are also file_write and http.
+# What the model is told of. There are also file_write, http and ask_user.
 tools_allow = [{tools}]
 
 [memory]

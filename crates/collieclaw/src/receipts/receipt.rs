@@ -24,8 +24,14 @@ pub struct Attempt {
     pub decision: String,
     /// The code of the first reason.
     pub reason_code: String,
-    /// Who said yes: `rules`, `operator`, or `none`.
+    /// Who said yes: `rules`, `operator`, `remembered` (the operator, earlier), or `none`.
     pub approver: String,
+    /// The approval that holds from then on, or held already.
+    #[serde(default)]
+    pub approval_id: Option<String>,
+    /// The step of a procedure.
+    #[serde(default)]
+    pub step_id: Option<String>,
     /// The SHA-256 of the rules in force, in canonical JSON.
     pub policy_hash: String,
 }
@@ -91,6 +97,8 @@ impl Attempt {
             decision: UNKNOWN.to_owned(),
             reason_code: UNKNOWN.to_owned(),
             approver: UNKNOWN.to_owned(),
+            approval_id: None,
+            step_id: None,
             policy_hash: super::hash_of_text(""),
         }
     }
@@ -139,5 +147,8 @@ pub(super) fn record(attempt: &Attempt, ending: &Ending) -> Map<String, Value> {
         ("policy_hash", &attempt.policy_hash),
     ]
     .map(|(name, value)| (name.to_owned(), Value::from(value)));
-    members.into_iter().collect()
+    let others = [("approval_id", &attempt.approval_id), ("step_id", &attempt.step_id)];
+    let others =
+        others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into())));
+    members.into_iter().chain(others).collect()
 }

@@ -3,6 +3,7 @@
 //! A tool runs only with a [`Granted`], which only [`Door::call`] makes. Every attempt leaves exactly one receipt, and
 //! what the model gets to see was hashed into it before.
 
+mod approval;
 mod attempt;
 mod words;
 
@@ -11,10 +12,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use collieclaw_gate::plan::Plan;
-use collieclaw_gate::{Approved, Permit, Risk, Ruling, Verdict};
+use collieclaw_gate::{Permit, Risk, Ruling, Verdict};
 use serde_json::Value;
 
-use super::operator::{Answer, Asked, Attended, Notice};
+use super::operator::{Attended, Notice, OnlyWords};
 use super::rules::Rules;
 use crate::cancel::{Cancel, Why};
 use crate::estop;
@@ -73,16 +74,27 @@ pub struct Wish<'w> {
     /// Its arguments, as they came.
     pub arguments: &'w Value,
     /// Whether whoever wants it was offered it.
-    pub offer: Offer,
+    pub offer: Offer<'w>,
 }
 
 /// Whether a tool was offered to whoever asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offer {
+pub enum Offer<'o> {
     /// It was.
     Listed,
+    /// The operator has written it down, as the step of a procedure with this id.
+    Step(&'o str),
     /// It is not on the list of the channel: it is never run without somebody's yes.
     Unlisted,
+}
+
+impl<'o> Offer<'o> {
+    pub(super) fn step(self) -> Option<&'o str> {
+        match self {
+            Self::Step(id) => Some(id),
+            Self::Listed | Self::Unlisted => None,
+        }
+    }
 }
 
 /// What came of a wish.
@@ -147,24 +159,19 @@ impl Door {
             Err(bad) => return self.not_run(passage, &bad.to_string(), "bad-arguments"),
         };
         let ruling = self.rules.judged(prepared.as_deref(), wish);
-        let passage = passage.ruled(ruling.verdict());
+        let mut passage = passage.ruled(ruling.verdict());
         let permit = match ruling {
             Ruling::Denied(verdict) => return self.denied(passage, &verdict),
             Ruling::Allowed(permit) => permit,
             Ruling::Asks(_) if estop::is_set(&self.home) => return self.stopped(passage),
             Ruling::Asks(_) if attended.cancel.why().is_some() => return self.cancelled(passage),
-            Ruling::Asks(question) => {
-                let verdict = question.verdict();
-                let asked = Asked { tool: wish.tool, arguments: wish.arguments, verdict };
-                match attended.operator.ask(&asked) {
-                    Answer::Yes => question.approve(),
-                    _ if attended.cancel.why().is_some() => return self.cancelled(passage),
-                    Answer::No => return self.refused(passage, &question.refuse(), Fate::Denied),
-                    Answer::Nobody => return self.refused(passage, &question.refuse(), Fate::NobodyToAsk),
-                }
-            }
+            Ruling::Asks(question) => match self.asked(question, &mut passage, attended) {
+                Ok(permit) => permit,
+                Err(_) if attended.cancel.why().is_some() => return self.cancelled(passage),
+                Err((verdict, fate)) => return self.refused(passage, &verdict, fate),
+            },
         };
-        let passage = passage.approved(permit.approved());
+        approval::word(permit.approved()).clone_into(&mut passage.attempt.approver);
         match prepared {
             Some(prepared) => self.run(passage, prepared, permit, attended),
             // The gate lets no tool pass that there isn't.
@@ -208,11 +215,13 @@ impl Door {
         };
         attended.operator.notice(Notice::Calls { tool: wish.tool, arguments: wish.arguments });
         let started = Instant::now();
+        let questioner = OnlyWords::of(&mut *attended.operator);
         let context = Context {
             policy: &self.rules.policy,
             workspace: &self.workspace,
             memory: &self.memory,
             cancel: &cancel,
+            questioner: &questioner,
             bounds: self.bounds,
         };
         let result = prepared.invoke(Granted { permit }, &context);
@@ -323,14 +332,5 @@ impl Passage<'_> {
     fn ruled(self, verdict: &Verdict) -> Self {
         let code = verdict.reasons.first().map_or("not-judged", |reason| reason.code());
         Self { attempt: self.attempt.ruled(verdict.risk, verdict.decision, code), ..self }
-    }
-
-    fn approved(mut self, approved: Approved) -> Self {
-        self.attempt.approver = match approved {
-            Approved::Rules => "rules",
-            Approved::Operator => "operator",
-        }
-        .to_owned();
-        self
     }
 }

@@ -1,5 +1,7 @@
 //! The person who is asked, and told what goes on.
 
+use std::cell::RefCell;
+
 use collieclaw_gate::Verdict;
 use serde_json::Value;
 
@@ -10,6 +12,12 @@ use crate::cancel::Cancel;
 pub trait Operator {
     /// Asks whether exactly this may run (C7.7).
     fn ask(&mut self, asked: &Asked<'_>) -> Answer;
+
+    /// Asks for words, for a tool that needs to know something. What is said approves nothing.
+    fn question(&mut self, question: &Posed<'_>) -> Reply {
+        let _ = question;
+        Reply::Nobody
+    }
 
     /// Tells what goes on.
     fn notice(&mut self, notice: Notice<'_>) {
@@ -34,6 +42,39 @@ pub struct Asked<'a> {
     pub arguments: &'a Value,
     /// What the gate said.
     pub verdict: &'a Verdict,
+    /// Whether [`Answer::Always`] may be said.
+    pub lasting: Lasting,
+}
+
+/// Whether a yes can be for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasting {
+    /// It can.
+    Offered,
+    /// It can't: it counts once.
+    NotOffered,
+}
+
+/// What a tool asks the operator.
+#[derive(Clone, Copy)]
+pub struct Posed<'a> {
+    /// The question; the model wrote it.
+    pub text: &'a str,
+    /// What can be answered; anything, if empty.
+    pub choices: &'a [String],
+    /// Raised when nobody waits for the answer any more.
+    pub cancel: &'a Cancel,
+}
+
+/// What was said to a tool's question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// These words.
+    Said(String),
+    /// Nothing.
+    Nothing,
+    /// Nobody is there to be asked.
+    Nobody,
 }
 
 /// What was answered.
@@ -41,6 +82,8 @@ pub struct Asked<'a> {
 pub enum Answer {
     /// Yes, to exactly this.
     Yes,
+    /// Yes, to exactly this in this workspace, and from now on without a question.
+    Always,
     /// Anything else.
     No,
     /// Nobody is there to be asked.
@@ -74,4 +117,27 @@ pub enum Notice<'a> {
         /// How.
         outcome: &'a Outcome,
     },
+}
+
+/// All that a tool has of the operator: it may ask for words, and approve nothing.
+pub trait Questioner {
+    /// Asks, and waits for the answer.
+    fn ask(&self, question: &Posed<'_>) -> Reply;
+}
+
+/// An operator of whom nothing but words can be had.
+pub(super) struct OnlyWords<'o> {
+    operator: RefCell<&'o mut dyn Operator>,
+}
+
+impl<'o> OnlyWords<'o> {
+    pub(super) fn of(operator: &'o mut dyn Operator) -> Self {
+        Self { operator: RefCell::new(operator) }
+    }
+}
+
+impl Questioner for OnlyWords<'_> {
+    fn ask(&self, question: &Posed<'_>) -> Reply {
+        self.operator.borrow_mut().question(question)
+    }
 }

@@ -41,7 +41,9 @@ impl Rules {
     pub(super) fn judged(&self, prepared: Option<&dyn Prepared>, wish: Wish<'_>) -> Ruling {
         match (prepared, wish.offer) {
             (None, _) => judge(Call::NotOffered(wish.tool), &self.policy, &*self.facts),
-            (Some(prepared), Offer::Listed) => judge(prepared.call(), &self.policy, &*self.facts),
+            (Some(prepared), Offer::Listed | Offer::Step(_)) => {
+                judge(prepared.call(), &self.policy, &*self.facts)
+            }
             (Some(prepared), Offer::Unlisted) => {
                 judge_unlisted(wish.tool, prepared.call(), &self.policy, &*self.facts)
             }

@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod acceptance;
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
+mod ask_user;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod docs;

@@ -67,6 +67,8 @@ fn signed(report: &Report) -> String {
         Authenticity::NotAdopted { key_id, from } => format!(
             "UNSIGNED:  signed with key {key_id} from receipt {from} on, and those before may be anybody's"
         ),
-        Authenticity::NoKey { key_id } => format!("unknown:   signed with key {key_id}, and not checked without it"),
+        Authenticity::NoKey { key_id } => {
+            format!("unknown:   signed with key {key_id}, and not checked without it")
+        }
     }
 }

@@ -18,6 +18,8 @@ impl Door {
             decision: "deny".to_owned(),
             reason_code: "not-judged".to_owned(),
             approver: "none".to_owned(),
+            approval_id: None,
+            step_id: wish.offer.step().map(str::to_owned),
             policy_hash: self.rules.policy_hash.clone(),
         })
     }

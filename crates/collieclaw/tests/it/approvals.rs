@@ -1,0 +1,199 @@
+//! Approvals that hold (C7.7): exactly one call, in one workspace, under one set of rules; listed and revocable.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::{House, wait};
+
+const ASKS: &str = "Approve? [y/N/a]";
+
+fn write(house: &House, path: &str, content: &str) -> i32 {
+    let arguments = json!({ "path": path, "content": content }).to_string();
+    house.run(&["tool", "run", "file_write", "--json", &arguments]).code
+}
+
+fn shell(house: &House, line: &str) -> i32 {
+    house.run(&["tool", "run", "shell", "--json", &json!({ "command": line }).to_string()]).code
+}
+
+fn always(house: &House, tool: &str, arguments: &Value) {
+    let run = ["tool", "run", tool, "--json", &arguments.to_string()];
+    assert_eq!(house.at_terminal(&run, &[(ASKS, "a\n")]).code, 0);
+}
+
+/// A house in which exactly one write is approved for good.
+fn approved() -> House {
+    let house = House::new();
+    always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
+    house
+}
+
+fn listed(house: &House) -> Vec<Value> {
+    match house.run(&["approval", "list", "--output", "json"]).json() {
+        Value::Array(approvals) => approvals,
+        other => panic!("{other}"),
+    }
+}
+
+fn file(house: &House) -> PathBuf {
+    let id = listed(house)[0]["id"].as_str().unwrap().to_owned();
+    house.home().join("approvals").join(format!("{id}.json"))
+}
+
+#[test]
+fn an_always_holds_for_exactly_this_call_and_receipts_name_it() {
+    let house = approved();
+    assert_eq!(write(&house, "a", "hello"), 0, "nobody is there, and nobody is needed");
+    assert_eq!(write(&house, "a", "hello "), 5, "one byte more");
+    assert_eq!(write(&house, "b", "hello"), 5);
+    let id = listed(&house)[0]["id"].clone();
+    let approvers: Vec<(Value, Value)> = house
+        .receipts()
+        .iter()
+        .map(|receipt| (receipt["approver"].clone(), receipt["approval_id"].clone()))
+        .collect();
+    let nobody = || (json!("none"), Value::Null);
+    assert_eq!(approvers, [(json!("operator"), id.clone()), (json!("remembered"), id), nobody(), nobody()]);
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    assert_eq!(fs::metadata(file(&house)).unwrap().permissions().mode() & 0o7777, 0o600);
+}
+
+#[test]
+fn the_order_of_arguments_is_no_difference_and_a_plain_yes_is_not_remembered() {
+    let house = approved();
+    let turned = r#"{ "content": "hello", "path": "a" }"#;
+    assert_eq!(house.run(&["tool", "run", "file_write", "--json", turned]).code, 0);
+    let once = ["tool", "run", "file_write", "--json", r#"{"path":"b","content":""}"#];
+    assert_eq!(house.at_terminal(&once, &[(ASKS, "y\n")]).code, 0);
+    assert_eq!(house.run(&once).code, 5);
+    assert_eq!(listed(&house).len(), 1);
+}
+
+#[test]
+fn another_workspace_and_other_rules_ask_again() {
+    let house = approved();
+    fs::create_dir(house.path().join("other")).unwrap();
+    let house = house.with("~/collieclaw-workspace", "~/other");
+    assert_eq!(write(&house, "a", "hello"), 5);
+    assert_eq!(listed(&house)[0]["state"], "another workspace");
+    let house = house.with("~/other", "~/collieclaw-workspace");
+    assert_eq!(write(&house, "a", "hello"), 0);
+    let house = house.with("allowed_domains = []", "allowed_domains = [\"example.org\"]");
+    assert_eq!(write(&house, "a", "hello"), 5);
+    assert_eq!(listed(&house)[0]["state"], "void: the rules have changed");
+}
+
+#[test]
+fn what_is_denied_stays_denied_whatever_was_approved() {
+    let house = approved();
+    let house = house.with("autonomy = \"supervised\"", "autonomy = \"readonly\"");
+    assert_eq!(write(&house, "a", "hello"), 4);
+    let house = house.with("autonomy = \"readonly\"", "autonomy = \"supervised\"");
+    house.run(&["estop"]);
+    assert_eq!(write(&house, "a", "hello"), 8, "the stop comes first");
+    house.run(&["estop", "--clear"]);
+    assert_eq!(write(&house, "a", "hello"), 0);
+    // The same call, which now leads out of the workspace.
+    fs::remove_file(house.workspace().join("a")).unwrap();
+    std::os::unix::fs::symlink("/etc/motd", house.workspace().join("a")).unwrap();
+    assert_eq!(write(&house, "a", "hello"), 4);
+}
+
+#[test]
+fn a_line_whose_patterns_match_other_files_asks_again_and_changed_content_does_not() {
+    let house = House::new();
+    fs::write(house.workspace().join("one.txt"), "1").unwrap();
+    always(&house, "shell", &json!({ "command": "cat *.txt" }));
+    assert_eq!(shell(&house, "cat *.txt"), 0);
+    fs::write(house.workspace().join("one.txt"), "another").unwrap();
+    assert_eq!(shell(&house, "cat *.txt"), 0, "the same line with the same words");
+    fs::write(house.workspace().join("two.txt"), "2").unwrap();
+    assert_eq!(shell(&house, "cat *.txt"), 5, "other words");
+    assert_eq!(shell(&house, "cat  *.txt"), 5);
+}
+
+#[test]
+fn what_is_revoked_or_cleared_asks_again() {
+    let house = approved();
+    let id = listed(&house)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(house.run(&["approval", "revoke", "approval-0"]).code, 1);
+    assert_eq!(house.run(&["approval", "revoke", "../config"]).code, 1);
+    assert_eq!(house.run(&["approval", "revoke", &id]).code, 0);
+    assert_eq!(write(&house, "a", "hello"), 5);
+    assert!(listed(&house).is_empty());
+    always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
+    let cleared = house.run(&["approval", "clear", "--output", "json"]);
+    assert_eq!(cleared.json(), json!({ "revoked": [id] }), "the same call has the same name");
+    assert_eq!(write(&house, "a", "hello"), 5);
+}
+
+#[test]
+fn a_file_that_was_changed_copied_or_loosened_approves_nothing() {
+    let check = |touch: &dyn Fn(&PathBuf)| {
+        let house = approved();
+        let file = file(&house);
+        touch(&file);
+        assert_eq!(write(&house, "a", "hello"), 5);
+        assert_eq!(write(&house, "b", "hello"), 5);
+        assert!(listed(&house).iter().any(|one| one["state"] == "not trusted"), "{:?}", listed(&house));
+    };
+    let replace = |from: &'static str, to: &'static str| {
+        move |file: &PathBuf| {
+            let text = fs::read_to_string(file).unwrap();
+            assert!(text.contains(from));
+            fs::write(file, text.replacen(from, to, 1)).unwrap();
+        }
+    };
+    check(&replace("\"path\": \"a\"", "\"path\": \"b\""));
+    check(&replace("medium", "low"));
+    check(&|file| fs::write(file, "{").unwrap());
+    check(&|file| fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap());
+    check(&|file| fs::set_permissions(file.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap());
+    check(&|file| {
+        let elsewhere = file.with_extension("kept");
+        fs::rename(file, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(elsewhere, file).unwrap();
+    });
+}
+
+#[test]
+fn processes_that_use_and_revoke_it_at_once_each_get_a_clear_answer() {
+    let house = approved();
+    let id = listed(&house)[0]["id"].as_str().unwrap().to_owned();
+    let arguments = json!({ "path": "a", "content": "hello" }).to_string();
+    let spawn = |arguments: &[&str]| house.command(arguments).spawn().unwrap();
+    let mut agents: Vec<_> =
+        (0..6).map(|_| spawn(&["tool", "run", "file_write", "--json", &arguments])).collect();
+    let mut revokers: Vec<_> = (0..2).map(|_| spawn(&["approval", "revoke", &id])).collect();
+    let codes: Vec<i32> = agents.iter_mut().map(wait).collect();
+    assert!(codes.iter().all(|code| [0, 5].contains(code)), "{codes:?}");
+    let mut revoked: Vec<i32> = revokers.iter_mut().map(wait).collect();
+    revoked.sort_unstable();
+    assert_eq!(revoked, [0, 1], "one of them was first");
+    assert_eq!(write(&house, "a", "hello"), 5);
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn a_tool_that_is_not_on_the_list_is_asked_about_each_time() {
+    let house = House::new().says(
+        "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"over\"\n",
+    );
+    let agent = house.at_terminal(&["agent", "-m", "go"], &[("Approve? [y/N] ", "a\n")]);
+    assert_eq!(agent.code, 4, "`a` is no yes where it was not offered: {agent:?}");
+    assert!(listed(&house).is_empty());
+}
+
+#[test]
+fn no_tool_of_the_model_can_write_approvals() {
+    let house = approved().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let id = file(&house);
+    let id = id.to_str().unwrap();
+    assert_eq!(write(&house, id, "{}"), 4);
+    assert_eq!(shell(&house, &format!("cp {id} copy")), 4);
+    assert_eq!(shell(&house, &format!("for x in 1; do cat {id}; done")), 4);
+    assert!(fs::read_to_string(id).unwrap().contains("subject"));
+}
