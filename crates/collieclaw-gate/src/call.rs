@@ -28,6 +28,8 @@ pub enum Call<'a> {
     Shell(&'a str),
     /// An address is asked for, or something is sent to it.
     Http(Method, &'a str),
+    /// The search service that the configuration names is asked for something.
+    Search,
     /// A tool of someone else: a plugin's, or one of an MCP server.
     Foreign(Foreign<'a>),
     /// A tool that is not offered here.
@@ -175,6 +177,7 @@ fn found(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Findings {
         Call::FileWrite(text) => path(text, Use::Write),
         Call::Look => findings.add(Reason::LooksOnly),
         Call::Http(method, text) => address::judge(text, method, policy, &mut findings),
+        Call::Search => findings.add(Reason::ConfiguredService),
         Call::Foreign(tool) => tool.found(&mut findings),
         Call::NotOffered(name) => findings.add(Reason::ToolNotOffered { name: name.to_owned() }),
         // A shell line has a hearing of its own.

@@ -20,6 +20,8 @@ pub enum Reason {
         /// The host.
         host: String,
     },
+    /// The service that the configuration names for this is asked.
+    ConfiguredService,
 
     // What the operator should see.
     /// A file inside the workspace is written.
@@ -215,6 +217,7 @@ impl Reason {
             Self::LooksOnly
             | Self::ReadsInside { .. }
             | Self::AllowedDomain { .. }
+            | Self::ConfiguredService
             | Self::ForeignWrites { .. }
             | Self::ForeignNetwork { .. } => Weight::Low,
             Self::WritesInside { .. }
@@ -268,6 +271,7 @@ impl Reason {
             Self::LooksOnly => "looks-only",
             Self::ReadsInside { .. } => "reads-inside",
             Self::AllowedDomain { .. } => "allowed-domain",
+            Self::ConfiguredService => "configured-service",
             Self::WritesInside { .. } => "writes-inside",
             Self::ListedProgram { .. } => "listed-program",
             Self::ReadsOutside { .. } => "reads-outside",
@@ -310,6 +314,7 @@ impl Reason {
             Self::LooksOnly => "it only looks".to_owned(),
             Self::ReadsInside { path } => format!("`{path}` is read, inside the workspace"),
             Self::AllowedDomain { host } => format!("`{host}` is on the list of allowed domains"),
+            Self::ConfiguredService => "it asks the service that the configuration names".to_owned(),
             Self::WritesInside { path } => format!("`{path}` is written, inside the workspace"),
             Self::ListedProgram { name, .. } => format!("`{name}` is on the list of allowed commands"),
             Self::ReadsOutside { path } => format!("`{path}` is read, outside of the workspace"),

@@ -91,6 +91,7 @@ fn door(folder: &std::path::Path, took: &Rc<Cell<Duration>>) -> Result<Door, Box
         rules: Rules { tools, policy, policy_hash: String::new(), facts: Box::new(SystemFacts) },
         workspace: Workspace::open(&workspace)?,
         memory: Memory::open(&home.join("memory.db"))?,
+        search: None,
         bounds: ToolBounds {
             tool_timeout: time,
             shell_timeout: time,

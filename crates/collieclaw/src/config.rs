@@ -37,6 +37,9 @@ pub struct Config {
     pub security: Security,
     /// Who can answer.
     pub providers: Providers,
+    /// Who searches the web.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub web_search: Option<WebSearch>,
     /// How people reach it.
     pub channels: Channels,
     /// What it remembers.
@@ -64,6 +67,25 @@ pub struct Security {
     pub allowed_domains: Vec<String>,
     /// Whether decisions are also written to `audit.log`.
     pub audit_log: bool,
+}
+
+/// Who searches the web.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WebSearch {
+    /// With `{query}` where the words go.
+    pub url: String,
+    /// Where in the answer the list is, as a JSON Pointer.
+    pub results: String,
+    /// What the title of a result is called.
+    pub title: String,
+    /// What its address is called.
+    pub link: String,
+    /// What its text is called.
+    pub text: String,
+    /// The variable that holds the key; empty if there is none.
+    pub api_key_env: String,
+    /// The header that the key goes into; empty for `Authorization: Bearer`.
+    pub api_key_header: String,
 }
 
 /// How people reach the agent.

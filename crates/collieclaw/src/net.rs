@@ -13,12 +13,15 @@ mod exchange;
 mod wire;
 
 mod fetch;
+mod search;
 mod text;
 
 pub use event_stream::{EventReader, EventTooLong, StreamEvent};
 pub use fetch::{Body, Fetch, FetchError, Fetched, Order};
 pub use lookup::{Lookup, LookupError, SystemLookup};
 pub use patience::{Patience, Stopped};
+pub use search::{Fields, Found, SearchError, SearchKey, SearchService};
 
 pub(crate) use exchange::{Answer, Ask, Broken, Incoming, ask};
 pub(crate) use link::Link;
+pub(crate) use search::QUERY;

@@ -9,6 +9,7 @@ mod in_time;
 mod memory_search;
 mod shell;
 mod time;
+mod web_search;
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use crate::cancel::Cancel;
 use crate::memory::Memory;
+use crate::net::SearchService;
 use crate::runtime::{Granted, Questioner};
 use crate::security::Workspace;
 
@@ -64,6 +66,8 @@ pub struct Context<'a> {
     pub workspace: &'a Workspace,
     /// Earlier conversations.
     pub memory: &'a Memory,
+    /// Who is asked what the web knows.
+    pub search: Option<&'a SearchService>,
     /// Raised when the work is to end at once.
     pub cancel: &'a Cancel,
     /// Whoever can be asked for words.
@@ -202,5 +206,6 @@ pub fn built_in() -> Vec<Box<dyn Tool>> {
         of::<http::Http>(),
         of::<memory_search::MemorySearch>(),
         of::<ask_user::AskUser>(),
+        of::<web_search::WebSearch>(),
     ]
 }

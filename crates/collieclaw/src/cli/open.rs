@@ -10,6 +10,7 @@ use std::rc::Rc;
 use collieclaw::config::{self, Config, Model};
 use collieclaw::events::{Event, Events};
 use collieclaw::memory::Memory;
+use collieclaw::net::{Fields, SearchKey, SearchService};
 use collieclaw::providers::{
     Fixture, Member, Mock, OpenAi, OpenAiSettings, Provider, ProviderError, Reliable,
 };
@@ -99,6 +100,24 @@ pub(crate) fn rules(
     Ok(Rules { tools: tools::built_in(), policy, policy_hash, facts: Box::new(SystemFacts) })
 }
 
+fn search(config: &Config, environment: &Environment) -> Option<SearchService> {
+    let settings = config.web_search.as_ref()?;
+    let key = environment.variable(&settings.api_key_env).map(|key| SearchKey {
+        header: Some(settings.api_key_header.clone()).filter(|header| !header.is_empty()),
+        secret: Secret::new(key.to_owned()),
+    });
+    Some(SearchService {
+        url: settings.url.clone(),
+        results: settings.results.clone(),
+        fields: Fields {
+            title: settings.title.clone(),
+            link: settings.link.clone(),
+            text: settings.text.clone(),
+        },
+        key,
+    })
+}
+
 pub(crate) fn memory(config: &Config) -> Result<Memory, Failure> {
     Ok(Memory::open(&config.memory.path)?)
 }
@@ -123,6 +142,7 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
     Ok(Door {
         rules: rules(config, &workspace, environment)?,
         memory: memory(config)?,
+        search: search(config, environment),
         bounds: config.tool_bounds(),
         home: environment.home.clone(),
         receipts: RefCell::new(receipts),

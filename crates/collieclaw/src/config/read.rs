@@ -5,6 +5,7 @@ mod files;
 mod limits;
 mod providers;
 mod security;
+mod web_search;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -49,6 +50,7 @@ impl Reader<'_> {
             .optional_with("default_provider", filled)
             .unwrap_or_else(|| Spanned::nowhere("local".to_owned()));
         let default_model = root.optional_with("default_model", filled).map(|model| model.value);
+        let web_search = self.web_search(root.table("web_search"));
         let channels = Channels { cli: self.cli(root.table("channels")) };
         let memory = self.memory(root.table("memory"), &workspace_dir);
         let receipts = self.receipts(root.table("receipts"), &workspace_dir);
@@ -68,6 +70,7 @@ impl Reader<'_> {
             default_model: default_model.unwrap_or_default(),
             security,
             providers,
+            web_search,
             channels,
             memory,
             receipts,

@@ -81,7 +81,7 @@ stream = true
 
 [channels.cli]
 enabled = true
-# What the model is told of. There are also file_write, http and ask_user.
+# What the model is told of. There are also file_write, http, ask_user, web_search and pdf_extract.
 tools_allow = [{tools}]
 
 [memory]

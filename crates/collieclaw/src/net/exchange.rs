@@ -31,7 +31,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) link: &'a Link,
     /// The numbers that the host stands for, already looked at.
     pub(crate) numbers: &'a [IpAddr],
-    pub(crate) headers: &'a [(&'static str, &'a str)],
+    pub(crate) headers: &'a [(&'a str, &'a str)],
     pub(crate) body: &'a str,
 }
 

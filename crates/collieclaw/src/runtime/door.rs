@@ -22,6 +22,7 @@ use crate::estop;
 use crate::events::{Event, Events};
 use crate::home::Home;
 use crate::memory::Memory;
+use crate::net::SearchService;
 use crate::receipts::{Attempt, Ending, Intent, ReceiptError, Receipts, Status};
 use crate::security::Workspace;
 use crate::tools::{Context, End, Prepared, ToolBounds, ToolResult, shortened};
@@ -54,6 +55,8 @@ pub struct Door {
     pub workspace: Workspace,
     /// What was said before.
     pub memory: Memory,
+    /// Who is asked what the web knows, if anybody is.
+    pub search: Option<SearchService>,
     /// The limits.
     pub bounds: ToolBounds,
     /// Where the emergency stop is.
@@ -220,6 +223,7 @@ impl Door {
             policy: &self.rules.policy,
             workspace: &self.workspace,
             memory: &self.memory,
+            search: self.search.as_ref(),
             cancel: &cancel,
             questioner: &questioner,
             bounds: self.bounds,

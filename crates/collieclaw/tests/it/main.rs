@@ -71,4 +71,6 @@ mod talk;
 #[cfg(test)]
 mod turns;
 #[cfg(test)]
+mod web_search;
+#[cfg(test)]
 mod workshop;

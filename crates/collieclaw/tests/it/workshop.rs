@@ -144,6 +144,7 @@ impl Workshop {
             rules,
             workspace: Workspace::open(&self.path).unwrap(),
             memory: Memory::open(&self.home.join(".collieclaw/memory.db")).unwrap(),
+            search: None,
             bounds,
             home: Home::new(self.home.join(".collieclaw")),
             receipts: RefCell::new(Receipts::off()),

@@ -74,11 +74,7 @@ impl Reader<'_> {
                 table.required_with("providers", listed)
             }
         };
-        if let Some(value) = table.value("api_key") {
-            value.refuse(Invalid::new("a key does not belong into this file").help(
-                "put it into a variable of the environment, and name that: `api_key_env = \"MY_KEY\"`",
-            ));
-        }
+        key_does_not_belong_here(&mut table);
         table.finish();
         model
     }
@@ -148,8 +144,17 @@ fn server_url(url: &str) -> Result<String, Invalid> {
     Ok(url.trim_end_matches('/').to_owned())
 }
 
+pub(super) fn key_does_not_belong_here(table: &mut Table<'_>) {
+    if let Some(value) = table.value("api_key") {
+        value
+            .refuse(Invalid::new("a key does not belong into this file").help(
+                "put it into a variable of the environment, and name that: `api_key_env = \"MY_KEY\"`",
+            ));
+    }
+}
+
 /// What is refused is not quoted: somebody may have put the key itself here.
-fn variable_name(text: &str) -> Result<String, Invalid> {
+pub(super) fn variable_name(text: &str) -> Result<String, Invalid> {
     let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     if is_name || text.is_empty() {
