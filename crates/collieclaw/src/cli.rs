@@ -20,6 +20,7 @@ mod policy;
 mod provider;
 mod receipt;
 mod tool;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,7 @@ fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
         Command::Approval(approval) => approval::run(&approval, &environment()?, screen),
         Command::Estop(estop) => estop::run(&estop, &environment()?, screen),
         Command::Policy(policy) => policy::run(&policy, &environment()?, screen),
+        Command::Usage(counted) => usage::run(&counted, &environment()?, screen),
         Command::Doctor => doctor::run(&environment()?, screen),
         Command::Completions(completions) => generate::completions(&completions, screen),
         Command::Man(man) => generate::man(&man, screen),

@@ -17,12 +17,13 @@ use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
 use serde::{Serialize, Serializer};
 
 pub use expand::Surroundings;
-pub use models::{Model, Providers, Server};
+pub use models::{Model, Providers, Rule, Server};
 pub use read::read;
 pub use template::{Choices, template};
 
 use crate::home::Home;
 use crate::tools::ToolBounds;
+use crate::usage::Budget;
 
 /// A configuration in which every value is legal and every path is written out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -156,6 +157,9 @@ pub struct Limits {
     /// How long an answer that has begun to come may stop coming.
     #[serde(serialize_with = "in_words")]
     pub stall_timeout: Duration,
+    /// Of all that is asked of models.
+    #[serde(flatten)]
+    pub budget: Budget,
 }
 
 impl Config {

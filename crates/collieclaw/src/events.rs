@@ -17,24 +17,84 @@ pub use audit::Audit;
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the names of the fields say it, and `fields` writes them out")]
 pub enum Event<'e> {
-    Startup { version: &'e str },
-    ConfigPath { path: &'e Path },
-    WorkspacePath { path: &'e Path },
-    ProviderSelected { provider: &'e str, model: &'e str },
-    ProviderFailed { provider: &'e str, error: &'e str },
-    ProviderFellBack { from: &'e str, to: &'e str, error: &'e str },
-    ChannelStarted { channel: &'e str },
-    ConversationStarted { conversation: &'e str },
-    ToolRequested { tool: &'e str, conversation: &'e str },
-    ToolApproved { tool: &'e str, approver: &'e str },
-    ToolDenied { tool: &'e str, reason: &'e str, detail: &'e str },
-    ToolCompleted { tool: &'e str, milliseconds: u64 },
-    ToolFailed { tool: &'e str, error: &'e str },
-    ReceiptWritten { receipt: &'e str, status: &'e str },
-    ReceiptsRecovered { what: &'e str },
-    MemoryPersisted { conversation: &'e str, turns: usize },
-    EstopTriggered { tool: &'e str },
-    Trouble { what: &'e str },
+    Startup {
+        version: &'e str,
+    },
+    ConfigPath {
+        path: &'e Path,
+    },
+    WorkspacePath {
+        path: &'e Path,
+    },
+    ProviderSelected {
+        provider: &'e str,
+        model: &'e str,
+    },
+    ProviderFailed {
+        provider: &'e str,
+        error: &'e str,
+    },
+    ProviderFellBack {
+        from: &'e str,
+        to: &'e str,
+        error: &'e str,
+    },
+    /// A provider failed too often and is asked last for a while.
+    ProviderLeftOut {
+        provider: &'e str,
+        failures: u32,
+        seconds: u64,
+    },
+    /// A router chose a provider; by its default, if by no rule.
+    ProviderRouted {
+        router: &'e str,
+        provider: &'e str,
+        rule: Option<usize>,
+    },
+    ChannelStarted {
+        channel: &'e str,
+    },
+    ConversationStarted {
+        conversation: &'e str,
+    },
+    ToolRequested {
+        tool: &'e str,
+        conversation: &'e str,
+    },
+    ToolApproved {
+        tool: &'e str,
+        approver: &'e str,
+    },
+    ToolDenied {
+        tool: &'e str,
+        reason: &'e str,
+        detail: &'e str,
+    },
+    ToolCompleted {
+        tool: &'e str,
+        milliseconds: u64,
+    },
+    ToolFailed {
+        tool: &'e str,
+        error: &'e str,
+    },
+    ReceiptWritten {
+        receipt: &'e str,
+        status: &'e str,
+    },
+    ReceiptsRecovered {
+        what: &'e str,
+    },
+    MemoryPersisted {
+        conversation: &'e str,
+        turns: usize,
+    },
+    EstopTriggered {
+        tool: &'e str,
+    },
+    Trouble {
+        what: &'e str,
+    },
 }
 
 /// How much it matters.
@@ -103,9 +163,10 @@ impl Events {
 impl Event<'_> {
     fn level(&self) -> Level {
         match self {
-            Self::ReceiptsRecovered { .. } | Self::ProviderFellBack { .. } | Self::Trouble { .. } => {
-                Level::Warn
-            }
+            Self::ReceiptsRecovered { .. }
+            | Self::ProviderFellBack { .. }
+            | Self::ProviderLeftOut { .. }
+            | Self::Trouble { .. } => Level::Warn,
             Self::ProviderFailed { .. }
             | Self::ToolDenied { .. }
             | Self::ToolFailed { .. }
@@ -114,6 +175,7 @@ impl Event<'_> {
             | Self::ConfigPath { .. }
             | Self::WorkspacePath { .. }
             | Self::ProviderSelected { .. }
+            | Self::ProviderRouted { .. }
             | Self::ChannelStarted { .. }
             | Self::ConversationStarted { .. }
             | Self::ToolRequested { .. }
@@ -154,6 +216,18 @@ impl Event<'_> {
             }
             Self::ProviderFellBack { from, to, error } => {
                 ("provider_fell_back", vec![text("from", from), text("to", to), text("error", error)])
+            }
+            Self::ProviderLeftOut { provider, failures, seconds } => (
+                "provider_left_out",
+                vec![
+                    text("provider", provider),
+                    ("failures", (*failures).into()),
+                    ("seconds", (*seconds).into()),
+                ],
+            ),
+            Self::ProviderRouted { router, provider, rule } => {
+                let rule = rule.map_or_else(|| Value::from("default"), Value::from);
+                ("provider_routed", vec![text("provider", provider), text("router", router), ("rule", rule)])
             }
             Self::ChannelStarted { channel } => ("channel_started", vec![text("channel", channel)]),
             Self::ConversationStarted { conversation } => {

@@ -71,6 +71,12 @@ impl Home {
         self.folder.join("audit.log")
     }
 
+    /// What was asked of models, and what it took.
+    #[must_use]
+    pub fn usage(&self) -> PathBuf {
+        self.folder.join("usage.db")
+    }
+
     /// What was typed at the prompt.
     #[must_use]
     pub fn history(&self) -> PathBuf {

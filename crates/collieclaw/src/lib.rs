@@ -22,6 +22,7 @@ pub mod providers;
 pub mod receipts;
 pub mod security;
 pub mod tools;
+pub mod usage;
 
 pub mod channels;
 pub mod runtime;

@@ -1,23 +1,27 @@
 //! Who answers: a model somewhere, or a script that stands in for one.
 
 mod chat;
+mod circuit;
 mod error;
 
 mod fixture;
 mod mock;
 mod openai;
 mod reliable;
+mod router;
 
 use std::time::Duration;
 
 pub use chat::{
     ChatRequest, ChatResponse, Draft, Message, ProviderCapabilities, Role, ToolCall, ToolSchema, Usage,
 };
+pub use circuit::{Breaking, Circuits};
 pub use error::ProviderError;
 pub use fixture::{Fixture, FixtureError};
 pub use mock::Mock;
 pub use openai::{OpenAi, OpenAiSettings};
-pub use reliable::{FellBack, Member, Reliable};
+pub use reliable::{Concern, Member, Reliable};
+pub use router::{Chose, HINT, Router, When};
 
 use crate::cancel::Cancel;
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config as EditorConfig, Editor};
+use serde_json::{Map, Value};
 
 use super::live::Live;
 use super::{Channel, ChannelError, visible_lines};
@@ -21,6 +22,8 @@ use commands::{Asked, Commands};
 pub struct Repl<'r> {
     /// The conversation that is spoken in.
     pub conversation: String,
+    /// For whoever chooses a provider.
+    pub metadata: Map<String, Value>,
     /// What was typed before.
     pub history: PathBuf,
     /// Tells where a turn's cancelling flag is, so that a signal can find it.
@@ -102,7 +105,7 @@ impl Repl<'_> {
         (self.on_turn)(Some(cancel.clone()));
         let mut operator = Live::new((self.operator)(&cancel), &mut *self.out, self.err);
         let mut attended = Attended { operator: &mut operator, cancel: &cancel };
-        let report = runtime.turn(&self.conversation, message, &mut attended);
+        let report = runtime.turn_with(&self.metadata, &self.conversation, message, &mut attended);
         let shown = operator.end();
         (self.on_turn)(None);
         self.fates.extend(report.fates);

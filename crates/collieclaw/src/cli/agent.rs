@@ -6,8 +6,9 @@ use collieclaw::channels::{Channel, Repl};
 use collieclaw::config::Config;
 use collieclaw::events::Event;
 use collieclaw::ids;
+use collieclaw::providers::HINT;
 use collieclaw::runtime::{Attended, Runtime};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::environment::Environment;
 use super::failure::{Failure, worst};
@@ -32,6 +33,9 @@ pub(crate) struct Agent {
     /// Another provider than `default_provider`.
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
+    /// A hint for a provider of kind `router`, such as `fast`.
+    #[arg(long, value_name = "WORD")]
+    hint: Option<String>,
     /// Another model than the provider's.
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -48,13 +52,14 @@ pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> 
     let runtime = runtime(agent, &config, environment)?;
     let conversation = conversation(agent, &runtime)?;
     runtime.door.events.tell(Event::ConversationStarted { conversation: &conversation });
+    let metadata = agent.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
     match &agent.message {
         Some(message) => {
             runtime.door.events.tell(Event::ChannelStarted { channel: "cli" });
-            once(message, &conversation, &runtime, &interrupt, screen)
+            once(message, &metadata, &conversation, &runtime, &interrupt, screen)
         }
-        None => talk(conversation, &runtime, environment, &interrupt),
+        None => talk(conversation, metadata, &runtime, environment, &interrupt),
     }
 }
 
@@ -83,6 +88,7 @@ fn conversation(agent: &Agent, runtime: &Runtime) -> Result<String, Failure> {
 
 fn once(
     message: &str,
+    metadata: &Map<String, Value>,
     conversation: &str,
     runtime: &Runtime,
     interrupt: &Interrupt,
@@ -92,7 +98,7 @@ fn once(
     interrupt.set(Some(cancel.clone()));
     let mut operator = tool::operator(&cancel);
     let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
-    let report = runtime.turn(conversation, message, &mut attended);
+    let report = runtime.turn_with(metadata, conversation, message, &mut attended);
     drop(operator);
     let text = report.answer.map_err(Failure::Turn)?;
     if screen.is_for_programs() {
@@ -106,12 +112,14 @@ fn once(
 
 fn talk(
     conversation: String,
+    metadata: Map<String, Value>,
     runtime: &Runtime,
     environment: &Environment,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let mut repl = Repl {
         conversation,
+        metadata,
         history: environment.home.history(),
         on_turn: &|turn| interrupt.set(turn),
         out: Box::new(anstream::stdout()),

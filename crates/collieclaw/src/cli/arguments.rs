@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use super::{agent, approval, config, estop, generate, memory, onboard, policy, provider, receipt, tool};
+use super::{
+    agent, approval, config, estop, generate, memory, onboard, policy, provider, receipt, tool, usage,
+};
 
 /// Each is parsed by a test, so that none is wrong.
 const EXAMPLES: &str = "\
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     /// What the gate would decide, and why. Nothing runs.
     #[command(subcommand)]
     Policy(policy::Policy),
+    /// What was asked of models, what it took, and what is left of the limits.
+    Usage(usage::Counted),
     /// What of the sandbox is in force on this machine, and how to get more.
     Doctor,
     /// Completions for a shell.

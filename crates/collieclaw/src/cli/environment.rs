@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use collieclaw::config::Surroundings;
 use collieclaw::events::{Form, Level};
 use collieclaw::home::Home;
+use collieclaw::providers::Circuits;
 
 use super::failure::Failure;
 
@@ -14,6 +15,8 @@ use super::failure::Failure;
 pub(crate) struct Environment {
     pub(crate) home: Home,
     pub(crate) surroundings: Surroundings,
+    /// Which providers failed, as long as this process lives.
+    pub(crate) circuits: Circuits,
 }
 
 impl Environment {
@@ -34,7 +37,11 @@ impl Environment {
         }
         let own = own.canonicalize().unwrap_or(own);
         let user_home = user_home.canonicalize().unwrap_or(user_home);
-        Ok(Self { home: Home::new(&own), surroundings: Surroundings { home: own, user_home, variables } })
+        Ok(Self {
+            home: Home::new(&own),
+            surroundings: Surroundings { home: own, user_home, variables },
+            circuits: Circuits::default(),
+        })
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<&str> {

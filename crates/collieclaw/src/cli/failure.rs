@@ -10,6 +10,7 @@ use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
 use collieclaw::runtime::{Fate, TurnError};
 use collieclaw::security::ApprovalError;
+use collieclaw::usage::UsageError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
@@ -36,6 +37,8 @@ pub(crate) enum Failure {
     Provider(ProviderError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Usage(#[from] UsageError),
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
     #[error("the receipts can't be checked")]
@@ -66,6 +69,7 @@ impl Failure {
         ExitCode::from(match self {
             Self::Memory(_)
             | Self::Approval(_)
+            | Self::Usage(_)
             | Self::Workspace { .. }
             | Self::Io { .. }
             | Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_))
@@ -81,6 +85,7 @@ impl Failure {
             Self::Call(Fate::Denied) => 4,
             Self::Call(Fate::NobodyToAsk) => 5,
             Self::Provider(ProviderError::Cancelled { .. }) | Self::Call(Fate::Cancelled) => CANCELLED,
+            Self::Provider(ProviderError::Limit { .. }) => 7,
             Self::Provider(_) => 6,
             Self::Call(Fate::Stopped) => 8,
             Self::Receipt(_) | Self::Verify(_) | Self::NotSound => 9,
@@ -104,6 +109,10 @@ impl Failure {
             }
             Self::Call(Fate::Denied) => Some("`collieclaw policy explain` tells why"),
             Self::Call(Fate::Stopped) => Some("`collieclaw estop --clear` lets tools run again"),
+            Self::Provider(ProviderError::Limit { .. })
+            | Self::Turn(TurnError::Provider(ProviderError::Limit { .. })) => {
+                Some("`collieclaw usage` shows what was used; the limits are in `[limits]`")
+            }
             Self::Provider(_) | Self::Turn(TurnError::Provider(_)) => {
                 Some("`collieclaw provider test NAME` looks what is wrong")
             }
@@ -123,10 +132,12 @@ const CANCELLED: u8 = 130;
 
 fn turn_code(turn: &TurnError) -> u8 {
     match turn {
+        TurnError::Provider(ProviderError::Limit { .. })
+        | TurnError::TooManyRounds { .. }
+        | TurnError::TooManyCalls { .. } => 7,
         TurnError::Provider(_) => 6,
         TurnError::Receipt(_) => 9,
         TurnError::Memory(_) => 1,
-        TurnError::TooManyRounds { .. } | TurnError::TooManyCalls { .. } => 7,
         TurnError::Cancelled => CANCELLED,
     }
 }

@@ -1,5 +1,7 @@
 //! Puts the parts together, as few as a command needs.
 
+mod provider;
+
 use std::cell::RefCell;
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Write};
@@ -7,13 +9,10 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw::config::{self, Config, Model};
+use collieclaw::config::{self, Config};
 use collieclaw::events::{Event, Events};
 use collieclaw::memory::Memory;
 use collieclaw::net::{Fields, SearchKey, SearchService};
-use collieclaw::providers::{
-    Fixture, Member, Mock, OpenAi, OpenAiSettings, Provider, ProviderError, Reliable,
-};
 use collieclaw::receipts::{Receipts, Signing, hash_of};
 use collieclaw::runtime::{Door, Rules};
 use collieclaw::secret::Secret;
@@ -26,8 +25,7 @@ use ward_diag::Source;
 use super::environment::Environment;
 use super::failure::Failure;
 
-/// The fixture of a mock that names none, for tests and demonstrations.
-const FIXTURE_VARIABLE: &str = "COLLIECLAW_MOCK_FIXTURE";
+pub(crate) use provider::{model_of, provider};
 
 pub(crate) fn config(environment: &Environment) -> Result<Config, Failure> {
     let path = environment.home.config();
@@ -164,60 +162,6 @@ pub(crate) fn events(config: &Config, environment: &Environment) -> Result<Event
 /// Standard error, without colours where nobody would see them.
 pub(crate) fn stderr() -> Box<dyn Write> {
     Box::new(anstream::stderr())
-}
-
-pub(crate) fn provider(
-    name: &str,
-    config: &Config,
-    environment: &Environment,
-    events: &Rc<Events>,
-) -> Result<Box<dyn Provider>, Failure> {
-    let Some(model) = config.providers.models.get(name) else {
-        let known = config.providers.models.keys().cloned().collect::<Vec<_>>().join(", ");
-        let what = format!("there is no provider `{name}`; there are {known}");
-        return Err(Failure::Wrong { what, cure: "`collieclaw provider list` shows them" });
-    };
-    match model {
-        Model::Mock { fixture, .. } => {
-            let named = environment.variable(FIXTURE_VARIABLE).map(Path::new);
-            let fixture = fixture.as_deref().or(named).map(Fixture::open).transpose()?;
-            Ok(Box::new(Mock::new(name, fixture)))
-        }
-        Model::OpenAiCompatible(server) => {
-            let variable = (!server.api_key_env.is_empty()).then_some(&server.api_key_env);
-            let key = variable.and_then(|variable| environment.variable(variable));
-            Ok(Box::new(OpenAi::new(OpenAiSettings {
-                name: name.to_owned(),
-                base_url: server.base_url.clone(),
-                api_key: key.map(|key| Secret::new(key.to_owned())),
-                api_key_env: variable.cloned(),
-                timeout: server.timeout.unwrap_or(config.limits.provider_timeout),
-                stall_timeout: server.stall_timeout.unwrap_or(config.limits.stall_timeout),
-                stream: server.stream,
-                max_response_bytes: config.limits.max_response_bytes as usize,
-            })))
-        }
-        Model::Reliable { providers } => {
-            let member = |name: &String| {
-                let model = model_of(name, config).to_owned();
-                Ok(Member { provider: provider(name, config, environment, events)?, model })
-            };
-            let members = providers.iter().map(member).collect::<Result<_, Failure>>()?;
-            let events = Rc::clone(events);
-            let fell_back = move |from: &str, to: &str, error: &ProviderError| {
-                events.tell(Event::ProviderFellBack { from, to, error: &error.to_string() });
-            };
-            Ok(Box::new(Reliable::new(name, members, Box::new(fell_back))))
-        }
-    }
-}
-
-/// The model that a provider is asked for.
-pub(crate) fn model_of<'c>(name: &str, config: &'c Config) -> &'c str {
-    match config.providers.models.get(name) {
-        Some(model) if name != config.default_provider => model.model(),
-        _ => &config.default_model,
-    }
 }
 
 /// Another level for one command; it can only be asked about, not used.

@@ -42,8 +42,12 @@ pub(crate) fn run(provider: &Provider, environment: &Environment, screen: &Scree
                         };
                         format!("{base_url} ({key})")
                     }
-                    Model::Reliable { providers } => {
+                    Model::Reliable { providers, .. } => {
                         format!("the first that answers of {}", providers.join(", "))
+                    }
+                    Model::Router { default, rules } => {
+                        let others = rules.iter().map(|rule| rule.provider.as_str()).collect::<Vec<_>>();
+                        format!("by rules {}, else {default}", others.join(", "))
                     }
                 };
                 vec![format!("{mark} {name}"), model.kind().to_owned(), model.model().to_owned(), server]

@@ -6,9 +6,15 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use crate::providers::When;
+use crate::usage::Price;
+
 /// Who can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Providers {
+    /// What prices are in; empty if nobody said.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub currency: String,
     /// By name.
     pub models: BTreeMap<String, Model>,
 }
@@ -24,6 +30,9 @@ pub enum Model {
         /// What it says.
         #[serde(skip_serializing_if = "Option::is_none")]
         fixture: Option<PathBuf>,
+        /// What it would cost.
+        #[serde(flatten)]
+        price: Price,
     },
     /// A server that speaks the common protocol.
     #[serde(rename = "openai-compatible")]
@@ -32,7 +41,28 @@ pub enum Model {
     Reliable {
         /// Their names, in order.
         providers: Vec<String>,
+        /// After so many failures in a row, one is asked last.
+        failures: u32,
+        /// For so long.
+        #[serde(serialize_with = "super::in_words")]
+        cool_down: Duration,
     },
+    /// One of several, by what is asked.
+    Router {
+        /// Who, if no rule holds.
+        default: String,
+        /// The first that holds counts.
+        rules: Vec<Rule>,
+    },
+}
+
+/// A rule of a router.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// Who answers.
+    pub provider: String,
+    /// If this holds.
+    pub when: When,
 }
 
 /// A server that speaks the common protocol.
@@ -52,6 +82,9 @@ pub struct Server {
     /// How long an answer may stop coming, if it is not `limits.stall_timeout`.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_in_words")]
     pub stall_timeout: Option<Duration>,
+    /// What it costs.
+    #[serde(flatten)]
+    pub price: Price,
 }
 
 impl Model {
@@ -60,7 +93,7 @@ impl Model {
     pub fn model(&self) -> &str {
         match self {
             Self::Mock { model, .. } | Self::OpenAiCompatible(Server { model, .. }) => model,
-            Self::Reliable { .. } => "",
+            Self::Reliable { .. } | Self::Router { .. } => "",
         }
     }
 
@@ -71,6 +104,7 @@ impl Model {
             Self::Mock { .. } => "mock",
             Self::OpenAiCompatible(_) => "openai-compatible",
             Self::Reliable { .. } => "reliable",
+            Self::Router { .. } => "router",
         }
     }
 }

@@ -12,6 +12,17 @@ pub struct ProviderCapabilities {
     pub streaming: bool,
 }
 
+impl ProviderCapabilities {
+    /// What all of several can do.
+    #[must_use]
+    pub fn of_all(members: impl IntoIterator<Item = Self>) -> Self {
+        members.into_iter().fold(Self { tools: true, streaming: true }, |all, one| Self {
+            tools: all.tools && one.tools,
+            streaming: all.streaming && one.streaming,
+        })
+    }
+}
+
 /// One round of a conversation, as it is sent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChatRequest {

@@ -71,6 +71,12 @@ pub enum ProviderError {
         /// The limit.
         limit: usize,
     },
+    /// Nothing is left of a limit in the configuration, so it was not asked.
+    #[error("{detail}")]
+    Limit {
+        /// Of which, and when there is more again.
+        detail: String,
+    },
     /// Somebody said stop.
     #[error("the request to `{provider}` was cancelled")]
     Cancelled {

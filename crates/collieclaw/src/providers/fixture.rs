@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use ward_diag::{MAX_SOURCE_BYTES, Report, Source};
 
+use super::Usage;
 use from_json::NotJson;
 
 /// What a mock is to answer, round by round.
@@ -43,7 +44,7 @@ pub(super) struct Expect {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
-    Answer { text: String, calls: Vec<ScriptedCall> },
+    Answer { text: String, calls: Vec<ScriptedCall>, usage: Option<Usage> },
     Fails { failure: Failure, detail: String },
 }
 

@@ -54,7 +54,9 @@ impl Mock {
             listener(Draft::Text(&script::fill(bit, request)));
         }
         match &round.reply {
-            Reply::Answer { text, calls } => Ok(script::answer(text, calls, number, request)),
+            Reply::Answer { text, calls, usage } => {
+                Ok(ChatResponse { usage: *usage, ..script::answer(text, calls, number, request) })
+            }
             Reply::Fails { failure, detail } => Err(self.failure(*failure, detail, round)),
         }
     }

@@ -1,50 +1,100 @@
 //! Several providers, of which the next answers when one can't (C4.4).
 //!
-//! What the next can't do better is not tried there: a refusal stays a refusal.
+//! What the next can't do better is not tried there: a refusal stays a refusal. Who fails again and again is asked last
+//! for a while.
 
+use std::rc::Rc;
+use std::time::Instant;
+
+use super::circuit::{Breaking, Circuits};
 use super::{ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError};
 use crate::cancel::Cancel;
 
 /// A provider with the model that it is asked for.
 pub struct Member {
     /// The provider.
-    pub provider: Box<dyn Provider>,
+    pub provider: Rc<dyn Provider>,
     /// Its model.
     pub model: String,
 }
 
-/// Is told from whom to whom, and why.
-pub type FellBack = Box<dyn Fn(&str, &str, &ProviderError)>;
+/// Is told what goes wrong.
+pub trait Concern {
+    /// One failed, and the next is asked.
+    fn fell_back(&self, from: &str, to: &str, error: &ProviderError);
+    /// One has failed too often.
+    fn left_out(&self, provider: &str, breaking: Breaking);
+}
 
 /// Providers in their order.
 pub struct Reliable {
     name: String,
     members: Vec<Member>,
-    fell_back: FellBack,
+    breaking: Breaking,
+    circuits: Circuits,
+    concern: Box<dyn Concern>,
+}
+
+impl Member {
+    /// Asks it for its own model.
+    pub(super) fn chat(
+        &self,
+        request: &ChatRequest,
+        listener: &mut dyn FnMut(Draft<'_>),
+        cancel: &Cancel,
+    ) -> Result<ChatResponse, ProviderError> {
+        let request = ChatRequest { model: self.model.clone(), ..request.clone() };
+        self.provider.chat(&request, listener, cancel)
+    }
 }
 
 impl Reliable {
     /// Of the first that answers. Every change is told.
     #[must_use]
-    pub fn new(name: impl Into<String>, members: Vec<Member>, fell_back: FellBack) -> Self {
-        Self { name: name.into(), members, fell_back }
+    pub fn new(
+        name: impl Into<String>,
+        members: Vec<Member>,
+        breaking: Breaking,
+        circuits: Circuits,
+        concern: Box<dyn Concern>,
+    ) -> Self {
+        Self { name: name.into(), members, breaking, circuits, concern }
     }
 
     fn first_of<T>(
         &self,
         mut ask: impl FnMut(&Member) -> Result<T, ProviderError>,
     ) -> Result<T, ProviderError> {
-        let mut members = self.members.iter().peekable();
+        let now = Instant::now();
+        let mut order: Vec<&Member> = self.members.iter().collect();
+        // Whoever is left out is still better than nobody.
+        order.sort_by_key(|member| self.circuits.is_left_out(member.provider.name(), now));
+        let mut members = order.into_iter().peekable();
         while let Some(member) = members.next() {
-            match (ask(member), members.peek()) {
+            let answered = ask(member);
+            self.remember(member.provider.name(), &answered);
+            match (answered, members.peek()) {
                 (Err(error), Some(next)) if is_worth_another(&error) => {
-                    (self.fell_back)(member.provider.name(), next.provider.name(), &error);
+                    self.concern.fell_back(member.provider.name(), next.provider.name(), &error);
                 }
                 (answered, _) => return answered,
             }
         }
         let detail = "it has no members".to_owned();
         Err(ProviderError::Invalid { provider: self.name.clone(), detail })
+    }
+
+    fn remember<T>(&self, provider: &str, answered: &Result<T, ProviderError>) {
+        match answered {
+            Ok(_) | Err(ProviderError::Refused { .. }) => self.circuits.answered(provider),
+            Err(error) if is_worth_another(error) => {
+                if self.circuits.failed(provider, self.breaking, Instant::now()) {
+                    self.concern.left_out(provider, self.breaking);
+                }
+            }
+            // It says nothing about how it will answer the next.
+            Err(_) => {}
+        }
     }
 }
 
@@ -58,6 +108,7 @@ fn is_worth_another(error: &ProviderError) -> bool {
         ProviderError::Refused { .. }
         | ProviderError::Invalid { .. }
         | ProviderError::TooLarge { .. }
+        | ProviderError::Limit { .. }
         | ProviderError::Cancelled { .. } => false,
     }
 }
@@ -68,10 +119,7 @@ impl Provider for Reliable {
     }
 
     fn capabilities(&self) -> ProviderCapabilities {
-        let all = |can: fn(ProviderCapabilities) -> bool| {
-            self.members.iter().all(|member| can(member.provider.capabilities()))
-        };
-        ProviderCapabilities { tools: all(|can| can.tools), streaming: all(|can| can.streaming) }
+        ProviderCapabilities::of_all(self.members.iter().map(|member| member.provider.capabilities()))
     }
 
     fn chat(
@@ -81,13 +129,12 @@ impl Provider for Reliable {
         cancel: &Cancel,
     ) -> Result<ChatResponse, ProviderError> {
         self.first_of(|member| {
-            let request = ChatRequest { model: member.model.clone(), ..request.clone() };
             let mut heard = false;
             let mut pass_on = |draft: Draft<'_>| {
                 heard = draft != Draft::Void;
                 listener(draft);
             };
-            let answered = member.provider.chat(&request, &mut pass_on, cancel);
+            let answered = member.chat(request, &mut pass_on, cancel);
             if heard && answered.is_err() {
                 listener(Draft::Void);
             }

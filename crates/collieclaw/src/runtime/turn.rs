@@ -3,7 +3,9 @@
 mod record;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
+use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::door::{Door, Fate, Offer, Wish};
@@ -17,6 +19,7 @@ use crate::providers::{
     ChatRequest, ChatResponse, Draft, Message, Provider, ProviderError, ToolCall, ToolSchema,
 };
 use crate::receipts::ReceiptError;
+use crate::usage::CONVERSATION;
 use record::Record;
 
 /// More calls in one answer are a mistake of the model, or worse.
@@ -34,7 +37,7 @@ pub struct Runtime {
     /// The way to the tools.
     pub door: Door,
     /// Who answers.
-    pub provider: Box<dyn Provider>,
+    pub provider: Rc<dyn Provider>,
     /// Which model.
     pub model: String,
     /// The tools that the model is told of.
@@ -89,7 +92,7 @@ pub enum TurnError {
 impl Runtime {
     /// From the configuration.
     #[must_use]
-    pub fn new(door: Door, provider: Box<dyn Provider>, model: String, config: &Config) -> Self {
+    pub fn new(door: Door, provider: Rc<dyn Provider>, model: String, config: &Config) -> Self {
         Self {
             door,
             provider,
@@ -102,6 +105,17 @@ impl Runtime {
 
     /// One turn of a conversation. What happened is kept, also when it ends in an error.
     pub fn turn(&self, conversation: &str, message: &str, attended: &mut Attended<'_>) -> Report {
+        self.turn_with(&Map::new(), conversation, message, attended)
+    }
+
+    /// One turn, with metadata for whoever chooses a provider, such as a [`HINT`](crate::providers::HINT).
+    pub fn turn_with(
+        &self,
+        metadata: &Map<String, Value>,
+        conversation: &str,
+        message: &str,
+        attended: &mut Attended<'_>,
+    ) -> Report {
         let earlier = match self.door.memory.recent(conversation, self.recent_turns as usize) {
             Ok(earlier) => earlier,
             Err(error) => return Report { answer: Err(error.into()), fates: Vec::new(), kept: Ok(()) },
@@ -110,7 +124,9 @@ impl Runtime {
         messages.push(Message::user(message));
         let mut record = Record::new(conversation, self);
         record.user(message);
-        let answer = self.rounds(messages, &mut record, attended);
+        let mut metadata = metadata.clone();
+        metadata.insert(CONVERSATION.to_owned(), Value::from(conversation));
+        let answer = self.rounds(messages, &metadata, &mut record, attended);
         match &answer {
             Ok(text) => record.answer(text),
             Err(error) => record.broke_off(error),
@@ -126,12 +142,13 @@ impl Runtime {
     fn rounds(
         &self,
         mut messages: Vec<Message>,
+        metadata: &Map<String, Value>,
         record: &mut Record<'_>,
         attended: &mut Attended<'_>,
     ) -> Result<String, TurnError> {
         for round in 0..=self.max_tool_rounds {
             let may = if round == self.max_tool_rounds { May::OnlyAnswer } else { May::AskForTools };
-            let mut response = self.ask(&messages, may, attended)?;
+            let mut response = self.ask(&messages, metadata, may, attended)?;
             if response.tool_calls.is_empty() {
                 return Ok(response.final_text);
             }
@@ -173,6 +190,7 @@ impl Runtime {
     fn ask(
         &self,
         messages: &[Message],
+        metadata: &Map<String, Value>,
         may: May,
         attended: &mut Attended<'_>,
     ) -> Result<ChatResponse, TurnError> {
@@ -185,7 +203,7 @@ impl Runtime {
             messages: messages.to_vec(),
             model: self.model.clone(),
             temperature: None,
-            metadata: serde_json::Map::new(),
+            metadata: metadata.clone(),
             tools,
         };
         attended.operator.notice(Notice::Thinking);

@@ -35,8 +35,10 @@ fn every_configuration_in_the_documents_is_valid_and_the_default_is_the_default(
     fs::create_dir(house.path().join("fixtures")).unwrap();
     fs::write(house.path().join("fixtures/list.toml"), "[[round]]\ntext = \"hello\"\n").unwrap();
     let fixtures = document("docs/collieclaw-fixtures.md");
-    let examples: Vec<String> =
-        [reference, fixtures].iter().flat_map(|text| blocks(text, "toml config")).collect();
+    let examples: Vec<String> = [reference, fixtures, document("docs/collieclaw-providers.md")]
+        .iter()
+        .flat_map(|text| blocks(text, "toml config"))
+        .collect();
     assert!(examples.len() >= 3);
     for example in examples {
         fs::write(house.home().join("config.toml"), &example).unwrap();
@@ -67,6 +69,41 @@ fn leaves(value: &serde_json::Value, at: &str, keys: &mut Vec<String>) {
         }
         _ => keys.push(at.to_owned()),
     }
+}
+
+/// The page on providers: its rules choose as it says, and its limits are shown as it says.
+#[test]
+fn the_examples_of_the_page_on_providers_do_what_it_says() {
+    let page = document("docs/collieclaw-providers.md");
+    let example = |with: &str| {
+        let found = blocks(&page, "toml config").into_iter().find(|block| block.contains(with));
+        found.unwrap_or_else(|| panic!("no example with {with}"))
+    };
+    // The same rules, but with models that are here.
+    let mut router = example("kind = \"router\"");
+    for name in ["small", "large"] {
+        let start = router.find(&format!("[providers.models.{name}]")).unwrap();
+        let end = router[start..].find("\n\n").map_or(router.len(), |end| start + end);
+        router.replace_range(
+            start..end,
+            &format!("[providers.models.{name}]\nkind = \"mock\"\nfixture = \"{name}.toml\""),
+        );
+    }
+    let house = House::new();
+    for name in ["small", "large"] {
+        let script = format!("[[round]]\ntext = \"I am {name}.\"\n");
+        fs::write(house.home().join(format!("{name}.toml")), script).unwrap();
+    }
+    fs::write(house.home().join("config.toml"), router).unwrap();
+    assert_eq!(house.run(&["agent", "-m", "hi"]).out, "I am small.\n");
+    assert_eq!(house.run(&["agent", "-m", "hi", "--hint", "thorough"]).out, "I am large.\n");
+
+    fs::write(house.home().join("config.toml"), example("tokens_per_day")).unwrap();
+    let shown = house.run(&["usage"]).out;
+    let head = shown.lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let table = blocks(&page, "text").remove(0);
+    assert_eq!(table.lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" "), head);
+    assert!(shown.contains("tokens_per_day: ") && shown.contains(" of 200000"), "{shown}");
 }
 
 #[test]

@@ -51,6 +51,8 @@ mod out_of_reach;
 #[cfg(test)]
 mod receipts;
 #[cfg(test)]
+mod routing;
+#[cfg(test)]
 mod sandbox;
 #[cfg(test)]
 mod secrets;
@@ -70,6 +72,8 @@ mod support;
 mod talk;
 #[cfg(test)]
 mod turns;
+#[cfg(test)]
+mod usage;
 #[cfg(test)]
 mod web_search;
 #[cfg(test)]

@@ -7,6 +7,10 @@ use ward_diag::{Table, Value};
 use super::words::put;
 use crate::config::Limits;
 use crate::config::expand::duration;
+use crate::usage::{Amount, Budget};
+
+/// Nobody has more to spend in a day.
+const MOST_MONEY: f64 = 1e9;
 
 pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
     let mut limits = Limits {
@@ -17,6 +21,7 @@ pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
         http_timeout: Duration::from_secs(20),
         provider_timeout: Duration::from_secs(120),
         stall_timeout: Duration::from_secs(60),
+        budget: Budget::default(),
     };
     let Some(mut table) = table else { return limits };
     let rounds = |value: Value<'_>| value.integer_in(0..=100).and_then(|rounds| rounds.try_into().ok());
@@ -32,6 +37,18 @@ pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
     ] {
         put(limit, table.optional_parsed(key, duration));
     }
+    let budget = &mut limits.budget;
+    for (key, limit) in [
+        ("tokens_per_day", &mut budget.tokens_per_day),
+        ("tokens_per_conversation", &mut budget.tokens_per_conversation),
+        ("calls_per_day", &mut budget.calls_per_day),
+        ("minutes_per_day", &mut budget.minutes_per_day),
+    ] {
+        let number = |value: Value<'_>| value.integer_in(0..=i128::from(i64::MAX));
+        *limit = table.optional_with(key, number).and_then(|number| number.try_into().ok());
+    }
+    let cost = |value: Value<'_>| value.number_in(0.0..=MOST_MONEY).map(Amount::from_units);
+    budget.cost_per_day = table.optional_with("cost_per_day", cost);
     table.finish();
     limits
 }

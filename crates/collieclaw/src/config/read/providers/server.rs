@@ -1,0 +1,90 @@
+//! `kind = "openai-compatible"`.
+
+use ward_diag::{Invalid, Shape, Table, Value};
+
+use super::{Reader, price};
+use crate::config::expand::duration;
+use crate::config::read::words::{filled, text_or};
+use crate::config::{Model, Server};
+use crate::net::Link;
+use crate::usage::Price;
+
+pub(in crate::config) const DEFAULT_SERVER: &str = "http://localhost:1234/v1";
+pub(in crate::config) const DEFAULT_SERVER_MODEL: &str = "local-model";
+pub(in crate::config) const DEFAULT_KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+pub(super) fn default_server() -> Model {
+    Model::OpenAiCompatible(Server {
+        base_url: DEFAULT_SERVER.to_owned(),
+        model: DEFAULT_SERVER_MODEL.to_owned(),
+        api_key_env: DEFAULT_KEY_VARIABLE.to_owned(),
+        stream: true,
+        timeout: None,
+        stall_timeout: None,
+        price: Price::default(),
+    })
+}
+
+impl Reader<'_> {
+    pub(super) fn server(&self, table: &mut Table<'_>, name: &str) -> Option<Server> {
+        let faults = table.faults();
+        let base_url = |value: Value<'_>| {
+            // Somebody may have put a password before the host.
+            if matches!(value.shape(), Shape::Text(text) if text.contains('@')) {
+                faults.hide(value.span());
+            }
+            value.parse(|text| self.surroundings.expand(text).and_then(|url| server_url(&url)))
+        };
+        let (base_url, model) = if name == "openai_compatible" {
+            let base_url =
+                table.optional_with("base_url", base_url).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
+            (Some(base_url), Some(text_or(table, "model", DEFAULT_SERVER_MODEL)))
+        } else {
+            let model = table.required_with("model", filled).map(|model| model.value);
+            (table.required_with("base_url", base_url), model)
+        };
+        let variable = |value: Value<'_>| value.parse(variable_name);
+        let usual = if name == "openai_compatible" { DEFAULT_KEY_VARIABLE } else { "" };
+        let api_key_env = table.optional_with("api_key_env", variable).unwrap_or_else(|| usual.to_owned());
+        let stream = table.optional("stream").unwrap_or(true);
+        let timeout = table.optional_parsed("timeout", duration);
+        let stall_timeout = table.optional_parsed("stall_timeout", duration);
+        let price = price(table);
+        Some(Server {
+            base_url: base_url?,
+            model: model?,
+            api_key_env,
+            stream,
+            timeout,
+            stall_timeout,
+            price,
+        })
+    }
+}
+
+fn server_url(url: &str) -> Result<String, Invalid> {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    if host.contains('@') {
+        return Err(Invalid::new("a name or a password does not belong into an address")
+            .help("put the key into a variable of the environment, and name that in `api_key_env`"));
+    }
+    if host.is_empty() || url.contains(['?', '#']) || Link::read(url).is_err() {
+        return Err(
+            Invalid::new("this is no address of a server").help("write it like `http://localhost:1234/v1`")
+        );
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+/// What is refused is not quoted: somebody may have put the key itself here.
+pub(in crate::config::read) fn variable_name(text: &str) -> Result<String, Invalid> {
+    let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if is_name || text.is_empty() {
+        Ok(text.to_owned())
+    } else {
+        Err(Invalid::new("this is no name of a variable")
+            .help("name the variable that holds the key, like `OPENAI_API_KEY`"))
+    }
+}

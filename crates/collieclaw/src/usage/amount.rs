@@ -1,0 +1,115 @@
+//! What a call costs, in whatever money the provider counts.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::providers;
+
+/// Money, in billionths of its unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Amount(pub u64);
+
+/// The price of a token, in billionths; written down as the price of a million.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rate(pub u64);
+
+/// What a provider takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Price {
+    /// For a million tokens that the model reads.
+    #[serde(rename = "price_prompt", skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<Rate>,
+    /// For a million tokens that it writes.
+    #[serde(rename = "price_completion", skip_serializing_if = "Option::is_none")]
+    pub completion: Option<Rate>,
+}
+
+impl Price {
+    /// Of one call.
+    #[must_use]
+    pub fn of(self, usage: providers::Usage) -> Amount {
+        let part = |rate: Option<Rate>, tokens: u64| rate.unwrap_or_default().0.saturating_mul(tokens);
+        let prompt = part(self.prompt, usage.prompt_tokens);
+        Amount(prompt.saturating_add(part(self.completion, usage.completion_tokens)))
+    }
+}
+
+impl Amount {
+    /// As a number of units.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "nobody pays more than 2^53 billionths with precision")]
+    pub fn units(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// From a number of units that a person wrote.
+    #[must_use]
+    pub fn from_units(units: f64) -> Self {
+        Self(whole(units * 1e9))
+    }
+}
+
+impl Rate {
+    /// From the price of a million tokens that a person wrote.
+    #[must_use]
+    pub fn from_million(price: f64) -> Self {
+        Self(whole(price * 1e3))
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast stops at both ends, and that is what is wanted"
+)]
+fn whole(number: f64) -> u64 {
+    number.round() as u64
+}
+
+impl fmt::Display for Amount {
+    /// With as many digits as there is something to see.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = match self.0 {
+            0 | 100_000_000.. => 2,
+            1_000_000..100_000_000 => 4,
+            _ => 6,
+        };
+        write!(f, "{:.digits$}", self.units())
+    }
+}
+
+impl Serialize for Amount {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.units())
+    }
+}
+
+impl Serialize for Rate {
+    #[expect(clippy::cast_precision_loss, reason = "no price has 2^53 parts")]
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.0 as f64 / 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_costs_its_tokens() {
+        let price =
+            Price { prompt: Some(Rate::from_million(0.15)), completion: Some(Rate::from_million(0.6)) };
+        let usage = providers::Usage { prompt_tokens: 2_000, completion_tokens: 500 };
+        assert_eq!(price.of(usage), Amount::from_units(0.0006));
+        assert_eq!(Price::default().of(usage), Amount(0));
+        let endless = providers::Usage { prompt_tokens: u64::MAX, completion_tokens: u64::MAX };
+        assert_eq!(price.of(endless), Amount(u64::MAX));
+    }
+
+    #[test]
+    fn amounts_are_shown_with_what_there_is_to_see() {
+        let shown = |units| Amount::from_units(units).to_string();
+        assert_eq!(["0.00", "0.000600", "0.0123", "12.50"], [0.0, 0.0006, 0.0123, 12.5].map(shown));
+    }
+}

@@ -1,0 +1,134 @@
+//! How much may be used, and when there is more again.
+
+use jiff::Zoned;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::amount::Amount;
+use super::report::Totals;
+
+/// The limits. What is not set is not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Budget {
+    /// Read and written, by all conversations, from midnight to midnight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// Read and written, by one conversation, ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_conversation: Option<u64>,
+    /// Requests to providers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_per_day: Option<u64>,
+    /// Spent waiting for providers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes_per_day: Option<u64>,
+    /// By the prices in the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_per_day: Option<Amount>,
+}
+
+/// There is nothing left of something.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{used} of {limit} {what} are used (`limits.{key}`); {again}")]
+pub struct LimitReached {
+    /// Its key in the configuration.
+    pub key: &'static str,
+    what: &'static str,
+    used: String,
+    limit: String,
+    again: String,
+}
+
+const MILLISECONDS_OF_A_MINUTE: u64 = 60_000;
+
+impl Budget {
+    /// Whether anything is limited at all.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Looks whether one more call may be made, after what was used today and in this conversation.
+    ///
+    /// # Errors
+    /// With the limit that is reached, and when there is more again.
+    pub fn check(&self, today: &Totals, conversation: &Totals, now: &Zoned) -> Result<(), LimitReached> {
+        let minutes = today.milliseconds / MILLISECONDS_OF_A_MINUTE;
+        let reached = |used: u64, limit: Option<u64>| limit.filter(|limit| used >= *limit);
+        let daily = [
+            ("calls_per_day", "calls a day", today.calls, self.calls_per_day),
+            ("tokens_per_day", "tokens a day", today.tokens(), self.tokens_per_day),
+            ("minutes_per_day", "minutes of waiting a day", minutes, self.minutes_per_day),
+        ];
+        for (key, what, used, limit) in daily {
+            if let Some(limit) = reached(used, limit) {
+                let (used, limit) = (used.to_string(), limit.to_string());
+                return Err(LimitReached { key, what, used, limit, again: tomorrow(now) });
+            }
+        }
+        if let Some(limit) = self.cost_per_day.filter(|limit| today.cost >= *limit) {
+            let (used, limit) = (today.cost.to_string(), limit.to_string());
+            return Err(LimitReached {
+                key: "cost_per_day",
+                what: "(cost of a day)",
+                used,
+                limit,
+                again: tomorrow(now),
+            });
+        }
+        if let Some(limit) = reached(conversation.tokens(), self.tokens_per_conversation) {
+            return Err(LimitReached {
+                key: "tokens_per_conversation",
+                what: "tokens of this conversation",
+                used: conversation.tokens().to_string(),
+                limit: limit.to_string(),
+                again: "a new conversation has its own".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// `there is more again at 00:00 (in 5 h 12 min)`
+fn tomorrow(now: &Zoned) -> String {
+    let minutes = now
+        .tomorrow()
+        .and_then(|tomorrow| tomorrow.start_of_day())
+        .map(|midnight| midnight.duration_since(now).as_mins() + 1)
+        .unwrap_or_default();
+    format!("there is more again at midnight, in {} h {} min", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Zoned {
+        "2026-11-16T18:47:30+01:00[Europe/Berlin]".parse().unwrap()
+    }
+
+    #[test]
+    fn what_is_reached_says_when_there_is_more() {
+        let today = Totals { calls: 3, prompt_tokens: 60, completion_tokens: 40, ..Totals::default() };
+        let check = |budget: Budget| budget.check(&today, &today, &now()).map_err(|it| it.to_string());
+        assert_eq!(check(Budget::default()), Ok(()));
+        assert_eq!(check(Budget { tokens_per_day: Some(101), ..Budget::default() }), Ok(()));
+        assert_eq!(
+            check(Budget { tokens_per_day: Some(100), ..Budget::default() }).unwrap_err(),
+            "100 of 100 tokens a day are used (`limits.tokens_per_day`); there is more again at midnight, in 5 h 13 min"
+        );
+        assert_eq!(
+            check(Budget { tokens_per_conversation: Some(7), ..Budget::default() }).unwrap_err(),
+            "100 of 7 tokens of this conversation are used (`limits.tokens_per_conversation`); a new conversation has \
+             its own"
+        );
+        let nothing = Budget { calls_per_day: Some(0), ..Budget::default() };
+        assert!(nothing.check(&Totals::default(), &Totals::default(), &now()).is_err());
+    }
+
+    #[test]
+    fn a_day_with_another_length_ends_when_it_ends() {
+        let spring: Zoned = "2026-03-29T00:30:00+01:00[Europe/Berlin]".parse().unwrap();
+        assert_eq!(tomorrow(&spring), "there is more again at midnight, in 22 h 31 min");
+    }
+}

@@ -1,0 +1,193 @@
+//! What is asked of models is counted, and limited (issue 6): across processes, also those that are killed.
+
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::http_server::{Act, Server};
+use crate::support::House;
+
+const COUNTED: &str =
+    "[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 1000, completion_tokens = 200 }\n";
+
+/// With prices, a script, and limits.
+fn house(limits: &str) -> House {
+    let house = House::new().says(COUNTED);
+    let prices = "price_prompt = 0.5\nprice_completion = 2\n";
+    fs::write(
+        house.home().join("config.toml"),
+        format!("[providers]\ncurrency = \"EUR\"\n[providers.models.local]\n{prices}[limits]\n{limits}"),
+    )
+    .unwrap();
+    house
+}
+
+fn ask(house: &House, conversation: &str) -> i32 {
+    house.run(&["agent", "-m", "hi", "--conversation", conversation]).code
+}
+
+fn total(house: &House, arguments: &[&str]) -> Value {
+    house.run(&[&["usage", "--output", "json"], arguments].concat()).json()["total"].clone()
+}
+
+#[test]
+fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
+    let house = house("");
+    assert_eq!([ask(&house, "a"), ask(&house, "b"), ask(&house, "b")], [0, 0, 0]);
+    let all = total(&house, &[]);
+    let expected =
+        [("calls", 3), ("failed", 0), ("prompt_tokens", 3000), ("completion_tokens", 600), ("estimated", 0)];
+    for (name, number) in expected {
+        assert_eq!(all[name], number, "{name} in {all}");
+    }
+    // 3000 tokens at 0.5 and 600 at 2 for a million.
+    assert!((all["cost"].as_f64().unwrap() - 0.0027).abs() < 1e-9, "{all}");
+    assert_eq!(total(&house, &["--conversation", "b"])["calls"], 2);
+    assert_eq!(total(&house, &["--conversation", "nobody"])["calls"], 0);
+
+    let shown = house.run(&["usage"]).out;
+    let heads: Vec<&str> = shown.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(heads, ["DAY", "CALLS", "FAILED", "READ", "WRITTEN", "WAITED", "COST", "(EUR)"]);
+    let day: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!([day[1], day[2], day[3], day[4]], ["3", "0", "3,000", "600"], "{shown}");
+    let by = house.run(&["usage", "--by", "conversation"]).out;
+    assert!(by.lines().nth(1).unwrap().starts_with("b ") && by.contains("\ntotal "), "{by}");
+    assert!(house.run(&["usage", "--by", "model"]).out.contains("\nlocal mock "), "{by}");
+
+    // What was said is forgotten; what it took is not, and holds no word of it.
+    assert_eq!(house.run(&["memory", "clear", "--yes"]).code, 0);
+    assert_eq!(total(&house, &[]), all);
+}
+
+#[test]
+fn what_no_server_counts_is_estimated_and_says_so() {
+    let house = House::new().says("[[round]]\ntext = \"twelve bytes\"\n[[round]]\nerror = \"network\"\n");
+    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 0);
+    let counted = total(&house, &[]);
+    assert_eq!((&counted["estimated"], &counted["completion_tokens"]), (&json!(1), &json!(3)));
+    assert!(counted["prompt_tokens"].as_u64().unwrap() > 50, "the system prompt counts: {counted}");
+    let shown = house.run(&["usage"]).out;
+    assert!(shown.contains('~') && shown.contains("estimate"), "{shown}");
+    // A server that was never reached has done no work.
+    fs::write(house.path().join("fixture.toml"), "[[round]]\nerror = \"network\"\n").unwrap();
+    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 6);
+    let after = total(&house, &[]);
+    assert_eq!([&after["calls"], &after["failed"]], [&json!(2), &json!(1)]);
+    assert_eq!(after["prompt_tokens"], counted["prompt_tokens"]);
+}
+
+#[test]
+fn a_limit_that_is_reached_is_an_error_of_its_own_and_says_when_there_is_more() {
+    for (limit, asked) in [
+        ("calls_per_day = 2", 2),
+        ("tokens_per_day = 1201", 2),
+        ("tokens_per_conversation = 1201", 2),
+        ("cost_per_day = 0.001", 2),
+        ("calls_per_day = 0", 0),
+        ("minutes_per_day = 0", 0),
+    ] {
+        let house = house(limit);
+        for _ in 0..asked {
+            assert_eq!(ask(&house, "a"), 0, "{limit}");
+        }
+        let refused = house.run(&["agent", "-m", "hi", "--conversation", "a"]);
+        let key = limit.split(' ').next().unwrap();
+        assert_eq!((refused.code, refused.out.as_str()), (7, ""), "{limit}: {}", refused.err);
+        assert!(refused.err.contains(&format!("(`limits.{key}`)")), "{}", refused.err);
+        let again =
+            if key == "tokens_per_conversation" { "a new conversation" } else { "again at midnight, in " };
+        assert!(refused.err.contains(again), "{}", refused.err);
+        assert_eq!(total(&house, &[])["calls"], asked, "what was refused was not asked");
+        // Another conversation has its own limit, and no other.
+        assert_eq!(ask(&house, "b"), if key == "tokens_per_conversation" { 0 } else { 7 }, "{limit}");
+        let shown = house.run(&["usage", "--conversation", "a"]).out;
+        assert!(shown.contains(&format!("{key}: ")), "{shown}");
+    }
+    // It holds in the middle of a turn, too, and nobody else is asked instead.
+    let house = house("calls_per_day = 1")
+        .says("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"late\"\n");
+    assert_eq!(ask(&house, "a"), 7);
+    assert_eq!(house.receipts().len(), 1);
+}
+
+#[test]
+fn processes_share_a_limit_and_never_go_beyond_it_together() {
+    let house = house("calls_per_day = 5");
+    let children: Vec<_> = (0..10)
+        .map(|number| {
+            house.command(&["agent", "-m", "hi", "--conversation", &number.to_string()]).spawn().unwrap()
+        })
+        .collect();
+    let mut codes: Vec<i32> =
+        children.into_iter().map(|child| child.wait_with_output().unwrap().status.code().unwrap()).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 0, 0, 0, 0, 7, 7, 7, 7, 7]);
+    assert_eq!(total(&house, &[])["calls"], 5);
+}
+
+#[test]
+fn a_call_whose_process_is_killed_has_been_counted() {
+    let server = Server::start(vec![Act::Hang(String::new())]);
+    let house = House::new();
+    let config = format!(
+        "default_provider = \"openai_compatible\"\n[providers.models.openai_compatible]\n\
+         base_url = \"http://127.0.0.1:{}/v1\"\nprice_prompt = 1\n[limits]\ncalls_per_day = 3\n",
+        server.port()
+    );
+    fs::write(house.home().join("config.toml"), config).unwrap();
+    for killed in 1..=3 {
+        let mut agent = house
+            .command(&["agent", "-m", "hi"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while server.received().len() < killed {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+    }
+    let counted = total(&house, &[]);
+    assert_eq!(
+        [&counted["calls"], &counted["failed"], &counted["estimated"]],
+        [&json!(3), &json!(3), &json!(3)]
+    );
+    assert!(counted["prompt_tokens"].as_u64().unwrap() > 100 && counted["cost"].as_f64().unwrap() > 0.0);
+    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 7);
+}
+
+#[test]
+fn accounts_that_can_not_be_kept_stop_whoever_has_a_limit_and_nobody_else() {
+    let limited = house("calls_per_day = 5");
+    let free = house("");
+    for house in [&limited, &free] {
+        fs::write(
+            house.home().join("usage.db"),
+            "this is no database, and it is long enough to be none".repeat(40),
+        )
+        .unwrap();
+    }
+    let refused = limited.run(&["agent", "-m", "hi"]);
+    assert_eq!(refused.code, 7, "{}", refused.err);
+    assert!(
+        refused.err.contains("nobody can count") && refused.err.contains("move it away"),
+        "{}",
+        refused.err
+    );
+    let answered = free.run(&["agent", "-m", "hi"]);
+    assert_eq!((answered.code, answered.out.as_str()), (0, "one\n"));
+    assert!(answered.err.contains("trouble: ") && answered.err.contains("usage.db"), "{}", answered.err);
+    assert_eq!(free.run(&["usage"]).code, 1);
+}
+
+#[test]
+fn limits_and_prices_are_checked_in_the_configuration() {
+    let house = house("tokens_per_day = -1\ncost_per_day = \"much\"\ncalls_per_dya = 5\n");
+    let told = house.run(&["config", "validate"]);
+    assert_eq!(told.code, 3);
+    for what in ["tokens_per_day", "cost_per_day", "did you mean `calls_per_day`"] {
+        assert!(told.err.contains(what), "{}", told.err);
+    }
+}
