@@ -12,6 +12,7 @@ mod query;
 mod rank;
 mod recent;
 mod rows;
+mod sample;
 mod schema;
 mod search;
 mod turn;

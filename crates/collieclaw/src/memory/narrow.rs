@@ -1,129 +1,93 @@
 //! Which entries of an index to ask for.
 //!
 //! A word or a group of letters that is in most turns takes long to look up and tells nothing; and of those that always
-//! come together, one is enough. So the newest turns are taken as a sample, and an entry is asked for only if that is
-//! cheaper than reading the turns which it would rule out. Whether a turn has everything is seen when it is read.
-
-use rusqlite::{Connection, OptionalExtension};
+//! come together, one is enough. So an entry is asked for only if that is cheaper than reading the turns which it would
+//! rule out, as far as a sample tells. Whether a turn has everything is seen when it is read.
 
 use super::error::Trouble;
-
-/// So many of the newest turns tell which entries are common.
-const SAMPLE: usize = 256;
+use super::sample::{Entries, Having, SAMPLE, Sample};
 
 /// Further entries are not even looked at.
-const MOST_SAMPLED: usize = 24;
+const MOST_SAMPLED: usize = 64;
 
 /// Reading a turn takes as long as passing over so many in the index.
-const TURN_COST: usize = 250;
+const TURN_COST: f64 = 100.0;
 
 /// An entry that so many turns of the sample have is as good as free, and so many of these are asked for even when
 /// the sample has no turn left that they could rule out.
 const FREE: usize = 2;
 const MOST_FREE: usize = 4;
 
+/// What no turn of the sample has may be as common among all others as if half a turn had it.
+const UNSEEN: f64 = 0.5;
+
 /// What so many turns of the sample have is common.
 const COMMON: usize = SAMPLE / 16;
 
-/// The turns of the sample that have an entry.
-#[derive(Clone, Copy)]
-struct Having([u64; SAMPLE / 64]);
-
-/// One of the two indices.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Index {
-    Words,
-    Grams,
-}
-
 /// The expression for turns that may have all of the entries; `None` without entries.
 pub(super) fn expression(
-    connection: &Connection,
-    index: Index,
+    sample: &Sample<'_>,
+    kind: Entries,
     entries: Vec<String>,
 ) -> Result<Option<String>, Trouble> {
-    let entries = if entries.len() > 1 { choose(sample(connection, index, entries)?) } else { entries };
-    Ok((!entries.is_empty()).then(|| entries.join(" AND ")))
+    let step = entries.len().div_ceil(MOST_SAMPLED).max(1);
+    let mut entries: Vec<String> = entries.into_iter().step_by(step).collect();
+    if entries.len() > 1 {
+        let havings = sample.having(kind, &entries)?;
+        entries = choose(havings.into_iter().zip(entries).collect());
+    }
+    let quoted: Vec<String> = entries.iter().map(|entry| quoted(kind, entry)).collect();
+    Ok((!quoted.is_empty()).then(|| quoted.join(" AND ")))
 }
 
 /// Whether a great part of the newest turns has one of these words.
-pub(super) fn is_common(connection: &Connection, words: &[String]) -> Result<bool, Trouble> {
-    let sampled = sample(connection, Index::Words, words.to_vec())?;
-    Ok(sampled.iter().any(|(having, _)| having.count() > COMMON))
+pub(super) fn is_common(sample: &Sample<'_>, words: &[String]) -> Result<bool, Trouble> {
+    Ok(sample.having(Entries::Words, words)?.iter().any(|having| having.count() > COMMON))
 }
 
-fn sample(
-    connection: &Connection,
-    index: Index,
-    entries: Vec<String>,
-) -> Result<Vec<(Having, String)>, Trouble> {
-    let newest: Option<i64> = connection
-        .prepare_cached("SELECT id FROM turn ORDER BY id DESC LIMIT 1")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
-    let first = newest.unwrap_or(0).saturating_sub_unsigned(SAMPLE as u64) + 1;
-    let mut statement = connection.prepare_cached(match index {
-        Index::Words => "SELECT rowid FROM turn_words WHERE turn_words MATCH ?1 AND rowid >= ?2",
-        Index::Grams => "SELECT rowid FROM turn_grams WHERE turn_grams MATCH ?1 AND rowid >= ?2",
-    })?;
-    let step = entries.len().div_ceil(MOST_SAMPLED).max(1);
-    let mut sampled = Vec::new();
-    for entry in entries.into_iter().step_by(step) {
-        let mut having = Having([0; SAMPLE / 64]);
-        let mut rows = statement.query((&entry, first))?;
-        while let Some(row) = rows.next()? {
-            having.add(row.get::<_, i64>(0)? - first);
-        }
-        drop(rows);
-        sampled.push((having, entry));
-    }
-    Ok(sampled)
+/// A string of the query language: nothing in it is an operator.
+fn quoted(kind: Entries, entry: &str) -> String {
+    let end = if kind == Entries::Beginnings { "*" } else { "" };
+    format!("\"{}\"{end}", entry.replace('"', "\"\""))
 }
 
 /// The entries to ask for, those that rule out most first.
 fn choose(mut sampled: Vec<(Having, String)>) -> Vec<String> {
-    let mut left = Having([u64::MAX; SAMPLE / 64]);
+    let mut left = Having::ALL;
+    let mut likely_left = number(SAMPLE);
     let mut chosen = Vec::new();
     while let Some(best) = (0..sampled.len())
         .min_by_key(|place| sampled.get(*place).map(|(having, _)| (left.and(having).count(), having.count())))
     {
         let (having, entry) = sampled.swap_remove(best);
-        let ruled_out = left.count() - left.and(&having).count();
+        left = left.and(&having);
         let is_free = having.count() <= FREE && chosen.len() < MOST_FREE;
-        if !chosen.is_empty() && !is_free && ruled_out * TURN_COST <= having.count() {
+        let cost = number(having.count()).max(UNSEEN);
+        // Where the sample has no turn left, all that is known is how common each entry is.
+        let still_left = match left.count() {
+            0 => (likely_left * cost / number(SAMPLE)).min(UNSEEN),
+            count => number(count),
+        };
+        if !chosen.is_empty() && !is_free && (likely_left - still_left) * TURN_COST <= cost {
             break;
         }
-        left = left.and(&having);
+        likely_left = still_left;
         chosen.push(entry);
     }
     chosen
 }
 
-impl Having {
-    fn add(&mut self, place: i64) {
-        let place = usize::try_from(place).unwrap_or(usize::MAX);
-        if let Some(word) = self.0.get_mut(place / 64) {
-            *word |= 1 << (place % 64);
-        }
-    }
-
-    fn and(&self, other: &Self) -> Self {
-        let mut both = *self;
-        both.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= other);
-        both
-    }
-
-    fn count(&self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
-    }
+#[expect(clippy::cast_precision_loss, reason = "there are few")]
+fn number(count: usize) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn having(turns: impl IntoIterator<Item = i64>) -> Having {
-        let mut having = Having([0; SAMPLE / 64]);
+    fn having(turns: impl IntoIterator<Item = usize>) -> Having {
+        let mut having = Having::NONE;
         turns.into_iter().for_each(|turn| having.add(turn));
         having
     }
@@ -161,7 +125,21 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_outside_of_the_sample_is_left_out() {
-        assert_eq!(having([-1, 0, 255, 256, i64::MAX]).count(), 2);
+    fn when_the_sample_has_no_turn_left_one_more_is_asked_for() {
+        let common = having((0..256).step_by(3));
+        let [nan, ona, nti] = [2, 3, 4].map(|from| having((from..256).step_by(12)));
+        check(&[("ion", common), ("nan", nan), ("ona", ona), ("nti", nti)], &["nti", "nan", "ona"]);
+    }
+
+    #[test]
+    fn nothing_that_is_typed_is_an_operator() {
+        for (kind, entry, expected) in [
+            (Entries::Words, "or", r#""or""#),
+            (Entries::Beginnings, "or", r#""or"*"#),
+            (Entries::Grams, r#""b""#, r#""""b""""#),
+            (Entries::Grams, "(a*", r#""(a*""#),
+        ] {
+            assert_eq!(quoted(kind, entry), expected);
+        }
     }
 }

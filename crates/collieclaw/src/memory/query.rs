@@ -63,7 +63,7 @@ impl Query {
 
     /// Words that must begin so. Only for terms so short that the index has their beginnings.
     pub(super) fn beginnings(&self) -> Vec<String> {
-        self.entries(|term| &term.words).into_iter().map(|word| word + "*").collect()
+        self.entries(|term| &term.words)
     }
 
     /// Groups of letters that a turn must have, wherever.
@@ -71,9 +71,9 @@ impl Query {
         self.entries(|term| &term.grams)
     }
 
-    /// Each once, ready to be asked for. Terms that have none are left to whoever reads the turns.
+    /// Each once. Terms that have none are left to whoever reads the turns.
     fn entries(&self, of: impl Fn(&Term) -> &[String]) -> Vec<String> {
-        let mut entries: Vec<String> = self.terms.iter().flat_map(of).map(|entry| quoted(entry)).collect();
+        let mut entries: Vec<String> = self.terms.iter().flat_map(of).cloned().collect();
         entries.sort_unstable();
         entries.dedup();
         entries
@@ -98,24 +98,19 @@ fn grams(folded: &str) -> Vec<String> {
     all.into_iter().step_by(step).collect()
 }
 
-/// A string of the query language: nothing in it is an operator.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_is_typed_is_an_operator() {
+    fn what_looks_like_an_operator_is_taken_as_it_is() {
         let query = Query::parse("NEAR(a* \"b\" OR c 2)").unwrap();
         let letters = query.letters().join(" ");
-        assert_eq!(letters, r#""""b""" "(a*" "ar(" "ear" "nea" "r(a""#);
+        assert_eq!(letters, r#""b" (a* ar( ear nea r(a"#);
         assert!(query.words().is_empty());
         let query = Query::parse("a* AND or c,").unwrap();
-        assert_eq!(query.words().join(" "), r#""a" "and" "c" "or""#);
-        assert_eq!(query.beginnings().join(" "), r#""a"* "and"* "c"* "or"*"#);
+        assert_eq!(query.words().join(" "), "a and c or");
+        assert_eq!(query.beginnings().join(" "), "a and c or");
     }
 
     #[test]

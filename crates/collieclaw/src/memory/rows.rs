@@ -1,5 +1,6 @@
 //! Turns and conversations, to the tables and back.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -98,7 +99,7 @@ fn check(exchange: &Exchange) -> Result<(), Trouble> {
 }
 
 /// What a turn is found by: what was said, and which tools were called with what.
-pub(super) fn searched_text(content: &str, calls: &[ToolCall]) -> String {
+fn searched_text(content: &str, calls: &[ToolCall]) -> String {
     let mut text = content.to_owned();
     for call in calls {
         text.push_str(if text.is_empty() { "" } else { "\n" });
@@ -107,6 +108,16 @@ pub(super) fn searched_text(content: &str, calls: &[ToolCall]) -> String {
         text.push_str(&call.arguments.to_string());
     }
     text
+}
+
+/// The same of a row that has the content in a column and the calls in the next.
+pub(super) fn searched<'row>(row: &'row Row<'_>, content: usize) -> Result<Cow<'row, str>, Trouble> {
+    let calls = row.get_ref(content + 1)?;
+    let content = text(row.get_ref(content)?)?;
+    Ok(match calls {
+        ValueRef::Null => Cow::Borrowed(content),
+        calls => Cow::Owned(searched_text(content, &from_json::<Vec<_>>(calls)?)),
+    })
 }
 
 pub(super) fn conversation(connection: &Connection, conversation_id: &str) -> Result<Vec<Turn>, Trouble> {
@@ -202,7 +213,7 @@ fn list_to_json<T: Serialize>(list: &[T]) -> Result<Option<String>, Trouble> {
     if list.is_empty() { Ok(None) } else { Ok(Some(serde_json::to_string(list)?)) }
 }
 
-pub(super) fn from_json<T: DeserializeOwned + Default>(value: ValueRef<'_>) -> Result<T, Trouble> {
+fn from_json<T: DeserializeOwned + Default>(value: ValueRef<'_>) -> Result<T, Trouble> {
     match value {
         ValueRef::Null => Ok(T::default()),
         value => Ok(serde_json::from_str(text(value)?)?),

@@ -10,15 +10,16 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, Row};
+use rusqlite::Connection;
 
 use super::error::Trouble;
 use super::excerpt::around;
 use super::fold::fold;
-use super::narrow::{self, Index};
+use super::narrow;
 use super::query::Query;
 use super::rank::{rarity, relevance, with_recency};
-use super::rows::{from_json, role, searched_text, text, timestamp};
+use super::rows::{role, searched, timestamp};
+use super::sample::{Entries, Sample};
 use super::turn::Found;
 
 /// So many turns are ranked at most.
@@ -45,9 +46,10 @@ pub(super) fn search(connection: &Connection, query: &str, limit: usize) -> Resu
     }
     // Every step sees the same turns, whatever other processes do meanwhile.
     let transaction = connection.unchecked_transaction()?;
-    let mut hits = hunt(&transaction, &query, limit, CANDIDATES)?;
+    let sample = Sample::new(&transaction);
+    let mut hits = hunt(&transaction, &sample, &query, limit, CANDIDATES)?;
     if hits.is_empty() && query.terms.len() > 1 {
-        hits = hunt_apart(&transaction, &query)?;
+        hits = hunt_apart(&transaction, &sample, &query)?;
     }
     best(hits, limit).iter().map(|hit| found(&transaction, &query, hit)).collect()
 }
@@ -61,28 +63,29 @@ struct Hit {
 /// Turns that have all of the terms.
 fn hunt(
     connection: &Connection,
+    sample: &Sample<'_>,
     query: &Query,
     limit: usize,
     candidates: usize,
 ) -> Result<Vec<Hit>, Trouble> {
     let most = candidates.max(limit);
-    let mut hunt = Hunt { connection, query, limit, most, seen: HashSet::new(), hits: Vec::new() };
+    let mut hunt = Hunt { connection, sample, query, limit, most, seen: HashSet::new(), hits: Vec::new() };
     hunt.run()?;
     Ok(hunt.hits)
 }
 
 /// Turns that have some of the terms. Each is looked for by itself, or the newest turns with a common one would hide
 /// the few that have a rare one. Common ones tell nothing beside others.
-fn hunt_apart(connection: &Connection, query: &Query) -> Result<Vec<Hit>, Trouble> {
+fn hunt_apart(connection: &Connection, sample: &Sample<'_>, query: &Query) -> Result<Vec<Hit>, Trouble> {
     let mut merged: HashMap<i64, Hit> = HashMap::new();
     let (mut telling, mut common) = (Vec::new(), Vec::new());
     for term in query.apart() {
-        let place = if narrow::is_common(connection, &term.words())? { &mut common } else { &mut telling };
+        let place = if narrow::is_common(sample, &term.words())? { &mut common } else { &mut telling };
         place.push(term);
     }
     for term in if telling.is_empty() { common } else { telling } {
         // One whole word is enough to leave pieces of others alone.
-        let hits = hunt(connection, &term, 1, CANDIDATES / query.terms.len())?;
+        let hits = hunt(connection, sample, &term, 1, CANDIDATES / query.terms.len())?;
         let rarity = rarity(hits.len());
         for hit in hits {
             let relevance = hit.relevance * rarity;
@@ -121,13 +124,14 @@ fn found(connection: &Connection, query: &Query, hit: &Hit) -> Result<Found, Tro
         turn_id: row.get(6)?,
         timestamp: hit.timestamp,
         role: role(row.get_ref(2)?)?,
-        excerpt: around(&searched(row)?, query),
+        excerpt: around(&searched(row, 3)?, query),
         score: hit.relevance,
     })
 }
 
 struct Hunt<'search> {
     connection: &'search Connection,
+    sample: &'search Sample<'search>,
     query: &'search Query,
     limit: usize,
     most: usize,
@@ -141,27 +145,27 @@ impl Hunt<'_> {
             1 => (WORD_MISSES, LETTER_MISSES),
             _ => (TOGETHER_MISSES, TOGETHER_MISSES),
         };
-        self.take_from(Index::Words, self.query.words(), word_misses)?;
+        self.take_from(Entries::Words, self.query.words(), word_misses)?;
         if self.is_full() {
             return Ok(());
         }
         let letters = self.query.letters();
         if !letters.is_empty() {
-            return self.take_from(Index::Grams, letters, letter_misses);
+            return self.take_from(Entries::Grams, letters, letter_misses);
         }
-        self.take_from(Index::Words, self.query.beginnings(), WORD_MISSES)?;
+        self.take_from(Entries::Beginnings, self.query.beginnings(), WORD_MISSES)?;
         if self.is_full() {
             return Ok(());
         }
         self.take(FROM_NEWEST, &SCANNED.to_string(), SCANNED)
     }
 
-    fn take_from(&mut self, index: Index, entries: Vec<String>, most_misses: usize) -> Result<(), Trouble> {
-        let sql = match index {
-            Index::Words => FROM_WORDS,
-            Index::Grams => FROM_GRAMS,
+    fn take_from(&mut self, kind: Entries, entries: Vec<String>, most_misses: usize) -> Result<(), Trouble> {
+        let sql = match kind {
+            Entries::Words | Entries::Beginnings => FROM_WORDS,
+            Entries::Grams => FROM_GRAMS,
         };
-        match narrow::expression(self.connection, index, entries)? {
+        match narrow::expression(self.sample, kind, entries)? {
             Some(expression) => self.take(sql, &expression, most_misses),
             None => Ok(()),
         }
@@ -181,7 +185,7 @@ impl Hunt<'_> {
             if !self.seen.insert(id) {
                 continue;
             }
-            let folded = fold(&searched(row)?);
+            let folded = fold(&searched(row, 3)?);
             read += folded.len();
             match relevance(self.query, &folded, role(row.get_ref(2)?)?) {
                 Some(relevance) => {
@@ -195,12 +199,6 @@ impl Hunt<'_> {
         }
         Ok(())
     }
-}
-
-/// The text that is searched, of a row whose columns 3 and 4 are content and calls.
-fn searched(row: &Row<'_>) -> Result<String, Trouble> {
-    let calls: Vec<_> = from_json(row.get_ref(4)?)?;
-    Ok(searched_text(text(row.get_ref(3)?)?, &calls))
 }
 
 const FROM_WORDS: &str = "
