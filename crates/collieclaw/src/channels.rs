@@ -1,5 +1,6 @@
 //! How people reach the agent.
 
+mod gateway;
 mod live;
 mod repl;
 mod terminal;
@@ -7,6 +8,7 @@ mod visible;
 
 use thiserror::Error;
 
+pub use gateway::{Gateway, GatewayError, OPENAPI, Open, Token};
 pub use repl::Repl;
 pub use terminal::{Detail, Nobody, Terminal};
 pub use visible::{visible, visible_lines};

@@ -12,6 +12,7 @@ mod approval;
 mod config;
 mod doctor;
 mod estop;
+mod gateway;
 mod generate;
 mod init;
 mod memory;
@@ -52,6 +53,7 @@ fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
         Command::Provider(provider) => provider::run(&provider, &environment()?, screen),
         Command::Tool(tool) => tool::run(&tool, &environment()?, screen),
         Command::Agent(agent) => agent::run(&agent, &environment()?, screen),
+        Command::Gateway(gateway) => gateway::run(&gateway, environment()?, screen),
         Command::Memory(memory) => memory::run(&memory, &environment()?, screen),
         Command::Receipt(receipt) => receipt::run(&receipt, &environment()?, screen),
         Command::Approval(approval) => approval::run(&approval, &environment()?, screen),

@@ -4,6 +4,7 @@
 //! and looks only where the paths in it lead.
 
 mod expand;
+mod gateway;
 mod models;
 mod place;
 mod read;
@@ -17,6 +18,7 @@ use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
 use serde::{Serialize, Serializer};
 
 pub use expand::Surroundings;
+pub use gateway::GatewayChannel;
 pub use models::{Model, Providers, Rule, Server};
 pub use read::read;
 pub use template::{Choices, template};
@@ -94,6 +96,8 @@ pub struct WebSearch {
 pub struct Channels {
     /// In the terminal.
     pub cli: CliChannel,
+    /// Over HTTP, on this machine.
+    pub gateway: GatewayChannel,
 }
 
 /// The terminal.

@@ -149,7 +149,8 @@ impl Events {
                 Form::Json => event.json(now).to_string(),
             };
             let mut out = self.out.borrow_mut();
-            let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+            // In one piece: others may write there as well.
+            let _ = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush());
         }
         if let Some(audit) = &self.audit
             && event.is_for_audit()

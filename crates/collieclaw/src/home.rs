@@ -77,6 +77,12 @@ impl Home {
         self.folder.join("usage.db")
     }
 
+    /// What requests to the gateway bear.
+    #[must_use]
+    pub fn gateway_token(&self) -> PathBuf {
+        self.folder.join("gateway.token")
+    }
+
     /// What was typed at the prompt.
     #[must_use]
     pub fn history(&self) -> PathBuf {

@@ -179,7 +179,7 @@ impl Operator for Terminal {
                 }
                 self.say(&format!("\x1b[2m→ {} {shown}\x1b[0m", visible(tool)));
             }
-            Notice::Called { tool, outcome } => {
+            Notice::Called { tool, outcome, .. } => {
                 let took = outcome.took.as_millis();
                 let tool = visible(tool);
                 let line = match outcome.fate {

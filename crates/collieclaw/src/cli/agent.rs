@@ -64,6 +64,7 @@ pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> 
 }
 
 fn runtime(agent: &Agent, config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
+    open::announce(config, environment)?;
     let door = open::door(config, environment)?;
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
     let provider = open::provider(name, config, environment, &door.events)?;

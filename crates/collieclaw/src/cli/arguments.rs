@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::{
-    agent, approval, config, estop, generate, memory, onboard, policy, provider, receipt, tool, usage,
+    agent, approval, config, estop, gateway, generate, memory, onboard, policy, provider, receipt, tool,
+    usage,
 };
 
 /// Each is parsed by a test, so that none is wrong.
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Tool(tool::Tool),
     /// Talks to the agent: at a prompt, or one message with -m.
     Agent(agent::Agent),
+    /// Serves HTTP and a page for a browser, on this machine alone.
+    Gateway(gateway::Gateway),
     /// What was said.
     #[command(subcommand)]
     Memory(memory::Memory),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use collieclaw::channels::ChannelError;
+use collieclaw::channels::{ChannelError, GatewayError};
 use collieclaw::memory::MemoryError;
 use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
@@ -31,6 +31,10 @@ pub(crate) enum Failure {
     Wrong { what: String, cure: &'static str },
     #[error("the channel `cli` is switched off in the configuration (`channels.cli.enabled`)")]
     ChannelOff,
+    #[error("the channel `gateway` is switched off in the configuration (`channels.gateway.enabled`)")]
+    GatewayOff,
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
     #[error(transparent)]
     Fixture(#[from] FixtureError),
     #[error(transparent)]
@@ -72,6 +76,12 @@ impl Failure {
             | Self::Usage(_)
             | Self::Workspace { .. }
             | Self::Io { .. }
+            | Self::Gateway(
+                GatewayError::Token { .. }
+                | GatewayError::Listen { .. }
+                | GatewayError::Setup(_)
+                | GatewayError::Open(_),
+            )
             | Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_))
             | Self::Call(Fate::Failed | Fate::Done) => 1,
             Self::Wrong { .. } => 2,
@@ -81,6 +91,8 @@ impl Failure {
             | Self::Untrusted { .. }
             | Self::Config { .. }
             | Self::ChannelOff
+            | Self::GatewayOff
+            | Self::Gateway(GatewayError::TokenOfAll { .. })
             | Self::Fixture(_) => 3,
             Self::Call(Fate::Denied) => 4,
             Self::Call(Fate::NobodyToAsk) => 5,
@@ -101,6 +113,12 @@ impl Failure {
             }
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
+            }
+            Self::Gateway(GatewayError::TokenOfAll { .. }) => {
+                Some("`chmod 600` it, or remove it for a new one")
+            }
+            Self::Gateway(GatewayError::Listen { .. }) => {
+                Some("another program has the port: choose one with --port or `channels.gateway.port`")
             }
             Self::NoUserHome => Some("set HOME, or COLLIECLAW_HOME"),
             Self::NotSound => Some("compare with a copy; what follows the broken link proves nothing"),

@@ -120,12 +120,18 @@ pub(crate) fn memory(config: &Config) -> Result<Memory, Failure> {
     Ok(Memory::open(&config.memory.path)?)
 }
 
-pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, Failure> {
-    let events = Rc::new(events(config, environment)?);
+/// What starts, and with what.
+pub(crate) fn announce(config: &Config, environment: &Environment) -> Result<(), Failure> {
+    let events = events(config, environment)?;
     events.tell(Event::Startup { version: env!("CARGO_PKG_VERSION") });
     events.tell(Event::ConfigPath { path: &environment.home.config() });
+    events.tell(Event::WorkspacePath { path: &config.workspace_dir });
+    Ok(())
+}
+
+pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, Failure> {
+    let events = Rc::new(events(config, environment)?);
     let workspace = workspace(config)?;
-    events.tell(Event::WorkspacePath { path: workspace.path() });
     let receipts = if config.receipts.enabled {
         let (receipts, recovered) =
             Receipts::open(&config.receipts.path, &signing(config, environment), environment.home.intents())?;

@@ -72,6 +72,7 @@ pub(crate) fn arguments(text: &str) -> Result<Value, Failure> {
 
 fn call(name: &str, arguments: &Value, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     let config = open::config(environment)?;
+    open::announce(&config, environment)?;
     let door = open::door(&config, environment)?;
     let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 
 use ward_diag::{Fault, Faults, Report, Source, Spanned, Table, code};
 
+use super::Config;
 use super::expand::Surroundings;
 use super::place::real;
-use super::{Channels, Config};
 use limits::limits;
 use words::{filled, unknown};
 
@@ -51,7 +51,7 @@ impl Reader<'_> {
             .unwrap_or_else(|| Spanned::nowhere("local".to_owned()));
         let default_model = root.optional_with("default_model", filled).map(|model| model.value);
         let web_search = self.web_search(root.table("web_search"));
-        let channels = Channels { cli: self.cli(root.table("channels")) };
+        let channels = self.channels(root.table("channels"));
         let memory = self.memory(root.table("memory"), &workspace_dir);
         let receipts = self.receipts(root.table("receipts"), &workspace_dir);
         let limits = limits(root.table("limits"));

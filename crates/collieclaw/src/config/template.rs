@@ -84,6 +84,17 @@ enabled = true
 # What the model is told of. There are also file_write, http, ask_user, web_search and pdf_extract.
 tools_allow = [{tools}]
 
+[channels.gateway]
+# `collieclaw gateway`: HTTP and a page for a browser, on this machine alone.
+enabled = true
+address = "127.0.0.1"
+port = 8477
+tools_allow = [{tools}]
+# A call that needs a yes waits so long for one; then it is denied.
+approval_timeout = "120s"
+max_chats = 4
+chats_per_minute = 60
+
 [memory]
 backend = "sqlite"
 path = "memory.db"

@@ -130,6 +130,21 @@ pub enum Fate {
     Cancelled,
 }
 
+impl Fate {
+    /// Its word for programs.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::NobodyToAsk => "nobody-to-ask",
+            Self::Stopped => "stopped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// Of a tool's name.
 const LONGEST_NAME: usize = 64;
 
@@ -151,7 +166,11 @@ impl Door {
         let wish = Wish { tool: &name, ..wish };
         self.events.tell(Event::ToolRequested { tool: wish.tool, conversation: wish.conversation_id });
         let outcome = self.pass(wish, attended)?;
-        attended.operator.notice(Notice::Called { tool: wish.tool, outcome: &outcome });
+        attended.operator.notice(Notice::Called {
+            tool: wish.tool,
+            arguments: wish.arguments,
+            outcome: &outcome,
+        });
         Ok(outcome)
     }
 
@@ -171,6 +190,7 @@ impl Door {
             Ruling::Asks(question) => match self.asked(question, &mut passage, attended) {
                 Ok(permit) => permit,
                 Err(_) if attended.cancel.why().is_some() => return self.cancelled(passage),
+                Err(_) if estop::is_set(&self.home) => return self.stopped(passage),
                 Err((verdict, fate)) => return self.refused(passage, &verdict, fate),
             },
         };

@@ -114,6 +114,8 @@ pub enum Notice<'a> {
     Called {
         /// The tool.
         tool: &'a str,
+        /// Its arguments.
+        arguments: &'a Value,
         /// How.
         outcome: &'a Outcome,
     },

@@ -23,6 +23,8 @@ mod files_race;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
+mod gateway;
+#[cfg(test)]
 mod ground;
 #[cfg(test)]
 mod http;

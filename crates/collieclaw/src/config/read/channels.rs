@@ -1,39 +1,77 @@
 //! `[channels]`.
 
-use ward_diag::{Spanned, Table};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ward_diag::{Invalid, Spanned, Table, Value};
 
 use super::Reader;
 use super::words::{put, unknown};
-use crate::config::CliChannel;
+use crate::config::expand::duration;
+use crate::config::{Channels, CliChannel, GatewayChannel};
 
 /// What a new installation offers to the model (C3.1).
 pub(in crate::config) const DEFAULT_TOOLS: &[&str] =
     &["file_read", "file_list", "time", "memory_search", "shell"];
 
 impl Reader<'_> {
-    pub(super) fn cli(&self, table: Option<Table<'_>>) -> CliChannel {
-        let mut cli = CliChannel {
-            enabled: true,
-            tools_allow: DEFAULT_TOOLS.iter().map(|&tool| tool.to_owned()).collect(),
+    pub(super) fn channels(&self, table: Option<Table<'_>>) -> Channels {
+        let mut read = Channels {
+            cli: CliChannel {
+                enabled: true,
+                tools_allow: DEFAULT_TOOLS.iter().map(|&tool| tool.to_owned()).collect(),
+            },
+            gateway: GatewayChannel::default(),
         };
-        let Some(mut channels) = table else { return cli };
+        let Some(mut channels) = table else { return read };
         if let Some(mut table) = channels.table("cli") {
-            put(&mut cli.enabled, table.optional("enabled"));
-            let listed: Option<Vec<Spanned<String>>> = table.optional("tools_allow");
-            for tool in listed.iter().flatten() {
-                if !self.tools.contains(&tool.value.as_str()) {
-                    table.faults().push(unknown(
-                        "tool",
-                        tool,
-                        self.tools.iter().copied(),
-                        "see `collieclaw tool list`",
-                    ));
-                }
-            }
-            put(&mut cli.tools_allow, listed.map(|tools| tools.into_iter().map(|tool| tool.value).collect()));
+            put(&mut read.cli.enabled, table.optional("enabled"));
+            put(&mut read.cli.tools_allow, self.tools_allow(&mut table));
             table.finish();
         }
+        if let Some(table) = channels.table("gateway") {
+            self.gateway(table, &mut read.gateway);
+        }
         channels.finish();
-        cli
+        read
     }
+
+    fn gateway(&self, mut table: Table<'_>, gateway: &mut GatewayChannel) {
+        put(&mut gateway.enabled, table.optional("enabled"));
+        put(&mut gateway.address, table.optional_with("address", |value| value.parse(loopback)));
+        let port = |value: Value<'_>| value.integer_in(1..=65_535).and_then(|port| port.try_into().ok());
+        put(&mut gateway.port, table.optional_with("port", port));
+        put(&mut gateway.tools_allow, self.tools_allow(&mut table));
+        put(&mut gateway.approval_timeout, table.optional_parsed("approval_timeout", duration));
+        let up_to = |most: i128| {
+            move |value: Value<'_>| value.integer_in(1..=most).and_then(|count| count.try_into().ok())
+        };
+        put(&mut gateway.max_chats, table.optional_with("max_chats", up_to(64)));
+        put(&mut gateway.chats_per_minute, table.optional_with("chats_per_minute", up_to(6_000)));
+        table.finish();
+    }
+
+    fn tools_allow(&self, table: &mut Table<'_>) -> Option<Vec<String>> {
+        let listed: Option<Vec<Spanned<String>>> = table.optional("tools_allow");
+        for tool in listed.iter().flatten() {
+            if !self.tools.contains(&tool.value.as_str()) {
+                table.faults().push(unknown(
+                    "tool",
+                    tool,
+                    self.tools.iter().copied(),
+                    "see `collieclaw tool list`",
+                ));
+            }
+        }
+        listed.map(|tools| tools.into_iter().map(|tool| tool.value).collect())
+    }
+}
+
+/// The gateway is for this machine, whatever the configuration would like.
+fn loopback(text: &str) -> Result<IpAddr, Invalid> {
+    let ours: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let address = text.parse().ok().filter(|address| ours.contains(address));
+    address.ok_or_else(|| {
+        Invalid::new("the gateway listens to this machine alone")
+            .help("write `127.0.0.1` or `::1`; to reach it from elsewhere, forward the port with `ssh -L`")
+    })
 }

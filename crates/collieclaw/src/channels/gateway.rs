@@ -1,0 +1,95 @@
+//! The agent over HTTP, for programs and a browser of this machine and of nobody else (C5.3).
+//!
+//! It listens on a loopback address only. Every request names us as its host and, when a page sent it, as its origin;
+//! all but the page itself and `/health` bear the token that lies in the home for its owner alone. A turn runs on a thread
+//! of its own with a door of its own, as if a process had been started for it: the same gate, receipts and memory. What
+//! needs a yes waits under `/approvals` until somebody answers, and silence is a no.
+//!
+//! Start at `routes.rs`, what can be asked; `guard.rs` says who may; `chat.rs` is a turn.
+
+mod answer;
+mod approvals;
+mod bucket;
+mod chain;
+mod chat;
+mod desk;
+mod guard;
+mod metrics;
+mod operator;
+mod routes;
+mod server;
+mod token;
+mod views;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::home::Home;
+use crate::runtime::Runtime;
+
+pub use token::Token;
+
+/// The document that describes the gateway to programs.
+pub const OPENAPI: &str = include_str!("gateway/openapi.json");
+
+/// Opens all that a turn needs, as a process does when it starts; or says in a sentence why it can't.
+pub type Open = Box<dyn Fn() -> Result<Runtime, String> + Send + Sync>;
+
+/// What a gateway is made of.
+pub struct Gateway {
+    /// What is in force, for as long as it serves.
+    pub config: Config,
+    /// Where the emergency stop is.
+    pub home: Home,
+    /// What every request bears.
+    pub token: Token,
+    /// Opens what a turn needs.
+    pub open: Open,
+}
+
+/// Why there is no gateway.
+#[derive(Debug, Error)]
+pub enum GatewayError {
+    /// The token can't be used.
+    #[error("the token in {} can't be used", .path.display())]
+    Token {
+        /// Where it is.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Somebody else may read the token.
+    #[error("the token in {} can be read or changed by others", .path.display())]
+    TokenOfAll {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// The port is somebody else's.
+    #[error("can't listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The machine gives no thread or descriptor.
+    #[error("the gateway can't be set up")]
+    Setup(#[from] io::Error),
+    /// A turn would fail at once.
+    #[error("{0}")]
+    Open(String),
+}
+
+impl Gateway {
+    /// Serves until it is told to end with a signal. `listening` hears where, as soon as requests are taken.
+    ///
+    /// # Errors
+    /// When it can't begin.
+    pub fn serve(self, listening: impl FnOnce(SocketAddr)) -> Result<(), GatewayError> {
+        server::serve(self, listening)
+    }
+}

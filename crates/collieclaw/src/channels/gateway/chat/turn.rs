@@ -1,0 +1,120 @@
+//! One turn, on a thread of its own, with a door of its own.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use ward_diag::Chain;
+
+use super::Message;
+use crate::cancel::{Cancel, Why};
+use crate::channels::gateway::answer::Refusal;
+use crate::channels::gateway::desk::{Desk, Seat};
+use crate::channels::gateway::operator::{Over, Remote, Told};
+use crate::events::Event;
+use crate::ids;
+use crate::providers::HINT;
+use crate::runtime::{Attended, Runtime, TurnError};
+
+/// A turn that goes on. Dropped, it is cancelled: nobody is there to hear the answer.
+pub(super) struct Turn {
+    pub(super) conversation: String,
+    pub(super) told: Receiver<Told>,
+    cancel: Cancel,
+}
+
+/// What a client has not read yet; after that the turn waits for it.
+const UNREAD: usize = 64;
+
+impl Turn {
+    pub(super) fn begin(desk: &Arc<Desk>, message: Message) -> Result<Self, Refusal> {
+        let no_means = |error: std::io::Error| {
+            let message = format!("the machine is out of descriptors or threads: {error}");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no-means", message)
+        };
+        let cancel = Cancel::new().map_err(no_means)?;
+        let conversation = message.conversation_id.clone().unwrap_or_else(|| ids::fresh("conversation"));
+        let seat = desk.seat(&conversation, &cancel)?;
+        let (teller, told) = channel(UNREAD);
+        let holder = Holder {
+            remote: Remote {
+                desk: Arc::clone(desk),
+                conversation: conversation.clone(),
+                told: teller,
+                cancel: cancel.clone(),
+                drafted: false,
+            },
+            message,
+        };
+        std::thread::Builder::new()
+            .name("turn".to_owned())
+            .spawn(move || holder.hold(seat))
+            .map_err(no_means)?;
+        Ok(Self { conversation, told, cancel })
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.cancel.raise(Why::Operator);
+    }
+}
+
+struct Holder {
+    remote: Remote,
+    message: Message,
+}
+
+impl Holder {
+    fn hold(mut self, seat: Seat) {
+        let over = self.over();
+        let teller: Sender<Told> = self.remote.told.clone();
+        drop(self);
+        // Whoever hears the answer may speak at once.
+        drop(seat);
+        let _ = teller.blocking_send(Told::Over(over));
+    }
+
+    fn over(&mut self) -> Over {
+        let runtime = match (self.remote.desk.open)() {
+            Ok(runtime) => runtime,
+            Err(message) => return Over::Trouble { code: "setup", message },
+        };
+        self.greet(&runtime);
+        let conversation = self.remote.conversation.clone();
+        let cancel = self.remote.cancel.clone();
+        let mut attended = Attended { operator: &mut self.remote, cancel: &cancel };
+        let hint = self.message.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
+        let report = runtime.turn_with(&hint, &conversation, &self.message.message, &mut attended);
+        match (report.answer, report.kept) {
+            (Ok(answer), Ok(())) => Over::Answer(answer),
+            (Ok(_), Err(error)) => trouble(&TurnError::from(error)),
+            (Err(error), _) => {
+                if matches!(error, TurnError::Provider(_)) {
+                    self.remote.desk.metrics.provider_errors.add_one();
+                }
+                trouble(&error)
+            }
+        }
+    }
+
+    fn greet(&self, runtime: &Runtime) {
+        let conversation = &self.remote.conversation;
+        if runtime.door.memory.recent(conversation, 1).is_ok_and(|turns| turns.is_empty()) {
+            self.remote.desk.metrics.conversations.add_one();
+            runtime.door.events.tell(Event::ConversationStarted { conversation });
+        }
+    }
+}
+
+fn trouble(error: &TurnError) -> Over {
+    let code = match error {
+        TurnError::Provider(_) => "provider",
+        TurnError::Receipt(_) => "receipts",
+        TurnError::Memory(_) => "memory",
+        TurnError::TooManyRounds { .. } | TurnError::TooManyCalls { .. } => "limit",
+        TurnError::Cancelled => "cancelled",
+    };
+    Over::Trouble { code, message: Chain(error).to_string() }
+}

@@ -1,0 +1,102 @@
+//! Who may ask: this machine, by our own name, with the token.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::answer::{Refusal, secure};
+use super::desk::Desk;
+
+/// What needs no token: it tells nothing and does nothing.
+const OPEN: &[&str] = &["/", "/page.css", "/page.js", "/health"];
+
+/// Browsers tell with it where a request comes from, also where they send no origin.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Stands before every route.
+pub(super) async fn pass(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+    let mut response = match admitted(&desk, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    secure(response.headers_mut());
+    response
+}
+
+fn admitted(desk: &Desk, request: &Request) -> Result<(), Refusal> {
+    let open = OPEN.contains(&request.uri().path());
+    let page = request.uri().path() == "/" && request.method() == Method::GET;
+    desk.names.admit(request.uri(), request.headers(), page)?;
+    if open {
+        return Ok(());
+    }
+    let given =
+        one(request.headers(), &header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    if given.is_some_and(|given| desk.token.is(given.as_bytes())) {
+        return Ok(());
+    }
+    desk.wrong_tokens.take().map_err(Refusal::too_often)?;
+    let in_address = request.uri().query().is_some_and(|query| query.contains("token="));
+    Err(Refusal::new(
+        StatusCode::UNAUTHORIZED,
+        "no-token",
+        match (in_address, given) {
+            (true, _) => "the token belongs into the header `Authorization: Bearer`, never into an address",
+            (false, None) => "send the token of gateway.token as `Authorization: Bearer TOKEN`",
+            (false, Some(_)) => "this is not the token of gateway.token",
+        },
+    ))
+}
+
+/// The names under which we are reached. A name that somebody else made lead here is none of them.
+pub(super) struct Names {
+    hosts: [String; 3],
+}
+
+impl Names {
+    pub(super) fn of(address: SocketAddr) -> Self {
+        let port = address.port();
+        Self { hosts: ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")) }
+    }
+
+    /// A page that is only looked at may be come to from anywhere; nothing else may.
+    fn admit(&self, uri: &Uri, headers: &HeaderMap, page: bool) -> Result<(), Refusal> {
+        let refused = |code, message: &str| Refusal::new(StatusCode::FORBIDDEN, code, message);
+        let host = one(headers, &header::HOST).filter(|host| self.has(host));
+        let host =
+            host.ok_or_else(|| refused("foreign-host", "this is not the name that we are reached by"))?;
+        if uri.authority().is_some_and(|authority| authority.as_str() != host) {
+            return Err(refused("foreign-host", "the address names another host than the request"));
+        }
+        let cross_site = || refused("cross-site", "requests of other sites are refused");
+        if headers.contains_key(header::ORIGIN) {
+            let ours = one(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
+            if ours != Some(host) {
+                return Err(cross_site());
+            }
+        }
+        match headers.get(FETCH_SITE).map(HeaderValue::as_bytes) {
+            None | Some(b"same-origin" | b"none") => Ok(()),
+            Some(_) if page => Ok(()),
+            Some(_) => Err(cross_site()),
+        }
+    }
+
+    fn has(&self, host: &str) -> bool {
+        self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+    }
+}
+
+/// The value of a header that is there once.
+fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,73 @@
+//! What can be asked, in one table; the OpenAPI document has the same.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, delete, get, post};
+
+use super::answer::Refusal;
+use super::desk::Desk;
+use super::{approvals, chat, guard, metrics, views};
+
+/// Every path, and what it answers to. Paths that are there twice have two methods.
+fn table() -> Vec<(&'static str, MethodRouter<Arc<Desk>>)> {
+    vec![
+        ("/", get(views::page)),
+        ("/page.css", get(views::style)),
+        ("/page.js", get(views::script)),
+        ("/openapi.json", get(views::openapi)),
+        ("/health", get(views::health)),
+        ("/status", get(views::status)),
+        ("/tools", get(views::tools)),
+        ("/memory/search", get(views::search)),
+        ("/receipts", get(views::receipts)),
+        ("/metrics", get(metrics::show)),
+        ("/chat", post(chat::chat)),
+        ("/estop", post(views::stop)),
+        ("/estop", delete(views::go_on)),
+        ("/approvals", get(approvals::list)),
+        ("/approvals/{id}", post(approvals::answer)),
+    ]
+}
+
+pub(super) fn router(desk: &Arc<Desk>) -> Router {
+    let routes = table().into_iter().fold(Router::new(), |router, (path, method)| router.route(path, method));
+    routes
+        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here") })
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "this answers to another method")
+        })
+        .layer(from_fn_with_state(Arc::clone(desk), guard::pass))
+        .with_state(Arc::clone(desk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+    use std::collections::BTreeSet;
+
+    /// The methods of a path that the table has, as its own debug output names them.
+    #[test]
+    fn the_document_has_every_route_and_no_other() {
+        let document: Value = serde_json::from_str(super::super::OPENAPI).unwrap();
+        let mut described = BTreeSet::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for method in methods.as_object().unwrap().keys() {
+                described.insert(format!("{} {path}", method.to_uppercase()));
+            }
+        }
+        let mut routed = BTreeSet::new();
+        for (path, method) in table() {
+            let shown = format!("{method:?}");
+            for name in ["get", "post", "delete", "put", "patch"] {
+                if !shown.contains(&format!(" {name}: None")) {
+                    routed.insert(format!("{} {path}", name.to_uppercase()));
+                }
+            }
+        }
+        assert_eq!(described, routed);
+    }
+}

@@ -1,0 +1,145 @@
+//! What is only looked at, and the emergency stop.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use ward_diag::Chain;
+
+use super::OPENAPI;
+use super::answer::{Refusal, json_answer};
+use super::desk::Desk;
+use crate::estop;
+use crate::memory::Memory;
+use crate::runtime::Runtime;
+
+fn file(kind: &'static str, text: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
+}
+
+pub(super) async fn page() -> Response {
+    file("text/html; charset=utf-8", include_str!("page/index.html"))
+}
+
+pub(super) async fn style() -> Response {
+    file("text/css; charset=utf-8", include_str!("page/page.css"))
+}
+
+pub(super) async fn script() -> Response {
+    file("text/javascript; charset=utf-8", include_str!("page/page.js"))
+}
+
+pub(super) async fn openapi() -> Response {
+    file("application/json", OPENAPI)
+}
+
+pub(super) async fn health() -> Response {
+    json_answer(&json!({ "ok": true }))
+}
+
+pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Response {
+    let config = &desk.config;
+    json_answer(&json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "workspace": config.workspace_dir,
+        "autonomy": config.security.autonomy,
+        "provider": config.default_provider,
+        "model": config.default_model,
+        "receipts": config.receipts.enabled,
+        "estop": estop::is_set(&desk.home),
+        "turns": { "open": desk.turns_open(), "most": config.channels.gateway.max_chats },
+        "approvals": desk.approvals.count(),
+        "uptime_seconds": desk.started.elapsed().as_secs(),
+    }))
+}
+
+pub(super) async fn tools(State(desk): State<Arc<Desk>>) -> Response {
+    json_answer(&desk.tools)
+}
+
+/// Every tool there is, and whether the model is told of it here.
+pub(super) fn offered(runtime: &Runtime) -> Value {
+    let tool = |tool: &dyn crate::tools::Tool| {
+        json!({ "name": tool.name(), "description": tool.description(), "offered": runtime.offered.contains(tool.name()),
+            "parameters": tool.parameters_schema() })
+    };
+    runtime.door.rules.tools.iter().map(|one| tool(&**one)).collect()
+}
+
+#[derive(Deserialize)]
+pub(super) struct Search {
+    q: String,
+    #[serde(default = "usual_hits")]
+    limit: usize,
+}
+
+fn usual_hits() -> usize {
+    20
+}
+
+/// More on one page help nobody.
+const MOST_ON_A_PAGE: usize = 200;
+
+pub(super) async fn search(
+    State(desk): State<Arc<Desk>>,
+    Query(search): Query<Search>,
+) -> Result<Response, Refusal> {
+    desk.searches.take().map_err(Refusal::too_often)?;
+    let path = desk.config.memory.path.clone();
+    let limit = search.limit.min(MOST_ON_A_PAGE);
+    let found = on_a_reader(move || Memory::open(&path)?.search(&search.q, limit)).await?;
+    found.map(|found| json_answer(&found)).map_err(|error| failed("memory", &error))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Page {
+    before: Option<u64>,
+    #[serde(default = "usual_page")]
+    limit: usize,
+}
+
+fn usual_page() -> usize {
+    50
+}
+
+pub(super) async fn receipts(
+    State(desk): State<Arc<Desk>>,
+    Query(page): Query<Page>,
+) -> Result<Response, Refusal> {
+    desk.searches.take().map_err(Refusal::too_often)?;
+    let limit = page.limit.clamp(1, MOST_ON_A_PAGE);
+    let found = on_a_reader(move || {
+        desk.chain.page(page.before, limit).map(|receipts| (desk.chain.state(), receipts))
+    });
+    let (chain, receipts) = found.await?.map_err(|error| failed("receipts", &error))?;
+    let oldest = receipts.last().and_then(|receipt| receipt.record.get("sequence")).and_then(Value::as_u64);
+    let next_before = oldest.filter(|oldest| *oldest > 1);
+    Ok(json_answer(&json!({ "chain": chain, "receipts": receipts, "next_before": next_before })))
+}
+
+pub(super) async fn stop(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
+    let was_active = estop::is_set(&desk.home);
+    estop::set(&desk.home).map_err(|error| failed("estop", &error))?;
+    Ok(json_answer(&json!({ "active": true, "was_active": was_active })))
+}
+
+pub(super) async fn go_on(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
+    let was_active = estop::clear(&desk.home).map_err(|error| failed("estop", &error))?;
+    Ok(json_answer(&json!({ "active": false, "was_active": was_active })))
+}
+
+/// Reads files without keeping everybody else waiting.
+pub(super) async fn on_a_reader<T: Send + 'static>(
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let broken = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "reading broke off");
+    tokio::task::spawn_blocking(read).await.map_err(broken)
+}
+
+fn failed(code: &'static str, error: &dyn std::error::Error) -> Refusal {
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, code, Chain(error).to_string())
+}

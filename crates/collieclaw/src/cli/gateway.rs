@@ -1,0 +1,81 @@
+//! `gateway`: HTTP and a page for a browser, on this machine alone.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+
+use clap::Args;
+use collieclaw::channels::{Gateway as Channel, Token};
+use collieclaw::config::Config;
+use collieclaw::runtime::Runtime;
+use serde_json::json;
+use ward_diag::Chain;
+
+use super::environment::Environment;
+use super::failure::Failure;
+use super::open;
+use super::screen::Screen;
+
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request bears the token of ~/.collieclaw/gateway.token; see docs/collieclaw-gateway.md."
+)]
+pub(crate) struct Gateway {
+    /// Another port than `channels.gateway.port`; 0 takes any that is free.
+    #[arg(long, value_name = "N")]
+    port: Option<u16>,
+    /// Prints the link that opens the page of a gateway that runs, and starts none. Whoever has the link has the agent.
+    #[arg(long)]
+    link: bool,
+}
+
+pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) -> Result<(), Failure> {
+    let mut config = open::config(&environment)?;
+    if !config.channels.gateway.enabled {
+        return Err(Failure::GatewayOff);
+    }
+    if let Some(port) = gateway.port {
+        config.channels.gateway.port = port;
+    }
+    let token = Token::open(&environment.home.gateway_token())?;
+    let channel = &config.channels.gateway;
+    if gateway.link {
+        let link = link(SocketAddr::new(channel.address, channel.port), &token);
+        screen.answer(&json!({ "link": link }), || link.clone());
+        return Ok(());
+    }
+    // The rules and receipts of a turn here name the tools that are offered here.
+    config.channels.cli.tools_allow = channel.tools_allow.clone();
+    let (home, opened) = (environment.home.clone(), config.clone());
+    open::announce(&config, &environment)?;
+    let channel = Channel {
+        open: Box::new(move || runtime(&opened, &environment).map_err(|failure| Chain(&failure).to_string())),
+        token: token.clone(),
+        config,
+        home,
+    };
+    channel.serve(|address| say(address, &token, screen))?;
+    Ok(())
+}
+
+/// What a turn needs, as `agent` opens it.
+fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
+    let door = open::door(config, environment)?;
+    let name = &config.default_provider;
+    let provider = open::provider(name, config, environment, &door.events)?;
+    Ok(Runtime::new(door, provider, open::model_of(name, config).to_owned(), config))
+}
+
+/// A token is shown to a person at a terminal, and never left in a log.
+fn say(address: SocketAddr, token: &Token, screen: &Screen) {
+    let seen = std::io::stdout().is_terminal();
+    screen.answer(&json!({ "address": format!("http://{address}/") }), || {
+        let way =
+            if seen { link(address, token) } else { "what `collieclaw gateway --link` prints".to_owned() };
+        format!("CollieClaw listens on http://{address}/\nOpen {way}")
+    });
+}
+
+/// What is behind the `#` is never sent: the page takes it and hides it.
+fn link(address: SocketAddr, token: &Token) -> String {
+    format!("http://{address}/#token={}", token.reveal())
+}

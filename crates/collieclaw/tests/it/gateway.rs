@@ -1,0 +1,7 @@
+//! The gateway (C5.3) through its real program, with real clients and hostile ones.
+
+mod approvals;
+mod chats;
+mod hostile;
+mod life;
+mod support;

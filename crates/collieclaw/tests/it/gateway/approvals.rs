@@ -1,0 +1,177 @@
+//! What needs a yes waits for one, bound to exactly what was shown; everything else is a no (C5.3, C7.7, C11).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::support::Gateway;
+use crate::support::House;
+
+const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x.txt\", content = \"hello\" }\n\
+                      [[round]]\ntext = \"over\"\n";
+
+fn writes() -> House {
+    House::new().says(WRITES)
+}
+
+/// A turn that asks, the question, and then what comes of the answer.
+fn answered(gateway: &Gateway, answer: impl FnOnce(&Value)) -> Value {
+    std::thread::scope(|scope| {
+        let turn = scope.spawn(|| gateway.post("/chat", &json!({ "message": "write" })));
+        answer(&gateway.asked());
+        turn.join().unwrap().json()["tool_calls"][0].clone()
+    })
+}
+
+fn path(asked: &Value) -> String {
+    format!("/approvals/{}", asked["id"].as_str().unwrap())
+}
+
+#[test]
+fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
+    let gateway = Gateway::of(writes());
+    let call = answered(&gateway, |asked| {
+        assert_eq!((&asked["tool"], &asked["risk"]), (&json!("file_write"), &json!("medium")));
+        assert_eq!(asked["arguments"], json!({ "path": "x.txt", "content": "hello" }));
+        assert!(!asked["reasons"][0]["detail"].as_str().unwrap().is_empty());
+        assert_eq!(gateway.get("/status").json()["approvals"], 1);
+        // A yes to something else, or to nothing, is none.
+        let other = json!({ "approve": true, "args_hash": "0".repeat(64) });
+        for nothing in [json!({ "approve": true }), other] {
+            assert_eq!(gateway.post(&path(asked), &nothing).refusal(), (409, "other-arguments".to_owned()));
+        }
+        assert_eq!(gateway.post(&path(asked), &json!({ "approve": "yes" })).status, 400);
+        let yes = json!({ "approve": true, "args_hash": asked["args_hash"] });
+        assert_eq!(gateway.post(&path(asked), &yes).status, 200);
+        assert_eq!(gateway.post(&path(asked), &yes).refusal(), (404, "not-asked".to_owned()));
+    });
+    assert_eq!(call["fate"], "done");
+    assert_eq!(std::fs::read_to_string(gateway.house.workspace().join("x.txt")).unwrap(), "hello");
+    let receipt = &gateway.house.receipts()[0];
+    assert_eq!((&receipt["approver"], &receipt["status"]), (&json!("operator"), &json!("allowed")));
+    assert_eq!(gateway.get("/approvals").json(), json!([]));
+}
+
+#[test]
+fn a_yes_for_good_asks_once() {
+    let gateway = Gateway::of(
+        writes().with("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"file_write\", "),
+    );
+    let call = answered(&gateway, |asked| {
+        assert_eq!(asked["lasting"], true, "{asked}");
+        let always = json!({ "approve": true, "args_hash": asked["args_hash"], "always": true });
+        assert_eq!(gateway.post(&path(asked), &always).status, 200);
+    });
+    assert_eq!(call["fate"], "done");
+    let again = gateway.post("/chat", &json!({ "message": "write" })).json();
+    assert_eq!(again["tool_calls"][0]["fate"], "done", "{again}");
+    assert_eq!(gateway.house.receipts()[1]["approver"], "remembered");
+
+    // A tool that is not on the list is never let through for good.
+    let gateway = Gateway::of(writes());
+    answered(&gateway, |asked| {
+        let always = json!({ "approve": true, "args_hash": asked["args_hash"], "always": true });
+        assert_eq!(gateway.post(&path(asked), &always).refusal(), (409, "other-arguments".to_owned()));
+        assert_eq!(gateway.post(&path(asked), &json!({ "approve": false })).status, 200);
+    });
+}
+
+#[test]
+fn a_question_of_the_model_is_answered_in_words() {
+    let fixture = "[[round]]\n[[round.call]]\ntool = \"ask_user\"\nargs = { question = \"Which?\", choices = [\"red\", \"blue\"] }\n\
+                   [[round]]\ntext = \"so\"\n";
+    let house = House::new()
+        .with("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"ask_user\", ")
+        .says(fixture);
+    let gateway = Gateway::of(house);
+    let call = answered(&gateway, |asked| {
+        assert_eq!((&asked["kind"], &asked["question"]), (&json!("question"), &json!("Which?")));
+        assert_eq!(asked["choices"], json!(["red", "blue"]));
+        assert_eq!(gateway.post(&path(asked), &json!({ "approve": true })).status, 400);
+        assert_eq!(gateway.post(&path(asked), &json!({ "answer": "blue" })).status, 200);
+    });
+    assert_eq!((&call["fate"], &call["output"]), (&json!("done"), &json!("blue")));
+    let call = answered(&gateway, |asked| {
+        assert_eq!(gateway.post(&path(asked), &json!({ "approve": false })).status, 200);
+    });
+    assert_eq!(call["fate"], "failed", "{call}");
+}
+
+#[test]
+fn a_no_and_silence_deny() {
+    let gateway = Gateway::of(writes());
+    let call = answered(&gateway, |asked| {
+        assert_eq!(gateway.post(&path(asked), &json!({ "approve": false })).status, 200);
+    });
+    assert_eq!(call["fate"], "denied");
+
+    let gateway = Gateway::of(writes().with("approval_timeout = \"120s\"", "approval_timeout = \"300ms\""));
+    let reply = gateway.post("/chat", &json!({ "message": "write" }));
+    assert_eq!(reply.json()["tool_calls"][0]["fate"], "nobody-to-ask", "{reply:?}");
+    assert_eq!(gateway.house.receipt_words(), [["file_write", "denied", "nobody-to-ask"]]);
+    assert!(!gateway.house.workspace().join("x.txt").exists());
+}
+
+#[test]
+fn a_client_that_goes_away_takes_its_question_with_it() {
+    let gateway = Gateway::of(writes());
+    // One that reads events, and one that waits for the whole answer.
+    let mut events = gateway.events(&json!({ "message": "write", "conversation_id": "first" }));
+    let shown = events.until("approval");
+    assert_eq!(shown, gateway.asked());
+    drop(events);
+    gateway.until("the question is gone", |gateway| gateway.get("/approvals").json() == json!([]));
+    let late = json!({ "approve": true, "args_hash": shown["args_hash"] });
+    assert_eq!(gateway.post(&path(&shown), &late).status, 404);
+
+    let body = json!({ "message": "write", "conversation_id": "second" }).to_string();
+    let mut waiting = gateway.connect();
+    let head = format!(
+        "POST /chat HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        gateway.port,
+        gateway.bearer(),
+        body.len()
+    );
+    std::io::Write::write_all(&mut waiting, head.as_bytes()).unwrap();
+    gateway.asked();
+    drop(waiting);
+    gateway.until("no turn goes on", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
+
+    assert_eq!(gateway.house.receipt_words(), [["file_write", "denied", "cancelled"]; 2]);
+    assert!(!gateway.house.workspace().join("x.txt").exists());
+    let turns = gateway.house.run(&["memory", "show", "first", "--output", "json"]).json();
+    let last = turns.as_array().unwrap().last().unwrap();
+    assert!(last["content"].as_str().unwrap().contains("cancelled"), "{turns}");
+}
+
+#[test]
+fn the_emergency_stop_ends_questions_and_what_runs_and_is_cleared_again() {
+    let gateway = Gateway::of(writes());
+    let call = answered(&gateway, |_| {
+        assert_eq!(gateway.post("/estop", &json!({})).json(), json!({ "active": true, "was_active": false }));
+    });
+    assert_eq!(call["fate"], "stopped");
+    assert_eq!(gateway.get("/status").json()["estop"], true);
+    assert!(gateway.house.home().join("ESTOP").exists());
+    // Every process of the home obeys.
+    assert_eq!(gateway.house.run(&["tool", "run", "time"]).code, 8);
+    assert_eq!(gateway.delete("/estop").json(), json!({ "active": false, "was_active": true }));
+    assert_eq!(gateway.house.run(&["tool", "run", "time"]).code, 0);
+
+    // `sleep` is on nobody's list; `full` runs it.
+    let fixture = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 28\" }\n[[round]]\ntext = \"so\"\n";
+    let house = House::new()
+        .with("autonomy = \"supervised\"", "autonomy = \"full\"")
+        .with("shell_timeout = \"15s\"", "shell_timeout = \"29s\"")
+        .says(fixture);
+    let gateway = Gateway::of(house);
+    let mut events = gateway.events(&json!({ "message": "wait" }));
+    assert_eq!(events.until("tool")["phase"], "begins");
+    let begun = std::time::Instant::now();
+    gateway.post("/estop", &json!({}));
+    assert_eq!(events.until("tool")["fate"], "stopped");
+    assert_eq!(events.until("answer")["answer"], "so");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert_eq!(gateway.house.receipt_words(), [["shell", "failed", "estop"]]);
+}

@@ -1,0 +1,147 @@
+//! Turns over HTTP leave what turns in a terminal leave (C5.3, C8, C9, C10).
+
+use serde_json::{Value, json};
+
+use super::support::Gateway;
+use crate::support::House;
+
+const LISTS: &str = "[[round]]\ntext = \"I look.\"\n[[round.call]]\ntool = \"file_list\"\nargs = { path = \".\" }\n\
+                     [[round]]\ntext = \"One file.\"\n";
+
+#[test]
+fn a_turn_has_its_answer_its_calls_and_their_receipts() {
+    let gateway = Gateway::of(House::new().says(LISTS));
+    std::fs::write(gateway.house.workspace().join("notes.txt"), "").unwrap();
+    let reply = gateway.post("/chat", &json!({ "message": "what is there?" }));
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let answer = reply.json();
+    assert_eq!(answer["answer"], "One file.");
+    let call = &answer["tool_calls"][0];
+    assert_eq!((&call["tool"], &call["fate"]), (&json!("file_list"), &json!("done")));
+    assert_eq!(call["arguments"], json!({ "path": "." }));
+    assert!(call["output"].as_str().unwrap().contains("notes.txt"));
+
+    // The same receipt, the same memory, as `agent` leaves.
+    assert_eq!(gateway.house.receipts()[0]["id"], call["receipt_id"]);
+    let conversation = answer["conversation_id"].as_str().unwrap();
+    let turns = gateway.house.run(&["memory", "show", conversation, "--output", "json"]).json();
+    let roles: Vec<&str> =
+        turns.as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(gateway.house.run(&["receipt", "verify"]).code, 0);
+    let found = gateway.get("/memory/search?q=what+is").json();
+    assert_eq!(found[0]["conversation_id"], *conversation, "{found}");
+
+    let receipts = gateway.get("/receipts").json();
+    assert_eq!((&receipts["chain"]["valid"], &receipts["next_before"]), (&json!(true), &Value::Null));
+    assert_eq!(receipts["receipts"][0]["id"], call["receipt_id"]);
+    let metrics = gateway.get("/metrics").body;
+    for figure in [
+        "collieclaw_conversations_total 1",
+        "collieclaw_tool_calls_total 1",
+        "collieclaw_tool_denials_total 0",
+        "collieclaw_provider_errors_total 0",
+        "collieclaw_receipt_chain_valid 1",
+    ] {
+        assert!(metrics.lines().any(|line| line == figure), "{figure} in {metrics}");
+    }
+}
+
+#[test]
+fn a_turn_is_told_as_it_goes() {
+    let gateway = Gateway::of(House::new().says(LISTS));
+    let mut events = gateway.events(&json!({ "message": "look", "conversation_id": "mine" }));
+    let mut names = Vec::new();
+    let mut said = String::new();
+    while let Some((name, value)) = events.next() {
+        match name.as_str() {
+            "draft" => said.push_str(value["text"].as_str().unwrap()),
+            "answer" => assert_eq!(
+                (&value["answer"], &value["conversation_id"]),
+                (&json!("One file."), &json!("mine"))
+            ),
+            _ => {}
+        }
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
+    names.retain(|name| name != "draft");
+    assert_eq!(names, ["tool", "answer", "done"]);
+    assert!(said.starts_with("I look."), "{said}");
+}
+
+#[test]
+fn a_conversation_goes_on_and_receipts_come_in_pages() {
+    let fixture = "[[round]]\n[[round.call]]\ntool = \"time\"\n[[round.call]]\ntool = \"time\"\n\
+                   [[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n[[round]]\ntext = \"so\"\n";
+    let gateway = Gateway::of(House::new().says(fixture));
+    let first = gateway.post("/chat", &json!({ "message": "one" })).json();
+    // C7: refused over HTTP as everywhere.
+    assert_eq!(first["tool_calls"][2]["fate"], "denied", "{first}");
+    let conversation = first["conversation_id"].as_str().unwrap();
+    gateway.post("/chat", &json!({ "message": "two", "conversation_id": conversation }));
+    let turns = gateway.house.run(&["memory", "show", conversation, "--output", "json"]).json();
+    assert_eq!(turns.as_array().unwrap().iter().filter(|turn| turn["role"] == "user").count(), 2);
+
+    let mut seen = Vec::new();
+    let mut page = gateway.get("/receipts?limit=4").json();
+    loop {
+        assert_eq!(page["chain"]["records"], 6);
+        seen.extend(page["receipts"].as_array().unwrap().iter().map(|one| one["sequence"].as_u64().unwrap()));
+        let Some(before) = page["next_before"].as_u64() else { break };
+        page = gateway.get(&format!("/receipts?limit=4&before={before}")).json();
+    }
+    assert_eq!(seen.len(), 6);
+    assert!(seen.is_sorted_by(|one, next| one > next), "newest first, each once: {seen:?}");
+    assert!(gateway.get("/metrics").body.contains("collieclaw_tool_denials_total 2\n"));
+}
+
+#[test]
+fn a_broken_chain_is_seen_at_once_without_a_restart() {
+    let gateway = Gateway::of(
+        House::new().says("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n"),
+    );
+    gateway.post("/chat", &json!({ "message": "one" }));
+    assert_eq!(gateway.get("/receipts").json()["chain"]["valid"], true);
+    let log = gateway.house.home().join("tool_receipts.log");
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, text.replacen("\"allowed\"", "\"denied\"", 1)).unwrap();
+    gateway.until("the break is seen", |gateway| {
+        let chain = gateway.get("/receipts").json()["chain"].clone();
+        chain["valid"] == false && chain["broken_at"].is_u64()
+    });
+    assert!(gateway.get("/metrics").body.contains("collieclaw_receipt_chain_valid 0\n"));
+}
+
+#[test]
+fn a_provider_that_fails_is_named_and_counted_and_the_turn_is_kept() {
+    let gateway = Gateway::of(House::new().says("[[round]]\nerror = \"overloaded\"\n"));
+    let reply = gateway.post("/chat", &json!({ "message": "hello" }));
+    assert_eq!(reply.refusal(), (502, "provider".to_owned()));
+    let conversation = reply.json()["conversation_id"].as_str().unwrap().to_owned();
+    let turns = gateway.house.run(&["memory", "show", &conversation, "--output", "json"]).json();
+    assert!(turns[1]["content"].as_str().unwrap().starts_with("[no answer"), "{turns}");
+    assert!(gateway.get("/metrics").body.contains("collieclaw_provider_errors_total 1\n"));
+}
+
+#[test]
+fn tools_and_status_say_what_is_in_force_here() {
+    let house =
+        House::new().with("port = 8477\ntools_allow = [\"file_read\", ", "port = 8477\ntools_allow = [");
+    let gateway = Gateway::of(house);
+    let offered: Vec<Value> = gateway
+        .get("/tools")
+        .json()
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|tool| tool["offered"] == true)
+        .cloned()
+        .collect();
+    let names: Vec<&str> = offered.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"file_list") && !names.contains(&"file_read"), "{names:?}");
+    let status = gateway.get("/status").json();
+    assert_eq!((&status["autonomy"], &status["estop"]), (&json!("supervised"), &json!(false)));
+    assert_eq!(gateway.get("/openapi.json").body, collieclaw::channels::OPENAPI);
+}

@@ -1,0 +1,112 @@
+//! How it begins, ends and is killed: no half turn, no call without a receipt (C8.4, C10, C11).
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use super::support::Gateway;
+use crate::support::{House, wait};
+
+const SLEEPS: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 28\" }\n[[round]]\ntext = \"so\"\n";
+
+fn sleeps() -> House {
+    // `sleep` is on nobody's list; `full` runs it.
+    House::new()
+        .with("autonomy = \"supervised\"", "autonomy = \"full\"")
+        .with("shell_timeout = \"15s\"", "shell_timeout = \"29s\"")
+        .says(SLEEPS)
+}
+
+#[test]
+fn a_gateway_that_is_killed_in_the_middle_of_a_call_leaves_a_receipt_and_no_half_turn() {
+    let mut gateway = Gateway::of(sleeps());
+    let mut events = gateway.events(&json!({ "message": "wait", "conversation_id": "mine" }));
+    assert_eq!(events.until("tool")["phase"], "begins");
+    gateway.child.kill().unwrap();
+    wait(&mut gateway.child);
+    assert_eq!(gateway.house.receipts().len(), 0);
+    gateway.again();
+    assert_eq!(gateway.house.receipt_words(), [["shell", "failed", "interrupted"]]);
+    assert_eq!(gateway.house.run(&["memory", "list", "--output", "json"]).json(), json!([]));
+    assert_eq!(gateway.get("/receipts").json()["chain"]["valid"], true);
+    assert_eq!(gateway.get("/status").json()["turns"]["open"], 0);
+}
+
+#[test]
+fn told_to_end_it_cancels_what_goes_on_and_keeps_it_as_such() {
+    let mut gateway = Gateway::of(sleeps());
+    let mut events = gateway.events(&json!({ "message": "wait", "conversation_id": "mine" }));
+    assert_eq!(events.until("tool")["phase"], "begins");
+    assert_eq!(gateway.end(), 0);
+    assert_eq!(events.until("error")["code"], "cancelled");
+    assert_eq!(gateway.house.receipt_words(), [["shell", "failed", "cancelled"]]);
+    let turns = gateway.house.run(&["memory", "show", "mine", "--output", "json"]).json();
+    assert!(
+        turns.as_array().unwrap().last().unwrap()["content"].as_str().unwrap().contains("cancelled"),
+        "{turns}"
+    );
+}
+
+#[test]
+fn two_gateways_share_a_home_but_not_a_port() {
+    let first = Gateway::of(
+        House::new().says("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n"),
+    );
+    let port = first.port.to_string();
+    let same = first.house.run(&["gateway", "--port", &port]);
+    assert_eq!(same.code, 1, "{same:?}");
+    assert!(same.err.contains("another program has the port"), "{same:?}");
+
+    let second = first.house.command(&["gateway", "--port", "0"]).spawn().unwrap();
+    let mut second = Killed(second);
+    let mut line = String::new();
+    let out = second.0.stdout.take().unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+    let say = |address: &str| {
+        let request =
+            super::support::agent().post(format!("{address}chat")).header("Authorization", first.bearer());
+        let body = json!({ "message": "hi" }).to_string();
+        super::support::reply(request.header("Content-Type", "application/json").send(body)).status
+    };
+    std::thread::scope(|scope| {
+        for address in [first.url("/"), address] {
+            scope.spawn(move || assert_eq!([say(&address), say(&address), say(&address)], [200; 3]));
+        }
+    });
+    assert_eq!(first.house.receipts().len(), 6);
+    assert_eq!(first.house.run(&["receipt", "verify"]).code, 0);
+}
+
+struct Killed(std::process::Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn it_starts_for_this_machine_alone_with_a_token_of_its_owner_alone() {
+    let house = House::new();
+    for address in ["0.0.0.0", "192.168.1.1", "::", "localhost", "127.0.0.2"] {
+        let config = std::fs::read_to_string(house.home().join("config.toml")).unwrap();
+        let wrong = config.replace("address = \"127.0.0.1\"", &format!("address = \"{address}\""));
+        std::fs::write(house.home().join("config.toml"), wrong).unwrap();
+        let refused = house.run(&["gateway", "--port", "0"]);
+        assert_eq!(refused.code, 3, "{address}: {refused:?}");
+        assert!(refused.err.contains("this machine alone"), "{refused:?}");
+        std::fs::write(house.home().join("config.toml"), config).unwrap();
+    }
+    let link = house.run(&["gateway", "--link"]);
+    let token = std::fs::read_to_string(house.home().join("gateway.token")).unwrap();
+    assert_eq!(link.out, format!("http://127.0.0.1:8477/#token={token}"));
+    std::fs::set_permissions(house.home().join("gateway.token"), PermissionsExt::from_mode(0o644)).unwrap();
+    let refused = house.run(&["gateway", "--port", "0"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("can be read or changed by others"), "{refused:?}");
+
+    let off = House::new().with("enabled = true\naddress", "enabled = false\naddress");
+    assert_eq!(off.run(&["gateway", "--port", "0"]).code, 3);
+}

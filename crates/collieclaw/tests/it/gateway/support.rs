@@ -1,0 +1,222 @@
+//! A gateway that runs, and ways to speak to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use ureq::Agent;
+
+use crate::support::{House, PATIENCE, wait};
+
+/// A gateway on a port of its own. It is killed with this value.
+pub(crate) struct Gateway {
+    pub(crate) house: House,
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+    pub(crate) token: String,
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+
+    /// Status and code of a refusal.
+    pub(crate) fn refusal(&self) -> (u16, String) {
+        let code = self.json()["error"]["code"].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned();
+        (self.status, code)
+    }
+}
+
+impl Gateway {
+    pub(crate) fn new() -> Self {
+        Self::of(House::new())
+    }
+
+    pub(crate) fn of(house: House) -> Self {
+        let (child, port) = start(&house);
+        let token = std::fs::read_to_string(house.home().join("gateway.token")).unwrap().trim().to_owned();
+        Self { house, child, port, token }
+    }
+
+    /// Another one in the same house, after the first has ended.
+    pub(crate) fn again(&mut self) {
+        (self.child, self.port) = start(&self.house);
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        reply(agent().get(self.url(path)).header("Authorization", self.bearer()).call())
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Reply {
+        reply(agent().delete(self.url(path)).header("Authorization", self.bearer()).call())
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
+        let request = agent().post(self.url(path)).header("Authorization", self.bearer());
+        reply(request.header("Content-Type", "application/json").send(body.to_string()))
+    }
+
+    pub(crate) fn bearer(&self) -> String {
+        format!("Bearer {}", self.token)
+    }
+
+    /// A connection with nothing said yet.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Sends these bytes, and reads until the gateway closes.
+    pub(crate) fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect();
+        // A gateway that has heard enough closes before all is sent.
+        let _ = stream.write_all(bytes);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// A request with headers of its own, with the token and our own host unless they are among them.
+    pub(crate) fn with_headers(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> String {
+        let mut head =
+            format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        let host = format!("127.0.0.1:{}", self.port);
+        for (name, value) in [("Host", &*host), ("Authorization", &self.bearer())] {
+            if !headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        self.raw(format!("{head}\r\n{body}").as_bytes())
+    }
+
+    /// A turn whose events are read as they come.
+    pub(crate) fn events(&self, body: &Value) -> Events {
+        let body = body.to_string();
+        let mut stream = self.connect();
+        let head = format!(
+            "POST /chat HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: {}\r\nAccept: text/event-stream\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            self.port,
+            self.bearer(),
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        Events { lines: BufReader::new(stream) }
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
+        let patience = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            assert!(Instant::now() < patience, "never: {what}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The question that waits, as soon as one does.
+    pub(crate) fn asked(&self) -> Value {
+        self.until("something is asked", |gateway| gateway.get("/approvals").json() != Value::Array(vec![]));
+        self.get("/approvals").json()[0].clone()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let process = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(process, signal).unwrap();
+    }
+
+    /// Ends it politely; its exit code.
+    pub(crate) fn end(&mut self) -> i32 {
+        self.signal(rustix::process::Signal::TERM);
+        wait(&mut self.child)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start(house: &House) -> (Child, u16) {
+    let mut command = house.command(&["gateway", "--port", "0", "--output", "json"]);
+    let log = std::fs::File::create(house.path().join("gateway.err")).unwrap();
+    let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let port = lines.map_while(Result::ok).find_map(|line| {
+        let (_, rest) = line.split_once("http://127.0.0.1:")?;
+        rest.split('/').next()?.parse().ok()
+    });
+    let said = || std::fs::read_to_string(house.path().join("gateway.err"));
+    (child, port.unwrap_or_else(|| panic!("it does not say where it listens: {:?}", said())))
+}
+
+/// The events of a turn.
+pub(crate) struct Events {
+    lines: BufReader<TcpStream>,
+}
+
+impl Events {
+    /// The next event; `None` after the last.
+    pub(crate) fn next(&mut self) -> Option<(String, Value)> {
+        let mut name = None;
+        loop {
+            let mut line = String::new();
+            if self.lines.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            if let Some(event) = line.strip_prefix("event: ") {
+                name = Some(event.trim().to_owned());
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return Some((name.take()?, serde_json::from_str(data.trim()).unwrap()));
+            } else if line.trim_end() == "0" {
+                return None;
+            }
+        }
+    }
+
+    /// Reads on to an event of this name.
+    pub(crate) fn until(&mut self, wanted: &str) -> Value {
+        loop {
+            let (name, value) = self.next().unwrap_or_else(|| panic!("`{wanted}` never came"));
+            if name == wanted {
+                return value;
+            }
+        }
+    }
+}
+
+/// A client that takes every status as an answer.
+pub(crate) fn agent() -> Agent {
+    Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build().new_agent()
+}
+
+pub(crate) fn reply(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Reply {
+    let mut response = response.unwrap();
+    let body = response.body_mut().read_to_string().unwrap();
+    Reply { status: response.status().as_u16(), body }
+}
