@@ -13,7 +13,8 @@ mod router;
 use std::time::Duration;
 
 pub use chat::{
-    ChatRequest, ChatResponse, Draft, Message, ProviderCapabilities, Role, ToolCall, ToolSchema, Usage,
+    AnsweredBy, ChatRequest, ChatResponse, Draft, Message, ProviderCapabilities, Role, ToolCall, ToolSchema,
+    Usage,
 };
 pub use circuit::{Breaking, Circuits};
 pub use error::ProviderError;

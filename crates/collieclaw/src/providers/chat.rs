@@ -100,6 +100,17 @@ pub struct ChatResponse {
     pub raw_provider_payload: Option<Value>,
     /// What it cost.
     pub usage: Option<Usage>,
+    /// Who answered, where one of several did.
+    pub answered_by: Option<AnsweredBy>,
+}
+
+/// Who answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnsweredBy {
+    /// What the configuration calls it.
+    pub provider: String,
+    /// The model that it was asked for.
+    pub model: String,
 }
 
 /// What is heard of an answer before it is whole.

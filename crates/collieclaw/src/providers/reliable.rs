@@ -7,7 +7,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use super::circuit::{Breaking, Circuits};
-use super::{ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError};
+use super::{
+    AnsweredBy, ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError,
+};
 use crate::cancel::Cancel;
 
 /// A provider with the model that it is asked for.
@@ -44,7 +46,13 @@ impl Member {
         cancel: &Cancel,
     ) -> Result<ChatResponse, ProviderError> {
         let request = ChatRequest { model: self.model.clone(), ..request.clone() };
-        self.provider.chat(&request, listener, cancel)
+        let mut response = self.provider.chat(&request, listener, cancel)?;
+        // One that asked others in its turn has said who it was.
+        response.answered_by.get_or_insert_with(|| AnsweredBy {
+            provider: self.provider.name().to_owned(),
+            model: self.model.clone(),
+        });
+        Ok(response)
     }
 }
 

@@ -149,6 +149,7 @@ impl Runtime {
         for round in 0..=self.max_tool_rounds {
             let may = if round == self.max_tool_rounds { May::OnlyAnswer } else { May::AskForTools };
             let mut response = self.ask(&messages, metadata, may, attended)?;
+            record.answered_by(response.answered_by.take());
             if response.tool_calls.is_empty() {
                 return Ok(response.final_text);
             }

@@ -1,6 +1,14 @@
 //! Fuzz targets; longer with `cargo xtask fuzz collieclaw`.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use collieclaw::cancel::Cancel;
 use collieclaw::net::{EventReader, StreamEvent};
+use collieclaw::providers::{Draft, OpenAi, OpenAiSettings, Provider};
+use collieclaw::secret::Secret;
 
 /// What a reader finds in bytes that come in pieces of these sizes.
 fn read(bytes: &[u8], sizes: impl Iterator<Item = usize>) -> Result<Vec<StreamEvent>, &'static str> {
@@ -17,6 +25,88 @@ fn read(bytes: &[u8], sizes: impl Iterator<Item = usize>) -> Result<Vec<StreamEv
     }
     events.extend(reader.finish());
     Ok(events)
+}
+
+/// A server that answers every request with what it is told at that moment, and closes.
+fn server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                match line.trim().to_lowercase().strip_prefix("content-length: ") {
+                    Some(value) => length = value.parse().unwrap(),
+                    None if line.trim().is_empty() => break,
+                    None => {}
+                }
+            }
+            std::io::copy(&mut reader.take(length), &mut std::io::sink()).unwrap();
+            let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+            // A client that has heard enough is gone.
+            let _ = stream.write_all(head).and_then(|()| stream.write_all(&body.lock().unwrap()));
+        }
+    });
+    port
+}
+
+#[test]
+fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answer() {
+    let body = Arc::default();
+    let port = server(Arc::clone(&body));
+    let provider = OpenAi::new(OpenAiSettings {
+        name: "fuzzed".to_owned(),
+        base_url: format!("http://127.0.0.1:{port}/v1"),
+        api_key: Some(Secret::new("canary".to_owned())),
+        api_key_env: None,
+        timeout: Duration::from_secs(20),
+        stall_timeout: Duration::from_secs(20),
+        max_response_bytes: 8192,
+        stream: true,
+    });
+    let corpus = [
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hä🐑 can\"}}]}\n\n\
+         data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ary\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"time\",\
+         \"arguments\":\"{\\\"x\\\":\"}}]}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]},\
+         \"finish_reason\":\"tool_calls\"}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"\\ud83d\"}}]}\n\n\
+         data: {\"choices\":[{\"delta\":{\"content\":\"\\udc11\"},\"finish_reason\":\"stop\"}]}\n\n",
+        "event: error\ndata: {\"error\":{\"message\":\"no\",\"code\":503}}\n\n",
+        "{\"choices\":[{\"message\":{\"content\":\"whole\"}}]}",
+    ]
+    .map(|text| text.as_bytes().to_vec());
+    let cancel = Cancel::new().unwrap();
+    let report = ward_fuzz::run("stream", &corpus, |bytes| {
+        *body.lock().unwrap() = bytes.to_vec();
+        let mut told = String::new();
+        let mut listen = |draft: Draft<'_>| match draft {
+            Draft::Text(text) => told.push_str(text),
+            Draft::Void => panic!("a server takes nothing back"),
+        };
+        let answer = provider.chat(&crate::openai::request(), &mut listen, &cancel);
+        assert!(!told.contains("canary"), "the key is told");
+        match answer {
+            Ok(answer) => {
+                // A body in one piece is not told.
+                assert!(told.is_empty() || told == answer.final_text, "{told:?} is not {answer:?}");
+                assert!(!format!("{answer:?}").contains("canary"), "the key is in {answer:?}");
+                format!("{} {}", answer.tool_calls.len(), answer.usage.is_some())
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(!said.contains("canary") && said.len() < 2_000, "{said}");
+                said.chars().filter(|letter| !letter.is_ascii_digit()).take(70).collect()
+            }
+        }
+    })
+    .unwrap();
+    println!("{report}");
 }
 
 #[test]

@@ -76,7 +76,11 @@ fn routers_and_reliable_ones_nest_in_each_other() {
     let fell_back = |from, to| format!("warning: provider fell back: from {from}, to {to}");
     assert!(done.err.contains(&fell_back("broken", "inner")), "{}", done.err);
     assert!(done.err.contains(&fell_back("broken", "small")), "{}", done.err);
-    assert_eq!(answer(&house.run(&["agent", "-m", "hi", "--hint", "deep"])), "I am large.");
+    let deep = house.run(&["agent", "-m", "hi", "--hint", "deep", "--conversation", "c"]);
+    assert_eq!(answer(&deep), "I am large.");
+    // What is remembered is who really answered (C10).
+    let turns = house.run(&["memory", "show", "c", "--output", "json"]).json();
+    assert_eq!((&turns[1]["provider"], &turns[1]["model"]), (&"large".into(), &"mock".into()), "{turns}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
         return Err(nonsense(&format!("the model said nothing (`finish_reason` is `{reason}`)")));
     }
     let usage = payload.get("usage").and_then(Value::as_object).map(usage);
-    Ok(ChatResponse { final_text, tool_calls, raw_provider_payload: Some(payload), usage })
+    Ok(ChatResponse { final_text, tool_calls, raw_provider_payload: Some(payload), usage, answered_by: None })
 }
 
 /// The error that a reply reports, though its status says that all is well.

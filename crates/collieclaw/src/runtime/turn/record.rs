@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Runtime, TurnError};
 use crate::ids;
 use crate::memory::{Exchange, ToolOutcome, Turn};
-use crate::providers::{Message, Role, ToolCall};
+use crate::providers::{AnsweredBy, Message, Role, ToolCall};
 use crate::runtime::{Fate, Outcome};
 
 /// A turn while it goes on.
@@ -18,11 +18,12 @@ pub(super) struct Record<'r> {
     runtime: &'r Runtime,
     turns: Vec<Turn>,
     fates: Vec<Fate>,
+    answered_by: Option<AnsweredBy>,
 }
 
 impl<'r> Record<'r> {
     pub(super) fn new(conversation: &'r str, runtime: &'r Runtime) -> Self {
-        Self { conversation, runtime, turns: Vec::new(), fates: Vec::new() }
+        Self { conversation, runtime, turns: Vec::new(), fates: Vec::new(), answered_by: None }
     }
 
     pub(super) fn conversation(&self) -> &'r str {
@@ -41,6 +42,11 @@ impl<'r> Record<'r> {
 
     fn earlier_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.turns.iter().flat_map(|turn| &turn.tool_calls)
+    }
+
+    /// Whose words follow.
+    pub(super) fn answered_by(&mut self, who: Option<AnsweredBy>) {
+        self.answered_by = who;
     }
 
     pub(super) fn user(&mut self, message: &str) {
@@ -98,6 +104,10 @@ impl<'r> Record<'r> {
     }
 
     fn turn(&self, role: Role, content: &str) -> Turn {
+        let (provider, model) = match &self.answered_by {
+            Some(who) => (who.provider.as_str(), who.model.as_str()),
+            None => (self.runtime.provider.name(), self.runtime.model.as_str()),
+        };
         Turn {
             conversation_id: self.conversation.to_owned(),
             turn_id: ids::fresh("turn"),
@@ -106,8 +116,8 @@ impl<'r> Record<'r> {
             content: content.to_owned(),
             tool_calls: Vec::new(),
             tool_results: Vec::new(),
-            provider: self.runtime.provider.name().to_owned(),
-            model: self.runtime.model.clone(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
             metadata: Map::new(),
         }
     }
