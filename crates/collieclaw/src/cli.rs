@@ -20,6 +20,7 @@ mod onboard;
 mod policy;
 mod provider;
 mod receipt;
+mod sop;
 mod tool;
 mod usage;
 
@@ -58,6 +59,7 @@ fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
         Command::Receipt(receipt) => receipt::run(&receipt, &environment()?, screen),
         Command::Approval(approval) => approval::run(&approval, &environment()?, screen),
         Command::Estop(estop) => estop::run(&estop, &environment()?, screen),
+        Command::Sop(sop) => sop::run(&sop, &environment()?, screen),
         Command::Policy(policy) => policy::run(&policy, &environment()?, screen),
         Command::Usage(counted) => usage::run(&counted, &environment()?, screen),
         Command::Doctor => doctor::run(&environment()?, screen),

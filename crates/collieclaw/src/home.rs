@@ -59,6 +59,18 @@ impl Home {
         self.folder.join("approvals")
     }
 
+    /// Procedures, each in a folder of its own.
+    #[must_use]
+    pub fn sops(&self) -> PathBuf {
+        self.folder.join("workspace/sops")
+    }
+
+    /// The journals of procedures that were begun.
+    #[must_use]
+    pub fn sop_runs(&self) -> PathBuf {
+        self.folder.join("sop-runs")
+    }
+
     /// What receipts are signed with.
     #[must_use]
     pub fn receipts_key(&self) -> PathBuf {

@@ -26,3 +26,4 @@ pub mod usage;
 
 pub mod channels;
 pub mod runtime;
+pub mod sop;

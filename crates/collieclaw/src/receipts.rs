@@ -178,6 +178,27 @@ impl Receipts {
         self.append(receipt::record(attempt, ending))
     }
 
+    /// The last call of a step of a procedure that began, as the log tells.
+    ///
+    /// # Errors
+    /// When the log can't be read.
+    pub fn of_step(&self, run: &str, step: &str) -> Result<Option<String>, ReceiptError> {
+        let Some(log) = &self.log else { return Ok(None) };
+        let entries =
+            ward_ledger::read(log.path(), &format()).map_err(|e| ReceiptError::Read(Box::new(e)))?;
+        let text = |record: &Map<String, Value>, name: &str| record.get(name)?.as_str().map(str::to_owned);
+        let mut last = None;
+        for entry in entries.flatten() {
+            let is_its = [("conversation_id", run), ("step_id", step)]
+                .into_iter()
+                .all(|(name, value)| text(&entry.record, name).as_deref() == Some(value));
+            if is_its && text(&entry.record, "status").as_deref() != Some(Status::Denied.word()) {
+                last = text(&entry.record, "id");
+            }
+        }
+        Ok(last)
+    }
+
     fn append(&mut self, record: Map<String, Value>) -> Result<(), ReceiptError> {
         match &mut self.log {
             None => Ok(()),

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::{
-    agent, approval, config, estop, gateway, generate, memory, onboard, policy, provider, receipt, tool,
+    agent, approval, config, estop, gateway, generate, memory, onboard, policy, provider, receipt, sop, tool,
     usage,
 };
 
@@ -69,6 +69,9 @@ pub(crate) enum Command {
     Approval(approval::Approval),
     /// The emergency stop: no tool runs while it is active.
     Estop(estop::Estop),
+    /// Procedures that you have written down: each step through the same gate, kept, resumable.
+    #[command(subcommand)]
+    Sop(sop::Sop),
     /// What the gate would decide, and why. Nothing runs.
     #[command(subcommand)]
     Policy(policy::Policy),

@@ -10,6 +10,7 @@ use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
 use collieclaw::runtime::{Fate, TurnError};
 use collieclaw::security::ApprovalError;
+use collieclaw::sop::{JournalError, SopError};
 use collieclaw::usage::UsageError;
 use thiserror::Error;
 
@@ -51,6 +52,16 @@ pub(crate) enum Failure {
     NotSound,
     #[error(transparent)]
     Approval(#[from] ApprovalError),
+    #[error("the procedure is not valid")]
+    Sop { report: Box<ward_diag::Report> },
+    #[error("{faulty} not valid")]
+    FaultySops { faulty: usize },
+    #[error("{run} waits for an approval at the step `{step}`")]
+    Waits { run: String, step: String },
+    #[error("{run} was interrupted in the step `{step}`, and nobody knows how far it came")]
+    Interrupted { run: String, step: String },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     #[error(transparent)]
     Channel(#[from] ChannelError),
     #[error(transparent)]
@@ -74,6 +85,10 @@ impl Failure {
             Self::Memory(_)
             | Self::Approval(_)
             | Self::Usage(_)
+            | Self::Interrupted { .. }
+            | Self::Journal(
+                JournalError::File { .. } | JournalError::Damaged { .. } | JournalError::Busy { .. },
+            )
             | Self::Workspace { .. }
             | Self::Io { .. }
             | Self::Gateway(
@@ -84,18 +99,21 @@ impl Failure {
             )
             | Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_))
             | Self::Call(Fate::Failed | Fate::Done) => 1,
-            Self::Wrong { .. } => 2,
+            Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
+            | Self::Wrong { .. } => 2,
             Self::NoUserHome
             | Self::RelativeHome { .. }
             | Self::NotSetUp { .. }
             | Self::Untrusted { .. }
             | Self::Config { .. }
+            | Self::Sop { .. }
+            | Self::FaultySops { .. }
             | Self::ChannelOff
             | Self::GatewayOff
             | Self::Gateway(GatewayError::TokenOfAll { .. })
             | Self::Fixture(_) => 3,
             Self::Call(Fate::Denied) => 4,
-            Self::Call(Fate::NobodyToAsk) => 5,
+            Self::Call(Fate::NobodyToAsk) | Self::Waits { .. } => 5,
             Self::Provider(ProviderError::Cancelled { .. }) | Self::Call(Fate::Cancelled) => CANCELLED,
             Self::Provider(ProviderError::Limit { .. }) => 7,
             Self::Provider(_) => 6,
@@ -139,8 +157,28 @@ impl Failure {
             }
             Self::Receipt(error) | Self::Turn(TurnError::Receipt(error)) => error.cure(),
             Self::Approval(ApprovalError::Unknown { .. }) => Some("`collieclaw approval list` shows them"),
+            Self::Waits { .. } => {
+                Some("`collieclaw sop approve RUN` says yes, `collieclaw sop cancel RUN` no")
+            }
+            Self::Interrupted { .. } => Some(
+                "look at what it left, then `collieclaw sop resume RUN --rerun-interrupted`, or cancel it",
+            ),
+            Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. }) => {
+                Some("`collieclaw sop status` shows them")
+            }
             Self::Wrong { cure, .. } => Some(cure),
             _ => None,
+        }
+    }
+}
+
+impl From<SopError> for Failure {
+    fn from(error: SopError) -> Self {
+        match error {
+            SopError::Journal(error) => Self::Journal(error),
+            SopError::Receipt(error) => Self::Receipt(error),
+            SopError::Turn(error) => Self::Turn(error),
+            SopError::Memory(error) => Self::Memory(error),
         }
     }
 }

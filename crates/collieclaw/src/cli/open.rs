@@ -48,7 +48,7 @@ pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Resu
 }
 
 /// A file whose rules others can change has no rules of ours; nor has one in a folder where they can replace it.
-fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = || Failure::io(format!("read {}", path.display()));
     let file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -73,7 +73,7 @@ fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
 /// What a pipe in the place of a file would make us wait for.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
-fn is_ours(metadata: &Metadata) -> bool {
+pub(crate) fn is_ours(metadata: &Metadata) -> bool {
     let owners = [0, rustix::process::geteuid().as_raw()];
     owners.contains(&metadata.uid()) && metadata.mode() & 0o022 == 0
 }

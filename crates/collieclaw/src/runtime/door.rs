@@ -107,10 +107,20 @@ pub struct Outcome {
     pub fate: Fate,
     /// What the model gets.
     pub text: String,
+    /// What the tool itself returned, if it worked, without facts such as an exit code; else the same text.
+    pub output: String,
     /// Its receipt; `None` if receipts are off.
     pub receipt_id: Option<String>,
     /// How long it ran; not how long somebody was asked.
     pub took: Duration,
+}
+
+impl Outcome {
+    /// Whether it ran, however it ended.
+    #[must_use]
+    pub fn began(&self) -> bool {
+        !self.took.is_zero()
+    }
 }
 
 /// How a call ended.
@@ -255,7 +265,11 @@ impl Door {
         self.receipts.borrow_mut().conclude(intent, &passage.attempt, &ending)?;
         let took = started.elapsed();
         self.tell_end(&passage, &result, fate, took);
-        Ok(Outcome { took, ..self.outcome(passage, fate, text, ending.status) })
+        let outcome = self.outcome(passage, fate, text, ending.status);
+        let whole = fate == Fate::Done && result.output.len() <= self.bounds.max_response_bytes;
+        let output = if whole { result.output } else { outcome.output };
+        // A clock that is too coarse for it must not make it one that never began.
+        Ok(Outcome { took: took.max(Duration::from_nanos(1)), output, ..outcome })
     }
 
     fn tell_end(&self, passage: &Passage<'_>, result: &ToolResult, fate: Fate, took: Duration) {
@@ -334,7 +348,7 @@ impl Door {
         if let Some(receipt) = &receipt_id {
             self.events.tell(Event::ReceiptWritten { receipt, status: status.word() });
         }
-        Outcome { fate, text, receipt_id, took: Duration::ZERO }
+        Outcome { fate, output: text.clone(), text, receipt_id, took: Duration::ZERO }
     }
 }
 

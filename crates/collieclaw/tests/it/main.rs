@@ -69,6 +69,8 @@ mod signing;
 #[cfg(test)]
 mod slow_disk;
 #[cfg(test)]
+mod sop;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod talk;

@@ -91,7 +91,13 @@ impl<'r> Record<'r> {
         for call in open {
             self.result(
                 &call,
-                &Outcome { fate: Fate::Failed, text: text.clone(), receipt_id: None, took: Duration::ZERO },
+                &Outcome {
+                    fate: Fate::Failed,
+                    output: text.clone(),
+                    text: text.clone(),
+                    receipt_id: None,
+                    took: Duration::ZERO,
+                },
             );
         }
         let mut turn = self.turn(Role::Assistant, &format!("[no answer: {error}]"));

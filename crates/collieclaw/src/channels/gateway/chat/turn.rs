@@ -85,7 +85,8 @@ impl Holder {
         let conversation = self.remote.conversation.clone();
         let cancel = self.remote.cancel.clone();
         let mut attended = Attended { operator: &mut self.remote, cancel: &cancel };
-        let hint = self.message.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
+        let hint =
+            self.message.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
         let report = runtime.turn_with(&hint, &conversation, &self.message.message, &mut attended);
         match (report.answer, report.kept) {
             (Ok(answer), Ok(())) => Over::Answer(answer),

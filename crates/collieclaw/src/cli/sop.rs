@@ -1,0 +1,246 @@
+//! `sop`: procedures that you have written down, and the times they were carried out.
+
+mod found;
+mod told;
+
+use clap::Subcommand;
+use collieclaw::cancel::Cancel;
+use collieclaw::config::Config;
+use collieclaw::runtime::{Attended, Fate, Runtime};
+use collieclaw::sop::{
+    Action, End, Engine, Halt, Rehearsed, Rerun, Run, Runs, Sop as Procedure, State, Step,
+};
+use collieclaw_gate::Decision;
+use serde_json::{Value, json};
+use ward_diag::{Source, Style};
+
+use super::environment::Environment;
+use super::failure::Failure;
+use super::interrupt::Interrupt;
+use super::screen::Screen;
+use super::{open, tool};
+use found::Found;
+
+#[derive(Subcommand)]
+pub(crate) enum Sop {
+    /// The procedures there are.
+    List,
+    /// Finds every fault of one, or of all.
+    Validate {
+        /// Which.
+        name: Option<String>,
+    },
+    /// Carries one out.
+    #[command(
+        after_help = "Examples:\n  collieclaw sop run tidy-notes --dry-run\n  collieclaw sop run tidy-notes\n\nExit codes beside the usual ones: 5 also when it waits for an approval or stops because nobody is there to ask."
+    )]
+    Run {
+        /// Which.
+        name: String,
+        /// Shows what the gate says of each step, and runs nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Where runs stand: all of them, or one with its steps.
+    Status {
+        /// Which; the beginning of its name is enough.
+        run: Option<String>,
+    },
+    /// Says yes to the step that a run waits at, and goes on.
+    Approve {
+        /// Which run.
+        run: String,
+        /// Only if it waits at this step.
+        #[arg(long, value_name = "ID")]
+        step: Option<String>,
+    },
+    /// Goes on with a run that was stopped or interrupted.
+    Resume {
+        /// Which run.
+        run: String,
+        /// Runs a step once more of which nobody knows how far it came. Look first.
+        #[arg(long)]
+        rerun_interrupted: bool,
+    },
+    /// Ends a run for good.
+    Cancel {
+        /// Which run.
+        run: String,
+    },
+}
+
+pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let config = open::config(environment)?;
+    let runs = Runs::new(environment.home.sop_runs());
+    match sop {
+        Sop::List => told::list(&found::all(&config, environment)?, screen),
+        Sop::Validate { name } => validate(name.as_deref(), &config, environment, screen),
+        Sop::Run { name, dry_run: true } => {
+            let found = found::one(name, environment)?;
+            let runtime = runtime(&config, environment)?;
+            rehearse(&procedure(&found, &runtime)?, &runtime, screen)
+        }
+        Sop::Run { name, dry_run: false } => {
+            let found = found::one(name, environment)?;
+            let runtime = runtime(&config, environment)?;
+            let procedure = procedure(&found, &runtime)?;
+            let run = runs.begin(name, &found.text)?;
+            go(run, &procedure, Rerun::Harmless, &runtime, screen)
+        }
+        Sop::Status { run: None } => told::runs(&runs, &config, environment, screen),
+        Sop::Status { run: Some(run) } => told::run(&runs, run, &config, environment, screen),
+        Sop::Approve { run, step } => {
+            let runtime = runtime(&config, environment)?;
+            let mut run = runs.hold(run)?;
+            let procedure = procedure(&copy(&run), &runtime)?;
+            approve(&mut run, step.as_deref(), &procedure)?;
+            go(run, &procedure, Rerun::Harmless, &runtime, screen)
+        }
+        Sop::Resume { run, rerun_interrupted } => {
+            let runtime = runtime(&config, environment)?;
+            let run = runs.hold(run)?;
+            let procedure = procedure(&copy(&run), &runtime)?;
+            let rerun = if *rerun_interrupted { Rerun::Interrupted } else { Rerun::Harmless };
+            go(run, &procedure, rerun, &runtime, screen)
+        }
+        Sop::Cancel { run } => {
+            let mut run = runs.hold(run)?;
+            run.cancel()?;
+            let name = &run.header.run;
+            screen.answer(&json!({ "run": name, "state": "cancelled" }), || format!("{name} is over."));
+            Ok(())
+        }
+    }
+}
+
+fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
+    let door = open::door(config, environment)?;
+    let name = &config.default_provider;
+    let provider = open::provider(name, config, environment, &door.events)?;
+    let model = open::model_of(name, config).to_owned();
+    Ok(Runtime::new(door, provider, model, config))
+}
+
+/// What a run was begun with, whatever has become of the file.
+fn copy(run: &Run) -> Found {
+    let header = &run.header;
+    Found {
+        name: header.sop.clone(),
+        shown: format!("{} (as it was begun)", header.run),
+        text: header.text.clone(),
+    }
+}
+
+fn procedure(found: &Found, runtime: &Runtime) -> Result<Procedure, Failure> {
+    let source = Source::new(found.shown.clone(), &found.text);
+    collieclaw::sop::read(source, &found.name, &runtime.door.rules.tools)
+        .map_err(|report| Failure::Sop { report: Box::new(report) })
+}
+
+fn validate(
+    name: Option<&str>,
+    config: &Config,
+    environment: &Environment,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let all = match name {
+        Some(name) => vec![found::read(found::one(name, environment)?, config, environment)?],
+        None => found::all(config, environment)?,
+    };
+    told::list(&all, screen)?;
+    let mut faulty = 0;
+    for report in all.iter().filter_map(|(_, read)| read.as_ref().err()) {
+        faulty += 1;
+        screen.remark(&report.render(Style::Plain));
+    }
+    if faulty == 0 { Ok(()) } else { Err(Failure::FaultySops { faulty }) }
+}
+
+fn rehearse(sop: &Procedure, runtime: &Runtime, screen: &Screen) -> Result<(), Failure> {
+    let rehearsed = Engine { runtime, sop }.rehearse();
+    let denied = rehearsed.iter().any(|(_, said)| match said {
+        Rehearsed::Judged(verdict) => verdict.decision == Decision::Deny,
+        Rehearsed::Bad(_) => true,
+        Rehearsed::Model | Rehearsed::Waits => false,
+    });
+    told::rehearsal(&rehearsed, screen);
+    if denied { Err(Failure::Call(Fate::Denied)) } else { Ok(()) }
+}
+
+/// A yes is to the step that was seen.
+fn approve(run: &mut Run, expected: Option<&str>, sop: &Procedure) -> Result<(), Failure> {
+    let wrong =
+        |what: String| Failure::Wrong { what, cure: "`collieclaw sop status RUN` shows where it stands" };
+    let State::Waiting { step, .. } = run.state(sop) else {
+        return Err(wrong(format!("{} does not wait for an approval", run.header.run)));
+    };
+    if expected.is_some_and(|expected| expected != step) {
+        return Err(wrong(format!("{} waits at the step `{step}`", run.header.run)));
+    }
+    Ok(run.approve(&step)?)
+}
+
+fn go(
+    mut run: Run,
+    sop: &Procedure,
+    rerun: Rerun,
+    runtime: &Runtime,
+    screen: &Screen,
+) -> Result<(), Failure> {
+    let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
+    let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
+    interrupt.set(Some(cancel.clone()));
+    screen.remark(&format!("{}: {}", run.header.run, sop.description));
+    let mut operator = tool::operator(&cancel);
+    let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
+    let halt = Engine { runtime, sop }.go(&mut run, rerun, &mut attended);
+    drop(operator);
+    let halt = halt?;
+    told::halt(&run, sop, &halt, screen)?;
+    ended(&run, sop, halt)
+}
+
+/// The exit code: a run that was denied something never ends well, also where the next step was next.
+fn ended(run: &Run, sop: &Procedure, halt: Halt) -> Result<(), Failure> {
+    let name = run.header.run.clone();
+    let end = |step: &str| run.ended(step).map(|ended| ended.end);
+    match halt {
+        Halt::Waiting { step, .. } => Err(Failure::Waits { run: name, step }),
+        Halt::Interrupted { step, .. } => Err(Failure::Interrupted { run: name, step }),
+        Halt::Stopped { fate, .. } => Err(Failure::Call(fate)),
+        Halt::Over(State::Failed { step }) => Err(Failure::Call(match end(&step) {
+            Some(End::Denied) => Fate::Denied,
+            _ => Fate::Failed,
+        })),
+        Halt::Over(State::Cancelled) => {
+            Err(Failure::Wrong { what: format!("{name} was cancelled"), cure: "begin a new run" })
+        }
+        Halt::Over(_) if sop.steps.iter().any(|step| end(&step.id) == Some(End::Denied)) => {
+            Err(Failure::Call(Fate::Denied))
+        }
+        Halt::Over(_) => Ok(()),
+    }
+}
+
+fn kind(step: &Step) -> String {
+    match &step.action {
+        Action::Tool { tool, .. } => tool.clone(),
+        Action::Agent { .. } => "agent".to_owned(),
+        Action::Approval { .. } => "approval".to_owned(),
+    }
+}
+
+/// The steps of a run, for programs.
+fn steps(run: &Run, sop: &Procedure) -> Vec<Value> {
+    let step = |step: &Step| {
+        let mut value = json!({ "id": step.id, "kind": kind(step), "approved": run.is_approved(&step.id) });
+        if let (Some(ended), Value::Object(members)) = (run.ended(&step.id), &mut value) {
+            members.insert("end".to_owned(), json!(ended.end));
+            members.insert("output".to_owned(), json!(ended.output));
+            members.insert("receipt_id".to_owned(), json!(ended.receipt_id));
+            members.insert("at".to_owned(), json!(ended.at));
+        }
+        value
+    };
+    sop.steps.iter().map(step).collect()
+}

@@ -1,0 +1,109 @@
+//! Procedures: steps that the operator has written down, carried out one after the other, each through the same door
+//! (C12).
+//!
+//! They lie in the home, so that the agent can't write its own. [`read`] takes the text of one and finds every fault in
+//! it; a [`Run`] is the journal of one time that it was carried out; the [`Engine`] goes on with a run until it is
+//! finished, waits, fails or is stopped. What is finished never runs twice, whatever dies in between.
+
+mod engine;
+mod entry;
+mod journal;
+mod prompt;
+mod read;
+mod runs;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub use engine::{Engine, Halt, Rehearsed, Rerun, SopError};
+pub use entry::{End, Ended, Entry, Header};
+pub use journal::{JournalError, Run, State};
+pub use read::{NAME_RULE, is_name, read};
+pub use runs::Runs;
+
+/// A procedure without faults.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sop {
+    /// The name of its folder.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// For a provider that chooses by hints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// One at least.
+    pub steps: Vec<Step>,
+}
+
+/// A step of a procedure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// No other step has it.
+    pub id: String,
+    /// What is done.
+    #[serde(flatten)]
+    pub action: Action,
+    /// What a failure means.
+    pub on_failure: OnFailure,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Action {
+    /// A tool is called.
+    Tool {
+        /// Which.
+        tool: String,
+        /// Its arguments, without what comes from another step.
+        args: Map<String, Value>,
+        /// The earlier step whose output becomes the argument `content`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content_from: Option<String>,
+    },
+    /// The model is asked; it sees the results of earlier steps.
+    Agent {
+        /// What for.
+        prompt: String,
+    },
+    /// The run waits until somebody approves.
+    Approval {
+        /// What they are asked.
+        prompt: String,
+    },
+}
+
+/// What the failure of a step means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnFailure {
+    /// The run is over.
+    Abort,
+    /// The next step is next.
+    Continue,
+}
+
+/// The argument that `content_from` fills.
+pub const CONTENT: &str = "content";
+
+impl Step {
+    /// The arguments of its call, with what came of another step; `None` if it is no call.
+    #[must_use]
+    pub fn arguments(&self, content: Option<&str>) -> Option<(&str, Value)> {
+        let Action::Tool { tool, args, .. } = &self.action else { return None };
+        let mut args = args.clone();
+        if let Some(content) = content {
+            args.insert(CONTENT.to_owned(), content.into());
+        }
+        Some((tool, Value::Object(args)))
+    }
+
+    /// The step that its content comes from.
+    #[must_use]
+    pub fn content_from(&self) -> Option<&str> {
+        match &self.action {
+            Action::Tool { content_from, .. } => content_from.as_deref(),
+            Action::Agent { .. } | Action::Approval { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Goes on with a run, step by step: each through the door, its end on disk before the next begins.
+
+use collieclaw_gate::{Risk, Verdict};
+use jiff::Timestamp;
+use serde_json::Value;
+use thiserror::Error;
+
+use super::entry::{End, Ended, Entry};
+use super::journal::{Course, Durable, JournalError, Run, State};
+use super::prompt::message;
+use super::{Action, Sop, Step};
+use crate::estop;
+use crate::memory::MemoryError;
+use crate::providers::HINT;
+use crate::receipts::ReceiptError;
+use crate::runtime::{Attended, Fate, Offer, Report, Runtime, TurnError, Wish};
+use crate::tools::BadArguments;
+
+/// Carries out a procedure.
+pub struct Engine<'e> {
+    /// Where calls and questions to the model go.
+    pub runtime: &'e Runtime,
+    /// What is carried out.
+    pub sop: &'e Sop,
+}
+
+/// What is done with a step that was interrupted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rerun {
+    /// It runs once more if it only looks.
+    Harmless,
+    /// It runs once more, because somebody has looked at what it left.
+    Interrupted,
+}
+
+/// Why a run does not go on now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Halt {
+    /// It is over: finished, failed or cancelled.
+    Over(State),
+    /// Somebody has to approve.
+    Waiting {
+        /// Which step.
+        step: String,
+        /// What they are asked.
+        prompt: String,
+    },
+    /// A step was interrupted, and may have done something.
+    Interrupted {
+        /// Which.
+        step: String,
+        /// What its call left behind.
+        receipt_id: Option<String>,
+    },
+    /// It was stopped at this step, and goes on there.
+    Stopped {
+        /// Which.
+        step: String,
+        /// How.
+        fate: Fate,
+    },
+}
+
+/// Why a run can't go on.
+#[derive(Debug, Error)]
+pub enum SopError {
+    /// The journal can't be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A receipt can't be written.
+    #[error(transparent)]
+    Receipt(#[from] ReceiptError),
+    /// The model has no answer, and nothing has happened.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    /// The memory can't be used.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// What a step came to: an end, or none yet.
+enum Came {
+    Ended(Ended),
+    Halted(Halt),
+}
+
+/// What the gate says of a step that is not run.
+#[derive(Debug)]
+pub enum Rehearsed {
+    /// Of its call.
+    Judged(Verdict),
+    /// The arguments don't fit any more.
+    Bad(BadArguments),
+    /// The model would be asked, and its calls judged one by one.
+    Model,
+    /// The run would wait.
+    Waits,
+}
+
+impl<'e> Engine<'e> {
+    /// Goes on until the run is over, or can't for now.
+    ///
+    /// # Errors
+    /// When something can't be written down, or the model can't be asked.
+    pub fn go(&self, run: &mut Run, rerun: Rerun, attended: &mut Attended<'_>) -> Result<Halt, SopError> {
+        self.look_at_receipts(run)?;
+        loop {
+            let id = match run.state(self.sop) {
+                State::Waiting { step, prompt } => return Ok(Halt::Waiting { step, prompt }),
+                State::Interrupted { step } => match self.once_more(&step, rerun) {
+                    true => {
+                        run.write(Entry::Rerun { step: step.clone() }, Durable::Now)?;
+                        step
+                    }
+                    false => {
+                        let receipt_id = self.receipt_of(run, &step)?;
+                        return Ok(Halt::Interrupted { step, receipt_id });
+                    }
+                },
+                State::Ready { step } => step,
+                over => return Ok(Halt::Over(over)),
+            };
+            let Some(step) = self.sop.steps.iter().find(|step| step.id == id) else {
+                return Ok(Halt::Over(State::Finished));
+            };
+            if attended.cancel.why().is_some() {
+                return Ok(Halt::Stopped { step: id, fate: Fate::Cancelled });
+            }
+            let came = match &step.action {
+                Action::Agent { prompt } => self.ask(step, prompt, run, attended)?,
+                Action::Tool { .. } | Action::Approval { .. } => self.call(step, run, attended)?,
+            };
+            match came {
+                Came::Ended(ended) => run.write(Entry::Ended(ended), Durable::Now)?,
+                Came::Halted(halt) => return Ok(halt),
+            }
+        }
+    }
+
+    /// What each step would come to. Nothing runs.
+    #[must_use]
+    pub fn rehearse(&self) -> Vec<(&'e Step, Rehearsed)> {
+        self.sop.steps.iter().map(|step| (step, self.rehearsed(step))).collect()
+    }
+
+    fn rehearsed(&self, step: &Step) -> Rehearsed {
+        let content = step.content_from().map(|from| format!("what the step `{from}` gives"));
+        match (&step.action, step.arguments(content.as_deref())) {
+            (_, Some((tool, arguments))) => {
+                let wish =
+                    Wish { conversation_id: "", tool, arguments: &arguments, offer: Offer::Step(&step.id) };
+                match self.runtime.door.rules.ruling(wish) {
+                    Ok(ruling) => Rehearsed::Judged(ruling.verdict().clone()),
+                    Err(bad) => Rehearsed::Bad(bad),
+                }
+            }
+            (Action::Approval { .. }, None) => Rehearsed::Waits,
+            (Action::Agent { .. } | Action::Tool { .. }, None) => Rehearsed::Model,
+        }
+    }
+
+    /// That a step began may be lost with the power; its receipt is not.
+    fn look_at_receipts(&self, run: &mut Run) -> Result<(), SopError> {
+        if let State::Ready { step } = run.state(self.sop)
+            && run.course(&step) == Course::Untouched
+            && !run.is_new()
+            && self.receipt_of(run, &step)?.is_some()
+        {
+            run.write(Entry::Began { step }, Durable::Now)?;
+        }
+        Ok(())
+    }
+
+    /// The last receipt of a call of this step that began.
+    fn receipt_of(&self, run: &Run, step: &str) -> Result<Option<String>, ReceiptError> {
+        let receipts = self.runtime.door.receipts.borrow();
+        receipts.of_step(&run.header.run, step)
+    }
+
+    fn once_more(&self, id: &str, rerun: Rerun) -> bool {
+        let step = self.sop.steps.iter().find(|step| step.id == id);
+        rerun == Rerun::Interrupted
+            || step.is_some_and(
+                |step| matches!(self.rehearsed(step), Rehearsed::Judged(verdict) if verdict.risk == Risk::Low),
+            )
+    }
+
+    fn call(&self, step: &Step, run: &mut Run, attended: &mut Attended<'_>) -> Result<Came, SopError> {
+        let content = match step.content_from().map(|from| (from, run.ended(from))) {
+            None => None,
+            Some((_, Some(Ended { end: End::Done, output, .. }))) => Some(output.clone()),
+            Some((from, _)) => {
+                let why = format!("error: the step `{from}` has nothing to give, because it did not work");
+                return Ok(Came::Ended(ended(step, End::Failed, why)));
+            }
+        };
+        let Some((tool, arguments)) = step.arguments(content.as_deref()) else {
+            return Ok(Came::Ended(ended(step, End::Done, String::new())));
+        };
+        // The door makes durable that it begins before anything runs.
+        let durable = match self.runtime.door.receipts.borrow().are_written() {
+            true => Durable::Later,
+            false => Durable::Now,
+        };
+        run.write(Entry::Began { step: step.id.clone() }, durable)?;
+        let outcome = self.wish(run, step, (tool, &arguments), attended)?;
+        let end = match outcome.fate {
+            Fate::Done => End::Done,
+            Fate::Failed => End::Failed,
+            Fate::Denied => End::Denied,
+            fate @ (Fate::NobodyToAsk | Fate::Stopped | Fate::Cancelled) => {
+                // What was stopped while it ran stays begun: nobody knows how far it came.
+                if !outcome.began() {
+                    run.write(Entry::Void { step: step.id.clone() }, Durable::Now)?;
+                }
+                return Ok(Came::Halted(Halt::Stopped { step: step.id.clone(), fate }));
+            }
+        };
+        let receipt_id = outcome.receipt_id;
+        Ok(Came::Ended(Ended { receipt_id, ..ended(step, end, outcome.output) }))
+    }
+
+    fn wish(
+        &self,
+        run: &Run,
+        step: &Step,
+        (tool, arguments): (&str, &Value),
+        attended: &mut Attended<'_>,
+    ) -> Result<crate::runtime::Outcome, ReceiptError> {
+        let conversation_id = run.header.run.as_str();
+        let wish = Wish { conversation_id, tool, arguments, offer: Offer::Step(&step.id) };
+        self.runtime.door.call(wish, attended)
+    }
+
+    fn ask(
+        &self,
+        step: &Step,
+        prompt: &str,
+        run: &mut Run,
+        attended: &mut Attended<'_>,
+    ) -> Result<Came, SopError> {
+        let stopped = |fate| Ok(Came::Halted(Halt::Stopped { step: step.id.clone(), fate }));
+        // The model would answer without tools, and that is not what was written down.
+        if estop::is_set(&self.runtime.door.home) {
+            return stopped(Fate::Stopped);
+        }
+        run.write(Entry::Began { step: step.id.clone() }, Durable::Now)?;
+        let text = message(self.sop, &step.id, prompt, run);
+        let hint = self.sop.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
+        let Report { answer, fates, kept, .. } =
+            self.runtime.turn_with(&hint, &run.header.run, &text, attended);
+        let halted = [Fate::Stopped, Fate::Cancelled].into_iter().find(|fate| fates.contains(fate));
+        let denied = fates.iter().any(|fate| matches!(fate, Fate::Denied | Fate::NobodyToAsk));
+        if fates.is_empty() && answer.is_err() {
+            run.write(Entry::Void { step: step.id.clone() }, Durable::Now)?;
+        }
+        match answer {
+            Err(TurnError::Receipt(error)) => Err(error.into()),
+            Err(TurnError::Cancelled) => stopped(Fate::Cancelled),
+            Err(error) if fates.is_empty() => Err(error.into()),
+            Err(error) => Ok(Came::Ended(ended(step, End::Failed, format!("error: {error}")))),
+            Ok(answer) => {
+                kept?;
+                match halted {
+                    Some(fate) => stopped(fate),
+                    None if denied => Ok(Came::Ended(ended(step, End::Denied, answer))),
+                    None => Ok(Came::Ended(ended(step, End::Done, answer))),
+                }
+            }
+        }
+    }
+}
+
+fn ended(step: &Step, end: End, output: String) -> Ended {
+    Ended { step: step.id.clone(), end, output, receipt_id: None, at: Timestamp::now() }
+}

@@ -1,0 +1,308 @@
+//! The journal of one run: a header with a copy of the procedure, and a line for whatever has happened since.
+//!
+//! Lines are only added, and are durable before anything follows from them. While a process carries the run out, it
+//! holds a lock on the file. A last line without an end is one that a crash cut off: nobody has relied on it.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::entry::{End, Ended, Entry, Header};
+use super::{Action, OnFailure, Sop};
+use crate::receipts::hash_of_text;
+
+/// A run, as far as its journal tells.
+#[derive(Debug)]
+pub struct Run {
+    /// What was begun.
+    pub header: Header,
+    steps: BTreeMap<String, Known>,
+    cancelled: bool,
+    origin: Origin,
+    file: File,
+    path: PathBuf,
+}
+
+/// Where a run comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Begun,
+    Resumed,
+}
+
+/// What is known of a step.
+#[derive(Debug, Default)]
+struct Known {
+    course: Course,
+    approved: bool,
+    ended: Option<Ended>,
+}
+
+/// How far a step came.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Course {
+    /// The journal does not know of it.
+    #[default]
+    Untouched,
+    /// It began, and its end is not written down.
+    Open,
+    /// It has done nothing, or may do it once more.
+    Free,
+}
+
+/// Where a run stands, as its journal tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum State {
+    /// All steps have ended.
+    Finished,
+    /// A step has failed, and the run is over.
+    Failed {
+        /// Which.
+        step: String,
+    },
+    /// Somebody ended it.
+    Cancelled,
+    /// Somebody has to approve.
+    Waiting {
+        /// Which step.
+        step: String,
+        /// What they are asked.
+        prompt: String,
+    },
+    /// A step began, and its process died: nobody knows how far it came.
+    Interrupted {
+        /// Which.
+        step: String,
+    },
+    /// The step is next.
+    Ready {
+        /// Which.
+        step: String,
+    },
+}
+
+/// Why a journal can't be used.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// The system refused.
+    #[error("can't {step} {}", .path.display())]
+    File {
+        /// What was being done.
+        step: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is not what we have written.
+    #[error("{} is damaged in line {line}, so the run does not go on", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Which.
+        line: usize,
+    },
+    /// Another process carries the run out.
+    #[error("another process carries out {run}")]
+    Busy {
+        /// Which.
+        run: String,
+    },
+    /// There is none.
+    #[error("there is no run `{run}`")]
+    Unknown {
+        /// The name.
+        run: String,
+    },
+    /// The beginning of a name that several have.
+    #[error("`{run}` is the beginning of several runs")]
+    Ambiguous {
+        /// The beginning.
+        run: String,
+    },
+}
+
+/// Of a journal. The outputs of all steps are in it.
+const LONGEST: u64 = 1 << 30;
+
+/// Whether a line has to be on disk before anything follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durable {
+    Now,
+    /// With the next one. Meanwhile something else knows.
+    Later,
+}
+
+impl Run {
+    /// Begins one, and holds it.
+    pub(super) fn create(path: PathBuf, header: Header) -> Result<Self, JournalError> {
+        let failed = |step| file_error(step, &path);
+        let made = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&path);
+        let mut file = made.map_err(failed("make"))?;
+        file.lock().map_err(failed("lock"))?;
+        write_line(&mut file, &header).map_err(failed("write"))?;
+        file.sync_all().map_err(failed("make durable"))?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("make durable"))?;
+        Ok(Self { origin: Origin::Begun, ..Self::with(header, file, path) })
+    }
+
+    /// Opens one, and holds it: nobody else carries it out meanwhile.
+    pub(super) fn hold(path: &Path, run: &str) -> Result<Self, JournalError> {
+        let file = OpenOptions::new().read(true).append(true).open(path).map_err(file_error("open", path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(JournalError::Busy { run: run.to_owned() }),
+            Err(TryLockError::Error(error)) => return Err(file_error("lock", path)(error)),
+        }
+        let (run, whole) = Self::read(path, file)?;
+        // What a crash left of a line would spoil the next one.
+        run.file.set_len(whole).map_err(file_error("cut the torn end of", &run.path))?;
+        Ok(run)
+    }
+
+    /// Looks at one without holding it. The second value is whether somebody carries it out.
+    pub(super) fn look(path: &Path) -> Result<(Self, bool), JournalError> {
+        let file = File::open(path).map_err(file_error("open", path))?;
+        let held = match file.try_lock_shared() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(error)) => return Err(file_error("lock", path)(error)),
+        };
+        file.unlock().map_err(file_error("unlock", path))?;
+        Self::read(path, file).map(|(run, _)| (run, held))
+    }
+
+    /// The run, and how many bytes of its journal are whole.
+    fn read(path: &Path, mut file: File) -> Result<(Self, u64), JournalError> {
+        let mut text = Vec::new();
+        file.seek(SeekFrom::Start(0)).map_err(file_error("read", path))?;
+        (&file).take(LONGEST).read_to_end(&mut text).map_err(file_error("read", path))?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let mut lines = text.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
+        let damaged = |line| JournalError::Damaged { path: path.to_owned(), line };
+        let first = lines.next().unwrap_or_default();
+        let header: Header = serde_json::from_slice(first).map_err(|_| damaged(1))?;
+        if hash_of_text(&header.text) != header.sop_hash {
+            return Err(damaged(1));
+        }
+        let mut run = Self::with(header, file, path.to_owned());
+        for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.is_empty()) {
+            run.take(serde_json::from_slice(line).map_err(|_| damaged(number))?);
+        }
+        Ok((run, whole as u64))
+    }
+
+    fn with(header: Header, file: File, path: PathBuf) -> Self {
+        Self { header, steps: BTreeMap::new(), cancelled: false, origin: Origin::Resumed, file, path }
+    }
+
+    fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Began { step } => self.step(step).course = Course::Open,
+            Entry::Void { step } | Entry::Rerun { step } => self.step(step).course = Course::Free,
+            Entry::Ended(ended) => {
+                let known = self.step(ended.step.clone());
+                known.ended = Some(ended);
+            }
+            Entry::Approved { step, .. } => self.step(step).approved = true,
+            Entry::Cancelled { .. } => self.cancelled = true,
+        }
+    }
+
+    fn step(&mut self, id: String) -> &mut Known {
+        self.steps.entry(id).or_default()
+    }
+
+    pub(super) fn write(&mut self, entry: Entry, durable: Durable) -> Result<(), JournalError> {
+        let written = write_line(&mut self.file, &entry);
+        let synced = written.and_then(|()| match durable {
+            Durable::Now => self.file.sync_data(),
+            Durable::Later => Ok(()),
+        });
+        synced.map_err(file_error("write", &self.path))?;
+        self.take(entry);
+        Ok(())
+    }
+
+    /// Ends it for good.
+    ///
+    /// # Errors
+    /// When that can't be written down.
+    pub fn cancel(&mut self) -> Result<(), JournalError> {
+        self.write(Entry::Cancelled { at: Timestamp::now() }, Durable::Now)
+    }
+
+    /// Approves the step that it waits for.
+    ///
+    /// # Errors
+    /// When that can't be written down.
+    pub fn approve(&mut self, step: &str) -> Result<(), JournalError> {
+        self.write(Entry::Approved { step: step.to_owned(), at: Timestamp::now() }, Durable::Now)
+    }
+
+    /// How a step ended, if it has.
+    #[must_use]
+    pub fn ended(&self, step: &str) -> Option<&Ended> {
+        self.steps.get(step)?.ended.as_ref()
+    }
+
+    /// Whether this process has begun it.
+    pub(super) fn is_new(&self) -> bool {
+        self.origin == Origin::Begun
+    }
+
+    pub(super) fn course(&self, step: &str) -> Course {
+        self.steps.get(step).map_or(Course::Untouched, |known| known.course)
+    }
+
+    /// Whether somebody has approved a step.
+    #[must_use]
+    pub fn is_approved(&self, step: &str) -> bool {
+        self.steps.get(step).is_some_and(|known| known.approved)
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn state(&self, sop: &Sop) -> State {
+        if self.cancelled {
+            return State::Cancelled;
+        }
+        for step in &sop.steps {
+            let id = || step.id.clone();
+            match (&step.action, self.ended(&step.id)) {
+                (Action::Approval { prompt }, _) if !self.is_approved(&step.id) => {
+                    return State::Waiting { step: id(), prompt: prompt.clone() };
+                }
+                (Action::Approval { .. }, _) => {}
+                (_, Some(ended)) if ended.end != End::Done && step.on_failure == OnFailure::Abort => {
+                    return State::Failed { step: id() };
+                }
+                (_, Some(_)) => {}
+                (_, None) if self.course(&step.id) == Course::Open => {
+                    return State::Interrupted { step: id() };
+                }
+                (_, None) => return State::Ready { step: id() },
+            }
+        }
+        State::Finished
+    }
+}
+
+fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    file.write_all(&line)
+}
+
+pub(super) fn file_error(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    let path = path.to_owned();
+    move |source| JournalError::File { step, path, source }
+}

@@ -1,0 +1,103 @@
+//! The folder of journals.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::entry::Header;
+use super::journal::{JournalError, Run, file_error};
+use crate::ids;
+use crate::receipts::hash_of_text;
+
+/// Where journals are kept, in the home.
+#[derive(Debug, Clone)]
+pub struct Runs {
+    folder: PathBuf,
+}
+
+const ENDING: &str = "jsonl";
+
+impl Runs {
+    /// In a folder that need not be there.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Begins a run of a procedure with this text.
+    ///
+    /// # Errors
+    /// When its journal can't be made.
+    pub fn begin(&self, sop: &str, text: &str) -> Result<Run, JournalError> {
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(file_error("make", &self.folder)(error));
+            }
+            _ => {}
+        }
+        let run = ids::fresh("run");
+        let path = self.folder.join(&run).with_extension(ENDING);
+        let header = Header {
+            run,
+            sop: sop.to_owned(),
+            sop_hash: hash_of_text(text),
+            text: text.to_owned(),
+            started: Timestamp::now(),
+        };
+        Run::create(path, header)
+    }
+
+    /// Takes a run into hand: nobody else carries it out meanwhile. The beginning of its name is enough.
+    ///
+    /// # Errors
+    /// When there is none, somebody else has it, or its journal can't be used.
+    pub fn hold(&self, name: &str) -> Result<Run, JournalError> {
+        let run = self.find(name)?;
+        Run::hold(&self.folder.join(&run).with_extension(ENDING), &run)
+    }
+
+    /// Looks at a run, and whether somebody carries it out.
+    ///
+    /// # Errors
+    /// When there is none, or its journal can't be used.
+    pub fn look(&self, name: &str) -> Result<(Run, bool), JournalError> {
+        let run = self.find(name)?;
+        Run::look(&self.folder.join(run).with_extension(ENDING))
+    }
+
+    /// The names of all runs.
+    ///
+    /// # Errors
+    /// When the folder can't be read.
+    pub fn names(&self) -> Result<Vec<String>, JournalError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(file_error("list", &self.folder))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(file_error("list", &self.folder))?.path();
+            if path.extension().is_some_and(|ending| ending == ENDING) {
+                names.extend(path.file_stem().and_then(|name| name.to_str()).map(str::to_owned));
+            }
+        }
+        Ok(names)
+    }
+
+    fn find(&self, name: &str) -> Result<String, JournalError> {
+        let unknown = || JournalError::Unknown { run: name.to_owned() };
+        // What is no word is no name, and leads nowhere else.
+        if name.len() < "run-".len() + 1 {
+            return Err(unknown());
+        }
+        let mut found = self.names()?.into_iter().filter(|run| run.starts_with(name));
+        match (found.next(), found.next()) {
+            (Some(run), None) => Ok(run),
+            (None, _) => Err(unknown()),
+            (Some(_), Some(_)) => Err(JournalError::Ambiguous { run: name.to_owned() }),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Every fault of a procedure is found at once, with its place and its cure.
+
+use crate::support::House;
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let house = House::new();
+    super::write(
+        &house,
+        "faulty",
+        r#"name = "other"
+description = ""
+colour = "red"
+
+[[steps]]
+id = "one"
+kind = "tool"
+tool = "file_raed"
+
+[[steps]]
+id = "one"
+kind = "approval"
+prompt = "Well?"
+
+[[steps]]
+id = "two"
+kind = "tool"
+tool = "file_write"
+args = { pth = "x" }
+content_from = "three"
+
+[[steps]]
+id = "Three!"
+kind = "agent"
+promt = "Think."
+
+[[steps]]
+id = "four"
+kind = "shell"
+
+[[steps]]
+id = "five"
+kind = "tool"
+tool = "file_read"
+args = { path = "x" }
+content_from = "one"
+on_failure = "retry"
+
+[[steps]]
+id = "six"
+kind = "tool"
+tool = "file_write"
+args = { path = "x", content = "y" }
+content_from = "two"
+"#,
+    );
+    let validate = house.run(&["sop", "validate", "faulty"]);
+    assert_eq!(validate.code, 3, "{validate:?}");
+    let home = house.home().canonicalize().unwrap();
+    insta::assert_snapshot!(validate.err.replace(home.to_str().unwrap(), "HOME"));
+    let all = house.run(&["sop", "validate", "--output", "json"]);
+    assert_eq!((all.code, &all.json()[0]["valid"]), (3, &false.into()), "{all:?}");
+    assert_eq!(house.run(&["sop", "run", "faulty"]).code, 3);
+    assert!(house.run(&["sop", "list"]).out.contains("NOT VALID"));
+}
+
+#[test]
+fn what_is_no_procedure_is_said_to_be_none() {
+    let house = House::new();
+    assert_eq!(house.run(&["sop", "list", "--output", "json"]).json(), serde_json::json!([]));
+    assert_eq!(house.run(&["sop", "validate"]).code, 0);
+    for name in ["missing", "../../config", "", "A"] {
+        assert_eq!(house.run(&["sop", "run", name]).code, 2, "{name}");
+    }
+    super::write(&house, "empty", "name = \"empty\"\ndescription = \"nothing\"\n");
+    let empty = house.run(&["sop", "validate", "empty"]);
+    assert!(empty.code == 3 && empty.err.contains("at least one step"), "{empty:?}");
+    super::write(&house, "torn", "name = \"torn\"\n[[steps]\n");
+    assert_eq!(house.run(&["sop", "validate", "torn"]).code, 3);
+}

@@ -1,0 +1,169 @@
+//! Runs that die at any moment: no step is finished twice, none is lost, and none is silently run again.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{house, on_the_run, the_run};
+use crate::support::{House, wait};
+
+const STEPS: usize = 6;
+
+/// Steps that each leave a mark of their own.
+fn marking(line: &str) -> String {
+    (0..STEPS)
+        .map(|number| {
+            format!("[[steps]]\nid = \"s{number}\"\nkind = \"tool\"\ntool = \"shell\"\nargs = {{ command = \"{line} s{number} >> marks\" }}\n")
+        })
+        .collect()
+}
+
+fn killed_after(house: &House, arguments: &[&str], milliseconds: u64) {
+    let mut command = house.command(arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+fn marks(house: &House) -> Vec<String> {
+    let text = fs::read_to_string(house.workspace().join("marks")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_comes_to_its_end_and_repeats_only_what_somebody_decided() {
+    let mut interrupted = 0;
+    for round in 0..10_u64 {
+        let house = house("mark", &marking("echo"));
+        killed_after(&house, &["sop", "run", "mark"], 20 + round * 23 % 160);
+        if house.run(&["sop", "status", "--output", "json"]).json() == serde_json::json!([]) {
+            continue;
+        }
+        let mut decided = Vec::new();
+        for attempt in 0.. {
+            assert!(attempt < 40, "it does not come to its end: {}", the_run(&house));
+            let state = the_run(&house);
+            match state["state"].as_str().unwrap() {
+                "finished" => break,
+                "ready" => assert_eq!(on_the_run(&house, &["resume"]).code, 0),
+                "interrupted" => {
+                    interrupted += 1;
+                    let before = marks(&house);
+                    let asked = on_the_run(&house, &["resume"]);
+                    assert!(asked.code == 1 && asked.err.contains("--rerun-interrupted"), "{asked:?}");
+                    assert_eq!(marks(&house), before, "not without a decision");
+                    decided.push(state["step"].as_str().unwrap().to_owned());
+                    if attempt < 3 {
+                        let run = state["run"].as_str().unwrap().to_owned();
+                        let moment = 20 + (round * 37 + attempt * 61) % 140;
+                        killed_after(&house, &["sop", "resume", &run, "--rerun-interrupted"], moment);
+                    } else {
+                        assert_eq!(on_the_run(&house, &["resume", "--rerun-interrupted"]).code, 0);
+                    }
+                }
+                other => panic!("{other}: {state}"),
+            }
+        }
+        check(&house, &decided);
+    }
+    assert!(interrupted > 0, "none of the kills came inside a step");
+}
+
+/// Every step has run once, in order; those that somebody decided about at most once more for each decision.
+fn check(house: &House, decided: &[String]) {
+    let marks = marks(house);
+    let mut once = marks.clone();
+    once.dedup();
+    let all: Vec<String> = (0..STEPS).map(|number| format!("s{number}")).collect();
+    assert_eq!(once, all, "in order, none lost: {marks:?}");
+    for step in &all {
+        let ran = marks.iter().filter(|mark| *mark == step).count();
+        let more = decided.iter().filter(|one| *one == step).count();
+        assert!(ran <= 1 + more, "{step} ran {ran} times, {decided:?}");
+    }
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    let list = house.run(&["receipt", "list", "--limit", "1000", "--output", "json"]).json();
+    let done = |receipt: &&Value| receipt["status"] == "allowed";
+    for step in &all {
+        let its = list.as_array().unwrap().iter().filter(|receipt| receipt["step_id"] == step.as_str());
+        assert!(its.filter(done).count() >= 1, "{step} has its receipt");
+    }
+}
+
+#[test]
+fn a_step_that_only_looks_runs_once_more_by_itself() {
+    let house = house(
+        "look",
+        "[[steps]]\nid = \"look\"\nkind = \"tool\"\ntool = \"file_list\"\nargs = { path = \".\" }\n",
+    );
+    assert_eq!(house.run(&["sop", "run", "look"]).code, 0);
+    without_the_end(&house);
+    assert_eq!(the_run(&house)["state"], "interrupted");
+    assert_eq!(on_the_run(&house, &["resume"]).code, 0);
+    assert_eq!(house.receipts().len(), 2, "both attempts are on record");
+}
+
+/// As a kill between the receipt and the journal leaves it.
+fn without_the_end(house: &House) {
+    let run = the_run(house)["run"].as_str().unwrap().to_owned();
+    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
+    let text = fs::read_to_string(&journal).unwrap();
+    let whole: Vec<&str> = text.lines().collect();
+    fs::write(&journal, whole[..whole.len() - 1].join("\n") + "\n{\"ended\":{\"st").unwrap();
+}
+
+#[test]
+fn a_step_whose_beginning_was_lost_with_the_power_is_known_by_its_receipt() {
+    let house = house(
+        "mark",
+        "[[steps]]\nid = \"mark\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks\" }\n",
+    );
+    assert_eq!(house.run(&["sop", "run", "mark"]).code, 0);
+    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
+    let header = fs::read_to_string(&journal).unwrap().lines().next().unwrap().to_owned();
+    fs::write(&journal, header + "\n").unwrap();
+    let resumed = on_the_run(&house, &["resume"]);
+    assert!(resumed.code == 1 && resumed.err.contains("its receipt: receipt-"), "{resumed:?}");
+    assert_eq!(marks(&house), ["x"]);
+}
+
+#[test]
+fn a_model_that_was_cut_off_is_not_asked_again_by_itself() {
+    let house = house("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n")
+        .says("[[round]]\ndelay = \"30s\"\ntext = \"at last\"\n");
+    let mut command = house.command(&["sop", "run", "ask"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while house.run(&["sop", "status", "--output", "json"]).json() == serde_json::json!([]) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(the_run(&house)["state"], "running");
+    let busy = on_the_run(&house, &["resume"]);
+    assert!(busy.code == 1 && busy.err.contains("another process"), "{busy:?}");
+    assert_eq!(on_the_run(&house, &["cancel"]).code, 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let house = house.says("[[round]]\ntext = \"at last\"\n");
+    assert_eq!(on_the_run(&house, &["resume"]).code, 1);
+    let resumed = on_the_run(&house, &["resume", "--rerun-interrupted"]);
+    assert_eq!((resumed.code, resumed.out.as_str()), (0, "at last\n"), "{resumed:?}");
+}
+
+#[test]
+fn many_who_resume_at_once_run_each_step_once() {
+    let house = house("mark", &marking("sleep 0.05; echo"));
+    house.run(&["estop"]);
+    assert_eq!(house.run(&["sop", "run", "mark"]).code, 8);
+    house.run(&["estop", "--clear"]);
+    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    let mut children: Vec<_> =
+        (0..5).map(|_| house.command(&["sop", "resume", &run]).spawn().unwrap()).collect();
+    let codes: Vec<i32> = children.iter_mut().map(wait).collect();
+    assert!(codes.contains(&0) && codes.iter().all(|code| [0, 1].contains(code)), "{codes:?}");
+    let all: Vec<String> = (0..STEPS).map(|number| format!("s{number}")).collect();
+    assert_eq!(marks(&house), all);
+}
