@@ -4,4 +4,5 @@ mod approvals;
 mod chats;
 mod hostile;
 mod life;
+mod models;
 mod support;

@@ -88,6 +88,7 @@ fn ended(conversation: &str, calls: &[Value], over: Over) -> Response {
         Over::Trouble { code, message } => {
             let status = match code {
                 "provider" => StatusCode::BAD_GATEWAY,
+                "used-up" => StatusCode::TOO_MANY_REQUESTS,
                 "cancelled" => StatusCode::SERVICE_UNAVAILABLE,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };

@@ -14,7 +14,7 @@ use crate::channels::gateway::desk::{Desk, Seat};
 use crate::channels::gateway::operator::{Over, Remote, Told};
 use crate::events::Event;
 use crate::ids;
-use crate::providers::HINT;
+use crate::providers::{HINT, ProviderError};
 use crate::runtime::{Attended, Runtime, TurnError};
 
 /// A turn that goes on. Dropped, it is cancelled: nobody is there to hear the answer.
@@ -92,7 +92,7 @@ impl Holder {
             (Ok(answer), Ok(())) => Over::Answer(answer),
             (Ok(_), Err(error)) => trouble(&TurnError::from(error)),
             (Err(error), _) => {
-                if matches!(error, TurnError::Provider(_)) {
+                if trouble_code(&error) == "provider" {
                     self.remote.desk.metrics.provider_errors.add_one();
                 }
                 trouble(&error)
@@ -110,12 +110,16 @@ impl Holder {
 }
 
 fn trouble(error: &TurnError) -> Over {
-    let code = match error {
+    Over::Trouble { code: trouble_code(error), message: Chain(error).to_string() }
+}
+
+fn trouble_code(error: &TurnError) -> &'static str {
+    match error {
+        TurnError::Provider(ProviderError::Limit { .. }) => "used-up",
         TurnError::Provider(_) => "provider",
         TurnError::Receipt(_) => "receipts",
         TurnError::Memory(_) => "memory",
         TurnError::TooManyRounds { .. } | TurnError::TooManyCalls { .. } => "limit",
         TurnError::Cancelled => "cancelled",
-    };
-    Over::Trouble { code, message: Chain(error).to_string() }
+    }
 }

@@ -1,0 +1,82 @@
+//! Models over HTTP: they stream through, are chosen by hints, left out when they fail, and limited (C4.3, C4.4).
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::support::Gateway;
+use crate::http_server::{Act, Server, reply};
+use crate::support::House;
+
+fn configured(config: &str) -> Gateway {
+    let house = House::new();
+    fs::write(house.home().join("small.toml"), "[[round]]\ntext = \"I am small.\"\n").unwrap();
+    let small = "[providers.models.small]\nkind = \"mock\"\nfixture = \"small.toml\"\n";
+    fs::write(house.home().join("config.toml"), format!("{config}\n{small}")).unwrap();
+    Gateway::of(house)
+}
+
+fn server_table(server: &Server) -> String {
+    let url = format!("http://127.0.0.1:{}/v1", server.port());
+    format!("[providers.models.remote]\nkind = \"openai-compatible\"\nmodel = \"m\"\nbase_url = \"{url}\"\n")
+}
+
+fn says(text: &str) -> Vec<u8> {
+    format!("data: {}\n\n", json!({"choices": [{"delta": {"content": text}}]})).into_bytes()
+}
+
+const START: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+
+#[test]
+fn a_stream_goes_through_bit_by_bit_and_is_taken_back_when_it_breaks() {
+    let torn = vec![START.to_vec(), says("I am the"), says(" first")];
+    let server = Server::start(vec![Act::Pieces(torn, Duration::from_millis(50))]);
+    let gateway = configured(&format!(
+        "default_provider = \"safe\"\n{}[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"remote\", \"small\"]\n",
+        server_table(&server)
+    ));
+    let mut events = gateway.events(&json!({ "message": "who are you?" }));
+    let mut drafts = Vec::new();
+    let answer = loop {
+        match events.next().unwrap() {
+            (name, value) if name == "draft" => drafts.push(value),
+            (name, value) if name == "answer" => break value["answer"].clone(),
+            _ => {}
+        }
+    };
+    let told = |text: &str| json!({ "text": text });
+    assert_eq!(drafts, [told("I am the"), told(" first"), json!({ "void": true })]);
+    assert_eq!(answer, "I am small.");
+}
+
+#[test]
+fn who_fails_is_left_out_by_all_turns_of_a_gateway() {
+    let server = Server::start(vec![Act::Send(reply("503 No", "application/json", "{}"))]);
+    let gateway = configured(&format!(
+        "default_provider = \"safe\"\n{}[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"remote\", \"small\"]\n\
+         failures = 2\ncool_down = \"10m\"\n",
+        server_table(&server)
+    ));
+    for asked in [1, 2, 2, 2] {
+        let answer = gateway.post("/chat", &json!({ "message": "hi" })).json();
+        assert_eq!((&answer["answer"], server.received().len()), (&json!("I am small."), asked), "{answer}");
+    }
+}
+
+#[test]
+fn a_hint_chooses_and_a_limit_that_is_reached_is_told() {
+    let gateway = configured(
+        "default_provider = \"choice\"\n[limits]\ncalls_per_day = 2\n[providers.models.choice]\nkind = \"router\"\n\
+         default = \"local\"\n[[providers.models.choice.rules]]\nwhen = { hint = \"fast\" }\nprovider = \"small\"\n",
+    );
+    let ask = |body: Value| gateway.post("/chat", &body);
+    assert_eq!(ask(json!({ "message": "hi", "hint": "fast" })).json()["answer"], "I am small.");
+    let other = ask(json!({ "message": "hi" })).json();
+    assert!(other["answer"].as_str().unwrap().starts_with("You said: hi"), "{other}");
+    let refused = ask(json!({ "message": "hi" }));
+    assert_eq!(refused.refusal(), (429, "used-up".to_owned()));
+    assert!(refused.body.contains("limits.calls_per_day"), "{}", refused.body);
+    let metrics = gateway.get("/metrics").body;
+    assert!(metrics.contains("collieclaw_provider_errors_total 0"), "{metrics}");
+}
