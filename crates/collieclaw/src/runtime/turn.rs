@@ -103,12 +103,8 @@ impl Runtime {
         }
     }
 
-    /// One turn of a conversation. What happened is kept, also when it ends in an error.
-    pub fn turn(&self, conversation: &str, message: &str, attended: &mut Attended<'_>) -> Report {
-        self.turn_with(&Map::new(), conversation, message, attended)
-    }
-
-    /// One turn, with metadata for whoever chooses a provider, such as a [`HINT`](crate::providers::HINT).
+    /// One turn of a conversation. What happened is kept, also when it ends in an error. The metadata is for whoever
+    /// chooses a provider, such as a [`HINT`](crate::providers::HINT).
     pub fn turn_with(
         &self,
         metadata: &Map<String, Value>,
