@@ -11,15 +11,17 @@ mod journal;
 mod prompt;
 mod read;
 mod runs;
+mod state;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use engine::{Engine, Halt, Rehearsed, Rerun, SopError};
 pub use entry::{End, Ended, Entry, Header};
-pub use journal::{JournalError, Run, State};
+pub use journal::{JournalError, Run};
 pub use read::{NAME_RULE, is_name, read};
 pub use runs::Runs;
+pub use state::State;
 
 /// A procedure without faults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

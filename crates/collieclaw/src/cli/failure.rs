@@ -108,6 +108,7 @@ impl Failure {
             | Self::Config { .. }
             | Self::Sop { .. }
             | Self::FaultySops { .. }
+            | Self::Journal(JournalError::NotOurs { .. })
             | Self::ChannelOff
             | Self::GatewayOff
             | Self::Gateway(GatewayError::TokenOfAll { .. })
@@ -126,7 +127,7 @@ impl Failure {
     pub(crate) fn cure(&self) -> Option<&'static str> {
         match self {
             Self::NotSetUp { .. } => Some("run `collieclaw init`, or `collieclaw onboard` to be asked"),
-            Self::Untrusted { .. } => {
+            Self::Untrusted { .. } | Self::Journal(JournalError::NotOurs { .. }) => {
                 Some("it must be a plain file of yours: `chmod go-w` it, and its folder")
             }
             Self::Workspace { .. } => {

@@ -5,6 +5,7 @@ mod told;
 
 use clap::Subcommand;
 use collieclaw::cancel::Cancel;
+use collieclaw::channels::visible;
 use collieclaw::config::Config;
 use collieclaw::runtime::{Attended, Fate, Runtime};
 use collieclaw::sop::{
@@ -19,7 +20,7 @@ use super::failure::Failure;
 use super::interrupt::Interrupt;
 use super::screen::Screen;
 use super::{open, tool};
-use found::Found;
+use found::{Found, Unfit};
 
 #[derive(Subcommand)]
 pub(crate) enum Sop {
@@ -149,9 +150,12 @@ fn validate(
     };
     told::list(&all, screen)?;
     let mut faulty = 0;
-    for report in all.iter().filter_map(|(_, read)| read.as_ref().err()) {
+    for (name, unfit) in all.iter().filter_map(|(name, read)| Some((name, read.as_ref().err()?))) {
         faulty += 1;
-        screen.remark(&report.render(Style::Plain));
+        screen.remark(&match unfit {
+            Unfit::Faults(report) => report.render(Style::Plain),
+            Unfit::Unread(why) => format!("{}: {}", visible(name), visible(why)),
+        });
     }
     if faulty == 0 { Ok(()) } else { Err(Failure::FaultySops { faulty }) }
 }
@@ -190,7 +194,7 @@ fn go(
     let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
     interrupt.set(Some(cancel.clone()));
-    screen.remark(&format!("{}: {}", run.header.run, sop.description));
+    screen.remark(&format!("{}: {}", run.header.run, visible(&sop.description)));
     let mut operator = tool::operator(&cancel);
     let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
     let halt = Engine { runtime, sop }.go(&mut run, rerun, &mut attended);

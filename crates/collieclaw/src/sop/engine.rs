@@ -6,8 +6,9 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::entry::{End, Ended, Entry};
-use super::journal::{Course, Durable, JournalError, Run, State};
+use super::journal::{Course, Durable, JournalError, Run};
 use super::prompt::message;
+use super::state::State;
 use super::{Action, Sop, Step};
 use crate::estop;
 use crate::memory::MemoryError;

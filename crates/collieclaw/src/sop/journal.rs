@@ -4,17 +4,16 @@
 //! holds a lock on the file. A last line without an end is one that a crash cut off: nobody has relied on it.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::entry::{End, Ended, Entry, Header};
-use super::{Action, OnFailure, Sop};
+use super::entry::{Ended, Entry, Header};
 use crate::receipts::hash_of_text;
 
 /// A run, as far as its journal tells.
@@ -56,38 +55,6 @@ pub(super) enum Course {
     Free,
 }
 
-/// Where a run stands, as its journal tells.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum State {
-    /// All steps have ended.
-    Finished,
-    /// A step has failed, and the run is over.
-    Failed {
-        /// Which.
-        step: String,
-    },
-    /// Somebody ended it.
-    Cancelled,
-    /// Somebody has to approve.
-    Waiting {
-        /// Which step.
-        step: String,
-        /// What they are asked.
-        prompt: String,
-    },
-    /// A step began, and its process died: nobody knows how far it came.
-    Interrupted {
-        /// Which.
-        step: String,
-    },
-    /// The step is next.
-    Ready {
-        /// Which.
-        step: String,
-    },
-}
-
 /// Why a journal can't be used.
 #[derive(Debug, Error)]
 pub enum JournalError {
@@ -100,6 +67,12 @@ pub enum JournalError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// Others could have written it, and with it what is run.
+    #[error("{} can be changed by others, so it is not trusted", .path.display())]
+    NotOurs {
+        /// The file or folder.
+        path: PathBuf,
     },
     /// It is not what we have written.
     #[error("{} is damaged in line {line}, so the run does not go on", .path.display())]
@@ -182,6 +155,7 @@ impl Run {
 
     /// The run, and how many bytes of its journal are whole.
     fn read(path: &Path, mut file: File) -> Result<(Self, u64), JournalError> {
+        is_ours(path, &file)?;
         let mut text = Vec::new();
         file.seek(SeekFrom::Start(0)).map_err(file_error("read", path))?;
         (&file).take(LONGEST).read_to_end(&mut text).map_err(file_error("read", path))?;
@@ -269,31 +243,22 @@ impl Run {
         self.steps.get(step).is_some_and(|known| known.approved)
     }
 
-    /// Where it stands.
-    #[must_use]
-    pub fn state(&self, sop: &Sop) -> State {
-        if self.cancelled {
-            return State::Cancelled;
-        }
-        for step in &sop.steps {
-            let id = || step.id.clone();
-            match (&step.action, self.ended(&step.id)) {
-                (Action::Approval { prompt }, _) if !self.is_approved(&step.id) => {
-                    return State::Waiting { step: id(), prompt: prompt.clone() };
-                }
-                (Action::Approval { .. }, _) => {}
-                (_, Some(ended)) if ended.end != End::Done && step.on_failure == OnFailure::Abort => {
-                    return State::Failed { step: id() };
-                }
-                (_, Some(_)) => {}
-                (_, None) if self.course(&step.id) == Course::Open => {
-                    return State::Interrupted { step: id() };
-                }
-                (_, None) => return State::Ready { step: id() },
-            }
-        }
-        State::Finished
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
+}
+
+/// The journal has a copy of the procedure, and that is what runs.
+fn is_ours(path: &Path, file: &File) -> Result<(), JournalError> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let known = |metadata: io::Result<Metadata>| metadata.map_err(file_error("look at", path));
+    for (looked_at, metadata) in [(path, known(file.metadata())?), (folder, known(folder.metadata())?)] {
+        let owners = [0, rustix::process::geteuid().as_raw()];
+        if !owners.contains(&metadata.uid()) || metadata.mode() & 0o022 != 0 {
+            return Err(JournalError::NotOurs { path: looked_at.to_owned() });
+        }
+    }
+    Ok(())
 }
 
 fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {

@@ -108,10 +108,10 @@ fn the_examples_of_the_page_on_providers_do_what_it_says() {
 
 #[test]
 fn every_command_in_the_guide_exists() {
-    let guide = document("docs/collieclaw.md");
+    let guides = ["docs/collieclaw.md", "docs/collieclaw-security.md", "docs/collieclaw-sop.md"].map(document);
     let house = House::empty();
     let mut seen = 0;
-    for line in blocks(&guide, "console").iter().flat_map(|block| block.lines()) {
+    for line in blocks(&guides.concat(), "console").iter().flat_map(|block| block.lines()) {
         let line = line.strip_prefix("$ collieclaw ").unwrap().split(" #").next().unwrap();
         let arguments = words(line);
         let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();

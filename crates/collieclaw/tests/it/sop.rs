@@ -270,6 +270,10 @@ fn a_cancelled_run_is_over_and_a_damaged_journal_goes_nowhere() {
     fs::write(&journal, text.replacen("for a test", "for a tost", 1)).unwrap();
     let damaged = house.run(&["sop", "resume", &run]);
     assert!(damaged.code == 1 && damaged.err.contains("damaged in line 1"), "{damaged:?}");
+    fs::write(&journal, text).unwrap();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).unwrap();
+    let loose = house.run(&["sop", "resume", &run]);
+    assert!(loose.code == 3 && loose.err.contains("not trusted"), "{loose:?}");
     assert_eq!(house.run(&["sop", "resume", "run-x"]).code, 2);
     assert_eq!(house.run(&["sop", "resume", "../config"]).code, 2);
 }
@@ -287,6 +291,11 @@ fn a_procedure_that_others_can_write_or_that_lies_elsewhere_is_not_run() {
     std::os::unix::fs::symlink(&planted, &own).unwrap();
     let linked = house.run(&["sop", "run", "copy"]);
     assert!(linked.code == 3 && linked.err.contains("not trusted"), "{linked:?}");
+    write(&house, "other", &format!("name = \"other\"\ndescription = \"fine\"\n{WRITE_AND_READ}"));
+    let listed = house.run(&["sop", "list", "--output", "json"]).json();
+    let valid: Vec<Value> = listed.as_array().unwrap().iter().map(|one| one["valid"].clone()).collect();
+    assert_eq!(valid, [json!(false), json!(true)], "one that is not trusted hides no other: {listed}");
+    assert_eq!(house.run(&["sop", "validate"]).code, 3);
     assert!(house.receipts().is_empty());
 }
 

@@ -21,8 +21,16 @@ pub(super) struct Found {
     pub(super) text: String,
 }
 
-/// A procedure, or all that is wrong with it.
-pub(super) type Read = (String, Result<Sop, Report>);
+/// A procedure, or why it is none.
+pub(super) type Read = (String, Result<Sop, Unfit>);
+
+/// Why something is no procedure.
+pub(super) enum Unfit {
+    /// It has these faults.
+    Faults(Report),
+    /// It can't be read, or not be trusted.
+    Unread(String),
+}
 
 const FILE: &str = "SOP.toml";
 
@@ -68,7 +76,7 @@ pub(super) fn read(found: Found, config: &Config, environment: &Environment) -> 
     let rules = open::rules(config, &workspace, environment)?;
     let source = Source::new(found.shown, &found.text);
     let read = collieclaw::sop::read(source, &found.name, &rules.tools);
-    Ok((found.name, read))
+    Ok((found.name, read.map_err(Unfit::Faults)))
 }
 
 /// Every procedure there is, by name.
@@ -86,5 +94,10 @@ pub(super) fn all(config: &Config, environment: &Environment) -> Result<Vec<Read
         }
     }
     names.sort();
-    names.into_iter().map(|name| read(one(&name, environment)?, config, environment)).collect()
+    let listed = |name: String| match one(&name, environment) {
+        Ok(found) => read(found, config, environment),
+        // It hides no other.
+        Err(failure) => Ok((name, Err(Unfit::Unread(failure.to_string())))),
+    };
+    names.into_iter().map(listed).collect()
 }

@@ -7,7 +7,7 @@ use collieclaw::sop::{End, Halt, Rehearsed, Run, Runs, Sop, State, Step};
 use collieclaw_gate::Reason;
 use serde_json::{Value, json};
 
-use super::found::{self, Found, Read};
+use super::found::{self, Found, Read, Unfit};
 use super::{copy, kind, steps};
 use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
@@ -18,7 +18,8 @@ pub(super) fn list(all: &[Read], screen: &Screen) -> Result<(), Failure> {
         .iter()
         .map(|(name, read)| match read {
             Ok(sop) => json!({ "name": name, "valid": true, "sop": sop }),
-            Err(report) => json!({ "name": name, "valid": false, "faults": report }),
+            Err(Unfit::Faults(report)) => json!({ "name": name, "valid": false, "faults": report }),
+            Err(Unfit::Unread(why)) => json!({ "name": name, "valid": false, "fault": why }),
         })
         .collect();
     screen.answer(&value, || {
@@ -185,7 +186,10 @@ fn standing(
 ) -> Result<Standing, Failure> {
     let (run, held) = runs.look(name)?;
     let (_, sop) = found::read(copy(&run), config, environment)?;
-    let sop = sop.map_err(|report| Failure::Sop { report: Box::new(report) })?;
+    let sop = sop.map_err(|unfit| match unfit {
+        Unfit::Faults(report) => Failure::Sop { report: Box::new(report) },
+        Unfit::Unread(what) => Failure::Wrong { what, cure: "`collieclaw sop validate` tells why" },
+    })?;
     let now = found::one(&run.header.sop, environment);
     let changed = !matches!(now, Ok(Found { text, .. }) if hash_of_text(&text) == run.header.sop_hash);
     Ok(Standing { run, sop, held, changed })

@@ -154,6 +154,25 @@ fn a_model_that_was_cut_off_is_not_asked_again_by_itself() {
 }
 
 #[test]
+fn a_step_that_the_stop_ended_while_it_ran_is_not_run_again_by_itself() {
+    let house = house(
+        "slow",
+        "[[steps]]\nid = \"slow\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks; sleep 14\" }\n",
+    );
+    let mut command = house.command(&["sop", "run", "slow"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while marks(&house).is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    house.run(&["estop"]);
+    assert_eq!(wait(&mut child), 8);
+    house.run(&["estop", "--clear"]);
+    assert_eq!(the_run(&house)["state"], "interrupted");
+    assert_eq!(on_the_run(&house, &["resume"]).code, 1);
+    assert_eq!((marks(&house), on_the_run(&house, &["cancel"]).code), (vec!["x".to_owned()], 0));
+}
+
+#[test]
 fn many_who_resume_at_once_run_each_step_once() {
     let house = house("mark", &marking("sleep 0.05; echo"));
     house.run(&["estop"]);
