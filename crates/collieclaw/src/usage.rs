@@ -10,6 +10,7 @@ mod budget;
 mod error;
 mod metered;
 mod report;
+mod sums;
 
 pub mod estimate;
 

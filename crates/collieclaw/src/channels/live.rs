@@ -48,7 +48,10 @@ impl Operator for Live<'_> {
     fn notice(&mut self, notice: Notice<'_>) {
         match notice {
             Notice::Draft(text) if self.watched => {
-                self.inner.notice(notice);
+                // From here on everybody sees that it doesn't only think.
+                if self.shown.is_empty() {
+                    self.inner.notice(Notice::Thought);
+                }
                 self.show(text);
                 self.shown.push_str(text);
             }

@@ -168,8 +168,9 @@ impl Operator for Terminal {
         }
         match notice {
             Notice::Thinking => self.spinner = Spinner::start(),
-            // Whoever shows the answer as it comes needs the line.
-            Notice::Draft(_) | Notice::DraftVoid | Notice::Thought => self.spinner = None,
+            Notice::Thought => self.spinner = None,
+            // Standard output is for the answer, and this may not become one.
+            Notice::Draft(_) | Notice::DraftVoid => {}
             Notice::Says(text) => self.say(&visible_lines(text)),
             Notice::Calls { tool, arguments } => {
                 let mut shown = visible(&arguments.to_string());

@@ -1,19 +1,20 @@
 //! The file that calls are counted in.
 
-use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jiff::{Timestamp, Zoned};
-use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, named_params, params};
+use jiff::Zoned;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, named_params, params};
 
-use super::amount::{Amount, Price};
+use super::amount::Price;
 use super::budget::{Budget, LimitReached};
 use super::error::UsageError;
-use super::report::{By, Share, Totals, Usage};
+use super::report::{By, Totals, Usage};
+use super::sums;
 use crate::providers;
 
 /// "Cuse" in the header of the file: whose database it is.
@@ -39,9 +40,6 @@ CREATE TABLE call (
 CREATE INDEX call_begun ON call (begun);
 CREATE INDEX call_of_conversation ON call (conversation);
 ";
-
-const SUMS: &str = "count(*), total(failed), total(prompt_tokens), total(completion_tokens), total(estimated), \
-                    total(took), total(cost)";
 
 /// How long somebody else may hold the database, before we give up.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -148,8 +146,8 @@ impl Accounts {
         let transaction =
             Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(fail)?;
         if budget.is_set() {
-            let today = day_of(&transaction, now).map_err(fail)?;
-            let conversation = of_conversation(&transaction, call.conversation).map_err(fail)?;
+            let today = sums::day_of(&transaction, now).map_err(fail)?;
+            let conversation = sums::of_conversation(&transaction, call.conversation).map_err(fail)?;
             budget.check(&today, &conversation, now).map_err(Refusal::Limit)?;
         }
         let usage = providers::Usage { prompt_tokens: call.prompt_tokens, completion_tokens: 0 };
@@ -198,7 +196,7 @@ impl Accounts {
     /// # Errors
     /// When it can't be read.
     pub fn today(&self, now: &Zoned) -> Result<Totals, UsageError> {
-        day_of(&self.connection, now).map_err(|error| broken(&self.path, error))
+        sums::day_of(&self.connection, now).map_err(|error| broken(&self.path, error))
     }
 
     /// What a conversation has used.
@@ -206,7 +204,7 @@ impl Accounts {
     /// # Errors
     /// When it can't be read.
     pub fn conversation(&self, conversation: &str) -> Result<Totals, UsageError> {
-        of_conversation(&self.connection, conversation).map_err(|error| broken(&self.path, error))
+        sums::of_conversation(&self.connection, conversation).map_err(|error| broken(&self.path, error))
     }
 
     /// What was used since a moment, by all or by one conversation, the latest share first.
@@ -214,37 +212,7 @@ impl Accounts {
     /// # Errors
     /// When it can't be read.
     pub fn since(&self, since: &Zoned, conversation: Option<&str>, by: By) -> Result<Usage, UsageError> {
-        self.shares(since, conversation, by).map_err(|error| broken(&self.path, error))
-    }
-
-    fn shares(&self, since: &Zoned, conversation: Option<&str>, by: By) -> rusqlite::Result<Usage> {
-        let mut statement = self.connection.prepare(&format!(
-            "SELECT conversation, provider, model, max(begun), {SUMS} FROM call WHERE begun >= ?1 AND \
-             (?2 IS NULL OR conversation = ?2) GROUP BY begun / 900000, conversation, provider, model"
-        ))?;
-        let mut found = statement.query(params![since.timestamp().as_millisecond(), conversation])?;
-        let mut shares: BTreeMap<String, (i64, Totals)> = BTreeMap::new();
-        let mut total = Totals::default();
-        while let Some(row) = found.next()? {
-            let begun: i64 = row.get(3)?;
-            let name = match by {
-                By::Conversation => row.get(0)?,
-                By::Model => format!("{} {}", row.get::<_, String>(1)?, row.get::<_, String>(2)?),
-                // Days begin at a quarter of an hour, in every zone that there is.
-                By::Day => {
-                    let moment = Timestamp::from_millisecond(begun).unwrap_or_default();
-                    moment.to_zoned(since.time_zone().clone()).date().to_string()
-                }
-            };
-            let sum = totals(row, 4)?;
-            total = total.plus(sum);
-            let share = shares.entry(name).or_default();
-            *share = (share.0.max(begun), share.1.plus(sum));
-        }
-        let mut shares: Vec<(i64, Share)> =
-            shares.into_iter().map(|(name, (last, totals))| (last, Share { name, totals })).collect();
-        shares.sort_by_key(|(last, _)| std::cmp::Reverse(*last));
-        Ok(Usage { shares: shares.into_iter().map(|(_, share)| share).collect(), total })
+        sums::shares(&self.connection, since, conversation, by).map_err(|error| broken(&self.path, error))
     }
 }
 
@@ -255,8 +223,14 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Emptying the log at every end would make every single message wait for the disk.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     // What was committed survives the end of the process; that of the machine may cost the last calls.
-    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON;")?;
+    connection.execute_batch(
+        "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON; PRAGMA wal_autocheckpoint = 256;",
+    )?;
     Ok(connection)
 }
 
@@ -265,44 +239,6 @@ fn broken(path: &Path, error: rusqlite::Error) -> UsageError {
         Some(rusqlite::ErrorCode::NotADatabase) => UsageError::Foreign { path: path.to_owned() },
         _ => UsageError::Database { path: path.to_owned(), source: Box::new(error) },
     }
-}
-
-fn day_of(connection: &Connection, now: &Zoned) -> rusqlite::Result<Totals> {
-    let midnight = now.start_of_day().unwrap_or_else(|_| now.clone());
-    connection.query_row(
-        &format!("SELECT {SUMS} FROM call WHERE begun >= ?"),
-        [midnight.timestamp().as_millisecond()],
-        |row| totals(row, 0),
-    )
-}
-
-fn of_conversation(connection: &Connection, conversation: &str) -> rusqlite::Result<Totals> {
-    connection.query_row(&format!("SELECT {SUMS} FROM call WHERE conversation = ?"), [conversation], |row| {
-        totals(row, 0)
-    })
-}
-
-fn totals(row: &Row<'_>, from: usize) -> rusqlite::Result<Totals> {
-    let number = |column: usize| row.get::<_, f64>(from + column).map(counted);
-    Ok(Totals {
-        calls: row.get::<_, i64>(from).map(|calls| u64::try_from(calls).unwrap_or_default())?,
-        failed: number(1)?,
-        prompt_tokens: number(2)?,
-        completion_tokens: number(3)?,
-        estimated: number(4)?,
-        milliseconds: number(5)?,
-        cost: Amount(number(6)?),
-    })
-}
-
-/// `total` adds up without an end, as a number with a fraction.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the cast stops at both ends, and that is what is wanted"
-)]
-fn counted(number: f64) -> u64 {
-    number as u64
 }
 
 /// As large as a column can be.

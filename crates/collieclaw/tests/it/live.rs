@@ -40,6 +40,13 @@ fn text_is_shown_as_it_comes_once_and_with_its_escapes_made_visible() {
 }
 
 #[test]
+fn who_waits_for_one_answer_sees_that_something_goes_on_until_it_is_whole() {
+    let house = House::new().says("[[round]]\ndraft = [\"Once \", \"upon\"]\npause = \"1500ms\"\n");
+    let done = house.at_terminal(&["agent", "-m", "tell me"], &[("thinking, 1 s", "")]);
+    assert_eq!((done.code, done.out.as_str()), (0, "Once upon\n"));
+}
+
+#[test]
 fn what_breaks_off_is_said_to_be_no_answer_and_not_remembered() {
     let broken = format!("{START}{}", says("The secret of the uni"));
     let whole = format!("{START}{}{STOP}", says("42"));

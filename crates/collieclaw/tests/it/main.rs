@@ -49,6 +49,8 @@ mod openai_peer;
 #[cfg(test)]
 mod openai_stream;
 #[cfg(test)]
+mod openai_torn;
+#[cfg(test)]
 mod out_of_reach;
 #[cfg(test)]
 mod receipts;

@@ -1,0 +1,131 @@
+//! Streams that break off, stall, never end, or report an error (C4.3, beyond): a clear error soon, and no answer.
+
+use std::time::{Duration, Instant};
+
+use collieclaw::cancel::{Cancel, Why};
+use collieclaw::providers::{Draft, OpenAi, OpenAiSettings, Provider, ProviderError};
+use serde_json::json;
+
+use crate::http_server::{Act, Server};
+use crate::openai::request;
+use crate::openai_stream::{DONE, START, STOP, delta, hear, heard, says, sent, streaming, text};
+
+#[test]
+fn an_error_inside_the_stream_is_one() {
+    let part = says("Hel");
+    for (body, what) in [
+        (
+            "data: {\"error\":{\"message\":\"out of memory\",\"code\":503}}\n\n",
+            "is overloaded: HTTP 503: out of memory",
+        ),
+        ("data: {\"error\":\"no such thing\"}\n\n", "refused the request: no such thing"),
+        ("event: error\ndata: {\"message\":\"too long\"}\n\n", "refused the request: too long"),
+        ("data: {\"choices\":[\n\n", "can't be used: a part of the stream is no JSON"),
+        ("data: \u{1b}[2J\n\n", "can't be used: a part of the stream is no JSON"),
+        ("data: [1\u{1b}\n\n", "can't be used: a part of the stream is no JSON"),
+    ] {
+        let heard = sent(&format!("{part}{body}"));
+        let told = heard.answer.unwrap_err().to_string();
+        assert!(told.contains(what), "{told}");
+        assert_eq!(heard.bits, ["Hel"]);
+    }
+    let refusal = [&delta(&json!({"refusal": "I w"})), &delta(&json!({"refusal": "on't."})), STOP].concat();
+    let told = sent(&refusal).answer.unwrap_err();
+    assert_eq!(told, ProviderError::Refused { provider: "remote".to_owned(), detail: "I won't.".to_owned() });
+    let many: String = (0..65)
+        .map(|index| delta(&json!({"tool_calls": [{"index": index, "function": {"name": "time"}}]})))
+        .collect();
+    assert!(sent(&many).answer.unwrap_err().to_string().contains("more than 64 tools"));
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_no_answer() {
+    let part = format!("{START}{}", says("Hel"));
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{}\r\n",
+        says("Hel").len(),
+        says("Hel")
+    );
+    for act in [
+        Act::Send(part.clone()),
+        Act::Reset(part.clone()),
+        Act::Send(format!("{part}data: {{\"choices\":")),
+        Act::Send(chunked.clone()),
+        Act::Pieces(vec![chunked.into_bytes(), b"zz\r\n".to_vec()], Duration::from_millis(100)),
+    ] {
+        let heard = heard(act.clone());
+        let told = heard.answer.unwrap_err();
+        let network = matches!(told, ProviderError::Network { .. });
+        let half_event = matches!(&told, ProviderError::Invalid { .. })
+            && matches!(&act, Act::Send(sent) if sent.ends_with(':'));
+        assert!(network || half_event, "{act:?}: {told}");
+        assert_eq!(heard.bits, ["Hel"]);
+    }
+    // What breaks after the end breaks nothing.
+    let whole = format!("{part}{STOP}");
+    assert_eq!(text(heard(Act::Reset(whole.clone()))), "Hel");
+    assert_eq!(text(heard(Act::Hang(whole))), "Hel");
+    // Whoever says that this is all need not hang up.
+    assert_eq!(text(heard(Act::Hang(format!("{part}{DONE}")))), "Hel");
+}
+
+#[test]
+fn a_stream_that_stalls_or_never_ends_is_an_error() {
+    let part = format!("{START}{}", says("Hel"));
+    let server = Server::start(vec![Act::Hang(part.clone())]);
+    let begun = Instant::now();
+    let stalled = hear(OpenAiSettings { stall_timeout: Duration::from_millis(300), ..streaming(&server) });
+    assert_eq!(
+        stalled.answer.unwrap_err().to_string(),
+        "provider `remote` can't be reached: the answer stopped coming, and nothing more came within 1 s (`stall_timeout`)"
+    );
+    assert!(begun.elapsed() >= Duration::from_millis(300) && begun.elapsed() < Duration::from_secs(20));
+
+    // Before it has begun, it may take its time, but not more than all of it.
+    let server = Server::start(vec![Act::Hang(START.to_owned())]);
+    let short = OpenAiSettings {
+        stall_timeout: Duration::from_millis(50),
+        timeout: Duration::from_millis(500),
+        ..streaming(&server)
+    };
+    let begun = Instant::now();
+    let late = hear(short.clone()).answer.unwrap_err();
+    assert_eq!(late, ProviderError::Timeout { provider: "remote".to_owned(), seconds: 1 });
+    assert!(begun.elapsed() >= Duration::from_millis(500));
+
+    // Signs of life keep it going, until the time is over.
+    let server = Server::start(vec![Act::Drip(format!("{part}: "))]);
+    let endless = hear(OpenAiSettings {
+        stall_timeout: Duration::from_secs(20),
+        ..OpenAiSettings { base_url: streaming(&server).base_url, ..short }
+    });
+    assert_eq!(endless.answer.unwrap_err(), late);
+
+    let too_large = ProviderError::TooLarge { provider: "remote".to_owned(), limit: 1_000_000 };
+    let small = |act: Act| {
+        let server = Server::start(vec![act]);
+        hear(OpenAiSettings { max_response_bytes: 100_000, ..streaming(&server) }).answer.unwrap_err()
+    };
+    assert_eq!(heard(Act::Flood(START.to_owned(), says(&"x".repeat(1000)))).answer.unwrap_err(), too_large);
+    let most = ProviderError::TooLarge { provider: "remote".to_owned(), limit: 100_000 };
+    for more in
+        [": ping\n\n".to_owned(), delta(&json!({})).repeat(10), "x".repeat(1000), "data: x\n".repeat(100)]
+    {
+        assert_eq!(small(Act::Flood(START.to_owned(), more)), most);
+    }
+    let arguments = delta(
+        &json!({"tool_calls": [{"index": 0, "function": {"name": "time", "arguments": "x".repeat(500)}}]}),
+    );
+    assert_eq!(small(Act::Flood(START.to_owned(), arguments)), most);
+}
+
+#[test]
+fn a_stream_ends_when_somebody_says_stop() {
+    let server = Server::start(vec![Act::Hang(format!("{START}{}", says("Hel")))]);
+    let cancel = Cancel::new().unwrap();
+    let provider = OpenAi::new(streaming(&server));
+    // The first bit is there before the answer is: else this would hang for its time.
+    let mut listen = |_: Draft<'_>| cancel.raise(Why::Operator);
+    let ended = provider.chat(&request(), &mut listen, &cancel);
+    assert_eq!(ended, Err(ProviderError::Cancelled { provider: "remote".to_owned() }));
+}
