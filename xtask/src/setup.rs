@@ -43,6 +43,7 @@ const SYSTEM: &[Component] = &[
     program("tmux", "tmux"),
     program("tuxpaint", "tuxpaint"),
     program("unshare", "util-linux"),
+    file("/usr/share/doc/python3-venv", "python3-venv"),
     file("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf", "fonts-dejavu-core"),
     file("/usr/share/zoneinfo/Europe/London", "tzdata"),
 ];
@@ -163,10 +164,12 @@ pub(crate) fn run() -> Result<()> {
         )?;
     }
     if !missing.peers.is_empty() {
-        install(
-            &mut peers::installer(),
-            "npm's registry must be reachable; the output above says what went wrong",
-        )?;
+        for mut installer in peers::installers() {
+            install(
+                &mut installer,
+                "the registries of npm and Python must be reachable; the output above says what went wrong",
+            )?;
+        }
     }
     let left = Missing::look();
     if !left.is_empty() {

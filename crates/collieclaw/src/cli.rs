@@ -1,6 +1,7 @@
 //! What can be said on the command line, and what comes of it.
 
 mod arguments;
+mod confirm;
 mod environment;
 mod failure;
 mod interrupt;
@@ -15,8 +16,10 @@ mod estop;
 mod gateway;
 mod generate;
 mod init;
+mod mcp;
 mod memory;
 mod onboard;
+mod plugin;
 mod policy;
 mod provider;
 mod receipt;
@@ -62,6 +65,8 @@ fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
         Command::Sop(sop) => sop::run(&sop, &environment()?, screen),
         Command::Policy(policy) => policy::run(&policy, &environment()?, screen),
         Command::Usage(counted) => usage::run(&counted, &environment()?, screen),
+        Command::Mcp(mcp) => mcp::run(&mcp, &environment()?, screen),
+        Command::Plugin(plugin) => plugin::run(&plugin, &environment()?, screen),
         Command::Doctor => doctor::run(&environment()?, screen),
         Command::Completions(completions) => generate::completions(&completions, screen),
         Command::Man(man) => generate::man(&man, screen),

@@ -4,13 +4,14 @@
 //! and looks only where the paths in it lead.
 
 mod expand;
+mod foreign;
 mod gateway;
 mod models;
 mod place;
 mod read;
 mod template;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,6 +19,8 @@ use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
 use serde::{Serialize, Serializer};
 
 pub use expand::Surroundings;
+pub(crate) use expand::duration;
+pub use foreign::{Mcp, McpConnection, McpServer, PluginSettings, WorkspaceUse};
 pub use gateway::GatewayChannel;
 pub use models::{Model, Providers, Rule, Server};
 pub use read::read;
@@ -51,6 +54,10 @@ pub struct Config {
     pub receipts: ReceiptFile,
     /// How much and how long.
     pub limits: Limits,
+    /// What plugins may do beyond what they ask for in any case.
+    pub plugins: BTreeMap<String, PluginSettings>,
+    /// Other servers of tools.
+    pub mcp: Mcp,
 }
 
 /// What the agent may do (C7).

@@ -95,6 +95,24 @@ impl Home {
         self.folder.join("gateway.token")
     }
 
+    /// Tools of others, each in a folder of its own.
+    #[must_use]
+    pub fn plugins(&self) -> PathBuf {
+        self.folder.join("plugins")
+    }
+
+    /// What was approved of MCP servers.
+    #[must_use]
+    pub fn mcp(&self) -> PathBuf {
+        self.folder.join("mcp")
+    }
+
+    /// What requests to `mcp serve --http` bear.
+    #[must_use]
+    pub fn mcp_token(&self) -> PathBuf {
+        self.folder.join("mcp.token")
+    }
+
     /// What was typed at the prompt.
     #[must_use]
     pub fn history(&self) -> PathBuf {

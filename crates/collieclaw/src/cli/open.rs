@@ -3,9 +3,9 @@
 mod provider;
 
 use std::cell::RefCell;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ use collieclaw::net::{Fields, SearchKey, SearchService};
 use collieclaw::receipts::{Receipts, Signing, hash_of};
 use collieclaw::runtime::{Door, Rules};
 use collieclaw::secret::Secret;
-use collieclaw::security::{SystemFacts, Workspace};
+use collieclaw::security::{SystemFacts, Workspace, is_ours};
 use collieclaw::tools;
 use collieclaw_gate::Autonomy;
 use serde_json::json;
@@ -40,8 +40,8 @@ pub(crate) fn config(environment: &Environment) -> Result<Config, Failure> {
 }
 
 pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Result<Config, Failure> {
-    let tools = tools::built_in();
-    let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    let names = tools::known_names(&environment.home);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let source = Source::from_bytes(path.display().to_string(), bytes);
     config::read(source, &environment.surroundings, &names)
         .map_err(|report| Failure::Config { report: Box::new(report) })
@@ -73,11 +73,6 @@ pub(crate) fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
 /// What a pipe in the place of a file would make us wait for.
 const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
-pub(crate) fn is_ours(metadata: &Metadata) -> bool {
-    let owners = [0, rustix::process::geteuid().as_raw()];
-    owners.contains(&metadata.uid()) && metadata.mode() & 0o022 == 0
-}
-
 pub(crate) fn workspace(config: &Config) -> Result<Workspace, Failure> {
     let path = &config.workspace_dir;
     Workspace::open(path).map_err(|source| Failure::Workspace { path: path.clone(), source })
@@ -89,13 +84,17 @@ pub(crate) fn rules(
     environment: &Environment,
 ) -> Result<Rules, Failure> {
     let policy = config.gate_policy(workspace.path().to_owned(), &environment.surroundings);
+    let gathered = tools::gather(&environment.home, config, &environment.surroundings.variables);
     let policy_hash = hash_of(&json!({
         "security": config.security,
         "workspace": policy.workspace,
         "tools_allow": config.channels.cli.tools_allow,
         "limits": config.limits,
+        "plugins": config.plugins,
+        "mcp": config.mcp,
+        "foreign": gathered.marks,
     }))?;
-    Ok(Rules { tools: tools::built_in(), policy, policy_hash, facts: Box::new(SystemFacts) })
+    Ok(Rules { tools: gathered.tools, policy, policy_hash, facts: Box::new(SystemFacts) })
 }
 
 fn search(config: &Config, environment: &Environment) -> Option<SearchService> {

@@ -64,7 +64,7 @@ impl Screen {
 
     pub(crate) fn failure(&self, failure: &Failure) {
         let mut err = anstream::stderr().lock();
-        if let Failure::Config { report } | Failure::Sop { report } = failure {
+        if let Failure::Config { report } | Failure::Sop { report } | Failure::Manifest { report } = failure {
             if self.is_for_programs() {
                 self.answer(report, String::new);
             }

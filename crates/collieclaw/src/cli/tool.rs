@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use clap::Subcommand;
 use collieclaw::cancel::Cancel;
-use collieclaw::channels::{Detail, Nobody, Terminal};
+use collieclaw::channels::{Detail, Nobody, Terminal, visible};
 use collieclaw::runtime::{Attended, Fate, Offer, Operator, Wish};
 use collieclaw::tools;
 use serde_json::{Value, json};
@@ -40,7 +40,9 @@ pub(crate) fn run(tool: &Tool, environment: &Environment, screen: &Screen) -> Re
         Tool::List => {
             let config = open::config(environment)?;
             let offered = |name: &str| config.channels.cli.tools_allow.iter().any(|tool| tool == name);
-            let tools = tools::built_in();
+            let tools::Gathered { tools, troubles, .. } =
+                tools::gather(&environment.home, &config, &environment.surroundings.variables);
+            troubles.iter().for_each(|trouble| screen.remark(&visible(trouble)));
             let value: Vec<Value> = tools
                 .iter()
                 .map(|tool| {
@@ -51,7 +53,7 @@ pub(crate) fn run(tool: &Tool, environment: &Environment, screen: &Screen) -> Re
             screen.answer(&value, || {
                 let row = |tool: &dyn tools::Tool| {
                     let mark = if offered(tool.name()) { "*" } else { " " };
-                    vec![format!("{mark} {}", tool.name()), tool.description().to_owned()]
+                    vec![format!("{mark} {}", tool.name()), visible(tool.description())]
                 };
                 let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
                 format!("{}\n\n* the model is told of it (`channels.cli.tools_allow`)", table(&rows))

@@ -89,7 +89,7 @@ fn variable(after: &str) -> Result<(&str, &str), Invalid> {
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `500ms`, `30s`, `2m`.
-pub(super) fn duration(text: &str) -> Result<Duration, Invalid> {
+pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
     let milliseconds = match unit {

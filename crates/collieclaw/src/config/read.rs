@@ -2,6 +2,7 @@
 
 mod channels;
 mod files;
+mod foreign;
 mod limits;
 mod providers;
 mod security;
@@ -22,7 +23,8 @@ pub(super) use channels::DEFAULT_TOOLS;
 pub(super) use providers::{DEFAULT_KEY_VARIABLE, DEFAULT_SERVER, DEFAULT_SERVER_MODEL};
 
 /// Keys under which people put what must not be shown.
-const SECRETS: &[&str] = &["api_key", "key", "token", "password", "secret", "api_key_env"];
+const SECRETS: &[&str] =
+    &["api_key", "key", "token", "password", "secret", "api_key_env", "env", "token_env"];
 
 /// Reads a configuration. `tools` are the names of all tools there are.
 ///
@@ -55,6 +57,8 @@ impl Reader<'_> {
         let memory = self.memory(root.table("memory"), &workspace_dir);
         let receipts = self.receipts(root.table("receipts"), &workspace_dir);
         let limits = limits(root.table("limits"));
+        let plugins = self.plugins(root.table("plugins"));
+        let mcp = self.mcp(root.table("mcp"), &workspace_dir);
         let faults = root.faults();
         self.own_home_is_apart(&workspace_dir, faults);
 
@@ -75,6 +79,8 @@ impl Reader<'_> {
             memory,
             receipts,
             limits,
+            plugins,
+            mcp,
         })
     }
 

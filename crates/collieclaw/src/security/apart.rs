@@ -18,7 +18,7 @@ static LOOKER: Mutex<Option<Sender<Job>>> = Mutex::new(None);
 static LOOKERS: AtomicUsize = AtomicUsize::new(0);
 
 /// What some work came to; `None` if it took longer than this, or nobody could be found to do it.
-pub(super) fn apart<T: Send + 'static>(
+pub(crate) fn apart<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

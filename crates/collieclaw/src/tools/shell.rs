@@ -6,18 +6,20 @@
 
 mod carry_out;
 mod collect;
-mod room;
 mod streams;
 mod told;
 
-use collieclaw_gate::{Call, Risk};
+use collieclaw_gate::{Autonomy, Call, Risk};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use ward_process::sandbox::Network;
+
+use super::room::{Ground, Reach, Room};
 use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
-use carry_out::Carrier;
-use room::Room;
+pub(crate) use carry_out::{Carrier, Ran, next_id};
+pub(crate) use told::{LineEnd, code, level};
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -46,8 +48,8 @@ impl Prepared for Shell {
 /// Runs a line that was granted.
 fn run(line: &str, granted: &Granted, context: &Context<'_>) -> ToolResult {
     let carrier = fit(granted.risk(), context)
-        .and_then(|()| Room::new(context))
-        .and_then(|room| Carrier::new(context, room));
+        .and_then(|()| Room::new(&reach(context), context.policy))
+        .and_then(|room| Carrier::new(context, room, context.bounds.shell_timeout));
     match carrier {
         Ok(carrier) => match granted.plan() {
             Some(plan) => carrier.carry_out(plan),
@@ -55,6 +57,18 @@ fn run(line: &str, granted: &Granted, context: &Context<'_>) -> ToolResult {
         },
         Err(why) => ToolResult::failed(format!("nothing was run: {why}")),
     }
+}
+
+/// The workspace as far as the level allows, and no network.
+fn reach(context: &Context<'_>) -> Reach {
+    let workspace = match context.policy.autonomy {
+        Autonomy::ReadOnly => Ground::Read,
+        Autonomy::Supervised => Ground::Write,
+        // A program of its own making: only here may one be named.
+        Autonomy::Full => Ground::Run,
+    };
+    let time = context.bounds.shell_timeout;
+    Reach { workspace, network: Network::Off, programs: Vec::new(), time }
 }
 
 /// Whether a line may run here and now. The error says why not.

@@ -108,7 +108,8 @@ fn the_examples_of_the_page_on_providers_do_what_it_says() {
 
 #[test]
 fn every_command_in_the_guide_exists() {
-    let guides = ["docs/collieclaw.md", "docs/collieclaw-security.md", "docs/collieclaw-sop.md"].map(document);
+    let guides =
+        ["docs/collieclaw.md", "docs/collieclaw-security.md", "docs/collieclaw-sop.md"].map(document);
     let house = House::empty();
     let mut seen = 0;
     for line in blocks(&guides.concat(), "console").iter().flat_map(|block| block.lines()) {
@@ -124,7 +125,7 @@ fn every_command_in_the_guide_exists() {
 }
 
 /// As a shell would split a line with simple quotes.
-fn words(line: &str) -> Vec<String> {
+pub(crate) fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quote = None;
     for letter in line.trim().chars() {

@@ -21,6 +21,8 @@ mod files;
 #[cfg(test)]
 mod files_race;
 #[cfg(test)]
+mod foreign_docs;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod gateway;
@@ -34,6 +36,8 @@ mod http_server;
 mod http_tool;
 #[cfg(test)]
 mod live;
+#[cfg(test)]
+mod mcp;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
@@ -52,6 +56,8 @@ mod openai_stream;
 mod openai_torn;
 #[cfg(test)]
 mod out_of_reach;
+#[cfg(test)]
+mod plugins;
 #[cfg(test)]
 mod receipts;
 #[cfg(test)]

@@ -57,7 +57,8 @@ impl Token {
         self.0.reveal()
     }
 
-    pub(super) fn is(&self, given: &[u8]) -> bool {
+    /// Whether it was given, in a time that tells nothing of it.
+    pub(crate) fn is(&self, given: &[u8]) -> bool {
         self.0.reveal().as_bytes().ct_eq(given).into()
     }
 }

@@ -64,7 +64,7 @@ fn trusted(path: &Path, environment: &Environment) -> Result<Vec<u8>, Failure> {
     }
     for folder in real.ancestors().skip(1).take_while(|folder| folder.starts_with(home)) {
         let known = fs::metadata(folder).map_err(Failure::io(format!("look at {}", folder.display())))?;
-        if !open::is_ours(&known) {
+        if !collieclaw::security::is_ours(&known) {
             return Err(Failure::Untrusted { path: folder.to_owned() });
         }
     }

@@ -14,9 +14,9 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use ward_diag::Chain;
 use ward_process::{Exit, Ladder, SpawnError, Tree, TreeId};
 
+use super::super::room::{MOST_PROCESSES, Room};
 use super::super::{Context, ToolResult};
 use super::collect::{Collected, Taken};
-use super::room::{MOST_PROCESSES, Room};
 use super::streams::{Stream, Streams, Unopened};
 use super::told::{LineEnd, code, is_not_kept, level, told};
 use crate::security::SystemFacts;
@@ -68,9 +68,10 @@ enum News {
 }
 
 /// Carries out one line.
-pub(super) struct Carrier<'a> {
+pub(crate) struct Carrier<'a> {
     context: &'a Context<'a>,
     room: Room,
+    time: Duration,
     deadline: Instant,
     stdout: Collected,
     stderr: Collected,
@@ -82,13 +83,14 @@ pub(super) struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
-    pub(super) fn new(context: &'a Context<'a>, room: Room) -> Result<Self, String> {
+    pub(crate) fn new(context: &'a Context<'a>, room: Room, time: Duration) -> Result<Self, String> {
         let most = context.bounds.max_response_bytes;
         let collected = || Collected::new(most).map_err(|errno| format!("no pipe for its output: {errno}"));
         Ok(Self {
             context,
             room,
-            deadline: Instant::now() + context.bounds.shell_timeout,
+            time,
+            deadline: Instant::now() + time,
             stdout: collected()?,
             stderr: collected()?,
             left: Vec::new(),
@@ -99,12 +101,19 @@ impl<'a> Carrier<'a> {
 
     /// Carries out a plan.
     pub(super) fn carry_out(mut self, plan: &Plan) -> ToolResult {
+        let most = self.context.bounds.max_response_bytes;
         let end = self.lists(plan.lists());
-        self.finish(end)
+        self.end(end).told(most)
+    }
+
+    /// Runs one program that is no part of a plan.
+    pub(crate) fn run(mut self, command: PlannedCommand) -> Ran {
+        let end = self.pipeline(&PlannedPipeline { negated: false, commands: vec![command] });
+        self.end(end)
     }
 
     /// Hands a line to a real shell.
-    pub(super) fn hand_over(mut self, line: &str) -> ToolResult {
+    pub(super) fn hand_over(self, line: &str) -> ToolResult {
         let Some(program) = SystemFacts.program("bash") else {
             return ToolResult::failed(
                 "nothing was run: only bash could run this line, and it is not installed",
@@ -113,9 +122,8 @@ impl<'a> Carrier<'a> {
         let words = ["bash", "--noprofile", "--norc", "-c", line].map(str::to_owned).to_vec();
         let act = Act::Run { program, words, variables: Vec::new() };
         let folder = self.context.workspace.path().to_owned();
-        let command = PlannedCommand { act, folder, redirections: Vec::new() };
-        let end = self.pipeline(&PlannedPipeline { negated: false, commands: vec![command] });
-        self.finish(end)
+        let most = self.context.bounds.max_response_bytes;
+        self.run(PlannedCommand { act, folder, redirections: Vec::new() }).told(most)
     }
 
     fn lists(&mut self, lists: &[PlannedList]) -> Result<Exit, Stop> {
@@ -203,7 +211,7 @@ impl<'a> Carrier<'a> {
     }
 
     fn start(&mut self, program: &Path, order: ward_process::Order) -> Result<Member, Stop> {
-        match self.room.supervisor().spawn(next_id()?, order) {
+        match self.room.supervisor().spawn(next_id().map_err(Stop::Refused)?, order) {
             Ok(tree) => {
                 self.sandbox.get_or_insert_with(|| level(&tree));
                 if tree
@@ -241,7 +249,7 @@ impl<'a> Carrier<'a> {
             }
             let mut time = self.deadline.saturating_duration_since(Instant::now());
             if time.is_zero() {
-                return Err(Stop::End(LineEnd::TimedOut(self.context.bounds.shell_timeout)));
+                return Err(Stop::End(LineEnd::TimedOut(self.time)));
             }
             self.count(members)?;
             if let Some(next) = self.counts {
@@ -281,8 +289,8 @@ impl<'a> Carrier<'a> {
         Ok(if of_members { News::OfMembers } else { News::OfOthers })
     }
 
-    /// Ends what is left, and tells.
-    fn finish(mut self, end: Result<Exit, Stop>) -> ToolResult {
+    /// Ends what is left.
+    fn end(mut self, end: Result<Exit, Stop>) -> Ran {
         let in_time = end.is_ok();
         for mut tree in std::mem::take(&mut self.left) {
             let ended = in_time && matches!(tree.wait(Some(LAST_MOMENT)), Ok(Some(_)));
@@ -292,14 +300,32 @@ impl<'a> Carrier<'a> {
         }
         self.stdout.close();
         self.stderr.close();
-        let most = self.context.bounds.max_response_bytes;
-        let mut result = match end {
-            Ok(exit) => told(LineEnd::Ran(exit), &self.stdout, &self.stderr, most),
-            Err(Stop::End(end)) => told(end, &self.stdout, &self.stderr, most),
-            Err(Stop::Refused(why)) => ToolResult::failed(format!("it could not be run: {why}")),
+        let end = match end {
+            Ok(exit) => Ok(LineEnd::Ran(exit)),
+            Err(Stop::End(end)) => Ok(end),
+            Err(Stop::Refused(why)) => Err(format!("it could not be run: {why}")),
         };
-        result.sandbox = self.sandbox;
-        result
+        Ran { end, stdout: self.stdout, stderr: self.stderr, sandbox: self.sandbox }
+    }
+}
+
+/// What came of it.
+pub(crate) struct Ran {
+    /// How it ended; why it could not be run safely, if so.
+    pub(crate) end: Result<LineEnd, String>,
+    pub(crate) stdout: Collected,
+    pub(crate) stderr: Collected,
+    /// What of the sandbox was in force.
+    pub(crate) sandbox: Option<String>,
+}
+
+impl Ran {
+    fn told(self, most: usize) -> ToolResult {
+        let result = match self.end {
+            Ok(end) => told(end, &self.stdout, &self.stderr, most),
+            Err(why) => ToolResult::failed(why),
+        };
+        ToolResult { sandbox: self.sandbox, ..result }
     }
 }
 
@@ -331,9 +357,9 @@ fn without_program(error: &SpawnError) -> Option<Exit> {
 }
 
 /// A name that no other tree of this machine has.
-fn next_id() -> Result<TreeId, Stop> {
+pub(crate) fn next_id() -> Result<TreeId, String> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = format!("collieclaw-{}-{number}", std::process::id());
-    name.parse().map_err(|error| Stop::Refused(format!("no name for it: {error}")))
+    name.parse().map_err(|error| format!("no name for it: {error}"))
 }

@@ -10,13 +10,13 @@ use rustix::pipe::{PipeFlags, pipe_with};
 const AT_ONCE: usize = 1 << 20;
 
 /// A stream of the whole line.
-pub(super) struct Collected {
+pub(crate) struct Collected {
     reader: OwnedFd,
     /// Held for as long as commands may come that print to it.
     writer: Option<Rc<OwnedFd>>,
-    pub(super) bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// How much came in all.
-    pub(super) total: u64,
+    pub(crate) total: u64,
     limit: usize,
     buffer: Box<[u8]>,
 }

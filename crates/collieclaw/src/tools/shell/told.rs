@@ -15,7 +15,7 @@ const WORDS: usize = 128;
 
 /// How a line ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LineEnd {
+pub(crate) enum LineEnd {
     /// All of it that was to run has run.
     Ran(Exit),
     /// Its time was up.
@@ -27,7 +27,7 @@ pub(super) enum LineEnd {
 }
 
 /// The number that a shell would give.
-pub(super) fn code(exit: Exit) -> i32 {
+pub(crate) fn code(exit: Exit) -> i32 {
     match exit {
         Exit::Code(code) => code,
         Exit::Signal(signal) => 128 + signal,
@@ -119,7 +119,7 @@ impl Shown {
 }
 
 /// What of the sandbox is in force: `full`, or what is missing.
-pub(super) fn level(tree: &Tree) -> String {
+pub(crate) fn level(tree: &Tree) -> String {
     let mut missing: Vec<String> = Vec::new();
     match tree.sandbox_report() {
         None => missing.push("everything".to_owned()),

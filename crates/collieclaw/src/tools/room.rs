@@ -1,20 +1,21 @@
-//! The room that every command of a line runs in: what it may reach, how much it may use, what it is told.
+//! The room that a program runs in, a command of the shell tool as much as a plugin or an MCP server: what it may reach,
+//! how much it may use, what it is told.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use collieclaw_gate::{Autonomy, GatePolicy};
+use collieclaw_gate::GatePolicy;
 use ward_diag::Chain;
 use ward_process::sandbox::{Network, Sandbox, Strictness, Temporary};
 use ward_process::{Containment, Lifetime, Limits, Order, Supervisor};
 
-use super::super::Context;
+use crate::config::WorkspaceUse;
 use crate::security::PROGRAM_FOLDERS;
 
 /// Processes and threads of one command: enough for a build, too few to starve a machine.
-pub(super) const MOST_PROCESSES: u64 = 512;
+pub(crate) const MOST_PROCESSES: u64 = 512;
 
 /// Memory of one command. Without a cgroup it bounds the address space of each process, which runtimes use freely.
 const MOST_MEMORY: u64 = 4 << 30;
@@ -51,6 +52,55 @@ const NEEDED: &[&str] = &[
     "/etc/terminfo",
 ];
 
+/// What a program with a network needs besides: names of other machines, and whom to trust.
+const NEEDED_WITH_NETWORK: &[&str] = &[
+    "/etc/ca-certificates",
+    "/etc/gai.conf",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/tls/certs",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/certs",
+];
+
+/// What a program may reach beyond the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// What of the workspace.
+    pub(crate) workspace: Ground,
+    /// What of the network.
+    pub(crate) network: Network,
+    /// Folders of its own that it reads and runs programs of.
+    pub(crate) programs: Vec<PathBuf>,
+    /// How long it may take; what it may use of the processors follows from it.
+    pub(crate) time: Duration,
+}
+
+/// What of the workspace a program may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// Nothing.
+    Closed,
+    /// It may read there.
+    Read,
+    /// It may write there, too.
+    Write,
+    /// It may even run what is there.
+    Run,
+}
+
+impl From<WorkspaceUse> for Ground {
+    fn from(used: WorkspaceUse) -> Self {
+        match used {
+            WorkspaceUse::None => Self::Closed,
+            WorkspaceUse::Read => Self::Read,
+            WorkspaceUse::Write => Self::Write,
+        }
+    }
+}
+
 /// What is found out about the machine once.
 struct Machine {
     supervisor: Supervisor,
@@ -59,7 +109,7 @@ struct Machine {
 }
 
 /// See the module.
-pub(super) struct Room {
+pub(crate) struct Room {
     machine: &'static Machine,
     sandbox: Sandbox,
     limits: Limits,
@@ -68,22 +118,22 @@ pub(super) struct Room {
 
 impl Room {
     /// Makes it ready. The error says why there is none.
-    pub(super) fn new(context: &Context<'_>) -> Result<Self, String> {
+    pub(crate) fn new(reach: &Reach, policy: &GatePolicy) -> Result<Self, String> {
         let machine = machine()?;
         Ok(Self {
             machine,
-            sandbox: sandbox(&machine.system, context.workspace.path(), context.policy),
-            limits: limits(context.bounds.shell_timeout),
+            sandbox: sandbox(&machine.system, reach, policy),
+            limits: limits(reach.time),
             environment: environment(),
         })
     }
 
-    pub(super) fn supervisor(&self) -> &'static Supervisor {
+    pub(crate) fn supervisor(&self) -> &'static Supervisor {
         &self.machine.supervisor
     }
 
     /// A program in this room. The first word is its name.
-    pub(super) fn order(
+    pub(crate) fn order(
         &self,
         program: &Path,
         words: &[String],
@@ -156,12 +206,16 @@ fn environment() -> Vec<(&'static str, OsString)> {
     environment
 }
 
-/// The workspace as far as the level allows, the system to be read, nothing else.
-fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Sandbox {
+/// What it may reach of the workspace, the system to be read, nothing else.
+fn sandbox(system: &Sandbox, reach: &Reach, policy: &GatePolicy) -> Sandbox {
+    let workspace = &policy.workspace;
     let own = own_files(policy);
     let closed: Vec<&Path> =
         policy.forbidden_paths.iter().chain([&policy.own_home]).chain(&own).map(PathBuf::as_path).collect();
-    let open = |trees: &[PathBuf]| trees.iter().flat_map(|tree| without(tree, &closed)).collect::<Vec<_>>();
+    let with_network = if reach.network == Network::On { NEEDED_WITH_NETWORK } else { &[] };
+    let is_needed = |tree: &Path| NEEDED.iter().chain(with_network).any(|needed| tree == Path::new(needed));
+    let part = |tree: &PathBuf| if is_needed(tree) { vec![tree.clone()] } else { without(tree, &closed) };
+    let open = |trees: &[PathBuf]| trees.iter().flat_map(part).collect::<Vec<_>>();
     // The rules of the kernel only ever add; what is forbidden inside the workspace is covered.
     // A link is not: where it led when the policy was made is on the list, too.
     let is_there = |path: &Path| path.canonicalize().is_ok_and(|place| place == path);
@@ -173,17 +227,21 @@ fn sandbox(system: &Sandbox, workspace: &Path, policy: &GatePolicy) -> Sandbox {
         execute: open(&system.execute),
         closed: closed.iter().filter(inside).map(|path| path.to_path_buf()).collect(),
         read_only: steering.filter(|path| is_there(path)).collect(),
-        network: Network::Off,
+        network: reach.network,
         temporary: Temporary::Private,
         strictness: Strictness::Essentials,
     };
-    match policy.autonomy {
-        Autonomy::ReadOnly => sandbox.read.push(workspace.to_owned()),
-        Autonomy::Supervised => sandbox.write.push(workspace.to_owned()),
-        Autonomy::Full => {
-            sandbox.write.push(workspace.to_owned());
-            // A program of its own making: only here may one be named.
-            sandbox.execute.push(workspace.to_owned());
+    sandbox.execute.extend(reach.programs.iter().cloned());
+    match reach.workspace {
+        Ground::Closed => {
+            sandbox.closed.clear();
+            sandbox.read_only.clear();
+        }
+        Ground::Read => sandbox.read.push(workspace.clone()),
+        Ground::Write => sandbox.write.push(workspace.clone()),
+        Ground::Run => {
+            sandbox.write.push(workspace.clone());
+            sandbox.execute.push(workspace.clone());
         }
     }
     sandbox
@@ -198,9 +256,6 @@ fn own_files(policy: &GatePolicy) -> Vec<PathBuf> {
 
 /// A tree that is read, without what is closed: where something closed lies in it, its other parts are named one by one.
 fn without(tree: &Path, closed: &[&Path]) -> Vec<PathBuf> {
-    if NEEDED.iter().any(|needed| tree == Path::new(needed)) {
-        return vec![tree.to_owned()];
-    }
     if closed.iter().any(|path| tree.starts_with(path)) {
         return Vec::new();
     }
@@ -235,10 +290,32 @@ mod tests {
 
     #[test]
     fn of_a_forbidden_etc_only_what_programs_need_stays() {
-        let closed = [Path::new("/etc")];
-        assert_eq!(without(Path::new("/etc/ld.so.cache"), &closed), [Path::new("/etc/ld.so.cache")]);
-        for path in ["/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc/gitconfig", "/etc"] {
-            assert_eq!(without(Path::new(path), &closed), Vec::<PathBuf>::new(), "{path}");
-        }
+        let policy = GatePolicy {
+            autonomy: collieclaw_gate::Autonomy::Supervised,
+            workspace: "/nowhere/workspace".into(),
+            bounds: collieclaw_gate::Bounds::Workspace,
+            user_home: "/nowhere".into(),
+            own_home: "/nowhere/.collieclaw".into(),
+            own_files: Vec::new(),
+            forbidden_paths: vec!["/etc".into()],
+            forbidden_commands: Default::default(),
+            allowed_commands: Default::default(),
+            allowed_domains: Vec::new(),
+        };
+        let trees =
+            ["/etc/ld.so.cache", "/etc/passwd", "/etc/hosts", "/etc/ssl/certs", "/etc/gitconfig", "/etc"];
+        let system = Sandbox { read: trees.map(PathBuf::from).to_vec(), ..Sandbox::default() };
+        let check = |network, expected: &[&str]| {
+            let reach = Reach {
+                workspace: Ground::Closed,
+                network,
+                programs: Vec::new(),
+                time: Duration::from_secs(1),
+            };
+            let read = sandbox(&system, &reach, &policy).read;
+            assert_eq!(read, expected.iter().map(PathBuf::from).collect::<Vec<_>>());
+        };
+        check(Network::Off, &["/etc/ld.so.cache"]);
+        check(Network::On, &["/etc/ld.so.cache", "/etc/hosts", "/etc/ssl/certs"]);
     }
 }

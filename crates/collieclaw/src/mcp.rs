@@ -1,0 +1,23 @@
+//! The Model Context Protocol, both ways: tools of other servers behind our door, and our tools for other agents.
+//!
+//! A server's tools are *pinned*: somebody has seen their names, descriptions and schemas and said yes
+//! ([`Pinned`]). Only these are offered, so that nothing has to be started to know them; and before the first call the
+//! server must still list them unchanged. A server runs in the sandbox, or it is there already on a loopback address.
+//!
+//! This is one of the two modules with an asynchronous runtime. It has a thread of its own, which starts with the first
+//! call of a server's tool, or with [`serve`], and with nothing else.
+
+mod bounded;
+mod content;
+mod handler;
+mod http;
+mod pins;
+pub mod serve;
+mod session;
+mod start;
+mod tool;
+
+pub use pins::{Change, PinError, Pinned, PinnedTool};
+pub use session::{Session, Trouble};
+pub use start::Ground;
+pub use tool::{Servers, offered_name};

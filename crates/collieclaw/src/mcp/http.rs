@@ -1,0 +1,234 @@
+//! The way to a server that is there already, on a loopback address. It goes nowhere else, whatever the server says.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use rmcp::model::ClientJsonRpcMessage;
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+};
+use sse_stream::SseStream;
+use thiserror::Error;
+use tokio::net::TcpStream;
+
+use super::bounded::Budget;
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const SESSION: &str = "mcp-session-id";
+const LAST_EVENT: &str = "last-event-id";
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub(super) enum HttpError {
+    #[error("{0} is no address of this machine")]
+    Elsewhere(String),
+    #[error("it can't be reached: {0}")]
+    Connect(#[from] std::io::Error),
+    #[error("it breaks off: {0}")]
+    Protocol(#[from] hyper::Error),
+    #[error("it can't be asked: {0}")]
+    Request(String),
+    #[error("it sends too much")]
+    TooMuch,
+}
+
+type Answer<T> = Result<T, StreamableHttpError<HttpError>>;
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Loopback {
+    pub(super) budget: Arc<Budget>,
+}
+
+/// What goes with every request.
+struct Letter {
+    session_id: Option<Arc<str>>,
+    token: Option<String>,
+    headers: HashMap<HeaderName, HeaderValue>,
+}
+
+impl Loopback {
+    /// One request, on a connection of its own: there are few, and nothing has to be kept.
+    async fn send(
+        &self,
+        method: Method,
+        uri: &str,
+        letter: Letter,
+        body: Option<Bytes>,
+    ) -> Result<Response<Counted>, HttpError> {
+        let uri: Uri = uri.parse().map_err(|_| HttpError::Elsewhere(uri.to_owned()))?;
+        let stream = connect(&uri).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        // It ends with the answer, or with the runtime.
+        tokio::spawn(connection);
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let host = uri.authority().map_or("localhost", |authority| authority.as_str());
+        let mut request = Request::builder().method(method).uri(target).header(HOST, host);
+        request = request.header(ACCEPT, format!("{JSON}, {EVENTS}"));
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, JSON);
+        }
+        for (name, value) in letter.headers {
+            request = request.header(name, value);
+        }
+        if let Some(token) = letter.token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(session_id) = letter.session_id {
+            request = request.header(SESSION, &*session_id);
+        }
+        let request = request.body(Full::new(body.unwrap_or_default()));
+        let request = request.map_err(|error| HttpError::Request(error.to_string()))?;
+        let answer = sender.send_request(request).await?;
+        Ok(answer.map(|body| Counted { body, budget: Arc::clone(&self.budget), line: 0 }))
+    }
+}
+
+impl StreamableHttpClient for Loopback {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Answer<StreamableHttpPostResponse> {
+        let body = serde_json::to_vec(&message)?;
+        let in_session = session_id.is_some();
+        let letter = Letter { session_id, token: auth_header, headers: custom_headers };
+        let answer = self.send(Method::POST, &uri, letter, Some(body.into())).await.map_err(failed)?;
+        match answer.status() {
+            StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(StreamableHttpPostResponse::Accepted),
+            StatusCode::NOT_FOUND if in_session => return Err(StreamableHttpError::SessionExpired),
+            status if !status.is_success() => return Err(unexpected(status)),
+            _ => {}
+        }
+        let word =
+            |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let (kind, session) = (word(CONTENT_TYPE.as_str()).unwrap_or_default(), word(SESSION));
+        if kind.starts_with(EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(events(answer), session));
+        }
+        let body = answer.into_body().collect().await.map_err(failed)?.to_bytes();
+        // To what is no question there is no answer; what a server says all the same is nobody's business.
+        if !matches!(message, ClientJsonRpcMessage::Request(_)) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !kind.starts_with(JSON) {
+            return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
+        }
+        Ok(StreamableHttpPostResponse::Json(serde_json::from_slice(&body)?, session))
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Answer<()> {
+        let letter = Letter { session_id: Some(session_id), token: auth_header, headers: custom_headers };
+        let answer = self.send(Method::DELETE, &uri, letter, None).await.map_err(failed)?;
+        match answer.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportDeleteSession),
+            status if !status.is_success() => Err(unexpected(status)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        mut custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Answer<BoxedSseResponse> {
+        if let Some(value) = last_event_id.and_then(|id| id.parse().ok()) {
+            custom_headers.insert(HeaderName::from_static(LAST_EVENT), value);
+        }
+        let letter = Letter { session_id, token: auth_header, headers: custom_headers };
+        let answer = self.send(Method::GET, &uri, letter, None).await.map_err(failed)?;
+        match answer.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status if !status.is_success() => Err(unexpected(status)),
+            _ => Ok(events(answer)),
+        }
+    }
+}
+
+fn failed(error: HttpError) -> StreamableHttpError<HttpError> {
+    StreamableHttpError::Client(error)
+}
+
+fn unexpected(status: StatusCode) -> StreamableHttpError<HttpError> {
+    StreamableHttpError::UnexpectedServerResponse(format!("status {}", status.as_u16()).into())
+}
+
+fn events(answer: Response<Counted>) -> BoxedSseResponse {
+    Box::pin(SseStream::new(answer.into_body()))
+}
+
+/// Names are not looked up: `localhost` is what it is.
+async fn connect(uri: &Uri) -> Result<TcpStream, HttpError> {
+    let host = uri.host().unwrap_or_default();
+    let port = uri.port_u16().unwrap_or(80);
+    let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    match number {
+        Ok(number) if number.is_loopback() => Ok(TcpStream::connect((number, port)).await?),
+        Err(_) if host == "localhost" => match TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
+            Ok(stream) => Ok(stream),
+            Err(_) => Ok(TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await?),
+        },
+        _ => Err(HttpError::Elsewhere(host.to_owned())),
+    }
+}
+
+/// A body whose every byte is counted.
+pub(super) struct Counted {
+    body: Incoming,
+    budget: Arc<Budget>,
+    line: u64,
+}
+
+impl Body for Counted {
+    type Data = Bytes;
+    type Error = HttpError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let Self { budget, line, .. } = &mut *self;
+        Poll::Ready(match frame {
+            None => None,
+            Some(Err(error)) => Some(Err(error.into())),
+            Some(Ok(frame)) => match frame.data_ref().is_none_or(|bytes| budget.takes(bytes, line)) {
+                true => Some(Ok(frame)),
+                false => Some(Err(HttpError::TooMuch)),
+            },
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,197 @@
+//! What somebody has looked at and said yes to: the tools of a server, word by word.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::config::McpServer;
+use crate::home::Home;
+use crate::ids;
+use crate::receipts::hash_of;
+use crate::security::is_ours;
+
+/// The longest list that is kept.
+const LONGEST: u64 = 16 << 20;
+
+/// The tools of a server, as they were approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pinned {
+    /// The server.
+    pub server: String,
+    /// What it was, as a hash of its connection: another program has not been looked at.
+    connection: String,
+    /// Its tools.
+    pub tools: Vec<PinnedTool>,
+    /// Their hash.
+    hash: String,
+}
+
+/// A tool, as the model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedTool {
+    /// Its name at the server.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its arguments, as JSON Schema.
+    pub schema: Value,
+}
+
+/// How a tool differs from what was approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It is there now.
+    New(PinnedTool),
+    /// It is there no more.
+    Gone(PinnedTool),
+    /// It is another now.
+    Changed {
+        /// As it was approved.
+        before: PinnedTool,
+        /// As it is.
+        now: PinnedTool,
+    },
+}
+
+/// Why pins can't be read or written.
+#[derive(Debug, Error)]
+pub enum PinError {
+    /// The machine says no.
+    #[error("{} can't be used", .path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not as we wrote it.
+    #[error("{} is not as it was written: {why}", .path.display())]
+    Unsound {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Pinned {
+    /// To be kept.
+    #[must_use]
+    pub fn new(server: &str, settings: &McpServer, tools: Vec<PinnedTool>) -> Self {
+        let hash = hash(&tools);
+        Self { server: server.to_owned(), connection: connection(settings), tools, hash }
+    }
+
+    /// What was approved of a server, if anything was.
+    ///
+    /// # Errors
+    /// When it is there and can't be used.
+    pub fn load(home: &Home, server: &str) -> Result<Option<Self>, PinError> {
+        let path = path(home, server);
+        let failed = |source| PinError::Io { path: path.clone(), source };
+        let known = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            known => known.map_err(failed)?,
+        };
+        let unsound = |why: &str| PinError::Unsound { path: path.clone(), why: why.to_owned() };
+        if !known.is_file() || known.len() > LONGEST || !is_ours(&known) {
+            return Err(unsound("it must be a plain file that only you can change"));
+        }
+        let pinned: Self = serde_json::from_slice(&fs::read(&path).map_err(failed)?)
+            .map_err(|error| unsound(&error.to_string()))?;
+        if pinned.server != server || hash(&pinned.tools) != pinned.hash {
+            return Err(unsound("its hash is another"));
+        }
+        Ok(Some(pinned))
+    }
+
+    /// Keeps it, in the place of what was approved before.
+    ///
+    /// # Errors
+    /// When it can't be written.
+    pub fn save(&self, home: &Home) -> Result<PathBuf, PinError> {
+        let path = path(home, &self.server);
+        write(&path, &serde_json::to_vec_pretty(self).unwrap_or_default())
+            .map_err(|source| PinError::Io { path: path.clone(), source })?;
+        Ok(path)
+    }
+
+    /// Forgets what was approved. Whether there was anything.
+    ///
+    /// # Errors
+    /// When it can't be removed.
+    pub fn remove(home: &Home, server: &str) -> Result<bool, PinError> {
+        let path = path(home, server);
+        match fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(PinError::Io { path, source }),
+        }
+    }
+
+    /// The names of all servers of which something was approved.
+    #[must_use]
+    pub fn servers(home: &Home) -> Vec<String> {
+        let listed = fs::read_dir(home.mcp()).into_iter().flatten().flatten();
+        let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
+        let mut names: Vec<String> = listed.filter_map(name).filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        names
+    }
+
+    /// Whether it was this very program or address that was approved.
+    #[must_use]
+    pub fn is_of(&self, settings: &McpServer) -> bool {
+        self.connection == connection(settings)
+    }
+
+    /// What is not as it was approved.
+    #[must_use]
+    pub fn changes(&self, now: &[PinnedTool]) -> Vec<Change> {
+        let find = |tools: &[PinnedTool], name: &str| tools.iter().find(|tool| tool.name == name).cloned();
+        let mut changes: Vec<Change> = Vec::new();
+        for before in &self.tools {
+            match find(now, &before.name) {
+                None => changes.push(Change::Gone(before.clone())),
+                Some(now) if now != *before => changes.push(Change::Changed { before: before.clone(), now }),
+                Some(_) => {}
+            }
+        }
+        let new = now.iter().filter(|tool| find(&self.tools, &tool.name).is_none());
+        changes.extend(new.cloned().map(Change::New));
+        changes
+    }
+}
+
+/// A list without a canonical form has no hash that another one has.
+fn hash(tools: &[PinnedTool]) -> String {
+    hash_of(&json!(tools)).unwrap_or_else(|_| ids::fresh("no-hash"))
+}
+
+fn connection(settings: &McpServer) -> String {
+    hash_of(&json!(settings.connection)).unwrap_or_else(|_| ids::fresh("no-hash"))
+}
+
+fn path(home: &Home, server: &str) -> PathBuf {
+    // The name comes from a configuration that allows no slash, or from a command line that may hold one.
+    home.mcp().join(format!("{}.json", server.replace(['/', '.'], "_")))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let beside = folder.join(format!(".{}", ids::fresh("pin")));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let written =
+        file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written?;
+    fs::File::open(folder)?.sync_all()
+}

@@ -1,0 +1,97 @@
+//! Starting a server, in the sandbox.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use collieclaw_gate::{Facts, GatePolicy};
+use rustix::pipe::{PipeFlags, pipe_with};
+use ward_diag::Chain;
+use ward_process::sandbox::Network;
+use ward_process::{Input, Ladder, Output, Supervisor, Tree};
+
+use crate::config::McpConnection;
+use crate::home::Home;
+use crate::security::SystemFacts;
+use crate::tools::room::{self, Reach, Room};
+use crate::tools::shell::{level, next_id};
+
+/// For how long a server is thought to be needed: what it may use of the processors follows from it.
+const A_WHILE: Duration = Duration::from_secs(60 * 60);
+
+/// What a server is started on.
+#[derive(Clone, Copy)]
+pub struct Ground<'g> {
+    /// The operator's rules: what is closed, and the level.
+    pub policy: &'g GatePolicy,
+    /// Where the emergency stop is.
+    pub home: &'g Home,
+    /// Our environment, of which it gets what the configuration names.
+    pub variables: &'g BTreeMap<String, String>,
+}
+
+/// A server that runs, with our ends of its streams.
+pub(super) struct Started {
+    pub(super) input: OwnedFd,
+    pub(super) output: OwnedFd,
+    pub(super) complaints: OwnedFd,
+    pub(super) reins: Reins,
+    pub(super) sandbox: String,
+}
+
+/// What a server's processes are ended with, from any thread.
+#[derive(Clone)]
+pub(super) struct Reins {
+    tree: Arc<Mutex<Option<Tree>>>,
+    supervisor: &'static Supervisor,
+}
+
+impl Reins {
+    /// Ends all of them, now.
+    pub(super) fn end(&self) {
+        let tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut tree) = tree {
+            // What does not end is ended with us: it dies with its supervisor.
+            let _ = self.supervisor.stop(&mut tree, Ladder::force());
+        }
+    }
+}
+
+pub(super) fn start(connection: &McpConnection, ground: Ground<'_>) -> Result<Started, String> {
+    let McpConnection::Program { command, args, env, network, workspace, programs } = connection else {
+        return Err("it is no program".to_owned());
+    };
+    let program = if command.contains('/') {
+        PathBuf::from(command)
+    } else {
+        SystemFacts
+            .program(command)
+            .ok_or_else(|| format!("there is no program `{command}` on this machine"))?
+    };
+    let used: room::Ground = workspace.at(ground.policy.autonomy).into();
+    let reach = Reach {
+        workspace: used,
+        network: if *network { Network::On } else { Network::Off },
+        programs: programs.clone(),
+        time: A_WHILE,
+    };
+    let room = Room::new(&reach, ground.policy)?;
+    let words: Vec<String> = std::iter::once(command).chain(args).cloned().collect();
+    let variables: Vec<(String, String)> =
+        env.iter().filter_map(|name| Some((name.clone(), ground.variables.get(name)?.clone()))).collect();
+    let folder = if used == room::Ground::Closed { Path::new("/") } else { &ground.policy.workspace };
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| format!("no pipe for it: {errno}"));
+    let ((theirs, input), (output, out), (complaints, err)) = (pipe()?, pipe()?, pipe()?);
+    let order = room
+        .order(&program, &words, &variables, folder)
+        .stdin(Input::From(theirs))
+        .stdout(Output::To(out))
+        .stderr(Output::To(err));
+    let supervisor = room.supervisor();
+    let tree = supervisor.spawn(next_id()?, order).map_err(|error| Chain(&error).to_string())?;
+    let sandbox = level(&tree);
+    let reins = Reins { tree: Arc::new(Mutex::new(Some(tree))), supervisor };
+    Ok(Started { input, output, complaints, reins, sandbox })
+}

@@ -1,0 +1,90 @@
+//! Calls of a server that means well.
+
+use crate::support::House;
+
+#[test]
+fn arguments_are_checked_and_answers_told() {
+    let house = House::new().with_server("mixed", "").approved("fake");
+    let bad = house.call("fake__echo", r#"{"words": 7}"#);
+    assert_eq!(bad.code, 1, "{bad:?}");
+    assert_eq!(house.last_receipt()["reason_code"], "bad-arguments");
+    let told = house.output("fake__echo", r#"{"words": "x"}"#);
+    assert_eq!(
+        told,
+        "a text\n[image, image/png, 4 letters of base64: not shown]\n[file:///x]\na file\n[y at file:///y]"
+    );
+    let receipt = house.last_receipt();
+    assert_eq!((receipt["tool"].as_str(), receipt["status"].as_str()), (Some("fake__echo"), Some("allowed")));
+    assert_ne!(receipt["sandbox"], "none");
+}
+
+#[test]
+fn what_did_not_work_at_the_server_is_a_failed_call() {
+    let house = House::new().with_server("fails", "").approved("fake");
+    let done = house.call("fake__echo", "{}");
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.err.contains("no such city"), "{}", done.err);
+}
+
+#[test]
+fn risk_is_what_the_configuration_says_medium_by_default() {
+    let supervised = |more: &str| {
+        House::new()
+            .with_server("plain", more)
+            .with("autonomy = \"full\"", "autonomy = \"supervised\"")
+            .approved("fake")
+    };
+    assert_eq!(supervised("").call("fake__echo", "{}").code, 5);
+    assert_eq!(supervised("risk = \"low\"").call("fake__echo", "{}").code, 0);
+    assert_eq!(supervised("risk = \"high\"").call("fake__echo", "{}").code, 4);
+    assert_eq!(supervised("risk = \"high\"\nrisks = { echo = \"low\" }").call("fake__echo", "{}").code, 0);
+    let none = supervised("tools = [\"other\"]");
+    assert_eq!(none.call("fake__echo", "{}").code, 4, "it is not taken");
+}
+
+#[test]
+fn a_server_stays_for_the_turn_and_one_that_left_is_started_again() {
+    let call = "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = { words = \"x\" }\n\n";
+    let script = format!("{call}{call}{call}[[round]]\ntext = \"{{tool_result}}\"\n");
+    for (mode, expected) in [("plain", "call 3"), ("leaves", "call 1")] {
+        let house = House::new()
+            .with_server(mode, "")
+            .approved("fake")
+            .with("tools_allow = [", "tools_allow = [\"fake__echo\", ")
+            .says(&script);
+        let done = house.run(&["agent", "-m", "say it"]);
+        assert_eq!(done.code, 0, "{done:?}");
+        assert!(done.out.contains(expected), "{mode}: {done:?}");
+        assert_eq!(house.receipt_words().len(), 3);
+    }
+}
+
+#[test]
+fn it_reaches_what_the_configuration_opens_and_nothing_else() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let check = |more: &str, expected: &[&str]| {
+        let house = House::new().with_server("reach", more);
+        house.lists(&serde_json::json!([{ "name": "look", "inputSchema": { "type": "object" } }]));
+        let house = house.approved("fake");
+        std::fs::write(house.path().join("diary"), "private").unwrap();
+        let paths = [
+            house.path().join("diary"),
+            house.home().join("config.toml"),
+            house.home().join("mcp/fake.json"),
+            "/etc/passwd".into(),
+        ];
+        let arguments = serde_json::json!({ "paths": paths, "workspace": house.workspace(), "port": port });
+        let mut command = house.command(&["tool", "run", "fake__look", "--json", &arguments.to_string()]);
+        let done = crate::support::done(command.env("SHARED", "1").env("UNSHARED", "1").output().unwrap());
+        assert_eq!(
+            (done.code, done.out.trim()),
+            (0, serde_json::json!(expected).to_string().replace(',', ", ").as_str()),
+            "{more}: {done:?}"
+        );
+    };
+    check("", &[]);
+    check("workspace = \"read\"", &[]);
+    check("workspace = \"write\"", &["wrote"]);
+    check("network = true\nenv = [\"SHARED\"]", &["connected", "SHARED"]);
+}

@@ -1,0 +1,214 @@
+//! Our own tools for other agents, spoken to line by line.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::{House, own_sleep, sleeps, wait};
+
+/// A client that says exactly what it is told to.
+struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    number: u64,
+}
+
+impl Client {
+    fn new(house: &House) -> Self {
+        let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut client = Self { child, input, output, number: 0 };
+        let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
+            "clientInfo": { "name": "test", "version": "1" } });
+        let answer = client.ask("initialize", &hello);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "collieclaw", "{answer}");
+        client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input.as_ref().unwrap(), "{message}").unwrap();
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> u64 {
+        self.number += 1;
+        let number = self.number;
+        self.say(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params }));
+        number
+    }
+
+    /// Every line of standard output is a message.
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let number = self.send(method, params);
+        loop {
+            let heard = self.hear();
+            if heard["id"] == number {
+                return heard;
+            }
+        }
+    }
+
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].clone()
+    }
+
+    fn bye(mut self) -> i32 {
+        self.input = None;
+        wait(&mut self.child)
+    }
+}
+
+fn words(result: &Value) -> (bool, &str) {
+    (result["isError"] == true, result["content"][0]["text"].as_str().unwrap())
+}
+
+#[test]
+fn another_agent_gets_our_tools_with_gate_and_receipts() {
+    let house = House::new();
+    std::fs::write(house.workspace().join("note.txt"), "a note").unwrap();
+    let mut client = Client::new(&house);
+    let tools = client.ask("tools/list", &json!({}));
+    let names: Vec<_> =
+        tools["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
+    assert!(names.contains(&json!("file_read")) && !names.contains(&json!("file_write")), "{names:?}");
+
+    let read = client.call("file_read", &json!({ "path": "note.txt" }));
+    assert!(words(&read).1.contains("a note") && !words(&read).0, "{read}");
+    let outside = client.call("file_read", &json!({ "path": "/etc/passwd" }));
+    assert!(words(&outside).0 && words(&outside).1.contains("denied"), "{outside}");
+    let bad = client.call("file_read", &json!({ "file": "note.txt" }));
+    assert!(words(&bad).0 && words(&bad).1.contains("don't fit"), "{bad}");
+    // It needs a yes, and the client is not asked although it offers to be.
+    let asks = client.call("shell", &json!({ "command": "touch made" }));
+    assert!(words(&asks).0 && words(&asks).1.contains("nobody is there to ask"), "{asks}");
+    let unlisted = client.call("file_write", &json!({ "path": "x", "content": "x" }));
+    assert!(words(&unlisted).0, "{unlisted}");
+    let unknown = client.call("no_such_tool", &json!({}));
+    assert!(words(&unknown).0 && words(&unknown).1.contains("is not offered here"), "{unknown}");
+    assert_eq!(client.bye(), 0);
+
+    let statuses: Vec<String> = house.receipt_words().into_iter().map(|[_, status, _]| status).collect();
+    assert_eq!(statuses, ["allowed", "denied", "failed", "denied", "denied", "denied"]);
+    let receipts = house.receipts();
+    assert_eq!(read["_meta"]["collieclaw/receipt"], receipts[0]["id"]);
+    assert!(receipts[0]["conversation_id"].as_str().unwrap().starts_with("mcp-"));
+    assert!(!house.workspace().join("made").exists());
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn the_emergency_stop_holds_for_other_agents_too() {
+    let house = House::new();
+    let mut client = Client::new(&house);
+    assert!(!words(&client.call("time", &json!({}))).0);
+    assert_eq!(house.run(&["estop"]).code, 0);
+    let stopped = client.call("time", &json!({}));
+    assert!(words(&stopped).0 && words(&stopped).1.contains("emergency stop"), "{stopped}");
+    assert_eq!(house.run(&["estop", "--clear"]).code, 0);
+    assert!(!words(&client.call("time", &json!({}))).0);
+    assert_eq!(client.bye(), 0);
+}
+
+#[test]
+fn a_call_ends_with_the_request_and_with_the_client() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let began = |long: &str| {
+        while !sleeps(long) {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    };
+    let mut client = Client::new(&house);
+    let long = own_sleep(1);
+    let number = client
+        .send("tools/call", &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }));
+    began(&long);
+    client.say(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": number } }),
+    );
+    // The next call is answered: the first one is out of the way.
+    assert!(!words(&client.call("time", &json!({}))).0);
+    assert!(!sleeps(&long));
+
+    let long = own_sleep(2);
+    client
+        .send("tools/call", &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }));
+    began(&long);
+    client.bye();
+    assert!(!sleeps(&long));
+    let reasons: Vec<String> = house.receipt_words().into_iter().map(|[_, _, reason]| reason).collect();
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+    assert_eq!((reasons[0].as_str(), reasons[2].as_str()), ("cancelled", "cancelled"), "{reasons:?}");
+}
+
+#[test]
+fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
+    let house = House::new();
+    for said in [
+        "\n",
+        "hello\n",
+        "{}\n",
+        "[1, 2]\n",
+        "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\"}\n",
+    ] {
+        let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+        let done = crate::support::done(child.wait_with_output().unwrap());
+        assert!(!done.err.contains("panicked"), "{said:?}: {done:?}");
+        for line in done.out.lines() {
+            assert!(serde_json::from_str::<Value>(line).is_ok(), "{said:?}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn over_http_only_the_token_on_a_loopback_name_opens() {
+    use std::net::TcpStream;
+
+    let house = House::new();
+    let mut child = house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address =
+        lines.find_map(|line| Some(line.unwrap().strip_prefix("listening on http://")?.to_owned())).unwrap();
+    std::thread::spawn(move || lines.for_each(drop));
+    let host = address.strip_suffix("/mcp").unwrap();
+    let token = std::fs::read_to_string(house.home().join("mcp.token")).unwrap();
+    let token = token.trim();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } })
+    .to_string();
+    let status = |path: &str, headers: &str| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    let right = format!("Authorization: Bearer {token}\r\n");
+    let own = format!("Host: {host}\r\n");
+    assert_eq!(status("/mcp", &format!("{own}{right}")), "200");
+    assert_eq!(status("/mcp", &own), "401");
+    assert_eq!(status("/mcp", &format!("{own}Authorization: Bearer x{token}\r\n")), "401");
+    assert_eq!(status("/", &format!("{own}{right}")), "404");
+    assert_eq!(status("/mcp", &format!("Host: evil.example\r\n{right}")), "403");
+    assert_eq!(status("/mcp", &format!("{own}{right}Origin: http://evil.example\r\n")), "403");
+    assert_eq!(status("/mcp", &format!("{own}{right}Origin: null\r\n")), "403");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::metadata(house.home().join("mcp.token")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

@@ -1,0 +1,6 @@
+//! Plugins through the real program: honest ones, clumsy ones and malicious ones, in shell and in Python (C6.3).
+
+mod hostile;
+mod installing;
+mod running;
+mod workbench;

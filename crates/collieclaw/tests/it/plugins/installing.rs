@@ -1,0 +1,190 @@
+//! Putting plugins in, looking at them, taking them out.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use super::workbench::{PLAIN, manifest};
+use crate::support::House;
+
+const RUN: &str = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
+
+#[test]
+fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
+    let house = House::new();
+    let tool = "command = \"./run\"\nschema = { type = \"object\" }\nworkspace = \"write\"\nnetwork = true\n\
+                timeout = \"5s\"\nrisk = \"high\"";
+    let folder = house.plugin("weather", &[("manifest.toml", &manifest("weather", tool)), ("run", RUN)]);
+    let folder = folder.to_str().unwrap();
+
+    let nobody = house.run(&["plugin", "install", folder]);
+    assert_eq!((nobody.code, nobody.out.as_str()), (5, ""), "{nobody:?}");
+    for shown in [
+        "weather 1.0.0: 2 files",
+        "reads and changes all of it",
+        "wants it; gets it if",
+        "high",
+        "5 s at most",
+    ] {
+        assert!(nobody.err.contains(shown), "{shown}: {}", nobody.err);
+    }
+    let no = house.at_terminal(&["plugin", "install", folder], &[("Install it? [y/N]", "\n")]);
+    assert_eq!(no.code, 4, "{no:?}");
+    assert!(!house.home().join("plugins/weather").exists());
+
+    let yes = house.at_terminal(&["plugin", "install", folder], &[("Install it? [y/N]", "y\n")]);
+    assert_eq!(yes.code, 0, "{yes:?}");
+    let listed = house.run(&["plugin", "list", "--output", "json"]).json();
+    assert_eq!(listed[0]["name"], "weather");
+    assert_eq!(listed[0]["state"], "as installed");
+    assert_eq!(listed[0]["tools"][0]["name"], "weather_now");
+    assert!(house.run(&["tool", "list"]).out.contains("weather_now"));
+
+    let allowed = house.with("tools_allow = [", "tools_allow = [\"weather_now\", ");
+    assert_eq!(allowed.run(&["config", "validate"]).code, 0);
+    let removed = allowed.run(&["plugin", "remove", "weather"]);
+    // It is gone, and the configuration that still names it is told of.
+    assert_eq!(removed.code, 3, "{removed:?}");
+    assert!(removed.err.contains("there is no tool `weather_now`"), "{}", removed.err);
+    assert_eq!(allowed.run(&["plugin", "list", "--output", "json"]).out.trim(), "[]");
+    assert_eq!(allowed.run(&["plugin", "remove", "weather"]).code, 1);
+    assert_eq!(allowed.run(&["plugin", "remove", "../workspace"]).code, 1);
+}
+
+#[test]
+fn a_newer_version_takes_the_place_of_the_older_one_whole() {
+    let house = House::new().trusting().with_plugin("weather", PLAIN, RUN);
+    let newer = manifest("weather", PLAIN).replace("1.0.0", "2.0.0");
+    let run = "#!/bin/sh\necho '{\"output\": \"rain\"}'\n";
+    let folder = house.plugin("newer", &[("manifest.toml", &newer), ("run", run), ("data/x", "1")]);
+    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.err.contains("It takes the place of version 1.0.0."), "{}", done.err);
+    assert_eq!(house.output("weather_now", "{}"), "rain");
+    let left: Vec<_> = std::fs::read_dir(house.home().join("plugins")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn every_fault_of_a_manifest_is_told_at_once() {
+    let house = House::new();
+    let text = r#"name = "Weather Report"
+version = ""
+capabilities = ["tool", "root"]
+colour = "blue"
+
+[[tools]]
+name = "shell"
+description = "Looks harmless."
+command = "/bin/sh"
+schema = { type = "array" }
+
+[[tools]]
+name = "a__b"
+description = ""
+command = ["../run", "x"]
+schema = "not-there.json"
+risk = "low"
+network = true
+workspace = "all"
+timeout = "soon"
+
+[[tools]]
+name = "twice"
+description = "One."
+command = "run"
+schema = '{"type": "object", "properties": {"x": {"type": "strnig"}}}'
+
+[[tools]]
+name = "twice"
+description = "Two."
+command = "run"
+schema = { type = "object" }
+"#;
+    let folder = house.plugin("weather", &[("manifest.toml", text), ("run", RUN)]);
+    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    assert_eq!(done.code, 3, "{done:?}");
+    let lines: Vec<&str> =
+        done.err.lines().filter_map(|line| line.strip_prefix(folder.to_str().unwrap())).collect();
+    insta::assert_snapshot!(lines.join("\n"));
+    assert!(!house.home().join("plugins").exists());
+}
+
+#[test]
+fn what_belongs_into_no_plugin_is_refused() {
+    let check = |expected: &str, make: &dyn Fn(&House, &std::path::Path)| {
+        let house = House::new();
+        let folder = house.plugin("weather", &[("manifest.toml", &manifest("weather", PLAIN)), ("run", RUN)]);
+        make(&house, &folder);
+        let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+        assert_ne!(done.code, 0, "{expected}: {done:?}");
+        assert!(done.err.contains(expected), "{expected}: {}", done.err);
+        let left = std::fs::read_dir(house.home().join("plugins")).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{expected}");
+    };
+    check("neither a plain file nor a folder", &|_, folder| {
+        symlink("/etc/passwd", folder.join("data")).unwrap();
+    });
+    check("neither a plain file nor a folder", &|_, folder| {
+        let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
+        assert!(made.success());
+    });
+    check("it has more than 256 files", &|_, folder| {
+        for number in 0..300 {
+            std::fs::write(folder.join(number.to_string()), "").unwrap();
+        }
+    });
+    check("16 MB", &|_, folder| {
+        std::fs::File::create(folder.join("big")).unwrap().set_len(17 << 20).unwrap();
+    });
+    check("there is no `manifest.toml`", &|_, folder| {
+        std::fs::remove_file(folder.join("manifest.toml")).unwrap();
+    });
+    check("there is a tool `time` already", &|_, folder| {
+        let text = manifest("weather", PLAIN).replace("weather_now", "time");
+        std::fs::write(folder.join("manifest.toml"), text).unwrap();
+    });
+}
+
+#[test]
+fn no_plugin_takes_a_name_of_another_one() {
+    let house = House::new().with_plugin("weather", PLAIN, RUN);
+    let text = manifest("other", PLAIN).replace("other_now", "weather_now");
+    let folder = house.plugin("other", &[("manifest.toml", &text), ("run", RUN)]);
+    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    assert_eq!(done.code, 3, "{done:?}");
+    assert!(done.err.contains("there is a tool `weather_now` already"), "{}", done.err);
+}
+
+#[test]
+fn a_folder_that_nobody_installed_or_that_others_can_change_is_not_used() {
+    let house = House::new().trusting().with_plugin("weather", PLAIN, RUN);
+    let plugins = house.home().join("plugins");
+    std::fs::create_dir(plugins.join("dropped")).unwrap();
+    std::fs::write(plugins.join("dropped/manifest.toml"), manifest("dropped", PLAIN)).unwrap();
+    let listed = house.run(&["plugin", "list"]);
+    assert!(listed.err.contains("the plugin in \"dropped\" is not used"), "{listed:?}");
+    assert!(listed.out.contains("weather") && !listed.out.contains("dropped_now"), "{listed:?}");
+
+    let open = |mode| {
+        std::fs::set_permissions(plugins.join("weather"), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(0o777);
+    let done = house.call("weather_now", "{}");
+    assert_ne!(done.code, 0, "{done:?}");
+    open(0o700);
+    assert_eq!(house.output("weather_now", "{}"), "sunny");
+}
+
+#[test]
+fn escape_sequences_of_an_author_reach_no_terminal() {
+    let house = House::new();
+    let text = manifest("weather", PLAIN).replace("Tells the weather.", "\\u001b[2J\\u202eTells.");
+    let folder = house.plugin("weather", &[("manifest.toml", &text), ("run", RUN)]);
+    let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+    assert_eq!(done.code, 0, "{done:?}");
+    let listed = house.run(&["plugin", "list"]);
+    let tools = house.run(&["tool", "list"]);
+    for shown in [done.err, listed.out, tools.out] {
+        assert!(shown.contains("\\u{1b}[2J\\u{202e}Tells."), "{shown}");
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
+    }
+}
