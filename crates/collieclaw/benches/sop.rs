@@ -16,7 +16,7 @@ use collieclaw::providers::Mock;
 use collieclaw::receipts::{Receipts, Signing};
 use collieclaw::runtime::{Attended, Door, Fate, Offer, Rules, Runtime, Wish};
 use collieclaw::security::{SystemFacts, Workspace};
-use collieclaw::sop::{self, Engine, Halt, Rerun, Runs, State};
+use collieclaw::sop::{self, Engine, Halt, OnInterrupted, Runs, State};
 use collieclaw::tools::built_in;
 use serde_json::json;
 use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (run, time) = timed(|| -> Result<Halt, Box<dyn Error>> {
             let mut run = runs.begin("hundred", &text)?;
             let mut attended = Attended { operator: &mut Nobody, cancel: &Cancel::new()? };
-            Ok(Engine { runtime: &runtime, sop: &sop }.go(&mut run, Rerun::Harmless, &mut attended)?)
+            Ok(Engine { runtime: &runtime, sop: &sop }.go(&mut run, OnInterrupted::Ask, &mut attended)?)
         });
         if run? != Halt::Over(State::Finished) {
             return Err("the run did not come to its end".into());

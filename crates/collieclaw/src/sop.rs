@@ -16,7 +16,7 @@ mod state;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use engine::{Engine, Halt, Rehearsed, Rerun, SopError};
+pub use engine::{Engine, Halt, OnInterrupted, Rehearsed, SopError};
 pub use entry::{End, Ended, Entry, Header};
 pub use journal::{JournalError, Run};
 pub use read::{NAME_RULE, is_name, read};

@@ -189,7 +189,7 @@ impl Failure {
                 Some("`collieclaw sop approve RUN` says yes, `collieclaw sop cancel RUN` no")
             }
             Self::Interrupted { .. } => Some(
-                "look at what it left, then `collieclaw sop resume RUN --rerun-interrupted`, or cancel it",
+                "look at what it left, then `collieclaw sop resume RUN` with --rerun-interrupted or --skip-interrupted",
             ),
             Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. }) => {
                 Some("`collieclaw sop status` shows them")

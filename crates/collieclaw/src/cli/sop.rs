@@ -9,7 +9,7 @@ use collieclaw::channels::visible;
 use collieclaw::config::Config;
 use collieclaw::runtime::{Attended, Fate, Runtime};
 use collieclaw::sop::{
-    Action, End, Engine, Halt, Rehearsed, Rerun, Run, Runs, Sop as Procedure, State, Step,
+    Action, End, Engine, Halt, OnInterrupted, Rehearsed, Run, Runs, Sop as Procedure, State, Step,
 };
 use collieclaw_gate::Decision;
 use serde_json::{Value, json};
@@ -62,6 +62,9 @@ pub(crate) enum Sop {
         /// Runs a step once more of which nobody knows how far it came. Look first.
         #[arg(long)]
         rerun_interrupted: bool,
+        /// Takes such a step as done; it gives nothing to later ones. Look first.
+        #[arg(long, conflicts_with = "rerun_interrupted")]
+        skip_interrupted: bool,
     },
     /// Ends a run for good.
     Cancel {
@@ -86,7 +89,7 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             let runtime = runtime(&config, environment)?;
             let procedure = procedure(&found, &runtime)?;
             let run = runs.begin(name, &found.text)?;
-            go(run, &procedure, Rerun::Harmless, &runtime, screen)
+            go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
         Sop::Status { run: None } => told::runs(&runs, &config, environment, screen),
         Sop::Status { run: Some(run) } => told::run(&runs, run, &config, environment, screen),
@@ -95,14 +98,18 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             let mut run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
             approve(&mut run, step.as_deref(), &procedure)?;
-            go(run, &procedure, Rerun::Harmless, &runtime, screen)
+            go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
-        Sop::Resume { run, rerun_interrupted } => {
+        Sop::Resume { run, rerun_interrupted, skip_interrupted } => {
             let runtime = runtime(&config, environment)?;
             let run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
-            let rerun = if *rerun_interrupted { Rerun::Interrupted } else { Rerun::Harmless };
-            go(run, &procedure, rerun, &runtime, screen)
+            let interrupted = match (rerun_interrupted, skip_interrupted) {
+                (true, _) => OnInterrupted::Rerun,
+                (false, true) => OnInterrupted::Skip,
+                (false, false) => OnInterrupted::Ask,
+            };
+            go(run, &procedure, interrupted, &runtime, screen)
         }
         Sop::Cancel { run } => {
             let mut run = runs.hold(run)?;
@@ -187,7 +194,7 @@ fn approve(run: &mut Run, expected: Option<&str>, sop: &Procedure) -> Result<(),
 fn go(
     mut run: Run,
     sop: &Procedure,
-    rerun: Rerun,
+    interrupted: OnInterrupted,
     runtime: &Runtime,
     screen: &Screen,
 ) -> Result<(), Failure> {
@@ -197,7 +204,7 @@ fn go(
     screen.remark(&format!("{}: {}", run.header.run, visible(&sop.description)));
     let mut operator = tool::operator(&cancel);
     let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
-    let halt = Engine { runtime, sop }.go(&mut run, rerun, &mut attended);
+    let halt = Engine { runtime, sop }.go(&mut run, interrupted, &mut attended);
     drop(operator);
     let halt = halt?;
     told::halt(&run, sop, &halt, screen)?;
@@ -237,7 +244,8 @@ fn kind(step: &Step) -> String {
 /// The steps of a run, for programs.
 fn steps(run: &Run, sop: &Procedure) -> Vec<Value> {
     let step = |step: &Step| {
-        let mut value = json!({ "id": step.id, "kind": kind(step), "approved": run.is_approved(&step.id) });
+        let mut value = json!({ "id": step.id, "kind": kind(step), "approved": run.is_approved(&step.id),
+            "skipped": run.is_skipped(&step.id) });
         if let (Some(ended), Value::Object(members)) = (run.ended(&step.id), &mut value) {
             members.insert("end".to_owned(), json!(ended.end));
             members.insert("output".to_owned(), json!(ended.output));

@@ -27,11 +27,13 @@ pub struct Engine<'e> {
 
 /// What is done with a step that was interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rerun {
-    /// It runs once more if it only looks.
-    Harmless,
-    /// It runs once more, because somebody has looked at what it left.
-    Interrupted,
+pub enum OnInterrupted {
+    /// It runs once more if it only looks; else somebody has to look at what it left.
+    Ask,
+    /// It runs once more: somebody has looked.
+    Rerun,
+    /// It counts as done, and gives nothing: somebody has looked.
+    Skip,
 }
 
 /// Why a run does not go on now.
@@ -103,17 +105,22 @@ impl<'e> Engine<'e> {
     ///
     /// # Errors
     /// When something can't be written down, or the model can't be asked.
-    pub fn go(&self, run: &mut Run, rerun: Rerun, attended: &mut Attended<'_>) -> Result<Halt, SopError> {
+    pub fn go(
+        &self,
+        run: &mut Run,
+        interrupted: OnInterrupted,
+        attended: &mut Attended<'_>,
+    ) -> Result<Halt, SopError> {
         self.look_at_receipts(run)?;
         loop {
             let id = match run.state(self.sop) {
                 State::Waiting { step, prompt } => return Ok(Halt::Waiting { step, prompt }),
-                State::Interrupted { step } => match self.once_more(&step, rerun) {
-                    true => {
-                        run.write(Entry::Rerun { step: step.clone() }, Durable::Now)?;
-                        step
+                State::Interrupted { step } => match self.decided(&step, interrupted) {
+                    Some(decision) => {
+                        run.write(decision, Durable::Now)?;
+                        continue;
                     }
-                    false => {
+                    None => {
                         let receipt_id = self.receipt_of(run, &step)?;
                         return Ok(Halt::Interrupted { step, receipt_id });
                     }
@@ -178,12 +185,19 @@ impl<'e> Engine<'e> {
         receipts.of_step(&run.header.run, step)
     }
 
-    fn once_more(&self, id: &str, rerun: Rerun) -> bool {
-        let step = self.sop.steps.iter().find(|step| step.id == id);
-        rerun == Rerun::Interrupted
-            || step.is_some_and(
-                |step| matches!(self.rehearsed(step), Rehearsed::Judged(verdict) if verdict.risk == Risk::Low),
-            )
+    fn decided(&self, id: &str, interrupted: OnInterrupted) -> Option<Entry> {
+        let step = id.to_owned();
+        match interrupted {
+            OnInterrupted::Rerun => Some(Entry::Rerun { step }),
+            OnInterrupted::Skip => Some(Entry::Skipped { step }),
+            OnInterrupted::Ask => {
+                let found = self.sop.steps.iter().find(|step| step.id == id)?;
+                match self.rehearsed(found) {
+                    Rehearsed::Judged(verdict) if verdict.risk == Risk::Low => Some(Entry::Rerun { step }),
+                    _ => None,
+                }
+            }
+        }
     }
 
     fn call(&self, step: &Step, run: &mut Run, attended: &mut Attended<'_>) -> Result<Came, SopError> {

@@ -46,6 +46,11 @@ pub enum Entry {
         /// Which.
         step: String,
     },
+    /// Somebody has decided to take an interrupted step as done.
+    Skipped {
+        /// Which.
+        step: String,
+    },
     /// Somebody ended the run.
     Cancelled {
         /// When.

@@ -4,7 +4,7 @@
 //! holds a lock on the file. A last line without an end is one that a crash cut off: nobody has relied on it.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -53,6 +53,8 @@ pub(super) enum Course {
     Open,
     /// It has done nothing, or may do it once more.
     Free,
+    /// It counts as done, and gives nothing.
+    Skipped,
 }
 
 /// Why a journal can't be used.
@@ -117,11 +119,14 @@ impl Run {
     /// Begins one, and holds it.
     pub(super) fn create(path: PathBuf, header: Header) -> Result<Self, JournalError> {
         let failed = |step| file_error(step, &path);
-        let made = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&path);
+        // It gets its name when it is whole: half a journal is no run.
+        let unfinished = path.with_extension("new");
+        let made = OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&unfinished);
         let mut file = made.map_err(failed("make"))?;
         file.lock().map_err(failed("lock"))?;
         write_line(&mut file, &header).map_err(failed("write"))?;
         file.sync_all().map_err(failed("make durable"))?;
+        fs::rename(&unfinished, &path).map_err(failed("name"))?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("make durable"))?;
         Ok(Self { origin: Origin::Begun, ..Self::with(header, file, path) })
@@ -182,6 +187,7 @@ impl Run {
         match entry {
             Entry::Began { step } => self.step(step).course = Course::Open,
             Entry::Void { step } | Entry::Rerun { step } => self.step(step).course = Course::Free,
+            Entry::Skipped { step } => self.step(step).course = Course::Skipped,
             Entry::Ended(ended) => {
                 let known = self.step(ended.step.clone());
                 known.ended = Some(ended);
@@ -235,6 +241,12 @@ impl Run {
 
     pub(super) fn course(&self, step: &str) -> Course {
         self.steps.get(step).map_or(Course::Untouched, |known| known.course)
+    }
+
+    /// Whether somebody has taken a step as done.
+    #[must_use]
+    pub fn is_skipped(&self, step: &str) -> bool {
+        self.course(step) == Course::Skipped
     }
 
     /// Whether somebody has approved a step.

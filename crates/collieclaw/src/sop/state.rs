@@ -56,6 +56,7 @@ impl Run {
                     return State::Failed { step: id() };
                 }
                 (_, Some(_)) => {}
+                (_, None) if self.is_skipped(&step.id) => {}
                 (_, None) if self.course(&step.id) == Course::Open => {
                     return State::Interrupted { step: id() };
                 }

@@ -159,6 +159,7 @@ pub(super) fn run(
                 Some(End::Failed) => "failed",
                 Some(End::Denied) => "denied",
                 None if run.is_approved(&step.id) => "approved",
+                None if run.is_skipped(&step.id) => "taken as done",
                 None => "-",
             };
             let first = run.ended(&step.id).and_then(|ended| ended.output.lines().next()).unwrap_or_default();

@@ -44,10 +44,12 @@ fn a_run_that_is_killed_again_and_again_comes_to_its_end_and_repeats_only_what_s
         }
         let mut decided = Vec::new();
         for attempt in 0.. {
-            assert!(attempt < 40, "it does not come to its end: {}", the_run(&house));
+            assert!(attempt < 500, "it does not come to its end: {}", the_run(&house));
             let state = the_run(&house);
             match state["state"].as_str().unwrap() {
                 "finished" => break,
+                // What it was about to start takes a moment to end with it.
+                "running" => std::thread::sleep(Duration::from_millis(20)),
                 "ready" => assert_eq!(on_the_run(&house, &["resume"]).code, 0),
                 "interrupted" => {
                     interrupted += 1;
@@ -157,7 +159,9 @@ fn a_model_that_was_cut_off_is_not_asked_again_by_itself() {
 fn a_step_that_the_stop_ended_while_it_ran_is_not_run_again_by_itself() {
     let house = house(
         "slow",
-        "[[steps]]\nid = \"slow\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks; sleep 14\" }\n",
+        "[[steps]]\nid = \"slow\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks; sleep 14\" }\n\
+         [[steps]]\nid = \"next\"\nkind = \"tool\"\ntool = \"time\"\n\
+         [[steps]]\nid = \"keep\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"x\" }\ncontent_from = \"slow\"\n",
     );
     let mut command = house.command(&["sop", "run", "slow"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -169,7 +173,10 @@ fn a_step_that_the_stop_ended_while_it_ran_is_not_run_again_by_itself() {
     house.run(&["estop", "--clear"]);
     assert_eq!(the_run(&house)["state"], "interrupted");
     assert_eq!(on_the_run(&house, &["resume"]).code, 1);
-    assert_eq!((marks(&house), on_the_run(&house, &["cancel"]).code), (vec!["x".to_owned()], 0));
+    let skipped = on_the_run(&house, &["resume", "--skip-interrupted", "--output", "json"]);
+    assert_eq!(skipped.code, 1, "what it gave is not known, so the next one has nothing: {skipped:?}");
+    assert_eq!((&skipped.json()["state"], &skipped.json()["step"]), (&"failed".into(), &"keep".into()));
+    assert_eq!(marks(&house), ["x"]);
 }
 
 #[test]
