@@ -31,6 +31,7 @@ const SYSTEM: &[Component] = &[
     program("mpv", "mpv"),
     program("npm", "npm"),
     program("openssl", "openssl"),
+    program("pdftotext", "poppler-utils"),
     program("python3", "python3"),
     program("qemu-system-x86_64", "qemu-system-x86"),
     program("setpriv", "util-linux"),

@@ -8,6 +8,7 @@ mod gather;
 mod http;
 mod in_time;
 mod memory_search;
+mod pdf_extract;
 pub(crate) mod room;
 pub(crate) mod schema;
 pub(crate) mod shell;
@@ -234,6 +235,7 @@ pub fn built_in() -> Vec<Box<dyn Tool>> {
         of::<http::Http>(),
         of::<memory_search::MemorySearch>(),
         of::<ask_user::AskUser>(),
+        of::<pdf_extract::PdfExtract>(),
         of::<web_search::WebSearch>(),
     ]
 }

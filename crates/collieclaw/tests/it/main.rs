@@ -57,6 +57,8 @@ mod openai_torn;
 #[cfg(test)]
 mod out_of_reach;
 #[cfg(test)]
+mod pdf_extract;
+#[cfg(test)]
 mod plugins;
 #[cfg(test)]
 mod receipts;

@@ -1,0 +1,142 @@
+//! `pdf_extract`: the text of a PDF.
+//!
+//! A PDF is a program in all but name, and readers of it have had holes for as long as they exist. So the reading is done
+//! by `pdftotext` of the system in a room where nothing is: it gets the opened file as its input, and all that it can do
+//! is print, for as long and as much as any tool may.
+
+use collieclaw_gate::plan::{Act, PlannedCommand, PlannedRedirection, To};
+use collieclaw_gate::{Call, Facts};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use ward_process::Exit;
+use ward_process::sandbox::Network;
+
+use super::room::{Ground, Reach, Room};
+use super::shell::{Carrier, LineEnd, Ran, code};
+use super::{BuiltIn, Context, End, Prepared, ToolResult, shortened};
+use crate::runtime::Granted;
+use crate::security::SystemFacts;
+
+const READER: &str = "pdftotext";
+
+/// What the reader ends a page with.
+const PAGE_END: char = '\u{c}';
+
+/// Of what the reader complained about.
+const COMPLAINT: usize = 300;
+
+/// See the module.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PdfExtract {
+    /// The file, relative to the workspace.
+    path: String,
+    /// The first page to read; 1 if absent.
+    #[serde(default = "first")]
+    first_page: u32,
+    /// The last page to read; the last there is if absent.
+    #[serde(default)]
+    last_page: Option<u32>,
+}
+
+fn first() -> u32 {
+    1
+}
+
+impl BuiltIn for PdfExtract {
+    const NAME: &'static str = "pdf_extract";
+    const DESCRIPTION: &'static str =
+        "Reads the text of a PDF file, page by page. Of a long one ask for some pages at a time.";
+
+    fn fit(&self) -> Result<(), String> {
+        if self.first_page == 0 || self.last_page.is_some_and(|last| last < self.first_page) {
+            return Err("pages are counted from 1, and the last does not come before the first".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl Prepared for PdfExtract {
+    fn call(&self) -> Call<'_> {
+        Call::FileRead(&self.path)
+    }
+
+    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
+        match self.run(context) {
+            Ok(ran) => self.told(ran, context),
+            Err(why) => ToolResult::failed(why),
+        }
+    }
+}
+
+impl PdfExtract {
+    fn run(&self, context: &Context<'_>) -> Result<Ran, String> {
+        let Some(program) = SystemFacts.program(READER) else {
+            return Err(format!("there is no `{READER}` on this machine; it is in the package poppler-utils"));
+        };
+        let place = context.workspace.under(context.policy).place(&self.path);
+        let place = place.map_err(|error| format!("`{}` {error}", self.path))?;
+        let place = place.to_str().ok_or("the path is no text")?.to_owned();
+        let time = context.bounds.tool_timeout;
+        let reach = Reach { workspace: Ground::Closed, network: Network::Off, programs: Vec::new(), time };
+        let mut words: Vec<String> =
+            [READER, "-enc", "UTF-8", "-f"].into_iter().map(str::to_owned).collect();
+        words.push(self.first_page.to_string());
+        if let Some(last) = self.last_page {
+            words.extend(["-l".to_owned(), last.to_string()]);
+        }
+        words.extend(["-", "-"].map(str::to_owned));
+        let command = PlannedCommand {
+            act: Act::Run { program, words, variables: Vec::new() },
+            folder: "/".into(),
+            redirections: vec![PlannedRedirection { descriptor: 0, to: To::Read(place) }],
+        };
+        Ok(Carrier::new(context, Room::new(&reach, context.policy)?, time)?.run(command))
+    }
+
+    fn told(&self, ran: Ran, context: &Context<'_>) -> ToolResult {
+        let complaint = String::from_utf8_lossy(&ran.stderr.bytes).into_owned();
+        let complaint = shortened(complaint.lines().next().unwrap_or("it says nothing").trim(), COMPLAINT);
+        let result = match ran.end {
+            Err(why) => ToolResult::failed(why),
+            Ok(LineEnd::Cancelled) => ToolResult { end: End::Cancelled, ..ToolResult::done("") },
+            Ok(LineEnd::TimedOut(time)) => {
+                ToolResult::failed(format!("reading it took longer than {} s", time.as_secs_f64()))
+                    .with("timed_out", true)
+            }
+            Ok(LineEnd::Ran(exit)) if code(exit) == 0 => {
+                let text = String::from_utf8_lossy(&ran.stdout.bytes);
+                let (text, pages) = by_pages(&text, self.first_page);
+                let cut = ran.stdout.total > context.bounds.max_response_bytes as u64;
+                ToolResult::done(text).with("pages", pages).with("truncated", cut)
+            }
+            Ok(LineEnd::Ran(Exit::Signal(_)) | LineEnd::TooMany(_)) => {
+                ToolResult::failed(format!("`{}` is not a PDF that can be read: the reader broke down", self.path))
+            }
+            Ok(LineEnd::Ran(_)) => {
+                ToolResult::failed(format!("`{}` is not a PDF that can be read: {complaint}", self.path))
+            }
+        };
+        ToolResult { sandbox: ran.sandbox, ..result }
+    }
+}
+
+/// Each page under its number, and how many were begun.
+fn by_pages(text: &str, first: u32) -> (String, usize) {
+    let pages: Vec<&str> = text.split_terminator(PAGE_END).collect();
+    let numbered = pages.iter().zip(first..).map(|(page, number)| format!("[page {number}]\n{}\n", page.trim_end()));
+    (numbered.collect(), pages.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_have_their_numbers() {
+        assert_eq!(by_pages("one\n\u{c}two\u{c}", 1), ("[page 1]\none\n[page 2]\ntwo\n".to_owned(), 2));
+        assert_eq!(by_pages("cut o", 7), ("[page 7]\ncut o\n".to_owned(), 1));
+        assert_eq!(by_pages("\u{c}", 1), ("[page 1]\n\n".to_owned(), 1));
+        assert_eq!(by_pages("", 1), (String::new(), 0));
+    }
+}

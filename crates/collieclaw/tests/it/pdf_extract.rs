@@ -1,0 +1,126 @@
+//! The tool `pdf_extract` (C6.2): real documents, and documents that mean harm.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, House};
+
+fn extract(house: &House, arguments: &Value) -> Done {
+    house.run(&["tool", "run", "pdf_extract", "--json", &arguments.to_string()])
+}
+
+/// Two pages as a browser prints them, with accents, a table and Japanese.
+fn flock() -> Vec<u8> {
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    fs::read(PathBuf::from(root).join("tests/flock.pdf")).unwrap()
+}
+
+/// A document of these objects, the first of which is its root.
+fn document(objects: &[String]) -> Vec<u8> {
+    let mut text = "%PDF-1.7\n".to_owned();
+    let mut places = Vec::new();
+    for (number, object) in (1..).zip(objects) {
+        places.push(text.len());
+        write!(text, "{number} 0 obj\n{object}\nendobj\n").unwrap();
+    }
+    let start = text.len();
+    write!(text, "xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).unwrap();
+    for place in places {
+        writeln!(text, "{place:010} 00000 n ").unwrap();
+    }
+    let size = objects.len() + 1;
+    write!(text, "trailer << /Size {size} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n").unwrap();
+    text.into_bytes()
+}
+
+/// One page that shows a content stream.
+fn page(content: &str) -> Vec<u8> {
+    document(&[
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [3 0 R] /Count 1 >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F 5 0 R >> >> >>"
+            .to_owned(),
+        format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+    ])
+}
+
+#[test]
+fn the_text_of_a_real_document_comes_page_by_page() {
+    let house = House::new();
+    fs::write(house.workspace().join("flock.pdf"), flock()).unwrap();
+    let told = extract(&house, &json!({ "path": "flock.pdf" }));
+    assert_eq!(told.code, 0, "{told:?}");
+    for text in ["[page 1]", "23 sheep & 7 goats", "Crème brûlée", "二十三頭", "[page 2]\nSecond page", "pages: 2"] {
+        assert!(told.out.contains(text), "{text}: {told:?}");
+    }
+    let second = extract(&house, &json!({ "path": "flock.pdf", "first_page": 2, "last_page": 2 }));
+    assert!(second.out.contains("[page 2]\nSecond page") && !second.out.contains("sheep"), "{second:?}");
+    let receipts = house.receipts();
+    assert_eq!(house.receipt_words(), [["pdf_extract", "allowed", "reads-inside"]; 2]);
+    assert_ne!(receipts[0]["sandbox"], "none", "{receipts:?}");
+}
+
+#[test]
+fn only_what_may_be_read_is_read() {
+    let house = House::new();
+    fs::write(house.path().join("outside.pdf"), flock()).unwrap();
+    std::os::unix::fs::symlink(house.path().join("outside.pdf"), house.workspace().join("link.pdf")).unwrap();
+    for path in ["../outside.pdf", "/etc/passwd", "link.pdf", "~/.collieclaw/config.toml"] {
+        let told = extract(&house, &json!({ "path": path }));
+        assert_eq!(told.code, 4, "{path}: {told:?}");
+    }
+    assert!(house.receipts().iter().all(|receipt| receipt["status"] == "denied"));
+    let missing = extract(&house, &json!({ "path": "missing.pdf" }));
+    assert_eq!(missing.code, 1, "{missing:?}");
+    for unfit in [json!({ "path": "a.pdf", "first_page": 0 }), json!({ "path": "a.pdf", "first_page": 3, "last_page": 2 })] {
+        assert_eq!(extract(&house, &unfit).code, 1);
+    }
+}
+
+#[test]
+fn what_is_no_document_is_a_failed_call() {
+    let house = House::new();
+    let half = flock();
+    let cases: [(&str, &[u8]); 4] = [
+        ("empty.pdf", b""),
+        ("text.pdf", b"just a text"),
+        ("header.pdf", b"%PDF-1.7\n%%EOF\n"),
+        ("option.pdf", b"-layout"),
+    ];
+    for (name, bytes) in cases {
+        fs::write(house.workspace().join(name), bytes).unwrap();
+        let told = extract(&house, &json!({ "path": name }));
+        assert_eq!(told.code, 1, "{name}: {told:?}");
+        assert!(format!("{told:?}").contains("is not a PDF that can be read"), "{name}: {told:?}");
+    }
+    // Whatever a broken one gives, it is an answer and not a crash.
+    fs::write(house.workspace().join("half.pdf"), &half[..half.len() / 2]).unwrap();
+    assert!(extract(&house, &json!({ "path": "half.pdf" })).code <= 1);
+}
+
+#[test]
+fn a_document_that_means_harm_is_bounded() {
+    let house = House::new()
+        .with("tool_timeout = \"30s\"", "tool_timeout = \"3s\"")
+        .with("max_response_bytes = 1048576", "max_response_bytes = 20000");
+    // A page that is its own parent and its own child.
+    let circle = document(&[
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2000000000 /Parent 2 0 R >>".to_owned(),
+    ]);
+    // Text that goes on and on, and steers the terminal.
+    let much = page(&"BT /F 12 Tf 10 700 Td (\\033[31m baa baa baa) Tj ET\n".repeat(20_000));
+    // Brackets without an end.
+    let deep = page(&format!("BT /F 12 Tf {} ET", "[".repeat(500_000)));
+    for (name, bytes) in [("circle.pdf", circle), ("much.pdf", much), ("deep.pdf", deep)] {
+        fs::write(house.workspace().join(name), bytes).unwrap();
+        let told = extract(&house, &json!({ "path": name }));
+        assert!(told.code <= 1, "{name}: {told:?}");
+        assert!(told.out.len() < 25_000 && !told.out.contains('\u{1b}'), "{name}: {told:?}");
+    }
+    assert_eq!(house.receipts().len(), 3);
+}
