@@ -72,15 +72,16 @@ impl Prepared for PdfExtract {
 impl PdfExtract {
     fn run(&self, context: &Context<'_>) -> Result<Ran, String> {
         let Some(program) = SystemFacts.program(READER) else {
-            return Err(format!("there is no `{READER}` on this machine; it is in the package poppler-utils"));
+            return Err(format!(
+                "there is no `{READER}` on this machine; it is in the package poppler-utils"
+            ));
         };
         let place = context.workspace.under(context.policy).place(&self.path);
         let place = place.map_err(|error| format!("`{}` {error}", self.path))?;
         let place = place.to_str().ok_or("the path is no text")?.to_owned();
         let time = context.bounds.tool_timeout;
         let reach = Reach { workspace: Ground::Closed, network: Network::Off, programs: Vec::new(), time };
-        let mut words: Vec<String> =
-            [READER, "-enc", "UTF-8", "-f"].into_iter().map(str::to_owned).collect();
+        let mut words: Vec<String> = [READER, "-enc", "UTF-8", "-f"].into_iter().map(str::to_owned).collect();
         words.push(self.first_page.to_string());
         if let Some(last) = self.last_page {
             words.extend(["-l".to_owned(), last.to_string()]);
@@ -110,9 +111,10 @@ impl PdfExtract {
                 let cut = ran.stdout.total > context.bounds.max_response_bytes as u64;
                 ToolResult::done(text).with("pages", pages).with("truncated", cut)
             }
-            Ok(LineEnd::Ran(Exit::Signal(_)) | LineEnd::TooMany(_)) => {
-                ToolResult::failed(format!("`{}` is not a PDF that can be read: the reader broke down", self.path))
-            }
+            Ok(LineEnd::Ran(Exit::Signal(_)) | LineEnd::TooMany(_)) => ToolResult::failed(format!(
+                "`{}` is not a PDF that can be read: the reader broke down",
+                self.path
+            )),
             Ok(LineEnd::Ran(_)) => {
                 ToolResult::failed(format!("`{}` is not a PDF that can be read: {complaint}", self.path))
             }
@@ -124,7 +126,8 @@ impl PdfExtract {
 /// Each page under its number, and how many were begun.
 fn by_pages(text: &str, first: u32) -> (String, usize) {
     let pages: Vec<&str> = text.split_terminator(PAGE_END).collect();
-    let numbered = pages.iter().zip(first..).map(|(page, number)| format!("[page {number}]\n{}\n", page.trim_end()));
+    let numbered =
+        pages.iter().zip(first..).map(|(page, number)| format!("[page {number}]\n{}\n", page.trim_end()));
     (numbered.collect(), pages.len())
 }
 

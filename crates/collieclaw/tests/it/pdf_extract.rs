@@ -54,7 +54,9 @@ fn the_text_of_a_real_document_comes_page_by_page() {
     fs::write(house.workspace().join("flock.pdf"), flock()).unwrap();
     let told = extract(&house, &json!({ "path": "flock.pdf" }));
     assert_eq!(told.code, 0, "{told:?}");
-    for text in ["[page 1]", "23 sheep & 7 goats", "Crème brûlée", "二十三頭", "[page 2]\nSecond page", "pages: 2"] {
+    for text in
+        ["[page 1]", "23 sheep & 7 goats", "Crème brûlée", "二十三頭", "[page 2]\nSecond page", "pages: 2"]
+    {
         assert!(told.out.contains(text), "{text}: {told:?}");
     }
     let second = extract(&house, &json!({ "path": "flock.pdf", "first_page": 2, "last_page": 2 }));
@@ -76,7 +78,10 @@ fn only_what_may_be_read_is_read() {
     assert!(house.receipts().iter().all(|receipt| receipt["status"] == "denied"));
     let missing = extract(&house, &json!({ "path": "missing.pdf" }));
     assert_eq!(missing.code, 1, "{missing:?}");
-    for unfit in [json!({ "path": "a.pdf", "first_page": 0 }), json!({ "path": "a.pdf", "first_page": 3, "last_page": 2 })] {
+    for unfit in [
+        json!({ "path": "a.pdf", "first_page": 0 }),
+        json!({ "path": "a.pdf", "first_page": 3, "last_page": 2 }),
+    ] {
         assert_eq!(extract(&house, &unfit).code, 1);
     }
 }
