@@ -17,7 +17,7 @@ use collieclaw::receipts::{Receipts, Signing, hash_of};
 use collieclaw::runtime::{Door, Rules};
 use collieclaw::secret::Secret;
 use collieclaw::security::{SystemFacts, Workspace, is_ours};
-use collieclaw::tools;
+use collieclaw::tools::{self, Gathered};
 use collieclaw_gate::Autonomy;
 use serde_json::json;
 use ward_diag::Source;
@@ -83,8 +83,20 @@ pub(crate) fn rules(
     workspace: &Workspace,
     environment: &Environment,
 ) -> Result<Rules, Failure> {
+    rules_of(gathered(config, environment), config, workspace, environment)
+}
+
+fn gathered(config: &Config, environment: &Environment) -> Gathered {
+    tools::gather(&environment.home, config, &environment.surroundings.variables)
+}
+
+fn rules_of(
+    gathered: Gathered,
+    config: &Config,
+    workspace: &Workspace,
+    environment: &Environment,
+) -> Result<Rules, Failure> {
     let policy = config.gate_policy(workspace.path().to_owned(), &environment.surroundings);
-    let gathered = tools::gather(&environment.home, config, &environment.surroundings.variables);
     let policy_hash = hash_of(&json!({
         "security": config.security,
         "workspace": policy.workspace,
@@ -142,8 +154,12 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
         events.tell(Event::Trouble { what: "receipts are switched off in the configuration" });
         Receipts::off()
     };
+    let gathered = gathered(config, environment);
+    for what in &gathered.troubles {
+        events.tell(Event::Trouble { what });
+    }
     Ok(Door {
-        rules: rules(config, &workspace, environment)?,
+        rules: rules_of(gathered, config, &workspace, environment)?,
         memory: memory(config)?,
         search: search(config, environment),
         bounds: config.tool_bounds(),

@@ -74,6 +74,7 @@ pub(super) fn start(connection: &McpConnection, ground: Ground<'_>) -> Result<St
     let reach = Reach {
         workspace: used,
         network: if *network { Network::On } else { Network::Off },
+        own: None,
         programs: programs.clone(),
         time: A_WHILE,
     };

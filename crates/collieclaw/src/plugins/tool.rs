@@ -114,7 +114,8 @@ impl Wanted {
         let reach = Reach {
             workspace: tool.workspace.at(context.policy.autonomy).into(),
             network: self.bound.network,
-            programs: vec![plugin.folder.clone()],
+            own: Some(plugin.folder.clone()),
+            programs: Vec::new(),
             time,
         };
         let room = Room::new(&reach, context.policy)?;

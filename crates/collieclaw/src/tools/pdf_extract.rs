@@ -80,7 +80,8 @@ impl PdfExtract {
         let place = place.map_err(|error| format!("`{}` {error}", self.path))?;
         let place = place.to_str().ok_or("the path is no text")?.to_owned();
         let time = context.bounds.tool_timeout;
-        let reach = Reach { workspace: Ground::Closed, network: Network::Off, programs: Vec::new(), time };
+        let reach =
+            Reach { workspace: Ground::Closed, network: Network::Off, own: None, programs: Vec::new(), time };
         let mut words: Vec<String> = [READER, "-enc", "UTF-8", "-f"].into_iter().map(str::to_owned).collect();
         words.push(self.first_page.to_string());
         if let Some(last) = self.last_page {

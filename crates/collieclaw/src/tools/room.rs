@@ -72,7 +72,9 @@ pub(crate) struct Reach {
     pub(crate) workspace: Ground,
     /// What of the network.
     pub(crate) network: Network,
-    /// Folders of its own that it reads and runs programs of.
+    /// A folder of ours with its program, which it reads and runs.
+    pub(crate) own: Option<PathBuf>,
+    /// Folders elsewhere that it reads and runs programs of, without what is closed in them.
     pub(crate) programs: Vec<PathBuf>,
     /// How long it may take; what it may use of the processors follows from it.
     pub(crate) time: Duration,
@@ -231,7 +233,7 @@ fn sandbox(system: &Sandbox, reach: &Reach, policy: &GatePolicy) -> Sandbox {
         temporary: Temporary::Private,
         strictness: Strictness::Essentials,
     };
-    sandbox.execute.extend(reach.programs.iter().cloned());
+    sandbox.execute.extend(reach.own.iter().cloned().chain(open(&reach.programs)));
     match reach.workspace {
         Ground::Closed => {
             sandbox.closed.clear();
@@ -309,6 +311,7 @@ mod tests {
             let reach = Reach {
                 workspace: Ground::Closed,
                 network,
+                own: None,
                 programs: Vec::new(),
                 time: Duration::from_secs(1),
             };

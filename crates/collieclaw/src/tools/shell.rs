@@ -68,7 +68,7 @@ fn reach(context: &Context<'_>) -> Reach {
         Autonomy::Full => Ground::Run,
     };
     let time = context.bounds.shell_timeout;
-    Reach { workspace, network: Network::Off, programs: Vec::new(), time }
+    Reach { workspace, network: Network::Off, own: None, programs: Vec::new(), time }
 }
 
 /// Whether a line may run here and now. The error says why not.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use collieclaw::cancel::Cancel;
 use collieclaw::net::{EventReader, StreamEvent};
+use collieclaw::plugins::{Contents, Manifest};
 use collieclaw::providers::{Draft, OpenAi, OpenAiSettings, Provider};
 use collieclaw::secret::Secret;
 
@@ -127,6 +128,39 @@ fn events_are_the_same_wherever_a_stream_is_cut() {
             assert!(!event.data.contains(&b'\r') && event.data.len() <= 4096);
         }
         (whole.is_ok(), events.min(8))
+    })
+    .unwrap();
+    println!("{report}");
+}
+
+#[test]
+fn a_manifest_of_any_bytes_is_read_or_every_fault_of_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let corpus = [
+        "name = \"a\"\nversion = \"1\"\ncapabilities = [\"tool\"]\n[[tools]]\nname = \"b\"\ndescription = \"c\"\n\
+         command = \"./d\"\nschema = { type = \"object\" }\nrisk = \"low\"\nnetwork = false\nworkspace = \"read\"\n\
+         timeout = \"5s\"\n",
+        "name = \"a\"\n[[tools]]\ncommand = [\"python3\", \"x\"]\nschema = '{\"type\": \"object\", \"$ref\": \"#/$defs/x\", \
+         \"$defs\": {\"x\": {\"pattern\": \"(a+)+$\"}}}'\n",
+        "tools = 7\nschema = \"other.json\"\n",
+    ]
+    .map(|text| text.as_bytes().to_vec());
+    let report = ward_fuzz::run("manifest", &corpus, |bytes| {
+        std::fs::write(folder.path().join("manifest.toml"), bytes).unwrap();
+        let contents = Contents::read(folder.path()).unwrap();
+        match Manifest::read(&contents, folder.path(), &["shell"]) {
+            Ok(manifest) => {
+                for tool in &manifest.tools {
+                    assert!(tool.name != "shell" && !tool.name.contains("__"), "{tool:?}");
+                    assert!(!tool.command[0].starts_with('/') && !tool.command[0].contains(".."), "{tool:?}");
+                }
+                format!("{} tools", manifest.tools.len())
+            }
+            Err(report) => {
+                let codes = report.faults().iter().map(|fault| fault.code());
+                codes.take(4).collect::<Vec<_>>().join(" ")
+            }
+        }
     })
     .unwrap();
     println!("{report}");

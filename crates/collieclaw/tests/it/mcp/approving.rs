@@ -9,7 +9,13 @@ use crate::support::House;
 fn nothing_of_a_server_is_offered_before_somebody_said_yes() {
     let house = House::new().with_server("plain", "");
     assert!(!house.run(&["tool", "list"]).out.contains("fake__echo"));
-    assert_eq!(house.call("fake__echo", "{}").code, 4);
+    let unknown = house.call("fake__echo", "{}");
+    assert_eq!(unknown.code, 4);
+    assert!(
+        unknown.err.contains("nobody has approved the tools of the MCP server `fake`"),
+        "{}",
+        unknown.err
+    );
     let listed = house.run(&["mcp", "list"]);
     assert!(listed.out.contains("not approved"), "{listed:?}");
 

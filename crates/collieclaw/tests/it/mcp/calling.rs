@@ -88,3 +88,20 @@ fn it_reaches_what_the_configuration_opens_and_nothing_else() {
     check("workspace = \"write\"", &["wrote"]);
     check("network = true\nenv = [\"SHARED\"]", &["connected", "SHARED"]);
 }
+
+#[test]
+fn a_folder_that_is_opened_stays_closed_where_a_rule_closes_it() {
+    let house = House::new().with_server("reach", "");
+    house.lists(&serde_json::json!([{ "name": "look", "inputSchema": { "type": "object" } }]));
+    let folder = house.path().join("server");
+    let house =
+        house.with(&format!("programs = [\"{}\"]", folder.display()), "programs = [\"~\"]").approved("fake");
+    std::fs::create_dir(house.path().join(".ssh")).unwrap();
+    for secret in ["diary", ".ssh/id"] {
+        std::fs::write(house.path().join(secret), "private").unwrap();
+    }
+    let paths = ["diary", ".ssh/id", ".collieclaw/config.toml"].map(|path| house.path().join(path));
+    let arguments = serde_json::json!({ "paths": paths, "workspace": "/nowhere", "port": 1 }).to_string();
+    let expected = serde_json::json!([house.path().join("diary")]).to_string();
+    assert_eq!(house.output("fake__look", &arguments), expected);
+}

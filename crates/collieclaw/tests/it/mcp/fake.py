@@ -65,6 +65,8 @@ def call(request):
     if mode == "hang":
         subprocess.Popen(["sleep", arguments["words"]], start_new_session=True)
         subprocess.run(["sleep", arguments["words"]])
+    if mode == "company":
+        subprocess.Popen(["sleep", arguments["words"]], start_new_session=True)
     if mode == "garbage":
         sys.stdout.write("\x1b[2Jthis is no message\n{\"jsonrpc\": \"2.0\", \"id\": 99, \"result\": 7}\n")
         sys.stdout.flush()

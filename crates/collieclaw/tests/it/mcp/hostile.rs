@@ -118,3 +118,53 @@ fn the_emergency_stop_ends_a_server_and_its_tree_at_once() {
     house.lists(&echo());
     assert_eq!(house.call("fake__echo", "{}").code, 8);
 }
+
+#[test]
+fn the_emergency_stop_also_ends_a_server_that_waits_for_the_next_call() {
+    let long = own_sleep(4);
+    let house = House::new()
+        .with_server("company", "")
+        .approved("fake")
+        .with("tools_allow = [", "tools_allow = [\"fake__echo\", ")
+        .says(&format!(
+            "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = {{ words = \"{long}\" }}\n\n[[round]]\ntext = \"said\"\n"
+        ));
+    let mut child = house.command(&["agent"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut input, b"say it\n").unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap().contains("said")), "the turn is over");
+    assert!(sleeps(&long), "the server and what it started stay for the next call");
+    assert_eq!(house.run(&["estop"]).code, 0);
+    gone(&long);
+    drop(input);
+    crate::support::wait(&mut child);
+}
+
+#[test]
+fn a_server_does_not_outlive_us_however_we_end() {
+    let house = House::new().with_server("hang", "").approved("fake");
+    let long = own_sleep(5);
+    let mut child = house.command(&["tool", "run", "fake__echo", "--json", &words(&long)]).spawn().unwrap();
+    let patience = Instant::now() + PATIENCE;
+    while !sleeps(&long) {
+        assert!(Instant::now() < patience, "it never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    gone(&long);
+    // The attempt has its one receipt, once somebody looks.
+    assert_eq!(house.call("time", "{}").code, 0);
+    let tools: Vec<String> =
+        house.receipt_words().into_iter().map(|[tool, status, _]| format!("{tool} {status}")).collect();
+    assert_eq!(tools, ["fake__echo failed", "time allowed"]);
+}
+
+fn gone(long: &str) {
+    let patience = Instant::now() + PATIENCE;
+    while sleeps(long) {
+        assert!(Instant::now() < patience, "it is still there");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -188,3 +188,31 @@ fn escape_sequences_of_an_author_reach_no_terminal() {
         assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown}");
     }
 }
+
+#[test]
+fn an_installation_that_is_killed_leaves_the_old_one_or_the_new_one() {
+    let house = House::new().trusting();
+    let version = |number: usize| {
+        let text = manifest("weather", PLAIN).replace("1.0.0", &format!("{number}.0.0"));
+        let run = format!("#!/bin/sh\necho '{{\"output\": \"{number}\"}}'\n");
+        let folder = house.plugin(
+            &format!("v{number}"),
+            &[("manifest.toml", &text), ("run", &run), ("data", &"x".repeat(100_000))],
+        );
+        folder.to_str().unwrap().to_owned()
+    };
+    let folders = [version(1), version(2)];
+    assert_eq!(house.run(&["plugin", "install", "--yes", &folders[0]]).code, 0);
+    for round in 0..24 {
+        let mut child = house.command(&["plugin", "install", "--yes", &folders[round % 2]]).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(round as u64 * 2));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let listed = house.run(&["plugin", "list", "--output", "json"]);
+        assert_eq!((listed.code, listed.err.as_str()), (0, ""), "{listed:?}");
+        let listed = listed.json();
+        assert_eq!(listed[0]["state"], "as installed", "{listed}");
+        let number = listed[0]["version"].as_str().unwrap().split('.').next().unwrap().to_owned();
+        assert_eq!(house.output("weather_now", "{}"), number);
+    }
+}
