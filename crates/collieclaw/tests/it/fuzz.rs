@@ -157,7 +157,7 @@ fn a_manifest_of_any_bytes_is_read_or_every_fault_of_it_is_told() {
                 format!("{} tools", manifest.tools.len())
             }
             Err(report) => {
-                let codes = report.faults().iter().map(|fault| fault.code());
+                let codes = report.faults().iter().map(ward_diag::Fault::code);
                 codes.take(4).collect::<Vec<_>>().join(" ")
             }
         }
