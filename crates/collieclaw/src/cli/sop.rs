@@ -11,6 +11,7 @@ use collieclaw::runtime::{Attended, Fate, Runtime};
 use collieclaw::sop::{
     Action, End, Engine, Halt, OnInterrupted, Rehearsed, Run, Runs, Sop as Procedure, State, Step,
 };
+use collieclaw::tools::Tool;
 use collieclaw_gate::Decision;
 use serde_json::{Value, json};
 use ward_diag::{Source, Style};
@@ -77,8 +78,10 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
     let config = open::config(environment)?;
     let runs = Runs::new(environment.home.sop_runs());
     match sop {
-        Sop::List => told::list(&found::all(&config, environment)?, screen),
-        Sop::Validate { name } => validate(name.as_deref(), &config, environment, screen),
+        Sop::List => told::list(&found::all(&tools(&config, environment)?, environment)?, screen),
+        Sop::Validate { name } => {
+            validate(name.as_deref(), &tools(&config, environment)?, environment, screen)
+        }
         Sop::Run { name, dry_run: true } => {
             let found = found::one(name, environment)?;
             let runtime = runtime(&config, environment)?;
@@ -91,8 +94,10 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             let run = runs.begin(name, &found.text)?;
             go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
-        Sop::Status { run: None } => told::runs(&runs, &config, environment, screen),
-        Sop::Status { run: Some(run) } => told::run(&runs, run, &config, environment, screen),
+        Sop::Status { run: None } => told::runs(&runs, &tools(&config, environment)?, environment, screen),
+        Sop::Status { run: Some(run) } => {
+            told::run(&runs, run, &tools(&config, environment)?, environment, screen)
+        }
         Sop::Approve { run, step } => {
             let runtime = runtime(&config, environment)?;
             let mut run = runs.hold(run)?;
@@ -121,6 +126,11 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
     }
 }
 
+/// Every tool that a step can name.
+fn tools(config: &Config, environment: &Environment) -> Result<Vec<Box<dyn Tool>>, Failure> {
+    Ok(open::rules(config, &open::workspace(config)?, environment)?.tools)
+}
+
 fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
     let door = open::door(config, environment)?;
     let name = &config.default_provider;
@@ -147,13 +157,13 @@ fn procedure(found: &Found, runtime: &Runtime) -> Result<Procedure, Failure> {
 
 fn validate(
     name: Option<&str>,
-    config: &Config,
+    tools: &[Box<dyn Tool>],
     environment: &Environment,
     screen: &Screen,
 ) -> Result<(), Failure> {
     let all = match name {
-        Some(name) => vec![found::read(found::one(name, environment)?, config, environment)?],
-        None => found::all(config, environment)?,
+        Some(name) => vec![found::read(found::one(name, environment)?, tools)],
+        None => found::all(tools, environment)?,
     };
     told::list(&all, screen)?;
     let mut faulty = 0;

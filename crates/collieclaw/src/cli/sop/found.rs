@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use collieclaw::config::Config;
 use collieclaw::sop::{NAME_RULE, Sop, is_name};
+use collieclaw::tools::Tool;
 use ward_diag::{Report, Source};
 
 use crate::cli::environment::Environment;
@@ -71,16 +71,14 @@ fn trusted(path: &Path, environment: &Environment) -> Result<Vec<u8>, Failure> {
     open::trusted(home, &real)
 }
 
-pub(super) fn read(found: Found, config: &Config, environment: &Environment) -> Result<Read, Failure> {
-    let workspace = open::workspace(config)?;
-    let rules = open::rules(config, &workspace, environment)?;
+pub(super) fn read(found: Found, tools: &[Box<dyn Tool>]) -> Read {
     let source = Source::new(found.shown, &found.text);
-    let read = collieclaw::sop::read(source, &found.name, &rules.tools);
-    Ok((found.name, read.map_err(Unfit::Faults)))
+    let read = collieclaw::sop::read(source, &found.name, tools);
+    (found.name, read.map_err(Unfit::Faults))
 }
 
 /// Every procedure there is, by name.
-pub(super) fn all(config: &Config, environment: &Environment) -> Result<Vec<Read>, Failure> {
+pub(super) fn all(tools: &[Box<dyn Tool>], environment: &Environment) -> Result<Vec<Read>, Failure> {
     let folder = environment.home.sops();
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -95,9 +93,9 @@ pub(super) fn all(config: &Config, environment: &Environment) -> Result<Vec<Read
     }
     names.sort();
     let listed = |name: String| match one(&name, environment) {
-        Ok(found) => read(found, config, environment),
+        Ok(found) => read(found, tools),
         // It hides no other.
-        Err(failure) => Ok((name, Err(Unfit::Unread(failure.to_string())))),
+        Err(failure) => (name, Err(Unfit::Unread(failure.to_string()))),
     };
-    names.into_iter().map(listed).collect()
+    Ok(names.into_iter().map(listed).collect())
 }

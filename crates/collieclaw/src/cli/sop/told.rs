@@ -1,9 +1,9 @@
 //! What is told of procedures and their runs.
 
 use collieclaw::channels::{visible, visible_lines};
-use collieclaw::config::Config;
 use collieclaw::receipts::hash_of_text;
 use collieclaw::sop::{End, Halt, Rehearsed, Run, Runs, Sop, State, Step};
+use collieclaw::tools::Tool;
 use collieclaw_gate::Reason;
 use serde_json::{Value, json};
 
@@ -107,14 +107,14 @@ pub(super) fn halt(run: &Run, sop: &Sop, halt: &Halt, screen: &Screen) -> Result
 
 pub(super) fn runs(
     runs: &Runs,
-    config: &Config,
+    tools: &[Box<dyn Tool>],
     environment: &Environment,
     screen: &Screen,
 ) -> Result<(), Failure> {
     let mut listed = Vec::new();
     for name in runs.names()? {
         // One that can't be read is listed, too.
-        listed.push((name.clone(), standing(runs, &name, config, environment)));
+        listed.push((name.clone(), standing(runs, &name, tools, environment)));
     }
     listed.sort_by_key(|(_, standing)| standing.as_ref().ok().map(|standing| standing.run.header.started));
     let value = |(name, standing): &(String, Result<Standing, Failure>)| match standing {
@@ -142,11 +142,11 @@ pub(super) fn runs(
 pub(super) fn run(
     runs: &Runs,
     name: &str,
-    config: &Config,
+    tools: &[Box<dyn Tool>],
     environment: &Environment,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let standing = standing(runs, name, config, environment)?;
+    let standing = standing(runs, name, tools, environment)?;
     let mut value = standing.value();
     if let Value::Object(members) = &mut value {
         members.insert("steps".to_owned(), steps(&standing.run, &standing.sop).into());
@@ -182,11 +182,11 @@ struct Standing {
 fn standing(
     runs: &Runs,
     name: &str,
-    config: &Config,
+    tools: &[Box<dyn Tool>],
     environment: &Environment,
 ) -> Result<Standing, Failure> {
     let (run, held) = runs.look(name)?;
-    let (_, sop) = found::read(copy(&run), config, environment)?;
+    let (_, sop) = found::read(copy(&run), tools);
     let sop = sop.map_err(|unfit| match unfit {
         Unfit::Faults(report) => Failure::Sop { report: Box::new(report) },
         Unfit::Unread(what) => Failure::Wrong { what, cure: "`collieclaw sop validate` tells why" },
