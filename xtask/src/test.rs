@@ -87,7 +87,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "units",
-        purpose: "both units under a real systemd",
+        purpose: "all units under a real systemd",
         failure: Failure::IsReported,
         run: units::run,
     },

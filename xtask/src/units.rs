@@ -1,7 +1,7 @@
-//! `cargo xtask test --only units`: both units under a real systemd, in a container, with the installed programs and a
-//! second user. The one for a user is started by that user's own service manager.
+//! `cargo xtask test --only units`: all units under a real systemd, in a container, with the installed programs and a
+//! second user. Those for a user are started by that user's own service manager.
 //!
-//! What can be said of the units without running them is in the tests of `shepherdd`.
+//! What can be said of the units without running them is in the tests of `shepherdd` and `collieclaw`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,11 +12,13 @@ use crate::test::Outcome;
 use crate::workspace::{Workspace, run_to_end};
 use crate::{screen, setup};
 
+mod agent;
 mod checks;
 mod container;
 mod household;
 mod service;
 
+use agent::Agent;
 use checks::Check;
 use container::Stage;
 use household::Household;
@@ -36,10 +38,21 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
         "shepherdd",
         "-p",
         "shepherd-cli",
+        "-p",
+        "collieclaw",
     ]))?;
     let stage = Stage::prepare(workspace)?;
     println!("  the unit of a user");
     carry_out(checks::OF_A_USER, &Household::begin(stage.boot()?, Service::OfAUser)?)?;
+    println!("  the agent of a user");
+    let agent = Agent::begin(stage.boot()?)?;
+    for (sentence, check) in agent::CHECKS {
+        let start = Instant::now();
+        let result = check(&agent);
+        report(sentence, start, &result);
+        result.with_context(|| format!("{sentence}\n{}", agent.journal()))?;
+    }
+    drop(agent);
     println!("  the unit of the system");
     let household = Household::begin(stage.boot()?, Service::OfTheSystem)?;
     carry_out(checks::OF_THE_SYSTEM, &household)?;

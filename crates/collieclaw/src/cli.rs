@@ -23,6 +23,7 @@ mod plugin;
 mod policy;
 mod provider;
 mod receipt;
+mod service;
 mod sop;
 mod tool;
 mod usage;
@@ -61,6 +62,7 @@ fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
         Command::Memory(memory) => memory::run(&memory, &environment()?, screen),
         Command::Receipt(receipt) => receipt::run(&receipt, &environment()?, screen),
         Command::Approval(approval) => approval::run(&approval, &environment()?, screen),
+        Command::Service(service) => service::run(&service, &environment()?, screen),
         Command::Estop(estop) => estop::run(&estop, &environment()?, screen),
         Command::Sop(sop) => sop::run(&sop, &environment()?, screen),
         Command::Policy(policy) => policy::run(&policy, &environment()?, screen),

@@ -29,4 +29,5 @@ pub mod plugins;
 
 pub mod channels;
 pub mod runtime;
+pub mod service;
 pub mod sop;

@@ -59,11 +59,14 @@ impl Stage {
             "--boot",
             "--volatile=overlay",
         ]);
+        // What every kernel lets everybody do, and this container's maker has not heard of.
+        nspawn.arg("--system-call-filter=landlock_create_ruleset landlock_add_rule landlock_restrict_self");
         nspawn
             .args(["--private-network", "--console=pipe", "--machine=shepherd-units", "--directory"])
             .arg(&self.root);
         nspawn.arg(bind("bind-ro", self.programs.join("shepherdd"), "/usr/bin/shepherdd"));
         nspawn.arg(bind("bind-ro", self.programs.join("shepherd"), "/usr/bin/shepherd"));
+        nspawn.arg(bind("bind-ro", self.programs.join("collieclaw"), "/usr/bin/collieclaw"));
         for of in ["system", "user"] {
             let unit = self.units.join(of).join("shepherdd.service");
             nspawn.arg(bind("bind-ro", unit, &format!("/etc/systemd/{of}/shepherdd.service")));

@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::{
     agent, approval, config, estop, gateway, generate, mcp, memory, onboard, plugin, policy, provider,
-    receipt, sop, tool, usage,
+    receipt, service, sop, tool, usage,
 };
 
 /// Each is parsed by a test, so that none is wrong.
@@ -58,6 +58,9 @@ pub(crate) enum Command {
     Agent(agent::Agent),
     /// Serves HTTP and a page for a browser, on this machine alone.
     Gateway(gateway::Gateway),
+    /// The gateway as a service of this user: install, start, stop, status, uninstall.
+    #[command(subcommand)]
+    Service(service::Service),
     /// What was said.
     #[command(subcommand)]
     Memory(memory::Memory),

@@ -39,6 +39,14 @@ pub(crate) enum Failure {
     GatewayOff,
     #[error(transparent)]
     Gateway(#[from] GatewayError),
+    #[error("this user has no service manager that answers: {said}")]
+    NoManager { said: String },
+    #[error("`{what}` failed: {said}")]
+    Manager { what: String, said: String },
+    #[error("the service is not installed")]
+    NotInstalled,
+    #[error("the service does not run")]
+    NotRunning,
     #[error(transparent)]
     Fixture(#[from] FixtureError),
     #[error(transparent)]
@@ -110,6 +118,10 @@ impl Failure {
             )
             | Self::Workspace { .. }
             | Self::Io { .. }
+            | Self::NoManager { .. }
+            | Self::Manager { .. }
+            | Self::NotInstalled
+            | Self::NotRunning
             | Self::Gateway(
                 GatewayError::Token { .. }
                 | GatewayError::Listen { .. }
@@ -164,6 +176,11 @@ impl Failure {
             Self::Gateway(GatewayError::Listen { .. }) => {
                 Some("another program has the port: choose one with --port or `channels.gateway.port`")
             }
+            Self::NoManager { .. } => Some(
+                "there is none without systemd, or without a login of your own; `collieclaw gateway` runs without",
+            ),
+            Self::Manager { .. } => Some("`journalctl --user -u collieclaw-gateway` tells more"),
+            Self::NotInstalled => Some("`collieclaw service install` does it"),
             Self::NoUserHome => Some("set HOME, or COLLIECLAW_HOME"),
             Self::NotSound => Some("compare with a copy; what follows the broken link proves nothing"),
             Self::Call(Fate::NobodyToAsk) => {

@@ -67,6 +67,8 @@ fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failur
 
 /// A token is shown to a person at a terminal, and never left in a log.
 fn say(address: SocketAddr, token: &Token, screen: &Screen) {
+    // A service manager waits for it; without one nobody does.
+    let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let seen = std::io::stdout().is_terminal();
     screen.answer(&json!({ "address": format!("http://{address}/") }), || {
         let way =

@@ -69,6 +69,8 @@ mod sandbox;
 #[cfg(test)]
 mod secrets;
 #[cfg(test)]
+mod service;
+#[cfg(test)]
 mod shell;
 #[cfg(test)]
 mod shell_differential;

@@ -1,0 +1,66 @@
+//! A unit for a user's own systemd.
+
+use super::Service;
+
+/// The unit. What it forbids is forbidden to the tools as well, so it holds what no tool needs, and leaves what their
+/// sandbox is made of: namespaces, mounts, Landlock and seccomp.
+pub(super) fn unit(service: &Service) -> String {
+    format!(
+        r#"# Written by `collieclaw service install`; changes belong into `systemctl --user edit collieclaw-gateway`.
+[Unit]
+Description=CollieClaw: an agent over HTTP, for this user on this machine alone
+Documentation=man:collieclaw(1)
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={program} gateway
+Environment={home}
+# Keys of providers, NAME=value; readable for you alone.
+EnvironmentFile=-{variables}
+Restart=on-failure
+RestartSec=1s
+# Turns that go on are cancelled, and kept as such; this takes ten seconds at most.
+TimeoutStopSec=20s
+# A command that used up its memory is no reason to stop the agent.
+OOMPolicy=continue
+UMask=0077
+
+NoNewPrivileges=yes
+LockPersonality=yes
+RestrictRealtime=yes
+KeyringMode=private
+SystemCallArchitectures=native
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallFilter=@system-service @mount seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
+SystemCallFilter=~@clock @cpu-emulation @debug @module @obsolete @raw-io @reboot @swap
+SystemCallErrorNumber=EPERM
+# What is left out, and why:
+# RestrictSUIDSGID: it forbids openat2, with which files are opened beneath the workspace and nowhere else.
+# CapabilityBoundingSet: a user's manager can't drop what it does not have.
+# RestrictNamespaces, ProtectKernelTunables, ProtectKernelLogs, ProtectHostname, ProtectProc: the sandbox of the tools
+#   is made of namespaces, and can't mount a /proc where parts of it are covered.
+# ProtectSystem, ProtectHome, PrivateTmp, PrivateDevices: a user's manager would make a namespace for them in which
+#   the sandbox has less to work with; the sandbox itself shows tools the workspace and a read-only system.
+# PrivateNetwork, IPAddressDeny: models are asked over the network; tools have none unless allowed.
+# MemoryDenyWriteExecute: programs that tools start translate code while they run.
+
+[Install]
+WantedBy=default.target
+"#,
+        // Only in commands is `$` more than a letter.
+        program = word(&service.program.display().to_string()).replace('$', "$$"),
+        home = word(&format!("COLLIECLAW_HOME={}", service.home.display())),
+        variables = escaped(&service.variables().display().to_string()),
+    )
+}
+
+/// As one word that systemd takes as it is.
+fn word(text: &str) -> String {
+    format!("\"{}\"", escaped(text).replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Without what systemd would fill in.
+fn escaped(text: &str) -> String {
+    text.replace('%', "%%")
+}

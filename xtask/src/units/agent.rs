@@ -1,0 +1,179 @@
+//! The agent's gateway as a service of a user, installed by its own command and started by that user's manager (C13).
+
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::container::Container;
+use super::service::Service;
+
+/// One thing that holds for an installed agent.
+pub(super) type Check = (&'static str, fn(&Agent) -> Result<()>);
+
+/// In this order: each begins where the one before has left it.
+pub(super) const CHECKS: &[Check] = &[
+    ("`service install` and `start` return when the gateway answers", starts),
+    ("a command of the agent has the same sandbox in the service as without it", same_sandbox),
+    ("a gateway that is killed is started again", comes_back),
+    ("`service stop` cancels the turn that goes on, and leaves no process", stops),
+    ("`service uninstall` leaves no unit", uninstalls),
+];
+
+/// What the model does in each turn, and how it is allowed to.
+const CONFIG: &str = r#"
+[security]
+autonomy = "full"
+[limits]
+shell_timeout = "29s"
+[providers.models.local]
+fixture = "fixture.toml"
+"#;
+const FIXTURE: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"COMMAND\" }\n[[round]]\ntext = \"so\"\n";
+
+/// Long enough to be found, and found by nothing else.
+const SLEEPS: &str = "sleep 28.4711";
+
+/// The child's agent in a container.
+pub(super) struct Agent {
+    container: Container,
+}
+
+impl Agent {
+    pub(super) fn begin(container: Container) -> Result<Self> {
+        container.start_childs_manager()?;
+        let agent = Self { container };
+        agent.collieclaw(&["init"])?;
+        agent.write(".collieclaw/config.toml", CONFIG)?;
+        agent.does("ls")?;
+        Ok(agent)
+    }
+
+    fn write(&self, file: &str, text: &str) -> Result<()> {
+        let path = format!("/home/kid/{file}");
+        self.container.write(&path, text)?;
+        self.container.run(&["chown", "kid:kid", &path]).map(drop)
+    }
+
+    /// From now on the model runs this command in each turn.
+    fn does(&self, command: &str) -> Result<()> {
+        self.write(".collieclaw/fixture.toml", &FIXTURE.replace("COMMAND", command))
+    }
+
+    fn run(&self, command: &[&str]) -> Result<Output> {
+        self.container.run(&[Service::OfAUser.prefix(), command].concat())
+    }
+
+    fn collieclaw(&self, arguments: &[&str]) -> Result<Value> {
+        let done = self.run(&[&["collieclaw", "--output", "json"], arguments].concat())?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "`collieclaw {}`: {said}\n{}", arguments.join(" "), self.journal());
+        serde_json::from_slice(&done.stdout).with_context(|| format!("`collieclaw {}`", arguments.join(" ")))
+    }
+
+    pub(super) fn journal(&self) -> String {
+        let done = self.container.run(&["journalctl", "--no-pager", "--lines=40"]);
+        done.map_or_else(|error| error.to_string(), |done| String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    /// What the gateway answers, as a shell without any client asks it.
+    fn asked(&self, request: &str) -> Result<String> {
+        let script = "exec 3<>/dev/tcp/127.0.0.1/8477 && printf '%b' \"$1\" >&3 && cat <&3";
+        let done = self.run(&["bash", "-c", script, "bash", request])?;
+        ensure!(done.status.success(), "nobody listens: {}", String::from_utf8_lossy(&done.stderr));
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    fn is_well(&self) -> bool {
+        let request = "GET /health HTTP/1.1\\r\\nHost: 127.0.0.1:8477\\r\\nConnection: close\\r\\n\\r\\n";
+        self.asked(request).is_ok_and(|answer| answer.contains("{\"ok\":true}"))
+    }
+
+    fn chat(&self) -> Result<String> {
+        let token = self.container.read("/home/kid/.collieclaw/gateway.token")?;
+        self.asked(&format!(
+            "POST /chat HTTP/1.1\\r\\nHost: 127.0.0.1:8477\\r\\nAuthorization: Bearer {}\\r\\nConnection: close\\r\\n\
+             Content-Type: application/json\\r\\nContent-Length: 16\\r\\n\\r\\n{{\"message\":\"go\"}}",
+            token.trim()
+        ))
+    }
+
+    fn process(&self) -> Result<String> {
+        let show = ["systemctl", "--user", "show", "--value", "--property=MainPID", "collieclaw-gateway"];
+        Ok(String::from_utf8_lossy(&self.run(&show)?.stdout).trim().to_owned())
+    }
+
+    fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_so() {
+            if Instant::now() > deadline {
+                bail!("never: {what}\n{}", self.journal());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+}
+
+fn starts(agent: &Agent) -> Result<()> {
+    agent.collieclaw(&["service", "install"])?;
+    let status = agent.run(&["collieclaw", "service", "status"])?;
+    ensure!(status.status.code() == Some(1), "it runs before it was started");
+    agent.collieclaw(&["service", "start"])?;
+    ensure!(agent.is_well(), "it does not answer");
+    let status = agent.collieclaw(&["service", "status"])?;
+    for word in ["installed", "enabled", "running"] {
+        ensure!(status.get(word) == Some(&Value::Bool(true)), "{status}");
+    }
+    Ok(())
+}
+
+fn same_sandbox(agent: &Agent) -> Result<()> {
+    agent.collieclaw(&["tool", "run", "shell", "--json", "{\"command\":\"ls\"}"])?;
+    let answer = agent.chat()?;
+    ensure!(answer.contains("\"fate\":\"done\""), "{answer}");
+    let receipts = agent.collieclaw(&["receipt", "list"])?;
+    let levels: Vec<&Value> =
+        receipts.as_array().context("no list")?.iter().filter_map(|one| one.get("sandbox")).collect();
+    let [without, within] = levels[..] else { bail!("{receipts}") };
+    ensure!(without == within && within != "none", "{without} without the service, {within} within it");
+    Ok(())
+}
+
+fn comes_back(agent: &Agent) -> Result<()> {
+    let first = agent.process()?;
+    agent.container.run(&["kill", "-9", &first])?;
+    agent
+        .until("another process answers", || agent.process().is_ok_and(|now| now != first) && agent.is_well())
+}
+
+fn stops(agent: &Agent) -> Result<()> {
+    agent.does(SLEEPS)?;
+    let sleeps = || agent.container.run(&["pgrep", "--full", SLEEPS]).is_ok_and(|done| done.status.success());
+    std::thread::scope(|scope| {
+        let turn = scope.spawn(|| agent.chat());
+        agent.until("the command runs", sleeps)?;
+        agent.collieclaw(&["service", "stop"])?;
+        let answer = turn.join().map_err(|_| anyhow::anyhow!("the turn broke off"))??;
+        ensure!(answer.contains("\"code\":\"cancelled\""), "{answer}");
+        ensure!(!sleeps(), "its command is left");
+        ensure!(!agent.is_well(), "it still answers");
+        Ok(())
+    })?;
+    let receipts = agent.collieclaw(&["receipt", "list"])?;
+    let last = receipts.as_array().and_then(|all| all.last()).and_then(|last| last.get("reason_code"));
+    ensure!(last.is_some_and(|code| code == "cancelled"), "{receipts}");
+    agent.collieclaw(&["receipt", "verify"]).map(drop)
+}
+
+fn uninstalls(agent: &Agent) -> Result<()> {
+    agent.collieclaw(&["service", "start"])?;
+    agent.collieclaw(&["service", "uninstall"])?;
+    ensure!(!agent.is_well(), "it still answers");
+    let unit = "/home/kid/.config/systemd/user/collieclaw-gateway.service";
+    ensure!(!agent.container.exists(unit), "{unit} is left");
+    let status = agent.run(&["collieclaw", "service", "status"])?;
+    ensure!(String::from_utf8_lossy(&status.stdout).contains("not installed"), "it is still known");
+    Ok(())
+}
