@@ -27,6 +27,8 @@ pub(super) const PEERS: &[Peer] = &[
     ),
     npm("node_modules/.bin/mcp-server-everything", "@modelcontextprotocol/server-everything@2026.8.31"),
     npm("node_modules/.bin/conformance", "@modelcontextprotocol/conformance@0.1.16"),
+    // Drives the browser that is installed; it brings none of its own.
+    npm("node_modules/.bin/playwright-core", "playwright-core@1.65.0"),
 ];
 
 /// From Python's.

@@ -2,7 +2,9 @@
 
 mod approvals;
 mod chats;
+mod documents;
 mod hostile;
 mod life;
 mod models;
+mod page;
 mod support;

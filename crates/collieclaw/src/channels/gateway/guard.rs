@@ -35,8 +35,10 @@ fn admitted(desk: &Desk, request: &Request) -> Result<(), Refusal> {
     if open {
         return Ok(());
     }
-    let given =
-        one(request.headers(), &header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    let given = one(request.headers(), &header::AUTHORIZATION)
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
+        .map(|(_, given)| given.trim());
     if given.is_some_and(|given| desk.token.is(given.as_bytes())) {
         return Ok(());
     }

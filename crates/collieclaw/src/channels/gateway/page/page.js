@@ -109,8 +109,6 @@ class Told {
     this.close();
     show(made("div", "message error", message));
   }
-
-  done() { refresh(); }
 }
 
 function callOf(told, fate) {
@@ -134,7 +132,10 @@ async function send(message) {
   try {
     const body = JSON.stringify({ message, ...(state.conversation && { conversation_id: state.conversation }) });
     const options = { method: "POST", body, headers: { Accept: "text/event-stream" }, signal: state.turn.signal };
-    for await (const [name, data] of events((await ask("chat", options)).body)) told[name]?.(data);
+    for await (const [name, data] of events((await ask("chat", options)).body)) {
+      if (name === "done") break;
+      told[name]?.(data);
+    }
     trouble(null);
   } catch (error) {
     told.close();
@@ -324,7 +325,8 @@ function begin() {
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
-    byId("say").requestSubmit();
+    // A turn is cancelled by its button, not by somebody who types ahead.
+    if (!state.turn) byId("say").requestSubmit();
   });
   byId("say").addEventListener("submit", (event) => {
     event.preventDefault();
