@@ -4,11 +4,11 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, named_params, params};
 
 use super::amount::Price;
 use super::budget::{Budget, LimitReached};
@@ -121,10 +121,7 @@ impl Accounts {
             }
             transaction.commit()
         };
-        self.connection
-            .pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
-            .and_then(|()| make())
-            .map_err(|error| broken(&self.path, error))?;
+        use_log(&self.connection).and_then(|()| make()).map_err(|error| broken(&self.path, error))?;
         match self.version()? {
             Some(VERSION) => Ok(()),
             _ => Err(UsageError::Foreign { path: self.path.clone() }),
@@ -234,9 +231,24 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Switches to a write-ahead log. SQLite does not wait by itself for another process that does the same.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    let end = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            switched => return switched,
+        }
+    }
+}
+
 fn broken(path: &Path, error: rusqlite::Error) -> UsageError {
     match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase) => UsageError::Foreign { path: path.to_owned() },
+        Some(ErrorCode::NotADatabase) => UsageError::Foreign { path: path.to_owned() },
         _ => UsageError::Database { path: path.to_owned(), source: Box::new(error) },
     }
 }
