@@ -22,6 +22,7 @@ pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/
 const SYSTEM: &[Component] = &[
     program("bash", "bash"),
     program("chromium", "chromium"),
+    program("curl", "curl"),
     program("dash", "dash"),
     program("faketime", "faketime"),
     program("foot", "foot"),
