@@ -45,6 +45,7 @@ const CHECKS: &[fn(&Model) -> Vec<Fault>] = &[
     sources::headers,
     sources::banned_words,
     texts::sizes,
+    texts::merges,
     texts::private_paths,
     markdown::expected_documents,
     markdown::links,

@@ -29,6 +29,26 @@ pub(super) fn sizes(model: &Model) -> Vec<Fault> {
     faults
 }
 
+/// No merge was left half done.
+pub(super) fn merges(model: &Model) -> Vec<Fault> {
+    // Written so that this file is not one of them.
+    let marks = ["<", ">"].map(|mark| format!("{} ", mark.repeat(7)));
+    let mut faults = Vec::new();
+    for (path, text) in &model.texts {
+        for (index, line) in text.lines().enumerate() {
+            if marks.iter().any(|mark| line.starts_with(mark)) {
+                let fault = "a mark of a merge that was left half done";
+                faults.push(Fault::new(
+                    at_line(path, index + 1),
+                    fault,
+                    "decide what stays, and remove the marks",
+                ));
+            }
+        }
+    }
+    faults
+}
+
 /// No path of a developer's own machine is in the sources.
 pub(super) fn private_paths(model: &Model) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -97,6 +117,14 @@ mod tests {
             ("Cargo.lock", &long),
         ]);
         assert_eq!(said(sizes, &model), ["crates/ward-a/src/long.rs: 801 lines, where 800 are the most"]);
+    }
+
+    #[test]
+    fn a_merge_that_was_left_half_done_is_found() {
+        let half = format!("a\n{} HEAD\nb\n=======\nc\n{} other\n", "<".repeat(7), ">".repeat(7));
+        let model = Model::of_texts(&[("docs/a.md", &half), ("docs/b.md", "Title\n=======\n")]);
+        let mark = "a mark of a merge that was left half done";
+        assert_eq!(said(merges, &model), [format!("docs/a.md:2: {mark}"), format!("docs/a.md:6: {mark}")]);
     }
 
     /// Whether the line names a private path; written in two parts, or this file would be at fault itself.
