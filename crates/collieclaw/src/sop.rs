@@ -10,16 +10,18 @@ mod entry;
 mod journal;
 mod prompt;
 mod read;
+mod rehearsal;
 mod runs;
 mod state;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use engine::{Engine, Halt, OnInterrupted, Rehearsed, SopError};
+pub use engine::{Engine, Halt, OnInterrupted, SopError};
 pub use entry::{End, Ended, Entry, Header};
 pub use journal::{JournalError, Run};
 pub use read::{NAME_RULE, is_name, read};
+pub use rehearsal::Rehearsed;
 pub use runs::Runs;
 pub use state::State;
 

@@ -55,6 +55,7 @@ pub(crate) fn run(service: &Service, environment: &Environment, screen: &Screen)
         }
         Service::Install { .. } => install(environment, screen),
         Service::Start => {
+            reach()?;
             installed(environment)?;
             systemctl(&["start", NAME])?;
             screen.answer(&json!({ "running": true }), || {
@@ -63,6 +64,7 @@ pub(crate) fn run(service: &Service, environment: &Environment, screen: &Screen)
             Ok(())
         }
         Service::Stop => {
+            reach()?;
             installed(environment)?;
             systemctl(&["stop", NAME])?;
             screen.answer(&json!({ "running": false }), || "It has ended.".to_owned());
@@ -74,12 +76,10 @@ pub(crate) fn run(service: &Service, environment: &Environment, screen: &Screen)
 }
 
 fn install(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    // Told before anything is written.
+    reach()?;
     let manager = Manager::of_this_system();
     let (file, text) = (file(manager, environment), manager.text(&described(environment)?));
-    if manager == Manager::Systemd {
-        // Told before anything is written.
-        reach()?;
-    }
     let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
     folder.and_then(|()| fs::write(&file, text)).map_err(Failure::io(format!("write {}", file.display())))?;
     if manager == Manager::Systemd {
@@ -117,6 +117,7 @@ fn status(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
 }
 
 fn uninstall(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    reach()?;
     let file = file(Manager::of_this_system(), environment);
     if !file.exists() {
         screen.answer(&json!({ "removed": false }), || "It was not installed.".to_owned());
@@ -155,7 +156,10 @@ fn installed(environment: &Environment) -> Result<(), Failure> {
 
 /// Whether the user has a service manager at all.
 fn reach() -> Result<(), Failure> {
-    systemctl(&["show-environment"]).map(drop)
+    match Manager::of_this_system() {
+        Manager::Systemd => systemctl(&["show-environment"]).map(drop),
+        Manager::Launchd => Ok(()),
+    }
 }
 
 fn systemctl(arguments: &[&str]) -> Result<Output, Failure> {

@@ -1,6 +1,7 @@
 //! `sop`: procedures that you have written down, and the times they were carried out.
 
 mod found;
+mod over;
 mod told;
 
 use clap::Subcommand;
@@ -72,6 +73,11 @@ pub(crate) enum Sop {
         /// Which run.
         run: String,
     },
+    /// Removes a run that is over, with all that its steps gave. Receipts stay.
+    Remove {
+        /// Which run.
+        run: String,
+    },
 }
 
 pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
@@ -109,6 +115,9 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             let runtime = runtime(&config, environment)?;
             let run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
+            if let state @ (State::Failed { .. } | State::Cancelled) = run.state(&procedure) {
+                return Err(over::over(&run, &state));
+            }
             let interrupted = match (rerun_interrupted, skip_interrupted) {
                 (true, _) => OnInterrupted::Rerun,
                 (false, true) => OnInterrupted::Skip,
@@ -116,13 +125,8 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             };
             go(run, &procedure, interrupted, &runtime, screen)
         }
-        Sop::Cancel { run } => {
-            let mut run = runs.hold(run)?;
-            run.cancel()?;
-            let name = &run.header.run;
-            screen.answer(&json!({ "run": name, "state": "cancelled" }), || format!("{name} is over."));
-            Ok(())
-        }
+        Sop::Cancel { run } => over::cancel(&runs, run, &tools(&config, environment)?, screen),
+        Sop::Remove { run } => over::remove(&runs, run, &tools(&config, environment)?, screen),
     }
 }
 
@@ -233,9 +237,7 @@ fn ended(run: &Run, sop: &Procedure, halt: Halt) -> Result<(), Failure> {
             Some(End::Denied) => Fate::Denied,
             _ => Fate::Failed,
         })),
-        Halt::Over(State::Cancelled) => {
-            Err(Failure::Wrong { what: format!("{name} was cancelled"), cure: "begin a new run" })
-        }
+        Halt::Over(state @ State::Cancelled) => Err(over::over(run, &state)),
         Halt::Over(_) if sop.steps.iter().any(|step| end(&step.id) == Some(End::Denied)) => {
             Err(Failure::Call(Fate::Denied))
         }

@@ -1,6 +1,5 @@
 //! Goes on with a run, step by step: each through the door, its end on disk before the next begins.
 
-use collieclaw_gate::{Risk, Verdict};
 use jiff::Timestamp;
 use serde_json::Value;
 use thiserror::Error;
@@ -15,7 +14,6 @@ use crate::memory::MemoryError;
 use crate::providers::HINT;
 use crate::receipts::ReceiptError;
 use crate::runtime::{Attended, Fate, Offer, Report, Runtime, TurnError, Wish};
-use crate::tools::BadArguments;
 
 /// Carries out a procedure.
 pub struct Engine<'e> {
@@ -87,20 +85,7 @@ enum Came {
     Halted(Halt),
 }
 
-/// What the gate says of a step that is not run.
-#[derive(Debug)]
-pub enum Rehearsed {
-    /// Of its call.
-    Judged(Verdict),
-    /// The arguments don't fit any more.
-    Bad(BadArguments),
-    /// The model would be asked, and its calls judged one by one.
-    Model,
-    /// The run would wait.
-    Waits,
-}
-
-impl<'e> Engine<'e> {
+impl Engine<'_> {
     /// Goes on until the run is over, or can't for now.
     ///
     /// # Errors
@@ -145,28 +130,6 @@ impl<'e> Engine<'e> {
         }
     }
 
-    /// What each step would come to. Nothing runs.
-    #[must_use]
-    pub fn rehearse(&self) -> Vec<(&'e Step, Rehearsed)> {
-        self.sop.steps.iter().map(|step| (step, self.rehearsed(step))).collect()
-    }
-
-    fn rehearsed(&self, step: &Step) -> Rehearsed {
-        let content = step.content_from().map(|from| format!("what the step `{from}` gives"));
-        match (&step.action, step.arguments(content.as_deref())) {
-            (_, Some((tool, arguments))) => {
-                let wish =
-                    Wish { conversation_id: "", tool, arguments: &arguments, offer: Offer::Step(&step.id) };
-                match self.runtime.door.rules.ruling(wish) {
-                    Ok(ruling) => Rehearsed::Judged(ruling.verdict().clone()),
-                    Err(bad) => Rehearsed::Bad(bad),
-                }
-            }
-            (Action::Approval { .. }, None) => Rehearsed::Waits,
-            (Action::Agent { .. } | Action::Tool { .. }, None) => Rehearsed::Model,
-        }
-    }
-
     /// That a step began may be lost with the power; its receipt is not.
     fn look_at_receipts(&self, run: &mut Run) -> Result<(), SopError> {
         if let State::Ready { step } = run.state(self.sop)
@@ -192,10 +155,7 @@ impl<'e> Engine<'e> {
             OnInterrupted::Skip => Some(Entry::Skipped { step }),
             OnInterrupted::Ask => {
                 let found = self.sop.steps.iter().find(|step| step.id == id)?;
-                match self.rehearsed(found) {
-                    Rehearsed::Judged(verdict) if verdict.risk == Risk::Low => Some(Entry::Rerun { step }),
-                    _ => None,
-                }
+                self.only_looks(found).then_some(Entry::Rerun { step })
             }
         }
     }

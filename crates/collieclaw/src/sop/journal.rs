@@ -25,7 +25,7 @@ pub struct Run {
     cancelled: bool,
     origin: Origin,
     file: File,
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 /// Where a run comes from.
@@ -161,9 +161,10 @@ impl Run {
     /// The run, and how many bytes of its journal are whole.
     fn read(path: &Path, mut file: File) -> Result<(Self, u64), JournalError> {
         is_ours(path, &file)?;
+        is_readable(path, &file)?;
         let mut text = Vec::new();
         file.seek(SeekFrom::Start(0)).map_err(file_error("read", path))?;
-        (&file).take(LONGEST).read_to_end(&mut text).map_err(file_error("read", path))?;
+        file.read_to_end(&mut text).map_err(file_error("read", path))?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut lines = text.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
         let damaged = |line| JournalError::Damaged { path: path.to_owned(), line };
@@ -255,7 +256,9 @@ impl Run {
         self.steps.get(step).is_some_and(|known| known.approved)
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
+    /// Whether somebody ended it.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 }
@@ -271,6 +274,16 @@ fn is_ours(path: &Path, file: &File) -> Result<(), JournalError> {
         }
     }
     Ok(())
+}
+
+/// Whole or not at all: what is not read would seem not to have happened.
+fn is_readable(path: &Path, file: &File) -> Result<(), JournalError> {
+    let length = file.metadata().map_err(file_error("look at", path))?.len();
+    if length <= LONGEST {
+        return Ok(());
+    }
+    let why = format!("it has {length} bytes, and more than {LONGEST} are not read");
+    Err(file_error("read", path)(io::Error::new(io::ErrorKind::FileTooLarge, why)))
 }
 
 fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! The folder of journals.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
@@ -66,6 +66,16 @@ impl Runs {
     pub fn look(&self, name: &str) -> Result<(Run, bool), JournalError> {
         let run = self.find(name)?;
         Run::look(&self.folder.join(run).with_extension(ENDING))
+    }
+
+    /// Removes a run that somebody holds, with all that its steps gave.
+    ///
+    /// # Errors
+    /// When its journal can't be removed.
+    pub fn remove(&self, run: &Run) -> Result<(), JournalError> {
+        fs::remove_file(&run.path).map_err(file_error("remove", &run.path))?;
+        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        synced.map_err(file_error("make durable", &self.folder))
     }
 
     /// The names of all runs.

@@ -38,6 +38,17 @@ pub enum State {
     },
 }
 
+impl State {
+    /// Whether nothing follows any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        match self {
+            Self::Finished | Self::Failed { .. } | Self::Cancelled => true,
+            Self::Waiting { .. } | Self::Interrupted { .. } | Self::Ready { .. } => false,
+        }
+    }
+}
+
 impl Run {
     /// Where it stands.
     #[must_use]

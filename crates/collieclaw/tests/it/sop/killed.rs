@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{house, on_the_run, the_run};
+use super::{SUNNY, TOOL, house, on_the_run, the_run};
 use crate::support::{House, wait};
 
 const STEPS: usize = 6;
@@ -106,6 +106,29 @@ fn a_step_that_only_looks_runs_once_more_by_itself() {
     assert_eq!(the_run(&house)["state"], "interrupted");
     assert_eq!(on_the_run(&house, &["resume"]).code, 0);
     assert_eq!(house.receipts().len(), 2, "both attempts are on record");
+}
+
+#[test]
+fn a_tool_of_someone_else_runs_once_more_by_itself_only_if_it_can_leave_nothing_behind() {
+    for (asks, code) in [("workspace = \"write\"", 1), ("network = true", 1), ("workspace = \"read\"", 0)] {
+        let trusted = "[plugins.weather]\nrisks = { weather_now = \"low\" }\nnetwork = true\n\n[limits]";
+        let house = House::new()
+            .trusting()
+            .with_plugin("weather", &format!("{TOOL}{asks}"), SUNNY)
+            .with("[limits]", trusted);
+        let step = "[[steps]]\nid = \"ask\"\nkind = \"tool\"\ntool = \"weather_now\"\n";
+        super::write(&house, "ask", &format!("name = \"ask\"\ndescription = \"for a test\"\n{step}"));
+        let run = house.run(&["sop", "run", "ask"]);
+        assert_eq!(run.code, 0, "{run:?}");
+        without_the_end(&house);
+        let resumed = on_the_run(&house, &["resume"]);
+        assert_eq!(resumed.code, code, "{asks}: {resumed:?}");
+        assert_eq!(house.receipts().len(), if code == 0 { 2 } else { 1 }, "{asks}");
+        if code == 1 {
+            assert!(resumed.err.contains("--rerun-interrupted"), "{resumed:?}");
+            assert_eq!(on_the_run(&house, &["resume", "--rerun-interrupted"]).code, 0);
+        }
+    }
 }
 
 /// As a kill between the receipt and the journal leaves it.
