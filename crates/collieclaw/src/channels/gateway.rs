@@ -16,7 +16,9 @@ mod desk;
 mod guard;
 mod metrics;
 mod operator;
+mod readers;
 mod routes;
+mod running;
 mod server;
 mod token;
 mod views;
@@ -24,6 +26,7 @@ mod views;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use thiserror::Error;
 
@@ -43,6 +46,8 @@ pub type Open = Box<dyn Fn() -> Result<Runtime, String> + Send + Sync>;
 pub struct Gateway {
     /// What is in force, for as long as it serves.
     pub config: Config,
+    /// When its file was changed last, before it was read.
+    pub config_modified: Option<SystemTime>,
     /// Where the emergency stop is.
     pub home: Home,
     /// What every request bears.
@@ -85,6 +90,18 @@ pub enum GatewayError {
 }
 
 impl Gateway {
+    /// When the configuration of this home was changed last; `None` where nobody can tell.
+    #[must_use]
+    pub fn config_modified(home: &Home) -> Option<SystemTime> {
+        home.config().metadata().and_then(|known| known.modified()).ok()
+    }
+
+    /// Where the gateway of this home listens that was started last, if it still does.
+    #[must_use]
+    pub fn running(home: &Home) -> Option<SocketAddr> {
+        running::Running::found(home)
+    }
+
     /// Serves until it is told to end with a signal. `listening` hears where, as soon as requests are taken.
     ///
     /// # Errors

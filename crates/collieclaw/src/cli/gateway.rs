@@ -24,11 +24,15 @@ pub(crate) struct Gateway {
     #[arg(long, value_name = "N")]
     port: Option<u16>,
     /// Prints the link that opens the page of a gateway that runs, and starts none. Whoever has the link has the agent.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "port")]
     link: bool,
 }
 
 pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) -> Result<(), Failure> {
+    if gateway.link {
+        return show_link(&environment, screen);
+    }
+    let config_modified = Channel::config_modified(&environment.home);
     let mut config = open::config(&environment)?;
     if !config.channels.gateway.enabled {
         return Err(Failure::GatewayOff);
@@ -38,11 +42,6 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
     }
     let token = Token::open(&environment.home.gateway_token())?;
     let channel = &config.channels.gateway;
-    if gateway.link {
-        let link = link(SocketAddr::new(channel.address, channel.port), &token);
-        screen.answer(&json!({ "link": link }), || link.clone());
-        return Ok(());
-    }
     // The rules and receipts of a turn here name the tools that are offered here.
     config.channels.cli.tools_allow = channel.tools_allow.clone();
     let (home, opened) = (environment.home.clone(), config.clone());
@@ -51,9 +50,21 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
         open: Box::new(move || runtime(&opened, &environment).map_err(|failure| Chain(&failure).to_string())),
         token: token.clone(),
         config,
+        config_modified,
         home,
     };
     channel.serve(|address| say(address, &token, screen))?;
+    Ok(())
+}
+
+/// The link to what listens. A token that was made here would be refused there.
+fn show_link(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let address = Channel::running(&environment.home).ok_or_else(|| Failure::Wrong {
+        what: "no gateway of this home listens".to_owned(),
+        cure: "start one with `collieclaw gateway` or `collieclaw service start`",
+    })?;
+    let link = link(address, &Token::read(&environment.home.gateway_token())?);
+    screen.answer(&json!({ "link": link }), || link.clone());
     Ok(())
 }
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::Request;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, Request};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -33,6 +34,11 @@ impl Refusal {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too-often", "too many requests: try again later")
             .after(wait)
     }
+
+    /// The path or the query is not what it must be.
+    pub(super) fn bad_address(why: &str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad-address", format!("the address does not fit: {why}"))
+    }
 }
 
 impl IntoResponse for Refusal {
@@ -61,6 +67,11 @@ pub(super) fn with_status(status: StatusCode, body: &impl Serialize) -> Response
         Ok(text) => (status, kind, text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// What stands behind the `?` of an address, if it is of this form.
+pub(super) fn queried<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
+    query.map(|Query(query)| query).map_err(|rejection| Refusal::bad_address(&rejection.body_text()))
 }
 
 /// A message of a person, with room for a pasted file.

@@ -165,7 +165,12 @@ impl Open<'_> {
 
     fn heard(&self, cancel: &Cancel) -> Option<Word> {
         let _cancelled = cancel.at_once(self.no());
-        self.words.recv_timeout(self.until.saturating_duration_since(Instant::now())).ok()
+        let patience = self.until.saturating_duration_since(Instant::now());
+        self.words.recv_timeout(patience).ok().or_else(|| {
+            // From here on nobody is told that an answer counts; whoever was told so a moment ago is heard.
+            self.approvals.waiting().remove(&self.shown.id);
+            self.words.try_recv().ok()
+        })
     }
 
     fn no(&self) -> impl FnOnce() + Send + 'static {

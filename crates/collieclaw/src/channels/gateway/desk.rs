@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::StatusCode;
 use serde_json::Value;
@@ -15,6 +15,7 @@ use super::bucket::Bucket;
 use super::chain::Chain;
 use super::guard::Names;
 use super::metrics::Metrics;
+use super::readers::Readers;
 use super::token::Token;
 use super::{Gateway, Open};
 use crate::cancel::{Cancel, Why};
@@ -23,6 +24,7 @@ use crate::home::Home;
 
 pub(super) struct Desk {
     pub(super) config: Config,
+    config_modified: Option<SystemTime>,
     pub(super) home: Home,
     pub(super) token: Token,
     pub(super) open: Open,
@@ -36,6 +38,7 @@ pub(super) struct Desk {
     pub(super) wrong_tokens: Bucket,
     pub(super) messages: Bucket,
     pub(super) searches: Bucket,
+    pub(super) readers: Readers,
     /// The turns that go on, by their conversation.
     turns: Mutex<BTreeMap<String, Cancel>>,
     seats: Arc<Semaphore>,
@@ -53,7 +56,7 @@ const TURN_SOON: Duration = Duration::from_secs(5);
 
 impl Desk {
     pub(super) fn new(gateway: Gateway, address: SocketAddr, tools: Value) -> Self {
-        let Gateway { config, home, token, open } = gateway;
+        let Gateway { config, config_modified, home, token, open } = gateway;
         let channel = &config.channels.gateway;
         let (most, a_second) = WRONG_TOKENS;
         Self {
@@ -66,10 +69,12 @@ impl Desk {
             wrong_tokens: Bucket::new(most, a_second),
             messages: Bucket::new(channel.chats_per_minute, f64::from(channel.chats_per_minute) / 60.0),
             searches: Bucket::new(SEARCHES.0, SEARCHES.1),
+            readers: Readers::new(),
             turns: Mutex::default(),
             seats: Arc::new(Semaphore::new(channel.max_chats as usize)),
             closing: watch::Sender::new(false),
             config,
+            config_modified,
             home,
             token,
             open,
@@ -93,6 +98,11 @@ impl Desk {
         let permit = Arc::clone(&self.seats).try_acquire_owned().map_err(full)?;
         turns.insert(conversation.to_owned(), cancel.clone());
         Ok(Seat { desk: Arc::clone(self), conversation: conversation.to_owned(), _permit: permit })
+    }
+
+    /// Whether the file says something else, perhaps, than what is in force. It touches the disk.
+    pub(super) fn config_changed(&self) -> bool {
+        Gateway::config_modified(&self.home) != self.config_modified
     }
 
     pub(super) fn turns_open(&self) -> usize {

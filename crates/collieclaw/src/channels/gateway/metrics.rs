@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 
 use super::answer::Refusal;
 use super::desk::Desk;
-use super::views::on_a_reader;
 use crate::estop;
 
 #[derive(Default)]
@@ -37,7 +36,8 @@ const GAUGE: &str = "gauge";
 
 pub(super) async fn show(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
     desk.searches.take().map_err(Refusal::too_often)?;
-    let text = on_a_reader(move || told(&desk)).await?;
+    let looking = Arc::clone(&desk);
+    let text = desk.readers.read(move || told(&looking)).await?;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

@@ -9,11 +9,14 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::desk::Desk;
+use super::readers::MOST_THREADS;
+use super::running::Running;
 use super::{Gateway, GatewayError, routes, views};
 use crate::events::Event;
 
@@ -35,17 +38,16 @@ const CLOSING_TIME: Duration = Duration::from_secs(10);
 /// When the machine has no descriptor left.
 const BREATH: Duration = Duration::from_millis(50);
 
-/// They read memory and receipts; turns have threads of their own.
-const MOST_READERS: usize = 4;
+/// One thread for everybody, and some for files.
+pub(super) fn tasks() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()
+}
 
 pub(super) fn serve(gateway: Gateway, listening: impl FnOnce(SocketAddr)) -> Result<(), GatewayError> {
     // What a crash has left is settled now, and a set-up that can't work is told now.
     let runtime = (gateway.open)().map_err(GatewayError::Open)?;
     let tools = views::offered(&runtime);
-    let tasks = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(MOST_READERS)
-        .build()?;
+    let tasks = tasks()?;
     let served = tasks.block_on(async {
         let channel = &gateway.config.channels.gateway;
         let address = SocketAddr::new(channel.address, channel.port);
@@ -56,13 +58,20 @@ pub(super) fn serve(gateway: Gateway, listening: impl FnOnce(SocketAddr)) -> Res
         let address = listener.local_addr()?;
         runtime.door.events.tell(Event::ChannelStarted { channel: "gateway" });
         drop(runtime);
+        let open = Listening { _running: Running::note(&gateway.home, address)?, listener };
         listening(address);
-        until_told(listener, Arc::new(Desk::new(gateway, address, tools)), ends).await;
+        until_told(open, Arc::new(Desk::new(gateway, address, tools)), ends).await;
         Ok(())
     });
     // Whoever still reads a file reads it for nobody.
     tasks.shutdown_background();
     served
+}
+
+/// Where requests are taken. The note goes first: nobody is sent to a port that is closed.
+struct Listening {
+    _running: Running,
+    listener: TcpListener,
 }
 
 /// The signals that end it.
@@ -71,15 +80,15 @@ struct Ends {
     interrupt: Signal,
 }
 
-async fn until_told(listener: TcpListener, desk: Arc<Desk>, mut ends: Ends) {
+async fn until_told(open: Listening, desk: Arc<Desk>, mut ends: Ends) {
     let router = routes::router(&desk);
     let mut connections = JoinSet::new();
     tokio::select! {
-        () = accept(&listener, &router, &desk, &mut connections) => {}
+        () = accept(&open.listener, &router, &desk, &mut connections) => {}
         _ = ends.terminate.recv() => {}
         _ = ends.interrupt.recv() => {}
     }
-    drop(listener);
+    drop(open);
     desk.close();
     let _ = tokio::time::timeout(CLOSING_TIME, async {
         desk.quiet().await;

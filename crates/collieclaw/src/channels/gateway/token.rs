@@ -29,6 +29,15 @@ impl Token {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(failed)?,
         }
+        Self::read(path)
+    }
+
+    /// Reads it, and makes none.
+    ///
+    /// # Errors
+    /// When it is not there, can't be read, or is not its owner's alone.
+    pub fn read(path: &Path) -> Result<Self, GatewayError> {
+        let failed = |source| GatewayError::Token { path: path.to_owned(), source };
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let file = OpenOptions::new()
             .read(true)

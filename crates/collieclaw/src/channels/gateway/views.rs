@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
@@ -11,8 +12,9 @@ use serde_json::{Value, json};
 use ward_diag::Chain;
 
 use super::OPENAPI;
-use super::answer::{Refusal, json_answer};
+use super::answer::{Refusal, json_answer, queried};
 use super::desk::Desk;
+use super::readers::at_once;
 use crate::estop;
 use crate::memory::Memory;
 use crate::runtime::Runtime;
@@ -41,20 +43,24 @@ pub(super) async fn health() -> Response {
     json_answer(&json!({ "ok": true }))
 }
 
-pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Response {
+pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
+    let looking = Arc::clone(&desk);
+    let looked = at_once(move || (estop::is_set(&looking.home), looking.config_changed()));
+    let (estop, config_changed) = looked.await?;
     let config = &desk.config;
-    json_answer(&json!({
+    Ok(json_answer(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "workspace": config.workspace_dir,
         "autonomy": config.security.autonomy,
         "provider": config.default_provider,
         "model": config.default_model,
         "receipts": config.receipts.enabled,
-        "estop": estop::is_set(&desk.home),
+        "config_changed": config_changed,
+        "estop": estop,
         "turns": { "open": desk.turns_open(), "most": config.channels.gateway.max_chats },
         "approvals": desk.approvals.count(),
         "uptime_seconds": desk.started.elapsed().as_secs(),
-    }))
+    })))
 }
 
 pub(super) async fn tools(State(desk): State<Arc<Desk>>) -> Response {
@@ -86,12 +92,13 @@ const MOST_ON_A_PAGE: usize = 200;
 
 pub(super) async fn search(
     State(desk): State<Arc<Desk>>,
-    Query(search): Query<Search>,
+    search: Result<Query<Search>, QueryRejection>,
 ) -> Result<Response, Refusal> {
+    let search = queried(search)?;
     desk.searches.take().map_err(Refusal::too_often)?;
     let path = desk.config.memory.path.clone();
     let limit = search.limit.min(MOST_ON_A_PAGE);
-    let found = on_a_reader(move || Memory::open(&path)?.search(&search.q, limit)).await?;
+    let found = desk.readers.read(move || Memory::open(&path)?.search(&search.q, limit)).await?;
     found.map(|found| json_answer(&found)).map_err(|error| failed("memory", &error))
 }
 
@@ -108,12 +115,14 @@ fn usual_page() -> usize {
 
 pub(super) async fn receipts(
     State(desk): State<Arc<Desk>>,
-    Query(page): Query<Page>,
+    page: Result<Query<Page>, QueryRejection>,
 ) -> Result<Response, Refusal> {
+    let page = queried(page)?;
     desk.searches.take().map_err(Refusal::too_often)?;
     let limit = page.limit.clamp(1, MOST_ON_A_PAGE);
-    let found = on_a_reader(move || {
-        desk.chain.page(page.before, limit).map(|receipts| (desk.chain.state(), receipts))
+    let reading = Arc::clone(&desk);
+    let found = desk.readers.read(move || {
+        reading.chain.page(page.before, limit).map(|receipts| (reading.chain.state(), receipts))
     });
     let (chain, receipts) = found.await?.map_err(|error| failed("receipts", &error))?;
     let oldest = receipts.last().and_then(|receipt| receipt.record.get("sequence")).and_then(Value::as_u64);
@@ -122,22 +131,18 @@ pub(super) async fn receipts(
 }
 
 pub(super) async fn stop(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
-    let was_active = estop::is_set(&desk.home);
-    estop::set(&desk.home).map_err(|error| failed("estop", &error))?;
+    let stopping = at_once(move || {
+        let was_active = estop::is_set(&desk.home);
+        estop::set(&desk.home).map(|()| was_active)
+    });
+    let was_active = stopping.await?.map_err(|error| failed("estop", &error))?;
     Ok(json_answer(&json!({ "active": true, "was_active": was_active })))
 }
 
 pub(super) async fn go_on(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
-    let was_active = estop::clear(&desk.home).map_err(|error| failed("estop", &error))?;
+    let clearing = at_once(move || estop::clear(&desk.home));
+    let was_active = clearing.await?.map_err(|error| failed("estop", &error))?;
     Ok(json_answer(&json!({ "active": false, "was_active": was_active })))
-}
-
-/// Reads files without keeping everybody else waiting.
-pub(super) async fn on_a_reader<T: Send + 'static>(
-    read: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Refusal> {
-    let broken = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "reading broke off");
-    tokio::task::spawn_blocking(read).await.map_err(broken)
 }
 
 fn failed(code: &'static str, error: &dyn std::error::Error) -> Refusal {

@@ -162,8 +162,18 @@ fn garbage_and_excess_are_refused_and_the_next_one_is_served() {
     check("400", "{\"message\":\"a\",\"conversation_id\":\"\\u0000\"}");
     check("400", "{\"message\":\"a\",\"other\":1}");
     check("400", &"[".repeat(100_000));
-    assert_eq!(status_of(&gateway.with_headers("GET", "/memory/search", &[], "")), "400");
-    assert_eq!(gateway.get("/receipts?limit=-1").status, 400);
+    for path in [
+        "/memory/search",
+        "/memory/search?q=a&limit=many",
+        "/memory/search?q=a&q=b",
+        "/receipts?limit=x",
+        "/receipts?limit=-1",
+        "/receipts?before=-1",
+    ] {
+        assert_eq!(gateway.get(path).refusal(), (400, "bad-address".to_owned()), "{path}");
+    }
+    let no_text = gateway.post("/approvals/%ff", &json!({ "approve": false }));
+    assert_eq!(no_text.refusal(), (400, "bad-address".to_owned()));
     assert_eq!(gateway.get("/approvals/../status").status, 404);
     assert_eq!(gateway.get("/status").status, 200);
 }

@@ -88,6 +88,55 @@ impl Drop for Killed {
 }
 
 #[test]
+fn the_link_leads_to_what_listens_or_is_refused() {
+    let house = House::new();
+    let (token, note) = (house.home().join("gateway.token"), house.home().join("gateway.run"));
+    let refused = |house: &House| {
+        let refused = house.run(&["gateway", "--link"]);
+        assert_eq!((refused.code, &*refused.out), (2, ""), "{refused:?}");
+        assert!(refused.err.contains("no gateway of this home listens"), "{refused:?}");
+        assert!(refused.err.contains("start one with `collieclaw gateway`"), "{refused:?}");
+    };
+    refused(&house);
+    assert!(!token.exists(), "a token that nobody takes");
+
+    // The port is another than the configured one.
+    let mut gateway = Gateway::of(house);
+    let link = gateway.house.run(&["gateway", "--link"]);
+    let expected = format!("{}#token={}", gateway.url("/"), gateway.token);
+    assert_eq!((link.code, link.out.trim()), (0, &*expected), "{link:?}");
+    assert_eq!(note.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let kept = std::fs::read(&token).unwrap();
+    std::fs::remove_file(&token).unwrap();
+    let gone = gateway.house.run(&["gateway", "--link"]);
+    assert_eq!((gone.code, &*gone.out, token.exists()), (1, "", false), "{gone:?}");
+    std::fs::write(&token, kept).unwrap();
+    std::fs::set_permissions(&token, PermissionsExt::from_mode(0o600)).unwrap();
+
+    gateway.child.kill().unwrap();
+    wait(&mut gateway.child);
+    // Somebody else has the port now: we, or whoever was faster.
+    let _other = std::net::TcpListener::bind(("127.0.0.1", gateway.port));
+    assert!(note.exists());
+    refused(&gateway.house);
+    gateway.again();
+    assert_eq!(gateway.house.run(&["gateway", "--link"]).code, 0);
+    assert_eq!(gateway.end(), 0);
+    assert!(!note.exists());
+    refused(&gateway.house);
+}
+
+#[test]
+fn a_configuration_that_was_changed_since_is_told() {
+    let gateway = Gateway::new();
+    assert_eq!(gateway.get("/status").json()["config_changed"], false);
+    let path = gateway.house.home().join("config.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, config + "# later\n").unwrap();
+    assert_eq!(gateway.get("/status").json()["config_changed"], true);
+}
+
+#[test]
 fn it_starts_for_this_machine_alone_with_a_token_of_its_owner_alone() {
     let house = House::new();
     for address in ["0.0.0.0", "192.168.1.1", "::", "localhost", "127.0.0.2"] {
@@ -99,10 +148,9 @@ fn it_starts_for_this_machine_alone_with_a_token_of_its_owner_alone() {
         assert!(refused.err.contains("this machine alone"), "{refused:?}");
         std::fs::write(house.home().join("config.toml"), config).unwrap();
     }
-    let link = house.run(&["gateway", "--link"]);
-    let token = std::fs::read_to_string(house.home().join("gateway.token")).unwrap();
-    assert_eq!(link.out, format!("http://127.0.0.1:8477/#token={token}"));
-    std::fs::set_permissions(house.home().join("gateway.token"), PermissionsExt::from_mode(0o644)).unwrap();
+    let token = house.home().join("gateway.token");
+    std::fs::write(&token, "a".repeat(64)).unwrap();
+    std::fs::set_permissions(&token, PermissionsExt::from_mode(0o644)).unwrap();
     let refused = house.run(&["gateway", "--port", "0"]);
     assert_eq!(refused.code, 3, "{refused:?}");
     assert!(refused.err.contains("can be read or changed by others"), "{refused:?}");

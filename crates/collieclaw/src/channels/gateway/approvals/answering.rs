@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Shown, What, Word};
+use super::{Approvals, Shown, What, Word};
 use crate::channels::gateway::answer::{Refusal, json_answer, sent};
 use crate::channels::gateway::desk::Desk;
 
@@ -37,20 +38,29 @@ struct Said {
 /// The answer to one of them.
 pub(in crate::channels::gateway) async fn answer(
     State(desk): State<Arc<Desk>>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
+    let Path(id) = id.map_err(|rejection| Refusal::bad_address(&rejection.body_text()))?;
     let said: Said = sent(request).await?;
-    let mut all = desk.approvals.waiting();
-    let gone =
-        || Refusal::new(StatusCode::NOT_FOUND, "not-asked", "nothing with this id waits for an answer");
-    let waiting = all.get(&id).ok_or_else(gone)?;
-    let word = said.word_to(&waiting.shown.what)?;
-    let approved = matches!(word, Word::Yes | Word::Always);
-    let heard = waiting.word.try_send(word).is_ok();
-    // One answer is all there is.
-    all.remove(&id);
-    if heard { Ok(json_answer(&json!({ "id": id, "approved": approved }))) } else { Err(gone()) }
+    let approved = desk.approvals.hear(&id, said)?;
+    Ok(json_answer(&json!({ "id": id, "approved": approved })))
+}
+
+impl Approvals {
+    /// Gives an answer to whoever waits for it; whether it was a yes.
+    fn hear(&self, id: &str, said: Said) -> Result<bool, Refusal> {
+        let gone =
+            || Refusal::new(StatusCode::NOT_FOUND, "not-asked", "nothing with this id waits for an answer");
+        let mut all = self.waiting();
+        let waiting = all.get(id).ok_or_else(gone)?;
+        let word = said.word_to(&waiting.shown.what)?;
+        let approved = matches!(word, Word::Yes | Word::Always);
+        let heard = waiting.word.try_send(word).is_ok();
+        // One answer is all there is.
+        all.remove(id);
+        if heard { Ok(approved) } else { Err(gone()) }
+    }
 }
 
 impl Said {
@@ -79,6 +89,55 @@ impl Said {
                 }
             }
             (What::Approval { .. }, _) => Err(bad("a call wants `approve`, true or false")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cancel::Cancel;
+    use std::time::Duration;
+
+    fn call() -> What {
+        What::Approval {
+            tool: "file_write".to_owned(),
+            arguments: json!({}),
+            args_hash: "shown".to_owned(),
+            risk: collieclaw_gate::Risk::Medium,
+            reasons: Vec::new(),
+            lasting: false,
+        }
+    }
+
+    fn yes() -> Said {
+        Said { approve: Some(true), args_hash: Some("shown".to_owned()), always: false, answer: None }
+    }
+
+    #[test]
+    fn after_the_end_of_patience_a_yes_is_refused() {
+        let approvals = Approvals::new(Duration::ZERO);
+        let open = approvals.open("mine", call()).unwrap();
+        assert_eq!(open.heard(&Cancel::new().unwrap()), None);
+        let late = approvals.hear(&open.shown.id, yes()).unwrap_err();
+        assert_eq!((late.status, late.code), (StatusCode::NOT_FOUND, "not-asked"));
+    }
+
+    #[test]
+    fn a_yes_at_the_last_moment_counts_or_is_refused() {
+        let approvals = Approvals::new(Duration::from_millis(1));
+        let cancel = Cancel::new().unwrap();
+        for round in 0..300 {
+            let open = approvals.open("mine", call()).unwrap();
+            let id = open.shown.id.clone();
+            std::thread::scope(|scope| {
+                let answering = scope.spawn(|| {
+                    std::thread::sleep(Duration::from_micros(700 + 2 * round));
+                    approvals.hear(&id, yes())
+                });
+                let heard = open.heard(&cancel);
+                assert_eq!(answering.join().unwrap().is_ok(), heard == Some(Word::Yes), "{round}: {heard:?}");
+            });
         }
     }
 }

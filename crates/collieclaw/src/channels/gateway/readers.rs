@@ -1,0 +1,79 @@
+//! Work on files, away from the one thread that serves everybody: a disk that hangs keeps only those waiting who need it.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use tokio::sync::Semaphore;
+
+use super::answer::Refusal;
+
+/// So many read memory and receipts at once; turns have threads of their own.
+const MOST_READERS: usize = 4;
+
+/// Kept for what never waits behind readers: the emergency stop, and the look at it.
+const KEPT_FREE: usize = 4;
+
+/// All threads that they need.
+pub(super) const MOST_THREADS: usize = MOST_READERS + KEPT_FREE;
+
+/// The right to read for long.
+pub(super) struct Readers {
+    places: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new() -> Self {
+        Self { places: Arc::new(Semaphore::new(MOST_READERS)) }
+    }
+
+    /// Reads as long as it takes, after those who read already.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        at_once(move || {
+            // A place stays taken when its client has gone: the thread still reads.
+            let _place = place;
+            read()
+        })
+        .await
+    }
+}
+
+/// A touch of a file, which no reader delays.
+pub(super) async fn at_once<T: Send + 'static>(
+    touch: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Refusal> {
+    let broken = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "reading broke off");
+    tokio::task::spawn_blocking(touch).await.map_err(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn readers_that_hang_delay_neither_the_stop_nor_anybody_else() {
+        let tasks = super::super::server::tasks().unwrap();
+        let readers = Arc::new(Readers::new());
+        let (release, hanging) = channel::<()>();
+        let hanging = Arc::new(std::sync::Mutex::new(hanging));
+        let ended = tasks.block_on(async {
+            let mut reads = tokio::task::JoinSet::new();
+            for _ in 0..3 * MOST_THREADS {
+                let (readers, hanging) = (Arc::clone(&readers), Arc::clone(&hanging));
+                reads.spawn(async move { readers.read(move || hanging.lock().unwrap().recv()).await });
+            }
+            while readers.places.available_permits() > 0 {
+                tokio::task::yield_now().await;
+            }
+            let stop = tokio::time::timeout(std::time::Duration::from_secs(30), at_once(|| "stopped")).await;
+            assert_eq!(stop.expect("it waits behind readers"), Ok("stopped"));
+            drop(release);
+            reads.join_all().await.len()
+        });
+        assert_eq!(ended, 3 * MOST_THREADS, "whoever waited is served in the end");
+    }
+}
