@@ -20,4 +20,5 @@ mod tool;
 pub use pins::{Change, PinError, Pinned, PinnedTool};
 pub use session::{Session, Trouble};
 pub use start::Ground;
+pub(crate) use tool::BETWEEN;
 pub use tool::{Servers, offered_name};

@@ -7,7 +7,7 @@ mod http;
 mod server;
 
 use std::collections::BTreeSet;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use rmcp::serve_server;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -21,6 +21,9 @@ use server::{Answered, Asked, Server, offered};
 
 /// The longest message of a client.
 const LONGEST_MESSAGE: usize = 4 << 20;
+
+/// Calls that wait for the one before them.
+const MOST_WAITING: usize = 16;
 
 /// Why our tools can't be served.
 #[derive(Debug, Error)]
@@ -61,7 +64,7 @@ pub enum Way {
 /// # Errors
 /// When it can't begin, or a receipt can't be written.
 pub fn serve(door: &Door, listed: &BTreeSet<String>, way: Way) -> Result<(), ServeError> {
-    let (sender, asked) = channel();
+    let (sender, asked) = sync_channel(MOST_WAITING);
     let server = Server { tools: offered(door, listed), asked: sender };
     let thread = std::thread::Builder::new().name("mcp-serve".to_owned()).spawn(move || run(server, way));
     let thread = thread.map_err(|source| ServeError::Io { what: "start a thread", source })?;

@@ -254,6 +254,10 @@ impl Worker {
             }
         }
         jobs.close();
+        // One that was sent in this very moment is asked of another.
+        while let Ok(job) = jobs.try_recv() {
+            job.refuse(&Trouble::Gone);
+        }
     }
 
     async fn answer<T>(&self, reply: Reply<T>, work: impl Future<Output = Result<T, String>>) {

@@ -80,9 +80,11 @@ pub(super) fn start(connection: &McpConnection, ground: Ground<'_>) -> Result<St
     };
     let room = Room::new(&reach, ground.policy)?;
     let words: Vec<String> = std::iter::once(command).chain(args).cloned().collect();
+    let given = env.iter().filter_map(|name| Some((name.clone(), ground.variables.get(name)?.clone())));
+    // Interpreters take code from the folder that they start in, and in the workspace the agent writes.
     let variables: Vec<(String, String)> =
-        env.iter().filter_map(|name| Some((name.clone(), ground.variables.get(name)?.clone()))).collect();
-    let folder = if used == room::Ground::Closed { Path::new("/") } else { &ground.policy.workspace };
+        std::iter::once(("PYTHONSAFEPATH".to_owned(), "1".to_owned())).chain(given).collect();
+    let folder = Path::new("/");
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|errno| format!("no pipe for it: {errno}"));
     let ((theirs, input), (output, out), (complaints, err)) = (pipe()?, pipe()?, pipe()?);
     let order = room

@@ -15,10 +15,11 @@ use super::start::Ground;
 use crate::config::{Config, McpConnection, McpServer};
 use crate::home::Home;
 use crate::runtime::Granted;
+use crate::secret::Secret;
 use crate::tools::{BadArguments, Context, End, Prepared, Tool, ToolResult, is_tool_name, schema};
 
 /// What stands between the name of a server and that of its tool. No tool of ours or of a plugin has it.
-const BETWEEN: &str = "__";
+pub(crate) const BETWEEN: &str = "__";
 
 /// What models take at most.
 const LONGEST_NAME: usize = 64;
@@ -175,11 +176,27 @@ impl Prepared for Wanted {
             Trouble::Gone => ToolResult::failed("the server has ended"),
             Trouble::Failed(why) => ToolResult::failed(why),
         });
-        ToolResult { sandbox, ..result }
+        ToolResult { sandbox, ..server.without_secrets(result) }
     }
 }
 
 impl Server {
+    /// Servers like to repeat what they were sent.
+    fn without_secrets(&self, result: ToolResult) -> ToolResult {
+        let names: Vec<&String> = match &self.settings.connection {
+            McpConnection::Http { token_env, .. } => vec![token_env],
+            McpConnection::Program { env, .. } => env.iter().filter(|name| names_a_secret(name)).collect(),
+        };
+        let values = names.into_iter().filter_map(|name| self.variables.get(name));
+        let secrets: Vec<Secret> = values.map(|value| Secret::new(value.clone())).collect();
+        let hidden = |text: String| secrets.iter().fold(text, |text, secret| secret.hidden_in(&text));
+        let end = match result.end {
+            End::Failed(why) => End::Failed(hidden(why)),
+            other => other,
+        };
+        ToolResult { end, output: hidden(result.output), ..result }
+    }
+
     fn risk(&self, tool: &str) -> Risk {
         self.settings.risks.get(tool).copied().unwrap_or(self.settings.risk)
     }
@@ -244,4 +261,10 @@ impl Server {
             ))),
         }
     }
+}
+
+/// Whether a variable holds what nobody should see, by what people call such.
+fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASS", "AUTH"].iter().any(|part| name.contains(part))
 }

@@ -87,6 +87,11 @@ impl Metered {
     }
 }
 
+/// Whether a server has counted at all: no request is empty, and one that costs nothing would have no limit.
+fn is_a_count(usage: Usage) -> bool {
+    usage.prompt_tokens > 0
+}
+
 /// Whether a server has done any work for a call that failed.
 fn was_worked_on(error: &ProviderError, heard: u64) -> bool {
     let before_any_work = matches!(
@@ -130,7 +135,7 @@ impl Provider for Metered {
         let answered = self.provider.chat(request, &mut listen, cancel);
         let guess = |completion_tokens| Usage { prompt_tokens, completion_tokens };
         let (estimated, usage) = match &answered {
-            Ok(ChatResponse { usage: Some(usage), .. }) => (false, *usage),
+            Ok(ChatResponse { usage: Some(usage), .. }) if is_a_count(*usage) => (false, *usage),
             Ok(response) => (true, guess(written(response))),
             Err(error) if was_worked_on(error, heard) => (true, guess(heard)),
             Err(_) => (false, Usage::default()),

@@ -179,3 +179,14 @@ fn a_log_that_nobody_knows_is_told() {
     assert_eq!(told.code, 2);
     assert!(told.err.contains("info, warn, off or json"), "{}", told.err);
 }
+
+/// What a server offers is known once it is approved, and approving needs a configuration.
+#[test]
+fn tools_of_a_server_may_be_listed_before_it_is_approved() {
+    let house =
+        House::new().with("tools_allow = [\"file_read\"", "tools_allow = [\"clock__now\", \"file_read\"");
+    for command in [["config", "validate"], ["mcp", "list"], ["receipt", "verify"]] {
+        let told = house.run(&command);
+        assert_eq!(told.code, 0, "{told:?}");
+    }
+}

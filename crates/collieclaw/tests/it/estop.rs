@@ -59,3 +59,21 @@ fn anything_at_that_place_stops() {
     std::os::unix::fs::symlink("/nowhere", house.home().join("ESTOP")).unwrap();
     assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
 }
+
+/// A stop that is taken back at once has still stopped what ran.
+#[test]
+fn a_stop_that_is_cleared_at_once_was_a_stop() {
+    let house = full().says(SLEEPS);
+    let mut agent = house.command(&["agent", "-m", "wait"]).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(25);
+    while !std::fs::read_dir(house.home().join("intents")).is_ok_and(|mut intents| intents.next().is_some()) {
+        assert!(Instant::now() < patience, "it never began");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The intent is there a moment before anybody watches.
+    std::thread::sleep(Duration::from_millis(200));
+    let home = collieclaw::home::Home::new(house.home());
+    collieclaw::estop::set(&home).unwrap();
+    assert!(collieclaw::estop::clear(&home).unwrap());
+    assert_eq!(wait(&mut agent), 8);
+}

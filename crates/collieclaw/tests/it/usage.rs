@@ -77,6 +77,16 @@ fn what_no_server_counts_is_estimated_and_says_so() {
     assert_eq!(after["prompt_tokens"], counted["prompt_tokens"]);
 }
 
+/// A server that says it did no work would have no limit.
+#[test]
+fn what_a_server_counts_as_nothing_is_estimated() {
+    let house = House::new()
+        .says("[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 0, completion_tokens = 0 }\n");
+    assert_eq!(house.run(&["agent", "-m", "hi"]).code, 0);
+    let counted = total(&house, &[]);
+    assert!(counted["estimated"] == 1 && counted["prompt_tokens"].as_u64().unwrap() > 50, "{counted}");
+}
+
 #[test]
 fn a_limit_that_is_reached_is_an_error_of_its_own_and_says_when_there_is_more() {
     for (limit, asked) in [

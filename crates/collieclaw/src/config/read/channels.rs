@@ -8,6 +8,7 @@ use super::Reader;
 use super::words::{put, unknown};
 use crate::config::expand::duration;
 use crate::config::{Channels, CliChannel, GatewayChannel};
+use crate::mcp::BETWEEN;
 
 /// What a new installation offers to the model (C3.1).
 pub(in crate::config) const DEFAULT_TOOLS: &[&str] =
@@ -53,7 +54,9 @@ impl Reader<'_> {
     fn tools_allow(&self, table: &mut Table<'_>) -> Option<Vec<String>> {
         let listed: Option<Vec<Spanned<String>>> = table.optional("tools_allow");
         for tool in listed.iter().flatten() {
-            if !self.tools.contains(&tool.value.as_str()) {
+            // What a server offers is known once somebody has approved it, which needs a configuration.
+            let is_a_servers = tool.value.contains(BETWEEN);
+            if !is_a_servers && !self.tools.contains(&tool.value.as_str()) {
                 table.faults().push(unknown(
                     "tool",
                     tool,

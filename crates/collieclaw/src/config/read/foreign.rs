@@ -96,7 +96,12 @@ impl Reader<'_> {
                 text => Ok(text.to_owned()),
             })
         });
-        let word = |value: Value<'_>| value.parse(|text| self.surroundings.expand(text));
+        let word = |value: Value<'_>| {
+            value.parse(|text| {
+                let text = self.surroundings.expand(text)?;
+                apart(Path::new("/").join(&text)).map(|_| text)
+            })
+        };
         let args = table.optional_with("args", |value| all(value, word)).unwrap_or_default();
         let variable = |value: Value<'_>| value.parse(variable_name);
         let env = table.optional_with("env", |value| all(value, variable)).unwrap_or_default();

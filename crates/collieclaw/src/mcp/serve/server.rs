@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::{Future, ready};
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -42,7 +42,7 @@ pub(super) struct Answered {
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) tools: Vec<Tool>,
-    pub(super) asked: Sender<Asked>,
+    pub(super) asked: SyncSender<Asked>,
 }
 
 /// The tools of the door that are listed.
@@ -86,7 +86,10 @@ impl ServerHandler for Server {
         let (reply, answered) = oneshot::channel();
         let arguments = Value::Object(call.arguments.unwrap_or_default());
         let asked = Asked { tool: call.name.into_owned(), arguments, cancel: cancel.clone(), reply };
-        self.asked.send(asked).map_err(|_| broken("no more calls are taken"))?;
+        self.asked.try_send(asked).map_err(|refused| match refused {
+            TrySendError::Full(_) => broken("too many calls wait already"),
+            TrySendError::Disconnected(_) => broken("no more calls are taken"),
+        })?;
         tokio::pin!(answered);
         let answered = tokio::select! {
             answered = &mut answered => answered,

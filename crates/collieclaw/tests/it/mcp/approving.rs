@@ -32,7 +32,7 @@ fn nothing_of_a_server_is_offered_before_somebody_said_yes() {
     assert_eq!((tools[0]["name"].as_str(), tools[0]["risk"].as_str()), (Some("fake__echo"), Some("medium")));
     let allowed = house.with("tools_allow = [", "tools_allow = [\"fake__echo\", ");
     assert_eq!(allowed.run(&["config", "validate"]).code, 0);
-    assert_eq!(allowed.run(&["mcp", "remove", "fake"]).code, 3, "the configuration still names its tool");
+    assert_eq!(allowed.run(&["mcp", "remove", "fake"]).code, 0, "a name in the configuration is no tool");
     assert_eq!(allowed.run(&["mcp", "remove", "fake"]).code, 2);
 }
 
@@ -121,6 +121,7 @@ fn a_faulty_configuration_of_servers_is_told_whole() {
     let servers = "[mcp.servers.Both_]\ncommand = \"x\"\nurl = \"http://127.0.0.1:1/mcp\"\n\n\
                    [mcp.servers.far]\nurl = \"http://example.org/mcp\"\n\n\
                    [mcp.servers.inside]\ncommand = \"~/collieclaw-workspace/server\"\nrisk = \"none\"\n\n\
+                   [mcp.servers.script]\ncommand = \"python3\"\nargs = [\"~/collieclaw-workspace/server.py\"]\n\n\
                    [mcp.servers.empty]\nrisks = { echo = \"huge\" }\nenv = [\"KEY=value\"]\n";
     std::fs::write(house.home().join("config.toml"), format!("{text}\n{servers}")).unwrap();
     let validate = house.run(&["config", "validate"]);

@@ -1,6 +1,6 @@
 //! Calls of a server that means well.
 
-use crate::support::House;
+use crate::support::{House, done};
 
 #[test]
 fn arguments_are_checked_and_answers_told() {
@@ -76,11 +76,11 @@ fn it_reaches_what_the_configuration_opens_and_nothing_else() {
         ];
         let arguments = serde_json::json!({ "paths": paths, "workspace": house.workspace(), "port": port });
         let mut command = house.command(&["tool", "run", "fake__look", "--json", &arguments.to_string()]);
-        let done = crate::support::done(command.env("SHARED", "1").env("UNSHARED", "1").output().unwrap());
+        let told = done(command.env("SHARED", "1").env("UNSHARED", "1").output().unwrap());
         assert_eq!(
-            (done.code, done.out.trim()),
+            (told.code, told.out.trim()),
             (0, serde_json::json!(expected).to_string().replace(',', ", ").as_str()),
-            "{more}: {done:?}"
+            "{more}: {told:?}"
         );
     };
     check("", &[]);
@@ -104,4 +104,36 @@ fn a_folder_that_is_opened_stays_closed_where_a_rule_closes_it() {
     let arguments = serde_json::json!({ "paths": paths, "workspace": "/nowhere", "port": 1 }).to_string();
     let expected = serde_json::json!([house.path().join("diary")]).to_string();
     assert_eq!(house.output("fake__look", &arguments), expected);
+}
+
+/// C7.4: what the agent writes into its workspace is never the code of a server that was approved.
+#[test]
+fn code_in_the_workspace_never_becomes_the_servers() {
+    let house = House::new().with_server("fails", "");
+    let folder = house.path().join("server");
+    let settings = format!(
+        "command = \"python3\"\nargs = [\"-m\", \"fake\", \"fails\", \"{folder}/tools.json\"]\nenv = [\"PYTHONPATH\"]\n\
+         programs = [\"{folder}\"]\nworkspace = \"read\"",
+        folder = folder.display()
+    );
+    let house = house.configured("module", &settings);
+    let run =
+        |arguments: &[&str]| done(house.command(arguments).env("PYTHONPATH", &folder).output().unwrap());
+    let approved = run(&["mcp", "approve", "--yes", "module"]);
+    assert_eq!(approved.code, 0, "{approved:?}");
+    std::fs::write(house.workspace().join("fake.py"), "import sys\nsys.exit('code of the agent')\n").unwrap();
+    let called = run(&["tool", "run", "module__echo", "--json", "{}"]);
+    assert!(called.err.contains("no such city") && !called.err.contains("code of the agent"), "{called:?}");
+}
+
+/// C3.2: a server that repeats its key does not get it shown.
+#[test]
+fn a_key_that_a_server_repeats_is_hidden() {
+    let house = House::new().with_server("environment", "env = [\"FAKE_API_KEY\"]");
+    let run = |arguments: &[&str]| {
+        done(house.command(arguments).env("FAKE_API_KEY", "sk-canary-fake").output().unwrap())
+    };
+    assert_eq!(run(&["mcp", "approve", "--yes", "fake"]).code, 0);
+    let called = run(&["tool", "run", "fake__echo", "--json", "{}"]);
+    assert!(called.out.contains("the key is ***") && !format!("{called:?}").contains("canary"), "{called:?}");
 }

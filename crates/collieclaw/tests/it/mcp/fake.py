@@ -103,6 +103,9 @@ def call(request):
     if mode == "fails":
         answer(request, {"content": [{"type": "text", "text": "no such city"}], "isError": True})
         return
+    if mode == "environment":
+        text(request, "the key is " + os.environ["FAKE_API_KEY"])
+        return
     if mode == "mixed":
         answer(request, {"content": [
             {"type": "text", "text": "a text"},
