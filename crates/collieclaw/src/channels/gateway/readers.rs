@@ -51,29 +51,41 @@ pub(super) async fn at_once<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::server;
     use super::*;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
+    use std::time::Duration;
+    use tokio::task::JoinSet;
+    use tokio::time::{sleep, timeout};
 
     #[test]
     fn readers_that_hang_delay_neither_the_stop_nor_anybody_else() {
-        let tasks = super::super::server::tasks().unwrap();
         let readers = Arc::new(Readers::new());
+        let begun = Arc::new(AtomicUsize::new(0));
         let (release, hanging) = channel::<()>();
-        let hanging = Arc::new(std::sync::Mutex::new(hanging));
-        let ended = tasks.block_on(async {
-            let mut reads = tokio::task::JoinSet::new();
+        let hanging = Arc::new(Mutex::new(hanging));
+        let served = server::tasks().unwrap().block_on(async {
+            let mut reads = JoinSet::new();
             for _ in 0..3 * MOST_THREADS {
-                let (readers, hanging) = (Arc::clone(&readers), Arc::clone(&hanging));
-                reads.spawn(async move { readers.read(move || hanging.lock().unwrap().recv()).await });
+                let (readers, begun, hanging) = (readers.clone(), begun.clone(), hanging.clone());
+                let hang = move || {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    let _ = hanging.lock().unwrap().recv();
+                };
+                reads.spawn(async move { readers.read(hang).await });
             }
-            while readers.places.available_permits() > 0 {
-                tokio::task::yield_now().await;
+            while begun.load(Ordering::SeqCst) < MOST_READERS {
+                sleep(Duration::from_millis(1)).await;
             }
-            let stop = tokio::time::timeout(std::time::Duration::from_secs(30), at_once(|| "stopped")).await;
-            assert_eq!(stop.expect("it waits behind readers"), Ok("stopped"));
+            // Time for one more to begin, if it could.
+            sleep(Duration::from_millis(100)).await;
+            let stop = timeout(Duration::from_secs(30), at_once(|| "stopped")).await;
+            let hung = begun.load(Ordering::SeqCst);
             drop(release);
-            reads.join_all().await.len()
+            (stop.ok(), hung, reads.join_all().await.len())
         });
-        assert_eq!(ended, 3 * MOST_THREADS, "whoever waited is served in the end");
+        assert_eq!(served, (Some(Ok("stopped")), MOST_READERS, 3 * MOST_THREADS));
     }
 }
