@@ -261,7 +261,9 @@ impl Door {
         let result = prepared.invoke(Granted { permit }, &context);
         drop(watch);
         let text = words::result(&result, self.bounds.max_response_bytes);
-        let (fate, ending) = ended(&result, cancel.why(), &text);
+        // A server has a watch of its own, which may have ended it before ours has looked.
+        let why = cancel.why().or_else(|| estop::is_set(&self.home).then_some(Why::Estop));
+        let (fate, ending) = ended(&result, why, &text);
         self.receipts.borrow_mut().conclude(intent, &passage.attempt, &ending)?;
         let took = started.elapsed();
         self.tell_end(&passage, &result, fate, took);
