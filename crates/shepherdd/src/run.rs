@@ -78,18 +78,19 @@ fn run_with(options: &Options, environment: Environment) -> Result<(), StartErro
     let policy = policy_source::read_meanwhile(&paths.policy);
     // First, because it tells whether another daemon is at work here.
     let claim = claim_store(&paths.data)?;
-    // Checking it takes longer than all the rest, which does not need it.
-    let opening = std::thread::Builder::new().name("open".to_owned()).spawn(move || open_store(claim))?;
-    let host = LinuxHost::new(LinuxHostOptions {
+    let host = LinuxHostOptions {
         environment: environment.into_iter().map(|(name, value)| (name.into(), value)).collect(),
         as_root,
         ..LinuxHostOptions::new(paths.data.clone())
-    })?;
+    };
+    let host = std::thread::Builder::new().name("host".to_owned()).spawn(move || LinuxHost::new(host))?;
+    // Here and not there, because it takes most memory: the heap of another thread grows page by page.
+    let store = open_store(claim);
+    let host = host.join().map_err(|_| std::io::Error::other("the host broke down"))??;
     // After the host, whose programs get what we have been given ourselves.
     make_room_for_clients();
     // One thread: the loop is the only one who knows the state.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let store = opening.join().unwrap_or_else(|_| Store::Broken("opening it has failed".to_owned()));
     runtime.block_on(async {
         let (service, inputs) = begin::begin(paths, knocking, store, Box::new(host), policy()).await?;
         Ok(service.run(inputs).await?)
