@@ -27,6 +27,7 @@ pub use read::read;
 pub use template::{Choices, template};
 
 use crate::home::Home;
+use crate::receipts::Signing;
 use crate::tools::ToolBounds;
 use crate::usage::Budget;
 
@@ -144,6 +145,14 @@ pub struct ReceiptFile {
     pub path: PathBuf,
     /// Whether they are signed, with the key in the home.
     pub signed: bool,
+}
+
+impl ReceiptFile {
+    /// How receipts are signed in this home.
+    #[must_use]
+    pub fn signing(&self, home: &Home) -> Signing {
+        if self.signed { Signing::With { key: home.receipts_key() } } else { Signing::Off }
+    }
 }
 
 /// How much and how long (C9).

@@ -11,6 +11,7 @@ pub mod cancel;
 pub mod home;
 pub mod ids;
 pub mod secret;
+mod sqlite;
 
 pub mod config;
 pub mod estop;

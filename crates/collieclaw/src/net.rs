@@ -20,7 +20,7 @@ pub use event_stream::{EventReader, EventTooLong, StreamEvent};
 pub use fetch::{Body, Fetch, FetchError, Fetched, Order};
 pub use lookup::{Lookup, LookupError, SystemLookup};
 pub use patience::{Patience, Stopped};
-pub use search::{Fields, Found, SearchError, SearchKey, SearchService};
+pub use search::{Found, SearchError, SearchService};
 
 pub(crate) use exchange::{Answer, Ask, Broken, Incoming, ask};
 pub(crate) use link::Link;

@@ -8,6 +8,7 @@ mod intent;
 mod receipt;
 mod signing;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -178,22 +179,20 @@ impl Receipts {
         self.append(receipt::record(attempt, ending))
     }
 
-    /// The last call of a step of a procedure that began, as the log tells.
+    /// Of each step of a procedure's run the last call that began, as the log tells.
     ///
     /// # Errors
     /// When the log can't be read.
-    pub fn of_step(&self, run: &str, step: &str) -> Result<Option<String>, ReceiptError> {
-        let Some(log) = &self.log else { return Ok(None) };
+    pub fn of_steps(&self, run: &str) -> Result<BTreeMap<String, String>, ReceiptError> {
+        let Some(log) = &self.log else { return Ok(BTreeMap::new()) };
         let entries =
             ward_ledger::read(log.path(), &format()).map_err(|e| ReceiptError::Read(Box::new(e)))?;
-        let text = |record: &Map<String, Value>, name: &str| record.get(name)?.as_str().map(str::to_owned);
-        let mut last = None;
+        let mut last = BTreeMap::new();
         for entry in entries.flatten() {
-            let is_its = [("conversation_id", run), ("step_id", step)]
-                .into_iter()
-                .all(|(name, value)| text(&entry.record, name).as_deref() == Some(value));
-            if is_its && text(&entry.record, "status").as_deref() != Some(Status::Denied.word()) {
-                last = text(&entry.record, "id");
+            let text = |name| entry.record.get(name).and_then(Value::as_str);
+            let began = text("conversation_id") == Some(run) && text("status") != Some(Status::Denied.word());
+            if let Some((step, id)) = text("step_id").zip(text("id")).filter(|_| began) {
+                last.insert(step.to_owned(), id.to_owned());
             }
         }
         Ok(last)

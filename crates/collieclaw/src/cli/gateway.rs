@@ -5,8 +5,6 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use collieclaw::channels::{Gateway as Channel, Token};
-use collieclaw::config::Config;
-use collieclaw::runtime::Runtime;
 use serde_json::json;
 use ward_diag::Chain;
 
@@ -47,7 +45,9 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
     let (home, opened) = (environment.home.clone(), config.clone());
     open::announce(&config, &environment)?;
     let channel = Channel {
-        open: Box::new(move || runtime(&opened, &environment).map_err(|failure| Chain(&failure).to_string())),
+        open: Box::new(move || {
+            open::runtime(&opened, &environment).map_err(|failure| Chain(&failure).to_string())
+        }),
         token: token.clone(),
         config,
         config_modified,
@@ -66,14 +66,6 @@ fn show_link(environment: &Environment, screen: &Screen) -> Result<(), Failure> 
     let link = link(address, &Token::read(&environment.home.gateway_token())?);
     screen.answer(&json!({ "link": link }), || link.clone());
     Ok(())
-}
-
-/// What a turn needs, as `agent` opens it.
-fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
-    let door = open::door(config, environment)?;
-    let name = &config.default_provider;
-    let provider = open::provider(name, config, environment, &door.events)?;
-    Ok(Runtime::new(door, provider, open::model_of(name, config).to_owned(), config))
 }
 
 /// A token is shown to a person at a terminal, and never left in a log.

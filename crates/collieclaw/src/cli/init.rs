@@ -62,7 +62,7 @@ fn key(
     }
     let key = environment.home.receipts_key();
     let is_new = !key.exists();
-    open::signing(config, environment).make_key(&config.receipts.path)?;
+    config.receipts.signing(&environment.home).make_key(&config.receipts.path)?;
     if is_new {
         created.push(key.clone());
     }

@@ -12,9 +12,9 @@ use std::rc::Rc;
 use collieclaw::config::{self, Config};
 use collieclaw::events::{Event, Events};
 use collieclaw::memory::Memory;
-use collieclaw::net::{Fields, SearchKey, SearchService};
-use collieclaw::receipts::{Receipts, Signing, hash_of};
-use collieclaw::runtime::{Door, Rules};
+use collieclaw::net::SearchService;
+use collieclaw::receipts::{Receipts, hash_of};
+use collieclaw::runtime::{Door, Rules, Runtime};
 use collieclaw::secret::Secret;
 use collieclaw::security::{SystemFacts, Workspace, is_ours};
 use collieclaw::tools::{self, Gathered};
@@ -110,21 +110,9 @@ fn rules_of(
 }
 
 fn search(config: &Config, environment: &Environment) -> Option<SearchService> {
-    let settings = config.web_search.as_ref()?;
-    let key = environment.variable(&settings.api_key_env).map(|key| SearchKey {
-        header: Some(settings.api_key_header.clone()).filter(|header| !header.is_empty()),
-        secret: Secret::new(key.to_owned()),
-    });
-    Some(SearchService {
-        url: settings.url.clone(),
-        results: settings.results.clone(),
-        fields: Fields {
-            title: settings.title.clone(),
-            link: settings.link.clone(),
-            text: settings.text.clone(),
-        },
-        key,
-    })
+    let settings = config.web_search.clone()?;
+    let key = environment.variable(&settings.api_key_env).map(|key| Secret::new(key.to_owned()));
+    Some(SearchService { settings, key })
 }
 
 pub(crate) fn memory(config: &Config) -> Result<Memory, Failure> {
@@ -144,8 +132,9 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
     let events = Rc::new(events(config, environment)?);
     let workspace = workspace(config)?;
     let receipts = if config.receipts.enabled {
+        let signing = config.receipts.signing(&environment.home);
         let (receipts, recovered) =
-            Receipts::open(&config.receipts.path, &signing(config, environment), environment.home.intents())?;
+            Receipts::open(&config.receipts.path, &signing, environment.home.intents())?;
         for what in &recovered {
             events.tell(Event::ReceiptsRecovered { what });
         }
@@ -170,8 +159,12 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
     })
 }
 
-pub(crate) fn signing(config: &Config, environment: &Environment) -> Signing {
-    if config.receipts.signed { Signing::With { key: environment.home.receipts_key() } } else { Signing::Off }
+/// An agent with the usual provider and its model.
+pub(crate) fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
+    let door = door(config, environment)?;
+    let name = &config.default_provider;
+    let provider = provider(name, config, environment, &door.events)?;
+    Ok(Runtime::new(door, provider, model_of(name, config).to_owned(), config))
 }
 
 pub(crate) fn events(config: &Config, environment: &Environment) -> Result<Events, Failure> {

@@ -37,7 +37,7 @@ pub(crate) enum Receipt {
 
 pub(crate) fn run(receipt: &Receipt, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     let config = open::config(environment)?;
-    let (path, signing) = (&config.receipts.path, open::signing(&config, environment));
+    let (path, signing) = (&config.receipts.path, config.receipts.signing(&environment.home));
     match receipt {
         Receipt::List { limit } => {
             let listed = last(path, *limit)?;

@@ -90,12 +90,12 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
         }
         Sop::Run { name, dry_run: true } => {
             let found = found::one(name, environment)?;
-            let runtime = runtime(&config, environment)?;
+            let runtime = open::runtime(&config, environment)?;
             rehearse(&procedure(&found, &runtime)?, &runtime, screen)
         }
         Sop::Run { name, dry_run: false } => {
             let found = found::one(name, environment)?;
-            let runtime = runtime(&config, environment)?;
+            let runtime = open::runtime(&config, environment)?;
             let procedure = procedure(&found, &runtime)?;
             let run = runs.begin(name, &found.text)?;
             go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
@@ -105,14 +105,14 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             told::run(&runs, run, &tools(&config, environment)?, environment, screen)
         }
         Sop::Approve { run, step } => {
-            let runtime = runtime(&config, environment)?;
+            let runtime = open::runtime(&config, environment)?;
             let mut run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
             approve(&mut run, step.as_deref(), &procedure)?;
             go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
         Sop::Resume { run, rerun_interrupted, skip_interrupted } => {
-            let runtime = runtime(&config, environment)?;
+            let runtime = open::runtime(&config, environment)?;
             let run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
             if let state @ (State::Failed { .. } | State::Cancelled) = run.state(&procedure) {
@@ -133,14 +133,6 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
 /// Every tool that a step can name.
 fn tools(config: &Config, environment: &Environment) -> Result<Vec<Box<dyn Tool>>, Failure> {
     Ok(open::rules(config, &open::workspace(config)?, environment)?.tools)
-}
-
-fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
-    let door = open::door(config, environment)?;
-    let name = &config.default_provider;
-    let provider = open::provider(name, config, environment, &door.events)?;
-    let model = open::model_of(name, config).to_owned();
-    Ok(Runtime::new(door, provider, model, config))
 }
 
 /// What a run was begun with, whatever has become of the file.

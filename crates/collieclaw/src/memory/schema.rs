@@ -4,13 +4,11 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::error::{MemoryError, Trouble};
+use crate::sqlite::{self, is_empty, use_log};
 
 /// "Coll" in the header of the file: whose database it is.
 const APPLICATION_ID: i32 = 0x436f_6c6c;
@@ -55,9 +53,6 @@ CREATE VIRTUAL TABLE turn_grams USING fts5 (
 
 /// The version that this program reads and writes.
 pub(super) const VERSION: i32 = 1;
-
-/// How long somebody else may hold the database, before we give up.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Whoever opens the database reads the whole log, and whoever writes past this many pages of 4 KiB empties it: a
 /// longer one makes every start slower, a shorter one makes more turns wait for the disk twice.
@@ -128,18 +123,9 @@ fn prepare_file(path: &Path) -> Result<PathBuf, MemoryError> {
 
 /// Opens a file that is there, with settings that last as long as the connection.
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW
-        | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Emptying the log at every end would make every single message wait for the disk three times.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let connection = sqlite::connect(path)?;
     connection.execute_batch(&format!(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cell_size_check = ON;
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
          PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{CACHE_KIB};
          PRAGMA journal_size_limit = {LOG_BYTES}; PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
     ))?;
@@ -157,10 +143,6 @@ fn version(connection: &Connection) -> Result<i32, Trouble> {
     }
 }
 
-fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
-}
-
 /// Brings a database to our version, in one transaction.
 fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
     use_log(connection)?;
@@ -174,19 +156,4 @@ fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     Ok(())
-}
-
-/// Switches to a write-ahead log. SQLite does not wait by itself for another process that does the same.
-fn use_log(connection: &Connection) -> rusqlite::Result<()> {
-    let end = Instant::now() + BUSY_TIMEOUT;
-    loop {
-        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end =>
-            {
-                sleep(Duration::from_millis(5));
-            }
-            result => return result,
-        }
-    }
 }

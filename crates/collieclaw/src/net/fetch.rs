@@ -15,6 +15,7 @@ use super::lookup::{Lookup, LookupError};
 use super::patience::{Patience, Stopped};
 use super::text;
 use crate::cancel::Cancel;
+use crate::tools::shortened;
 
 /// Browsers follow more; honest pages need fewer.
 const MOST_REDIRECTS: usize = 5;
@@ -123,7 +124,8 @@ impl Fetch<'_> {
         for _ in 0..=MOST_REDIRECTS {
             let answer = self.ask_once(&link, method, body, &patience)?;
             let Some(location) = redirect(&answer) else { return self.fetched(&link, answer) };
-            let refused = |to: &str, reason: String| FetchError::Redirect { to: shortened(to), reason };
+            let refused =
+                |to: &str, reason: String| FetchError::Redirect { to: shortened(to, LONGEST_SHOWN), reason };
             let next = link.follow(&location).map_err(|what| refused(&location, what.to_owned()))?;
             if keeps_no_body(answer.status) {
                 (method, body) = (Method::Get, None);
@@ -221,14 +223,6 @@ fn failed(broken: Broken, link: &Link) -> FetchError {
         Broken::NobodyListens => FetchError::Network(format!("nobody listens at {}", link.origin())),
         Broken::Silent => FetchError::Network("nothing came for too long".to_owned()),
         Broken::Failed(what) => FetchError::Network(what),
-    }
-}
-
-/// An address that a server chose, as far as anyone reads it.
-fn shortened(address: &str) -> String {
-    match address.char_indices().nth(LONGEST_SHOWN) {
-        Some((end, _)) => format!("{}…", address.get(..end).unwrap_or_default()),
-        None => address.to_owned(),
     }
 }
 

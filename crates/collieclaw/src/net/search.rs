@@ -13,7 +13,9 @@ use super::exchange::{Ask, Broken, ask};
 use super::link::Link;
 use super::lookup::{Lookup, LookupError};
 use super::patience::{Patience, Stopped};
+use crate::config::WebSearch;
 use crate::secret::Secret;
+use crate::tools::shortened;
 
 /// Where the words go in the address.
 pub(crate) const QUERY: &str = "{query}";
@@ -21,37 +23,13 @@ pub(crate) const QUERY: &str = "{query}";
 /// What of an answer is quoted in an error.
 const LONGEST_QUOTE: usize = 200;
 
-/// A service that answers with JSON.
+/// A service that answers with JSON, and what it knows us by.
 #[derive(Debug, Clone)]
 pub struct SearchService {
-    /// With `{query}` where the words go.
-    pub url: String,
-    /// Where in the answer the list is, as a JSON Pointer; empty if the answer is the list.
-    pub results: String,
-    /// What the parts of an element of the list are called.
-    pub fields: Fields,
+    /// What the configuration says of it.
+    pub settings: WebSearch,
     /// The key, if there is one.
-    pub key: Option<SearchKey>,
-}
-
-/// What the service knows us by.
-#[derive(Debug, Clone)]
-pub struct SearchKey {
-    /// The header it goes into; `None` for `Authorization: Bearer`.
-    pub header: Option<String>,
-    /// The key.
-    pub secret: Secret,
-}
-
-/// What the parts of a result are called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fields {
-    /// Its title.
-    pub title: String,
-    /// Its address.
-    pub link: String,
-    /// A few words of it.
-    pub text: String,
+    pub key: Option<Secret>,
 }
 
 /// One result.
@@ -82,7 +60,7 @@ pub enum SearchError {
 impl SearchService {
     /// The address with the words in it.
     fn link(&self, query: &str) -> Result<Link, SearchError> {
-        Link::read(&self.url.replace(QUERY, &escaped(query)))
+        Link::read(&self.settings.url.replace(QUERY, &escaped(query)))
             .map_err(|what| SearchError::Network(format!("its address can't be used: {what}")))
     }
 
@@ -107,10 +85,12 @@ impl SearchService {
             let what = "its key would travel in the clear; use an address with https";
             return Err(SearchError::Network(what.to_owned()));
         }
-        let bearer = self.key.as_ref().map(|key| Zeroizing::new(format!("Bearer {}", key.secret.reveal())));
-        let key = self.key.as_ref().zip(bearer.as_ref()).map(|(key, bearer)| match &key.header {
-            Some(header) => (header.as_str(), key.secret.reveal()),
-            None => ("authorization", bearer.as_str()),
+        let bearer = self.key.as_ref().map(|key| Zeroizing::new(format!("Bearer {}", key.reveal())));
+        let key = self.key.as_ref().zip(bearer.as_ref()).map(|(key, bearer)| {
+            match &*self.settings.api_key_header {
+                "" => ("authorization", bearer.as_str()),
+                header => (header, key.reveal()),
+            }
         });
         let headers: Vec<_> = std::iter::once(("accept", "application/json")).chain(key).collect();
         let order = Ask { method: Method::Get, link: &link, numbers: &numbers, headers: &headers, body: "" };
@@ -119,15 +99,16 @@ impl SearchService {
         let bytes = answer.read(most_bytes).map_err(|broken| self.failed(broken))?;
         if !(200..300).contains(&status) {
             let said = String::from_utf8_lossy(&bytes);
-            return Err(self.odd(&format!("it answers {status}: {}", shortened(&said))));
+            return Err(self.odd(&format!("it answers {status}: {}", shortened(&said, LONGEST_QUOTE))));
         }
         if bytes.len() > most_bytes {
             return Err(self.odd(&format!("its answer is longer than {most_bytes} bytes")));
         }
         let answer: Value = serde_json::from_slice(&bytes)
             .map_err(|error| self.odd(&format!("its answer is not JSON ({error})")))?;
-        let Some(results) = answer.pointer(&self.results).and_then(Value::as_array) else {
-            return Err(self.odd(&format!("its answer has no list at `{}`", self.results)));
+        let place = &self.settings.results;
+        let Some(results) = answer.pointer(place).and_then(Value::as_array) else {
+            return Err(self.odd(&format!("its answer has no list at `{place}`")));
         };
         Ok(results.iter().take(most).map(|result| self.found(result)).collect())
     }
@@ -137,7 +118,7 @@ impl SearchService {
             let text = result.get(name).and_then(Value::as_str).unwrap_or_default();
             self.without_key(text)
         };
-        let Fields { title, link, text } = &self.fields;
+        let WebSearch { title, link, text, .. } = &self.settings;
         Found { title: field(title), link: field(link), text: field(text) }
     }
 
@@ -155,7 +136,7 @@ impl SearchService {
     }
 
     fn without_key(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.secret.hidden_in(text))
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.hidden_in(text))
     }
 }
 
@@ -171,10 +152,6 @@ fn escaped(text: &str) -> String {
     })
 }
 
-fn shortened(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(LONGEST_QUOTE)).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,9 +159,15 @@ mod tests {
     #[test]
     fn words_are_words_and_nothing_else() {
         let service = SearchService {
-            url: "http://localhost:8888/search?q={query}&format=json".to_owned(),
-            results: "/results".to_owned(),
-            fields: Fields { title: String::new(), link: String::new(), text: String::new() },
+            settings: WebSearch {
+                url: "http://localhost:8888/search?q={query}&format=json".to_owned(),
+                results: "/results".to_owned(),
+                title: String::new(),
+                link: String::new(),
+                text: String::new(),
+                api_key_env: String::new(),
+                api_key_header: String::new(),
+            },
             key: None,
         };
         let target = |query: &str| service.link(query).unwrap().to_string();

@@ -1,5 +1,7 @@
 //! Goes on with a run, step by step: each through the door, its end on disk before the next begins.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 use thiserror::Error;
@@ -96,7 +98,8 @@ impl Engine<'_> {
         interrupted: OnInterrupted,
         attended: &mut Attended<'_>,
     ) -> Result<Halt, SopError> {
-        self.look_at_receipts(run)?;
+        // That a step began may be lost with the power, or with a journal that is put back; its receipt is not.
+        let earlier = if run.is_new() { BTreeMap::new() } else { self.receipts_of(run)? };
         loop {
             let id = match run.state(self.sop) {
                 State::Waiting { step, prompt } => return Ok(Halt::Waiting { step, prompt }),
@@ -106,10 +109,16 @@ impl Engine<'_> {
                         continue;
                     }
                     None => {
-                        let receipt_id = self.receipt_of(run, &step)?;
+                        let receipt_id = self.receipts_of(run)?.remove(&step);
                         return Ok(Halt::Interrupted { step, receipt_id });
                     }
                 },
+                State::Ready { step }
+                    if run.course(&step) == Course::Untouched && earlier.contains_key(&step) =>
+                {
+                    run.write(Entry::Began { step }, Durable::Now)?;
+                    continue;
+                }
                 State::Ready { step } => step,
                 over => return Ok(Halt::Over(over)),
             };
@@ -130,22 +139,9 @@ impl Engine<'_> {
         }
     }
 
-    /// That a step began may be lost with the power; its receipt is not.
-    fn look_at_receipts(&self, run: &mut Run) -> Result<(), SopError> {
-        if let State::Ready { step } = run.state(self.sop)
-            && run.course(&step) == Course::Untouched
-            && !run.is_new()
-            && self.receipt_of(run, &step)?.is_some()
-        {
-            run.write(Entry::Began { step }, Durable::Now)?;
-        }
-        Ok(())
-    }
-
-    /// The last receipt of a call of this step that began.
-    fn receipt_of(&self, run: &Run, step: &str) -> Result<Option<String>, ReceiptError> {
-        let receipts = self.runtime.door.receipts.borrow();
-        receipts.of_step(&run.header.run, step)
+    /// Of each step the last call that began.
+    fn receipts_of(&self, run: &Run) -> Result<BTreeMap<String, String>, ReceiptError> {
+        self.runtime.door.receipts.borrow().of_steps(&run.header.run)
     }
 
     fn decided(&self, id: &str, interrupted: OnInterrupted) -> Option<Entry> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use super::entry::{Ended, Entry, Header};
 use crate::receipts::hash_of_text;
+use crate::security;
 
 /// A run, as far as its journal tells.
 #[derive(Debug)]
@@ -268,8 +269,7 @@ fn is_ours(path: &Path, file: &File) -> Result<(), JournalError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let known = |metadata: io::Result<Metadata>| metadata.map_err(file_error("look at", path));
     for (looked_at, metadata) in [(path, known(file.metadata())?), (folder, known(folder.metadata())?)] {
-        let owners = [0, rustix::process::geteuid().as_raw()];
-        if !owners.contains(&metadata.uid()) || metadata.mode() & 0o022 != 0 {
+        if !security::is_ours(&metadata) {
             return Err(JournalError::NotOurs { path: looked_at.to_owned() });
         }
     }

@@ -4,11 +4,10 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Zoned;
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, named_params, params};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, named_params, params};
 
 use super::amount::Price;
 use super::budget::{Budget, LimitReached};
@@ -16,6 +15,7 @@ use super::error::UsageError;
 use super::report::{By, Totals, Usage};
 use super::sums;
 use crate::providers;
+use crate::sqlite;
 
 /// "Cuse" in the header of the file: whose database it is.
 const APPLICATION_ID: i32 = 0x4375_7365;
@@ -40,9 +40,6 @@ CREATE TABLE call (
 CREATE INDEX call_begun ON call (begun);
 CREATE INDEX call_of_conversation ON call (conversation);
 ";
-
-/// How long somebody else may hold the database, before we give up.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The accounts of one home. Several processes may use one file.
 #[derive(Debug)]
@@ -110,18 +107,15 @@ impl Accounts {
         }
         let make = || {
             let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
-            let empty: bool =
-                transaction
-                    .query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))?;
             // Another process may have been faster.
-            if empty {
+            if sqlite::is_empty(&transaction)? {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
                 transaction.pragma_update(None, "user_version", VERSION)?;
             }
             transaction.commit()
         };
-        use_log(&self.connection).and_then(|()| make()).map_err(|error| broken(&self.path, error))?;
+        sqlite::use_log(&self.connection).and_then(|()| make()).map_err(|error| broken(&self.path, error))?;
         match self.version()? {
             Some(VERSION) => Ok(()),
             _ => Err(UsageError::Foreign { path: self.path.clone() }),
@@ -214,36 +208,10 @@ impl Accounts {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_NOFOLLOW
-        | OpenFlags::SQLITE_OPEN_EXRESCODE;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
-    // Emptying the log at every end would make every single message wait for the disk.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    let connection = sqlite::connect(path)?;
     // What was committed survives the end of the process; that of the machine may cost the last calls.
-    connection.execute_batch(
-        "PRAGMA synchronous = NORMAL; PRAGMA cell_size_check = ON; PRAGMA wal_autocheckpoint = 256;",
-    )?;
+    connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 256;")?;
     Ok(connection)
-}
-
-/// Switches to a write-ahead log. SQLite does not wait by itself for another process that does the same.
-fn use_log(connection: &Connection) -> rusqlite::Result<()> {
-    let end = Instant::now() + BUSY_TIMEOUT;
-    loop {
-        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end =>
-            {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            switched => return switched,
-        }
-    }
 }
 
 fn broken(path: &Path, error: rusqlite::Error) -> UsageError {

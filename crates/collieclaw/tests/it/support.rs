@@ -139,6 +139,15 @@ pub(crate) fn sleeps(seconds: &str) -> bool {
     lines.any(|read| read == line.as_bytes())
 }
 
+/// Waits until a `sleep` of this length has begun.
+pub(crate) fn until_sleeps(seconds: &str) {
+    let patience = Instant::now() + PATIENCE;
+    while !sleeps(seconds) {
+        assert!(Instant::now() < patience, "it never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 pub(crate) fn done(output: std::process::Output) -> Done {
     Done {
         code: output.status.code().unwrap_or(-1),

@@ -49,8 +49,11 @@ const SHARE: u32 = 20;
 
 impl Chain {
     pub(super) fn new(receipts: &ReceiptFile, home: &Home) -> Self {
-        let signing = if receipts.signed { Signing::With { key: home.receipts_key() } } else { Signing::Off };
-        Self { path: receipts.enabled.then(|| receipts.path.clone()), signing, known: Mutex::default() }
+        Self {
+            path: receipts.enabled.then(|| receipts.path.clone()),
+            signing: receipts.signing(home),
+            known: Mutex::default(),
+        }
     }
 
     /// Whether the chain holds. It reads the whole log when that has changed, so it belongs on a thread that may wait.

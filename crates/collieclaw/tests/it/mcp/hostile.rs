@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::house::echo;
-use crate::support::{House, PATIENCE, own_sleep, sleeps};
+use crate::support::{House, PATIENCE, own_sleep, sleeps, until_sleeps};
 
 fn check(mode: &str, more: &str, expected: &str) {
     let house = House::new().with_server(mode, more).approved("fake");
@@ -105,11 +105,7 @@ fn the_emergency_stop_ends_a_server_and_its_tree_at_once() {
     let house = House::new().with_server("hang", "").approved("fake");
     let long = own_sleep(3);
     let child = house.command(&["tool", "run", "fake__echo", "--json", &words(&long)]).spawn().unwrap();
-    let patience = Instant::now() + PATIENCE;
-    while !sleeps(&long) {
-        assert!(Instant::now() < patience, "it never began");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_sleeps(&long);
     assert_eq!(house.run(&["estop"]).code, 0);
     let done = crate::support::done(child.wait_with_output().unwrap());
     assert_eq!(done.code, 8, "{done:?}");
@@ -146,11 +142,7 @@ fn a_server_does_not_outlive_us_however_we_end() {
     let house = House::new().with_server("hang", "").approved("fake");
     let long = own_sleep(5);
     let mut child = house.command(&["tool", "run", "fake__echo", "--json", &words(&long)]).spawn().unwrap();
-    let patience = Instant::now() + PATIENCE;
-    while !sleeps(&long) {
-        assert!(Instant::now() < patience, "it never began");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_sleeps(&long);
     child.kill().unwrap();
     child.wait().unwrap();
     gone(&long);

@@ -1,9 +1,9 @@
 //! Plugins that crash, hang, lie, talk too much or mean harm: a failed call with a receipt, and nothing else.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::workbench::PLAIN;
-use crate::support::{House, PATIENCE, own_sleep, sleeps};
+use crate::support::{House, PATIENCE, own_sleep, sleeps, until_sleeps};
 
 fn check(run: &str, expected: &str) {
     check_with(PLAIN, run, expected);
@@ -156,11 +156,7 @@ fn the_emergency_stop_ends_a_plugin_at_once() {
     let run = format!("#!/bin/sh\nsleep {long}\n");
     let house = House::new().trusting().with_plugin("weather", PLAIN, &run);
     let child = house.command(&["tool", "run", "weather_now"]).spawn().unwrap();
-    let patience = Instant::now() + PATIENCE;
-    while !sleeps(&long) {
-        assert!(Instant::now() < patience, "it never began");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_sleeps(&long);
     assert_eq!(house.run(&["estop"]).code, 0);
     let done = crate::support::done(child.wait_with_output().unwrap());
     assert_eq!(done.code, 8, "{done:?}");

@@ -140,6 +140,14 @@ fn without_the_end(house: &House) {
     fs::write(&journal, whole[..whole.len() - 1].join("\n") + "\n{\"ended\":{\"st").unwrap();
 }
 
+/// As it was when the run had only begun.
+fn put_back(house: &House) {
+    let run = the_run(house)["run"].as_str().unwrap().to_owned();
+    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
+    let header = fs::read_to_string(&journal).unwrap().lines().next().unwrap().to_owned();
+    fs::write(&journal, header + "\n").unwrap();
+}
+
 #[test]
 fn a_step_whose_beginning_was_lost_with_the_power_is_known_by_its_receipt() {
     let house = house(
@@ -147,13 +155,25 @@ fn a_step_whose_beginning_was_lost_with_the_power_is_known_by_its_receipt() {
         "[[steps]]\nid = \"mark\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks\" }\n",
     );
     assert_eq!(house.run(&["sop", "run", "mark"]).code, 0);
-    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
-    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
-    let header = fs::read_to_string(&journal).unwrap().lines().next().unwrap().to_owned();
-    fs::write(&journal, header + "\n").unwrap();
+    put_back(&house);
     let resumed = on_the_run(&house, &["resume"]);
     assert!(resumed.code == 1 && resumed.err.contains("its receipt: receipt-"), "{resumed:?}");
     assert_eq!(marks(&house), ["x"]);
+}
+
+/// Behind a step that only looks, which is looked at again, the others are looked for in the receipts as well.
+#[test]
+fn a_journal_that_was_put_back_makes_no_finished_step_run_again() {
+    let steps = "[[steps]]\nid = \"look\"\nkind = \"tool\"\ntool = \"time\"\n\
+                 [[steps]]\nid = \"mark\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo once >> marks\" }\n\
+                 [[steps]]\nid = \"wait\"\nkind = \"approval\"\nprompt = \"Go on?\"\n";
+    let house = house("two", steps);
+    house.run(&["sop", "run", "two"]);
+    assert_eq!(marks(&house), ["once"]);
+    put_back(&house);
+    let asked = on_the_run(&house, &["resume"]);
+    assert!(asked.code == 1 && asked.err.contains("--rerun-interrupted"), "{asked:?}");
+    assert_eq!(marks(&house), ["once"], "it has its receipt");
 }
 
 #[test]

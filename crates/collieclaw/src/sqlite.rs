@@ -1,0 +1,47 @@
+//! What every database of ours is opened with.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+/// How long somebody else may hold a database, before we give up.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Opens a file that is there, and trusts nothing in it.
+pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Emptying the log at every end would make every single message wait for the disk three times.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.pragma_update(None, "cell_size_check", true)?;
+    Ok(connection)
+}
+
+/// Switches to a write-ahead log. SQLite does not wait by itself for another process that does the same.
+pub(crate) fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    let end = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < end =>
+            {
+                sleep(Duration::from_millis(5));
+            }
+            switched => return switched,
+        }
+    }
+}
+
+/// Whether nothing was ever made in it.
+pub(crate) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
+}
