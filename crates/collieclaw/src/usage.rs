@@ -8,6 +8,7 @@ mod accounts;
 mod amount;
 mod budget;
 mod error;
+mod fold;
 mod metered;
 mod report;
 mod sums;

@@ -12,15 +12,19 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, named_pa
 use super::amount::Price;
 use super::budget::{Budget, LimitReached};
 use super::error::UsageError;
+use super::fold;
 use super::report::{By, Totals, Usage};
-use super::sums;
+use super::sums::{self, column};
 use crate::providers;
 use crate::sqlite;
 
 /// "Cuse" in the header of the file: whose database it is.
 const APPLICATION_ID: i32 = 0x4375_7365;
 
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
+
+/// Before old calls became sums.
+const WITHOUT_SUMS: i32 = 1;
 
 /// Times are milliseconds since 1970; `took` is missing while a call is under way, and when it was killed.
 const SCHEMA: &str = "
@@ -108,9 +112,13 @@ impl Accounts {
         let make = || {
             let transaction = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
             // Another process may have been faster.
-            if sqlite::is_empty(&transaction)? {
+            let empty = sqlite::is_empty(&transaction)?;
+            if empty {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            }
+            if empty || version_of(&transaction)? == Some(WITHOUT_SUMS) {
+                transaction.execute_batch(fold::SCHEMA)?;
                 transaction.pragma_update(None, "user_version", VERSION)?;
             }
             transaction.commit()
@@ -122,12 +130,8 @@ impl Accounts {
         }
     }
 
-    /// `None` of a file that is not ours, or not yet.
     fn version(&self) -> Result<Option<i32>, UsageError> {
-        let number = |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
-        let both = number("application_id").and_then(|id| Ok((id, number("user_version")?)));
-        let (id, version) = both.map_err(|error| broken(&self.path, error))?;
-        Ok((id == APPLICATION_ID).then_some(version))
+        version_of(&self.connection).map_err(|error| broken(&self.path, error))
     }
 
     /// Writes down that a call begins, if there is something left of every limit. Returns its number.
@@ -136,6 +140,7 @@ impl Accounts {
         // What is looked at and what is written is one step, also for other processes.
         let transaction =
             Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).map_err(fail)?;
+        fold::when_a_day_begins(&transaction, now).map_err(fail)?;
         if budget.is_set() {
             let today = sums::day_of(&transaction, now).map_err(fail)?;
             let conversation = sums::of_conversation(&transaction, call.conversation).map_err(fail)?;
@@ -207,6 +212,13 @@ impl Accounts {
     }
 }
 
+/// `None` of a file that is not ours, or not yet.
+fn version_of(connection: &Connection) -> rusqlite::Result<Option<i32>> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (id, version) = (number("application_id")?, number("user_version")?);
+    Ok((id == APPLICATION_ID).then_some(version))
+}
+
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = sqlite::connect(path)?;
     // What was committed survives the end of the process; that of the machine may cost the last calls.
@@ -219,9 +231,4 @@ fn broken(path: &Path, error: rusqlite::Error) -> UsageError {
         Some(ErrorCode::NotADatabase) => UsageError::Foreign { path: path.to_owned() },
         _ => UsageError::Database { path: path.to_owned(), source: Box::new(error) },
     }
-}
-
-/// As large as a column can be.
-fn column(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

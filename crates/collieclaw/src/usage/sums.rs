@@ -8,9 +8,16 @@ use rusqlite::{Connection, Row, params};
 use super::amount::Amount;
 use super::report::{By, Share, Totals, Usage};
 
-const SUMS: &str = "count(*), total(failed), total(prompt_tokens), total(completion_tokens), total(estimated), \
+pub(super) const SUMS: &str = "count(*), total(failed), total(prompt_tokens), total(completion_tokens), total(estimated), \
                     total(took), total(cost)";
 
+/// In milliseconds. Days begin at one, in every zone that there is.
+pub(super) const QUARTER_OF_AN_HOUR: i64 = 15 * 60 * 1_000;
+
+/// The share of the calls whose conversations are not known any more.
+pub(super) const NO_DETAIL: &str = "(older)";
+
+/// What was used since a moment, which is the beginning of a day.
 pub(super) fn shares(
     connection: &Connection,
     since: &Zoned,
@@ -19,26 +26,40 @@ pub(super) fn shares(
 ) -> rusqlite::Result<Usage> {
     let mut statement = connection.prepare(&format!(
         "SELECT conversation, provider, model, max(begun), {SUMS} FROM call WHERE begun >= ?1 AND \
-         (?2 IS NULL OR conversation = ?2) GROUP BY begun / 900000, conversation, provider, model"
+         (?2 IS NULL OR conversation = ?2) GROUP BY begun / {QUARTER_OF_AN_HOUR}, conversation, provider, model"
     ))?;
     let mut found = statement.query(params![since.timestamp().as_millisecond(), conversation])?;
     let mut shares: BTreeMap<String, (i64, Totals)> = BTreeMap::new();
     let mut total = Totals::default();
+    let mut add = |name: String, last: i64, sum: Totals| {
+        total = total.plus(sum);
+        let share = shares.entry(name).or_default();
+        *share = (share.0.max(last), share.1.plus(sum));
+    };
     while let Some(row) = found.next()? {
         let begun: i64 = row.get(3)?;
         let name = match by {
             By::Conversation => row.get(0)?,
             By::Model => format!("{} {}", row.get::<_, String>(1)?, row.get::<_, String>(2)?),
-            // Days begin at a quarter of an hour, in every zone that there is.
-            By::Day => {
-                let moment = Timestamp::from_millisecond(begun).unwrap_or_default();
-                moment.to_zoned(since.time_zone().clone()).date().to_string()
-            }
+            By::Day => date(begun, since),
         };
-        let sum = totals(row, 4)?;
-        total = total.plus(sum);
-        let share = shares.entry(name).or_default();
-        *share = (share.0.max(begun), share.1.plus(sum));
+        add(name, begun, totals(row, 4)?);
+    }
+    // Of one conversation they tell nothing.
+    if conversation.is_none() {
+        let mut statement = connection.prepare(
+            "SELECT date, provider, model, last, calls, failed, prompt_tokens, completion_tokens, estimated, took, cost \
+             FROM day WHERE date >= ?",
+        )?;
+        let mut found = statement.query([since.date().to_string()])?;
+        while let Some(row) = found.next()? {
+            let name = match by {
+                By::Conversation => NO_DETAIL.to_owned(),
+                By::Model => format!("{} {}", row.get::<_, String>(1)?, row.get::<_, String>(2)?),
+                By::Day => row.get(0)?,
+            };
+            add(name, row.get(3)?, totals(row, 4)?);
+        }
     }
     let mut shares: Vec<(i64, Share)> =
         shares.into_iter().map(|(name, (last, totals))| (last, Share { name, totals })).collect();
@@ -61,7 +82,13 @@ pub(super) fn of_conversation(connection: &Connection, conversation: &str) -> ru
     })
 }
 
-fn totals(row: &Row<'_>, from: usize) -> rusqlite::Result<Totals> {
+/// The day of a moment, where this machine is.
+pub(super) fn date(milliseconds: i64, there: &Zoned) -> String {
+    let moment = Timestamp::from_millisecond(milliseconds).unwrap_or_default();
+    moment.to_zoned(there.time_zone().clone()).date().to_string()
+}
+
+pub(super) fn totals(row: &Row<'_>, from: usize) -> rusqlite::Result<Totals> {
     let number = |column: usize| row.get::<_, f64>(from + column).map(counted);
     Ok(Totals {
         calls: row.get::<_, i64>(from).map(|calls| u64::try_from(calls).unwrap_or_default())?,
@@ -82,4 +109,9 @@ fn totals(row: &Row<'_>, from: usize) -> rusqlite::Result<Totals> {
 )]
 fn counted(number: f64) -> u64 {
     number as u64
+}
+
+/// As large as a column can be.
+pub(super) fn column(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
