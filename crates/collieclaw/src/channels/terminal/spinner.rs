@@ -1,8 +1,7 @@
 //! Something that moves while the model thinks, so that nobody believes it hangs.
 
 use std::io::{IsTerminal, Write};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -10,8 +9,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// It moves until this is dropped.
 pub(super) struct Spinner {
-    end: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    stage: Arc<Stage>,
+}
+
+/// Whoever has the lock writes. Once it is over nobody moves any more.
+#[derive(Default)]
+struct Stage {
+    over: Mutex<bool>,
+    ended: Condvar,
 }
 
 impl Spinner {
@@ -20,34 +25,44 @@ impl Spinner {
         if !std::io::stderr().is_terminal() {
             return None;
         }
-        let (end, ended) = channel();
+        let stage = Arc::new(Stage::default());
+        let spinner = Self { stage: Arc::clone(&stage) };
+        std::thread::Builder::new().name("spinner".to_owned()).spawn(move || stage.spin()).ok()?;
+        Some(spinner)
+    }
+}
+
+impl Stage {
+    fn spin(&self) {
         let started = Instant::now();
-        let spin = move || {
-            for frame in FRAMES.iter().cycle() {
-                let mut err = std::io::stderr().lock();
-                let _ = write!(
-                    err,
-                    "\r\x1b[2m{frame} thinking, {} s (Ctrl-C cancels)\x1b[0m",
-                    started.elapsed().as_secs()
-                );
-                let _ = err.flush();
-                drop(err);
-                if ended.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout) {
-                    break;
-                }
+        let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        for frame in FRAMES.iter().cycle() {
+            if *over {
+                return;
             }
-            let _ = write!(std::io::stderr().lock(), "\r\x1b[2K");
-        };
-        let thread = std::thread::Builder::new().name("spinner".to_owned()).spawn(spin).ok()?;
-        Some(Self { end: Some(end), thread: Some(thread) })
+            let seconds = started.elapsed().as_secs();
+            show(&format!("\r\x1b[2m{frame} thinking, {seconds} s (Ctrl-C cancels)\x1b[0m"));
+            over = self
+                .ended
+                .wait_timeout_while(over, PAUSE, |over| !*over)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
     }
 }
 
 impl Drop for Spinner {
+    /// Clears the line here and now: the first word of an answer does not wait for another thread to be woken.
     fn drop(&mut self) {
-        drop(self.end.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let mut over = self.stage.over.lock().unwrap_or_else(PoisonError::into_inner);
+        *over = true;
+        show("\r\x1b[2K");
+        drop(over);
+        self.stage.ended.notify_one();
     }
+}
+
+fn show(text: &str) {
+    // Whoever can't be shown it isn't.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
