@@ -53,6 +53,7 @@ fn list(approvals: &Approvals, environment: &Environment, screen: &Screen) -> Re
     let workspace = open::workspace(&config)?;
     let rules = open::rules(&config, &workspace, environment)?;
     let state = |listed: &Listed| match &listed.approval {
+        Err(ApprovalError::OtherVersion { .. }) => "void: of another version",
         Err(_) => "not trusted",
         Ok(kept) if kept.subject.workspace != rules.policy.workspace => "another workspace",
         Ok(kept) if kept.subject.policy_hash != rules.policy_hash => "void: the rules have changed",

@@ -4,6 +4,8 @@
 //! so that another call, another workspace, another rule or another meaning of the same line is another name, and asks.
 //! It answers only what the gate would ask; what the gate denies stays denied.
 
+mod meaning;
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -15,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::receipts::{hash_of, hash_of_text};
+use crate::receipts::hash_of;
 
 /// The folder of approvals.
 #[derive(Debug, Clone)]
@@ -27,6 +29,9 @@ pub struct Approvals {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
+    /// How the rest is written; a file of before there was a number has none.
+    #[serde(default)]
+    version: u32,
     /// The tool.
     pub tool: String,
     /// What the tool says of itself: one that has changed is another.
@@ -89,6 +94,12 @@ pub enum ApprovalError {
         /// The file.
         path: PathBuf,
     },
+    /// It was kept by a program that wrote such things in other words.
+    #[error("{} was kept by another version of CollieClaw: you are asked again", .path.display())]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is none of this name.
     #[error("there is no approval `{id}`")]
     Unknown {
@@ -99,6 +110,9 @@ pub enum ApprovalError {
 
 const PREFIX: &str = "approval-";
 
+/// Of what a yes is about. With another one every approval has another name, so whoever was asked is asked again.
+const VERSION: u32 = 2;
+
 /// Of a file. A call with more than this is asked about each time.
 const LONGEST: usize = 1 << 20;
 
@@ -106,14 +120,16 @@ impl Subject {
     /// Of a question that the gate asks. `None` for what can't be remembered.
     #[must_use]
     pub fn of(question: &Question, call: &Subjected<'_>) -> Option<Self> {
+        let plan_hash = question.plan().map(|plan| hash_of(&meaning::of(plan.lists()))).transpose().ok()?;
         let subject = Self {
+            version: VERSION,
             tool: call.tool.to_owned(),
             tool_hash: call.tool_hash.clone(),
             arguments: call.arguments.clone(),
             workspace: call.workspace.to_owned(),
             policy_hash: call.policy_hash.to_owned(),
             verdict: serde_json::to_value(question.verdict()).ok()?,
-            plan_hash: question.plan().map(|plan| hash_of_text(&format!("{plan:?}"))).unwrap_or_default(),
+            plan_hash: plan_hash.unwrap_or_default(),
         };
         let length = serde_json::to_vec(&subject).ok()?.len();
         (length < LONGEST / 2).then_some(subject)
@@ -256,6 +272,9 @@ impl Approvals {
         let mut text = Vec::new();
         file.take(LONGEST as u64).read_to_end(&mut text).map_err(file_error("read", &path))?;
         let approval: Option<Approval> = serde_json::from_slice(&text).ok();
+        if approval.as_ref().is_some_and(|approval| approval.subject.version != VERSION) {
+            return Err(ApprovalError::OtherVersion { path });
+        }
         // Its name is the hash of what is in it.
         let sound = |approval: &Approval| approval.id == id && approval.subject.id().as_deref() == Some(id);
         approval.filter(sound).ok_or(ApprovalError::Changed { path })

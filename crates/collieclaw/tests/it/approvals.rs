@@ -159,6 +159,25 @@ fn a_file_that_was_changed_copied_or_loosened_approves_nothing() {
     });
 }
 
+/// What is kept is bound to words that an update may change: then somebody is asked, and nothing is broken.
+#[test]
+fn an_approval_of_another_version_asks_again_and_says_so() {
+    let house = approved();
+    let kept = fs::read_to_string(file(&house)).unwrap();
+    let version = "    \"version\": 2,\n";
+    assert!(kept.contains(version), "{kept}");
+    for other in ["", "    \"version\": 3,\n"] {
+        fs::write(file(&house), kept.replacen(version, other, 1)).unwrap();
+        assert_eq!(write(&house, "a", "hello"), 5);
+        let listed = listed(&house);
+        assert_eq!(listed[0]["state"], "void: of another version");
+        assert!(listed[0]["fault"].as_str().unwrap().contains("you are asked again"), "{listed:?}");
+    }
+    always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
+    assert_eq!(write(&house, "a", "hello"), 0);
+    assert!(fs::read_to_string(file(&house)).unwrap().contains(version));
+}
+
 #[test]
 fn processes_that_use_and_revoke_it_at_once_each_get_a_clear_answer() {
     let house = approved();
