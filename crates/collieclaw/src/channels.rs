@@ -8,11 +8,12 @@ mod visible;
 
 use thiserror::Error;
 
-pub use gateway::{Gateway, GatewayError, OPENAPI, Open, Token};
+pub use gateway::{Gateway, GatewayError, GatewayParts, OPENAPI, Token};
 pub use repl::Repl;
 pub use terminal::{Detail, Nobody, Terminal};
 pub use visible::{visible, visible_lines};
 
+use crate::events::Event;
 use crate::runtime::{Runtime, TurnError};
 
 /// A way to the agent (C5.1).
@@ -20,17 +21,23 @@ pub trait Channel {
     /// What the configuration calls it.
     fn name(&self) -> &'static str;
 
-    /// Serves people until they leave.
+    /// Serves people until they leave, with a runtime that works.
     ///
     /// # Errors
-    /// When it can't go on.
-    fn start(&mut self, runtime: &Runtime) -> Result<(), ChannelError>;
+    /// When it can't begin, or go on.
+    fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError>;
 
-    /// Says something in a conversation.
+    /// Says the agent's words in a conversation, to whoever listens there.
     fn send(&mut self, conversation_id: &str, message: &str);
 
     /// Whether an answer can be shown while it is being written.
     fn supports_draft_updates(&self) -> bool;
+}
+
+/// Tells that a channel serves from now on.
+fn tell_started(channel: &dyn Channel, runtime: &Runtime) {
+    let (channel, drafts) = (channel.name(), channel.supports_draft_updates());
+    runtime.door.events.tell(Event::ChannelStarted { channel, drafts });
 }
 
 /// Why a channel can't go on.
@@ -39,6 +46,9 @@ pub enum ChannelError {
     /// The terminal can't be used.
     #[error("the terminal can't be used")]
     Terminal(#[from] rustyline::error::ReadlineError),
+    /// There is no gateway.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
     /// The machine gives no descriptor or thread.
     #[error("the channel can't be set up")]
     Setup(#[from] std::io::Error),

@@ -53,6 +53,8 @@ pub enum Event<'e> {
     },
     ChannelStarted {
         channel: &'e str,
+        /// Whether answers are shown while they are being written.
+        drafts: bool,
     },
     ConversationStarted {
         conversation: &'e str,
@@ -230,7 +232,9 @@ impl Event<'_> {
                 let rule = rule.map_or_else(|| Value::from("default"), Value::from);
                 ("provider_routed", vec![text("provider", provider), text("router", router), ("rule", rule)])
             }
-            Self::ChannelStarted { channel } => ("channel_started", vec![text("channel", channel)]),
+            Self::ChannelStarted { channel, drafts } => {
+                ("channel_started", vec![text("channel", channel), ("drafts", (*drafts).into())])
+            }
             Self::ConversationStarted { conversation } => {
                 ("conversation_started", vec![text("conversation", conversation)])
             }

@@ -14,11 +14,13 @@ mod http;
 mod pins;
 pub mod serve;
 mod session;
+mod sessions;
 mod start;
 mod tool;
 
 pub use pins::{Change, PinError, Pinned, PinnedTool};
 pub use session::{Session, Trouble};
+pub use sessions::Sessions;
 pub use start::Ground;
 pub(crate) use tool::BETWEEN;
 pub use tool::{Servers, offered_name};

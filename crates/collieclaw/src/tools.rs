@@ -4,6 +4,7 @@ mod ask_user;
 mod file_list;
 mod file_read;
 mod file_write;
+mod foreign;
 mod gather;
 mod http;
 mod in_time;
@@ -15,7 +16,8 @@ pub(crate) mod shell;
 mod time;
 mod web_search;
 
-pub use gather::{Gathered, gather, known_names};
+pub(crate) use foreign::ForeignTool;
+pub use gather::{Foreign, Gathered};
 
 use std::marker::PhantomData;
 use std::time::Duration;

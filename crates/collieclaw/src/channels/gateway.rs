@@ -14,6 +14,7 @@ mod chain;
 mod chat;
 mod desk;
 mod guard;
+mod in_force;
 mod metrics;
 mod operator;
 mod readers;
@@ -21,30 +22,38 @@ mod routes;
 mod running;
 mod server;
 mod token;
+mod turns;
 mod views;
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use thiserror::Error;
 
+use super::{Channel, ChannelError};
 use crate::config::Config;
 use crate::home::Home;
 use crate::runtime::Runtime;
 
+use operator::Over;
 pub use token::Token;
+use turns::Turns;
 
 /// The document that describes the gateway to programs.
 pub const OPENAPI: &str = include_str!("gateway/openapi.json");
 
+/// Reads the configuration, or says why it can't.
+type Read = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
+
 /// Opens all that a turn needs, as a process does when it starts; or says in a sentence why it can't.
-pub type Open = Box<dyn Fn() -> Result<Runtime, String> + Send + Sync>;
+type Open = Box<dyn Fn(&Config) -> Result<Runtime, String> + Send + Sync>;
 
 /// What a gateway is made of.
-pub struct Gateway {
-    /// What is in force, for as long as it serves.
+pub struct GatewayParts {
+    /// What is in force at its start.
     pub config: Config,
     /// When its file was changed last, before it was read.
     pub config_modified: Option<SystemTime>,
@@ -52,8 +61,19 @@ pub struct Gateway {
     pub home: Home,
     /// What every request bears.
     pub token: Token,
+    /// Reads the configuration again.
+    pub read: Read,
     /// Opens what a turn needs.
     pub open: Open,
+    /// Hears where it listens, as soon as requests are taken.
+    pub listening: Box<dyn Fn(SocketAddr) + Send + Sync>,
+}
+
+/// The channel `gateway`, for whoever starts it and for its turns.
+#[derive(Clone)]
+pub struct Gateway {
+    parts: Arc<GatewayParts>,
+    turns: Turns,
 }
 
 /// Why there is no gateway.
@@ -84,12 +104,15 @@ pub enum GatewayError {
     /// The machine gives no thread or descriptor.
     #[error("the gateway can't be set up")]
     Setup(#[from] io::Error),
-    /// A turn would fail at once.
-    #[error("{0}")]
-    Open(String),
 }
 
 impl Gateway {
+    /// One that can be started.
+    #[must_use]
+    pub fn new(parts: GatewayParts) -> Self {
+        Self { parts: Arc::new(parts), turns: Turns::default() }
+    }
+
     /// When the configuration of this home was changed last; `None` where nobody can tell.
     #[must_use]
     pub fn config_modified(home: &Home) -> Option<SystemTime> {
@@ -101,12 +124,25 @@ impl Gateway {
     pub fn running(home: &Home) -> Option<SocketAddr> {
         running::Running::found(home)
     }
+}
 
-    /// Serves until it is told to end with a signal. `listening` hears where, as soon as requests are taken.
-    ///
-    /// # Errors
-    /// When it can't begin.
-    pub fn serve(self, listening: impl FnOnce(SocketAddr)) -> Result<(), GatewayError> {
-        server::serve(self, listening)
+impl Channel for Gateway {
+    fn name(&self) -> &'static str {
+        "gateway"
+    }
+
+    /// Serves until it is told to end with a signal. Each turn opens a runtime of its own, on a thread of its own.
+    fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError> {
+        Ok(server::serve(self, runtime)?)
+    }
+
+    /// It is what the conversation's turn has waited for, and ends it.
+    fn send(&mut self, conversation_id: &str, message: &str) {
+        self.turns.end(conversation_id, Over::Answer(message.to_owned()));
+    }
+
+    /// To a client that takes events.
+    fn supports_draft_updates(&self) -> bool {
+        true
     }
 }

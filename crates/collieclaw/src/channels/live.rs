@@ -1,6 +1,6 @@
 //! An answer that is shown while it is being written.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
 use super::visible_lines;
 use crate::runtime::{Answer, Asked, Notice, Operator};
@@ -15,9 +15,14 @@ pub(super) struct Live<'l> {
 }
 
 impl<'l> Live<'l> {
-    /// Bits go to `out` if that is a terminal: whoever reads from a pipe waits for the answer.
-    pub(super) fn new(inner: Box<dyn Operator>, out: &'l mut dyn Write, err: fn() -> Box<dyn Write>) -> Self {
-        Self { inner, out, err, watched: std::io::stdout().is_terminal(), shown: String::new() }
+    /// Bits go to `out` if somebody watches.
+    pub(super) fn new(
+        inner: Box<dyn Operator>,
+        out: &'l mut dyn Write,
+        err: fn() -> Box<dyn Write>,
+        watched: bool,
+    ) -> Self {
+        Self { inner, out, err, watched, shown: String::new() }
     }
 
     /// What is shown of the last answer, its line still open.

@@ -2,7 +2,7 @@
 
 mod commands;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use rustyline::error::ReadlineError;
@@ -11,7 +11,7 @@ use rustyline::{Config as EditorConfig, Editor};
 use serde_json::{Map, Value};
 
 use super::live::Live;
-use super::{Channel, ChannelError, visible_lines};
+use super::{Channel, ChannelError, tell_started, visible_lines};
 use crate::cancel::Cancel;
 use crate::events::Event;
 use crate::ids;
@@ -103,7 +103,8 @@ impl Repl<'_> {
     fn turn(&mut self, runtime: &Runtime, message: &str) -> Result<(), ChannelError> {
         let cancel = Cancel::new()?;
         (self.on_turn)(Some(cancel.clone()));
-        let mut operator = Live::new((self.operator)(&cancel), &mut *self.out, self.err);
+        let watched = self.supports_draft_updates();
+        let mut operator = Live::new((self.operator)(&cancel), &mut *self.out, self.err, watched);
         let mut attended = Attended { operator: &mut operator, cancel: &cancel };
         let report = runtime.turn_with(&self.metadata, &self.conversation, message, &mut attended);
         let shown = operator.end();
@@ -136,17 +137,18 @@ impl Channel for Repl<'_> {
         "cli"
     }
 
-    fn start(&mut self, runtime: &Runtime) -> Result<(), ChannelError> {
-        runtime.door.events.tell(Event::ChannelStarted { channel: self.name() });
+    fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError> {
+        tell_started(self, &runtime);
         self.remark("Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
-        self.serve(runtime)
+        self.serve(&runtime)
     }
 
     fn send(&mut self, _: &str, message: &str) {
         let _ = writeln!(self.out, "{}", visible_lines(message)).and_then(|()| self.out.flush());
     }
 
+    /// Whoever reads from a pipe waits for the answer.
     fn supports_draft_updates(&self) -> bool {
-        true
+        std::io::stdout().is_terminal()
     }
 }

@@ -3,7 +3,6 @@
 use clap::Args;
 use collieclaw::cancel::Cancel;
 use collieclaw::channels::{Channel, Repl};
-use collieclaw::config::Config;
 use collieclaw::events::Event;
 use collieclaw::ids;
 use collieclaw::providers::HINT;
@@ -13,8 +12,9 @@ use serde_json::{Map, Value, json};
 use super::environment::Environment;
 use super::failure::{Failure, worst};
 use super::interrupt::Interrupt;
+use super::open::{self, Setup};
 use super::screen::Screen;
-use super::{open, tool};
+use super::tool;
 
 #[derive(Args)]
 #[command(
@@ -45,27 +45,28 @@ pub(crate) struct Agent {
 const LONGEST_ID: usize = 128;
 
 pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment)?;
-    if !config.channels.cli.enabled {
+    let setup = open::setup(environment)?;
+    if !setup.config.channels.cli.enabled {
         return Err(Failure::ChannelOff);
     }
-    let runtime = runtime(agent, &config, environment)?;
+    let runtime = runtime(agent, &setup, environment)?;
     let conversation = conversation(agent, &runtime)?;
     runtime.door.events.tell(Event::ConversationStarted { conversation: &conversation });
     let metadata = agent.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
     match &agent.message {
         Some(message) => {
-            runtime.door.events.tell(Event::ChannelStarted { channel: "cli" });
+            runtime.door.events.tell(Event::ChannelStarted { channel: "cli", drafts: false });
             once(message, &metadata, &conversation, &runtime, &interrupt, screen)
         }
-        None => talk(conversation, metadata, &runtime, environment, &interrupt),
+        None => talk(conversation, metadata, runtime, environment, &interrupt),
     }
 }
 
-fn runtime(agent: &Agent, config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
+fn runtime(agent: &Agent, setup: &Setup, environment: &Environment) -> Result<Runtime, Failure> {
+    let config = &setup.config;
     open::announce(config, environment)?;
-    let door = open::door(config, environment)?;
+    let door = open::door(setup, environment)?;
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
     let provider = open::provider(name, config, environment, &door.events)?;
     let usual = open::model_of(name, config);
@@ -114,7 +115,7 @@ fn once(
 fn talk(
     conversation: String,
     metadata: Map<String, Value>,
-    runtime: &Runtime,
+    runtime: Runtime,
     environment: &Environment,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {

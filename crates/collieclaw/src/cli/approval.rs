@@ -49,9 +49,9 @@ pub(crate) fn run(approval: &Approval, environment: &Environment, screen: &Scree
 }
 
 fn list(approvals: &Approvals, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment)?;
-    let workspace = open::workspace(&config)?;
-    let rules = open::rules(&config, &workspace, environment)?;
+    let setup = open::setup(environment)?;
+    let workspace = open::workspace(&setup.config)?;
+    let rules = open::rules(&setup, &workspace, environment)?;
     let state = |listed: &Listed| match &listed.approval {
         Err(ApprovalError::OtherVersion { .. }) => "void: of another version",
         Err(_) => "not trusted",

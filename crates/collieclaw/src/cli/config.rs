@@ -32,7 +32,7 @@ pub(crate) fn run(config: &Config, environment: &Environment, screen: &Screen) -
                 Some(file) => {
                     let bytes =
                         std::fs::read(file).map_err(Failure::io(format!("read {}", file.display())))?;
-                    open::read(file, &bytes, environment)?
+                    open::read(file, &bytes, environment)?.config
                 }
             };
             for model in config.providers.models.values() {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use collieclaw::config::Surroundings;
 use collieclaw::events::{Form, Level};
 use collieclaw::home::Home;
+use collieclaw::mcp::Sessions;
 use collieclaw::providers::Circuits;
 
 use super::failure::Failure;
@@ -17,6 +18,8 @@ pub(crate) struct Environment {
     pub(crate) surroundings: Surroundings,
     /// Which providers failed, as long as this process lives.
     pub(crate) circuits: Circuits,
+    /// MCP servers that run, as long as this process lives.
+    pub(crate) sessions: Sessions,
 }
 
 impl Environment {
@@ -41,6 +44,7 @@ impl Environment {
             home: Home::new(&own),
             surroundings: Surroundings { home: own, user_home, variables },
             circuits: Circuits::default(),
+            sessions: Sessions::default(),
         })
     }
 

@@ -74,7 +74,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
-    Channel(#[from] ChannelError),
+    Channel(ChannelError),
     #[error(transparent)]
     Turn(TurnError),
     /// The answer is out, and so is what was refused; only the exit code is left to say it.
@@ -123,12 +123,9 @@ impl Failure {
             | Self::NotInstalled
             | Self::NotRunning
             | Self::Gateway(
-                GatewayError::Token { .. }
-                | GatewayError::Listen { .. }
-                | GatewayError::Setup(_)
-                | GatewayError::Open(_),
+                GatewayError::Token { .. } | GatewayError::Listen { .. } | GatewayError::Setup(_),
             )
-            | Self::Channel(ChannelError::Terminal(_) | ChannelError::Setup(_))
+            | Self::Channel(ChannelError::Terminal(_) | ChannelError::Gateway(_) | ChannelError::Setup(_))
             | Self::Plugin(_)
             | Self::PluginFolder(_)
             | Self::Mcp { .. }
@@ -213,6 +210,15 @@ impl Failure {
             }
             Self::Wrong { cure, .. } => Some(cure),
             _ => None,
+        }
+    }
+}
+
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
+        match error {
+            ChannelError::Gateway(error) => Self::Gateway(error),
+            other => Self::Channel(other),
         }
     }
 }

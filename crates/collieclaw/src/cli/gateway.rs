@@ -2,15 +2,18 @@
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use clap::Args;
-use collieclaw::channels::{Gateway as Channel, Token};
+use collieclaw::channels::{Channel, Gateway as Served, GatewayParts, Token};
+use collieclaw::config::Config;
+use collieclaw::tools::Foreign;
 use serde_json::json;
-use ward_diag::Chain;
+use ward_diag::{Chain, Style};
 
 use super::environment::Environment;
 use super::failure::Failure;
-use super::open;
+use super::open::{self, Setup};
 use super::screen::Screen;
 
 #[derive(Args)]
@@ -30,36 +33,63 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
     if gateway.link {
         return show_link(&environment, screen);
     }
-    let config_modified = Channel::config_modified(&environment.home);
-    let mut config = open::config(&environment)?;
-    if !config.channels.gateway.enabled {
+    let config_modified = Served::config_modified(&environment.home);
+    let mut setup = open::setup(&environment)?;
+    let port = gateway.port;
+    settle(&mut setup.config, port);
+    if !setup.config.channels.gateway.enabled {
         return Err(Failure::GatewayOff);
     }
-    if let Some(port) = gateway.port {
-        config.channels.gateway.port = port;
-    }
     let token = Token::open(&environment.home.gateway_token())?;
-    let channel = &config.channels.gateway;
-    // The rules and receipts of a turn here name the tools that are offered here.
-    config.channels.cli.tools_allow = channel.tools_allow.clone();
-    let (home, opened) = (environment.home.clone(), config.clone());
-    open::announce(&config, &environment)?;
-    let channel = Channel {
-        open: Box::new(move || {
-            open::runtime(&opened, &environment).map_err(|failure| Chain(&failure).to_string())
-        }),
-        token: token.clone(),
-        config,
+    open::announce(&setup.config, &environment)?;
+    let runtime = open::runtime(&setup, &environment)?;
+    let (home, shown, screen) = (environment.home.clone(), token.clone(), *screen);
+    let environment = Arc::new(environment);
+    let read = {
+        let environment = Arc::clone(&environment);
+        move || {
+            let mut config = open::config(&environment).map_err(|failure| why(&failure))?;
+            settle(&mut config, port);
+            // One that no turn could begin with is not taken.
+            open::workspace(&config).map_err(|failure| why(&failure))?;
+            Ok(config)
+        }
+    };
+    let open = move |config: &Config| {
+        let setup = Setup { config: config.clone(), foreign: Foreign::load(&environment.home) };
+        open::runtime(&setup, &environment).map_err(|failure| why(&failure))
+    };
+    let mut served = Served::new(GatewayParts {
+        config: setup.config,
         config_modified,
         home,
-    };
-    channel.serve(|address| say(address, &token, screen))?;
-    Ok(())
+        token,
+        read: Box::new(read),
+        open: Box::new(open),
+        listening: Box::new(move |address| say(address, &shown, screen)),
+    });
+    Ok(served.start(runtime)?)
+}
+
+/// What is settled here and not in the file.
+fn settle(config: &mut Config, port: Option<u16>) {
+    let channel = &mut config.channels.gateway;
+    channel.port = port.unwrap_or(channel.port);
+    // The rules and receipts of a turn here name the tools that are offered here.
+    config.channels.cli.tools_allow = channel.tools_allow.clone();
+}
+
+/// For whoever is not at this terminal.
+fn why(failure: &Failure) -> String {
+    match failure {
+        Failure::Config { report } => report.render(Style::Plain),
+        other => Chain(other).to_string(),
+    }
 }
 
 /// The link to what listens. A token that was made here would be refused there.
 fn show_link(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let address = Channel::running(&environment.home).ok_or_else(|| Failure::Wrong {
+    let address = Served::running(&environment.home).ok_or_else(|| Failure::Wrong {
         what: "no gateway of this home listens".to_owned(),
         cure: "start one with `collieclaw gateway` or `collieclaw service start`",
     })?;
@@ -69,7 +99,7 @@ fn show_link(environment: &Environment, screen: &Screen) -> Result<(), Failure> 
 }
 
 /// A token is shown to a person at a terminal, and never left in a log.
-fn say(address: SocketAddr, token: &Token, screen: &Screen) {
+fn say(address: SocketAddr, token: &Token, screen: Screen) {
     // A service manager waits for it; without one nobody does.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let seen = std::io::stdout().is_terminal();

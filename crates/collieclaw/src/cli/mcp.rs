@@ -16,7 +16,7 @@ use super::confirm::confirm;
 use super::environment::Environment;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
-use super::open;
+use super::open::{self, Setup};
 use super::screen::{Screen, count, table};
 
 #[derive(Subcommand)]
@@ -63,7 +63,7 @@ pub(crate) fn run(mcp: &Mcp, environment: &Environment, screen: &Screen) -> Resu
         Mcp::Approve { server, yes } => approve(server, *yes, &config()?, environment, screen),
         // The configuration may still name what is removed.
         Mcp::Remove { server } => remove(server, environment, screen),
-        Mcp::Serve { http } => offer(*http, &config()?, environment, screen),
+        Mcp::Serve { http } => offer(*http, &open::setup(environment)?, environment, screen),
     }
 }
 
@@ -181,12 +181,12 @@ fn asked(
 
 fn offer(
     http: Option<u16>,
-    config: &Config,
+    setup: &Setup,
     environment: &Environment,
     screen: &Screen,
 ) -> Result<(), Failure> {
-    let door = open::door(config, environment)?;
-    let listed = config.channels.cli.tools_allow.iter().cloned().collect();
+    let door = open::door(setup, environment)?;
+    let listed = setup.config.channels.cli.tools_allow.iter().cloned().collect();
     let way = match http {
         None => Way::Stdio,
         Some(port) => {

@@ -17,7 +17,7 @@ use collieclaw::receipts::{Receipts, hash_of};
 use collieclaw::runtime::{Door, Rules, Runtime};
 use collieclaw::secret::Secret;
 use collieclaw::security::{SystemFacts, Workspace, is_ours};
-use collieclaw::tools::{self, Gathered};
+use collieclaw::tools::{Foreign, Gathered};
 use collieclaw_gate::Autonomy;
 use serde_json::json;
 use ward_diag::Source;
@@ -27,24 +27,43 @@ use super::failure::Failure;
 
 pub(crate) use provider::{model_of, provider};
 
-pub(crate) fn config(environment: &Environment) -> Result<Config, Failure> {
-    let path = environment.home.config();
-    let bytes = trusted(environment.home.folder(), &path)?;
-    let config = read(&path, &bytes, environment)?;
-    // A link may lead anywhere, also to where the agent writes.
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if real(&path).starts_with(real(&config.workspace_dir)) {
-        return Err(Failure::Untrusted { path });
-    }
-    Ok(config)
+/// What the files of the home say: the rules, and the tools of others that they may name.
+pub(crate) struct Setup {
+    pub(crate) config: Config,
+    pub(crate) foreign: Foreign,
 }
 
-pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Result<Config, Failure> {
-    let names = tools::known_names(&environment.home);
+impl Setup {
+    /// All tools there are. Nothing is started.
+    pub(crate) fn gather(&self, environment: &Environment) -> Gathered {
+        self.foreign.gather(&self.config, &environment.surroundings.variables, &environment.sessions)
+    }
+}
+
+pub(crate) fn config(environment: &Environment) -> Result<Config, Failure> {
+    setup(environment).map(|setup| setup.config)
+}
+
+pub(crate) fn setup(environment: &Environment) -> Result<Setup, Failure> {
+    let path = environment.home.config();
+    let bytes = trusted(environment.home.folder(), &path)?;
+    let setup = read(&path, &bytes, environment)?;
+    // A link may lead anywhere, also to where the agent writes.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if real(&path).starts_with(real(&setup.config.workspace_dir)) {
+        return Err(Failure::Untrusted { path });
+    }
+    Ok(setup)
+}
+
+pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Result<Setup, Failure> {
+    let foreign = Foreign::load(&environment.home);
+    let names = foreign.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let source = Source::from_bytes(path.display().to_string(), bytes);
-    config::read(source, &environment.surroundings, &names)
-        .map_err(|report| Failure::Config { report: Box::new(report) })
+    let config = config::read(source, &environment.surroundings, &names)
+        .map_err(|report| Failure::Config { report: Box::new(report) })?;
+    Ok(Setup { config, foreign })
 }
 
 /// A file whose rules others can change has no rules of ours; nor has one in a folder where they can replace it.
@@ -79,15 +98,11 @@ pub(crate) fn workspace(config: &Config) -> Result<Workspace, Failure> {
 }
 
 pub(crate) fn rules(
-    config: &Config,
+    setup: &Setup,
     workspace: &Workspace,
     environment: &Environment,
 ) -> Result<Rules, Failure> {
-    rules_of(gathered(config, environment), config, workspace, environment)
-}
-
-fn gathered(config: &Config, environment: &Environment) -> Gathered {
-    tools::gather(&environment.home, config, &environment.surroundings.variables)
+    rules_of(setup.gather(environment), &setup.config, workspace, environment)
 }
 
 fn rules_of(
@@ -128,7 +143,8 @@ pub(crate) fn announce(config: &Config, environment: &Environment) -> Result<(),
     Ok(())
 }
 
-pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, Failure> {
+pub(crate) fn door(setup: &Setup, environment: &Environment) -> Result<Door, Failure> {
+    let config = &setup.config;
     let events = Rc::new(events(config, environment)?);
     let workspace = workspace(config)?;
     let receipts = if config.receipts.enabled {
@@ -143,7 +159,7 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
         events.tell(Event::Trouble { what: "receipts are switched off in the configuration" });
         Receipts::off()
     };
-    let gathered = gathered(config, environment);
+    let gathered = setup.gather(environment);
     for what in &gathered.troubles {
         events.tell(Event::Trouble { what });
     }
@@ -160,8 +176,9 @@ pub(crate) fn door(config: &Config, environment: &Environment) -> Result<Door, F
 }
 
 /// An agent with the usual provider and its model.
-pub(crate) fn runtime(config: &Config, environment: &Environment) -> Result<Runtime, Failure> {
-    let door = door(config, environment)?;
+pub(crate) fn runtime(setup: &Setup, environment: &Environment) -> Result<Runtime, Failure> {
+    let door = door(setup, environment)?;
+    let config = &setup.config;
     let name = &config.default_provider;
     let provider = provider(name, config, environment, &door.events)?;
     Ok(Runtime::new(door, provider, model_of(name, config).to_owned(), config))

@@ -31,13 +31,13 @@ pub(crate) enum Policy {
 pub(crate) fn run(policy: &Policy, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     let Policy::Explain { tool: name, json, autonomy } = policy;
     let arguments = tool::arguments(json)?;
-    let config = open::config(environment)?;
-    let workspace = open::workspace(&config)?;
-    let mut rules = open::rules(&config, &workspace, environment)?;
+    let setup = open::setup(environment)?;
+    let workspace = open::workspace(&setup.config)?;
+    let mut rules = open::rules(&setup, &workspace, environment)?;
     if let Some(level) = autonomy.as_deref().and_then(open::autonomy) {
         rules.policy.autonomy = level;
     }
-    let listed = config.channels.cli.tools_allow.contains(name);
+    let listed = setup.config.channels.cli.tools_allow.contains(name);
     let offer = if listed { Offer::Listed } else { Offer::Unlisted };
     let wish = Wish { conversation_id: "", tool: name, arguments: &arguments, offer };
     let ruling = rules.ruling(wish).map_err(|bad| Failure::Wrong {

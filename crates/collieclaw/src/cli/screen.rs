@@ -11,6 +11,7 @@ use ward_diag::{Chain, Style};
 use super::arguments::OutputFormat;
 use super::failure::Failure;
 
+#[derive(Clone, Copy)]
 pub(crate) struct Screen {
     format: OutputFormat,
 }

@@ -7,7 +7,6 @@ mod told;
 use clap::Subcommand;
 use collieclaw::cancel::Cancel;
 use collieclaw::channels::visible;
-use collieclaw::config::Config;
 use collieclaw::runtime::{Attended, Fate, Runtime};
 use collieclaw::sop::{
     Action, End, Engine, Halt, OnInterrupted, Rehearsed, Run, Runs, Sop as Procedure, State, Step,
@@ -20,8 +19,9 @@ use ward_diag::{Source, Style};
 use super::environment::Environment;
 use super::failure::Failure;
 use super::interrupt::Interrupt;
+use super::open::{self, Setup};
 use super::screen::Screen;
-use super::{open, tool};
+use super::tool;
 use found::{Found, Unfit};
 
 #[derive(Subcommand)]
@@ -81,38 +81,38 @@ pub(crate) enum Sop {
 }
 
 pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment)?;
+    let setup = open::setup(environment)?;
     let runs = Runs::new(environment.home.sop_runs());
     match sop {
-        Sop::List => told::list(&found::all(&tools(&config, environment)?, environment)?, screen),
+        Sop::List => told::list(&found::all(&tools(&setup, environment)?, environment)?, screen),
         Sop::Validate { name } => {
-            validate(name.as_deref(), &tools(&config, environment)?, environment, screen)
+            validate(name.as_deref(), &tools(&setup, environment)?, environment, screen)
         }
         Sop::Run { name, dry_run: true } => {
             let found = found::one(name, environment)?;
-            let runtime = open::runtime(&config, environment)?;
+            let runtime = open::runtime(&setup, environment)?;
             rehearse(&procedure(&found, &runtime)?, &runtime, screen)
         }
         Sop::Run { name, dry_run: false } => {
             let found = found::one(name, environment)?;
-            let runtime = open::runtime(&config, environment)?;
+            let runtime = open::runtime(&setup, environment)?;
             let procedure = procedure(&found, &runtime)?;
             let run = runs.begin(name, &found.text)?;
             go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
-        Sop::Status { run: None } => told::runs(&runs, &tools(&config, environment)?, environment, screen),
+        Sop::Status { run: None } => told::runs(&runs, &tools(&setup, environment)?, environment, screen),
         Sop::Status { run: Some(run) } => {
-            told::run(&runs, run, &tools(&config, environment)?, environment, screen)
+            told::run(&runs, run, &tools(&setup, environment)?, environment, screen)
         }
         Sop::Approve { run, step } => {
-            let runtime = open::runtime(&config, environment)?;
+            let runtime = open::runtime(&setup, environment)?;
             let mut run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
             approve(&mut run, step.as_deref(), &procedure)?;
             go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
         Sop::Resume { run, rerun_interrupted, skip_interrupted } => {
-            let runtime = open::runtime(&config, environment)?;
+            let runtime = open::runtime(&setup, environment)?;
             let run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
             if let state @ (State::Failed { .. } | State::Cancelled) = run.state(&procedure) {
@@ -125,14 +125,14 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             };
             go(run, &procedure, interrupted, &runtime, screen)
         }
-        Sop::Cancel { run } => over::cancel(&runs, run, &tools(&config, environment)?, screen),
-        Sop::Remove { run } => over::remove(&runs, run, &tools(&config, environment)?, screen),
+        Sop::Cancel { run } => over::cancel(&runs, run, &tools(&setup, environment)?, screen),
+        Sop::Remove { run } => over::remove(&runs, run, &tools(&setup, environment)?, screen),
     }
 }
 
 /// Every tool that a step can name.
-fn tools(config: &Config, environment: &Environment) -> Result<Vec<Box<dyn Tool>>, Failure> {
-    Ok(open::rules(config, &open::workspace(config)?, environment)?.tools)
+fn tools(setup: &Setup, environment: &Environment) -> Result<Vec<Box<dyn Tool>>, Failure> {
+    Ok(open::rules(setup, &open::workspace(&setup.config)?, environment)?.tools)
 }
 
 /// What a run was begun with, whatever has become of the file.

@@ -38,10 +38,9 @@ const BY_HAND: &str = "by-hand";
 pub(crate) fn run(tool: &Tool, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     match tool {
         Tool::List => {
-            let config = open::config(environment)?;
-            let offered = |name: &str| config.channels.cli.tools_allow.iter().any(|tool| tool == name);
-            let tools::Gathered { tools, troubles, .. } =
-                tools::gather(&environment.home, &config, &environment.surroundings.variables);
+            let setup = open::setup(environment)?;
+            let offered = |name: &str| setup.config.channels.cli.tools_allow.iter().any(|tool| tool == name);
+            let tools::Gathered { tools, troubles, .. } = setup.gather(environment);
             troubles.iter().for_each(|trouble| screen.remark(&visible(trouble)));
             let value: Vec<Value> = tools
                 .iter()
@@ -73,9 +72,9 @@ pub(crate) fn arguments(text: &str) -> Result<Value, Failure> {
 }
 
 fn call(name: &str, arguments: &Value, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment)?;
-    open::announce(&config, environment)?;
-    let door = open::door(&config, environment)?;
+    let setup = open::setup(environment)?;
+    open::announce(&setup.config, environment)?;
+    let door = open::door(&setup, environment)?;
     let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
     interrupt.set(Some(cancel.clone()));

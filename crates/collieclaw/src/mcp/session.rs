@@ -29,8 +29,9 @@ use crate::estop;
 use crate::secret::Secret;
 use crate::tools::shortened;
 
-/// A server that nobody asks anything is ended.
-const IDLE: Duration = Duration::from_secs(60);
+/// A server that nobody asks anything is ended. A person thinks for minutes between two messages, and a server may
+/// have something open.
+const IDLE: Duration = Duration::from_secs(10 * 60);
 
 /// Pages of a list of tools, and tools in all. More is no list that anyone has looked at.
 const MOST_PAGES: usize = 32;
@@ -66,10 +67,8 @@ pub struct Session {
     changed: Arc<AtomicBool>,
     /// What of the sandbox is in force; `None` for a server that was there before.
     pub(super) sandbox: Option<String>,
-    _ends_with_estop: crate::cancel::AtOnce,
     /// Dropped, it ends the thread, whatever that waits for.
     _alive: oneshot::Sender<()>,
-    _watch: estop::Watch,
 }
 
 impl Session {
@@ -104,22 +103,16 @@ impl Session {
             .spawn(move || {
                 worker.run(way, receiver, over);
                 ended.iter().for_each(Reins::end);
+                // Where nothing runs nobody looks.
+                drop((ends_with_estop, watch));
             })
             .map_err(|error| format!("no thread for it: {error}"))?;
-        Ok(Self {
-            jobs,
-            reins,
-            changed,
-            sandbox,
-            _ends_with_estop: ends_with_estop,
-            _alive: alive,
-            _watch: watch,
-        })
+        Ok(Self { jobs, reins, changed, sandbox, _alive: alive })
     }
 
     /// Whether it can't be asked any more.
     pub(super) fn is_over(&self) -> bool {
-        self.jobs.is_closed()
+        self.jobs.is_closed() || self.reins.as_ref().is_some_and(Reins::is_over)
     }
 
     /// Whether the server has said, since this was asked, that its tools are others now.

@@ -57,6 +57,12 @@ impl Reins {
             let _ = self.supervisor.stop(&mut tree, Ladder::force());
         }
     }
+
+    /// Whether none of them is left.
+    pub(super) fn is_over(&self) -> bool {
+        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
+        tree.as_mut().is_none_or(|tree| matches!(tree.poll_ended(), Ok(Some(_))))
+    }
 }
 
 pub(super) fn start(connection: &McpConnection, ground: Ground<'_>) -> Result<Started, String> {

@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use collieclaw_gate::{Call, Foreign, Reaches, Risk, Writes};
+use collieclaw_gate::{Call, Foreign, GatePolicy, Reaches, Risk, Writes};
 use serde_json::{Map, Value, json};
 
 use super::content;
-use super::pins::{Change, Pinned, PinnedTool};
+use super::pins::{Change, PinError, Pinned, PinnedTool};
 use super::session::{Session, Trouble};
+use super::sessions::{Kept, Sessions};
 use super::start::Ground;
-use crate::config::{Config, McpConnection, McpServer};
+use crate::config::{McpConnection, McpServer};
 use crate::home::Home;
 use crate::runtime::Granted;
 use crate::secret::Secret;
-use crate::tools::{BadArguments, Context, End, Prepared, Tool, ToolResult, is_tool_name, schema};
+use crate::tools::{Context, End, ForeignTool, Prepared, Tool, ToolResult, is_tool_name};
 
 /// What stands between the name of a server and that of its tool. No tool of ours or of a plugin has it.
 pub(crate) const BETWEEN: &str = "__";
@@ -33,7 +34,10 @@ pub fn offered_name(server: &str, tool: &str) -> String {
 }
 
 /// The servers of the configuration, and their tools as far as somebody approved them.
-pub struct Servers {
+pub struct Servers<'s> {
+    home: &'s Home,
+    variables: &'s BTreeMap<String, String>,
+    sessions: &'s Sessions,
     servers: Vec<Rc<Server>>,
     /// What is configured and can't be used, in sentences.
     pub troubles: Vec<String>,
@@ -46,36 +50,40 @@ struct Server {
     pinned: Pinned,
     home: Home,
     variables: BTreeMap<String, String>,
-    session: RefCell<Option<Session>>,
+    sessions: Sessions,
+    /// The one that this turn uses.
+    kept: RefCell<Option<Kept>>,
 }
 
-impl Servers {
-    /// Those of a configuration. `variables` is our environment.
+impl<'s> Servers<'s> {
+    /// None yet. `variables` is our environment.
     #[must_use]
-    pub fn load(home: &Home, config: &Config, variables: &BTreeMap<String, String>) -> Self {
-        let mut loaded = Self { servers: Vec::new(), troubles: Vec::new() };
-        for (name, settings) in &config.mcp.servers {
-            match Pinned::load(home, name) {
-                Ok(Some(pinned)) if pinned.is_of(settings) => loaded.servers.push(Rc::new(Server {
-                    name: name.clone(),
-                    origin: format!("the MCP server `{name}`"),
-                    settings: settings.clone(),
-                    pinned,
-                    home: home.clone(),
-                    variables: variables.clone(),
-                    session: RefCell::new(None),
-                })),
-                Ok(Some(_)) => loaded.troubles.push(format!(
-                    "the MCP server `{name}` is configured otherwise than it was approved; `collieclaw mcp approve \
-                     {name}` looks again"
-                )),
-                Ok(None) => loaded.troubles.push(format!(
-                    "nobody has approved the tools of the MCP server `{name}`; `collieclaw mcp approve {name}` shows them"
-                )),
-                Err(error) => loaded.troubles.push(format!("the MCP server `{name}` is not used: {error}")),
-            }
+    pub fn new(home: &'s Home, variables: &'s BTreeMap<String, String>, sessions: &'s Sessions) -> Self {
+        Self { home, variables, sessions, servers: Vec::new(), troubles: Vec::new() }
+    }
+
+    /// One more of the configuration, with what was approved of it.
+    pub fn add(&mut self, name: &str, settings: &McpServer, pinned: Option<&Result<Pinned, PinError>>) {
+        match pinned {
+            Some(Ok(pinned)) if pinned.is_of(settings) => self.servers.push(Rc::new(Server {
+                name: name.to_owned(),
+                origin: format!("the MCP server `{name}`"),
+                settings: settings.clone(),
+                pinned: pinned.clone(),
+                home: self.home.clone(),
+                variables: self.variables.clone(),
+                sessions: self.sessions.clone(),
+                kept: RefCell::new(None),
+            })),
+            Some(Ok(_)) => self.troubles.push(format!(
+                "the MCP server `{name}` is configured otherwise than it was approved; `collieclaw mcp approve \
+                 {name}` looks again"
+            )),
+            None => self.troubles.push(format!(
+                "nobody has approved the tools of the MCP server `{name}`; `collieclaw mcp approve {name}` shows them"
+            )),
+            Some(Err(error)) => self.troubles.push(format!("the MCP server `{name}` is not used: {error}")),
         }
-        loaded
     }
 
     /// What was approved, to know it again.
@@ -90,11 +98,18 @@ impl Servers {
         for server in &self.servers {
             let wanted = |tool: &&PinnedTool| server.settings.wants(&tool.name);
             for tool in server.pinned.tools.iter().filter(wanted) {
-                tools.push(Box::new(Offered(Rc::new(Bound {
-                    name: offered_name(&server.name, &tool.name),
-                    tool: tool.clone(),
-                    server: Rc::clone(server),
-                }))));
+                let name = offered_name(&server.name, &tool.name);
+                let bound =
+                    Rc::new(Bound { name: name.clone(), tool: tool.clone(), server: Rc::clone(server) });
+                tools.push(Box::new(ForeignTool {
+                    name,
+                    description: tool.description.clone(),
+                    schema: tool.schema.clone(),
+                    call: Box::new(move |arguments| {
+                        let arguments = arguments.as_object().cloned().unwrap_or_default();
+                        Box::new(Wanted { bound: Rc::clone(&bound), arguments })
+                    }),
+                }));
             }
         }
         tools
@@ -115,32 +130,9 @@ struct Bound {
     server: Rc<Server>,
 }
 
-struct Offered(Rc<Bound>);
-
 struct Wanted {
     bound: Rc<Bound>,
     arguments: Map<String, Value>,
-}
-
-impl Tool for Offered {
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    fn description(&self) -> &str {
-        &self.0.tool.description
-    }
-
-    fn parameters_schema(&self) -> Value {
-        self.0.tool.schema.clone()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        schema::check(&self.0.tool.schema, arguments)
-            .map_err(|fault| BadArguments::new(&self.0.name, &fault))?;
-        let arguments = arguments.as_object().cloned().unwrap_or_default();
-        Ok(Box::new(Wanted { bound: Rc::clone(&self.0), arguments }))
-    }
 }
 
 impl Prepared for Wanted {
@@ -154,17 +146,17 @@ impl Prepared for Wanted {
     fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
         let Bound { tool, server, .. } = &*self.bound;
         let time = server.settings.timeout.unwrap_or(Duration::MAX).min(context.bounds.tool_timeout);
-        let mut session = server.session.borrow_mut();
-        let mut result = server.call(tool, &self.arguments, &mut session, context, time);
+        let mut kept = server.kept.borrow_mut();
+        let mut result = server.call(tool, &self.arguments, &mut kept, context, time);
         // It ended while nobody asked it anything: that is no fault of this call.
         if result == Err(Trouble::Gone) {
-            *session = None;
-            result = server.call(tool, &self.arguments, &mut session, context, time);
+            *kept = None;
+            result = server.call(tool, &self.arguments, &mut kept, context, time);
         }
-        let sandbox = session.as_ref().and_then(|session| session.sandbox.clone());
+        let sandbox = kept.as_ref().and_then(|kept| kept.session.sandbox.clone());
         // One that did not answer is not asked again: the next call starts another.
         if result.is_err() {
-            *session = None;
+            *kept = None;
         }
         let result = result.unwrap_or_else(|trouble| match trouble {
             Trouble::Cancelled => ToolResult { end: End::Cancelled, ..ToolResult::done("") },
@@ -215,7 +207,7 @@ impl Server {
         &self,
         tool: &PinnedTool,
         arguments: &Map<String, Value>,
-        session: &mut Option<Session>,
+        kept: &mut Option<Kept>,
         context: &Context<'_>,
         time: Duration,
     ) -> Result<ToolResult, Trouble> {
@@ -224,15 +216,11 @@ impl Server {
             Duration::ZERO => Err(Trouble::TimedOut(time)),
             left => Ok(left),
         };
-        let open = session.take().filter(|session| !session.is_over());
-        let known = open.is_some();
-        let session = match open {
-            Some(open) => session.insert(open),
-            None => {
-                let ground = Ground { policy: context.policy, home: &self.home, variables: &self.variables };
-                session.insert(Session::open(&self.settings, ground).map_err(Trouble::Failed)?)
-            }
-        };
+        let idle = || self.sessions.take(&self.settings, &self.pinned, context.policy);
+        let running = kept.take().filter(|kept| !kept.session.is_over()).or_else(idle);
+        let known = running.is_some();
+        let running = running.map_or_else(|| self.start(context.policy), Ok)?;
+        let session = &kept.insert(running).session;
         let in_time = |trouble: Trouble| match trouble {
             Trouble::TimedOut(_) => Trouble::TimedOut(time),
             other => other,
@@ -242,6 +230,13 @@ impl Server {
         }
         let result = session.call(&tool.name, arguments, context.cancel, left()?).map_err(in_time)?;
         Ok(content::told(&result))
+    }
+
+    fn start(&self, policy: &GatePolicy) -> Result<Kept, Trouble> {
+        let ground = Ground { policy, home: &self.home, variables: &self.variables };
+        let session = Session::open(&self.settings, ground).map_err(Trouble::Failed)?;
+        let (settings, pinned) = (self.settings.clone(), self.pinned.clone());
+        Ok(Kept { session, settings, pinned, policy: policy.clone() })
     }
 
     /// A new tool is offered to nobody; any other difference ends it.
@@ -259,6 +254,14 @@ impl Server {
                 "the tools of the MCP server `{name}` are not as they were approved: {what}; nothing was called. \
                  `collieclaw mcp approve {name}` shows the difference"
             ))),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            self.sessions.give_back(kept);
         }
     }
 }

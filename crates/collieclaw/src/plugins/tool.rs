@@ -17,7 +17,7 @@ use crate::runtime::Granted;
 use crate::security::SystemFacts;
 use crate::tools::room::{Ground, Reach, Room};
 use crate::tools::shell::{Carrier, LineEnd, Ran, code};
-use crate::tools::{BadArguments, Context, End, Prepared, Tool, ToolResult, schema, shortened};
+use crate::tools::{Context, End, ForeignTool, Prepared, Tool, ToolResult, shortened};
 
 /// Of what a plugin printed to standard error: enough to see what went wrong.
 const COMPLAINT: usize = 2000;
@@ -29,13 +29,21 @@ impl Plugins {
         for plugin in &self.installed {
             let settings = settings(&plugin.manifest.name);
             for tool in &plugin.manifest.tools {
-                tools.push(Box::new(Offered(Rc::new(Bound {
+                let bound = Rc::new(Bound {
                     origin: format!("the plugin `{}`", plugin.manifest.name),
                     risk: settings.risks.get(&tool.name).copied().unwrap_or(tool.risk),
                     network: if tool.network && settings.network { Network::On } else { Network::Off },
                     plugin: Rc::clone(plugin),
                     tool: tool.clone(),
-                }))));
+                });
+                tools.push(Box::new(ForeignTool {
+                    name: tool.name.clone(),
+                    description: tool.description.clone(),
+                    schema: tool.schema.clone(),
+                    call: Box::new(move |arguments| {
+                        Box::new(Wanted { bound: Rc::clone(&bound), arguments: arguments.clone() })
+                    }),
+                }));
             }
         }
         tools
@@ -51,31 +59,9 @@ struct Bound {
     network: Network,
 }
 
-struct Offered(Rc<Bound>);
-
 struct Wanted {
     bound: Rc<Bound>,
     arguments: Value,
-}
-
-impl Tool for Offered {
-    fn name(&self) -> &str {
-        &self.0.tool.name
-    }
-
-    fn description(&self) -> &str {
-        &self.0.tool.description
-    }
-
-    fn parameters_schema(&self) -> Value {
-        self.0.tool.schema.clone()
-    }
-
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        schema::check(&self.0.tool.schema, arguments)
-            .map_err(|fault| BadArguments::new(&self.0.tool.name, &fault))?;
-        Ok(Box::new(Wanted { bound: Rc::clone(&self.0), arguments: arguments.clone() }))
-    }
 }
 
 impl Prepared for Wanted {

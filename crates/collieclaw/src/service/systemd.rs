@@ -15,6 +15,8 @@ Documentation=man:collieclaw(1)
 Type=notify
 NotifyAccess=main
 ExecStart={program} gateway
+# A configuration that was changed holds from the next turn on; this tells whether it can.
+ExecReload={program} config validate
 Environment={home}
 # Keys of providers, NAME=value; readable for you alone.
 EnvironmentFile=-{variables}

@@ -7,8 +7,16 @@ use serde_json::Value;
 use super::{Tool, built_in};
 use crate::config::Config;
 use crate::home::Home;
-use crate::mcp::{Pinned, Servers, offered_name};
+use crate::mcp::{PinError, Pinned, Servers, Sessions, offered_name};
 use crate::plugins::Plugins;
+
+/// What the home holds of others: plugins, and the approved tools of MCP servers. Read once, for the configuration that
+/// names their tools and for the tools themselves.
+pub struct Foreign {
+    home: Home,
+    plugins: Plugins,
+    pinned: BTreeMap<String, Result<Pinned, PinError>>,
+}
 
 /// What there is.
 pub struct Gathered {
@@ -20,34 +28,51 @@ pub struct Gathered {
     pub marks: Vec<Value>,
 }
 
-/// All tools, each as the configuration settles it. Nothing is started. `variables` is our environment.
-#[must_use]
-pub fn gather(home: &Home, config: &Config, variables: &BTreeMap<String, String>) -> Gathered {
-    let plugins = Plugins::load(home);
-    let servers = Servers::load(home, config, variables);
-    let settings = |name: &str| config.plugins.get(name).cloned().unwrap_or_default();
-    let troubles = plugins.troubles.iter().chain(&servers.troubles).cloned().collect();
-    let marks = plugins.installed.iter().map(|plugin| plugin.mark()).chain(servers.marks()).collect();
-    let mut gathered = Gathered { tools: built_in(), troubles, marks };
-    gathered.add(plugins.tools(settings));
-    gathered.add(servers.tools());
-    gathered
-}
+impl Foreign {
+    /// What is in a home. Nothing is started.
+    #[must_use]
+    pub fn load(home: &Home) -> Self {
+        let read = |server: String| Some((server.clone(), Pinned::load(home, &server).transpose()?));
+        let pinned = Pinned::servers(home).into_iter().filter_map(read).collect();
+        Self { home: home.clone(), plugins: Plugins::load(home), pinned }
+    }
 
-/// The names of all tools, before there is a configuration.
-#[must_use]
-pub fn known_names(home: &Home) -> Vec<String> {
-    let mut names: Vec<String> = built_in().iter().map(|tool| tool.name().to_owned()).collect();
-    for plugin in Plugins::load(home).installed {
-        names.extend(plugin.manifest.tools.iter().map(|tool| tool.name.clone()));
+    /// The names of all tools that a configuration may list.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = built_in().iter().map(|tool| tool.name().to_owned()).collect();
+        for plugin in &self.plugins.installed {
+            names.extend(plugin.manifest.tools.iter().map(|tool| tool.name.clone()));
+        }
+        for (server, pinned) in &self.pinned {
+            let tools = pinned.iter().flat_map(|pinned| &pinned.tools);
+            names.extend(tools.map(|tool| offered_name(server, &tool.name)));
+        }
+        names
     }
-    for server in Pinned::servers(home) {
-        let pinned = Pinned::load(home, &server).ok().flatten();
-        names.extend(
-            pinned.iter().flat_map(|pinned| &pinned.tools).map(|tool| offered_name(&server, &tool.name)),
-        );
+
+    /// All tools, each as the configuration settles it. Nothing is started. `variables` is our environment; servers that
+    /// run already are among the `sessions`.
+    #[must_use]
+    pub fn gather(
+        &self,
+        config: &Config,
+        variables: &BTreeMap<String, String>,
+        sessions: &Sessions,
+    ) -> Gathered {
+        let mut servers = Servers::new(&self.home, variables, sessions);
+        for (name, settings) in &config.mcp.servers {
+            servers.add(name, settings, self.pinned.get(name));
+        }
+        let plugins = &self.plugins;
+        let settings = |name: &str| config.plugins.get(name).cloned().unwrap_or_default();
+        let troubles = plugins.troubles.iter().chain(&servers.troubles).cloned().collect();
+        let marks = plugins.installed.iter().map(|plugin| plugin.mark()).chain(servers.marks()).collect();
+        let mut gathered = Gathered { tools: built_in(), troubles, marks };
+        gathered.add(plugins.tools(settings));
+        gathered.add(servers.tools());
+        gathered
     }
-    names
 }
 
 impl Gathered {

@@ -7,4 +7,4 @@ mod hostile;
 mod life;
 mod models;
 mod page;
-mod support;
+pub(crate) mod support;

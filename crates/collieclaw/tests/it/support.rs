@@ -24,6 +24,16 @@ pub(crate) struct House {
     folder: TempDir,
 }
 
+/// A child that is killed with this value.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What a program left: its exit code and its two streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Done {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 
 use serde_json::Value;
 
-use crate::support::{House, done, wait};
+use crate::support::{Ended, House, done, wait};
 
 fn call(tool: &str, arguments: &str) -> String {
     format!("[[round]]\n[[round.call]]\ntool = \"{tool}\"\nargs = {{ {arguments} }}\n\n")
@@ -159,6 +160,22 @@ fn every_step_is_told_as_json_on_standard_error() {
     assert!(events.iter().all(|event| event["time"].is_string() && event["level"].is_string()));
     let audit = fs::read_to_string(house.home().join("audit.log")).unwrap();
     assert!(audit.contains("tool_denied") && !audit.contains("startup"));
+}
+
+/// C5.1: whoever keeps the log sees which channel serves, and whether it shows an answer while it is being written.
+#[test]
+fn a_channel_tells_its_name_and_whether_it_shows_drafts() {
+    let house = House::new();
+    let started = |arguments: &[&str]| {
+        let mut channel = Ended(house.command(arguments).env("COLLIECLAW_LOG", "json").spawn().unwrap());
+        let lines = BufReader::new(channel.0.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut events = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+        let event = events.find(|event| event["event"] == "channel_started").unwrap();
+        (event["channel"].as_str().unwrap().to_owned(), event["drafts"].as_bool().unwrap())
+    };
+    assert_eq!(started(&["agent"]), ("cli".to_owned(), false), "in a pipe it waits for the whole answer");
+    assert_eq!(started(&["agent", "-m", "hi"]), ("cli".to_owned(), false));
+    assert_eq!(started(&["gateway", "--port", "0"]), ("gateway".to_owned(), true));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -17,8 +17,9 @@ use tokio::task::JoinSet;
 use super::desk::Desk;
 use super::readers::MOST_THREADS;
 use super::running::Running;
-use super::{Gateway, GatewayError, routes, views};
-use crate::events::Event;
+use super::{Gateway, GatewayError, routes};
+use crate::channels::tell_started;
+use crate::runtime::Runtime;
 
 /// More wait outside. Each costs some kilobytes.
 const MOST_CONNECTIONS: usize = 512;
@@ -39,28 +40,27 @@ const CLOSING_TIME: Duration = Duration::from_secs(10);
 const BREATH: Duration = Duration::from_millis(50);
 
 /// One thread for everybody, and some for files.
-pub(super) fn tasks() -> std::io::Result<Runtime> {
+pub(super) fn tasks() -> std::io::Result<tokio::runtime::Runtime> {
     Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()
 }
 
-pub(super) fn serve(gateway: Gateway, listening: impl FnOnce(SocketAddr)) -> Result<(), GatewayError> {
-    // What a crash has left is settled now, and a set-up that can't work is told now.
-    let runtime = (gateway.open)().map_err(GatewayError::Open)?;
-    let tools = views::offered(&runtime);
+/// What a crash has left is settled, and a set-up that can't work was told, by whoever opened the runtime.
+pub(super) fn serve(gateway: &Gateway, runtime: Runtime) -> Result<(), GatewayError> {
     let tasks = tasks()?;
     let served = tasks.block_on(async {
-        let channel = &gateway.config.channels.gateway;
+        let parts = &gateway.parts;
+        let channel = &parts.config.channels.gateway;
         let address = SocketAddr::new(channel.address, channel.port);
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| GatewayError::Listen { address, source })?;
         let ends =
             Ends { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
         let address = listener.local_addr()?;
-        runtime.door.events.tell(Event::ChannelStarted { channel: "gateway" });
+        tell_started(gateway, &runtime);
         drop(runtime);
-        let open = Listening { _running: Running::note(&gateway.home, address)?, listener };
-        listening(address);
-        until_told(open, Arc::new(Desk::new(gateway, address, tools)), ends).await;
+        let open = Listening { _running: Running::note(&parts.home, address)?, listener };
+        (parts.listening)(address);
+        until_told(open, Arc::new(Desk::new(gateway, address)), ends).await;
         Ok(())
     });
     // Whoever still reads a file reads it for nobody.

@@ -45,9 +45,9 @@ pub(super) async fn health() -> Response {
 
 pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
     let looking = Arc::clone(&desk);
-    let looked = at_once(move || (estop::is_set(&looking.home), looking.config_changed()));
-    let (estop, config_changed) = looked.await?;
-    let config = &desk.config;
+    let looked = at_once(move || (estop::is_set(&looking.home), looking.in_force()));
+    let (estop, state) = looked.await?;
+    let config = &state.config;
     Ok(json_answer(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "workspace": config.workspace_dir,
@@ -55,7 +55,8 @@ pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Result<Response, Re
         "provider": config.default_provider,
         "model": config.default_model,
         "receipts": config.receipts.enabled,
-        "config_changed": config_changed,
+        "config_changed": state.changed,
+        "config_fault": state.fault,
         "estop": estop,
         "turns": { "open": desk.turns_open(), "most": config.channels.gateway.max_chats },
         "approvals": desk.approvals.count(),
@@ -63,12 +64,16 @@ pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Result<Response, Re
     })))
 }
 
-pub(super) async fn tools(State(desk): State<Arc<Desk>>) -> Response {
-    json_answer(&desk.tools)
+pub(super) async fn tools(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
+    desk.searches.take().map_err(Refusal::too_often)?;
+    let opening = Arc::clone(&desk);
+    let read = move || opening.open(&opening.in_force()).map(|runtime| offered(&runtime));
+    let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "setup", why);
+    desk.readers.read(read).await?.map(|offered| json_answer(&offered)).map_err(failed)
 }
 
 /// Every tool there is, and whether the model is told of it here.
-pub(super) fn offered(runtime: &Runtime) -> Value {
+fn offered(runtime: &Runtime) -> Value {
     let tool = |tool: &dyn crate::tools::Tool| {
         json!({ "name": tool.name(), "description": tool.description(), "offered": runtime.offered.contains(tool.name()),
             "parameters": tool.parameters_schema() })
@@ -96,9 +101,12 @@ pub(super) async fn search(
 ) -> Result<Response, Refusal> {
     let search = queried(search)?;
     desk.searches.take().map_err(Refusal::too_often)?;
-    let path = desk.config.memory.path.clone();
     let limit = search.limit.min(MOST_ON_A_PAGE);
-    let found = desk.readers.read(move || Memory::open(&path)?.search(&search.q, limit)).await?;
+    let reading = Arc::clone(&desk);
+    let found = desk
+        .readers
+        .read(move || Memory::open(&reading.in_force().config.memory.path)?.search(&search.q, limit))
+        .await?;
     found.map(|found| json_answer(&found)).map_err(|error| failed("memory", &error))
 }
 

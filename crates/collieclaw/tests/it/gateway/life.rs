@@ -5,9 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::json;
 
 use super::support::Gateway;
-use crate::support::{House, wait};
+use crate::support::{Ended, House, wait};
 
 const SLEEPS: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 28\" }\n[[round]]\ntext = \"so\"\n";
+
+const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"so\"\n";
 
 fn sleeps() -> House {
     // `sleep` is on nobody's list; `full` runs it.
@@ -58,7 +60,7 @@ fn two_gateways_share_a_home_but_not_a_port() {
     assert!(same.err.contains("another program has the port"), "{same:?}");
 
     let second = first.house.command(&["gateway", "--port", "0"]).spawn().unwrap();
-    let mut second = Killed(second);
+    let mut second = Ended(second);
     let mut line = String::new();
     let out = second.0.stdout.take().unwrap();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
@@ -76,15 +78,6 @@ fn two_gateways_share_a_home_but_not_a_port() {
     });
     assert_eq!(first.house.receipts().len(), 6);
     assert_eq!(first.house.run(&["receipt", "verify"]).code, 0);
-}
-
-struct Killed(std::process::Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]
@@ -127,16 +120,6 @@ fn the_link_leads_to_what_listens_or_is_refused() {
 }
 
 #[test]
-fn a_configuration_that_was_changed_since_is_told() {
-    let gateway = Gateway::new();
-    assert_eq!(gateway.get("/status").json()["config_changed"], false);
-    let path = gateway.house.home().join("config.toml");
-    let config = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, config + "# later\n").unwrap();
-    assert_eq!(gateway.get("/status").json()["config_changed"], true);
-}
-
-#[test]
 fn it_starts_for_this_machine_alone_with_a_token_of_its_owner_alone() {
     let house = House::new();
     for address in ["0.0.0.0", "192.168.1.1", "::", "localhost", "127.0.0.2"] {
@@ -157,4 +140,60 @@ fn it_starts_for_this_machine_alone_with_a_token_of_its_owner_alone() {
 
     let off = House::new().with("enabled = true\naddress", "enabled = false\naddress");
     assert_eq!(off.run(&["gateway", "--port", "0"]).code, 3);
+}
+
+/// What a person edits while it runs holds from the next turn on, and what can't be read changes nothing.
+#[test]
+fn a_configuration_that_was_changed_is_taken_when_it_is_valid_and_settled() {
+    let gateway = Gateway::of(House::new().says(WRITES));
+    let path = gateway.house.home().join("config.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    let put = |text: &str, age: u64| {
+        std::fs::write(&path, text).unwrap();
+        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
+    };
+    let state = || {
+        let status = gateway.get("/status").json();
+        (
+            status["autonomy"].as_str().unwrap().to_owned(),
+            status["config_changed"] == true,
+            status["config_fault"].clone(),
+        )
+    };
+    let fate =
+        || gateway.post("/chat", &json!({ "message": "write" })).json()["tool_calls"][0]["fate"].clone();
+    assert_eq!(state(), ("supervised".to_owned(), false, json!(null)));
+
+    let readonly = config.replace("autonomy = \"supervised\"", "autonomy = \"readonly\"");
+    put(&readonly.replace("readonly", "godmode"), 60);
+    let (level, changed, fault) = state();
+    assert_eq!((&*level, changed), ("supervised", true));
+    assert!(
+        fault.as_str().unwrap().contains("godmode") && fault.as_str().unwrap().contains("help: "),
+        "{fault}"
+    );
+    put(&readonly.replace("~/collieclaw-workspace", "~/nowhere"), 40);
+    let (level, changed, fault) = state();
+    assert_eq!((&*level, changed), ("supervised", true));
+    assert!(fault.as_str().unwrap().contains("nowhere"), "{fault}");
+    put(&readonly, 30);
+    assert_eq!(state(), ("readonly".to_owned(), false, json!(null)));
+    assert_eq!(fate(), "denied");
+
+    let full = config.replace("autonomy = \"supervised\"", "autonomy = \"full\"");
+    put(&full.replace("tools_allow = [", "tools_allow = [\"file_write\", "), 20);
+    assert_eq!(fate(), "done");
+    let tools = gateway.get("/tools").json();
+    let write = tools.as_array().unwrap().iter().find(|tool| tool["name"] == "file_write").unwrap();
+    assert_eq!(write["offered"], true);
+
+    // What the server itself is made of waits for a new start, and so it is told.
+    put(&config.replace("max_chats = 4", "max_chats = 5"), 10);
+    assert_eq!(state(), ("supervised".to_owned(), true, json!(null)));
+    assert_eq!(gateway.get("/status").json()["turns"]["most"], 4);
+    // One that is written this moment is perhaps half there.
+    put(&readonly, 0);
+    assert_eq!(state(), ("supervised".to_owned(), true, json!(null)));
+    gateway.until("it is settled", |_| state() == ("readonly".to_owned(), false, json!(null)));
 }

@@ -1,6 +1,8 @@
 //! Calls of a server that means well.
 
-use crate::support::{House, done};
+use super::house::echo;
+use crate::gateway::support::Gateway;
+use crate::support::{House, done, own_sleep, sleeps};
 
 #[test]
 fn arguments_are_checked_and_answers_told() {
@@ -57,6 +59,50 @@ fn a_server_stays_for_the_turn_and_one_that_left_is_started_again() {
         assert!(done.out.contains(expected), "{mode}: {done:?}");
         assert_eq!(house.receipt_words().len(), 3);
     }
+}
+
+/// A server is started once for all turns of a gateway, and ends with it; one that died is started again.
+#[test]
+fn a_server_stays_from_turn_to_turn_of_a_gateway() {
+    let script = "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = { words = \"WORDS\" }\n[[round]]\ntext = \"so\"\n";
+    let sleep = own_sleep(7);
+    let gateway = |mode: &str| {
+        let house = House::new()
+            .with_server(mode, "")
+            .approved("fake")
+            .with("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"fake__echo\", ")
+            .says(&script.replace("WORDS", &sleep));
+        Gateway::of(house)
+    };
+    let call = |gateway: &Gateway| {
+        let turn = gateway.post("/chat", &serde_json::json!({ "message": "say it" })).json();
+        turn["tool_calls"][0]["output"].as_str().unwrap_or_else(|| panic!("{turn}")).to_owned()
+    };
+    let mut stays = gateway("company");
+    for number in 1..=3 {
+        assert!(call(&stays).contains(&format!("call {number}")), "turn {number}");
+    }
+    assert!(sleeps(&sleep), "it runs between two turns");
+    // The stop ends it, though nobody asks it anything, and afterwards it is another.
+    assert_eq!(stays.post("/estop", &serde_json::json!({})).status, 200);
+    stays.until("the server is ended", |_| !sleeps(&sleep));
+    assert_eq!(stays.delete("/estop").status, 200);
+    assert!(call(&stays).contains("call 1"));
+    // What somebody approves anew is compared anew.
+    let mut tools = echo();
+    tools[0]["description"] = "Says it once more.".into();
+    stays.house.lists(&tools);
+    assert!(call(&stays).contains("call 2"), "it was compared when it was started");
+    assert_eq!(stays.house.run(&["mcp", "approve", "--yes", "fake"]).code, 0);
+    assert!(call(&stays).contains("call 1"));
+    assert_eq!(stays.end(), 0);
+    assert!(!sleeps(&sleep), "it ends with the gateway");
+
+    let leaves = gateway("leaves");
+    for _ in 0..2 {
+        assert!(call(&leaves).contains("call 1"));
+    }
+    assert_eq!(leaves.house.receipt_words().len(), 2);
 }
 
 #[test]

@@ -2,10 +2,10 @@
 //! the whole way: schema, gate, sandbox, receipt. Which scenarios don't apply, and why, is in docs/collieclaw-mcp.md.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use super::house::installed;
-use crate::support::House;
+use crate::support::{Ended, House};
 
 /// What the suite tests and we don't offer: a list that the suite itself checks, in both directions.
 pub(crate) const NOT_OFFERED: &str = "server:
@@ -79,15 +79,6 @@ const proxy = http.createServer((asked, answer) => {
 });
 proxy.listen(0, "127.0.0.1", () => console.log(proxy.address().port));
 "#;
-
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn the_official_suite_passes_where_it_applies() {

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use serde_json::Value;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use ward_diag::Chain;
 
 use super::Message;
 use crate::cancel::{Cancel, Why};
+use crate::channels::Channel;
 use crate::channels::gateway::answer::Refusal;
-use crate::channels::gateway::desk::{Desk, Seat};
+use crate::channels::gateway::desk::Desk;
 use crate::channels::gateway::operator::{Over, Remote, Told};
+use crate::channels::gateway::turns::Going;
 use crate::events::Event;
 use crate::ids;
 use crate::providers::{HINT, ProviderError};
@@ -35,8 +37,8 @@ impl Turn {
         };
         let cancel = Cancel::new().map_err(no_means)?;
         let conversation = message.conversation_id.clone().unwrap_or_else(|| ids::fresh("conversation"));
-        let seat = desk.seat(&conversation, &cancel)?;
         let (teller, told) = channel(UNREAD);
+        let going = desk.begin(&conversation, &cancel, &teller)?;
         let holder = Holder {
             remote: Remote {
                 desk: Arc::clone(desk),
@@ -49,7 +51,7 @@ impl Turn {
         };
         std::thread::Builder::new()
             .name("turn".to_owned())
-            .spawn(move || holder.hold(seat))
+            .spawn(move || holder.hold(going))
             .map_err(no_means)?;
         Ok(Self { conversation, told, cancel })
     }
@@ -67,20 +69,27 @@ struct Holder {
 }
 
 impl Holder {
-    fn hold(mut self, seat: Seat) {
+    fn hold(mut self, _going: Going) {
         let over = self.over();
-        let teller: Sender<Told> = self.remote.told.clone();
-        drop(self);
-        // Whoever hears the answer may speak at once.
-        drop(seat);
-        let _ = teller.blocking_send(Told::Over(over));
+        let Remote { desk, conversation, .. } = self.remote;
+        let mut gateway = desk.gateway.clone();
+        match over {
+            Over::Answer(answer) => gateway.send(&conversation, &answer),
+            trouble @ Over::Trouble { .. } => gateway.turns.end(&conversation, trouble),
+        }
     }
 
     fn over(&mut self) -> Over {
-        let runtime = match (self.remote.desk.open)() {
+        let desk = &self.remote.desk;
+        let state = desk.in_force();
+        let runtime = match desk.open(&state) {
             Ok(runtime) => runtime,
             Err(message) => return Over::Trouble { code: "setup", message },
         };
+        if let Some(fault) = &state.fault {
+            let what = format!("the configuration was changed and is not valid, the old one holds: {fault}");
+            runtime.door.events.tell(Event::Trouble { what: &what });
+        }
         self.greet(&runtime);
         let conversation = self.remote.conversation.clone();
         let cancel = self.remote.cancel.clone();
