@@ -8,6 +8,7 @@ mod visible;
 
 use thiserror::Error;
 
+pub(crate) use gateway::{Caller, Peer, Places};
 pub use gateway::{Gateway, GatewayError, GatewayParts, OPENAPI, Token};
 pub use repl::Repl;
 pub use terminal::{Detail, Nobody, Terminal};

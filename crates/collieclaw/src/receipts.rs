@@ -4,100 +4,34 @@
 //! crash leaves of it becomes a `failed` receipt when the next process opens the receipts. So every attempt has exactly
 //! one, and no tool runs of which nothing is known.
 
+mod error;
 mod intent;
 mod receipt;
 mod signing;
+mod trail;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use thiserror::Error;
-use ward_ledger::{Format, Hash, KeyError, KeyId, Ledger, OpenError};
+use ward_ledger::verify::Completeness;
+use ward_ledger::{Format, Hash, Ledger};
 
+pub use error::ReceiptError;
 pub use intent::Intent;
 pub use receipt::{Attempt, Ending, Receipt, Status};
 pub use signing::Signing;
+pub use trail::{
+    AGENT_STEP, APPROVED_STEP, CALL_DENIED, CANCELLED_RUN, Mark, NO_ANSWER, RERUN_STEP, SKIPPED_STEP, Trace,
+    Trail,
+};
 
 use signing::Adopting;
 
 /// The log of receipts.
 pub struct Receipts {
     log: Option<Ledger>,
+    signing: Signing,
     intents: PathBuf,
-}
-
-/// Why a receipt can't be written. Then the call does not run.
-#[derive(Debug, Error)]
-pub enum ReceiptError {
-    /// The log can't be opened.
-    #[error("the receipts can't be used")]
-    Open(#[source] Box<OpenError>),
-    /// The key can't be used.
-    #[error("the receipts can't be signed")]
-    Key(#[from] KeyError),
-    /// The chain is signed, and its key is gone.
-    #[error("the receipts are signed with key {key_id}, and {} is gone", .key.display())]
-    KeyMissing {
-        /// Where it was.
-        key: PathBuf,
-        /// Its name.
-        key_id: KeyId,
-    },
-    /// The log can't be written.
-    #[error("the receipt can't be written")]
-    Append(#[source] Box<ward_ledger::AppendError>),
-    /// The log can't be read.
-    #[error("the receipts can't be read")]
-    Read(#[source] Box<ward_ledger::ReadError>),
-    /// The intent can't be written.
-    #[error("that the call begins can't be written down in {}", .folder.display())]
-    Intent {
-        /// Where.
-        folder: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The arguments have no canonical form.
-    #[error("the arguments can't be hashed: {0}")]
-    Arguments(String),
-}
-
-impl From<OpenError> for ReceiptError {
-    fn from(error: OpenError) -> Self {
-        Self::Open(Box::new(error))
-    }
-}
-
-impl ReceiptError {
-    /// What somebody can do about it, where that is not in the error itself.
-    #[must_use]
-    pub fn cure(&self) -> Option<&'static str> {
-        match self {
-            Self::KeyMissing { .. } | Self::Key(KeyError::Content { .. } | KeyError::NotRegular { .. }) => {
-                Some(
-                    "put the key back from a copy; or move the log aside with its head, and the next call begins a new one",
-                )
-            }
-            Self::Open(error) => match **error {
-                OpenError::KeyNeeded { .. } => Some(
-                    "set `receipts.signed = true` again; or move the log aside with its head, and a new one begins",
-                ),
-                OpenError::WrongKey { .. } => Some(
-                    "put the key back that signed it; or move the log aside with its head, and a new one begins",
-                ),
-                OpenError::NotSigned { .. } => Some(
-                    "somebody has taken the signatures away, or put an older log back: restore it, or look at it and say \
-                     `collieclaw receipt adopt --yes`",
-                ),
-                OpenError::HeadMissing { .. } => {
-                    Some("restore it, or look at the log and say `collieclaw receipt adopt --yes`")
-                }
-                _ => None,
-            },
-            _ => None,
-        }
-    }
 }
 
 /// The form of the log: see `docs/collieclaw-receipts.md`.
@@ -124,7 +58,7 @@ impl Receipts {
         if !recovery.is_clean() {
             told.push("the log of receipts had a half-written end, which was set aside".to_owned());
         }
-        let mut receipts = Self { log: Some(log), intents };
+        let mut receipts = Self { log: Some(log), signing: signing.clone(), intents };
         let settled = receipts.settle(path)?;
         if settled > 0 {
             told.push(format!("{settled} interrupted calls got their receipt (status failed)"));
@@ -135,7 +69,7 @@ impl Receipts {
     /// The operator wants none.
     #[must_use]
     pub fn off() -> Self {
-        Self { log: None, intents: PathBuf::new() }
+        Self { log: None, signing: Signing::Off, intents: PathBuf::new() }
     }
 
     /// Whether receipts are written.
@@ -179,23 +113,24 @@ impl Receipts {
         self.append(receipt::record(attempt, ending))
     }
 
-    /// Of each step of a procedure's run the last call that began, as the log tells.
+    /// What the log tells of a procedure's run, if every link of it holds: else anybody could have written it.
     ///
     /// # Errors
-    /// When the log can't be read.
-    pub fn of_steps(&self, run: &str) -> Result<BTreeMap<String, String>, ReceiptError> {
-        let Some(log) = &self.log else { return Ok(BTreeMap::new()) };
-        let entries =
-            ward_ledger::read(log.path(), &format()).map_err(|e| ReceiptError::Read(Box::new(e)))?;
-        let mut last = BTreeMap::new();
-        for entry in entries.flatten() {
-            let text = |name| entry.record.get(name).and_then(Value::as_str);
-            let began = text("conversation_id") == Some(run) && text("status") != Some(Status::Denied.word());
-            if let Some((step, id)) = text("step_id").zip(text("id")).filter(|_| began) {
-                last.insert(step.to_owned(), id.to_owned());
-            }
+    /// When the log can't be read, or can't be relied on.
+    pub fn of_run(&self, run: &str) -> Result<Trail, ReceiptError> {
+        let mut trail = Trail::default();
+        let Some(log) = &self.log else { return Ok(trail) };
+        let key = self.signing.key()?;
+        let report = ward_ledger::verify(log.path(), &format(), key.as_ref());
+        let report = report.map_err(|error| ReceiptError::Verify(Box::new(error)))?;
+        if !(report.is_sound() && matches!(report.completeness, Completeness::Complete { .. })) {
+            return Err(ReceiptError::NotSound { log: log.path().to_owned() });
         }
-        Ok(last)
+        let entries = ward_ledger::read(log.path(), &format());
+        for entry in entries.map_err(|error| ReceiptError::Read(Box::new(error)))?.flatten() {
+            trail.take(run, &entry.record);
+        }
+        Ok(trail)
     }
 
     fn append(&mut self, record: Map<String, Value>) -> Result<(), ReceiptError> {

@@ -6,7 +6,7 @@ mod prompt;
 mod rules;
 mod turn;
 
-pub use door::{Door, Fate, Granted, Offer, Outcome, Wish};
+pub use door::{Begun, By, Deed, Door, Fate, Granted, OfStep, Offer, Outcome, Wish};
 pub use operator::{Answer, Asked, Attended, Lasting, Notice, Operator, Posed, Questioner, Reply};
 pub use rules::Rules;
 pub use turn::{Report, Runtime, TurnError};

@@ -5,6 +5,8 @@
 //! it; a [`Run`] is the journal of one time that it was carried out; the [`Engine`] goes on with a run until it is
 //! finished, waits, fails or is stopped. What is finished never runs twice, whatever dies in between.
 
+mod agreement;
+mod decisions;
 mod engine;
 mod entry;
 mod journal;

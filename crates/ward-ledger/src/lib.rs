@@ -7,7 +7,8 @@
 //! The crate never reads a clock, never prints and never drops a byte of a log: what a crash left
 //! half-written is moved to a file beside it, and the log itself tells of it.
 //!
-//! Start with [`Ledger::open`] to write, [`verify()`] to check and [`read()`] to list; [`Key`] makes a log that nobody
+//! Start with [`Ledger::open`] to write, [`verify()`] to check and [`read()`] or, from the end,
+//! [`read_back()`] to list; [`Key`] makes a log that nobody
 //! without the key can rewrite.
 
 mod canonical;
@@ -29,9 +30,11 @@ mod ledger;
 mod lines;
 mod snapshot;
 
+mod back;
 mod read;
 pub mod verify;
 
+pub use back::{Numbered, RecordsBack, read_back};
 pub use canonical::{MAX_DEPTH, MAX_SAFE_INTEGER, ParseError, ValueError, canonical_json, parse_object};
 pub use chain::{Format, FormatError, MAX_RECORD_BYTES, RECOVERY_FIELD, RecordError, Sealed, seal};
 pub use error::{AppendError, OpenError, ReadError};

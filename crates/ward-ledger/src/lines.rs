@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::canonical::ParseError;
@@ -57,14 +57,19 @@ impl Segment {
         Self { name: Arc::new(SegmentName { path, number, is_last: true }), source: Source::Absent }
     }
 
-    fn open(self) -> io::Result<Option<io::Take<File>>> {
+    pub(crate) fn path(&self) -> &Path {
+        &self.name.path
+    }
+
+    /// The file, and how much of it is to be read.
+    pub(crate) fn open(self) -> io::Result<Option<(File, u64)>> {
         match self.source {
             Source::Closed => {
                 let file = files::open_existing(&self.name.path)?;
                 let length = file.metadata()?.len();
-                Ok(Some(file.take(length)))
+                Ok(Some((file, length)))
             }
-            Source::Current(file, length) => Ok(Some(file.take(length))),
+            Source::Current(file, length) => Ok(Some((file, length))),
             Source::Absent => Ok(None),
         }
     }
@@ -143,8 +148,8 @@ impl<P: ParseLine> LogLines<P> {
                 path: name.path.clone(),
                 source,
             })?;
-            if let Some(file) = file {
-                self.buffer.begin(file);
+            if let Some((file, length)) = file {
+                self.buffer.begin(file.take(length));
                 self.place = Some(Place { segment: name, line: 0 });
             }
         }

@@ -112,14 +112,14 @@ fn entry(place: &Place, line: Line<Content>) -> Result<Entry, ReadFault> {
     }
 }
 
-struct EntryParser {
-    format: Format,
+pub(crate) struct EntryParser {
+    pub(crate) format: Format,
 }
 
-struct Content {
-    sequence: u64,
+pub(crate) struct Content {
+    pub(crate) sequence: u64,
     hash: Hash,
-    record: Map<String, Value>,
+    pub(crate) record: Map<String, Value>,
 }
 
 impl ParseLine for EntryParser {

@@ -23,6 +23,20 @@ pub(crate) fn end_of_last_line(file: &File, length: u64) -> io::Result<u64> {
     Ok(0)
 }
 
+/// Where the line ends that has the byte at `from`, behind its newline; `most` follows a newline.
+pub(crate) fn end_of_line(file: &File, from: u64, most: u64) -> io::Result<u64> {
+    let mut start = from;
+    while start < most {
+        let end = most.min(start + CHUNK_BYTES as u64);
+        let chunk = read_range(file, start, end)?;
+        if let Some(newline) = chunk.iter().position(|byte| *byte == b'\n') {
+            return Ok(start + newline as u64 + 1);
+        }
+        start = end;
+    }
+    Ok(most)
+}
+
 /// The bytes from `start` to `end`.
 pub(crate) fn read_range(file: &File, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(end - start).map_err(io::Error::other)?];
@@ -41,6 +55,11 @@ impl<'a> LinesFromEnd<'a> {
     /// Begins at `end`, which must follow a newline or be 0.
     pub(crate) fn new(file: &'a File, end: u64) -> Self {
         Self { file, end }
+    }
+
+    /// Where the line begins that was handed out last.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
     }
 
     /// The line before, without its newline; `None` at the beginning of the file.

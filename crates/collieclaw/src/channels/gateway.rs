@@ -17,6 +17,8 @@ mod guard;
 mod in_force;
 mod metrics;
 mod operator;
+mod peer;
+mod places;
 mod readers;
 mod routes;
 mod running;
@@ -39,6 +41,8 @@ use crate::home::Home;
 use crate::runtime::Runtime;
 
 use operator::Over;
+pub(crate) use peer::{Caller, Peer};
+pub(crate) use places::Places;
 pub use token::Token;
 use turns::Turns;
 

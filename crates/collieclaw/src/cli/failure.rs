@@ -114,7 +114,10 @@ impl Failure {
             | Self::Usage(_)
             | Self::Interrupted { .. }
             | Self::Journal(
-                JournalError::File { .. } | JournalError::Damaged { .. } | JournalError::Busy { .. },
+                JournalError::File { .. }
+                | JournalError::Damaged { .. }
+                | JournalError::Disagrees { .. }
+                | JournalError::Busy { .. },
             )
             | Self::Workspace { .. }
             | Self::Io { .. }
@@ -204,6 +207,10 @@ impl Failure {
             }
             Self::Interrupted { .. } => Some(
                 "look at what it left, then `collieclaw sop resume RUN` with --rerun-interrupted or --skip-interrupted",
+            ),
+            Self::Journal(JournalError::Disagrees { .. }) => Some(
+                "somebody has changed it: compare with `collieclaw receipt list`, put it back from a copy, or end the run with \
+                 `collieclaw sop cancel RUN`",
             ),
             Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. }) => {
                 Some("`collieclaw sop status` shows them")

@@ -2,7 +2,6 @@
 
 mod told;
 
-use std::collections::VecDeque;
 use std::path::Path;
 
 use clap::Subcommand;
@@ -10,7 +9,7 @@ use collieclaw::channels::visible;
 use collieclaw::receipts::{self, Receipt as Listed, ReceiptError, Signing};
 use serde_json::{Value, json};
 use ward_ledger::verify::{Authenticity, Completeness, VerifyError};
-use ward_ledger::{Key, KeyError, OpenError, Report};
+use ward_ledger::{Key, OpenError, Report};
 
 use super::environment::Environment;
 use super::failure::Failure;
@@ -65,8 +64,12 @@ fn verify(path: &Path, signing: &Signing, screen: &Screen) -> Result<(), Failure
     let at_hand = key.as_ref().ok().and_then(Option::as_ref);
     let report = match ward_ledger::verify(path, &receipts::format(), at_hand) {
         Err(VerifyError::NoLog { .. }) => {
-            screen.answer(&json!({ "records": 0, "sound": key.is_ok() }), || "no receipts yet".to_owned());
-            return key.map(drop).map_err(|error| Failure::Receipt(error.into()));
+            let fault = key.map(drop).and_then(|()| signing.never_begun(path)).err();
+            let value = json!({ "records": 0, "sound": fault.is_none(), "fault": fault.as_ref().map(ToString::to_string) });
+            screen.answer(&value, || {
+                if fault.is_none() { "no receipts yet".to_owned() } else { "no receipts".to_owned() }
+            });
+            return fault.map_or(Ok(()), |fault| Err(fault.into()));
         }
         report => report?,
     };
@@ -81,10 +84,10 @@ fn verify(path: &Path, signing: &Signing, screen: &Screen) -> Result<(), Failure
 }
 
 /// What is wrong in a way that somebody can put right comes before what is wrong at all.
-fn fault(report: &Report, signing: &Signing, key: Result<Option<Key>, KeyError>) -> Option<Failure> {
+fn fault(report: &Report, signing: &Signing, key: Result<Option<Key>, ReceiptError>) -> Option<Failure> {
     let path = report.log.clone();
     let error: ReceiptError = match (key, &report.authenticity, signing) {
-        (Err(error), ..) => error.into(),
+        (Err(error), ..) => error,
         (Ok(None), &Authenticity::NoKey { key_id }, Signing::With { key }) => {
             ReceiptError::KeyMissing { key: key.clone(), key_id }
         }
@@ -112,17 +115,13 @@ fn last(path: &Path, limit: usize) -> Result<Vec<Listed>, Failure> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let records = ward_ledger::read(path, &receipts::format())
+    let records = ward_ledger::read_back(path, &receipts::format(), None)
         .map_err(|error| Failure::Receipt(ReceiptError::Read(Box::new(error))))?;
-    let mut last = VecDeque::new();
     // What is no record is for `verify` to name.
-    for entry in records.flatten() {
-        last.push_back(Listed { record: entry.record });
-        if last.len() > limit {
-            last.pop_front();
-        }
-    }
-    Ok(last.into())
+    let mut last: Vec<Listed> =
+        records.map_while(Result::ok).take(limit).map(|(_, record)| Listed { record }).collect();
+    last.reverse();
+    Ok(last)
 }
 
 fn row(receipt: &Listed) -> Vec<String> {

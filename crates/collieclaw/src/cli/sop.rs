@@ -108,7 +108,8 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             let runtime = open::runtime(&setup, environment)?;
             let mut run = runs.hold(run)?;
             let procedure = procedure(&copy(&run), &runtime)?;
-            approve(&mut run, step.as_deref(), &procedure)?;
+            let engine = Engine { runtime: &runtime, sop: &procedure };
+            approve(&mut run, step.as_deref(), &engine)?;
             go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
         Sop::Resume { run, rerun_interrupted, skip_interrupted } => {
@@ -125,7 +126,7 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
             };
             go(run, &procedure, interrupted, &runtime, screen)
         }
-        Sop::Cancel { run } => over::cancel(&runs, run, &tools(&setup, environment)?, screen),
+        Sop::Cancel { run } => over::cancel(&runs, run, &open::door(&setup, environment)?, screen),
         Sop::Remove { run } => over::remove(&runs, run, &tools(&setup, environment)?, screen),
     }
 }
@@ -185,16 +186,16 @@ fn rehearse(sop: &Procedure, runtime: &Runtime, screen: &Screen) -> Result<(), F
 }
 
 /// A yes is to the step that was seen.
-fn approve(run: &mut Run, expected: Option<&str>, sop: &Procedure) -> Result<(), Failure> {
+fn approve(run: &mut Run, expected: Option<&str>, engine: &Engine<'_>) -> Result<(), Failure> {
     let wrong =
         |what: String| Failure::Wrong { what, cure: "`collieclaw sop status RUN` shows where it stands" };
-    let State::Waiting { step, .. } = run.state(sop) else {
+    let State::Waiting { step, prompt } = run.state(engine.sop) else {
         return Err(wrong(format!("{} does not wait for an approval", run.header.run)));
     };
     if expected.is_some_and(|expected| expected != step) {
         return Err(wrong(format!("{} waits at the step `{step}`", run.header.run)));
     }
-    Ok(run.approve(&step)?)
+    Ok(engine.approve(run, &step, &prompt)?)
 }
 
 fn go(

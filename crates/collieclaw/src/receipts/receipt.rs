@@ -32,6 +32,9 @@ pub struct Attempt {
     /// The step of a procedure.
     #[serde(default)]
     pub step_id: Option<String>,
+    /// The SHA-256 of that procedure's text.
+    #[serde(default)]
+    pub sop_hash: Option<String>,
     /// The SHA-256 of the rules in force, in canonical JSON.
     pub policy_hash: String,
 }
@@ -43,6 +46,8 @@ pub struct Ending {
     pub status: Status,
     /// The SHA-256 of the text that the model gets.
     pub result_hash: String,
+    /// The SHA-256 of what a step of a procedure gives to later ones, where that is another text.
+    pub output_hash: Option<String>,
     /// Another reason than the one of the attempt.
     pub reason_code: Option<&'static str>,
     /// What of the sandbox was in force; `none` where there was none.
@@ -99,6 +104,7 @@ impl Attempt {
             approver: UNKNOWN.to_owned(),
             approval_id: None,
             step_id: None,
+            sop_hash: None,
             policy_hash: super::hash_of_text(""),
         }
     }
@@ -120,12 +126,18 @@ impl Ending {
     #[must_use]
     pub fn new(status: Status, result: &str) -> Self {
         let result_hash = super::hash_of_text(result);
-        Self { status, result_hash, reason_code: None, sandbox: "none".to_owned() }
+        Self { status, result_hash, output_hash: None, reason_code: None, sandbox: "none".to_owned() }
+    }
+
+    /// With a reason of its own.
+    #[must_use]
+    pub fn because(self, reason_code: &'static str) -> Self {
+        Self { reason_code: Some(reason_code), ..self }
     }
 
     /// What is known of a call whose process died: that it began.
     pub(super) fn interrupted() -> Self {
-        Self { reason_code: Some("interrupted"), ..Self::new(Status::Failed, "") }
+        Self::new(Status::Failed, "").because("interrupted")
     }
 }
 
@@ -147,7 +159,12 @@ pub(super) fn record(attempt: &Attempt, ending: &Ending) -> Map<String, Value> {
         ("policy_hash", &attempt.policy_hash),
     ]
     .map(|(name, value)| (name.to_owned(), Value::from(value)));
-    let others = [("approval_id", &attempt.approval_id), ("step_id", &attempt.step_id)];
+    let others = [
+        ("approval_id", &attempt.approval_id),
+        ("step_id", &attempt.step_id),
+        ("sop_hash", &attempt.sop_hash),
+        ("output_hash", &ending.output_hash),
+    ];
     let others =
         others.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into())));
     members.into_iter().chain(others).collect()

@@ -1,13 +1,14 @@
 //! The key that receipts are signed with (C8.3): when it is made, and what its absence means.
 //!
 //! A key takes its place only after the chain that was there before is signed with it. So a key beside an unsigned chain
-//! was never the work of an upgrade, and is refused.
+//! was never the work of an upgrade, and is refused. Once a log is signed, the home remembers with which key: a log that
+//! lost its signatures together with its head and the key is not taken for one that never had them.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ward_ledger::{HeadRecovery, Key, KeyError, Ledger, OpenError, Options, Recovery};
+use ward_ledger::{HeadRecovery, Key, KeyError, KeyId, Ledger, OpenError, Options, Recovery};
 
 use super::{ReceiptError, format};
 
@@ -34,15 +35,35 @@ pub(super) enum Adopting {
 /// The name of a key that has not signed the chain yet.
 const UNFINISHED: &str = "new";
 
+/// Where it is remembered, beside the key, that a log of this home is signed, and with which key.
+const REMEMBERED: &str = "signed";
+
 impl Signing {
     /// The key to check a chain with; `None` where there is none, or none is wanted.
     ///
     /// # Errors
-    /// When there is one that can't be used.
-    pub fn key(&self) -> Result<Option<Key>, KeyError> {
-        match self {
-            Self::With { key } if is_there(key) => Key::load(key).map(Some),
-            Self::With { .. } | Self::Off => Ok(None),
+    /// When there is one that can't be used, and when it is gone or another one than has signed.
+    pub fn key(&self) -> Result<Option<Key>, ReceiptError> {
+        let Self::With { key: file } = self else { return Ok(None) };
+        let given = self.given()?;
+        match (given, remembered(file)?) {
+            (None, Some(key_id)) => Err(ReceiptError::KeyMissing { key: file.clone(), key_id }),
+            (Some(given), Some(key_id)) if given.id() != key_id => {
+                Err(ReceiptError::KeyReplaced { key: file.clone(), key_id, given: given.id() })
+            }
+            (given, _) => Ok(given),
+        }
+    }
+
+    /// Whether a log that is not there was never begun.
+    ///
+    /// # Errors
+    /// When this home has signed one, and it is gone.
+    pub fn never_begun(&self, log: &Path) -> Result<(), ReceiptError> {
+        let Self::With { key } = self else { return Ok(()) };
+        match remembered(key)? {
+            Some(key_id) => Err(ReceiptError::LogMissing { log: log.to_owned(), key_id }),
+            None => Ok(()),
         }
     }
 
@@ -56,15 +77,34 @@ impl Signing {
     }
 
     pub(super) fn open(&self, log: &Path, adopting: Adopting) -> Result<(Ledger, Recovery), ReceiptError> {
-        let options = match adopting {
-            Adopting::Nothing => Options::new(format()),
-            Adopting::Everything => Options::new(format()).adopt_without_head().adopt_unsigned(),
+        let (options, key) = match adopting {
+            Adopting::Nothing => {
+                if !is_there(log) && is_new(log) {
+                    self.never_begun(log)?;
+                }
+                (Options::new(format()), self.key()?)
+            }
+            Adopting::Everything => {
+                (Options::new(format()).adopt_without_head().adopt_unsigned(), self.given()?)
+            }
         };
-        let options = match self.key()? {
-            Some(key) => options.with_key(key),
-            None => options,
+        let (options, key_id) = match key {
+            Some(key) => (options.with_key(key.clone()), Some(key.id())),
+            None => (options, None),
         };
-        Ledger::open(log, options).map_err(ReceiptError::from)
+        let opened = Ledger::open(log, options)?;
+        if let Some(key_id) = key_id {
+            self.remember(key_id)?;
+        }
+        Ok(opened)
+    }
+
+    /// The key that is there, whatever is remembered.
+    fn given(&self) -> Result<Option<Key>, KeyError> {
+        match self {
+            Self::With { key } if is_there(key) => Key::load(key).map(Some),
+            Self::With { .. } | Self::Off => Ok(None),
+        }
     }
 
     pub(super) fn make(&self, log: &Path, adopting: Adopting) -> Result<Option<String>, ReceiptError> {
@@ -73,14 +113,18 @@ impl Signing {
             return Ok(None);
         }
         let failed = |step| move |source| KeyError::File { step, path: file.clone(), source };
-        let folder = file.parent().unwrap_or(Path::new("/"));
-        let folder = File::open(folder).map_err(failed("open the folder of"))?;
         // Several processes may come first; one of them makes it.
-        folder.lock().map_err(failed("lock the folder of"))?;
+        let folder = locked_folder(file)?;
         if is_there(file) {
             return Ok(None);
         }
         let unfinished = file.with_extension(UNFINISHED);
+        if adopting == Adopting::Nothing
+            && let Some(key_id) = remembered(file)?
+            && !(is_there(&unfinished) && Key::load(&unfinished)?.id() == key_id)
+        {
+            return Err(ReceiptError::KeyMissing { key: file.clone(), key_id });
+        }
         let told = sign(log, &unfinished, adopting).map_err(|error| match error {
             ReceiptError::Open(error) => match *error {
                 OpenError::WrongKey { key_id, .. } => {
@@ -96,12 +140,54 @@ impl Signing {
         folder.sync_all().map_err(failed("make durable"))?;
         Ok(told)
     }
+
+    /// From now on a home without this key, or without a log, is one from which they were taken.
+    fn remember(&self, key_id: KeyId) -> Result<(), ReceiptError> {
+        let Self::With { key: file } = self else { return Ok(()) };
+        if matches!(remembered(file), Ok(Some(known)) if known == key_id) {
+            return Ok(());
+        }
+        let folder = locked_folder(file)?;
+        let path = file.with_extension(REMEMBERED);
+        let unfinished = path.with_extension(format!("{REMEMBERED}-{UNFINISHED}"));
+        let written = fs::write(&unfinished, format!("{key_id}\n"))
+            .and_then(|()| File::open(&unfinished)?.sync_all())
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .and_then(|()| folder.sync_all());
+        written
+            .map_err(|source| KeyError::File { step: "note the use of", path: file.clone(), source }.into())
+    }
+}
+
+/// Which key has signed in this home, if one has.
+fn remembered(key: &Path) -> Result<Option<KeyId>, ReceiptError> {
+    let path = key.with_extension(REMEMBERED);
+    let damaged = || ReceiptError::Remembered { path: path.clone() };
+    match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(_) => Err(damaged()),
+        Ok(text) => KeyId::from_hex(text.trim_ascii_end()).map(Some).ok_or_else(damaged),
+    }
+}
+
+/// The folder of a file; others who want it wait until this is dropped.
+fn locked_folder(file: &Path) -> Result<File, KeyError> {
+    let failed = |step| move |source| KeyError::File { step, path: file.to_owned(), source };
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let folder = File::open(folder).map_err(failed("open the folder of"))?;
+    folder.lock().map_err(failed("lock the folder of"))?;
+    Ok(folder)
+}
+
+/// Whether nothing of a log is there.
+fn is_new(log: &Path) -> bool {
+    matches!(ward_ledger::read(log, &format()), Err(ward_ledger::ReadError::NoLog { .. }))
 }
 
 /// Signs the chain with the key in a file that is made where there is none.
 fn sign(log: &Path, file: &Path, adopting: Adopting) -> Result<Option<String>, ReceiptError> {
     let key = Key::load_or_create(file)?;
-    if matches!(ward_ledger::read(log, &format()), Err(ward_ledger::ReadError::NoLog { .. })) {
+    if is_new(log) {
         return Ok(None);
     }
     let options = Options::new(format()).with_key(key).adopt_unsigned();

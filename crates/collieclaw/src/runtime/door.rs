@@ -5,6 +5,7 @@
 
 mod approval;
 mod attempt;
+mod step;
 mod words;
 
 use std::cell::RefCell;
@@ -23,9 +24,11 @@ use crate::events::{Event, Events};
 use crate::home::Home;
 use crate::memory::Memory;
 use crate::net::SearchService;
-use crate::receipts::{Attempt, Ending, Intent, ReceiptError, Receipts, Status};
+use crate::receipts::{Attempt, Ending, Intent, ReceiptError, Receipts, Status, hash_of_text};
 use crate::security::Workspace;
 use crate::tools::{Context, End, Prepared, ToolBounds, ToolResult, shortened};
+
+pub use step::{Begun, By, Deed};
 
 /// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent.
 #[derive(Debug)]
@@ -85,16 +88,25 @@ pub struct Wish<'w> {
 pub enum Offer<'o> {
     /// It was.
     Listed,
-    /// The operator has written it down, as the step of a procedure with this id.
-    Step(&'o str),
+    /// The operator has written it down, as a step of a procedure.
+    Step(OfStep<'o>),
     /// It is not on the list of the channel: it is never run without somebody's yes.
     Unlisted,
 }
 
+/// Which step of which procedure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfStep<'s> {
+    /// The step's id.
+    pub id: &'s str,
+    /// The hash of the procedure's text.
+    pub sop_hash: &'s str,
+}
+
 impl<'o> Offer<'o> {
-    pub(super) fn step(self) -> Option<&'o str> {
+    fn step(self) -> Option<OfStep<'o>> {
         match self {
-            Self::Step(id) => Some(id),
+            Self::Step(step) => Some(step),
             Self::Listed | Self::Unlisted => None,
         }
     }
@@ -185,7 +197,8 @@ impl Door {
     }
 
     fn pass(&self, wish: Wish<'_>, attended: &mut Attended<'_>) -> Result<Outcome, ReceiptError> {
-        let passage = Passage { wish, attempt: self.attempt(wish)? };
+        let attempt = self.fresh(wish.conversation_id, wish.tool, wish.arguments, wish.offer.step())?;
+        let passage = Passage { wish, attempt };
         let prepared = match self.rules.prepare(wish) {
             Ok(prepared) => prepared,
             Err(bad) => return self.not_run(passage, &bad.to_string(), "bad-arguments"),
@@ -264,11 +277,14 @@ impl Door {
         // A server has a watch of its own, which may have ended it before ours has looked.
         let why = cancel.why().or_else(|| estop::is_set(&self.home).then_some(Why::Estop));
         let (fate, ending) = ended(&result, why, &text);
+        let whole = fate == Fate::Done && result.output.len() <= self.bounds.max_response_bytes;
+        // What a step gives to later ones is vouched for as well.
+        let gives = whole && wish.offer.step().is_some();
+        let ending = Ending { output_hash: gives.then(|| hash_of_text(&result.output)), ..ending };
         self.receipts.borrow_mut().conclude(intent, &passage.attempt, &ending)?;
         let took = started.elapsed();
         self.tell_end(&passage, &result, fate, took);
-        let outcome = self.outcome(passage, fate, text, ending.status);
-        let whole = fate == Fate::Done && result.output.len() <= self.bounds.max_response_bytes;
+        let outcome = self.outcome(passage, fate, text, &ending);
         let output = if whole { result.output } else { outcome.output };
         // A clock that is too coarse for it must not make it one that never began.
         Ok(Outcome { took: took.max(Duration::from_nanos(1)), output, ..outcome })
@@ -341,15 +357,11 @@ impl Door {
         let status = if fate == Fate::Failed { Status::Failed } else { Status::Denied };
         let ending = Ending { reason_code, ..Ending::new(status, &text) };
         self.receipts.borrow_mut().write(&passage.attempt, &ending)?;
-        Ok(self.outcome(passage, fate, text, status))
+        Ok(self.outcome(passage, fate, text, &ending))
     }
 
-    fn outcome(&self, passage: Passage<'_>, fate: Fate, text: String, status: Status) -> Outcome {
-        let written = self.receipts.borrow().are_written();
-        let receipt_id = written.then_some(passage.attempt.id);
-        if let Some(receipt) = &receipt_id {
-            self.events.tell(Event::ReceiptWritten { receipt, status: status.word() });
-        }
+    fn outcome(&self, passage: Passage<'_>, fate: Fate, text: String, ending: &Ending) -> Outcome {
+        let receipt_id = self.written(passage.attempt, ending);
         Outcome { fate, output: text.clone(), text, receipt_id, took: Duration::ZERO }
     }
 }

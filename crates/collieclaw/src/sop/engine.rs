@@ -1,21 +1,18 @@
 //! Goes on with a run, step by step: each through the door, its end on disk before the next begins.
 
-use std::collections::BTreeMap;
+mod ask;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use thiserror::Error;
 
 use super::entry::{End, Ended, Entry};
-use super::journal::{Course, Durable, JournalError, Run};
-use super::prompt::message;
+use super::journal::{Durable, JournalError, Run};
 use super::state::State;
-use super::{Action, Sop, Step};
-use crate::estop;
+use super::{Action, CONTENT, Sop, Step};
 use crate::memory::MemoryError;
-use crate::providers::HINT;
-use crate::receipts::ReceiptError;
-use crate::runtime::{Attended, Fate, Offer, Report, Runtime, TurnError, Wish};
+use crate::receipts::{Ending, Mark, ReceiptError, Status};
+use crate::runtime::{Attended, By, Deed, Fate, Offer, Runtime, TurnError, Wish};
 
 /// Carries out a procedure.
 pub struct Engine<'e> {
@@ -98,24 +95,27 @@ impl Engine<'_> {
         interrupted: OnInterrupted,
         attended: &mut Attended<'_>,
     ) -> Result<Halt, SopError> {
-        // That a step began may be lost with the power, or with a journal that is put back; its receipt is not.
-        let earlier = if run.is_new() { BTreeMap::new() } else { self.receipts_of(run)? };
+        let mut trail = self.agreed(run)?;
         loop {
             let id = match run.state(self.sop) {
+                // That somebody approved, or that a step began, may be missing in a journal; its receipt is not.
+                State::Waiting { step, .. } if trail.mark(&step) == Some(Mark::Approved) => {
+                    run.write_approved(&step)?;
+                    continue;
+                }
                 State::Waiting { step, prompt } => return Ok(Halt::Waiting { step, prompt }),
-                State::Interrupted { step } => match self.decided(&step, interrupted) {
+                State::Interrupted { step } => match self.decided(run, &step, interrupted)? {
                     Some(decision) => {
+                        trail.steps.remove(&step);
                         run.write(decision, Durable::Now)?;
                         continue;
                     }
                     None => {
-                        let receipt_id = self.receipts_of(run)?.remove(&step);
+                        let receipt_id = trail.steps.remove(&step).map(|trace| trace.id);
                         return Ok(Halt::Interrupted { step, receipt_id });
                     }
                 },
-                State::Ready { step }
-                    if run.course(&step) == Course::Untouched && earlier.contains_key(&step) =>
-                {
+                State::Ready { step } if trail.mark(&step).is_some_and(Mark::began) => {
                     run.write(Entry::Began { step }, Durable::Now)?;
                     continue;
                 }
@@ -139,30 +139,13 @@ impl Engine<'_> {
         }
     }
 
-    /// Of each step the last call that began.
-    fn receipts_of(&self, run: &Run) -> Result<BTreeMap<String, String>, ReceiptError> {
-        self.runtime.door.receipts.borrow().of_steps(&run.header.run)
-    }
-
-    fn decided(&self, id: &str, interrupted: OnInterrupted) -> Option<Entry> {
-        let step = id.to_owned();
-        match interrupted {
-            OnInterrupted::Rerun => Some(Entry::Rerun { step }),
-            OnInterrupted::Skip => Some(Entry::Skipped { step }),
-            OnInterrupted::Ask => {
-                let found = self.sop.steps.iter().find(|step| step.id == id)?;
-                self.only_looks(found).then_some(Entry::Rerun { step })
-            }
-        }
-    }
-
     fn call(&self, step: &Step, run: &mut Run, attended: &mut Attended<'_>) -> Result<Came, SopError> {
         let content = match step.content_from().map(|from| (from, run.ended(from))) {
             None => None,
             Some((_, Some(Ended { end: End::Done, output, .. }))) => Some(output.clone()),
             Some((from, _)) => {
                 let why = format!("error: the step `{from}` has nothing to give, because it did not work");
-                return Ok(Came::Ended(ended(step, End::Failed, why)));
+                return self.not_called(step, run, why);
             }
         };
         let Some((tool, arguments)) = step.arguments(content.as_deref()) else {
@@ -191,6 +174,16 @@ impl Engine<'_> {
         Ok(Came::Ended(Ended { receipt_id, ..ended(step, end, outcome.output) }))
     }
 
+    /// A call that lacks something is not attempted; the step has its receipt all the same.
+    fn not_called(&self, step: &Step, run: &Run, why: String) -> Result<Came, SopError> {
+        let (name, about) = step.arguments(None).unwrap_or((CONTENT, Value::Null));
+        let of_step = Some(run.of_step(&step.id));
+        let deed = Deed { run: &run.header.run, step: of_step, name, about: &about, by: By::Rules };
+        let ending = Ending::new(Status::Failed, &why).because("nothing-to-give");
+        let receipt_id = self.runtime.door.note(deed, &ending)?;
+        Ok(Came::Ended(Ended { receipt_id, ..ended(step, End::Failed, why) }))
+    }
+
     fn wish(
         &self,
         run: &Run,
@@ -199,46 +192,8 @@ impl Engine<'_> {
         attended: &mut Attended<'_>,
     ) -> Result<crate::runtime::Outcome, ReceiptError> {
         let conversation_id = run.header.run.as_str();
-        let wish = Wish { conversation_id, tool, arguments, offer: Offer::Step(&step.id) };
+        let wish = Wish { conversation_id, tool, arguments, offer: Offer::Step(run.of_step(&step.id)) };
         self.runtime.door.call(wish, attended)
-    }
-
-    fn ask(
-        &self,
-        step: &Step,
-        prompt: &str,
-        run: &mut Run,
-        attended: &mut Attended<'_>,
-    ) -> Result<Came, SopError> {
-        let stopped = |fate| Ok(Came::Halted(Halt::Stopped { step: step.id.clone(), fate }));
-        // The model would answer without tools, and that is not what was written down.
-        if estop::is_set(&self.runtime.door.home) {
-            return stopped(Fate::Stopped);
-        }
-        run.write(Entry::Began { step: step.id.clone() }, Durable::Now)?;
-        let text = message(self.sop, &step.id, prompt, run);
-        let hint = self.sop.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
-        let Report { answer, fates, kept, .. } =
-            self.runtime.turn_with(&hint, &run.header.run, &text, attended);
-        let halted = [Fate::Stopped, Fate::Cancelled].into_iter().find(|fate| fates.contains(fate));
-        let denied = fates.iter().any(|fate| matches!(fate, Fate::Denied | Fate::NobodyToAsk));
-        if fates.is_empty() && answer.is_err() {
-            run.write(Entry::Void { step: step.id.clone() }, Durable::Now)?;
-        }
-        match answer {
-            Err(TurnError::Receipt(error)) => Err(error.into()),
-            Err(TurnError::Cancelled) => stopped(Fate::Cancelled),
-            Err(error) if fates.is_empty() => Err(error.into()),
-            Err(error) => Ok(Came::Ended(ended(step, End::Failed, format!("error: {error}")))),
-            Ok(answer) => {
-                kept?;
-                match halted {
-                    Some(fate) => stopped(fate),
-                    None if denied => Ok(Came::Ended(ended(step, End::Denied, answer))),
-                    None => Ok(Came::Ended(ended(step, End::Done, answer))),
-                }
-            }
-        }
     }
 }
 

@@ -85,6 +85,16 @@ pub enum JournalError {
         /// Which.
         line: usize,
     },
+    /// The receipts tell something else.
+    #[error("{} does not agree with the receipts, at the step `{step}`: {fault}", .path.display())]
+    Disagrees {
+        /// The file.
+        path: PathBuf,
+        /// The step of which they tell something else.
+        step: String,
+        /// What.
+        fault: &'static str,
+    },
     /// Another process carries the run out.
     #[error("another process carries out {run}")]
     Busy {
@@ -214,19 +224,11 @@ impl Run {
         Ok(())
     }
 
-    /// Ends it for good.
-    ///
-    /// # Errors
-    /// When that can't be written down.
-    pub fn cancel(&mut self) -> Result<(), JournalError> {
+    pub(super) fn write_cancelled(&mut self) -> Result<(), JournalError> {
         self.write(Entry::Cancelled { at: Timestamp::now() }, Durable::Now)
     }
 
-    /// Approves the step that it waits for.
-    ///
-    /// # Errors
-    /// When that can't be written down.
-    pub fn approve(&mut self, step: &str) -> Result<(), JournalError> {
+    pub(super) fn write_approved(&mut self, step: &str) -> Result<(), JournalError> {
         self.write(Entry::Approved { step: step.to_owned(), at: Timestamp::now() }, Durable::Now)
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::engine::Engine;
 use super::{Action, Step};
-use crate::runtime::{Offer, Wish};
+use crate::runtime::{OfStep, Offer, Wish};
 use crate::tools::BadArguments;
 
 /// What the gate says of a step that is not run.
@@ -31,8 +31,8 @@ impl<'e> Engine<'e> {
     fn rehearsed(&self, step: &Step) -> Rehearsed {
         match (&step.action, supposed(step)) {
             (_, Some((tool, arguments))) => {
-                let wish =
-                    Wish { conversation_id: "", tool, arguments: &arguments, offer: Offer::Step(&step.id) };
+                let offer = Offer::Step(OfStep { id: &step.id, sop_hash: "" });
+                let wish = Wish { conversation_id: "", tool, arguments: &arguments, offer };
                 match self.runtime.door.rules.ruling(wish) {
                     Ok(ruling) => Rehearsed::Judged(ruling.verdict().clone()),
                     Err(bad) => Rehearsed::Bad(bad),

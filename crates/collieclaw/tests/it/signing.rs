@@ -79,8 +79,9 @@ fn processes_that_come_first_at_once_make_one_key_and_one_chain() {
     let verify = house.run(&["receipt", "verify", "--output", "json"]);
     assert_eq!((verify.code, &verify.json()["records"]), (0, &11.into()), "{verify:?}");
     let left = fs::read_dir(house.home()).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("receipts.")).collect();
-    assert_eq!(left, ["receipts.key"]);
+    let mut left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("receipts.")).collect();
+    left.sort();
+    assert_eq!(left, ["receipts.key", "receipts.signed"]);
 }
 
 #[test]
@@ -190,6 +191,69 @@ fn a_log_that_lost_its_signatures_goes_on_only_when_somebody_says_so() {
     assert_eq!(call(&house), 0);
     let verify = house.run(&["receipt", "verify"]);
     assert!(verify.code == 0 && verify.out.contains("signed:    from receipt 2 on"), "{verify:?}");
+}
+
+/// The forgery that needs no key: a log of one's own, without signatures, and nothing left of the old one.
+#[test]
+fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
+    let check = |expected: &str, touch: &dyn Fn(&House)| {
+        for said in touched(touch) {
+            assert!(said.contains(expected), "no `{expected}` in {said}");
+        }
+    };
+    check("receipts.key is gone", &|house| {
+        without_signatures(house);
+        fs::remove_file(key(house)).unwrap();
+    });
+    // Signed anew, with a key of the forger's own.
+    check("and the key given is", &|house| {
+        without_signatures(house);
+        fs::remove_file(key(house)).unwrap();
+        fs::remove_file(house.home().join("receipts.signed")).unwrap();
+        let text = fs::read(log(house)).unwrap();
+        assert_eq!(call(house), 0);
+        assert_ne!(fs::read(log(house)).unwrap(), text);
+        // The home remembers what it has signed with before.
+        fs::write(house.home().join("receipts.signed"), "0123456789abcdef\n").unwrap();
+    });
+    check("does not say which key", &|house| {
+        fs::write(house.home().join("receipts.signed"), "garbage\n").unwrap();
+    });
+}
+
+#[test]
+fn a_forged_log_is_seen_over_http_and_makes_init_stop() {
+    let house = House::new();
+    assert_eq!(call(&house), 0);
+    without_signatures(&house);
+    fs::remove_file(key(&house)).unwrap();
+    assert_eq!(house.run(&["init"]).code, 9);
+    assert!(!key(&house).exists(), "no key is made in silence");
+    assert_eq!(house.run(&["gateway", "--port", "0"]).code, 1);
+    // Whoever has looked at it may say so; the log tells from where on it is signed.
+    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
+    assert_eq!(call(&house), 0);
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.code == 0 && verify.out.contains("signed:    from receipt 2 on"), "{verify:?}");
+}
+
+#[test]
+fn a_signed_log_that_is_gone_is_missed_until_somebody_says_that_a_new_one_may_begin() {
+    let house = House::new();
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.code == 0 && verify.out.contains("no receipts yet"), "none was begun: {verify:?}");
+    assert_eq!(call(&house), 0);
+    for file in ["tool_receipts.log", "tool_receipts.log.head"] {
+        fs::rename(house.home().join(file), house.path().join(file)).unwrap();
+    }
+    for arguments in [&["receipt", "verify"][..], &["tool", "run", "time"]] {
+        let done = house.run(arguments);
+        assert!(done.code == 9 && done.err.contains("tool_receipts.log is gone"), "{done:?}");
+        assert!(done.err.contains("receipt adopt --yes"), "a cure: {done:?}");
+    }
+    assert!(!log(&house).exists());
+    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
+    assert_eq!((call(&house), house.run(&["receipt", "verify"]).code), (0, 0));
 }
 
 #[test]

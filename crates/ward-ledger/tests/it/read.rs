@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ward_ledger::{ReadError, ReadFault, read};
+use ward_ledger::{ReadError, ReadFault, read, read_back};
 
 use crate::support::{Log, format, options, receipt};
 
@@ -54,6 +54,36 @@ fn what_is_no_record_is_a_fault_with_its_place_and_the_rest_is_read() {
             "receipts.jsonl, line 7, ends in the middle of a record after 8 bytes",
         ]
     );
+}
+
+#[test]
+fn from_the_end_the_newest_come_first_from_any_number_on() {
+    let log = Log::new(options().with_segment_bytes(1500));
+    let mut ledger = log.open();
+    for number in 1..=20 {
+        ledger.append(receipt(number)).unwrap();
+    }
+    let forward: Vec<_> = read(&log.path, &format()).unwrap().map(Result::unwrap).collect();
+    let check = |before: Option<u64>, what: &str| {
+        let back: Vec<_> = read_back(&log.path, &format(), before)
+            .unwrap()
+            .map(Result::unwrap)
+            .map(|(_, record)| record)
+            .collect();
+        let below = forward.iter().rev().filter(|entry| before.is_none_or(|before| entry.sequence < before));
+        assert_eq!(back, below.map(|entry| entry.record.clone()).collect::<Vec<_>>(), "{before:?}, {what}");
+    };
+    check(None, "whole");
+    (0..=22).for_each(|before| check(Some(before), "whole"));
+
+    // What is no record is passed over, and a torn end is none.
+    let mut lines = log.lines();
+    lines.insert(0, b"garbage\n".to_vec());
+    lines.insert(2, b"{\"sequence\":1}\n".to_vec());
+    lines.push(b"{\"half\":".to_vec());
+    log.write_lines(&lines);
+    check(None, "damaged");
+    (0..=22).for_each(|before| check(Some(before), "damaged"));
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! The receipts, and whether their chain holds: checked again only when the files have changed.
+//! The receipts, and whether their chain holds: checked again only when the files have changed, and beside the answers
+//! where that takes long.
 
-use std::collections::VecDeque;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde::Serialize;
 use ward_ledger::verify::{Authenticity, Completeness, VerifyError};
 
@@ -18,6 +19,8 @@ pub(super) struct Chain {
     path: Option<PathBuf>,
     signing: Signing,
     known: Mutex<Option<Known>>,
+    /// Held by whoever checks.
+    checking: Mutex<()>,
 }
 
 /// What is known of the chain.
@@ -32,6 +35,8 @@ pub(super) struct State {
     pub(super) broken_at: Option<u64>,
     /// In words.
     pub(super) detail: String,
+    /// When it was looked at.
+    pub(super) checked: Timestamp,
 }
 
 struct Known {
@@ -47,87 +52,122 @@ type Trace = (std::ffi::OsString, u64, u64, i64, i64);
 /// A check may take this part of the time at most: a log that is long and grows is not read without an end.
 const SHARE: u32 = 20;
 
+/// Nobody waits longer for a check than this, but for the first one.
+const QUICK: Duration = Duration::from_millis(50);
+
 impl Chain {
     pub(super) fn new(receipts: &ReceiptFile, home: &Home) -> Self {
         Self {
             path: receipts.enabled.then(|| receipts.path.clone()),
             signing: receipts.signing(home),
             known: Mutex::default(),
+            checking: Mutex::default(),
         }
     }
 
-    /// Whether the chain holds. It reads the whole log when that has changed, so it belongs on a thread that may wait.
-    pub(super) fn state(&self) -> State {
-        let Some(path) = &self.path else {
-            return State {
-                valid: true,
-                records: 0,
-                broken_at: None,
-                detail: "receipts are switched off".to_owned(),
-            };
-        };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Whether the chain holds, or held when it was last looked at: a long log is read beside the answer. It belongs on a
+    /// thread that may wait.
+    pub(super) fn state(self: &Arc<Self>) -> State {
+        let Some(path) = &self.path else { return State::of_none("receipts are switched off") };
         let files = traces(path);
-        if let Some(known) = &*known
-            && (known.files == files || known.checked.elapsed() < known.took * SHARE)
-        {
+        let long_known = self.known().as_ref().and_then(|known| {
+            let may_last = known.files == files || known.checked.elapsed() < known.took * SHARE;
+            match may_last {
+                true => Some((known.state.clone(), false)),
+                false if known.took > QUICK => Some((known.state.clone(), true)),
+                false => None,
+            }
+        });
+        match long_known {
+            None => self.check(path),
+            Some((state, false)) => state,
+            Some((state, true)) => {
+                self.check_beside(path.clone());
+                state
+            }
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Option<Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One at a time; whoever waited for another's check has its result.
+    fn check(&self, path: &Path) -> State {
+        let _one = self.checking.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = traces(path);
+        if let Some(known) = self.known().as_ref().filter(|known| known.files == files) {
             return known.state.clone();
         }
         let started = Instant::now();
         let state = checked(path, &self.signing);
         let took = started.elapsed();
-        *known = Some(Known { files, state: state.clone(), checked: Instant::now(), took });
+        *self.known() = Some(Known { files, state: state.clone(), checked: Instant::now(), took });
         state
+    }
+
+    fn check_beside(self: &Arc<Self>, path: PathBuf) {
+        if self.checking.try_lock().is_err() {
+            return;
+        }
+        let chain = Arc::clone(self);
+        // Without a thread the next one who asks tries again.
+        let _ = std::thread::Builder::new().name("check".to_owned()).spawn(move || chain.check(&path));
     }
 
     /// The last receipts before a number, newest first.
     pub(super) fn page(&self, before: Option<u64>, limit: usize) -> Result<Vec<Receipt>, ReceiptError> {
         let Some(path) = self.path.as_ref().filter(|path| path.exists()) else { return Ok(Vec::new()) };
-        let records = ward_ledger::read(path, &receipts::format())
+        let records = ward_ledger::read_back(path, &receipts::format(), before)
             .map_err(|error| ReceiptError::Read(Box::new(error)))?;
-        let mut last = VecDeque::new();
-        // What is no record is for the check to name.
-        for entry in records.flatten().filter(|entry| before.is_none_or(|before| entry.sequence < before)) {
-            last.push_front(Receipt { record: entry.record });
-            last.truncate(limit);
-        }
-        Ok(last.into())
+        // What can't be read is for the check to name.
+        Ok(records.map_while(Result::ok).take(limit).map(|(_, record)| Receipt { record }).collect())
+    }
+}
+
+impl State {
+    /// Of a log without receipts, as it should be.
+    fn of_none(detail: &str) -> Self {
+        let detail = detail.to_owned();
+        Self { valid: true, records: 0, broken_at: None, detail, checked: Timestamp::now() }
+    }
+
+    fn unusable(detail: String) -> Self {
+        Self { valid: false, ..Self::of_none(&detail) }
     }
 }
 
 /// A key that can't be used is no reason not to look at the links.
-fn checked(path: &std::path::Path, signing: &Signing) -> State {
+fn checked(path: &Path, signing: &Signing) -> State {
+    let now = Timestamp::now();
     let key = signing.key();
-    let report =
-        match ward_ledger::verify(path, &receipts::format(), key.as_ref().ok().and_then(Option::as_ref)) {
-            Err(VerifyError::NoLog { .. }) => {
-                return State {
-                    valid: true,
-                    records: 0,
-                    broken_at: None,
-                    detail: "no receipts yet".to_owned(),
-                };
-            }
-            Err(error) => {
-                return State { valid: false, records: 0, broken_at: None, detail: error.to_string() };
-            }
-            Ok(report) => report,
-        };
-    let complete = matches!(report.completeness, Completeness::Complete { .. });
-    let ours = key.is_ok()
-        && !matches!(report.authenticity, Authenticity::NoKey { .. } | Authenticity::NotSigned { .. });
-    let broken_at = report.broken.as_ref().map(|broken| broken.sequence);
-    let detail = match (broken_at, ours, complete) {
-        (Some(at), ..) => format!("the chain is invalid at receipt {at}"),
-        (None, false, _) => "every link holds, but no key of ours has signed them".to_owned(),
-        (None, true, true) => "every link holds, and the head vouches for the end".to_owned(),
-        (None, true, false) => "every link holds, but nothing vouches for the end".to_owned(),
+    let given = key.as_ref().ok().and_then(Option::as_ref);
+    let report = match ward_ledger::verify(path, &receipts::format(), given) {
+        Err(VerifyError::NoLog { .. }) => {
+            return match signing.never_begun(path) {
+                Ok(()) => State::of_none("no receipts yet"),
+                Err(gone) => State::unusable(gone.to_string()),
+            };
+        }
+        Err(error) => return State::unusable(error.to_string()),
+        Ok(report) => report,
     };
-    State { valid: report.is_sound() && ours && complete, records: report.records, broken_at, detail }
+    let complete = matches!(report.completeness, Completeness::Complete { .. });
+    let signed = !matches!(report.authenticity, Authenticity::NoKey { .. } | Authenticity::NotSigned { .. });
+    let broken_at = report.broken.as_ref().map(|broken| broken.sequence);
+    let detail = match (broken_at, &key, signed, complete) {
+        (Some(at), ..) => format!("the chain is invalid at receipt {at}"),
+        (None, Err(error), ..) => format!("every link holds, but {error}"),
+        (None, Ok(_), false, _) => "every link holds, but no key of ours has signed them".to_owned(),
+        (None, Ok(_), true, true) => "every link holds, and the head vouches for the end".to_owned(),
+        (None, Ok(_), true, false) => "every link holds, but nothing vouches for the end".to_owned(),
+    };
+    let valid = report.is_sound() && key.is_ok() && signed && complete;
+    State { valid, records: report.records, broken_at, detail, checked: now }
 }
 
 /// Of the log, its head and its segments.
-fn traces(path: &std::path::Path) -> Vec<Trace> {
+fn traces(path: &Path) -> Vec<Trace> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let ours =
@@ -140,4 +180,38 @@ fn traces(path: &std::path::Path) -> Vec<Trace> {
         .collect();
     traces.sort();
     traces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Map;
+    use ward_ledger::{Ledger, Options};
+
+    #[test]
+    fn a_long_log_is_checked_beside_the_answer() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        let path = folder.path().join("log");
+        let receipts = ReceiptFile { enabled: true, path: path.clone(), signed: false };
+        let chain = Arc::new(Chain::new(&receipts, &home));
+        let (mut log, _) = Ledger::open(&path, Options::new(receipts::format())).unwrap();
+        log.append(Map::new()).unwrap();
+        assert_eq!(chain.state().records, 1, "the first one is waited for");
+
+        // As if it had taken long, and long ago.
+        let long = Duration::from_secs(1);
+        if let Some(known) = &mut *chain.known() {
+            (known.took, known.checked) = (long, known.checked.checked_sub(long * SHARE).unwrap());
+        }
+        log.append(Map::new()).unwrap();
+        let busy = chain.checking.lock().unwrap();
+        let answered = chain.state();
+        assert_eq!(answered.records, 1, "nobody waits");
+        drop(busy);
+        while chain.state().records == 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(chain.state().checked > answered.checked);
+    }
 }

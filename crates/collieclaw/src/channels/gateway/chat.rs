@@ -6,7 +6,7 @@ mod turn;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::answer::{Refusal, json_answer, sent, with_status};
 use super::desk::Desk;
 use super::operator::{Over, Told};
+use super::peer::Peer;
 use stream::Events;
 use turn::Turn;
 
@@ -49,13 +50,17 @@ impl Message {
     }
 }
 
-pub(super) async fn chat(State(desk): State<Arc<Desk>>, request: Request) -> Result<Response, Refusal> {
+pub(super) async fn chat(
+    State(desk): State<Arc<Desk>>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Result<Response, Refusal> {
     let accepted = request.headers().get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     let as_events = accepted.is_some_and(|accepted| accepted.contains("text/event-stream"));
     let message: Message = sent(request).await?;
     message.fits()?;
     desk.messages.take().map_err(Refusal::too_often)?;
-    let turn = Turn::begin(&desk, message)?;
+    let turn = Turn::begin(&desk, message, peer)?;
     if !as_events {
         return Ok(whole(turn).await);
     }

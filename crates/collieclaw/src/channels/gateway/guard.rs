@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -20,26 +20,36 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Stands before every route.
 pub(super) async fn pass(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let mut response = match admitted(&desk, &request) {
+    let given = given(&request);
+    let known = given.is_some_and(|given| desk.token.is(given.as_bytes()));
+    let admitted = match known {
+        true => desk.names.admit(&request),
+        false => stranger(&desk, &request, given),
+    };
+    let mut response = match admitted {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
     secure(response.headers_mut());
+    if !known {
+        // Strangers hold no connection longer than it takes to answer.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
-fn admitted(desk: &Desk, request: &Request) -> Result<(), Refusal> {
-    let open = OPEN.contains(&request.uri().path());
-    let page = request.uri().path() == "/" && request.method() == Method::GET;
-    desk.names.admit(request.uri(), request.headers(), page)?;
-    if open {
-        return Ok(());
-    }
-    let given = one(request.headers(), &header::AUTHORIZATION)
+/// What stands where the token belongs.
+fn given(request: &Request) -> Option<&str> {
+    one(request.headers(), &header::AUTHORIZATION)
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
-        .map(|(_, given)| given.trim());
-    if given.is_some_and(|given| desk.token.is(given.as_bytes())) {
+        .map(|(_, given)| given.trim())
+}
+
+/// Whoever does not have the token.
+fn stranger(desk: &Desk, request: &Request, given: Option<&str>) -> Result<(), Refusal> {
+    desk.names.admit(request)?;
+    if OPEN.contains(&request.uri().path()) {
         return Ok(());
     }
     desk.wrong_tokens.take().map_err(Refusal::too_often)?;
@@ -67,7 +77,9 @@ impl Names {
     }
 
     /// A page that is only looked at may be come to from anywhere; nothing else may.
-    fn admit(&self, uri: &Uri, headers: &HeaderMap, page: bool) -> Result<(), Refusal> {
+    fn admit(&self, request: &Request) -> Result<(), Refusal> {
+        let (uri, headers) = (request.uri(), request.headers());
+        let page = uri.path() == "/" && request.method() == Method::GET;
         let refused = |code, message: &str| Refusal::new(StatusCode::FORBIDDEN, code, message);
         let host = one(headers, &header::HOST).filter(|host| self.has(host));
         let host =

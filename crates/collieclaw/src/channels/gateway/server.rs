@@ -5,23 +5,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::watch;
 
 use super::desk::Desk;
+use super::peer::Peer;
+use super::places::Places;
 use super::readers::MOST_THREADS;
 use super::running::Running;
 use super::{Gateway, GatewayError, routes};
 use crate::channels::tell_started;
 use crate::runtime::Runtime;
 
-/// More wait outside. Each costs some kilobytes.
+/// For one more, the longest idle one gives way. Each costs some kilobytes.
 const MOST_CONNECTIONS: usize = 512;
 
 /// For the head of a request, and for the next one on a connection that is kept.
@@ -30,14 +34,8 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 const LARGEST_HEAD: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
 
-/// How long a client may leave what it was sent unread.
-const UNREAD_TIME: Duration = Duration::from_secs(30);
-
 /// For turns that were cancelled to end, and be kept as such.
 const CLOSING_TIME: Duration = Duration::from_secs(10);
-
-/// When the machine has no descriptor left.
-const BREATH: Duration = Duration::from_millis(50);
 
 /// One thread for everybody, and some for files.
 pub(super) fn tasks() -> std::io::Result<tokio::runtime::Runtime> {
@@ -82,9 +80,9 @@ struct Ends {
 
 async fn until_told(open: Listening, desk: Arc<Desk>, mut ends: Ends) {
     let router = routes::router(&desk);
-    let mut connections = JoinSet::new();
+    let mut places = Places::new(MOST_CONNECTIONS);
     tokio::select! {
-        () = accept(&open.listener, &router, &desk, &mut connections) => {}
+        () = places.serve(&open.listener, |peer| connection(peer, router.clone(), desk.closing())) => {}
         _ = ends.terminate.recv() => {}
         _ = ends.interrupt.recv() => {}
     }
@@ -92,39 +90,31 @@ async fn until_told(open: Listening, desk: Arc<Desk>, mut ends: Ends) {
     desk.close();
     let _ = tokio::time::timeout(CLOSING_TIME, async {
         desk.quiet().await;
-        while connections.join_next().await.is_some() {}
+        places.empty().await;
     })
     .await;
 }
 
-async fn accept(listener: &TcpListener, router: &Router, desk: &Arc<Desk>, connections: &mut JoinSet<()>) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    // Nobody closes the semaphore.
-    while let Ok(place) = Arc::clone(&room).acquire_owned().await {
-        while connections.try_join_next().is_some() {}
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(BREATH).await;
-            continue;
-        };
-        let (router, closing) = (router.clone(), desk.closing());
-        connections.spawn(async move {
-            connection(stream, router, closing).await;
-            drop(place);
-        });
-    }
-}
-
-async fn connection(stream: TcpStream, router: Router, mut closing: watch::Receiver<bool>) {
-    let patience = u32::try_from(UNREAD_TIME.as_millis()).unwrap_or(u32::MAX);
-    // Without them it is slower, or waits longer; it is served all the same.
-    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, patience);
-    let _ = stream.set_nodelay(true);
+async fn connection(peer: Peer, router: Router, mut closing: watch::Receiver<bool>) {
+    let router = TowerToHyperService::new(router);
+    let answer = |mut request: Request<Incoming>| {
+        let at_work = peer.at_work();
+        request.extensions_mut().insert(peer.clone());
+        let answer = router.call(request);
+        async move {
+            let answer = answer.await;
+            drop(at_work);
+            answer
+        }
+    };
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .max_buf_size(LARGEST_HEAD)
         .max_headers(MOST_HEADERS)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        // Whoever has closed only its own side still hears what became of its request; a turn looks for itself.
+        .half_close(true)
+        .serve_connection(TokioIo::new(peer.clone()), service_fn(answer));
     let mut serving = std::pin::pin!(serving);
     tokio::select! {
         // What goes wrong on a connection is the client's to see.

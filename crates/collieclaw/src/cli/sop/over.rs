@@ -1,5 +1,6 @@
 //! Ends runs, and removes those that have ended.
 
+use collieclaw::runtime::Door;
 use collieclaw::sop::{Run, Runs, State};
 use collieclaw::tools::Tool;
 use serde_json::json;
@@ -8,17 +9,12 @@ use super::{copy, found};
 use crate::cli::failure::Failure;
 use crate::cli::screen::Screen;
 
-pub(super) fn cancel(
-    runs: &Runs,
-    name: &str,
-    tools: &[Box<dyn Tool>],
-    screen: &Screen,
-) -> Result<(), Failure> {
+pub(super) fn cancel(runs: &Runs, name: &str, door: &Door, screen: &Screen) -> Result<(), Failure> {
     let mut run = runs.hold(name)?;
-    if let Some(state) = end(&run, tools) {
+    if let Some(state) = end(&run, &door.rules.tools) {
         return Err(over(&run, &state));
     }
-    run.cancel()?;
+    run.cancel(door)?;
     let name = &run.header.run;
     screen.answer(&json!({ "run": name, "state": "cancelled" }), || format!("{name} is over."));
     Ok(())

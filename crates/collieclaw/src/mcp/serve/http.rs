@@ -8,7 +8,7 @@ use std::time::Duration;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{AUTHORIZATION, CONNECTION, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -17,16 +17,15 @@ use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 use super::server::Server;
 use super::{LONGEST_MESSAGE, ServeError};
-use crate::channels::Token;
+use crate::channels::{Peer, Places, Token};
 
 /// Where the protocol is spoken.
 const PATH: &str = "/mcp";
 
-/// Clients at once; each has a descriptor.
+/// Clients at once; for one more, the longest idle one gives way.
 const MOST_CONNECTIONS: usize = 64;
 
 /// Whoever takes longer to say what they want wants something else.
@@ -35,6 +34,7 @@ const HEADER_TIME: Duration = Duration::from_secs(10);
 /// Pages of this machine.
 const OWN_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
+type Body = BoxBody<Bytes, Infallible>;
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
 pub(super) async fn serve(
@@ -51,31 +51,36 @@ pub(super) async fn serve(
     let service: Service =
         StreamableHttpService::new(move || Ok(server.clone()), LocalSessionManager::default().into(), config);
     let token = Arc::new(token);
-    let seats = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    loop {
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return Ok(()) };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of descriptors, most likely: others give some back.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        let (service, token) = (service.clone(), Arc::clone(&token));
-        tokio::spawn(async move {
-            let answer = service_fn(|request| answer(request, service.clone(), Arc::clone(&token)));
-            let mut connection = http1::Builder::new();
-            connection.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME);
-            // What goes wrong on a connection is the client's to notice.
-            let _ = connection.serve_connection(TokioIo::new(stream), answer).await;
-            drop(seat);
-        });
-    }
+    let connection = |peer| connection(peer, service.clone(), Arc::clone(&token));
+    Places::new(MOST_CONNECTIONS).serve(&listener, connection).await;
+    Ok(())
+}
+
+async fn connection(peer: Peer, service: Service, token: Arc<Token>) {
+    let answer = service_fn(|mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer.caller());
+        let (at_work, answer) = (peer.at_work(), answer(request, service.clone(), Arc::clone(&token)));
+        async move {
+            // A stream of events is work until its end.
+            let keep = move |frame| {
+                let _kept = &at_work;
+                frame
+            };
+            answer.await.map(|response| response.map(|body| body.map_frame(keep).boxed()))
+        }
+    });
+    let mut builder = http1::Builder::new();
+    // A call looks for itself whether its client is still there.
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME).half_close(true);
+    // What goes wrong on a connection is the client's to notice.
+    let _ = builder.serve_connection(TokioIo::new(peer.clone()), answer).await;
 }
 
 async fn answer(
     request: Request<Incoming>,
     service: Service,
     token: Arc<Token>,
-) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
+) -> Result<Response<Body>, Infallible> {
     if request.uri().path() != PATH {
         return Ok(refusal(StatusCode::NOT_FOUND));
     }
@@ -90,8 +95,10 @@ async fn answer(
     Ok(service.handle(request).await)
 }
 
-fn refusal(status: StatusCode) -> Response<BoxBody<Bytes, Infallible>> {
+/// Strangers hold no connection longer than it takes to answer.
+fn refusal(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Full::default().boxed());
     *response.status_mut() = status;
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

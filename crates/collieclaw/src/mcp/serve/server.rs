@@ -1,10 +1,11 @@
 //! What a client is offered, and what becomes of its calls.
 
 use std::collections::BTreeSet;
-use std::future::{Future, ready};
+use std::future::{Future, pending, ready};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
+use hyper::http::request::Parts;
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
@@ -15,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use crate::cancel::{Cancel, Why};
+use crate::channels::Caller;
 use crate::runtime::Door;
 
 const INSTRUCTIONS: &str = "Every call passes a gate and leaves a receipt. What is denied stays denied: don't try to get \
@@ -93,13 +95,28 @@ impl ServerHandler for Server {
         tokio::pin!(answered);
         let answered = tokio::select! {
             answered = &mut answered => answered,
-            () = context.ct.cancelled() => {
+            () = given_up(&context) => {
                 cancel.raise(Why::Operator);
                 answered.await
             }
         };
         let answered = answered.map_err(|_| broken("its receipt can't be written"))?;
         Ok(CallToolResponse::Complete(result(answered)))
+    }
+}
+
+/// Returns when the client has cancelled its request; over HTTP also when it has left the connection that bears it.
+async fn given_up(context: &RequestContext<RoleServer>) {
+    let caller = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
+    let left = async {
+        match caller {
+            Some(caller) => caller.gone().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = context.ct.cancelled() => {}
+        () = left => {}
     }
 }
 

@@ -2,24 +2,33 @@
 
 use jiff::Timestamp;
 
-use super::{Door, Wish};
+use serde_json::Value;
+
+use super::{Door, OfStep};
 use crate::ids;
 use crate::receipts::{Attempt, ReceiptError, hash_of};
 
 impl Door {
-    pub(super) fn attempt(&self, wish: Wish<'_>) -> Result<Attempt, ReceiptError> {
+    pub(super) fn fresh(
+        &self,
+        conversation_id: &str,
+        tool: &str,
+        arguments: &Value,
+        step: Option<OfStep<'_>>,
+    ) -> Result<Attempt, ReceiptError> {
         Ok(Attempt {
             id: ids::fresh("receipt"),
             timestamp: Timestamp::now(),
-            conversation_id: wish.conversation_id.to_owned(),
-            tool: wish.tool.to_owned(),
-            args_hash: hash_of(wish.arguments)?,
+            conversation_id: conversation_id.to_owned(),
+            tool: tool.to_owned(),
+            args_hash: hash_of(arguments)?,
             risk: "high".to_owned(),
             decision: "deny".to_owned(),
             reason_code: "not-judged".to_owned(),
             approver: "none".to_owned(),
             approval_id: None,
-            step_id: wish.offer.step().map(str::to_owned),
+            step_id: step.map(|step| step.id.to_owned()),
+            sop_hash: step.map(|step| step.sop_hash.to_owned()),
             policy_hash: self.rules.policy_hash.clone(),
         })
     }

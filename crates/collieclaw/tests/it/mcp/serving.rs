@@ -1,11 +1,13 @@
 //! Our own tools for other agents, spoken to line by line.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{House, own_sleep, sleeps, wait};
+use crate::support::{House, own_sleep, sleeps, until_sleeps, wait};
 
 /// A client that says exactly what it is told to.
 struct Client {
@@ -120,16 +122,11 @@ fn the_emergency_stop_holds_for_other_agents_too() {
 #[test]
 fn a_call_ends_with_the_request_and_with_the_client() {
     let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let began = |long: &str| {
-        while !sleeps(long) {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-    };
     let mut client = Client::new(&house);
     let long = own_sleep(1);
     let number = client
         .send("tools/call", &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }));
-    began(&long);
+    until_sleeps(&long);
     client.say(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": number } }),
     );
@@ -140,7 +137,7 @@ fn a_call_ends_with_the_request_and_with_the_client() {
     let long = own_sleep(2);
     client
         .send("tools/call", &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }));
-    began(&long);
+    until_sleeps(&long);
     client.bye();
     assert!(!sleeps(&long));
     let reasons: Vec<String> = house.receipt_words().into_iter().map(|[_, _, reason]| reason).collect();
@@ -168,19 +165,96 @@ fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
     }
 }
 
+/// `mcp serve --http` on a port of its own. It is killed with this value.
+struct Listening {
+    child: Child,
+    host: String,
+    token: String,
+}
+
+impl Listening {
+    fn new(house: &House) -> Self {
+        let mut child = house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = lines
+            .find_map(|line| Some(line.unwrap().strip_prefix("listening on http://")?.to_owned()))
+            .unwrap();
+        std::thread::spawn(move || lines.for_each(drop));
+        let token = std::fs::read_to_string(house.home().join("mcp.token")).unwrap().trim().to_owned();
+        Self { child, host: address.strip_suffix("/mcp").unwrap().to_owned(), token }
+    }
+
+    /// Sends a message, and more after it.
+    fn send(&self, session: &str, message: &Value, more: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+        let (message, host, token) = (message.to_string(), &self.host, &self.token);
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n{session}\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             Content-Length: {}\r\n\r\n{message}{more}",
+            message.len()
+        )
+        .unwrap();
+        stream
+    }
+
+    /// Begins a session: the header that names it.
+    fn session(&self) -> String {
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } });
+        let lines = BufReader::new(self.send("", &hello, "")).lines();
+        let head = lines.map_while(Result::ok).take_while(|line| !line.is_empty());
+        let found = head.filter(|line| line.to_lowercase().starts_with("mcp-session-id:")).last();
+        let session = format!("{}\r\n", found.unwrap());
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let mut line = String::new();
+        BufReader::new(self.send(&session, &ready, "")).read_line(&mut line).unwrap();
+        assert!(line.contains(" 202 "), "{line}");
+        session
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_call_over_http_ends_when_its_client_leaves() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let listening = Listening::new(&house);
+    let session = listening.session();
+    for (number, more) in [(3, ""), (4, "x")] {
+        let long = own_sleep(number);
+        let call = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call",
+            "params": { "name": "shell", "arguments": { "command": format!("sleep {long}") } } });
+        let stream = listening.send(&session, &call, more);
+        until_sleeps(&long);
+        drop(stream);
+        let patience = std::time::Instant::now() + crate::support::PATIENCE;
+        while house.receipts().len() < number as usize - 2 {
+            assert!(std::time::Instant::now() < patience, "it goes on");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        assert!(!sleeps(&long));
+        assert_eq!(house.receipt_words().last().unwrap(), &["shell", "failed", "cancelled"]);
+    }
+    // The session goes on for whoever comes back.
+    let call = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "time" } });
+    let answer = BufReader::new(listening.send(&session, &call, "")).lines();
+    let answer = answer.map_while(Result::ok).find(|line| line.contains("\"result\"")).unwrap();
+    assert!(answer.contains("collieclaw/receipt"), "{answer}");
+}
+
 #[test]
 fn over_http_only_the_token_on_a_loopback_name_opens() {
-    use std::net::TcpStream;
-
     let house = House::new();
-    let mut child = house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    let address =
-        lines.find_map(|line| Some(line.unwrap().strip_prefix("listening on http://")?.to_owned())).unwrap();
-    std::thread::spawn(move || lines.for_each(drop));
-    let host = address.strip_suffix("/mcp").unwrap();
-    let token = std::fs::read_to_string(house.home().join("mcp.token")).unwrap();
-    let token = token.trim();
+    let listening = Listening::new(&house);
+    let (host, token) = (&listening.host, &listening.token);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } })
     .to_string();
@@ -206,9 +280,6 @@ fn over_http_only_the_token_on_a_loopback_name_opens() {
     assert_eq!(status("/mcp", &format!("Host: evil.example\r\n{right}")), "403");
     assert_eq!(status("/mcp", &format!("{own}{right}Origin: http://evil.example\r\n")), "403");
     assert_eq!(status("/mcp", &format!("{own}{right}Origin: null\r\n")), "403");
-    child.kill().unwrap();
-    child.wait().unwrap();
-    use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(house.home().join("mcp.token")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }

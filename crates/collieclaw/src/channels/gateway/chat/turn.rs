@@ -5,35 +5,39 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::AbortHandle;
 use ward_diag::Chain;
 
 use super::Message;
 use crate::cancel::{Cancel, Why};
 use crate::channels::Channel;
 use crate::channels::gateway::answer::Refusal;
-use crate::channels::gateway::desk::Desk;
+use crate::channels::gateway::desk::{Desk, TURN_SOON};
 use crate::channels::gateway::operator::{Over, Remote, Told};
+use crate::channels::gateway::peer::Peer;
 use crate::channels::gateway::turns::Going;
 use crate::events::Event;
 use crate::ids;
 use crate::providers::{HINT, ProviderError};
 use crate::runtime::{Attended, Runtime, TurnError};
 
-/// A turn that goes on. Dropped, it is cancelled: nobody is there to hear the answer.
+/// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the
+/// answer.
 pub(super) struct Turn {
     pub(super) conversation: String,
     pub(super) told: Receiver<Told>,
     cancel: Cancel,
+    watch: AbortHandle,
 }
 
 /// What a client has not read yet; after that the turn waits for it.
 const UNREAD: usize = 64;
 
 impl Turn {
-    pub(super) fn begin(desk: &Arc<Desk>, message: Message) -> Result<Self, Refusal> {
+    pub(super) fn begin(desk: &Arc<Desk>, message: Message, peer: Peer) -> Result<Self, Refusal> {
         let no_means = |error: std::io::Error| {
             let message = format!("the machine is out of descriptors or threads: {error}");
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no-means", message)
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no-means", message).after(TURN_SOON)
         };
         let cancel = Cancel::new().map_err(no_means)?;
         let conversation = message.conversation_id.clone().unwrap_or_else(|| ids::fresh("conversation"));
@@ -53,12 +57,25 @@ impl Turn {
             .name("turn".to_owned())
             .spawn(move || holder.hold(going))
             .map_err(no_means)?;
-        Ok(Self { conversation, told, cancel })
+        let watch = watch(peer, cancel.clone());
+        Ok(Self { conversation, told, cancel, watch })
     }
+}
+
+/// A client that is gone ends its turn, also where it has sent more than its request before: hyper, which would have to
+/// read that first, does not see it leave.
+fn watch(peer: Peer, cancel: Cancel) -> AbortHandle {
+    let watching = async move {
+        let _at_work = peer.at_work();
+        peer.gone().await;
+        cancel.raise(Why::Operator);
+    };
+    tokio::spawn(watching).abort_handle()
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        self.watch.abort();
         self.cancel.raise(Why::Operator);
     }
 }
