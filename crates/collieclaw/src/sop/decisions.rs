@@ -1,6 +1,6 @@
 //! What the operator decides about a run: each decision has its receipt before the journal has its line.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::engine::{Engine, OnInterrupted, SopError};
 use super::entry::Entry;
@@ -36,7 +36,7 @@ impl Engine<'_> {
     /// When that can't be written down, and when the journal does not agree with the receipts.
     pub fn approve(&self, run: &mut Run, step: &str, prompt: &str) -> Result<(), SopError> {
         self.agreed(run)?;
-        self.note(run, step, APPROVED_STEP, json!({ "prompt": prompt }), "approved")?;
+        self.note(run, step, APPROVED_STEP, &json!({ "prompt": prompt }))?;
         Ok(run.write_approved(step)?)
     }
 
@@ -65,11 +65,11 @@ impl Engine<'_> {
         let step = id.to_owned();
         match interrupted {
             OnInterrupted::Rerun => {
-                self.note(run, id, RERUN_STEP, json!({}), "decided")?;
+                self.note(run, id, RERUN_STEP, &json!({}))?;
                 Ok(Some(Entry::Rerun { step }))
             }
             OnInterrupted::Skip => {
-                self.note(run, id, SKIPPED_STEP, json!({}), "decided")?;
+                self.note(run, id, SKIPPED_STEP, &json!({}))?;
                 Ok(Some(Entry::Skipped { step }))
             }
             // Nobody has decided anything, and whoever comes next finds the same.
@@ -80,16 +80,9 @@ impl Engine<'_> {
         }
     }
 
-    fn note(
-        &self,
-        run: &Run,
-        step: &str,
-        name: &str,
-        about: serde_json::Value,
-        reason_code: &'static str,
-    ) -> Result<(), ReceiptError> {
-        let step = Some(run.of_step(step));
-        let deed = Deed { run: &run.header.run, step, name, about: &about, by: By::Operator };
-        self.runtime.door.note(deed, &Ending::new(Status::Allowed, "").because(reason_code)).map(drop)
+    fn note(&self, run: &Run, step: &str, name: &str, about: &Value) -> Result<(), ReceiptError> {
+        let deed =
+            Deed { run: &run.header.run, step: Some(run.of_step(step)), name, about, by: By::Operator };
+        self.runtime.door.note(deed, &Ending::new(Status::Allowed, "").because("decided")).map(drop)
     }
 }

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod chats;
+mod crowd;
 mod documents;
 mod hostile;
 mod leaving;

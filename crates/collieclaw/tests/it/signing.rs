@@ -222,7 +222,7 @@ fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
 }
 
 #[test]
-fn a_forged_log_is_seen_over_http_and_makes_init_stop() {
+fn a_forged_log_ends_init_and_the_gateway_until_somebody_has_looked_at_it() {
     let house = House::new();
     assert_eq!(call(&house), 0);
     without_signatures(&house);

@@ -132,8 +132,8 @@ impl State {
         Self { valid: true, records: 0, broken_at: None, detail, checked: Timestamp::now() }
     }
 
-    fn unusable(detail: String) -> Self {
-        Self { valid: false, ..Self::of_none(&detail) }
+    fn unusable(detail: &str) -> Self {
+        Self { valid: false, ..Self::of_none(detail) }
     }
 }
 
@@ -146,10 +146,10 @@ fn checked(path: &Path, signing: &Signing) -> State {
         Err(VerifyError::NoLog { .. }) => {
             return match signing.never_begun(path) {
                 Ok(()) => State::of_none("no receipts yet"),
-                Err(gone) => State::unusable(gone.to_string()),
+                Err(gone) => State::unusable(&gone.to_string()),
             };
         }
-        Err(error) => return State::unusable(error.to_string()),
+        Err(error) => return State::unusable(&error.to_string()),
         Ok(report) => report,
     };
     let complete = matches!(report.completeness, Completeness::Complete { .. });

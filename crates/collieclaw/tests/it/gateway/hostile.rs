@@ -227,28 +227,6 @@ fn clients_that_say_nothing_or_half_are_sent_away_and_keep_nobody_waiting() {
 }
 
 #[test]
-fn a_thousand_at_once_are_all_answered() {
-    let gateway = Gateway::new();
-    let statuses: Vec<u16> = std::thread::scope(|scope| {
-        let one = || {
-            let mut stream = gateway.connect();
-            let head =
-                format!("GET /status HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n", gateway.port);
-            stream
-                .write_all(format!("{head}Authorization: {}\r\n\r\n", gateway.bearer()).as_bytes())
-                .unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            status_of(&answer).parse().unwrap_or(0)
-        };
-        let builder = || std::thread::Builder::new().stack_size(128 << 10);
-        let all: Vec<_> = (0..1_000).map(|_| builder().spawn_scoped(scope, one).unwrap()).collect();
-        all.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
-}
-
-#[test]
 fn more_turns_than_may_go_on_are_put_off_and_one_conversation_has_one_turn() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"so\"\n";
     let house = House::new().says(fixture).with("max_chats = 4", "max_chats = 1");
