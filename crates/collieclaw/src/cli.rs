@@ -44,7 +44,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             screen.failure(&failure);
-            failure.exit_code()
+            ExitCode::from(failure.exit_code())
         }
     }
 }

@@ -18,8 +18,8 @@ use std::time::Duration;
 use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
 use serde::{Serialize, Serializer};
 
-pub use expand::Surroundings;
 pub(crate) use expand::duration;
+pub use expand::{Surroundings, duration_text};
 pub use foreign::{Mcp, McpConnection, McpServer, PluginSettings, WorkspaceUse};
 pub use gateway::GatewayChannel;
 pub use models::{Model, Providers, Rule, Server};
@@ -219,5 +219,5 @@ impl Config {
 
 /// `30s`, `1500ms`.
 fn in_words<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&expand::duration_text(*duration))
+    serializer.serialize_str(&duration_text(*duration))
 }

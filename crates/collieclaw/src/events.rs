@@ -271,6 +271,11 @@ impl Event<'_> {
             Level::Info => "info: ".to_owned(),
             Level::Notice | Level::Warn | Level::Off => "warning: ".to_owned(),
         };
+        // A whole sentence needs no name before it.
+        if let [("what", Value::String(sentence))] = fields.as_slice() {
+            line.push_str(&visible(sentence));
+            return line;
+        }
         line.push_str(&name.replace('_', " "));
         for (index, (field, value)) in fields.iter().enumerate() {
             let value = value.as_str().map_or_else(|| value.to_string(), visible);

@@ -78,6 +78,12 @@ impl Receipts {
         self.log.is_some()
     }
 
+    /// Whether they carry a signature.
+    #[must_use]
+    pub fn are_signed(&self) -> bool {
+        matches!(self.signing, Signing::With { .. })
+    }
+
     /// Makes durable that a call begins.
     ///
     /// # Errors

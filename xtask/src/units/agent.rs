@@ -19,7 +19,11 @@ pub(super) const CHECKS: &[Check] = &[
     ("a gateway that is killed is started again", comes_back),
     ("`service stop` cancels the turn that goes on, and leaves no process", stops),
     ("`service uninstall` leaves no unit", uninstalls),
+    ("the commands of its page work in their order", documented),
 ];
+
+/// The page, of which the commands under its `console systemd` are typed.
+const PAGE: &str = include_str!("../../../docs/collieclaw-service.md");
 
 /// What the model does in each turn, and how it is allowed to.
 const CONFIG: &str = r#"
@@ -175,5 +179,18 @@ fn uninstalls(agent: &Agent) -> Result<()> {
     ensure!(!agent.container.exists(unit), "{unit} is left");
     let status = agent.run(&["collieclaw", "service", "status"])?;
     ensure!(String::from_utf8_lossy(&status.stdout).contains("not installed"), "it is still known");
+    Ok(())
+}
+
+fn documented(agent: &Agent) -> Result<()> {
+    let block = PAGE.split_once("```console systemd\n").and_then(|(_, rest)| rest.split_once("```"));
+    let lines: Vec<&str> = block.context("the page has no such block")?.0.lines().collect();
+    ensure!(lines.len() >= 5, "it has only {} commands", lines.len());
+    for line in lines {
+        let command = line.strip_prefix("$ ").with_context(|| format!("`{line}` is no command"))?;
+        let done = agent.run(&["bash", "-c", command])?;
+        let said = String::from_utf8_lossy(&done.stderr);
+        ensure!(done.status.success(), "`{command}`: {said}\n{}", agent.journal());
+    }
     Ok(())
 }

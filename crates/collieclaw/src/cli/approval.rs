@@ -13,13 +13,18 @@ use super::screen::{Screen, count, moment, table};
 #[derive(Subcommand)]
 pub(crate) enum Approval {
     /// What is no longer asked about, and whether it still holds.
+    #[command(after_help = "Examples:\n  collieclaw approval list\n  collieclaw approval list --output json")]
     List,
     /// Asks about it again from now on.
+    #[command(
+        after_help = "Example:\n  collieclaw approval revoke approval-0123456789abcdef0123456789abcdef"
+    )]
     Revoke {
         /// Which, as `list` names it.
         id: String,
     },
     /// Asks about everything again.
+    #[command(after_help = "Example:\n  collieclaw approval clear")]
     Clear,
 }
 
@@ -79,7 +84,7 @@ fn list(approvals: &Approvals, environment: &Environment, screen: &Screen) -> Re
             vec![visible(&one.id), granted, state(one).to_owned(), visible(&what)]
         };
         if listed.is_empty() {
-            return "nothing: everything that needs a yes is asked about".to_owned();
+            return "nothing is approved for good: everything that needs a yes is asked about; `a` at such a question keeps one".to_owned();
         }
         table(&listed.iter().map(row).collect::<Vec<_>>())
     });

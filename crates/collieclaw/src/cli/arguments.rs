@@ -42,6 +42,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Makes the home, the workspace, a configuration and an empty memory. Changes nothing that is there.
+    #[command(after_help = "Example:\n  collieclaw init")]
     Init,
     /// Sets everything up, with questions at a terminal or with flags.
     Onboard(onboard::Onboard),
@@ -87,6 +88,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Plugin(plugin::Plugin),
     /// What of the sandbox is in force on this machine, and how to get more.
+    #[command(after_help = "Examples:\n  collieclaw doctor\n  collieclaw doctor --output json")]
     Doctor,
     /// Completions for a shell.
     Completions(generate::Completions),
@@ -109,15 +111,36 @@ mod tests {
     use super::*;
     use clap::CommandFactory;
 
+    /// The examples of a help text, without what is said of them.
+    fn examples(help: &str) -> Vec<&str> {
+        let lines = help.lines().filter(|line| line.starts_with("  collieclaw "));
+        lines.map(|line| line.trim().split("   ").next().unwrap_or_default()).collect()
+    }
+
+    /// Every command that does something: the words that call it, and the end of its help.
+    fn leaves(command: &clap::Command, called: &str) -> Vec<(String, String)> {
+        let end = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let below = command.get_subcommands().filter(|below| below.get_name() != "help");
+        let below: Vec<_> =
+            below.flat_map(|below| leaves(below, &format!("{called} {}", below.get_name()))).collect();
+        if below.is_empty() { vec![(called.to_owned(), end)] } else { below }
+    }
+
     #[test]
-    fn the_command_line_is_consistent_and_its_examples_are_right() {
-        Arguments::command().debug_assert();
-        let examples: Vec<&str> = EXAMPLES.lines().filter(|line| line.starts_with("  collieclaw ")).collect();
-        assert!(examples.len() > 5);
-        for example in examples {
-            let line = example.trim().split("   ").next().unwrap();
-            let parsed = Arguments::try_parse_from(words(line));
-            assert!(parsed.is_ok(), "{line}: {:?}", parsed.err().map(|error| error.to_string()));
+    fn every_command_shows_how_it_is_used_and_each_example_is_right() {
+        let program = Arguments::command();
+        program.clone().debug_assert();
+        let mut helps = leaves(&program, "collieclaw");
+        assert!(helps.len() > 40, "{}", helps.len());
+        helps.push(("collieclaw".to_owned(), EXAMPLES.to_owned()));
+        for (called, help) in &helps {
+            let examples = examples(help);
+            assert!(help.contains("Example") && !examples.is_empty(), "`{called}` shows no example");
+            for line in examples {
+                assert!(line.starts_with(called), "`{line}` in the help of `{called}`");
+                let parsed = Arguments::try_parse_from(words(line));
+                assert!(parsed.is_ok(), "{line}: {:?}", parsed.err().map(|error| error.to_string()));
+            }
         }
     }
 

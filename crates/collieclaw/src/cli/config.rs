@@ -15,11 +15,15 @@ use super::screen::Screen;
 #[derive(Subcommand)]
 pub(crate) enum Config {
     /// Reports every error at once, each with its line and its cure.
+    #[command(
+        after_help = "Examples:\n  collieclaw config validate\n  collieclaw config validate ./config.toml"
+    )]
     Validate {
         /// Another file than the one in the home.
         file: Option<PathBuf>,
     },
     /// What is in force, defaults included. Secrets are not in it: it names the variables that hold them.
+    #[command(after_help = "Examples:\n  collieclaw config show\n  collieclaw config show --output json")]
     Show,
 }
 
@@ -40,6 +44,7 @@ pub(crate) fn run(config: &Config, environment: &Environment, screen: &Screen) -
                     Fixture::open(fixture)?;
                 }
             }
+            open::absent_tools(&config, environment).iter().for_each(|absent| screen.remark(absent));
             screen.answer(&json!({ "valid": true, "file": path }), || format!("{} is valid", path.display()));
         }
         Config::Show => {

@@ -1,7 +1,9 @@
 //! `doctor`: what of the sandbox is in force here, and how to get more.
 
+use collieclaw::config::Config;
 use collieclaw::estop;
 use serde::Serialize;
+use ward_diag::Chain;
 
 use super::environment::Environment;
 use super::failure::Failure;
@@ -18,7 +20,10 @@ struct Finding {
 }
 
 pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let mut findings = vec![set_up(environment)];
+    let config = open::config(environment).and_then(|config| open::workspace(&config).map(|_| config));
+    let mut findings = vec![set_up(config.as_ref(), environment)];
+    findings.extend(config.as_ref().map(|config| receipts(config, environment)));
+    findings.extend(config.as_ref().map(|config| listed(config, environment)));
     findings.extend(sandbox());
     findings.push(containment());
     findings.push(shell());
@@ -39,10 +44,9 @@ fn told(finding: &Finding) -> String {
     format!("{mark} {}: {}{cure}", finding.what, finding.detail)
 }
 
-fn set_up(environment: &Environment) -> Finding {
-    let ready = open::config(environment).and_then(|config| open::workspace(&config).map(|_| config));
+fn set_up(config: Result<&Config, &Failure>, environment: &Environment) -> Finding {
     let what = "set up".to_owned();
-    match ready {
+    match config {
         Ok(config) => {
             let detail = format!(
                 "{}, workspace {}, autonomy {}",
@@ -60,6 +64,48 @@ fn set_up(environment: &Environment) -> Finding {
         Err(failure) => {
             Finding { what, ok: false, detail: failure.to_string(), cure: failure.cure().map(str::to_owned) }
         }
+    }
+}
+
+/// Whether calls leave receipts, and whether these show who wrote them.
+fn receipts(config: &Config, environment: &Environment) -> Finding {
+    let what = "receipts".to_owned();
+    let path = config.receipts.path.display();
+    if !config.receipts.enabled {
+        let cure = Some("set `receipts.enabled = true`".to_owned());
+        return Finding { what, ok: false, detail: "OFF: calls leave none".to_owned(), cure };
+    }
+    let key = config.receipts.signing(&environment.home).key();
+    let (ok, detail, cure) = match key {
+        Ok(Some(key)) => (true, format!("in {path}, signed with key {}", key.id()), None),
+        Ok(None) if config.receipts.signed => {
+            (true, format!("in {path}, signed from the first call on, which makes the key"), None)
+        }
+        Ok(None) => {
+            (false, format!("in {path}, not signed"), Some("set `receipts.signed = true`".to_owned()))
+        }
+        Err(error) => {
+            let failure = Failure::Receipt(error.into());
+            let cure = failure.cure().map(str::to_owned);
+            (false, Chain(&failure).to_string(), cure)
+        }
+    };
+    Finding { what, ok, detail, cure }
+}
+
+/// Whether the model is told of what there is.
+fn listed(config: &Config, environment: &Environment) -> Finding {
+    let absent = open::absent_tools(config, environment);
+    let cure = "take it out of the list; or put the plugin in that has it, or approve the server (`collieclaw mcp approve`)";
+    Finding {
+        what: "tools".to_owned(),
+        ok: absent.is_empty(),
+        detail: if absent.is_empty() {
+            "all that are listed are there".to_owned()
+        } else {
+            absent.join("\n    ")
+        },
+        cure: (!absent.is_empty()).then(|| cure.to_owned()),
     }
 }
 

@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::screen::Screen;
 
 #[derive(Args)]
+#[command(after_help = "Examples:\n  collieclaw estop\n  collieclaw estop --clear")]
 pub(crate) struct Estop {
     /// Lets tools run again.
     #[arg(long)]

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use collieclaw::channels::{ChannelError, GatewayError};
 use collieclaw::mcp::PinError;
@@ -107,8 +106,13 @@ impl Failure {
         move |source| Self::Io { what: what.into(), source }
     }
 
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
+    /// As it is documented, for scripts.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Approval(ApprovalError::Unknown { .. })
+            | Self::Plugin(InstallError::NotThere(_))
+            | Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
+            | Self::Wrong { .. } => 2,
             Self::Memory(_)
             | Self::Approval(_)
             | Self::Usage(_)
@@ -135,8 +139,6 @@ impl Failure {
             | Self::Pin(_)
             | Self::Serve(ServeError::Io { .. } | ServeError::Protocol(_))
             | Self::Call(Fate::Failed | Fate::Done) => 1,
-            Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
-            | Self::Wrong { .. } => 2,
             Self::NoUserHome
             | Self::RelativeHome { .. }
             | Self::NotSetUp { .. }
@@ -158,7 +160,23 @@ impl Failure {
             Self::Call(Fate::Stopped) => 8,
             Self::Receipt(_) | Self::Verify(_) | Self::NotSound | Self::Serve(ServeError::Receipt(_)) => 9,
             Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_code(turn),
-        })
+        }
+    }
+
+    /// Its kind in a word, for programs: one for each exit code.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.exit_code() {
+            2 => "command-line",
+            3 => "configuration",
+            4 => "denied",
+            5 => "approval-needed",
+            6 => "provider",
+            7 => "limit",
+            8 => "estop",
+            9 => "receipts",
+            CANCELLED => "cancelled",
+            _ => "failed",
+        }
     }
 
     pub(crate) fn cure(&self) -> Option<&'static str> {

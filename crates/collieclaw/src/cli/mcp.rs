@@ -22,13 +22,16 @@ use super::screen::{Screen, count, table};
 #[derive(Subcommand)]
 pub(crate) enum Mcp {
     /// The servers of the configuration, and what was approved of them.
+    #[command(after_help = "Examples:\n  collieclaw mcp list\n  collieclaw mcp list --output json")]
     List,
     /// The approved tools of one, as the model is told of them.
+    #[command(after_help = "Example:\n  collieclaw mcp tools time")]
     Tools {
         /// Which server.
         server: String,
     },
     /// Connects to one, shows its tools or what has changed, and asks whether they may be used.
+    #[command(after_help = "Examples:\n  collieclaw mcp approve time\n  collieclaw mcp approve time --yes")]
     Approve {
         /// Which server.
         server: String,
@@ -37,6 +40,7 @@ pub(crate) enum Mcp {
         yes: bool,
     },
     /// Forgets what was approved of one.
+    #[command(after_help = "Example:\n  collieclaw mcp remove time")]
     Remove {
         /// Which server.
         server: String,
@@ -75,7 +79,9 @@ fn remove(server: &str, environment: &Environment, screen: &Screen) -> Result<()
         format!("what was approved of {} is forgotten", visible(server))
     });
     // What is configured of it is the operator's; that it leads nowhere now is said.
-    open::config(environment).map(drop)
+    let config = open::config(environment)?;
+    open::absent_tools(&config, environment).iter().for_each(|absent| screen.remark(absent));
+    Ok(())
 }
 
 fn no_server(server: &str) -> Failure {
@@ -99,7 +105,11 @@ fn list(config: &Config, environment: &Environment, screen: &Screen) -> Result<(
         told.push((value, row));
     }
     let (values, rows): (Vec<Value>, Vec<Vec<String>>) = told.into_iter().unzip();
-    screen.answer(&values, || table(&rows));
+    screen.answer(&values, || match rows.as_slice() {
+        [] => "no MCP servers: add one as `[mcp.servers.NAME]` to the configuration, then `collieclaw mcp approve NAME`"
+            .to_owned(),
+        rows => table(rows),
+    });
     Ok(())
 }
 
@@ -122,7 +132,12 @@ fn tools(server: &str, config: &Config, environment: &Environment, screen: &Scre
             "used": settings.wants(&tool.name) })
     };
     let values: Vec<Value> = tools.iter().map(told).collect();
-    screen.answer(&values, || tools.iter().map(|tool| shown::tool(server, tool, settings)).collect());
+    screen.answer(&values, || match tools.as_slice() {
+        [] => format!(
+            "nothing of {server} is approved: `collieclaw mcp approve {server}` shows its tools and asks"
+        ),
+        tools => tools.iter().map(|tool| shown::tool(server, tool, settings)).collect(),
+    });
     Ok(())
 }
 

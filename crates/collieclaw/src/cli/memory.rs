@@ -14,12 +14,16 @@ use super::screen::{Screen, count, moment, table};
 #[derive(Subcommand)]
 pub(crate) enum Memory {
     /// The conversations, the latest first.
+    #[command(after_help = "Examples:\n  collieclaw memory list\n  collieclaw memory list --limit 5")]
     List {
         /// How many.
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
     /// Searches everything that was said: words, parts of words, any language.
+    #[command(
+        after_help = "Examples:\n  collieclaw memory search aardvark\n  collieclaw memory search aardvark adapter --limit 3"
+    )]
     Search {
         /// What for.
         #[arg(required = true)]
@@ -29,11 +33,13 @@ pub(crate) enum Memory {
         limit: usize,
     },
     /// One conversation, whole.
+    #[command(after_help = "Example:\n  collieclaw memory show taxes")]
     Show {
         /// Its id.
         conversation_id: String,
     },
     /// Forgets everything, also in the index, in the history and on the disk. Receipts keep only hashes.
+    #[command(after_help = "Example:\n  collieclaw memory clear --yes")]
     Clear {
         /// Yes, everything.
         #[arg(long)]
@@ -55,6 +61,9 @@ pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) 
                         visible(&one.first_words),
                     ]
                 };
+                if conversations.is_empty() {
+                    return "nothing was said yet: `collieclaw agent` begins".to_owned();
+                }
                 table(&conversations.iter().map(row).collect::<Vec<_>>())
             });
         }

@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use collieclaw::channels::visible;
 use collieclaw::config::{self, Config};
 use collieclaw::events::{Event, Events};
 use collieclaw::memory::Memory;
@@ -103,6 +104,22 @@ pub(crate) fn rules(
     environment: &Environment,
 ) -> Result<Rules, Failure> {
     rules_of(setup.gather(environment), &setup.config, workspace, environment)
+}
+
+/// What `tools_allow` lists and nobody has, in sentences: of a plugin that was removed, of a server that nobody approved.
+pub(crate) fn absent_tools(config: &Config, environment: &Environment) -> Vec<String> {
+    let tools = gathered(config, environment).tools;
+    let lists =
+        [("cli", &config.channels.cli.tools_allow), ("gateway", &config.channels.gateway.tools_allow)];
+    let mut absent = Vec::new();
+    for (channel, listed) in lists {
+        for name in listed.iter().filter(|name| tools.iter().all(|tool| tool.name() != name.as_str())) {
+            let name = visible(name);
+            absent
+                .push(format!("`channels.{channel}.tools_allow` lists `{name}`, and there is no such tool"));
+        }
+    }
+    absent
 }
 
 fn rules_of(

@@ -4,21 +4,24 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use collieclaw::channels::visible;
-use collieclaw::config::WorkspaceUse;
+use collieclaw::config::{PluginSettings, WorkspaceUse, duration_text};
 use collieclaw::plugins::{Contents, Installed, Manifest, PluginTool, Plugins, install, remove};
 use collieclaw::tools;
+use collieclaw_gate::Risk;
 use serde_json::{Value, json};
 
 use super::confirm::confirm;
 use super::environment::Environment;
 use super::failure::Failure;
 use super::open;
-use super::screen::{Screen, count, table};
+use super::screen::{Screen, count};
 
 #[derive(Subcommand)]
 pub(crate) enum Plugin {
     /// Copies a plugin into the home, after showing what it will be able to do.
-    #[command(after_help = "Example:\n  collieclaw plugin install ./weather")]
+    #[command(
+        after_help = "Examples:\n  collieclaw plugin install ./words\n  collieclaw plugin install ./words --yes"
+    )]
     Install {
         /// The folder with its manifest.toml.
         path: PathBuf,
@@ -27,8 +30,10 @@ pub(crate) enum Plugin {
         yes: bool,
     },
     /// The plugins, and what their tools may do.
+    #[command(after_help = "Examples:\n  collieclaw plugin list\n  collieclaw plugin list --output json")]
     List,
     /// Takes a plugin out.
+    #[command(after_help = "Example:\n  collieclaw plugin remove words")]
     Remove {
         /// Which.
         name: String,
@@ -43,7 +48,9 @@ pub(crate) fn run(plugin: &Plugin, environment: &Environment, screen: &Screen) -
             remove(&environment.home, name)?;
             screen.answer(&json!({ "removed": name }), || format!("{} is removed", visible(name)));
             // What is configured of it is the operator's; that it leads nowhere now is said.
-            open::config(environment).map(drop)
+            let config = open::config(environment)?;
+            open::absent_tools(&config, environment).iter().for_each(|absent| screen.remark(absent));
+            Ok(())
         }
     }
 }
@@ -100,12 +107,6 @@ fn shown(manifest: &Manifest, contents: &Contents, older: Option<&Installed>) ->
 
 /// What a tool runs, takes and reaches.
 fn powers(tool: &PluginTool) -> [(&'static str, String); 6] {
-    let workspace = match tool.workspace {
-        WorkspaceUse::None => "nothing of it",
-        WorkspaceUse::Read => "reads all of it",
-        WorkspaceUse::Write => "reads and changes all of it",
-    };
-    let network = if tool.network { "wants it; gets it if the configuration says so" } else { "none" };
     let time = tool.timeout.map_or_else(
         || "as long as any tool (`limits.tool_timeout`)".to_owned(),
         |time| format!("{} s at most", time.as_secs_f64()),
@@ -114,10 +115,28 @@ fn powers(tool: &PluginTool) -> [(&'static str, String); 6] {
         ("runs", visible(&tool.command.join(" "))),
         ("takes", visible(&tool.schema.to_string())),
         ("risk", tool.risk.to_string()),
-        ("workspace", workspace.to_owned()),
-        ("network", network.to_owned()),
+        ("workspace", workspace(tool).to_owned()),
+        ("network", network(tool, None).to_owned()),
         ("time", time),
     ]
+}
+
+fn workspace(tool: &PluginTool) -> &'static str {
+    match tool.workspace {
+        WorkspaceUse::None => "nothing of it",
+        WorkspaceUse::Read => "reads all of it",
+        WorkspaceUse::Write => "reads and changes all of it",
+    }
+}
+
+/// With what the configuration says of its plugin, if that is known.
+fn network(tool: &PluginTool, settings: Option<&PluginSettings>) -> &'static str {
+    match (tool.network, settings.map(|settings| settings.network)) {
+        (false, _) => "none",
+        (true, None) => "wants it; gets it if the configuration says so",
+        (true, Some(false)) => "wants it, and does not get it (`plugins.NAME.network`)",
+        (true, Some(true)) => "reaches it",
+    }
 }
 
 fn list(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
@@ -125,24 +144,60 @@ fn list(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     for trouble in &plugins.troubles {
         screen.remark(&visible(trouble));
     }
-    let told = |plugin: &Installed| -> Value {
-        let state = plugin.changed().map_or_else(|| "as installed".to_owned(), |changed| visible(&changed));
-        json!({ "name": plugin.manifest.name, "version": plugin.manifest.version, "state": state,
-            "folder": plugin.folder, "tools": plugin.manifest.tools })
-    };
-    let value: Vec<Value> = plugins.installed.iter().map(|plugin| told(plugin)).collect();
-    screen.answer(&value, || {
-        let mut rows = Vec::new();
-        for plugin in &plugins.installed {
-            let state =
-                plugin.changed().map_or_else(|| "as installed".to_owned(), |changed| visible(&changed));
-            rows.push(vec![plugin.manifest.name.clone(), visible(&plugin.manifest.version), state]);
-            for tool in &plugin.manifest.tools {
-                let about = format!("{}, risk {}", visible(&tool.description), tool.risk);
-                rows.push(vec![format!("  {}", tool.name), String::new(), about]);
-            }
-        }
-        table(&rows)
+    // A plugin can be the reason that the configuration is not valid.
+    let configured = open::config(environment).map(|config| config.plugins).unwrap_or_default();
+    let shown: Vec<Shown<'_>> = plugins
+        .installed
+        .iter()
+        .map(|plugin| Shown {
+            plugin,
+            settings: configured.get(&plugin.manifest.name).cloned().unwrap_or_default(),
+            state: plugin.changed().map_or_else(|| "as installed".to_owned(), |changed| visible(&changed)),
+        })
+        .collect();
+    let value: Vec<Value> = shown.iter().map(Shown::value).collect();
+    screen.answer(&value, || match shown.as_slice() {
+        [] => "no plugins: `collieclaw plugin install FOLDER` puts one in".to_owned(),
+        shown => shown.iter().map(Shown::text).collect(),
     });
     Ok(())
+}
+
+/// A plugin that is listed.
+struct Shown<'p> {
+    plugin: &'p Installed,
+    settings: PluginSettings,
+    state: String,
+}
+
+impl Shown<'_> {
+    fn risk(&self, tool: &PluginTool) -> Risk {
+        self.settings.risks.get(&tool.name).copied().unwrap_or(tool.risk)
+    }
+
+    fn value(&self) -> Value {
+        let tool = |tool: &PluginTool| {
+            json!({ "name": tool.name, "description": tool.description, "command": tool.command,
+                "schema": tool.schema, "risk": self.risk(tool), "workspace": tool.workspace,
+                "network": { "wanted": tool.network, "given": tool.network && self.settings.network },
+                "timeout": tool.timeout.map(duration_text) })
+        };
+        let manifest = &self.plugin.manifest;
+        json!({ "name": manifest.name, "version": manifest.version, "state": self.state,
+            "folder": self.plugin.folder, "tools": manifest.tools.iter().map(tool).collect::<Vec<_>>() })
+    }
+
+    fn text(&self) -> String {
+        let manifest = &self.plugin.manifest;
+        let mut text = format!("{} {}, {}\n", manifest.name, visible(&manifest.version), self.state);
+        for tool in &manifest.tools {
+            let (name, about) = (&tool.name, visible(&tool.description));
+            let (risk, workspace, network) =
+                (self.risk(tool), workspace(tool), network(tool, Some(&self.settings)));
+            text.push_str(&format!(
+                "  {name}: {about}\n    risk {risk}; workspace: {workspace}; network: {network}\n"
+            ));
+        }
+        text
+    }
 }

@@ -17,8 +17,10 @@ use super::screen::{Screen, table};
 #[derive(Subcommand)]
 pub(crate) enum Provider {
     /// The providers of the configuration.
+    #[command(after_help = "Example:\n  collieclaw provider list")]
     List,
     /// Asks one for a word, and says what is wrong if none comes.
+    #[command(after_help = "Example:\n  collieclaw provider test local")]
     Test {
         /// Its name in the configuration.
         name: String,

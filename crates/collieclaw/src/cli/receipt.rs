@@ -19,14 +19,21 @@ use super::screen::{Screen, table};
 #[derive(Subcommand)]
 pub(crate) enum Receipt {
     /// The receipts, oldest first.
+    #[command(
+        after_help = "Examples:\n  collieclaw receipt list\n  collieclaw receipt list --limit 5 --output json"
+    )]
     List {
         /// Only the last so many.
         #[arg(long, default_value_t = 50)]
         limit: usize,
     },
     /// Replays the chain, and names the first broken link.
+    #[command(
+        after_help = "Examples:\n  collieclaw receipt verify\n  collieclaw receipt verify --output json"
+    )]
     Verify,
     /// Goes on with a log as it is, although its head or its signatures are gone. Look at it first. It is recorded.
+    #[command(after_help = "Example:\n  collieclaw receipt adopt --yes")]
     Adopt {
         /// Yes, I have looked.
         #[arg(long)]
@@ -40,7 +47,10 @@ pub(crate) fn run(receipt: &Receipt, environment: &Environment, screen: &Screen)
     match receipt {
         Receipt::List { limit } => {
             let listed = last(path, *limit)?;
-            screen.answer(&listed, || table(&listed.iter().map(row).collect::<Vec<_>>()));
+            screen.answer(&listed, || match listed.as_slice() {
+                [] => "no receipts yet: every attempted call of a tool leaves one".to_owned(),
+                listed => table(&listed.iter().map(row).collect::<Vec<_>>()),
+            });
         }
         Receipt::Adopt { yes: false } => {
             let what = "nothing shows who wrote it, and whether it was cut".to_owned();
@@ -127,7 +137,7 @@ fn last(path: &Path, limit: usize) -> Result<Vec<Listed>, Failure> {
 fn row(receipt: &Listed) -> Vec<String> {
     let text = |name: &str| match receipt.record.get(name) {
         Some(Value::String(text)) if name == "timestamp" => {
-            text.get(..19).map_or_else(|| visible(text), visible)
+            text.get(..19).map_or_else(|| visible(text), |text| visible(text).replace('T', " "))
         }
         Some(Value::String(text)) => visible(text),
         Some(other) => other.to_string(),

@@ -1,10 +1,11 @@
 //! The only module that writes answers: text for people, JSON for programs.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 
 use collieclaw::channels::visible_lines;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 use ward_diag::{Chain, Style};
 
@@ -14,11 +15,13 @@ use super::failure::Failure;
 #[derive(Clone, Copy)]
 pub(crate) struct Screen {
     format: OutputFormat,
+    /// Whether a program has its answer.
+    answered: Cell<bool>,
 }
 
 impl Screen {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format }
+        Self { format, answered: Cell::new(false) }
     }
 
     pub(crate) fn is_for_programs(&self) -> bool {
@@ -32,6 +35,7 @@ impl Screen {
             OutputFormat::Json => serde_json::to_string_pretty(value)
                 .unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string()),
         };
+        self.answered.set(true);
         if !told.is_empty() {
             self.line(&told);
         }
@@ -63,6 +67,7 @@ impl Screen {
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
 
+    /// A program that has no answer yet gets this as one.
     pub(crate) fn failure(&self, failure: &Failure) {
         let mut err = anstream::stderr().lock();
         if let Failure::Config { report } | Failure::Sop { report } | Failure::Manifest { report } = failure {
@@ -71,6 +76,13 @@ impl Screen {
             }
             let style = if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
             let _ = writeln!(err, "{}", report.render(style));
+        }
+        if self.is_for_programs() && !self.answered.get() {
+            let mut error = json!({ "code": failure.word(), "message": Chain(failure).to_string() });
+            if let (Some(cure), Value::Object(members)) = (failure.cure(), &mut error) {
+                members.insert("help".to_owned(), cure.into());
+            }
+            self.answer(&json!({ "error": error }), String::new);
         }
         let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", visible_lines(&Chain(failure).to_string()));
         if let Some(cure) = failure.cure() {

@@ -16,6 +16,9 @@ use super::screen::Screen;
 #[derive(Subcommand)]
 pub(crate) enum Service {
     /// Writes the unit for this user and enables it. It starts with the next login, or with `service start`.
+    #[command(
+        after_help = "Examples:\n  collieclaw service install\n  collieclaw service install --print\n  collieclaw service install --print --manager launchd"
+    )]
     Install {
         /// Prints what would be written, and changes nothing.
         #[arg(long)]
@@ -25,12 +28,18 @@ pub(crate) enum Service {
         manager: Option<Named>,
     },
     /// Starts it, and returns when it listens.
+    #[command(after_help = "Example:\n  collieclaw service start")]
     Start,
     /// Stops it. Turns that go on are cancelled, and kept as such.
+    #[command(after_help = "Example:\n  collieclaw service stop")]
     Stop,
     /// Whether it is installed, enabled and running.
+    #[command(
+        after_help = "Examples:\n  collieclaw service status\n  collieclaw service status --output json"
+    )]
     Status,
     /// Stops it and removes its unit.
+    #[command(after_help = "Example:\n  collieclaw service uninstall")]
     Uninstall,
 }
 

@@ -27,15 +27,17 @@ use found::{Found, Unfit};
 #[derive(Subcommand)]
 pub(crate) enum Sop {
     /// The procedures there are.
+    #[command(after_help = "Examples:\n  collieclaw sop list\n  collieclaw sop list --output json")]
     List,
     /// Finds every fault of one, or of all.
+    #[command(after_help = "Examples:\n  collieclaw sop validate\n  collieclaw sop validate weekly-notes")]
     Validate {
         /// Which.
         name: Option<String>,
     },
     /// Carries one out.
     #[command(
-        after_help = "Examples:\n  collieclaw sop run tidy-notes --dry-run\n  collieclaw sop run tidy-notes\n\nExit codes beside the usual ones: 5 also when it waits for an approval or stops because nobody is there to ask."
+        after_help = "Examples:\n  collieclaw sop run weekly-notes --dry-run\n  collieclaw sop run weekly-notes\n\nExit codes beside the usual ones: 5 also when it waits for an approval or stops because nobody is there to ask."
     )]
     Run {
         /// Which.
@@ -45,11 +47,15 @@ pub(crate) enum Sop {
         dry_run: bool,
     },
     /// Where runs stand: all of them, or one with its steps.
+    #[command(after_help = "Examples:\n  collieclaw sop status\n  collieclaw sop status run-0123")]
     Status {
         /// Which; the beginning of its name is enough.
         run: Option<String>,
     },
     /// Says yes to the step that a run waits at, and goes on.
+    #[command(
+        after_help = "Examples:\n  collieclaw sop approve run-0123\n  collieclaw sop approve run-0123 --step look"
+    )]
     Approve {
         /// Which run.
         run: String,
@@ -58,6 +64,9 @@ pub(crate) enum Sop {
         step: Option<String>,
     },
     /// Goes on with a run that was stopped or interrupted.
+    #[command(
+        after_help = "Examples:\n  collieclaw sop resume run-0123\n  collieclaw sop resume run-0123 --rerun-interrupted"
+    )]
     Resume {
         /// Which run.
         run: String,
@@ -69,11 +78,13 @@ pub(crate) enum Sop {
         skip_interrupted: bool,
     },
     /// Ends a run for good.
+    #[command(after_help = "Example:\n  collieclaw sop cancel run-0123")]
     Cancel {
         /// Which run.
         run: String,
     },
     /// Removes a run that is over, with all that its steps gave. Receipts stay.
+    #[command(after_help = "Example:\n  collieclaw sop remove run-0123")]
     Remove {
         /// Which run.
         run: String,

@@ -18,6 +18,7 @@ use super::screen::{Screen, table};
 #[derive(Subcommand)]
 pub(crate) enum Tool {
     /// Every tool, and whether the model is told of it.
+    #[command(after_help = "Examples:\n  collieclaw tool list\n  collieclaw tool list --output json")]
     List,
     /// Runs one, through the same gate, approval and receipts as a call of the model.
     #[command(

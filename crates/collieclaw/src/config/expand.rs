@@ -115,7 +115,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
 }
 
 /// As it is written.
-pub(super) fn duration_text(duration: Duration) -> String {
+#[must_use]
+pub fn duration_text(duration: Duration) -> String {
     match duration.subsec_millis() {
         0 => format!("{}s", duration.as_secs()),
         _ => format!("{}ms", duration.as_millis()),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use http_body_util::{BodyExt, Full};
@@ -33,9 +33,9 @@ const LAST_EVENT: &str = "last-event-id";
 pub(super) enum HttpError {
     #[error("{0} is no address of this machine")]
     Elsewhere(String),
-    #[error("it can't be reached: {0}")]
+    #[error("{}", unreached(.0))]
     Connect(#[from] std::io::Error),
-    #[error("it breaks off: {0}")]
+    #[error("{}", broken(.0))]
     Protocol(#[from] hyper::Error),
     #[error("it can't be asked: {0}")]
     Request(String),
@@ -49,6 +49,8 @@ type Answer<T> = Result<T, StreamableHttpError<HttpError>>;
 #[derive(Clone)]
 pub(super) struct Loopback {
     pub(super) budget: Arc<Budget>,
+    /// What went wrong last, in our words: what the protocol's library makes of it is for its authors.
+    pub(super) fault: Arc<Mutex<Option<String>>>,
 }
 
 /// What goes with every request.
@@ -59,6 +61,24 @@ struct Letter {
 }
 
 impl Loopback {
+    fn note(&self, error: &StreamableHttpError<HttpError>) {
+        let words = match error {
+            StreamableHttpError::Client(error) => error.to_string(),
+            StreamableHttpError::UnexpectedServerResponse(words) => words.clone().into_owned(),
+            StreamableHttpError::UnexpectedContentType(kind) => {
+                let kind =
+                    kind.as_deref().filter(|kind| !kind.is_empty()).unwrap_or("something without a type");
+                format!("it does not speak the protocol: it answers with {kind}")
+            }
+            StreamableHttpError::Deserialize(error) => {
+                format!("it does not speak the protocol: its answer does not fit ({error})")
+            }
+            // What a session goes through is no fault by itself.
+            _ => return,
+        };
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = Some(words);
+    }
+
     /// One request, on a connection of its own: there are few, and nothing has to be kept.
     async fn send(
         &self,
@@ -93,23 +113,16 @@ impl Loopback {
         let answer = sender.send_request(request).await?;
         Ok(answer.map(|body| Counted { body, budget: Arc::clone(&self.budget), line: 0 }))
     }
-}
 
-impl StreamableHttpClient for Loopback {
-    type Error = HttpError;
-
-    async fn post_message(
+    async fn post(
         &self,
-        uri: Arc<str>,
+        uri: &str,
         message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
-        custom_headers: HashMap<HeaderName, HeaderValue>,
+        letter: Letter,
     ) -> Answer<StreamableHttpPostResponse> {
         let body = serde_json::to_vec(&message)?;
-        let in_session = session_id.is_some();
-        let letter = Letter { session_id, token: auth_header, headers: custom_headers };
-        let answer = self.send(Method::POST, &uri, letter, Some(body.into())).await.map_err(failed)?;
+        let in_session = letter.session_id.is_some();
+        let answer = self.send(Method::POST, uri, letter, Some(body.into())).await.map_err(failed)?;
         match answer.status() {
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT => return Ok(StreamableHttpPostResponse::Accepted),
             StatusCode::NOT_FOUND if in_session => return Err(StreamableHttpError::SessionExpired),
@@ -131,6 +144,23 @@ impl StreamableHttpClient for Loopback {
             return Err(StreamableHttpError::UnexpectedContentType(Some(kind)));
         }
         Ok(StreamableHttpPostResponse::Json(serde_json::from_slice(&body)?, session))
+    }
+}
+
+impl StreamableHttpClient for Loopback {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Answer<StreamableHttpPostResponse> {
+        let letter = Letter { session_id, token: auth_header, headers: custom_headers };
+        let answer = self.post(&uri, message, letter).await;
+        answer.inspect_err(|error| self.note(error))
     }
 
     async fn delete_session(
@@ -175,7 +205,31 @@ fn failed(error: HttpError) -> StreamableHttpError<HttpError> {
 }
 
 fn unexpected(status: StatusCode) -> StreamableHttpError<HttpError> {
-    StreamableHttpError::UnexpectedServerResponse(format!("status {}", status.as_u16()).into())
+    let number = status.as_u16();
+    let words = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            format!("it refuses us (status {number}): `token_env` names the variable that holds its token")
+        }
+        StatusCode::NOT_FOUND => {
+            format!("there is no MCP server at this path (status {number}): look at the end of `url`")
+        }
+        _ => format!("it answers with status {number}"),
+    };
+    StreamableHttpError::UnexpectedServerResponse(words.into())
+}
+
+fn broken(error: &hyper::Error) -> String {
+    if error.is_parse() {
+        return "it does not speak the protocol: its answer is no HTTP".to_owned();
+    }
+    format!("it breaks off: {error}")
+}
+
+fn unreached(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => "nothing listens at its address".to_owned(),
+        _ => format!("it can't be reached: {error}"),
+    }
 }
 
 fn events(answer: Response<Counted>) -> BoxedSseResponse {

@@ -83,8 +83,12 @@ impl Session {
         let changed = Arc::new(AtomicBool::new(false));
         let (jobs, receiver) = unbounded_channel();
         let (alive, over) = oneshot::channel();
-        let worker =
-            Worker { changed: Arc::clone(&changed), budget: Arc::default(), complaint: Arc::default() };
+        let worker = Worker {
+            changed: Arc::clone(&changed),
+            budget: Arc::default(),
+            complaint: Arc::default(),
+            fault: Arc::default(),
+        };
         let (reins, sandbox, way) = match &server.connection {
             McpConnection::Program { .. } => {
                 let started = start(&server.connection, ground)?;
@@ -179,6 +183,8 @@ struct Worker {
     changed: Arc<AtomicBool>,
     budget: Arc<Budget>,
     complaint: Arc<Mutex<Vec<u8>>>,
+    /// What went wrong on the way to a server at an address.
+    fault: Arc<Mutex<Option<String>>>,
 }
 
 type Connection = RunningService<RoleClient, Handler>;
@@ -214,15 +220,15 @@ impl Worker {
 
     async fn connect(&self, way: Way) -> Result<Connection, String> {
         let handler = Handler { changed: Arc::clone(&self.changed) };
-        let spoken = |error: ClientInitializeError| format!("it does not speak the protocol: {error}");
         let started = match way {
             Way::Pipes(started) => started,
             Way::Address { url, token } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url);
                 config.auth_header = token.map(|token| token.reveal().to_owned());
-                let client = Loopback { budget: Arc::clone(&self.budget) };
+                let (budget, fault) = (Arc::clone(&self.budget), Arc::clone(&self.fault));
+                let client = Loopback { budget, fault };
                 let way = StreamableHttpClientTransport::with_client(client, config);
-                return serve_client(handler, way).await.map_err(spoken);
+                return serve_client(handler, way).await.map_err(|error| no_greeting(&error));
             }
         };
         let failed = |error: std::io::Error| format!("no way to it: {error}");
@@ -231,7 +237,7 @@ impl Worker {
         let complaints = pipe::Receiver::from_owned_fd(started.complaints).map_err(failed)?;
         tokio::spawn(listen(complaints, Arc::clone(&self.complaint)));
         let output = Bounded::new(output, Arc::clone(&self.budget));
-        serve_client(handler, (output, input)).await.map_err(spoken)
+        serve_client(handler, (output, input)).await.map_err(|error| no_greeting(&error))
     }
 
     async fn serve(&self, connection: Connection, jobs: &mut UnboundedReceiver<Job>) {
@@ -241,6 +247,7 @@ impl Worker {
                 break;
             }
             self.budget.renew();
+            self.known_fault();
             match job {
                 Job::List(reply) => self.answer(reply, list(&connection)).await,
                 Job::Call(call, reply) => self.answer(reply, once(&connection, call)).await,
@@ -259,15 +266,39 @@ impl Worker {
         let _ = reply.send(answer.map_err(|why| Trouble::Failed(self.with_complaint(&why))));
     }
 
+    /// Told once.
+    fn known_fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     fn with_complaint(&self, why: &str) -> String {
         if self.budget.is_exceeded() {
             return "the server sent too much and was ended".to_owned();
+        }
+        if let Some(fault) = self.known_fault() {
+            return fault;
         }
         let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         match String::from_utf8_lossy(&complaint).trim() {
             "" => why.to_owned(),
             said => format!("{why}; it said: {}", shortened(said, COMPLAINT)),
         }
+    }
+}
+
+/// Why there was no beginning, in our words: what the library shows is its own types.
+fn no_greeting(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+            "it ended before it had answered".to_owned()
+        }
+        ClientInitializeError::JsonRpcError(error) => format!("the server refuses: {}", error.message),
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            "it speaks no version of the protocol that we do".to_owned()
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => no_greeting(fallback),
+        ClientInitializeError::Cancelled => "it was cancelled".to_owned(),
+        _ => "it does not speak the protocol: its first answer is none to our question".to_owned(),
     }
 }
 
@@ -316,6 +347,7 @@ fn fault(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => format!("the server refuses: {}", error.message),
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => "the server has ended".to_owned(),
+        ServiceError::UnexpectedResponse => "it answers something else than it was asked".to_owned(),
         other => other.to_string(),
     }
 }

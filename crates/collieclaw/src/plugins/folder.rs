@@ -111,6 +111,11 @@ impl Contents {
         self.files.get(path).map(|file| file.bytes.as_slice())
     }
 
+    /// Whether a file can be run; `None` where there is no such file.
+    pub(crate) fn is_executable(&self, path: &str) -> Option<bool> {
+        self.files.get(path).map(|file| file.executable)
+    }
+
     /// How many files and bytes.
     #[must_use]
     pub fn size(&self) -> (usize, usize) {

@@ -121,7 +121,7 @@ fn tool(
         }
         Ok(text.to_owned())
     });
-    let command = table.required_with("command", command);
+    let command = table.required_with("command", |value| command(value, files));
     let schema = table.required_with("schema", |value| read_schema(value, files));
     let risks = [("low", Risk::Low), ("medium", Risk::Medium), ("high", Risk::High)];
     let risk = table.optional_with("risk", |value| {
@@ -159,7 +159,8 @@ fn tool(
 }
 
 /// A program alone, or with its arguments.
-fn command(value: Toml<'_>) -> Option<Vec<String>> {
+fn command(value: Toml<'_>, files: &Contents) -> Option<Vec<String>> {
+    let program = |text: &str| program(text, files);
     if let Shape::Text(_) = value.shape() {
         return value.parse(program).map(|program| vec![program]);
     }
@@ -171,13 +172,25 @@ fn command(value: Toml<'_>) -> Option<Vec<String>> {
 }
 
 /// A file of the folder, or the bare name of a program of the system. Nothing else is pinned or ours to run.
-fn program(text: &str) -> Result<String, Invalid> {
+fn program(text: &str, files: &Contents) -> Result<String, Invalid> {
     let leaves = text.split('/').any(|part| part == "..");
     if text.is_empty() || text.starts_with(['/', '~', '-']) || leaves || text.contains('\0') {
         return Err(Invalid::new("this is neither a file of the plugin nor a program of the system")
             .help("write `./run.sh` for a file in the plugin's folder, or a name such as `python3`"));
     }
-    Ok(text.to_owned())
+    let name = text.strip_prefix("./").unwrap_or(text);
+    match files.is_executable(name) {
+        Some(true) => Ok(text.to_owned()),
+        Some(false) => {
+            Err(Invalid::new(format!("the file `{name}` of the plugin can't be run: it is not executable"))
+                .help(format!("`chmod +x {name}`; or name what runs it: `command = [\"sh\", \"{name}\"]`")))
+        }
+        None if text.contains('/') => {
+            Err(Invalid::new(format!("there is no file `{name}` in the plugin's folder"))
+                .help("write `./run.sh` for a file that is there, or a name such as `python3`"))
+        }
+        None => Ok(text.to_owned()),
+    }
 }
 
 fn argument(text: &str) -> Result<String, Invalid> {

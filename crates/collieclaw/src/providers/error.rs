@@ -76,6 +76,8 @@ pub enum ProviderError {
     Limit {
         /// Of which, and when there is more again.
         detail: String,
+        /// The same in seconds, where it comes by itself.
+        retry_after: Option<u64>,
     },
     /// Somebody said stop.
     #[error("the request to `{provider}` was cancelled")]

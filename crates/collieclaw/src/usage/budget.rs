@@ -37,6 +37,8 @@ pub struct LimitReached {
     used: String,
     limit: String,
     again: String,
+    /// In how many seconds there is more again, if it comes by itself.
+    pub seconds: Option<u64>,
 }
 
 const MILLISECONDS_OF_A_MINUTE: u64 = 60_000;
@@ -63,7 +65,14 @@ impl Budget {
         for (key, what, used, limit) in daily {
             if let Some(limit) = reached(used, limit) {
                 let (used, limit) = (used.to_string(), limit.to_string());
-                return Err(LimitReached { key, what, used, limit, again: tomorrow(now) });
+                return Err(LimitReached {
+                    key,
+                    what,
+                    used,
+                    limit,
+                    again: tomorrow(now),
+                    seconds: left(now),
+                });
             }
         }
         if let Some(limit) = self.cost_per_day.filter(|limit| today.cost >= *limit) {
@@ -74,6 +83,7 @@ impl Budget {
                 used,
                 limit,
                 again: tomorrow(now),
+                seconds: left(now),
             });
         }
         if let Some(limit) = reached(conversation.tokens(), self.tokens_per_conversation) {
@@ -83,19 +93,23 @@ impl Budget {
                 used: conversation.tokens().to_string(),
                 limit: limit.to_string(),
                 again: "a new conversation has its own".to_owned(),
+                seconds: None,
             });
         }
         Ok(())
     }
 }
 
-/// `there is more again at 00:00 (in 5 h 12 min)`
+/// Of this day, which may have another length than others.
+fn left(now: &Zoned) -> Option<u64> {
+    let midnight = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day()).ok()?;
+    // Whole seconds, and never too soon.
+    u64::try_from(midnight.duration_since(now).as_secs() + 1).ok()
+}
+
+/// `there is more again at midnight, in 5 h 12 min`
 fn tomorrow(now: &Zoned) -> String {
-    let minutes = now
-        .tomorrow()
-        .and_then(|tomorrow| tomorrow.start_of_day())
-        .map(|midnight| midnight.duration_since(now).as_mins() + 1)
-        .unwrap_or_default();
+    let minutes = left(now).map_or(0, |seconds| seconds / 60 + 1);
     format!("there is more again at midnight, in {} h {} min", minutes / 60, minutes % 60)
 }
 
@@ -130,5 +144,12 @@ mod tests {
     fn a_day_with_another_length_ends_when_it_ends() {
         let spring: Zoned = "2026-03-29T00:30:00+01:00[Europe/Berlin]".parse().unwrap();
         assert_eq!(tomorrow(&spring), "there is more again at midnight, in 22 h 31 min");
+        let spent = Budget { calls_per_day: Some(0), ..Budget::default() };
+        let seconds = |budget: Budget| {
+            let used = Totals { prompt_tokens: 9, ..Totals::default() };
+            budget.check(&used, &used, &spring).unwrap_err().seconds
+        };
+        assert_eq!(seconds(spent), Some(22 * 3600 + 30 * 60 + 1));
+        assert_eq!(seconds(Budget { tokens_per_conversation: Some(1), ..Budget::default() }), None);
     }
 }

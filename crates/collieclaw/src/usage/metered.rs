@@ -67,10 +67,12 @@ impl Metered {
             .and_then(|accounts| accounts.begin(&call, &self.budget, &Zoned::now()));
         match begun {
             Ok(number) => Ok(Some(number)),
-            Err(Refusal::Limit(reached)) => Err(ProviderError::Limit { detail: reached.to_string() }),
+            Err(Refusal::Limit(reached)) => {
+                Err(ProviderError::Limit { detail: reached.to_string(), retry_after: reached.seconds })
+            }
             Err(Refusal::Broken(error)) if self.budget.is_set() => {
                 let detail = format!("there are limits, and nobody can count: {}", ward_diag::Chain(&error));
-                Err(ProviderError::Limit { detail })
+                Err(ProviderError::Limit { detail, retry_after: None })
             }
             Err(Refusal::Broken(error)) => {
                 (self.trouble)(&error);

@@ -11,17 +11,19 @@ mod config;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod estop;
 #[cfg(test)]
 mod facts;
 #[cfg(test)]
+mod feel;
+#[cfg(test)]
 mod files;
 #[cfg(test)]
 mod files_race;
-#[cfg(test)]
-mod foreign_docs;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]

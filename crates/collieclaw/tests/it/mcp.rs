@@ -2,6 +2,7 @@
 //! don't, and programs of others.
 
 pub(crate) use conformance::NOT_OFFERED;
+pub(crate) use house::installed;
 
 mod approving;
 mod calling;

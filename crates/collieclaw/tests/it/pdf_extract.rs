@@ -13,7 +13,7 @@ fn extract(house: &House, arguments: &Value) -> Done {
 }
 
 /// Two pages as a browser prints them, with accents, a table and Japanese.
-fn flock() -> Vec<u8> {
+pub(crate) fn flock() -> Vec<u8> {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     fs::read(PathBuf::from(root).join("tests/flock.pdf")).unwrap()
 }

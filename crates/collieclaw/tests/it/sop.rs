@@ -325,27 +325,3 @@ fn the_model_can_not_write_a_procedure() {
     let arguments = json!({ "path": path, "content": "" }).to_string();
     assert_eq!(house.run(&["tool", "run", "file_write", "--json", &arguments]).code, 4);
 }
-
-#[test]
-fn the_example_in_the_documents_does_what_they_say() {
-    let document = crate::docs::document("docs/collieclaw-sop.md");
-    let [example] = &crate::docs::blocks(&document, "toml sop")[..] else { panic!("one example") };
-    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
-    write(&house, "weekly-notes", example);
-    fs::write(house.workspace().join("monday.txt"), "sheep counted: 41").unwrap();
-    let validate = house.run(&["sop", "validate", "weekly-notes"]);
-    assert_eq!(validate.code, 0, "{validate:?}");
-    let house = house
-        .says("[[round]]\nexpect = { last_message_contains = \"monday.txt\" }\ntext = \"All is well.\"\n");
-    assert_eq!(house.run(&["sop", "run", "weekly-notes"]).code, 5);
-    assert!(!house.workspace().join("summary.txt").exists());
-    assert_eq!(on_the_run(&house, &["approve"]).code, 0);
-    assert_eq!(fs::read_to_string(house.workspace().join("summary.txt")).unwrap(), "All is well.");
-    let help = house.run(&["sop", "--help"]).out;
-    for command in ["list", "validate", "run", "status", "approve", "resume", "cancel", "remove"] {
-        assert!(
-            document.contains(&format!("collieclaw sop {command}")) && help.contains(command),
-            "{command}"
-        );
-    }
-}

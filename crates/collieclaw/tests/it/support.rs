@@ -221,13 +221,20 @@ impl Terminal {
         self.slave = None;
     }
 
-    pub(crate) fn wait_for(&mut self, text: &str) {
+    /// What was shown until then, with the text itself.
+    pub(crate) fn wait_for(&mut self, text: &str) -> String {
+        self.wait_until(text, |seen| seen.find(text).map(|at| at + text.len()))
+    }
+
+    /// The same, with the end of what was waited for.
+    pub(crate) fn wait_until(&mut self, text: &str, end: impl Fn(&str) -> Option<usize>) -> String {
         let patience = Instant::now() + PATIENCE;
         loop {
             let seen = String::from_utf8_lossy(&self.seen).into_owned();
-            if let Some(at) = seen.find(text) {
-                self.seen = seen.as_bytes()[at + text.len()..].to_vec();
-                return;
+            if let Some(end) = end(&seen) {
+                let (until, rest) = seen.split_at(end);
+                self.seen = rest.as_bytes().to_vec();
+                return until.to_owned();
             }
             let left = patience.saturating_duration_since(Instant::now());
             match self.bytes.recv_timeout(left) {

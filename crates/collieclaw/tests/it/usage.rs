@@ -188,7 +188,7 @@ fn accounts_that_can_not_be_kept_stop_whoever_has_a_limit_and_nobody_else() {
     );
     let answered = free.run(&["agent", "-m", "hi"]);
     assert_eq!((answered.code, answered.out.as_str()), (0, "one\n"));
-    assert!(answered.err.contains("trouble: ") && answered.err.contains("usage.db"), "{}", answered.err);
+    assert!(answered.err.contains("warning: ") && answered.err.contains("usage.db"), "{}", answered.err);
     assert_eq!(free.run(&["usage"]).code, 1);
 }
 

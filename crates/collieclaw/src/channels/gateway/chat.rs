@@ -82,7 +82,7 @@ async fn whole(mut turn: Turn) -> Response {
 
 /// A turn whose thread is gone without a word.
 fn broken_off() -> Over {
-    Over::Trouble { code: "internal", message: "the turn broke off".to_owned() }
+    Over::Trouble { code: "internal", message: "the turn broke off".to_owned(), retry_after: None }
 }
 
 fn ended(conversation: &str, calls: &[Value], over: Over) -> Response {
@@ -90,7 +90,7 @@ fn ended(conversation: &str, calls: &[Value], over: Over) -> Response {
         Over::Answer(answer) => {
             json_answer(&json!({ "conversation_id": conversation, "answer": answer, "tool_calls": calls }))
         }
-        Over::Trouble { code, message } => {
+        Over::Trouble { code, message, retry_after } => {
             let status = match code {
                 "provider" => StatusCode::BAD_GATEWAY,
                 "used-up" => StatusCode::TOO_MANY_REQUESTS,
@@ -98,10 +98,13 @@ fn ended(conversation: &str, calls: &[Value], over: Over) -> Response {
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };
             let error = json!({ "code": code, "message": message });
-            with_status(
+            let mut response = with_status(
                 status,
                 &json!({ "conversation_id": conversation, "error": error, "tool_calls": calls }),
-            )
+            );
+            let seconds = retry_after.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds)));
+            response.headers_mut().extend(seconds);
+            response
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Ended {
 #[derive(Debug, Clone)]
 pub(super) enum Over {
     Answer(String),
-    Trouble { code: &'static str, message: String },
+    Trouble { code: &'static str, message: String, retry_after: Option<u64> },
 }
 
 impl Told {
@@ -65,7 +65,7 @@ impl Told {
             }
             Self::Approval(shown) => ("approval", json!(shown)),
             Self::Over(Over::Answer(answer)) => ("answer", json!({ "answer": answer })),
-            Self::Over(Over::Trouble { code, message }) => {
+            Self::Over(Over::Trouble { code, message, .. }) => {
                 ("error", json!({ "code": code, "message": message }))
             }
         }

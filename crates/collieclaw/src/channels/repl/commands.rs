@@ -89,7 +89,12 @@ fn policy(runtime: &Runtime) -> String {
         Bounds::Anywhere => "paths outside of it weigh more",
     };
     let stop = if estop::is_set(&runtime.door.home) { "ACTIVE: no tool runs" } else { "not active" };
-    let receipts = if runtime.door.receipts.borrow().are_written() { "written" } else { "OFF" };
+    let kept = runtime.door.receipts.borrow();
+    let receipts = match (kept.are_written(), kept.are_signed()) {
+        (false, _) => "OFF",
+        (true, false) => "written, not signed",
+        (true, true) => "written and signed",
+    };
     let sandbox = ward_process::sandbox::probe();
     let missing: Vec<String> = sandbox
         .parts()

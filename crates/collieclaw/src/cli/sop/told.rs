@@ -30,7 +30,7 @@ pub(super) fn list(all: &[Read], screen: &Screen) -> Result<(), Failure> {
             }
         };
         if all.is_empty() {
-            return "no procedures yet: write one to ~/.collieclaw/workspace/sops/NAME/SOP.toml".to_owned();
+            return "no procedures yet: write one to ~/.collieclaw/workspace/sops/NAME/SOP.toml (docs/collieclaw-sop.md has one)".to_owned();
         }
         table(&all.iter().map(row).collect::<Vec<_>>())
     });
@@ -132,7 +132,7 @@ pub(super) fn runs(
             }
         };
         if listed.is_empty() {
-            return "no procedure was run yet".to_owned();
+            return "no procedure was run yet: `collieclaw sop run NAME` begins".to_owned();
         }
         table(&listed.iter().map(row).collect::<Vec<_>>())
     });

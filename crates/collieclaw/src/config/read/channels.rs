@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ward_diag::{Invalid, Spanned, Table, Value};
+use ward_diag::{Invalid, Spanned, Table, Value, closest};
 
 use super::Reader;
 use super::words::{put, unknown};
@@ -54,15 +54,13 @@ impl Reader<'_> {
     fn tools_allow(&self, table: &mut Table<'_>) -> Option<Vec<String>> {
         let listed: Option<Vec<Spanned<String>>> = table.optional("tools_allow");
         for tool in listed.iter().flatten() {
-            // What a server offers is known once somebody has approved it, which needs a configuration.
+            // What a server offers is known once somebody has approved it, which needs a configuration. And what a
+            // plugin had is gone with it, which is no reason to stop everything else: `doctor` tells of it.
             let is_a_servers = tool.value.contains(BETWEEN);
-            if !is_a_servers && !self.tools.contains(&tool.value.as_str()) {
-                table.faults().push(unknown(
-                    "tool",
-                    tool,
-                    self.tools.iter().copied(),
-                    "see `collieclaw tool list`",
-                ));
+            let known = self.tools.iter().copied();
+            let is_a_slip = closest(&tool.value, known.clone()).is_some();
+            if !is_a_servers && is_a_slip && !self.tools.contains(&tool.value.as_str()) {
+                table.faults().push(unknown("tool", tool, known, "see `collieclaw tool list`"));
             }
         }
         listed.map(|tools| tools.into_iter().map(|tool| tool.value).collect())

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use super::support::Gateway;
-use crate::docs::{blocks, document, words};
-use crate::support::{House, done};
+use crate::docs::{blocks, document};
+use crate::support::done;
 
 #[test]
 fn the_examples_of_the_guide_work() {
@@ -20,6 +20,9 @@ fn the_examples_of_the_guide_work() {
     assert_eq!(done.code, 0, "{done:?}");
     for shown in [
         "{\"ok\":true}",
+        "<title>CollieClaw</title>",
+        "/approvals/{id}",
+        "shell again: done",
         "memory_search",
         "file_list: done, receipt-",
         "event: tool",
@@ -32,22 +35,14 @@ fn the_examples_of_the_guide_work() {
     ] {
         assert!(done.out.contains(shown), "{shown} in {}", done.out);
     }
-    assert!(done.out.lines().any(|line| line == "done"), "the call that was approved: {}", done.out);
-}
-
-#[test]
-fn the_commands_of_the_guides_exist() {
-    let house = House::empty();
-    let mut seen = 0;
-    for guide in ["docs/collieclaw-gateway.md", "docs/collieclaw-service.md"] {
-        for line in blocks(&document(guide), "console").iter().flat_map(|block| block.lines()) {
-            let line = line.strip_prefix("$ collieclaw ").unwrap().split(" #").next().unwrap();
-            let mut arguments = words(line);
-            arguments.push("--help".to_owned());
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            assert_eq!(house.run(&arguments).code, 0, "{line}");
-            seen += 1;
-        }
+    let script = blocks(&document("docs/collieclaw-gateway.md"), "sh gateway").concat();
+    let described = gateway.get("/openapi.json").json();
+    // A browser asks for what the page consists of.
+    let of_the_page = ["/page.css", "/page.js"];
+    let paths = described["paths"].as_object().unwrap().keys();
+    for path in paths.filter(|path| !of_the_page.contains(&path.as_str())) {
+        let path = path.split('{').next().unwrap();
+        assert!(script.contains(&format!("127.0.0.1:8477{path}")), "no example asks for {path}");
     }
-    assert_eq!(seen, 8);
+    assert!(done.out.lines().any(|line| line == "done"), "the call that was approved: {}", done.out);
 }

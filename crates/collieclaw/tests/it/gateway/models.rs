@@ -77,6 +77,11 @@ fn a_hint_chooses_and_a_limit_that_is_reached_is_told() {
     let refused = ask(json!({ "message": "hi" }));
     assert_eq!(refused.refusal(), (429, "used-up".to_owned()));
     assert!(refused.body.contains("limits.calls_per_day"), "{}", refused.body);
+    // Until the day ends, in seconds.
+    let json = [("Content-Type", "application/json")];
+    let raw = gateway.with_headers("POST", "/chat", &json, r#"{"message": "hi"}"#).to_lowercase();
+    let after = raw.split_once("retry-after: ").expect(&raw).1.split_once("\r\n").unwrap().0.parse::<u64>();
+    assert!((1..=25 * 3600 + 1).contains(&after.unwrap()), "{raw}");
     let metrics = gateway.get("/metrics").body;
     assert!(metrics.contains("collieclaw_provider_errors_total 0"), "{metrics}");
 }

@@ -26,6 +26,10 @@ fn one_with_a_token_is_used_and_one_without_is_refused() {
     };
     let refused = run(&["mcp", "approve", "--yes", "other"], "wrong");
     assert!(refused.code == 1 && !refused.err.contains(token.trim()), "{refused:?}");
+    assert!(
+        refused.err.contains("it refuses us (status 401): `token_env` names the variable"),
+        "{refused:?}"
+    );
     let approved = run(&["mcp", "approve", "--yes", "other"], token.trim());
     assert_eq!(approved.code, 0, "{approved:?}");
     let called = run(&["tool", "run", "other__time"], token.trim());
@@ -130,5 +134,21 @@ fn one_that_leads_elsewhere_or_never_ends_is_told_of() {
         "0123456789012345678901234567890123456789",
         "sent too much",
     );
-    check("SSH-2.0-OpenSSH_9.9\r\n", "", "does not speak the protocol");
+    check("SSH-2.0-OpenSSH_9.9\r\n", "", "does not speak the protocol: its answer is no HTTP");
+    let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi";
+    check(html, "", "does not speak the protocol: it answers with text/html");
+    check(
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        "",
+        "no MCP server at this path (status 404)",
+    );
+}
+
+#[test]
+fn one_that_is_not_there_is_told_of_in_plain_words() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let house = House::new().configured("gone", &format!("url = \"http://127.0.0.1:{port}/mcp\""));
+    let done = house.run(&["mcp", "approve", "--yes", "gone"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert_eq!(done.err, "error: the MCP server `gone` can't be used: nothing listens at its address\n");
 }

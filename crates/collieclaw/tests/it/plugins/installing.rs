@@ -35,18 +35,28 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
     let listed = house.run(&["plugin", "list", "--output", "json"]).json();
     assert_eq!(listed[0]["name"], "weather");
     assert_eq!(listed[0]["state"], "as installed");
-    assert_eq!(listed[0]["tools"][0]["name"], "weather_now");
+    let listed = &listed[0]["tools"][0];
+    assert_eq!((listed["name"].as_str(), listed["timeout"].as_str()), (Some("weather_now"), Some("5s")));
+    assert_eq!((listed["workspace"].as_str(), &listed["network"]["given"]), (Some("write"), &false.into()));
+    let listed = house.run(&["plugin", "list"]).out;
+    let powers = "risk high; workspace: reads and changes all of it; network: wants it, and does not get it";
+    assert!(listed.contains(powers), "{listed}");
     assert!(house.run(&["tool", "list"]).out.contains("weather_now"));
 
     let allowed = house.with("tools_allow = [", "tools_allow = [\"weather_now\", ");
     assert_eq!(allowed.run(&["config", "validate"]).code, 0);
     let removed = allowed.run(&["plugin", "remove", "weather"]);
-    // It is gone, and the configuration that still names it is told of.
-    assert_eq!(removed.code, 3, "{removed:?}");
-    assert!(removed.err.contains("there is no tool `weather_now`"), "{}", removed.err);
+    // It is gone, and the list that still names its tool is told of, and in nobody's way.
+    assert_eq!(removed.code, 0, "{removed:?}");
+    let absent = "`channels.cli.tools_allow` lists `weather_now`, and there is no such tool";
+    for told in [removed, allowed.run(&["config", "validate"])] {
+        assert!(told.err.contains(absent), "{told:?}");
+    }
+    assert!(allowed.run(&["doctor"]).out.contains(absent));
+    assert_eq!(allowed.run(&["agent", "-m", "hello"]).code, 0);
     assert_eq!(allowed.run(&["plugin", "list", "--output", "json"]).out.trim(), "[]");
-    assert_eq!(allowed.run(&["plugin", "remove", "weather"]).code, 1);
-    assert_eq!(allowed.run(&["plugin", "remove", "../workspace"]).code, 1);
+    assert_eq!(allowed.run(&["plugin", "remove", "weather"]).code, 2);
+    assert_eq!(allowed.run(&["plugin", "remove", "../workspace"]).code, 2);
 }
 
 #[test]
@@ -215,4 +225,27 @@ fn an_installation_that_is_killed_leaves_the_old_one_or_the_new_one() {
         let number = listed[0]["version"].as_str().unwrap().split('.').next().unwrap().to_owned();
         assert_eq!(house.output("weather_now", "{}"), number);
     }
+}
+
+#[test]
+fn a_program_that_can_not_be_run_is_refused_with_its_cure() {
+    let house = House::new();
+    let install = |command: &str| {
+        let tool = format!("command = {command}\nschema = {{ type = \"object\" }}");
+        let folder = house.plugin("slow", &[("manifest.toml", &manifest("slow", &tool)), ("go.sh", RUN)]);
+        house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()])
+    };
+    let refused = install("\"./go.sh\"");
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(
+        refused.err.contains("the file `go.sh` of the plugin can't be run: it is not executable"),
+        "{refused:?}"
+    );
+    assert!(
+        refused.err.contains("`chmod +x go.sh`; or name what runs it: `command = [\"sh\", \"go.sh\"]`"),
+        "{refused:?}"
+    );
+    let refused = install("\"./gone.sh\"");
+    assert!(refused.code == 3 && refused.err.contains("there is no file `gone.sh`"), "{refused:?}");
+    assert_eq!(install("[\"sh\", \"go.sh\"]").code, 0);
 }

@@ -101,7 +101,7 @@ impl Holder {
         let state = desk.in_force();
         let runtime = match desk.open(&state) {
             Ok(runtime) => runtime,
-            Err(message) => return Over::Trouble { code: "setup", message },
+            Err(message) => return Over::Trouble { code: "setup", message, retry_after: None },
         };
         if let Some(fault) = &state.fault {
             let what = format!("the configuration was changed and is not valid, the old one holds: {fault}");
@@ -136,7 +136,11 @@ impl Holder {
 }
 
 fn trouble(error: &TurnError) -> Over {
-    Over::Trouble { code: trouble_code(error), message: Chain(error).to_string() }
+    let retry_after = match error {
+        TurnError::Provider(ProviderError::Limit { retry_after, .. }) => *retry_after,
+        _ => None,
+    };
+    Over::Trouble { code: trouble_code(error), message: Chain(error).to_string(), retry_after }
 }
 
 fn trouble_code(error: &TurnError) -> &'static str {

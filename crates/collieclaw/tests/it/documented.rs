@@ -1,0 +1,15 @@
+//! Every page of the documentation is carried out, as it stands there, by the real program at a real terminal.
+//!
+//! | block of a page | what is done with it |
+//! | --- | --- |
+//! | `console` | each line after `$` is typed; what stands below it must come, and the exit code be 0 or the one that its comment names |
+//! | `console running` | the same, and the last command goes on until the page ends |
+//! | `toml config` | becomes the configuration, and must be valid |
+//! | `LANGUAGE file=PATH` | becomes that file; one that begins with `#!` can be run |
+//!
+//! Other blocks are read by tests of their own, or by people alone.
+
+mod block;
+mod match_lines;
+mod page;
+mod pages;

@@ -1,0 +1,74 @@
+//! The fenced blocks of a page, and what is typed in those that show a terminal.
+
+/// A fenced block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Block {
+    /// The line of its fence, from 1.
+    pub(crate) line: usize,
+    /// The words after the fence.
+    pub(crate) info: String,
+    pub(crate) text: String,
+}
+
+/// A command, and what comes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Typed {
+    pub(crate) command: String,
+    /// In order; nothing is said of a command that shows nothing here.
+    pub(crate) shown: Vec<String>,
+}
+
+pub(crate) fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let Some(info) = line.strip_prefix("```") else { continue };
+        let text: Vec<&str> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
+        blocks.push(Block { line: number + 1, info: info.to_owned(), text: text.join("\n") + "\n" });
+    }
+    blocks
+}
+
+/// `$ command`, with what it shows below. A backslash at the end of a line joins the next one.
+pub(crate) fn typed(text: &str) -> Vec<Typed> {
+    let mut all: Vec<Typed> = Vec::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        match (line.strip_prefix("$ "), all.last_mut()) {
+            (Some(command), _) => all.push(Typed { command: command.to_owned(), shown: Vec::new() }),
+            (None, Some(last)) if goes_on => {
+                last.command.push('\n');
+                last.command.push_str(line);
+            }
+            (None, Some(last)) => last.shown.push(line.to_owned()),
+            (None, None) => panic!("`{line}` comes of no command"),
+        }
+        goes_on = line.ends_with('\\');
+    }
+    all
+}
+
+impl Typed {
+    /// What its comment says, if it says anything.
+    pub(crate) fn exit_code(&self) -> i32 {
+        let named = self.command.split_once("exit code ").map(|(_, rest)| rest);
+        let digits: Option<String> =
+            named.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect());
+        digits.map_or(0, |digits| digits.parse().unwrap_or_else(|error| panic!("{error} in {self:?}")))
+    }
+}
+
+#[test]
+fn commands_are_read_with_what_they_show() {
+    let page = "text\n```console\n$ one \\\n  more   # exit code 5: no\nshown\n$ two\n```\n```toml\nx\n```\n";
+    let blocks = blocks(page);
+    assert_eq!(
+        blocks.iter().map(|block| (block.line, block.info.as_str())).collect::<Vec<_>>(),
+        [(2, "console"), (8, "toml")]
+    );
+    let typed = typed(&blocks[0].text);
+    assert_eq!(typed[0].command, "one \\\n  more   # exit code 5: no");
+    assert_eq!((typed[0].shown.as_slice(), typed[0].exit_code()), (["shown".to_owned()].as_slice(), 5));
+    assert_eq!((typed[1].command.as_str(), typed[1].exit_code()), ("two", 0));
+}

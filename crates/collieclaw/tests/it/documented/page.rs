@@ -1,0 +1,178 @@
+//! A page that is carried out.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use super::block::{Block, Typed, blocks, typed};
+use super::match_lines::Names;
+use crate::support::{House, Terminal, program, wait};
+
+/// What stands before what a person types.
+const PROMPTS: [&str; 8] = [
+    "collieclaw> ",
+    "Your answer: ",
+    "[y/N] ",
+    "in this workspace) ",
+    "[~/collieclaw-workspace] ",
+    "[supervised] ",
+    "[local] ",
+    "[no] ",
+];
+
+/// Whose home it is in the pages.
+const HOME: &str = "/home/you";
+
+/// The house in which a page is carried out, and what of the page is another thing here.
+pub(crate) struct Page {
+    pub(crate) house: House,
+    names: Names,
+    here: Vec<(String, String)>,
+    running: Vec<Running>,
+}
+
+struct Running {
+    child: Child,
+    terminal: Terminal,
+}
+
+impl Page {
+    pub(crate) fn of(house: House) -> Self {
+        let bin = house.path().join("bin");
+        fs::create_dir(&bin).unwrap();
+        symlink(program(), bin.join("collieclaw")).unwrap();
+        Self { house, names: Names::default(), here: Vec::new(), running: Vec::new() }
+    }
+
+    /// What the page calls otherwise than it is here, such as a port.
+    pub(crate) fn with(mut self, page: &str, here: &str) -> Self {
+        self.here.push((page.to_owned(), here.to_owned()));
+        self
+    }
+
+    pub(crate) fn run(mut self, name: &str) -> House {
+        let text = crate::docs::document(&format!("docs/{name}"));
+        for block in blocks(&text) {
+            let place = format!("docs/{name}:{}", block.line);
+            let mut words = block.info.split_whitespace().skip(1);
+            match (block.info.split_whitespace().next(), words.next()) {
+                // Where there is a service manager: `cargo xtask test --only units`.
+                (Some("console"), Some("systemd")) => {}
+                (Some("console"), more) => self.type_in(&block, more, &place),
+                (Some("toml"), Some("config")) => self.configure(&block.text, &place),
+                (_, Some(word)) => {
+                    if let Some(path) = word.strip_prefix("file=") {
+                        self.write(path, &block.text);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for mut running in self.running.drain(..) {
+            let process = rustix::process::Pid::from_child(&running.child);
+            rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+            let code = wait(&mut running.child);
+            assert!([0, 130].contains(&code), "{name}: it ended with {code}: {}", running.terminal.rest());
+        }
+        self.house
+    }
+
+    fn local(&self, text: &str) -> String {
+        let here = |text: String, (page, here): &(String, String)| text.replace(page.as_str(), here);
+        self.here.iter().fold(self.names.filled(text), here)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path: PathBuf = self.house.path().join(path.strip_prefix("~/").unwrap_or(path));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, self.local(text)).unwrap();
+        if text.starts_with("#!") {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    fn configure(&self, text: &str, place: &str) {
+        self.write("~/.collieclaw/config.toml", text);
+        let validate = self.house.run(&["config", "validate"]);
+        assert_eq!(validate.code, 0, "{place}: {}", validate.err);
+    }
+
+    fn type_in(&mut self, block: &Block, more: Option<&str>, place: &str) {
+        let all = typed(&block.text);
+        for (number, typed) in all.iter().enumerate() {
+            let mut at = self.begin(typed);
+            if more == Some("running") && number + 1 == all.len() {
+                let last = self.local(typed.shown.last().expect("a line that tells that it runs"));
+                let last = last.split('…').next().unwrap_or_default().trim_end();
+                at.terminal
+                    .wait_until(last, |seen| without_escapes(seen).contains(last).then_some(seen.len()));
+                self.running.push(at);
+                continue;
+            }
+            let said = self.talk(&mut at, typed);
+            let code = wait(&mut at.child);
+            let told = self.as_shown(&(said + &at.terminal.rest()));
+            println!("$ {}\n{told}", typed.command);
+            assert_eq!(code, typed.exit_code(), "{place}: $ {}\n{told}", typed.command);
+            if typed.shown.is_empty() {
+                continue;
+            }
+            let shown: Vec<String> = typed.shown.iter().map(|line| self.local(line)).collect();
+            let missing = self.names.missing(&shown, &told.lines().collect::<Vec<_>>());
+            assert_eq!(missing, None, "{place}: $ {}\n{told}", typed.command);
+        }
+    }
+
+    fn begin(&self, typed: &Typed) -> Running {
+        let mut terminal = Terminal::open();
+        let mut shell = Command::new("bash");
+        shell
+            .args(["-euo", "pipefail", "-c", &self.local(&typed.command)])
+            .env_clear()
+            .env("HOME", self.house.path())
+            .env("PATH", format!("{}/bin:/usr/bin:/bin", self.house.path().display()))
+            // A terminal without colours and movements: what comes is what is shown.
+            .env("TERM", "dumb")
+            .env("LANG", "C.UTF-8")
+            .current_dir(self.house.path())
+            .stdin(terminal.slave())
+            .stdout(terminal.slave())
+            .stderr(terminal.slave());
+        let child = shell.spawn().unwrap();
+        drop(shell);
+        terminal.hand_over();
+        Running { child, terminal }
+    }
+
+    /// Answers every question as the page does.
+    fn talk(&self, at: &mut Running, typed: &Typed) -> String {
+        let mut said = String::new();
+        for line in &typed.shown {
+            // Nothing may be typed; then no page has the space at the end.
+            let line = self.local(line) + " ";
+            let answer = PROMPTS.iter().find_map(|prompt| Some((prompt, line.split_once(prompt)?)));
+            let Some((prompt, (before, answer))) = answer else { continue };
+            said.push_str(&at.terminal.wait_for(&format!("{before}{prompt}")));
+            at.terminal.type_in(&format!("{}\n", answer.trim_end()));
+        }
+        said
+    }
+
+    /// As a page would show it: the lines as they are at last, and paths in somebody's home.
+    fn as_shown(&self, told: &str) -> String {
+        let last = |line: &str| line.rsplit('\r').next().unwrap_or_default().to_owned();
+        let lines: Vec<String> = told.lines().map(|line| last(&without_escapes(line))).collect();
+        lines.join("\n").replace(self.house.path().to_str().unwrap(), HOME)
+    }
+}
+
+/// Without what moves the cursor or clears a line.
+fn without_escapes(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let end = part.find(|letter: char| letter.is_ascii_alphabetic()).map_or(part.len(), |end| end + 1);
+        text + &part[end..]
+    })
+}

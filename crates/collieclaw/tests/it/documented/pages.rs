@@ -1,0 +1,187 @@
+//! Each page, with what it needs to be there.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::block::{blocks, typed};
+use super::page::Page;
+use crate::docs::document;
+use crate::http_server::{Act, Server, reply};
+use crate::support::House;
+
+/// Every page about the agent, and who carries it out.
+const PAGES: [(&str, fn()); 13] = [
+    ("collieclaw.md", the_guide_is_right),
+    ("collieclaw-config.md", the_configurations_are_valid),
+    ("collieclaw-fixtures.md", the_fixtures_play),
+    ("collieclaw-gateway.md", the_gateway_listens),
+    ("collieclaw-mcp.md", the_servers_and_clients_of_mcp_work),
+    ("collieclaw-memory.md", the_memory_has_nothing_to_run),
+    ("collieclaw-plugins.md", the_plugin_counts_words),
+    ("collieclaw-providers.md", the_providers_answer),
+    ("collieclaw-receipts.md", the_receipts_are_checked),
+    ("collieclaw-security.md", the_approvals_are_kept_and_revoked),
+    ("collieclaw-service.md", the_service_says_that_there_is_no_manager),
+    ("collieclaw-sop.md", the_procedure_is_carried_out),
+    ("collieclaw-tools.md", the_tools_do_what_they_are_for),
+];
+
+fn with_notes(house: House) -> House {
+    fs::write(house.workspace().join("notes.txt"), "buy hay today\n").unwrap();
+    house
+}
+
+/// Nobody listens there; for a moment nobody else does, either.
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
+fn json_of(body: &serde_json::Value) -> Act {
+    Act::Send(reply("200 OK", "application/json", &body.to_string()))
+}
+
+/// A model that says this, bit by bit.
+fn streamed(bits: &[&str]) -> Act {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_owned();
+    let bit = |text: &&str| format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": text } }] }));
+    let end =
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n".to_owned();
+    let pieces = std::iter::once(head).chain(bits.iter().map(bit)).chain([end]);
+    Act::Pieces(pieces.map(String::into_bytes).collect(), Duration::from_millis(20))
+}
+
+#[test]
+fn the_guide_is_right() {
+    Page::of(House::empty()).run("collieclaw.md");
+}
+
+#[test]
+fn the_configurations_are_valid() {
+    Page::of(House::new()).run("collieclaw-config.md");
+}
+
+#[test]
+fn the_fixtures_play() {
+    Page::of(with_notes(House::new())).run("collieclaw-fixtures.md");
+}
+
+#[test]
+fn the_gateway_listens() {
+    let port = free_port();
+    let house = House::new().with("port = 8477", &format!("port = {port}"));
+    Page::of(house).with("8477", &port).run("collieclaw-gateway.md");
+}
+
+#[test]
+fn the_servers_and_clients_of_mcp_work() {
+    let house = with_notes(House::new());
+    // What the page installs, `cargo xtask setup` has installed.
+    symlink(crate::mcp::installed().join("python"), house.path().join("mcp")).unwrap();
+    Page::of(house).with("8765", &free_port()).with("8766", &free_port()).run("collieclaw-mcp.md");
+}
+
+#[test]
+fn the_memory_has_nothing_to_run() {
+    Page::of(House::new()).run("collieclaw-memory.md");
+}
+
+#[test]
+fn the_plugin_counts_words() {
+    Page::of(with_notes(House::new())).run("collieclaw-plugins.md");
+}
+
+#[test]
+fn the_providers_answer() {
+    let test = json_of(&json!({ "model": "smol", "choices": [{ "message": { "content": "ready" } }] }));
+    let small = Server::start(vec![
+        test,
+        streamed(&["Grass, mostly, ", "and hay in winter."]),
+        streamed(&["I am the small one."]),
+    ]);
+    let large = Server::start(vec![streamed(&["I am the large one."])]);
+    Page::of(House::new())
+        .with("localhost:8080", &format!("localhost:{}", small.port()))
+        .with("localhost:8081", &format!("localhost:{}", large.port()))
+        .with("localhost:8082", &format!("localhost:{}", free_port()))
+        .run("collieclaw-providers.md");
+}
+
+#[test]
+fn the_receipts_are_checked() {
+    Page::of(House::new()).run("collieclaw-receipts.md");
+}
+
+#[test]
+fn the_approvals_are_kept_and_revoked() {
+    Page::of(with_notes(House::new())).run("collieclaw-security.md");
+}
+
+#[test]
+fn the_service_says_that_there_is_no_manager() {
+    Page::of(House::new()).run("collieclaw-service.md");
+}
+
+#[test]
+fn the_procedure_is_carried_out() {
+    let house = Page::of(with_notes(House::new())).run("collieclaw-sop.md");
+    assert!(house.workspace().join("summary.txt").exists());
+}
+
+#[test]
+fn the_tools_do_what_they_are_for() {
+    let found = json!({ "results": [
+        { "title": "Sheep of the world", "url": "https://sheep.example/", "content": "About a billion." },
+        { "title": "Goats, too", "url": "https://goats.example/", "content": "Fewer." },
+    ] });
+    let service = Server::start(vec![json_of(&found)]);
+    let house = House::new();
+    fs::write(house.workspace().join("flock.pdf"), crate::pdf_extract::flock()).unwrap();
+    Page::of(house)
+        .with("localhost:8888", &format!("localhost:{}", service.port()))
+        .run("collieclaw-tools.md");
+}
+
+#[test]
+fn no_page_and_no_command_is_left_out() {
+    let here = document_names();
+    let listed: Vec<String> = PAGES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let mut sorted = listed.clone();
+    sorted.sort();
+    assert_eq!(here, sorted);
+    let mut typed_lines = String::new();
+    for name in &listed {
+        for block in blocks(&document(&format!("docs/{name}"))) {
+            if block.info.starts_with("console") {
+                typed_lines.extend(typed(&block.text).iter().map(|typed| format!("{} \n", typed.command)));
+            }
+        }
+    }
+    for command in commands() {
+        assert!(typed_lines.contains(&format!("{command} ")), "no page shows how to use `{command}`");
+    }
+}
+
+fn document_names() -> Vec<String> {
+    let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let folder = std::path::PathBuf::from(root).join("../../docs");
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("collieclaw")).collect();
+    names.sort();
+    names
+}
+
+/// Every command that does something, by its manual page.
+fn commands() -> Vec<String> {
+    let house = House::empty();
+    let folder = house.path().join("man");
+    assert_eq!(house.run(&["man", "--dir", folder.to_str().unwrap()]).code, 0);
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.filter_map(|name| Some(name.strip_suffix(".1")?.to_owned())).collect();
+    let is_leaf = |name: &&String| !names.iter().any(|other| other.starts_with(&format!("{name}-")));
+    let leaves = names.iter().filter(|name| !name.contains("-help")).filter(is_leaf);
+    leaves.map(|name| name.replace('-', " ")).collect()
+}

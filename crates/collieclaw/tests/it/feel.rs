@@ -1,0 +1,112 @@
+//! What a person and a script see of commands that have nothing to show, or nothing to work with.
+
+use serde_json::json;
+
+use crate::support::House;
+
+/// Nothing is ever said with nothing: people read what there is none of and how to get one, programs an empty list.
+#[test]
+fn empty_lists_say_what_there_is_none_of() {
+    let house = House::new();
+    let lists: [(&[&str], &str); 7] = [
+        (&["plugin", "list"], "no plugins: `collieclaw plugin install FOLDER`"),
+        (&["mcp", "list"], "no MCP servers: add one as `[mcp.servers.NAME]`"),
+        (&["sop", "list"], "no procedures yet: write one to"),
+        (&["sop", "status"], "no procedure was run yet: `collieclaw sop run NAME`"),
+        (&["approval", "list"], "nothing is approved for good"),
+        (&["receipt", "list"], "no receipts yet"),
+        (&["memory", "list"], "nothing was said yet: `collieclaw agent`"),
+    ];
+    for (command, expected) in lists {
+        let text = house.run(command);
+        assert!(text.code == 0 && text.out.starts_with(expected), "{command:?}: {text:?}");
+        let listed = house.run(&[command, &["--output", "json"]].concat());
+        assert_eq!((listed.code, listed.json()), (0, json!([])), "{command:?}");
+    }
+}
+
+#[test]
+fn a_server_that_nobody_approved_says_so_instead_of_listing_nothing() {
+    let house = House::new().configured("sheep", "command = \"true\"");
+    let tools = house.run(&["mcp", "tools", "sheep"]);
+    let expected = "nothing of sheep is approved: `collieclaw mcp approve sheep` shows its tools and asks\n";
+    assert_eq!((tools.code, tools.out.as_str()), (0, expected));
+    assert_eq!(house.run(&["mcp", "tools", "sheep", "--output", "json"]).json(), json!([]));
+}
+
+/// C2: one exit code for whatever is named and not there.
+#[test]
+fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
+    let house = House::new();
+    let commands: [&[&str]; 11] = [
+        &["agent", "-m", "x", "--provider", "nobody"],
+        &["provider", "test", "nobody"],
+        &["memory", "show", "nothing"],
+        &["plugin", "remove", "nothing"],
+        &["mcp", "tools", "nobody"],
+        &["mcp", "approve", "nobody"],
+        &["mcp", "remove", "nobody"],
+        &["approval", "revoke", "approval-0123456789abcdef0123456789abcdef"],
+        &["sop", "run", "nothing"],
+        &["sop", "status", "run-0123"],
+        &["sop", "cancel", "run-0123"],
+    ];
+    for command in commands {
+        let done = house.run(command);
+        assert_eq!(done.code, 2, "{command:?}: {done:?}");
+        assert!(done.err.contains("there is no ") && done.err.contains("help: `collieclaw "), "{done:?}");
+        let told = house.run(&[command, &["--output", "json"]].concat()).json();
+        assert_eq!(told["error"]["code"], "command-line", "{told}");
+    }
+}
+
+/// A program that asked for JSON gets JSON, whatever happens.
+#[test]
+fn a_command_that_fails_answers_programs_too() {
+    let fixture = "[[round]]\nerror = \"network\"\ndetail = \"connection refused\"\n";
+    let failed = House::new().says(fixture).run(&["agent", "-m", "hi", "--output", "json"]);
+    assert_eq!(failed.code, 6, "{failed:?}");
+    let told = failed.json();
+    assert_eq!(told["error"]["code"], "provider");
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(message.contains("can't be reached: connection refused"), "{message}");
+    assert!(told["error"]["help"].as_str().unwrap().contains("provider test"), "{told}");
+
+    // One answer is enough: what was answered is not followed by an error.
+    let denied = House::new().run(&[
+        "tool",
+        "run",
+        "file_read",
+        "--json",
+        r#"{"path":"/etc/passwd"}"#,
+        "--output",
+        "json",
+    ]);
+    assert_eq!((denied.code, &denied.json()["success"]), (4, &json!(false)));
+}
+
+/// C7.6, C8.3: whether receipts are signed is said where the rules are.
+#[test]
+fn doctor_and_the_prompt_say_whether_receipts_are_signed() {
+    let signed = House::new();
+    assert!(signed.run(&["doctor"]).out.contains("receipts: in "), "{}", signed.run(&["doctor"]).out);
+    assert!(signed.run(&["doctor"]).out.contains(", signed with key "));
+    let mut talk = crate::talk::talk(&signed);
+    talk.say("/policy", "receipts:  written and signed");
+    assert_eq!(talk.leave().0, 0);
+
+    let unsigned = House::new().with("signed = true", "signed = false");
+    std::fs::remove_file(unsigned.home().join("receipts.key")).unwrap();
+    assert!(unsigned.run(&["doctor"]).out.contains(", not signed"));
+    let mut talk = crate::talk::talk(&unsigned);
+    talk.say("/policy", "receipts:  written, not signed");
+    assert_eq!(talk.leave().0, 0);
+
+    let damaged = House::new();
+    std::fs::write(damaged.home().join("receipts.key"), "no key\n").unwrap();
+    let doctor = damaged.run(&["doctor"]).out;
+    assert!(
+        doctor.contains("the receipts can't be signed") && doctor.contains("put the key back"),
+        "{doctor}"
+    );
+}
