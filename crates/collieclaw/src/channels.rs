@@ -11,7 +11,7 @@ use thiserror::Error;
 pub(crate) use gateway::{Caller, Peer, Places};
 pub use gateway::{Gateway, GatewayError, GatewayParts, OPENAPI, Token};
 pub use repl::Repl;
-pub use terminal::{Detail, Nobody, Terminal};
+pub use terminal::{BesideSpinner, Detail, Nobody, Terminal};
 pub use visible::{visible, visible_lines};
 
 use crate::events::Event;

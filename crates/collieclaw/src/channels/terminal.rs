@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::visible::{visible, visible_lines};
 use crate::cancel::Cancel;
 use crate::runtime::{Answer, Asked, Fate, Lasting, Notice, Operator, Posed, Reply};
+pub use spinner::BesideSpinner;
 use spinner::Spinner;
 
 /// Nobody is there: what needs a yes is denied.

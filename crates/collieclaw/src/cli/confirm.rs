@@ -21,7 +21,7 @@ impl From<bool> for Said {
 pub(crate) fn confirm(shown: &str, question: &str, said: Said) -> Result<(), Failure> {
     let mut err = anstream::stderr().lock();
     let told = |error| Failure::Io { what: "show what is asked".to_owned(), source: error };
-    writeln!(err, "{shown}").map_err(told)?;
+    writeln!(err, "{}\n", shown.trim_end()).map_err(told)?;
     if said == Said::Yes {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw::channels::visible;
+use collieclaw::channels::{BesideSpinner, visible};
 use collieclaw::config::{self, Config};
 use collieclaw::events::{Event, Events};
 use collieclaw::memory::Memory;
@@ -209,7 +209,7 @@ pub(crate) fn events(config: &Config, environment: &Environment) -> Result<Event
 
 /// Standard error, without colours where nobody would see them.
 pub(crate) fn stderr() -> Box<dyn Write> {
-    Box::new(anstream::stderr())
+    Box::new(BesideSpinner::new(anstream::stderr()))
 }
 
 /// Another level for one command; it can only be asked about, not used.

@@ -89,10 +89,15 @@ fn call(name: &str, arguments: &Value, environment: &Environment, screen: &Scree
         screen.answer(&value, String::new);
     } else if fate == Fate::Done {
         screen.foreign(&outcome.text)?;
-    } else {
+    } else if !shows_calls() || outcome.text.trim_end().lines().count() > 1 {
         screen.remark(&collieclaw::channels::visible_lines(&outcome.text));
     }
     if fate == Fate::Done { Ok(()) } else { Err(Failure::Call(fate)) }
+}
+
+/// Whether whoever sits there is told of calls as they happen, each with the first line of what came of it.
+fn shows_calls() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
 /// Whoever sits at the terminal, for one call or turn.
@@ -100,7 +105,7 @@ pub(crate) fn operator(cancel: &Cancel) -> Box<dyn Operator> {
     if !std::io::stdin().is_terminal() {
         return Box::new(Nobody);
     }
-    if std::io::stderr().is_terminal() {
+    if shows_calls() {
         return Box::new(Terminal::new(open::stderr(), cancel.clone(), Detail::Everything));
     }
     // Standard error goes elsewhere, and a question must be seen.
