@@ -180,7 +180,6 @@ fn program(text: &str, files: &Contents) -> Result<String, Invalid> {
     }
     let name = text.strip_prefix("./").unwrap_or(text);
     match files.is_executable(name) {
-        Some(true) => Ok(text.to_owned()),
         Some(false) => {
             Err(Invalid::new(format!("the file `{name}` of the plugin can't be run: it is not executable"))
                 .help(format!("`chmod +x {name}`; or name what runs it: `command = [\"sh\", \"{name}\"]`")))
@@ -189,7 +188,7 @@ fn program(text: &str, files: &Contents) -> Result<String, Invalid> {
             Err(Invalid::new(format!("there is no file `{name}` in the plugin's folder"))
                 .help("write `./run.sh` for a file that is there, or a name such as `python3`"))
         }
-        None => Ok(text.to_owned()),
+        Some(true) | None => Ok(text.to_owned()),
     }
 }
 
