@@ -31,20 +31,20 @@ pub(crate) fn run(config: &Config, environment: &Environment, screen: &Screen) -
     match config {
         Config::Validate { file } => {
             let path = file.clone().unwrap_or_else(|| environment.home.config());
-            let config = match file {
-                None => open::config(environment)?,
+            let setup = match file {
+                None => open::setup(environment)?,
                 Some(file) => {
                     let bytes =
                         std::fs::read(file).map_err(Failure::io(format!("read {}", file.display())))?;
-                    open::read(file, &bytes, environment)?.config
+                    open::read(file, &bytes, environment)?
                 }
             };
-            for model in config.providers.models.values() {
+            for model in setup.config.providers.models.values() {
                 if let Model::Mock { fixture: Some(fixture), .. } = model {
                     Fixture::open(fixture)?;
                 }
             }
-            open::absent_tools(&config, environment).iter().for_each(|absent| screen.remark(absent));
+            setup.absent_tools(environment).iter().for_each(|absent| screen.remark(absent));
             screen.answer(&json!({ "valid": true, "file": path }), || format!("{} is valid", path.display()));
         }
         Config::Show => {

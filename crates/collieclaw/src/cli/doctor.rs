@@ -20,10 +20,10 @@ struct Finding {
 }
 
 pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment).and_then(|config| open::workspace(&config).map(|_| config));
-    let mut findings = vec![set_up(config.as_ref(), environment)];
-    findings.extend(config.as_ref().map(|config| receipts(config, environment)));
-    findings.extend(config.as_ref().map(|config| listed(config, environment)));
+    let setup = open::setup(environment).and_then(|setup| open::workspace(&setup.config).map(|_| setup));
+    let mut findings = vec![set_up(setup.as_ref().map(|setup| &setup.config), environment)];
+    findings.extend(setup.as_ref().map(|setup| receipts(&setup.config, environment)));
+    findings.extend(setup.as_ref().map(|setup| listed(setup, environment)));
     findings.extend(sandbox());
     findings.push(containment());
     findings.push(shell());
@@ -94,8 +94,8 @@ fn receipts(config: &Config, environment: &Environment) -> Finding {
 }
 
 /// Whether the model is told of what there is.
-fn listed(config: &Config, environment: &Environment) -> Finding {
-    let absent = open::absent_tools(config, environment);
+fn listed(setup: &open::Setup, environment: &Environment) -> Finding {
+    let absent = setup.absent_tools(environment);
     let cure = "take it out of the list; or put the plugin in that has it, or approve the server (`collieclaw mcp approve`)";
     Finding {
         what: "tools".to_owned(),

@@ -79,8 +79,8 @@ fn remove(server: &str, environment: &Environment, screen: &Screen) -> Result<()
         format!("what was approved of {} is forgotten", visible(server))
     });
     // What is configured of it is the operator's; that it leads nowhere now is said.
-    let config = open::config(environment)?;
-    open::absent_tools(&config, environment).iter().for_each(|absent| screen.remark(absent));
+    let setup = open::setup(environment)?;
+    setup.absent_tools(environment).iter().for_each(|absent| screen.remark(absent));
     Ok(())
 }
 

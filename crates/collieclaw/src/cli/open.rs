@@ -39,6 +39,23 @@ impl Setup {
     pub(crate) fn gather(&self, environment: &Environment) -> Gathered {
         self.foreign.gather(&self.config, &environment.surroundings.variables, &environment.sessions)
     }
+
+    /// What `tools_allow` lists and nobody has, in sentences: of a plugin that was removed, of a server that nobody approved.
+    pub(crate) fn absent_tools(&self, environment: &Environment) -> Vec<String> {
+        let tools = self.gather(environment).tools;
+        let channels = &self.config.channels;
+        let lists = [("cli", &channels.cli.tools_allow), ("gateway", &channels.gateway.tools_allow)];
+        let mut absent = Vec::new();
+        for (channel, listed) in lists {
+            for name in listed.iter().filter(|name| tools.iter().all(|tool| tool.name() != name.as_str())) {
+                let name = visible(name);
+                absent.push(format!(
+                    "`channels.{channel}.tools_allow` lists `{name}`, and there is no such tool"
+                ));
+            }
+        }
+        absent
+    }
 }
 
 pub(crate) fn config(environment: &Environment) -> Result<Config, Failure> {
@@ -104,22 +121,6 @@ pub(crate) fn rules(
     environment: &Environment,
 ) -> Result<Rules, Failure> {
     rules_of(setup.gather(environment), &setup.config, workspace, environment)
-}
-
-/// What `tools_allow` lists and nobody has, in sentences: of a plugin that was removed, of a server that nobody approved.
-pub(crate) fn absent_tools(config: &Config, environment: &Environment) -> Vec<String> {
-    let tools = gathered(config, environment).tools;
-    let lists =
-        [("cli", &config.channels.cli.tools_allow), ("gateway", &config.channels.gateway.tools_allow)];
-    let mut absent = Vec::new();
-    for (channel, listed) in lists {
-        for name in listed.iter().filter(|name| tools.iter().all(|tool| tool.name() != name.as_str())) {
-            let name = visible(name);
-            absent
-                .push(format!("`channels.{channel}.tools_allow` lists `{name}`, and there is no such tool"));
-        }
-    }
-    absent
 }
 
 fn rules_of(

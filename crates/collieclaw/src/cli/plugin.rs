@@ -48,8 +48,8 @@ pub(crate) fn run(plugin: &Plugin, environment: &Environment, screen: &Screen) -
             remove(&environment.home, name)?;
             screen.answer(&json!({ "removed": name }), || format!("{} is removed", visible(name)));
             // What is configured of it is the operator's; that it leads nowhere now is said.
-            let config = open::config(environment)?;
-            open::absent_tools(&config, environment).iter().for_each(|absent| screen.remark(absent));
+            let setup = open::setup(environment)?;
+            setup.absent_tools(environment).iter().for_each(|absent| screen.remark(absent));
             Ok(())
         }
     }

@@ -1,7 +1,7 @@
 //! The only module that writes answers: text for people, JSON for programs.
 
-use std::cell::Cell;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use collieclaw::channels::visible_lines;
 use serde::Serialize;
@@ -15,13 +15,14 @@ use super::failure::Failure;
 #[derive(Clone, Copy)]
 pub(crate) struct Screen {
     format: OutputFormat,
-    /// Whether a program has its answer.
-    answered: Cell<bool>,
 }
+
+/// Whether a program has its answer: there is one standard output.
+static HAS_ANSWERED: AtomicBool = AtomicBool::new(false);
 
 impl Screen {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format, answered: Cell::new(false) }
+        Self { format }
     }
 
     pub(crate) fn is_for_programs(&self) -> bool {
@@ -35,7 +36,7 @@ impl Screen {
             OutputFormat::Json => serde_json::to_string_pretty(value)
                 .unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string()),
         };
-        self.answered.set(true);
+        HAS_ANSWERED.store(true, Ordering::Relaxed);
         if !told.is_empty() {
             self.line(&told);
         }
@@ -77,7 +78,7 @@ impl Screen {
             let style = if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
             let _ = writeln!(err, "{}", report.render(style));
         }
-        if self.is_for_programs() && !self.answered.get() {
+        if self.is_for_programs() && !HAS_ANSWERED.load(Ordering::Relaxed) {
             let mut error = json!({ "code": failure.word(), "message": Chain(failure).to_string() });
             if let (Some(cure), Value::Object(members)) = (failure.cure(), &mut error) {
                 members.insert("help".to_owned(), cure.into());
