@@ -85,7 +85,7 @@ fn receipts(config: &Config, environment: &Environment) -> Finding {
             (false, format!("in {path}, not signed"), Some("set `receipts.signed = true`".to_owned()))
         }
         Err(error) => {
-            let failure = Failure::Receipt(error.into());
+            let failure = Failure::Receipt(error);
             let cure = failure.cure().map(str::to_owned);
             (false, Chain(&failure).to_string(), cure)
         }
