@@ -233,6 +233,12 @@ impl Failure {
             Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. }) => {
                 Some("`collieclaw sop status` shows them")
             }
+            // What the sandbox does not show it is not there, or not to be read.
+            Self::Mcp { why, .. }
+                if ["Permission denied", "No such file"].iter().any(|no| why.contains(no)) =>
+            {
+                Some("of your home it sees only the folders that `programs` names in `[mcp.servers.NAME]`")
+            }
             Self::Wrong { cure, .. } => Some(cure),
             _ => None,
         }

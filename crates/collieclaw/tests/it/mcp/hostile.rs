@@ -66,6 +66,16 @@ fn one_that_is_not_there_or_says_nothing_is_told_of() {
     let done = house.run(&["mcp", "approve", "--yes", "fake"]);
     assert!(done.code == 1 && done.err.contains("it ended before it had answered"), "{done:?}");
 
+    // The usual slip: what it is made of lies where the sandbox does not let it look.
+    let house = House::new().with_server("plain", "");
+    let folder = house.path().join("server");
+    let house = house.with(&format!("programs = [\"{}\"]", folder.display()), "");
+    let done = house.run(&["mcp", "approve", "--yes", "fake"]);
+    assert!(
+        done.code == 1 && done.err.contains("help: of your home it sees only the folders that `programs`"),
+        "{done:?}"
+    );
+
     // It was approved once, and is mute now.
     let house = House::new().with_server("plain", "timeout = \"2s\"").approved("fake");
     let script = house.path().join("server/fake.py");
