@@ -17,6 +17,9 @@ impl Run {
         for step in &sop.steps {
             let trace = trail.steps.get(&step.id);
             let fault = match trace {
+                Some(trace) if trace.sop_hash.is_empty() => {
+                    Some("its receipt is of a version that vouched for no procedure, so it can't go on")
+                }
                 Some(trace) if trace.sop_hash != self.header.sop_hash => {
                     Some("the receipts are of another procedure than the copy in it")
                 }

@@ -166,6 +166,11 @@ fn a_missing_key_is_not_made_anew_and_the_right_one_heals() {
 
 /// As somebody without the key would write it: the same receipts, the chain anew, no signature.
 fn without_signatures(house: &House) {
+    written_anew(house, &[]);
+}
+
+/// The same, and without these members.
+pub(crate) fn written_anew(house: &House, without: &[&str]) {
     let text = fs::read_to_string(log(house)).unwrap();
     for file in ["tool_receipts.log", "tool_receipts.log.head"] {
         fs::remove_file(house.home().join(file)).unwrap();
@@ -174,8 +179,8 @@ fn without_signatures(house: &House) {
     let (mut forged, _) = ward_ledger::Ledger::open(&log(house), options).unwrap();
     for line in text.lines() {
         let mut record: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
-        for own in ["sequence", "previous_hash", "receipt_hash", "key_id", "mac"] {
-            record.remove(own);
+        for own in ["sequence", "previous_hash", "receipt_hash", "key_id", "mac"].iter().chain(without) {
+            record.remove(*own);
         }
         forged.append(record).unwrap();
     }

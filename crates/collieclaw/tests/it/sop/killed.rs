@@ -95,6 +95,52 @@ fn check(house: &House, decided: &[String]) {
     }
 }
 
+/// Questions and approvals among calls: whatever dies, journal and receipts agree afterwards.
+#[test]
+fn a_run_of_every_kind_of_step_that_is_killed_again_and_again_agrees_with_its_receipts() {
+    let kinds: String = (0..2)
+        .map(|number| {
+            format!(
+                "[[steps]]\nid = \"s{number}\"\nkind = \"tool\"\ntool = \"shell\"\nargs = {{ command = \"echo s{number} >> marks\" }}\n\
+                 [[steps]]\nid = \"a{number}\"\nkind = \"agent\"\nprompt = \"Well?\"\n\
+                 [[steps]]\nid = \"o{number}\"\nkind = \"approval\"\nprompt = \"Go on?\"\n"
+            )
+        })
+        .collect();
+    for round in 0..4_u64 {
+        let house = house("mixed", &kinds)
+            .says("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n");
+        killed_after(&house, &["sop", "run", "mixed"], 60 + round * 53 % 200);
+        for attempt in 0_u64.. {
+            assert!(attempt < 500, "it does not come to its end: {}", the_run(&house));
+            let runs = house.run(&["sop", "status", "--output", "json"]).json();
+            let Some(state) = runs.get(0) else { break };
+            let run = state["run"].as_str().unwrap();
+            let next = match state["state"].as_str().unwrap() {
+                "finished" => break,
+                "running" => {
+                    std::thread::sleep(Duration::from_millis(20));
+                    continue;
+                }
+                "ready" => vec!["sop", "resume", run],
+                "waiting" => vec!["sop", "approve", run],
+                "interrupted" => vec!["sop", "resume", run, "--rerun-interrupted"],
+                other => panic!("{other}: {state}"),
+            };
+            if attempt < 8 {
+                killed_after(&house, &next, 30 + (round * 37 + attempt * 61) % 250);
+                continue;
+            }
+            let done = house.run(&next);
+            assert!([0, 5].contains(&done.code), "{done:?}");
+        }
+        let mut once = marks(&house);
+        once.dedup();
+        assert!(once.is_empty() || once == ["s0", "s1"], "in order, none lost: {once:?}");
+        assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    }
+}
+
 #[test]
 fn a_step_that_only_looks_runs_once_more_by_itself() {
     let house = house(

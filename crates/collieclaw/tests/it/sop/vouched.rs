@@ -183,6 +183,15 @@ fn a_decision_whose_line_is_lost_is_known_by_its_receipt() {
 }
 
 #[test]
+fn a_run_that_an_older_version_has_begun_does_not_go_on() {
+    let house = waiting().with("signed = true", "signed = false");
+    crate::signing::written_anew(&house, &["sop_hash"]);
+    let refused = on_the_run(&house, &["approve"]);
+    assert!(refused.code == 1 && refused.err.contains("vouched for no procedure"), "{refused:?}");
+    assert!(!house.workspace().join("kept").exists());
+}
+
+#[test]
 fn receipts_that_were_changed_vouch_for_nothing() {
     let house = waiting();
     // One that follows: who only adds to the log looks at its last record.
