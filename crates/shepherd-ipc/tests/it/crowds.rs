@@ -44,7 +44,7 @@ fn heavy_2000_connections_harm_nobody() {
     assert_eq!(daemon.hub.counts().clients, places);
     let started = Instant::now();
     assert_eq!(crowd[0].call(1, &json!({"type": "get_state"}))["result"]["ok"]["type"], "state");
-    assert!(started.elapsed() < Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(5));
     drop(crowd);
     crate::support::eventually("all are forgotten", || daemon.hub.counts().clients == 0);
     daemon.assert_serves();

@@ -155,7 +155,7 @@ fn while_a_pin_is_checked_others_are_served() {
     }
     let started = Instant::now();
     daemon.assert_serves();
-    assert!(started.elapsed() < Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(5));
     // All came at once, and still only three were checked.
     let outcomes: Vec<_> = guessers.iter_mut().map(|raw| outcome(&raw.read().unwrap()).to_owned()).collect();
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "wrong-pin").count(), 3, "{outcomes:?}");

@@ -154,7 +154,7 @@ fn a_very_long_line_is_cut_around_the_place() {
     let report = check(text.as_bytes());
     assert!(report.lines().all(|line| line.chars().count() < 200), "{report}");
     assert!(report.contains("unknown key `kkk"), "{report}");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(20));
 }
 
 #[test]

@@ -173,7 +173,7 @@ fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
             call(libc::SYS_prlimit64, &[pid, resource, 0, at])
                 .and_then(|()| call(libc::SYS_prlimit64, &[pid, resource, at, 0]))
         }
-        "renice" => call(libc::SYS_setpriority, &[0, pid, 1]),
+        "renice" => call(libc::SYS_setpriority, &[0, pid, 19]),
         "schedule" => {
             let mut mask = [0_u64; 16];
             let at = mask.as_mut_ptr().addr();
