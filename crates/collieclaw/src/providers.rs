@@ -22,7 +22,7 @@ pub use fixture::{Fixture, FixtureError};
 pub use mock::Mock;
 pub use openai::{OpenAi, OpenAiSettings};
 pub use reliable::{Concern, Member, Reliable};
-pub use router::{Chose, HINT, Router, When};
+pub use router::{Chose, Router, When, hinted};
 
 use crate::cancel::Cancel;
 

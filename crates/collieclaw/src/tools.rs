@@ -142,6 +142,12 @@ impl ToolResult {
         Self { end: End::Failed(error.into()), ..Self::done("") }
     }
 
+    /// Somebody said stop.
+    #[must_use]
+    pub fn cancelled() -> Self {
+        Self { end: End::Cancelled, ..Self::done("") }
+    }
+
     /// With one more fact.
     #[must_use]
     pub fn with(mut self, fact: &str, value: impl Into<Value>) -> Self {

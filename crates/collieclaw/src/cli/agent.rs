@@ -5,7 +5,7 @@ use collieclaw::cancel::Cancel;
 use collieclaw::channels::{Channel, Repl};
 use collieclaw::events::Event;
 use collieclaw::ids;
-use collieclaw::providers::HINT;
+use collieclaw::providers::hinted;
 use collieclaw::runtime::{Attended, Runtime};
 use serde_json::{Map, Value, json};
 
@@ -52,7 +52,7 @@ pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> 
     let runtime = runtime(agent, &setup, environment)?;
     let conversation = conversation(agent, &runtime)?;
     runtime.door.events.tell(Event::ConversationStarted { conversation: &conversation });
-    let metadata = agent.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
+    let metadata = hinted(agent.hint.as_deref());
     let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
     match &agent.message {
         Some(message) => {

@@ -159,7 +159,7 @@ impl Prepared for Wanted {
             *kept = None;
         }
         let result = result.unwrap_or_else(|trouble| match trouble {
-            Trouble::Cancelled => ToolResult { end: End::Cancelled, ..ToolResult::done("") },
+            Trouble::Cancelled => ToolResult::cancelled(),
             Trouble::TimedOut(time) => {
                 let seconds = time.as_secs_f64();
                 ToolResult::failed(format!("the server took longer than {seconds} s and was ended"))

@@ -17,7 +17,7 @@ use crate::runtime::Granted;
 use crate::security::SystemFacts;
 use crate::tools::room::{Ground, Reach, Room};
 use crate::tools::shell::{Carrier, LineEnd, Ran, code};
-use crate::tools::{Context, End, ForeignTool, Prepared, Tool, ToolResult, shortened};
+use crate::tools::{Context, ForeignTool, Prepared, Tool, ToolResult, shortened};
 
 /// Of what a plugin printed to standard error: enough to see what went wrong.
 const COMPLAINT: usize = 2000;
@@ -137,7 +137,7 @@ fn told(ran: Ran, most: usize) -> ToolResult {
     };
     let result = match ran.end {
         Err(why) => ToolResult::failed(why),
-        Ok(LineEnd::Cancelled) => ToolResult { end: End::Cancelled, ..ToolResult::done("") },
+        Ok(LineEnd::Cancelled) => ToolResult::cancelled(),
         Ok(LineEnd::TimedOut(time)) => {
             failed(format!("the plugin took longer than {} s and was ended", time.as_secs_f64()))
                 .with("timed_out", true)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::reliable::Member;
 use super::{ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError};
@@ -11,7 +11,13 @@ use crate::cancel::Cancel;
 use crate::usage::estimate;
 
 /// The key under which whoever asks leaves a hint.
-pub const HINT: &str = "hint";
+const HINT: &str = "hint";
+
+/// The metadata of a request, with a hint if there is one.
+#[must_use]
+pub fn hinted(hint: Option<&str>) -> Map<String, Value> {
+    hint.map(|hint| (HINT.to_owned(), Value::from(hint))).into_iter().collect()
+}
 
 /// What a request must be like. All of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

@@ -104,7 +104,7 @@ impl Runtime {
     }
 
     /// One turn of a conversation. What happened is kept, also when it ends in an error. The metadata is for whoever
-    /// chooses a provider, such as a [`HINT`](crate::providers::HINT).
+    /// chooses a provider, such as a [hint](crate::providers::hinted).
     pub fn turn_with(
         &self,
         metadata: &Map<String, Value>,

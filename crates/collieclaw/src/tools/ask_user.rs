@@ -4,7 +4,7 @@ use collieclaw_gate::Call;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{BuiltIn, Context, End, Prepared, ToolResult};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::{Granted, Posed, Reply};
 
 /// See the module.
@@ -55,7 +55,7 @@ impl Prepared for AskUser {
         for _ in 0..ATTEMPTS {
             let said = match context.questioner.ask(&posed) {
                 _ if context.cancel.why().is_some() => {
-                    return ToolResult { end: End::Cancelled, ..ToolResult::done("") };
+                    return ToolResult::cancelled();
                 }
                 Reply::Said(said) => said,
                 Reply::Nothing => return ToolResult::failed("the person gave no answer"),

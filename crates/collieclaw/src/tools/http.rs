@@ -4,7 +4,7 @@ use collieclaw_gate::{Call, Method};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{BuiltIn, Context, End, Prepared, ToolResult};
+use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::net::{Body, Fetch, FetchError, Fetched, Order, Stopped, SystemLookup};
 use crate::runtime::Granted;
 
@@ -74,9 +74,7 @@ impl Prepared for Http {
         };
         match fetch.run(&Order { method: self.method(), url: &self.url, body }) {
             Ok(fetched) => told(fetched),
-            Err(FetchError::Stopped(Stopped::Cancelled)) => {
-                ToolResult { end: End::Cancelled, ..ToolResult::done("") }
-            }
+            Err(FetchError::Stopped(Stopped::Cancelled)) => ToolResult::cancelled(),
             Err(FetchError::Stopped(Stopped::TimedOut)) => {
                 let seconds = fetch.timeout.as_secs_f64();
                 ToolResult::failed(format!("no reply within {seconds} s (`limits.http_timeout`)"))

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::{Context, End, ToolResult};
+use super::{Context, ToolResult};
 use crate::net::{Patience, Stopped};
 use crate::security::{Access, FileError};
 
@@ -63,7 +63,7 @@ pub(super) fn with_files(
 
 fn ended(stopped: Stopped, time: Duration) -> ToolResult {
     match stopped {
-        Stopped::Cancelled => ToolResult { end: End::Cancelled, ..ToolResult::done("") },
+        Stopped::Cancelled => ToolResult::cancelled(),
         Stopped::TimedOut => {
             ToolResult::failed(format!("it took longer than {} s and was given up", time.as_secs_f64()))
                 .with("timed_out", true)

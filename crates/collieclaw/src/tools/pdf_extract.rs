@@ -13,7 +13,7 @@ use ward_process::sandbox::Network;
 
 use super::room::{Ground, Reach, Room};
 use super::shell::{Carrier, LineEnd, Ran, code};
-use super::{BuiltIn, Context, End, Prepared, ToolResult, shortened};
+use super::{BuiltIn, Context, Prepared, ToolResult, shortened};
 use crate::runtime::Granted;
 use crate::security::SystemFacts;
 
@@ -101,7 +101,7 @@ impl PdfExtract {
         let complaint = shortened(complaint.lines().next().unwrap_or("it says nothing").trim(), COMPLAINT);
         let result = match ran.end {
             Err(why) => ToolResult::failed(why),
-            Ok(LineEnd::Cancelled) => ToolResult { end: End::Cancelled, ..ToolResult::done("") },
+            Ok(LineEnd::Cancelled) => ToolResult::cancelled(),
             Ok(LineEnd::TimedOut(time)) => {
                 ToolResult::failed(format!("reading it took longer than {} s", time.as_secs_f64()))
                     .with("timed_out", true)

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{BuiltIn, Context, End, Prepared, ToolResult, shortened};
+use super::{BuiltIn, Context, Prepared, ToolResult, shortened};
 use crate::net::{Found, Patience, SearchError, Stopped, SystemLookup};
 use crate::runtime::Granted;
 
@@ -62,9 +62,7 @@ impl Prepared for WebSearch {
         let bounds = (&patience, context.bounds.max_response_bytes);
         match service.find(self.query.trim(), self.limit.clamp(1, MOST).into(), &SystemLookup, bounds) {
             Ok(found) => told(&found),
-            Err(SearchError::Stopped(Stopped::Cancelled)) => {
-                ToolResult { end: End::Cancelled, ..ToolResult::done("") }
-            }
+            Err(SearchError::Stopped(Stopped::Cancelled)) => ToolResult::cancelled(),
             Err(SearchError::Stopped(Stopped::TimedOut)) => {
                 let seconds = context.bounds.http_timeout.as_secs_f64();
                 ToolResult::failed(format!("no reply within {seconds} s (`limits.http_timeout`)"))

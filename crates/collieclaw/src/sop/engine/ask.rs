@@ -1,10 +1,10 @@
 //! A step that asks the model.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Came, Engine, Halt, SopError, ended};
 use crate::estop;
-use crate::providers::HINT;
+use crate::providers::hinted;
 use crate::receipts::{AGENT_STEP, CALL_DENIED, Ending, NO_ANSWER, Status};
 use crate::runtime::{Attended, By, Deed, Fate, OfStep, Report, TurnError};
 use crate::sop::Step;
@@ -41,7 +41,7 @@ impl Engine<'_> {
         }
         run.write(Entry::Began { step: step.id.clone() }, Durable::Now)?;
         let begun = door.begin(deed)?;
-        let hint = self.sop.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
+        let hint = hinted(self.sop.hint.as_deref());
         let report = self.runtime.turn_with(&hint, &name, &text, attended);
         let answered = answered(step, report)?;
         let receipt_id = door.end(begun, &answered.ending)?;

@@ -57,6 +57,17 @@ impl House {
         done.out.trim_end().to_owned()
     }
 
+    /// A call that runs and fails with these words, and whose receipt says so.
+    pub(crate) fn fails(&self, tool: &str, arguments: &str, expected: &str) -> Done {
+        let done = self.call(tool, arguments);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.err.contains(expected), "{expected}: {}", done.err);
+        let receipt = self.last_receipt();
+        let words = (receipt["status"].as_str(), receipt["reason_code"].as_str());
+        assert_eq!(words, (Some("failed"), Some("tool-failed")));
+        done
+    }
+
     pub(crate) fn last_receipt(&self) -> Value {
         self.receipts().pop().expect("a receipt")
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use serde_json::Value;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::AbortHandle;
 use ward_diag::Chain;
@@ -18,7 +17,7 @@ use crate::channels::gateway::peer::Peer;
 use crate::channels::gateway::turns::Going;
 use crate::events::Event;
 use crate::ids;
-use crate::providers::{HINT, ProviderError};
+use crate::providers::{ProviderError, hinted};
 use crate::runtime::{Attended, Runtime, TurnError};
 
 /// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the
@@ -111,8 +110,7 @@ impl Holder {
         let conversation = self.remote.conversation.clone();
         let cancel = self.remote.cancel.clone();
         let mut attended = Attended { operator: &mut self.remote, cancel: &cancel };
-        let hint =
-            self.message.hint.iter().map(|hint| (HINT.to_owned(), Value::from(hint.as_str()))).collect();
+        let hint = hinted(self.message.hint.as_deref());
         let report = runtime.turn_with(&hint, &conversation, &self.message.message, &mut attended);
         match (report.answer, report.kept) {
             (Ok(answer), Ok(())) => Over::Answer(answer),
