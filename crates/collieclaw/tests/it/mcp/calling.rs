@@ -46,7 +46,10 @@ fn risk_is_what_the_configuration_says_medium_by_default() {
 
 #[test]
 fn a_server_stays_for_the_turn_and_one_that_left_is_started_again() {
-    let call = "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = { words = \"x\" }\n\n";
+    // The model thinks long enough for a server that leaves to be gone: whether one that is about to go has heard a call
+    // nobody knows, so that call fails.
+    let call = "[[round]]\ndraft = [\"Let me\", \" see.\"]\npause = \"700ms\"\n[[round.call]]\ntool = \"fake__echo\"\n\
+                args = { words = \"x\" }\n\n";
     let script = format!("{call}{call}{call}[[round]]\ntext = \"{{tool_result}}\"\n");
     for (mode, expected) in [("plain", "call 3"), ("leaves", "call 1")] {
         let house = House::new()
@@ -101,8 +104,18 @@ fn a_server_stays_from_turn_to_turn_of_a_gateway() {
     let leaves = gateway("leaves");
     for _ in 0..2 {
         assert!(call(&leaves).contains("call 1"));
+        leaves.until("the server has left", |gateway| !runs(&gateway.house.path().join("server/fake.py")));
     }
     assert_eq!(leaves.house.receipt_words().len(), 2);
+}
+
+/// Whether a process anywhere was started with this file.
+fn runs(file: &std::path::Path) -> bool {
+    let file = file.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut lines =
+        processes.filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
+    lines.any(|line| line.split('\0').any(|word| word == file))
 }
 
 #[test]
