@@ -31,14 +31,15 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde_json::json;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, OutputFormat};
 use environment::Environment;
 use failure::Failure;
 use screen::Screen;
 
 pub(crate) fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| refused(&error));
     let screen = Screen::new(arguments.output);
     match run(arguments.command, &screen) {
         Ok(()) => ExitCode::SUCCESS,
@@ -47,6 +48,20 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// A command line that can't be read. Whoever asked for JSON on it gets JSON as well.
+fn refused(error: &clap::Error) -> ! {
+    let words: Vec<_> = std::env::args_os().collect();
+    let for_programs = words.iter().any(|word| word == "--output=json")
+        || words.windows(2).any(|pair| pair == ["--output", "json"]);
+    if for_programs && error.use_stderr() {
+        let message = error.render().to_string();
+        let message = message.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+        let told = json!({ "error": { "code": "command-line", "message": message } });
+        Screen::new(OutputFormat::Json).answer(&told, String::new);
+    }
+    error.exit()
 }
 
 fn run(command: Command, screen: &Screen) -> Result<(), Failure> {

@@ -72,6 +72,14 @@ fn a_command_that_fails_answers_programs_too() {
     assert!(message.contains("can't be reached: connection refused"), "{message}");
     assert!(told["error"]["help"].as_str().unwrap().contains("provider test"), "{told}");
 
+    let misspelt = House::new().run(&["plugin", "lsit", "--output", "json"]);
+    assert_eq!(
+        (misspelt.code, &misspelt.json()["error"]["code"]),
+        (2, &json!("command-line")),
+        "{misspelt:?}"
+    );
+    assert!(misspelt.err.contains("unrecognized subcommand 'lsit'"), "{misspelt:?}");
+
     // One answer is enough: what was answered is not followed by an error.
     let denied = House::new().run(&[
         "tool",
