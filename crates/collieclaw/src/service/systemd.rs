@@ -24,7 +24,7 @@ Restart=on-failure
 RestartSec=1s
 # Turns that go on are cancelled, and kept as such; this takes ten seconds at most.
 TimeoutStopSec=20s
-# The gateway alone is asked: a command that were asked with it would end by itself, and nobody could tell why.
+# The gateway alone is asked: a command that is asked with it would end by itself, and nobody could tell why.
 KillMode=mixed
 # A command that used up its memory is no reason to stop the agent.
 OOMPolicy=continue
