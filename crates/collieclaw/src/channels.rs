@@ -9,7 +9,7 @@ mod visible;
 use thiserror::Error;
 
 pub(crate) use gateway::{Caller, Peer, Places};
-pub use gateway::{Gateway, GatewayError, GatewayParts, OPENAPI, Token};
+pub use gateway::{ConfigTrace, FoundConfig, Gateway, GatewayError, GatewayParts, OPENAPI, Token};
 pub use repl::Repl;
 pub use terminal::{BesideSpinner, Detail, Nobody, Terminal};
 pub use visible::{visible, visible_lines};

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use collieclaw_gate::Autonomy;
 use serde_json::{Map, Value};
 
 use crate::channels::visible;
@@ -94,6 +95,15 @@ pub enum Event<'e> {
     EstopTriggered {
         tool: &'e str,
     },
+    /// Other rules hold from now on, while it runs.
+    ConfigTaken {
+        autonomy_before: Autonomy,
+        autonomy: Autonomy,
+        policy_hash_before: &'e str,
+        policy_hash: &'e str,
+        /// Whether the agent may do more on its own.
+        loosened: bool,
+    },
     Trouble {
         what: &'e str,
     },
@@ -169,6 +179,7 @@ impl Event<'_> {
             Self::ReceiptsRecovered { .. }
             | Self::ProviderFellBack { .. }
             | Self::ProviderLeftOut { .. }
+            | Self::ConfigTaken { .. }
             | Self::Trouble { .. } => Level::Warn,
             Self::ProviderFailed { .. }
             | Self::ToolDenied { .. }
@@ -200,6 +211,7 @@ impl Event<'_> {
                 | Self::ReceiptWritten { .. }
                 | Self::ReceiptsRecovered { .. }
                 | Self::EstopTriggered { .. }
+                | Self::ConfigTaken { .. }
         )
     }
 
@@ -261,6 +273,16 @@ impl Event<'_> {
                 ("memory_persisted", vec![text("conversation", conversation), ("turns", (*turns).into())])
             }
             Self::EstopTriggered { tool } => ("estop_triggered", vec![text("tool", tool)]),
+            Self::ConfigTaken { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened } => (
+                "config_taken",
+                vec![
+                    text("autonomy_before", &autonomy_before.to_string()),
+                    text("autonomy", &autonomy.to_string()),
+                    text("policy_hash_before", policy_hash_before),
+                    text("policy_hash", policy_hash),
+                    ("loosened", (*loosened).into()),
+                ],
+            ),
             Self::Trouble { what } => ("trouble", vec![text("what", what)]),
         }
     }
@@ -281,7 +303,7 @@ impl Event<'_> {
             let value = value.as_str().map_or_else(|| value.to_string(), visible);
             line.push_str(if index == 0 { ": " } else { ", " });
             if !name.contains(field) {
-                line.push_str(field);
+                line.push_str(&field.replace('_', " "));
                 line.push(' ');
             }
             line.push_str(&value);

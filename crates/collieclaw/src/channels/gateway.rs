@@ -31,15 +31,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use thiserror::Error;
 
 use super::{Channel, ChannelError};
 use crate::config::Config;
+use crate::events::Event;
 use crate::home::Home;
 use crate::runtime::Runtime;
 
+pub use in_force::{ConfigTrace, FoundConfig};
 use operator::Over;
 pub(crate) use peer::{Caller, Peer};
 pub(crate) use places::Places;
@@ -50,17 +51,20 @@ use turns::Turns;
 pub const OPENAPI: &str = include_str!("gateway/openapi.json");
 
 /// Reads the configuration, or says why it can't.
-type Read = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
+type Read = Box<dyn Fn() -> Result<FoundConfig, String> + Send + Sync>;
 
 /// Opens all that a turn needs, as a process does when it starts; or says in a sentence why it can't.
 type Open = Box<dyn Fn(&Config) -> Result<Runtime, String> + Send + Sync>;
 
+/// Tells an event, where a configuration wants it.
+type Tell = Box<dyn Fn(&Config, Event<'_>) + Send + Sync>;
+
 /// What a gateway is made of.
 pub struct GatewayParts {
     /// What is in force at its start.
-    pub config: Config,
-    /// When its file was changed last, before it was read.
-    pub config_modified: Option<SystemTime>,
+    pub found: FoundConfig,
+    /// Its file, before it was read.
+    pub trace: Option<ConfigTrace>,
     /// Where the emergency stop is.
     pub home: Home,
     /// What every request bears.
@@ -69,6 +73,8 @@ pub struct GatewayParts {
     pub read: Read,
     /// Opens what a turn needs.
     pub open: Open,
+    /// Tells which configuration has come into force.
+    pub tell: Tell,
     /// Hears where it listens, as soon as requests are taken.
     pub listening: Box<dyn Fn(SocketAddr) + Send + Sync>,
 }
@@ -115,12 +121,6 @@ impl Gateway {
     #[must_use]
     pub fn new(parts: GatewayParts) -> Self {
         Self { parts: Arc::new(parts), turns: Turns::default() }
-    }
-
-    /// When the configuration of this home was changed last; `None` where nobody can tell.
-    #[must_use]
-    pub fn config_modified(home: &Home) -> Option<SystemTime> {
-        home.config().metadata().and_then(|known| known.modified()).ok()
     }
 
     /// Where the gateway of this home listens that was started last, if it still does.

@@ -39,6 +39,7 @@ pub(crate) fn run(config: &Config, environment: &Environment, screen: &Screen) -
                     open::read(file, &bytes, environment)?
                 }
             };
+            open::workspace(&setup.config)?;
             for model in setup.config.providers.models.values() {
                 if let Model::Mock { fixture: Some(fixture), .. } = model {
                     Fixture::open(fixture)?;

@@ -123,7 +123,6 @@ impl Failure {
                 | JournalError::Disagrees { .. }
                 | JournalError::Busy { .. },
             )
-            | Self::Workspace { .. }
             | Self::Io { .. }
             | Self::NoManager { .. }
             | Self::Manager { .. }
@@ -144,6 +143,7 @@ impl Failure {
             | Self::NotSetUp { .. }
             | Self::Untrusted { .. }
             | Self::Config { .. }
+            | Self::Workspace { .. }
             | Self::Sop { .. }
             | Self::FaultySops { .. }
             | Self::Journal(JournalError::NotOurs { .. })

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use collieclaw::channels::{Channel, Gateway as Served, GatewayParts, Token};
+use collieclaw::channels::{Channel, ConfigTrace, FoundConfig, Gateway as Served, GatewayParts, Token};
 use collieclaw::config::Config;
+use collieclaw::events::Event;
 use collieclaw::tools::Foreign;
 use serde_json::json;
 use ward_diag::{Chain, Style};
@@ -33,8 +34,8 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
     if gateway.link {
         return show_link(&environment, screen);
     }
-    let config_modified = Served::config_modified(&environment.home);
-    let mut setup = open::setup(&environment)?;
+    let trace = ConfigTrace::of(&environment.home);
+    let (mut setup, text) = open::setup_and_text(&environment)?;
     let port = gateway.port;
     settle(&mut setup.config, port);
     if !setup.config.channels.gateway.enabled {
@@ -43,16 +44,20 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
     let token = Token::open(&environment.home.gateway_token())?;
     open::announce(&setup.config, &environment)?;
     let runtime = open::runtime(&setup, &environment)?;
+    let policy_hash = runtime.door.rules.policy_hash.clone();
     let (home, shown, screen) = (environment.home.clone(), token.clone(), *screen);
     let environment = Arc::new(environment);
     let read = {
         let environment = Arc::clone(&environment);
-        move || {
-            let mut config = open::config(&environment).map_err(|failure| why(&failure))?;
-            settle(&mut config, port);
-            // One that no turn could begin with is not taken.
-            open::workspace(&config).map_err(|failure| why(&failure))?;
-            Ok(config)
+        move || found(&environment, port).map_err(|failure| why(&failure))
+    };
+    let tell = {
+        let environment = Arc::clone(&environment);
+        move |config: &Config, event: Event<'_>| {
+            // A word for the log that nobody knows would have ended us at the start.
+            if let Ok(events) = open::events(config, &environment) {
+                events.tell(event);
+            }
         }
     };
     let open = move |config: &Config| {
@@ -60,12 +65,13 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
         open::runtime(&setup, &environment).map_err(|failure| why(&failure))
     };
     let mut served = Served::new(GatewayParts {
-        config: setup.config,
-        config_modified,
+        found: FoundConfig { config: setup.config, text, policy_hash },
+        trace,
         home,
         token,
         read: Box::new(read),
         open: Box::new(open),
+        tell: Box::new(tell),
         listening: Box::new(move |address| say(address, &shown, screen)),
     });
     Ok(served.start(runtime)?)
@@ -79,11 +85,33 @@ fn settle(config: &mut Config, port: Option<u16>) {
     config.channels.cli.tools_allow = channel.tools_allow.clone();
 }
 
+/// What the file says now, if a turn could begin with it.
+fn found(environment: &Environment, port: Option<u16>) -> Result<FoundConfig, Failure> {
+    let (mut setup, text) = open::setup_and_text(environment)?;
+    settle(&mut setup.config, port);
+    let workspace = open::workspace(&setup.config)?;
+    let policy_hash = open::rules(&setup, &workspace, environment)?.policy_hash;
+    Ok(FoundConfig { config: setup.config, text, policy_hash })
+}
+
 /// For whoever is not at this terminal.
 fn why(failure: &Failure) -> String {
-    match failure {
-        Failure::Config { report } => report.render(Style::Plain),
-        other => Chain(other).to_string(),
+    if let Failure::Config { report } = failure {
+        return report.render(Style::Plain);
+    }
+    let mut why = without_number(&Chain(failure).to_string());
+    if let Some(cure) = failure.cure() {
+        why.push_str("\nhelp: ");
+        why.push_str(cure);
+    }
+    why
+}
+
+/// The number of an error of the system says nothing that its words don't.
+fn without_number(told: &str) -> String {
+    match told.rsplit_once(" (os error ") {
+        Some((words, number)) if number.ends_with(')') => words.to_owned(),
+        _ => told.to_owned(),
     }
 }
 

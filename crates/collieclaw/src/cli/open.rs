@@ -63,6 +63,11 @@ pub(crate) fn config(environment: &Environment) -> Result<Config, Failure> {
 }
 
 pub(crate) fn setup(environment: &Environment) -> Result<Setup, Failure> {
+    setup_and_text(environment).map(|(setup, _)| setup)
+}
+
+/// The same, with what the file of the configuration holds.
+pub(crate) fn setup_and_text(environment: &Environment) -> Result<(Setup, Vec<u8>), Failure> {
     let path = environment.home.config();
     let bytes = trusted(environment.home.folder(), &path)?;
     let setup = read(&path, &bytes, environment)?;
@@ -71,7 +76,7 @@ pub(crate) fn setup(environment: &Environment) -> Result<Setup, Failure> {
     if real(&path).starts_with(real(&setup.config.workspace_dir)) {
         return Err(Failure::Untrusted { path });
     }
-    Ok(setup)
+    Ok((setup, bytes))
 }
 
 pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Result<Setup, Failure> {

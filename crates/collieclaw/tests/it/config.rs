@@ -190,3 +190,23 @@ fn tools_of_a_server_may_be_listed_before_it_is_approved() {
         assert_eq!(told.code, 0, "{told:?}");
     }
 }
+
+/// What nothing can run with is not valid.
+#[test]
+fn a_workspace_that_is_not_there_is_a_fault_of_the_configuration() {
+    let house = written("workspace_dir = \"~/nowhere\"\n");
+    let file = house.home().join("config.toml");
+    let commands: [&[&str]; 4] = [
+        &["config", "validate"],
+        &["config", "validate", file.to_str().unwrap()],
+        &["agent", "-m", "hi"],
+        &["gateway", "--port", "0"],
+    ];
+    for command in commands {
+        let told = house.run(command);
+        assert_eq!(told.code, 3, "{command:?}: {told:?}");
+        assert!(told.err.contains("nowhere") && told.err.contains("help"), "{told:?}");
+    }
+    fs::create_dir(house.path().join("nowhere")).unwrap();
+    assert_eq!(house.run(&["config", "validate"]).code, 0);
+}

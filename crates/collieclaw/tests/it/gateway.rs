@@ -9,5 +9,6 @@ mod leaving;
 mod life;
 mod models;
 mod page;
+mod rules;
 mod strangers;
 pub(crate) mod support;

@@ -70,8 +70,8 @@ pub(super) fn with_status(status: StatusCode, body: &impl Serialize) -> Response
 }
 
 /// What stands behind the `?` of an address, if it is of this form.
-pub(super) fn queried<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
-    query.map(|Query(query)| query).map_err(|rejection| Refusal::bad_address(&rejection.body_text()))
+pub(super) fn queried<T>(query: Result<Query<T>, QueryRejection>, form: &str) -> Result<T, Refusal> {
+    query.map(|Query(query)| query).map_err(|_| Refusal::bad_address(form))
 }
 
 /// A message of a person, with room for a pasted file.

@@ -3,6 +3,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,8 @@ pub(super) struct Chain {
     known: Mutex<Option<Known>>,
     /// Held by whoever checks.
     checking: Mutex<()>,
+    /// Whether somebody checks beside the answers.
+    beside: AtomicBool,
 }
 
 /// What is known of the chain.
@@ -62,6 +65,7 @@ impl Chain {
             signing: receipts.signing(home),
             known: Mutex::default(),
             checking: Mutex::default(),
+            beside: AtomicBool::new(false),
         }
     }
 
@@ -70,14 +74,12 @@ impl Chain {
     pub(super) fn state(self: &Arc<Self>) -> State {
         let Some(path) = &self.path else { return State::of_none("receipts are switched off") };
         let files = traces(path);
-        let long_known = self.known().as_ref().and_then(|known| {
-            let may_last = known.files == files || known.checked.elapsed() < known.took * SHARE;
-            match may_last {
+        let long_known =
+            self.known().as_ref().and_then(|known| match known.files == files || known.may_last() {
                 true => Some((known.state.clone(), false)),
                 false if known.took > QUICK => Some((known.state.clone(), true)),
                 false => None,
-            }
-        });
+            });
         match long_known {
             None => self.check(path),
             Some((state, false)) => state,
@@ -106,13 +108,20 @@ impl Chain {
         state
     }
 
+    /// One does it for all who ask meanwhile.
     fn check_beside(self: &Arc<Self>, path: PathBuf) {
-        if self.checking.try_lock().is_err() {
+        if self.beside.swap(true, Ordering::AcqRel) {
             return;
         }
-        let chain = Arc::clone(self);
+        let beside = Beside { chain: Arc::clone(self) };
+        let check = move || {
+            // Whoever asked may have looked before another's check was done.
+            if !beside.chain.known().as_ref().is_some_and(Known::may_last) {
+                beside.chain.check(&path);
+            }
+        };
         // Without a thread the next one who asks tries again.
-        let _ = std::thread::Builder::new().name("check".to_owned()).spawn(move || chain.check(&path));
+        let _ = std::thread::Builder::new().name("check".to_owned()).spawn(check);
     }
 
     /// The last receipts before a number, newest first.
@@ -122,6 +131,24 @@ impl Chain {
             .map_err(|error| ReceiptError::Read(Box::new(error)))?;
         // What can't be read is for the check to name.
         Ok(records.map_while(Result::ok).take(limit).map(|(_, record)| Receipt { record }).collect())
+    }
+}
+
+impl Known {
+    /// Whether it is too soon to look again, whatever has changed.
+    fn may_last(&self) -> bool {
+        self.checked.elapsed() < self.took * SHARE
+    }
+}
+
+/// A check beside the answers. Dropped, also without having begun, the next may begin.
+struct Beside {
+    chain: Arc<Chain>,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.chain.beside.store(false, Ordering::Release);
     }
 }
 
@@ -155,14 +182,15 @@ fn checked(path: &Path, signing: &Signing) -> State {
     let complete = matches!(report.completeness, Completeness::Complete { .. });
     let signed = !matches!(report.authenticity, Authenticity::NoKey { .. } | Authenticity::NotSigned { .. });
     let broken_at = report.broken.as_ref().map(|broken| broken.sequence);
+    let valid = report.is_sound() && key.is_ok() && signed && complete;
     let detail = match (broken_at, &key, signed, complete) {
+        (None, Ok(_), ..) if valid && report.records == 0 => "no receipts yet".to_owned(),
         (Some(at), ..) => format!("the chain is invalid at receipt {at}"),
         (None, Err(error), ..) => format!("every link holds, but {error}"),
         (None, Ok(_), false, _) => "every link holds, but no key of ours has signed them".to_owned(),
         (None, Ok(_), true, true) => "every link holds, and the head vouches for the end".to_owned(),
         (None, Ok(_), true, false) => "every link holds, but nothing vouches for the end".to_owned(),
     };
-    let valid = report.is_sound() && key.is_ok() && signed && complete;
     State { valid, records: report.records, broken_at, detail, checked: now }
 }
 
@@ -208,8 +236,12 @@ mod tests {
         let busy = chain.checking.lock().unwrap();
         let answered = chain.state();
         assert_eq!(answered.records, 1, "nobody waits");
+        assert_eq!((chain.state().records, chain.state().records), (1, 1));
+        assert_eq!(Arc::strong_count(&chain), 2, "one thread looks for all who ask");
         drop(busy);
+        let patience = Instant::now() + Duration::from_secs(60);
         while chain.state().records == 1 {
+            assert!(Instant::now() < patience, "it is never checked");
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(chain.state().checked > answered.checked);

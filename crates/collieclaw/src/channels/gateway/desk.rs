@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::http::StatusCode;
 use tokio::sync::mpsc::Sender;
@@ -13,7 +13,7 @@ use super::approvals::Approvals;
 use super::bucket::Bucket;
 use super::chain::Chain;
 use super::guard::Names;
-use super::in_force::{InForce, State};
+use super::in_force::{ConfigTrace, InForce, State};
 use super::metrics::Metrics;
 use super::operator::Told;
 use super::readers::Readers;
@@ -53,12 +53,13 @@ pub(super) const TURN_SOON: Duration = Duration::from_secs(5);
 
 impl Desk {
     pub(super) fn new(gateway: &Gateway, address: SocketAddr) -> Self {
-        let GatewayParts { config, config_modified, home, token, .. } = &*gateway.parts;
+        let GatewayParts { found, trace, home, token, .. } = &*gateway.parts;
+        let config = &found.config;
         let channel = &config.channels.gateway;
         let (most, a_second) = WRONG_TOKENS;
         Self {
             gateway: gateway.clone(),
-            in_force: InForce::new(config, *config_modified),
+            in_force: InForce::new(found.clone(), *trace),
             home: home.clone(),
             token: token.clone(),
             names: Names::of(address),
@@ -88,7 +89,7 @@ impl Desk {
         let full = |_| busy("too-many-chats", "as many turns go on as may (`channels.gateway.max_chats`)");
         let going = self.gateway.turns.begin(conversation, || {
             let seat = Arc::clone(&self.seats).try_acquire_owned().map_err(full)?;
-            Ok(Open { cancel: cancel.clone(), told: told.clone(), seat })
+            Ok(Open { cancel: cancel.clone(), told: told.clone(), seat, config: None })
         })?;
         // Not before: a turn that begins while it closes is either cancelled with the others, or refused here.
         if *self.closing.borrow() {
@@ -99,7 +100,12 @@ impl Desk {
 
     /// What a turn begins with now. It touches the disk.
     pub(super) fn in_force(&self) -> State {
-        self.in_force.now(Gateway::config_modified(&self.home), &self.gateway.parts.read)
+        let GatewayParts { read, tell, .. } = &*self.gateway.parts;
+        let (state, taken) = self.in_force.now(&|| ConfigTrace::of(&self.home), SystemTime::now(), read);
+        if let Some(taken) = taken {
+            tell(taken.witness(), taken.event());
+        }
+        state
     }
 
     /// All that a turn needs.
@@ -109,6 +115,11 @@ impl Desk {
 
     pub(super) fn turns_open(&self) -> usize {
         self.gateway.turns.count()
+    }
+
+    /// How many of them began under other rules than these.
+    pub(super) fn turns_of_before(&self, state: &State) -> usize {
+        self.gateway.turns.count_of_others(&state.config)
     }
 
     pub(super) fn closing(&self) -> watch::Receiver<bool> {
@@ -123,7 +134,7 @@ impl Desk {
 
     /// Returns when no turn goes on.
     pub(super) async fn quiet(&self) {
-        let all = self.gateway.parts.config.channels.gateway.max_chats;
+        let all = self.gateway.parts.found.config.channels.gateway.max_chats;
         // Nobody closes the semaphore.
         let _ = self.seats.acquire_many(all).await;
     }

@@ -1,14 +1,19 @@
 //! The configuration that turns begin with: that of the file, taken anew once somebody has changed it and it is valid.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use collieclaw_gate::Autonomy;
+
 use super::Read;
 use crate::config::{Config, GatewayChannel};
+use crate::events::Event;
+use crate::home::Home;
 
 /// See the module.
 pub(super) struct InForce {
-    state: Mutex<State>,
+    kept: Mutex<Kept>,
 }
 
 /// What is in force, and what of the file is not.
@@ -19,101 +24,153 @@ pub(super) struct State {
     pub(super) fault: Option<String>,
     /// Whether something in the file waits: for a cure, for a new start, or to be taken in a moment.
     pub(super) changed: bool,
-    seen: Option<SystemTime>,
+}
+
+struct Kept {
+    state: State,
+    text: Vec<u8>,
+    policy_hash: String,
+    seen: Option<ConfigTrace>,
+}
+
+/// A configuration as it was found in its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundConfig {
+    /// What it says.
+    pub config: Config,
+    /// What the file holds.
+    pub text: Vec<u8>,
+    /// Of the rules that follow from it.
+    pub policy_hash: String,
+}
+
+/// What a change leaves on the file of the configuration, whatever is done to hide it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConfigTrace {
+    file: (u64, u64),
+    length: u64,
+    modified: SystemTime,
+    changed: (i64, i64),
+}
+
+/// Another configuration that has come into force.
+#[derive(Debug)]
+pub(super) struct Taken {
+    before: (Arc<Config>, String),
+    now: (Arc<Config>, String),
 }
 
 /// A file that was written this moment may be half of what it will be, and half a file may allow more than the whole.
 const SETTLED: Duration = Duration::from_secs(1);
 
 impl InForce {
-    /// `seen` is when the file was changed last, before `config` was read from it.
-    pub(super) fn new(config: &Config, seen: Option<SystemTime>) -> Self {
-        let state = State { config: Arc::new(config.clone()), fault: None, changed: false, seen };
-        Self { state: Mutex::new(state) }
+    /// `seen` is the file before it was `found`.
+    pub(super) fn new(found: FoundConfig, seen: Option<ConfigTrace>) -> Self {
+        let FoundConfig { config, text, policy_hash } = found;
+        let state = State { config: Arc::new(config), fault: None, changed: false };
+        Self { kept: Mutex::new(Kept { state, text, policy_hash, seen }) }
     }
 
-    /// What is in force now. A file that was `modified` since it was seen is read.
-    pub(super) fn now(&self, modified: Option<SystemTime>, read: &Read) -> State {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if modified != state.seen && modified.is_none_or(is_settled) {
-            state.seen = modified;
-            match read() {
-                Ok(config) => state.take(&config),
-                Err(why) => (state.fault, state.changed) = (Some(why), true),
+    /// What is in force now, and whether it has just been taken. The `file` is read when it is not as it was seen; and as
+    /// long as something is wrong, for that may be mended elsewhere: a folder that was missing is there.
+    pub(super) fn now(
+        &self,
+        file: &dyn Fn() -> Option<ConfigTrace>,
+        clock: SystemTime,
+        read: &Read,
+    ) -> (State, Option<Taken>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let trace = file();
+        let mut taken = None;
+        let is_another = trace != kept.seen || kept.state.fault.is_some();
+        if is_another && trace.is_none_or(|trace| trace.is_settled(clock)) {
+            let found = read().and_then(|found| kept.whole(found));
+            // What was changed while it was read is read again next time.
+            if file() == trace {
+                kept.seen = trace;
+                match found {
+                    Ok(found) => taken = kept.take(found),
+                    Err(why) => (kept.state.fault, kept.state.changed) = (Some(why), true),
+                }
             }
         }
-        State { changed: state.changed || modified != state.seen, ..state.clone() }
+        let changed = kept.state.changed || trace != kept.seen;
+        (State { changed, ..kept.state.clone() }, taken)
     }
 }
 
-fn is_settled(modified: SystemTime) -> bool {
-    modified.elapsed().map_or(true, |age| age >= SETTLED)
+impl ConfigTrace {
+    /// Of the file of this home; `None` where nobody can tell.
+    #[must_use]
+    pub fn of(home: &Home) -> Option<Self> {
+        let known = home.config().metadata().ok()?;
+        Some(Self {
+            file: (known.dev(), known.ino()),
+            length: known.len(),
+            modified: known.modified().ok()?,
+            changed: (known.ctime(), known.ctime_nsec()),
+        })
+    }
+
+    fn is_settled(&self, clock: SystemTime) -> bool {
+        clock.duration_since(self.modified).map_or(true, |age| age >= SETTLED)
+    }
 }
 
-impl State {
+impl Kept {
+    /// A file that lost its end says less than was meant, and what it leaves out are often the rules.
+    fn whole(&self, found: FoundConfig) -> Result<FoundConfig, String> {
+        let (before, now) = (self.text.trim_ascii_end(), found.text.trim_ascii_end());
+        if before == now || !before.starts_with(now) {
+            return Ok(found);
+        }
+        Err(if now.is_empty() {
+            "config.toml is empty\nhelp: write it again; one comment in it stands for all that is usual"
+        } else {
+            "config.toml ends in the middle of what it said before\nhelp: write the rest; if it is meant so, add a comment \
+             as its last line"
+        }
+        .to_owned())
+    }
+
     /// What the server is made of stays as it was at its start: the address and the limits of the channel, and the log that
     /// `/receipts` has read.
-    fn take(&mut self, found: &Config) {
-        let mut config = found.clone();
-        config.receipts = self.config.receipts.clone();
+    fn take(&mut self, found: FoundConfig) -> Option<Taken> {
+        let mut config = found.config.clone();
+        config.receipts = self.state.config.receipts.clone();
         config.channels.gateway = GatewayChannel {
-            tools_allow: found.channels.gateway.tools_allow.clone(),
-            ..self.config.channels.gateway.clone()
+            tools_allow: found.config.channels.gateway.tools_allow.clone(),
+            ..self.state.config.channels.gateway.clone()
         };
-        self.changed = config != *found;
-        self.fault = None;
-        self.config = Arc::new(config);
+        (self.state.fault, self.state.changed) = (None, config != found.config);
+        self.text = found.text;
+        if config == *self.state.config && found.policy_hash == self.policy_hash {
+            return None;
+        }
+        let config_before = std::mem::replace(&mut self.state.config, Arc::new(config));
+        let hash_before = std::mem::replace(&mut self.policy_hash, found.policy_hash);
+        let now = (Arc::clone(&self.state.config), self.policy_hash.clone());
+        Some(Taken { before: (config_before, hash_before), now })
+    }
+}
+
+impl Taken {
+    /// Whose audit log hears of it: that of before, so that nobody is rid of a log unseen.
+    pub(super) fn witness(&self) -> &Config {
+        if self.before.0.security.audit_log { &self.before.0 } else { &self.now.0 }
+    }
+
+    pub(super) fn event(&self) -> Event<'_> {
+        let ((before, policy_hash_before), (now, policy_hash)) = (&self.before, &self.now);
+        let (autonomy_before, autonomy) = (before.security.autonomy, now.security.autonomy);
+        let loosened = match autonomy_before {
+            Autonomy::ReadOnly => autonomy != Autonomy::ReadOnly,
+            Autonomy::Supervised => autonomy == Autonomy::Full,
+            Autonomy::Full => false,
+        };
+        Event::ConfigTaken { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::{self, Surroundings};
-    use collieclaw_gate::Autonomy;
-    use ward_diag::Source;
-
-    #[test]
-    fn a_file_of_this_moment_is_not_settled_and_one_from_tomorrow_is() {
-        let now = SystemTime::now();
-        let day = Duration::from_secs(86_400);
-        assert_eq!([now, now - day, now + day].map(is_settled), [false, true, true]);
-    }
-
-    #[test]
-    fn a_file_is_read_once_it_is_another_and_settled_and_only_then() {
-        let folder = std::path::PathBuf::from("/nowhere");
-        let surroundings =
-            Surroundings { home: folder.join(".collieclaw"), user_home: folder, variables: [].into() };
-        let tools = crate::tools::built_in();
-        let names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
-        let config =
-            |text: &str| config::read(Source::new("config.toml", text), &surroundings, &names).unwrap();
-        let found = Arc::new(Mutex::new((0, Err("broken".to_owned()))));
-        let reading = Arc::clone(&found);
-        let read: Read = Box::new(move || {
-            let (reads, found) = &mut *reading.lock().unwrap();
-            *reads += 1;
-            found.clone()
-        });
-        let started = Some(SystemTime::UNIX_EPOCH);
-        let in_force = InForce::new(&config(""), started);
-        let check = |modified, level: Autonomy, fault: Option<&str>, changed: bool, reads: i32| {
-            let state = in_force.now(modified, &read);
-            let told = (state.config.security.autonomy, state.fault.as_deref(), state.changed);
-            assert_eq!((told, found.lock().unwrap().0), ((level, fault, changed), reads));
-        };
-        let later = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        check(started, Autonomy::Supervised, None, false, 0);
-        check(Some(SystemTime::now()), Autonomy::Supervised, None, true, 0);
-        check(later(1), Autonomy::Supervised, Some("broken"), true, 1);
-        check(later(1), Autonomy::Supervised, Some("broken"), true, 1);
-        found.lock().unwrap().1 = Ok(config("[security]\nautonomy = \"readonly\""));
-        check(later(2), Autonomy::ReadOnly, None, false, 2);
-        // The port is the server's until it is started again.
-        found.lock().unwrap().1 = Ok(config("[channels.gateway]\nport = 1\ntools_allow = [\"time\"]"));
-        check(later(3), Autonomy::Supervised, None, true, 3);
-        let channel = &in_force.now(later(3), &read).config.channels.gateway;
-        assert_eq!((channel.port, channel.tools_allow.len()), (GatewayChannel::default().port, 1));
-    }
-}
+mod tests;

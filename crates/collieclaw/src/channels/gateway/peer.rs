@@ -102,7 +102,10 @@ impl AsyncWrite for Peer {
             ready!(self.line.stream.poll_write_ready(context))?;
             match self.line.stream.try_write_vectored(parts) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                written => return Poll::Ready(written),
+                written => {
+                    self.line.place.takes();
+                    return Poll::Ready(written);
+                }
             }
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn serve(gateway: &Gateway, runtime: Runtime) -> Result<(), GatewayEr
     let tasks = tasks()?;
     let served = tasks.block_on(async {
         let parts = &gateway.parts;
-        let channel = &parts.config.channels.gateway;
+        let channel = &parts.found.config.channels.gateway;
         let address = SocketAddr::new(channel.address, channel.port);
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| GatewayError::Listen { address, source })?;

@@ -11,6 +11,7 @@ use super::answer::Refusal;
 use super::desk::TURN_SOON;
 use super::operator::{Over, Told};
 use crate::cancel::{Cancel, Why};
+use crate::config::Config;
 
 /// By their conversation.
 #[derive(Clone, Default)]
@@ -23,6 +24,8 @@ pub(super) struct Open {
     pub(super) cancel: Cancel,
     pub(super) told: Sender<Told>,
     pub(super) seat: OwnedSemaphorePermit,
+    /// Its rules, as soon as it has some.
+    pub(super) config: Option<Arc<Config>>,
 }
 
 impl Turns {
@@ -51,6 +54,19 @@ impl Turns {
             // A client that has gone hears nothing.
             let _ = told.blocking_send(Told::Over(over));
         }
+    }
+
+    /// From now on a turn goes by these rules, to its end.
+    pub(super) fn goes_by(&self, conversation: &str, config: &Arc<Config>) {
+        if let Some(open) = self.list().get_mut(conversation) {
+            open.config = Some(Arc::clone(config));
+        }
+    }
+
+    /// How many go by other rules than these.
+    pub(super) fn count_of_others(&self, config: &Arc<Config>) -> usize {
+        let others = |open: &&Open| open.config.as_ref().is_some_and(|own| !Arc::ptr_eq(own, config));
+        self.list().values().filter(others).count()
     }
 
     pub(super) fn count(&self) -> usize {

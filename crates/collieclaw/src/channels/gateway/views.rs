@@ -58,7 +58,8 @@ pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Result<Response, Re
         "config_changed": state.changed,
         "config_fault": state.fault,
         "estop": estop,
-        "turns": { "open": desk.turns_open(), "most": config.channels.gateway.max_chats },
+        "turns": { "open": desk.turns_open(), "older_rules": desk.turns_of_before(&state),
+            "most": config.channels.gateway.max_chats },
         "approvals": desk.approvals.count(),
         "uptime_seconds": desk.started.elapsed().as_secs(),
     })))
@@ -99,7 +100,7 @@ pub(super) async fn search(
     State(desk): State<Arc<Desk>>,
     search: Result<Query<Search>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let search = queried(search)?;
+    let search = queried(search, "`q` is what is looked for, and `limit` a whole number")?;
     desk.searches.take().map_err(Refusal::too_often)?;
     let limit = search.limit.min(MOST_ON_A_PAGE);
     let reading = Arc::clone(&desk);
@@ -125,7 +126,7 @@ pub(super) async fn receipts(
     State(desk): State<Arc<Desk>>,
     page: Result<Query<Page>, QueryRejection>,
 ) -> Result<Response, Refusal> {
-    let page = queried(page)?;
+    let page = queried(page, "`before` and `limit` are whole numbers")?;
     desk.searches.take().map_err(Refusal::too_often)?;
     let limit = page.limit.clamp(1, MOST_ON_A_PAGE);
     let reading = Arc::clone(&desk);

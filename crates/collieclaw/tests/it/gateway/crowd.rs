@@ -7,15 +7,18 @@ use crate::support::House;
 
 const CROWD: usize = 1_000;
 
+/// There are more of them than places: on a busy machine one that has not asked in time gives way, and tries again.
+const TRIES: usize = 20;
+
 /// What each of them hears to the same request, sent at the same time.
 fn heard(gateway: &Gateway, request: &str) -> Vec<String> {
-    let one = || {
+    let asked = || {
         let mut stream = gateway.connect();
-        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let _ = stream.write_all(request.as_bytes()).and_then(|()| stream.read_to_string(&mut answer));
+        Some(answer).filter(|answer| !answer.is_empty())
     };
+    let one = || (0..TRIES).find_map(|_| asked()).unwrap_or_default();
     std::thread::scope(|scope| {
         let builder = || std::thread::Builder::new().stack_size(128 << 10);
         let all: Vec<_> = (0..CROWD).map(|_| builder().spawn_scoped(scope, one).unwrap()).collect();

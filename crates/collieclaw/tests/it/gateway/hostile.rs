@@ -170,12 +170,16 @@ fn garbage_and_excess_are_refused_and_the_next_one_is_served() {
         "/receipts?limit=-1",
         "/receipts?before=-1",
     ] {
-        assert_eq!(gateway.get(path).refusal(), (400, "bad-address".to_owned()), "{path}");
+        let refused = gateway.get(path);
+        assert_eq!(refused.refusal(), (400, "bad-address".to_owned()), "{path}");
+        let (said, wanted) = (&refused.body, if path.starts_with("/memory") { "`q`" } else { "`before`" });
+        assert!(said.contains(wanted) && !said.contains("deserialize"), "{said}");
     }
     let no_text = gateway.post("/approvals/%ff", &json!({ "approve": false }));
     assert_eq!(no_text.refusal(), (400, "bad-address".to_owned()));
     assert_eq!(gateway.get("/approvals/../status").status, 404);
     assert_eq!(gateway.get("/status").status, 200);
+    assert_eq!(gateway.get("/receipts").json()["chain"]["detail"], "no receipts yet");
 }
 
 #[test]

@@ -192,8 +192,9 @@ fn a_configuration_that_was_changed_is_taken_when_it_is_valid_and_settled() {
     put(&config.replace("max_chats = 4", "max_chats = 5"), 10);
     assert_eq!(state(), ("supervised".to_owned(), true, json!(null)));
     assert_eq!(gateway.get("/status").json()["turns"]["most"], 4);
-    // One that is written this moment is perhaps half there.
+    // One that is written this moment is perhaps half there; on a busy machine the moment may be over.
     put(&readonly, 0);
-    assert_eq!(state(), ("supervised".to_owned(), true, json!(null)));
+    let (level, changed, fault) = state();
+    assert_eq!((changed, fault), (level == "supervised", json!(null)));
     gateway.until("it is settled", |_| state() == ("readonly".to_owned(), false, json!(null)));
 }

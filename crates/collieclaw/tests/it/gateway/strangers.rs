@@ -12,6 +12,9 @@ use crate::support::PATIENCE;
 
 const STRANGERS: usize = 600;
 
+/// After so many rounds and one they hold what they can.
+const SETTLING: usize = 2;
+
 /// Generous, and less than strangers hold out.
 const SOON: Duration = Duration::from_secs(30);
 
@@ -59,15 +62,22 @@ fn stops_among(asks: [&'static str; 2]) {
             let mut strangers: Vec<Stranger> = (0..STRANGERS)
                 .map(|number| Stranger { port, asks: asks[number % 2], stream: None })
                 .collect();
-            let patience = Instant::now() + PATIENCE;
-            while over.load(Ordering::SeqCst) == 0 && Instant::now() < patience {
+            let mut patience = None;
+            while over.load(Ordering::SeqCst) == 0 && patience.is_none_or(|end| Instant::now() < end) {
                 strangers.iter_mut().for_each(Stranger::goes_on);
-                rounds.fetch_add(1, Ordering::SeqCst);
+                if rounds.fetch_add(1, Ordering::SeqCst) == SETTLING {
+                    patience = Some(Instant::now() + PATIENCE);
+                }
                 std::thread::sleep(Duration::from_millis(200));
             }
         });
-        while rounds.load(Ordering::SeqCst) < 3 {
+        let enough = Instant::now() + PATIENCE;
+        while rounds.load(Ordering::SeqCst) <= SETTLING && Instant::now() < enough {
             std::thread::sleep(Duration::from_millis(20));
+        }
+        if rounds.load(Ordering::SeqCst) <= SETTLING {
+            over.store(1, Ordering::SeqCst);
+            panic!("the strangers do not come");
         }
         let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(SOON));
         let agent = config.build().new_agent();

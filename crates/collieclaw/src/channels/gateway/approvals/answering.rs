@@ -41,7 +41,7 @@ pub(in crate::channels::gateway) async fn answer(
     id: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Response, Refusal> {
-    let Path(id) = id.map_err(|rejection| Refusal::bad_address(&rejection.body_text()))?;
+    let Path(id) = id.map_err(|_| Refusal::bad_address("the number of a question must be text"))?;
     let said: Said = sent(request).await?;
     let approved = desk.approvals.hear(&id, said)?;
     Ok(json_answer(&json!({ "id": id, "approved": approved })))

@@ -98,6 +98,7 @@ impl Holder {
     fn over(&mut self) -> Over {
         let desk = &self.remote.desk;
         let state = desk.in_force();
+        desk.gateway.turns.goes_by(&self.remote.conversation, &state.config);
         let runtime = match desk.open(&state) {
             Ok(runtime) => runtime,
             Err(message) => return Over::Trouble { code: "setup", message, retry_after: None },
