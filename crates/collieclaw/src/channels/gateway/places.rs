@@ -187,4 +187,21 @@ mod tests {
         assert_eq!((all.make_room(1, later), left()), (None, vec![]));
         drop(places);
     }
+
+    #[test]
+    fn whoever_reads_slowly_is_not_idle_while_something_reaches_it() {
+        let all: Arc<All> = Arc::default();
+        let idle_since = || all.taken()[&0].idle_since;
+        let tasks = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        tasks.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut peer = Peer::new(stream, all.take(0));
+            let come = idle_since();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::io::AsyncWriteExt::write_all(&mut peer, b"a part").await.unwrap();
+            assert!(idle_since() > come);
+        });
+    }
 }
