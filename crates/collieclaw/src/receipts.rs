@@ -21,8 +21,8 @@ pub use intent::Intent;
 pub use receipt::{Attempt, Ending, Receipt, Status};
 pub use signing::Signing;
 pub use trail::{
-    AGENT_STEP, APPROVED_STEP, CALL_DENIED, CANCELLED_RUN, Mark, NO_ANSWER, RERUN_STEP, SKIPPED_STEP, Trace,
-    Trail,
+    AGENT_STEP, APPROVED_STEP, CALL_DENIED, CANCELLED_RUN, DECIDED, Mark, NO_ANSWER, RERUN_STEP,
+    SKIPPED_STEP, Trace, Trail,
 };
 
 use signing::Adopting;
@@ -137,6 +137,16 @@ impl Receipts {
             trail.take(run, &entry.record);
         }
         Ok(trail)
+    }
+
+    /// Whether a call of a run is under way, in whatever process.
+    ///
+    /// # Errors
+    /// When that can't be told.
+    pub fn is_under_way(&self, run: &str) -> Result<bool, ReceiptError> {
+        let failed = |source| ReceiptError::Intent { folder: self.intents.clone(), source };
+        let attempts = intent::under_way(&self.intents).map_err(failed)?;
+        Ok(attempts.iter().any(|attempt| attempt.conversation_id == run))
     }
 
     fn append(&mut self, record: Map<String, Value>) -> Result<(), ReceiptError> {

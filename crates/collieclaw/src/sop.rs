@@ -9,6 +9,7 @@ mod agreement;
 mod decisions;
 mod engine;
 mod entry;
+mod error;
 mod journal;
 mod prompt;
 mod read;
@@ -21,10 +22,11 @@ use serde_json::{Map, Value};
 
 pub use engine::{Engine, Halt, OnInterrupted, SopError};
 pub use entry::{End, Ended, Entry, Header};
-pub use journal::{JournalError, Run};
+pub use error::JournalError;
+pub use journal::Run;
 pub use read::{NAME_RULE, is_name, read};
 pub use rehearsal::Rehearsed;
-pub use runs::Runs;
+pub use runs::{Runs, is_run_name};
 pub use state::State;
 
 /// A procedure without faults.

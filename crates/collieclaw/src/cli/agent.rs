@@ -7,6 +7,7 @@ use collieclaw::events::Event;
 use collieclaw::ids;
 use collieclaw::providers::hinted;
 use collieclaw::runtime::{Attended, Runtime};
+use collieclaw::sop::is_run_name;
 use serde_json::{Map, Value, json};
 
 use super::environment::Environment;
@@ -77,6 +78,13 @@ fn runtime(agent: &Agent, setup: &Setup, environment: &Environment) -> Result<Ru
 
 fn conversation(agent: &Agent, runtime: &Runtime) -> Result<String, Failure> {
     if let Some(id) = &agent.conversation {
+        if is_run_name(id) {
+            return Err(Failure::Wrong {
+                what: "this can't be the name of a conversation: what begins with `run-` is a procedure's"
+                    .to_owned(),
+                cure: "`collieclaw memory show RUN` shows what was said in a run",
+            });
+        }
         let fits = !id.is_empty() && id.len() <= LONGEST_ID && !id.chars().any(char::is_control);
         let wrong = || Failure::Wrong {
             what: "this can't be the name of a conversation".to_owned(),

@@ -68,6 +68,8 @@ pub(crate) enum Failure {
     FaultySops { faulty: usize },
     #[error("{run} waits for an approval at the step `{step}`")]
     Waits { run: String, step: String },
+    #[error("{run} needs an approval at the step `{step}`, and nobody is there to ask")]
+    NobodyAtStep { run: String, step: String },
     #[error("{run} was interrupted in the step `{step}`, and nobody knows how far it came")]
     Interrupted { run: String, step: String },
     #[error(transparent)]
@@ -120,6 +122,9 @@ impl Failure {
             | Self::Journal(
                 JournalError::File { .. }
                 | JournalError::Damaged { .. }
+                | JournalError::Renamed { .. }
+                | JournalError::OlderVersion { .. }
+                | JournalError::Unvouched { .. }
                 | JournalError::Disagrees { .. }
                 | JournalError::Busy { .. },
             )
@@ -153,7 +158,10 @@ impl Failure {
             | Self::Gateway(GatewayError::TokenOfAll { .. })
             | Self::Fixture(_) => 3,
             Self::Call(Fate::Denied) | Self::NotConfirmed => 4,
-            Self::Call(Fate::NobodyToAsk) | Self::NobodyToConfirm | Self::Waits { .. } => 5,
+            Self::Call(Fate::NobodyToAsk)
+            | Self::NobodyToConfirm
+            | Self::Waits { .. }
+            | Self::NobodyAtStep { .. } => 5,
             Self::Provider(ProviderError::Cancelled { .. }) | Self::Call(Fate::Cancelled) => CANCELLED,
             Self::Provider(ProviderError::Limit { .. }) => 7,
             Self::Provider(_) => 6,
@@ -182,7 +190,7 @@ impl Failure {
     pub(crate) fn cure(&self) -> Option<&'static str> {
         match self {
             Self::NotSetUp { .. } => Some("run `collieclaw init`, or `collieclaw onboard` to be asked"),
-            Self::Untrusted { .. } | Self::Journal(JournalError::NotOurs { .. }) => {
+            Self::Untrusted { .. } => {
                 Some("it must be a plain file of yours: `chmod go-w` it, and its folder")
             }
             Self::Workspace { .. } => {
@@ -212,9 +220,11 @@ impl Failure {
             | Self::Turn(TurnError::Provider(ProviderError::Limit { .. })) => {
                 Some("`collieclaw usage` shows what was used; the limits are in `[limits]`")
             }
-            Self::Provider(_) | Self::Turn(TurnError::Provider(_)) => {
-                Some("`collieclaw provider test NAME` looks what is wrong")
-            }
+            // Of a test: there is none that tells more.
+            Self::Provider(_) => Some(
+                "`collieclaw provider list` shows its address and key, `[providers.models.NAME]` sets them",
+            ),
+            Self::Turn(TurnError::Provider(_)) => Some("`collieclaw provider test NAME` looks what is wrong"),
             Self::Turn(TurnError::TooManyRounds { .. }) => {
                 Some("ask for less at once, or raise `limits.max_tool_rounds`")
             }
@@ -223,16 +233,13 @@ impl Failure {
             Self::Waits { .. } => {
                 Some("`collieclaw sop approve RUN` says yes, `collieclaw sop cancel RUN` no")
             }
+            Self::NobodyAtStep { .. } => Some(
+                "`collieclaw sop resume RUN` at a terminal asks you and goes on; what was approved stays approved",
+            ),
             Self::Interrupted { .. } => Some(
                 "look at what it left, then `collieclaw sop resume RUN` with --rerun-interrupted or --skip-interrupted",
             ),
-            Self::Journal(JournalError::Disagrees { .. }) => Some(
-                "somebody has changed it: compare with `collieclaw receipt list`, put it back from a copy, or end the run with \
-                 `collieclaw sop cancel RUN`",
-            ),
-            Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. }) => {
-                Some("`collieclaw sop status` shows them")
-            }
+            Self::Journal(error) => error.cure(),
             // What the sandbox does not show it is not there, or not to be read.
             Self::Mcp { why, .. }
                 if ["Permission denied", "No such file"].iter().any(|no| why.contains(no)) =>

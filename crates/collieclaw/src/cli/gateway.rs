@@ -19,7 +19,7 @@ use super::screen::Screen;
 
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request bears the token of ~/.collieclaw/gateway.token; see docs/collieclaw-gateway.md."
+    after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request bears the token that is in the home (~/.collieclaw, or what COLLIECLAW_HOME names) as gateway.token; see docs/collieclaw-gateway.md."
 )]
 pub(crate) struct Gateway {
     /// Another port than `channels.gateway.port`; 0 takes any that is free.

@@ -95,7 +95,7 @@ pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Resu
     let setup = open::setup(environment)?;
     let runs = Runs::new(environment.home.sop_runs());
     match sop {
-        Sop::List => told::list(&found::all(&tools(&setup, environment)?, environment)?, screen),
+        Sop::List => told::list(&found::all(&tools(&setup, environment)?, environment)?, environment, screen),
         Sop::Validate { name } => {
             validate(name.as_deref(), &tools(&setup, environment)?, environment, screen)
         }
@@ -173,7 +173,7 @@ fn validate(
         Some(name) => vec![found::read(found::one(name, environment)?, tools)],
         None => found::all(tools, environment)?,
     };
-    told::list(&all, screen)?;
+    told::list(&all, environment, screen)?;
     let mut faulty = 0;
     for (name, unfit) in all.iter().filter_map(|(name, read)| Some((name, read.as_ref().err()?))) {
         faulty += 1;
@@ -236,6 +236,7 @@ fn ended(run: &Run, sop: &Procedure, halt: Halt) -> Result<(), Failure> {
     match halt {
         Halt::Waiting { step, .. } => Err(Failure::Waits { run: name, step }),
         Halt::Interrupted { step, .. } => Err(Failure::Interrupted { run: name, step }),
+        Halt::Stopped { step, fate: Fate::NobodyToAsk } => Err(Failure::NobodyAtStep { run: name, step }),
         Halt::Stopped { fate, .. } => Err(Failure::Call(fate)),
         Halt::Over(State::Failed { step }) => Err(Failure::Call(match end(&step) {
             Some(End::Denied) => Fate::Denied,

@@ -52,6 +52,14 @@ pub(crate) fn run(asked: &Counted, environment: &Environment, screen: &Screen) -
     let usage = accounts.since(&first, asked.conversation.as_deref(), by)?;
     let today = accounts.today(&now)?;
     let conversation = asked.conversation.as_deref().map(|id| accounts.conversation(id)).transpose()?;
+    if let Some((id, _)) =
+        asked.conversation.as_ref().zip(conversation).filter(|(_, totals)| totals.calls == 0)
+    {
+        return Err(Failure::Wrong {
+            what: format!("there is no call of a conversation `{}`", visible(id)),
+            cure: "`collieclaw usage --by conversation` shows them",
+        });
+    }
     let limits = used(&config.limits.budget, &today, conversation.as_ref());
     let currency = &config.providers.currency;
     let value = json!({

@@ -156,7 +156,7 @@ pub(super) fn conversations(
 }
 
 pub(super) fn latest_conversation(connection: &Connection) -> Result<Option<String>, Trouble> {
-    let sql = "SELECT name FROM conversation ORDER BY last_turn DESC LIMIT 1";
+    let sql = "SELECT name FROM conversation WHERE name NOT GLOB 'run-*' ORDER BY last_turn DESC LIMIT 1";
     Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
 }
 

@@ -91,9 +91,10 @@ impl Wanted {
     fn run(&self, context: &Context<'_>) -> Result<Ran, String> {
         let Bound { plugin, tool, .. } = &*self.bound;
         if let Some(changed) = plugin.changed() {
+            let name = &plugin.manifest.name;
             return Err(format!(
-                "the plugin `{}` is not as it was installed: {changed}",
-                plugin.manifest.name
+                "the plugin `{name}` is not as it was installed: {changed}; if you trust it as it is now, install it again \
+                 (`collieclaw plugin install FOLDER`), else `collieclaw plugin remove {name}`"
             ));
         }
         let time = tool.timeout.unwrap_or(Duration::MAX).min(context.bounds.tool_timeout);

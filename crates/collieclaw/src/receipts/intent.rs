@@ -82,6 +82,29 @@ pub(super) fn left_behind(folder: &Path) -> io::Result<Vec<(Intent, Attempt)>> {
     Ok(left)
 }
 
+/// Calls whose processes live.
+pub(super) fn under_way(folder: &Path) -> io::Result<Vec<Attempt>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut attempts = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_none_or(|ending| ending != WRITTEN) {
+            continue;
+        }
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file?,
+        };
+        if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            attempts.extend(read(&file));
+        }
+    }
+    Ok(attempts)
+}
+
 /// The file, locked by us now; `None` while its process lives, or when another has settled it.
 fn unlocked(path: &Path) -> io::Result<Option<File>> {
     let file = match File::open(path) {

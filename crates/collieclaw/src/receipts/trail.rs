@@ -17,6 +17,8 @@ pub const RERUN_STEP: &str = "step:rerun";
 /// Of the decision to end a run.
 pub const CANCELLED_RUN: &str = "run:cancelled";
 
+/// The reason of what somebody has decided. No rule of the gate has it.
+pub const DECIDED: &str = "decided";
 /// The reason of a step whose model was not there: nothing has happened.
 pub const NO_ANSWER: &str = "no-answer";
 /// The reason of a step whose model was denied a call.
@@ -92,12 +94,13 @@ impl Trail {
             return;
         }
         let tool = text("tool").unwrap_or_default();
-        self.cancelled |= tool == CANCELLED_RUN;
+        let decision = decision(record).unwrap_or_default();
+        self.cancelled |= decision == CANCELLED_RUN;
         let Some((step, id)) = text("step_id").zip(text("id")) else { return };
         let mark = match (tool, text("status"), text("reason_code")) {
-            (APPROVED_STEP, ..) => Mark::Approved,
-            (SKIPPED_STEP, ..) => Mark::Skipped,
-            (RERUN_STEP, ..) => Mark::Rerun,
+            _ if decision == APPROVED_STEP => Mark::Approved,
+            _ if decision == SKIPPED_STEP => Mark::Skipped,
+            _ if decision == RERUN_STEP => Mark::Rerun,
             (_, _, Some("interrupted" | "estop" | "cancelled"))
                 if text("status") == Some(Status::Failed.word()) =>
             {
@@ -113,5 +116,41 @@ impl Trail {
         let output_hash = owned(text("output_hash").or(text("result_hash")));
         let trace = Trace { id: id.to_owned(), mark, output_hash, sop_hash: owned(text("sop_hash")) };
         self.steps.insert(step.to_owned(), trace);
+    }
+}
+
+/// What the operator has decided, if this is a receipt of that. Its name alone proves nothing: whoever calls tools
+/// chooses names.
+fn decision(record: &Map<String, Value>) -> Option<&str> {
+    let text = |name| record.get(name).and_then(Value::as_str);
+    let decided = text("status") == Some(Status::Allowed.word())
+        && text("approver") == Some("operator")
+        && text("reason_code") == Some(DECIDED);
+    text("tool").filter(|_| decided)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_decision_is_one_that_the_operator_has_made() {
+        let record = json!({ "id": "receipt-1", "conversation_id": "run-1", "tool": CANCELLED_RUN, "status": "allowed",
+            "approver": "operator", "reason_code": DECIDED });
+        let cancels = |name: &str, value: &str| {
+            let mut record = record.clone();
+            record[name] = value.into();
+            let mut trail = Trail::default();
+            record.as_object().into_iter().for_each(|record| trail.take("run-1", record));
+            trail.cancelled
+        };
+        assert!(cancels("status", "allowed"));
+        for (name, value) in
+            [("status", "denied"), ("approver", "none"), ("reason_code", "not-offered"), ("tool", "time")]
+        {
+            assert!(!cancels(name, value), "{name} = {value}");
+        }
     }
 }

@@ -197,7 +197,8 @@ impl Door {
     }
 
     fn pass(&self, wish: Wish<'_>, attended: &mut Attended<'_>) -> Result<Outcome, ReceiptError> {
-        let attempt = self.fresh(wish.conversation_id, wish.tool, wish.arguments, wish.offer.step())?;
+        let name = attempt::receipt_name(wish.tool);
+        let attempt = self.fresh(wish.conversation_id, &name, wish.arguments, wish.offer.step())?;
         let passage = Passage { wish, attempt };
         let prepared = match self.rules.prepare(wish) {
             Ok(prepared) => prepared,

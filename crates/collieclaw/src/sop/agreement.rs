@@ -2,7 +2,8 @@
 //! added, altered or cut off does not agree with them.
 
 use super::entry::{End, Ended};
-use super::journal::{JournalError, Run};
+use super::error::JournalError;
+use super::journal::Run;
 use super::state::State;
 use super::{Sop, Step};
 use crate::receipts::{Mark, Trace, Trail, hash_of_text};
@@ -18,7 +19,7 @@ impl Run {
             let trace = trail.steps.get(&step.id);
             let fault = match trace {
                 Some(trace) if trace.sop_hash.is_empty() => {
-                    Some("its receipt is of a version that vouched for no procedure, so it can't go on")
+                    return Err(JournalError::OlderVersion { path: self.path.clone() });
                 }
                 Some(trace) if trace.sop_hash != self.header.sop_hash => {
                     Some("the receipts are of another procedure than the copy in it")
@@ -30,7 +31,10 @@ impl Run {
             };
             if let Some(fault) = fault {
                 let (path, step) = (self.path.clone(), step.id.clone());
-                return Err(JournalError::Disagrees { path, step, fault });
+                return Err(match trace {
+                    None => JournalError::Unvouched { path, step, fault },
+                    Some(_) => JournalError::Disagrees { path, step, fault },
+                });
             }
         }
         Ok(())
@@ -75,7 +79,10 @@ impl Claim<'_> {
 
 fn end_fault(ended: &Ended, trace: Option<&Trace>) -> Option<&'static str> {
     let Some(trace) = trace.filter(|trace| ended.receipt_id.as_ref() == Some(&trace.id)) else {
-        return Some("it has ended, and its last receipt does not tell so");
+        return Some(match trace {
+            None => "it has ended, and there is no receipt of it",
+            Some(_) => "it has ended, and its last receipt does not tell so",
+        });
     };
     let fits = match ended.end {
         End::Done => trace.mark == Mark::Done,

@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::engine::{Engine, OnInterrupted, SopError};
 use super::entry::Entry;
+use super::error::JournalError;
 use super::journal::Run;
 use crate::receipts::{
-    APPROVED_STEP, CANCELLED_RUN, Ending, RERUN_STEP, ReceiptError, SKIPPED_STEP, Status, Trail,
+    APPROVED_STEP, CANCELLED_RUN, DECIDED, Ending, RERUN_STEP, ReceiptError, SKIPPED_STEP, Status, Trail,
 };
 use crate::runtime::{By, Deed, Door, OfStep};
 
@@ -19,7 +20,7 @@ impl Run {
         let about = json!({ "sop": self.header.sop });
         let deed =
             Deed { run: &self.header.run, step: None, name: CANCELLED_RUN, about: &about, by: By::Operator };
-        door.note(deed, &Ending::new(Status::Allowed, "").because("decided"))?;
+        door.note(deed, &Ending::new(Status::Allowed, "").because(DECIDED))?;
         Ok(self.write_cancelled()?)
     }
 
@@ -45,6 +46,10 @@ impl Engine<'_> {
         let receipts = self.runtime.door.receipts.borrow();
         if run.is_new() || !receipts.are_written() {
             return Ok(Trail::default());
+        }
+        // Whoever puts a copy in the place of a journal takes its lock away, and not its call.
+        if receipts.is_under_way(&run.header.run)? {
+            return Err(JournalError::Busy { run: run.header.run.clone() }.into());
         }
         let trail = receipts.of_run(&run.header.run)?;
         run.agrees(self.sop, &trail)?;
@@ -83,6 +88,6 @@ impl Engine<'_> {
     fn note(&self, run: &Run, step: &str, name: &str, about: &Value) -> Result<(), ReceiptError> {
         let deed =
             Deed { run: &run.header.run, step: Some(run.of_step(step)), name, about, by: By::Operator };
-        self.runtime.door.note(deed, &Ending::new(Status::Allowed, "").because("decided")).map(drop)
+        self.runtime.door.note(deed, &Ending::new(Status::Allowed, "").because(DECIDED)).map(drop)
     }
 }

@@ -7,7 +7,8 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::entry::{End, Ended, Entry};
-use super::journal::{Durable, JournalError, Run};
+use super::error::JournalError;
+use super::journal::{Durable, Run};
 use super::state::State;
 use super::{Action, CONTENT, Sop, Step};
 use crate::memory::MemoryError;

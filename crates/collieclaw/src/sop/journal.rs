@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use thiserror::Error;
 
 use super::entry::{Ended, Entry, Header};
+use super::error::{JournalError, file_error};
 use crate::receipts::hash_of_text;
 use crate::security;
 
@@ -56,63 +56,6 @@ pub(super) enum Course {
     Free,
     /// It counts as done, and gives nothing.
     Skipped,
-}
-
-/// Why a journal can't be used.
-#[derive(Debug, Error)]
-pub enum JournalError {
-    /// The system refused.
-    #[error("can't {step} {}", .path.display())]
-    File {
-        /// What was being done.
-        step: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Others could have written it, and with it what is run.
-    #[error("{} can be changed by others, so it is not trusted", .path.display())]
-    NotOurs {
-        /// The file or folder.
-        path: PathBuf,
-    },
-    /// It is not what we have written.
-    #[error("{} is damaged in line {line}, so the run does not go on", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Which.
-        line: usize,
-    },
-    /// The receipts tell something else.
-    #[error("{} does not agree with the receipts, at the step `{step}`: {fault}", .path.display())]
-    Disagrees {
-        /// The file.
-        path: PathBuf,
-        /// The step of which they tell something else.
-        step: String,
-        /// What.
-        fault: &'static str,
-    },
-    /// Another process carries the run out.
-    #[error("another process carries out {run}")]
-    Busy {
-        /// Which.
-        run: String,
-    },
-    /// There is none.
-    #[error("there is no run `{run}`")]
-    Unknown {
-        /// The name.
-        run: String,
-    },
-    /// The beginning of a name that several have.
-    #[error("`{run}` is the beginning of several runs")]
-    Ambiguous {
-        /// The beginning.
-        run: String,
-    },
 }
 
 /// Of a journal. The outputs of all steps are in it.
@@ -183,6 +126,10 @@ impl Run {
         let header: Header = serde_json::from_slice(first).map_err(|_| damaged(1))?;
         if hash_of_text(&header.text) != header.sop_hash {
             return Err(damaged(1));
+        }
+        // Two names for one run would be two locks.
+        if path.file_stem().is_none_or(|name| name != header.run.as_str()) {
+            return Err(JournalError::Renamed { path: path.to_owned(), run: header.run });
         }
         let mut run = Self::with(header, file, path.to_owned());
         for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.is_empty()) {
@@ -292,9 +239,4 @@ fn write_line(file: &mut File, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     file.write_all(&line)
-}
-
-pub(super) fn file_error(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalError {
-    let path = path.to_owned();
-    move |source| JournalError::File { step, path, source }
 }

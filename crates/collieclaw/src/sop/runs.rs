@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::entry::Header;
-use super::journal::{JournalError, Run, file_error};
+use super::error::{JournalError, file_error};
+use super::journal::Run;
 use crate::ids;
 use crate::receipts::hash_of_text;
 
@@ -19,6 +20,15 @@ pub struct Runs {
 }
 
 const ENDING: &str = "jsonl";
+
+/// How names of runs begin.
+const NAMED: &str = "run-";
+
+/// Whether this is kept for runs: whatever is called in a conversation of such a name would seem to be a part of one.
+#[must_use]
+pub fn is_run_name(text: &str) -> bool {
+    text.starts_with(NAMED)
+}
 
 impl Runs {
     /// In a folder that need not be there.
@@ -100,7 +110,7 @@ impl Runs {
     fn find(&self, name: &str) -> Result<String, JournalError> {
         let unknown = || JournalError::Unknown { run: name.to_owned() };
         // What is no word is no name, and leads nowhere else.
-        if name.len() < "run-".len() + 1 {
+        if name.len() <= NAMED.len() {
             return Err(unknown());
         }
         let mut found = self.names()?.into_iter().filter(|run| run.starts_with(name));

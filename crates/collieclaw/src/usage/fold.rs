@@ -30,8 +30,12 @@ CREATE TABLE day (
 
 /// Folds what is older than the days in detail, if `now` is the first call of its day. To be called in a transaction.
 pub(super) fn when_a_day_begins(connection: &Connection, now: &Zoned) -> rusqlite::Result<()> {
+    let moment = now.timestamp().as_millisecond();
+    // A clock that was ahead once has left calls of days that are still to come.
     let last: Option<i64> = connection
-        .query_row("SELECT begun FROM call ORDER BY begun DESC LIMIT 1", [], |row| row.get(0))
+        .query_row("SELECT begun FROM call WHERE begun <= ? ORDER BY begun DESC LIMIT 1", [moment], |row| {
+            row.get(0)
+        })
         .optional()?;
     let Ok(today) = now.start_of_day() else { return Ok(()) };
     match today.checked_sub(DETAILED_DAYS.days()) {
@@ -133,6 +137,27 @@ mod tests {
         assert_eq!(of(By::Model, None).0, named(&[("local small", 7), ("local large", 1)]));
         assert_eq!(of(By::Conversation, None).0, named(&[("new", 4), (sums::NO_DETAIL, 4)]));
         assert_eq!(of(By::Day, Some("old")).1, 0, "whose they were is not known any more");
+    }
+
+    #[test]
+    fn a_clock_that_leaps_and_comes_back_gives_no_more_than_a_day_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("usage.db");
+        let accounts = Accounts::open(&path).unwrap();
+        let now: Zoned = "2024-03-01T12:00:00+01:00[Europe/Berlin]".parse().unwrap();
+        let later = |days: i64| now.checked_add(days.days()).unwrap();
+        call(&accounts, "a", "small", &now);
+        call(&accounts, "a", "large", &now);
+        call(&accounts, "a", "small", &later(402));
+        assert_eq!((rows(&path, "call"), rows(&path, "day")), (1, 2), "the day's calls are sums");
+        assert_eq!(accounts.today(&now).unwrap().calls, 2, "and count for it");
+        assert_eq!(accounts.today(&now).unwrap().tokens(), 30);
+        assert_eq!(accounts.today(&later(1)).unwrap().calls, 0, "what is to come counts for no day before");
+        // However far it leaps, days go on beginning.
+        for days in [1000, 1, 402] {
+            call(&accounts, "a", "small", &later(days));
+        }
+        assert_eq!((rows(&path, "call"), rows(&path, "day")), (2, 4));
     }
 
     #[test]

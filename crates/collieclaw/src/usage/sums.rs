@@ -67,13 +67,24 @@ pub(super) fn shares(
     Ok(Usage { shares: shares.into_iter().map(|(_, share)| share).collect(), total })
 }
 
+/// What was used on the day of a moment. A clock that was wrong for a while may have made sums of its calls, and left
+/// others that are still to come.
 pub(super) fn day_of(connection: &Connection, now: &Zoned) -> rusqlite::Result<Totals> {
     let midnight = now.start_of_day().unwrap_or_else(|_| now.clone());
-    connection.query_row(
-        &format!("SELECT {SUMS} FROM call WHERE begun >= ?"),
-        [midnight.timestamp().as_millisecond()],
+    let next = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day());
+    let next = next.map_or(i64::MAX, |next| next.timestamp().as_millisecond());
+    let detailed = connection.query_row(
+        &format!("SELECT {SUMS} FROM call WHERE begun >= ? AND begun < ?"),
+        [midnight.timestamp().as_millisecond(), next],
         |row| totals(row, 0),
-    )
+    )?;
+    let summed = connection.query_row(
+        "SELECT CAST(total(calls) AS INTEGER), total(failed), total(prompt_tokens), total(completion_tokens), \
+         total(estimated), total(took), total(cost) FROM day WHERE date = ?",
+        [now.date().to_string()],
+        |row| totals(row, 0),
+    )?;
+    Ok(detailed.plus(summed))
 }
 
 pub(super) fn of_conversation(connection: &Connection, conversation: &str) -> rusqlite::Result<Totals> {

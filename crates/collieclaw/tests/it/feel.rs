@@ -38,7 +38,7 @@ fn a_server_that_nobody_approved_says_so_instead_of_listing_nothing() {
 #[test]
 fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
     let house = House::new();
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 12] = [
         &["agent", "-m", "x", "--provider", "nobody"],
         &["provider", "test", "nobody"],
         &["memory", "show", "nothing"],
@@ -50,6 +50,7 @@ fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
         &["sop", "run", "nothing"],
         &["sop", "status", "run-0123"],
         &["sop", "cancel", "run-0123"],
+        &["usage", "--conversation", "nothing"],
     ];
     for command in commands {
         let done = house.run(command);
@@ -58,6 +59,30 @@ fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
         let told = house.run(&[command, &["--output", "json"]].concat()).json();
         assert_eq!(told["error"]["code"], "command-line", "{told}");
     }
+}
+
+#[test]
+fn a_provider_that_fails_its_test_is_not_sent_to_the_test() {
+    let house = House::new()
+        .with("http://localhost:1234/v1", "http://127.0.0.1:1/v1")
+        .with("api_key_env = \"OPENAI_API_KEY\"", "api_key_env = \"\"");
+    let failed = house.run(&["provider", "test", "openai_compatible"]);
+    assert_eq!(failed.code, 6, "{failed:?}");
+    assert!(failed.err.contains("help: `collieclaw provider list`"), "{failed:?}");
+    assert!(!failed.err.contains("provider test"), "{failed:?}");
+}
+
+#[test]
+fn procedures_are_looked_for_in_the_home_that_is_in_force() {
+    let house = House::empty();
+    let home = house.path().join("elsewhere");
+    let run = |arguments: &[&str]| {
+        crate::support::done(house.command(arguments).env("COLLIECLAW_HOME", &home).output().unwrap())
+    };
+    assert_eq!(run(&["init"]).code, 0);
+    let expected = format!("write one to {}", home.join("workspace/sops/NAME/SOP.toml").display());
+    let listed = run(&["sop", "list"]);
+    assert!(listed.out.contains(&expected), "{listed:?}");
 }
 
 /// A program that asked for JSON gets JSON, whatever happens.

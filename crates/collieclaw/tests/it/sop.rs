@@ -1,7 +1,9 @@
 //! Procedures (C12): written in the home, checked whole, carried out step by step through the same door, resumable.
 
 mod faults;
+mod impostors;
 mod killed;
+mod killed_often;
 mod over;
 mod vouched;
 
@@ -255,6 +257,7 @@ fn a_yes_to_an_approval_is_none_to_the_calls_that_follow() {
     assert_eq!(house.run(&["sop", "run", "copy"]).code, 5);
     let approved = on_the_run(&house, &["approve"]);
     assert!(approved.code == 5 && approved.err.contains("stopped at the step make"), "{approved:?}");
+    assert!(approved.err.contains("`collieclaw sop resume RUN` at a terminal"), "{approved:?}");
     assert_eq!(the_run(&house)["state"], "ready", "what was approved stays approved");
     assert!(!house.workspace().join("a.txt").exists());
 }

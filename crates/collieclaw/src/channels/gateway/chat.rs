@@ -17,6 +17,7 @@ use super::answer::{Refusal, json_answer, sent, with_status};
 use super::desk::Desk;
 use super::operator::{Over, Told};
 use super::peer::Peer;
+use crate::sop::is_run_name;
 use stream::Events;
 use turn::Turn;
 
@@ -42,6 +43,9 @@ impl Message {
         };
         if self.message.trim().is_empty() {
             return bad("the message is empty");
+        }
+        if self.conversation_id.as_deref().is_some_and(is_run_name) {
+            return bad("this can't be the name of a conversation: what begins with `run-` is a procedure's");
         }
         if !self.conversation_id.iter().chain(&self.hint).all(is_name) {
             return bad("this can't be the name of a conversation, or a hint");

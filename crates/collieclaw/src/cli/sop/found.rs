@@ -32,7 +32,7 @@ pub(super) enum Unfit {
     Unread(String),
 }
 
-const FILE: &str = "SOP.toml";
+pub(super) const FILE: &str = "SOP.toml";
 
 pub(super) fn one(name: &str, environment: &Environment) -> Result<Found, Failure> {
     if !is_name(name) {

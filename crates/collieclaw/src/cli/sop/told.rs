@@ -13,7 +13,7 @@ use crate::cli::environment::Environment;
 use crate::cli::failure::Failure;
 use crate::cli::screen::{Screen, count, moment, table};
 
-pub(super) fn list(all: &[Read], screen: &Screen) -> Result<(), Failure> {
+pub(super) fn list(all: &[Read], environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     let value: Vec<Value> = all
         .iter()
         .map(|(name, read)| match read {
@@ -30,7 +30,11 @@ pub(super) fn list(all: &[Read], screen: &Screen) -> Result<(), Failure> {
             }
         };
         if all.is_empty() {
-            return "no procedures yet: write one to ~/.collieclaw/workspace/sops/NAME/SOP.toml (docs/collieclaw-sop.md has one)".to_owned();
+            let place = environment.home.sops().join("NAME").join(found::FILE);
+            return format!(
+                "no procedures yet: write one to {} (docs/collieclaw-sop.md has one)",
+                place.display()
+            );
         }
         table(&all.iter().map(row).collect::<Vec<_>>())
     });

@@ -4,9 +4,11 @@ use jiff::Timestamp;
 
 use serde_json::Value;
 
-use super::{Door, OfStep};
+use super::{Door, LONGEST_NAME, OfStep};
+use crate::channels::visible;
 use crate::ids;
 use crate::receipts::{Attempt, ReceiptError, hash_of};
+use crate::tools::{is_tool_name, shortened};
 
 impl Door {
     pub(super) fn fresh(
@@ -31,5 +33,28 @@ impl Door {
             sop_hash: step.map(|step| step.sop_hash.to_owned()),
             policy_hash: self.rules.policy_hash.clone(),
         })
+    }
+}
+
+/// What a receipt calls a tool that somebody has asked for. A name that no tool can have is shown to be none: else a
+/// model could write what stands there for a decision of the operator's.
+pub(super) fn receipt_name(asked_for: &str) -> String {
+    match is_tool_name(asked_for) {
+        true => asked_for.to_owned(),
+        false => format!("(not a tool name: {})", shortened(&visible(asked_for), LONGEST_NAME)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::receipt_name;
+
+    #[test]
+    fn a_name_that_no_tool_can_have_is_shown_to_be_none() {
+        assert_eq!(receipt_name("flock__count"), "flock__count");
+        assert_eq!(receipt_name("run:cancelled"), "(not a tool name: run:cancelled)");
+        assert_eq!(receipt_name("a\u{1b}[2J\n"), "(not a tool name: a\\u{1b}[2J\\n)");
+        assert_eq!(receipt_name(""), "(not a tool name: )");
+        assert!(receipt_name(&"\u{1b}".repeat(64)).len() < 100);
     }
 }

@@ -145,3 +145,12 @@ fn tools_and_status_say_what_is_in_force_here() {
     assert_eq!((&status["autonomy"], &status["estop"]), (&json!("supervised"), &json!(false)));
     assert_eq!(gateway.get("/openapi.json").body, collieclaw::channels::OPENAPI);
 }
+
+/// Whatever is called there would be taken for a part of the run.
+#[test]
+fn a_chat_does_not_go_on_under_the_name_of_a_run() {
+    let gateway = Gateway::of(House::new());
+    let body = json!({ "message": "hi", "conversation_id": "run-0123" });
+    let refused = gateway.post("/chat", &body);
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!("bad-body")), "{refused:?}");
+}

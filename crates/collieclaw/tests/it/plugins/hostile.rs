@@ -123,6 +123,7 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
             "{}",
             done.err
         );
+        assert!(done.err.contains("`collieclaw plugin remove weather`"), "{}", done.err);
         assert_eq!(house.last_receipt()["status"], "failed");
         let listed = house.run(&["plugin", "list"]);
         assert!(listed.out.contains(expected), "{listed:?}");

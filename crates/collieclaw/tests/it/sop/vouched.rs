@@ -188,6 +188,7 @@ fn a_run_that_an_older_version_has_begun_does_not_go_on() {
     crate::signing::written_anew(&house, &["sop_hash"]);
     let refused = on_the_run(&house, &["approve"]);
     assert!(refused.code == 1 && refused.err.contains("vouched for no procedure"), "{refused:?}");
+    assert!(refused.err.contains("begin anew") && !refused.err.contains("somebody"), "{refused:?}");
     assert!(!house.workspace().join("kept").exists());
 }
 

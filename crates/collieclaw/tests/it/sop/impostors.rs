@@ -1,0 +1,108 @@
+//! Nobody but the operator decides about a run, and nobody carries it out beside its process (C12, C8).
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{house, on_the_run, the_run};
+use crate::support::{Ended, House, PATIENCE};
+
+/// A model that was talked into calling what stands in receipts for a decision.
+const CALLS_A_DECISION: &str = "[[round]]\n[[round.call]]\ntool = \"run:cancelled\"\n[[round.call]]\ntool = \"step:approved\"\n\
+                                [[round]]\ntext = \"All fine.\"\n";
+
+#[test]
+fn a_model_that_calls_a_decision_decides_nothing() {
+    let house = house(
+        "ask",
+        "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\non_failure = \"continue\"\n\
+         [[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"Really?\"\n\
+         [[steps]]\nid = \"keep\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"kept\", content = \"\" }\n",
+    )
+    .says(CALLS_A_DECISION);
+    assert_eq!(house.run(&["sop", "run", "ask"]).code, 5);
+    let tools: Vec<String> = house.receipt_words().into_iter().map(|[tool, ..]| tool).collect();
+    let expected = ["(not a tool name: run:cancelled)", "(not a tool name: step:approved)", "step:agent"];
+    assert_eq!(tools, expected);
+    // Its model was denied a call, so it does not end well; but it does end, and was not cancelled.
+    let approved = on_the_run(&house, &["approve"]);
+    assert_eq!(approved.code, 4, "{approved:?}");
+    assert_eq!(the_run(&house)["state"], "finished");
+    assert!(house.workspace().join("kept").exists());
+}
+
+#[test]
+fn no_conversation_goes_on_under_the_name_of_a_run() {
+    let house = house("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n")
+        .says("[[round]]\ntext = \"so\"\n");
+    assert_eq!(house.run(&["agent", "-m", "hi", "--conversation", "mine"]).code, 0);
+    assert_eq!(house.run(&["sop", "run", "ask"]).code, 0);
+    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    let refused = house.run(&["agent", "-m", "hi", "--conversation", &run]);
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{refused:?}");
+    assert!(refused.err.contains("begins with `run-`"), "{refused:?}");
+    let gone_on = house.run(&["agent", "-c", "-m", "hi", "--output", "json"]).json();
+    assert_eq!(gone_on["conversation_id"], "mine", "the last one is a run");
+}
+
+/// A run in the middle of a step that lasts, and its journal.
+fn under_way(house: &House) -> (Ended, String) {
+    let mut command = house.command(&["sop", "run", "slow"]);
+    let child = Ended(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let patience = Instant::now() + PATIENCE;
+    while marks(house).is_empty() {
+        assert!(Instant::now() < patience, "the step never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    (child, the_run(house)["run"].as_str().unwrap().to_owned())
+}
+
+fn marks(house: &House) -> String {
+    fs::read_to_string(house.workspace().join("marks")).unwrap_or_default()
+}
+
+#[test]
+fn a_copy_of_a_journal_runs_nothing_beside_the_process_that_carries_the_run_out() {
+    let house = house(
+        "slow",
+        "[[steps]]\nid = \"slow\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks; sleep 14\" }\n",
+    );
+    let (_child, run) = under_way(&house);
+    let journal = |name: &str| house.home().join("sop-runs").join(format!("{name}.jsonl"));
+    let copy = "run-00000000000000000000000000000000";
+    fs::copy(journal(&run), journal(copy)).unwrap();
+    let refused = house.run(&["sop", "resume", copy, "--rerun-interrupted"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains(&format!("is the journal of {run}")), "{refused:?}");
+    assert!(refused.err.contains("give it its name back"), "{refused:?}");
+    assert_eq!(marks(&house), "x\n");
+
+    // Under its own name it is another file, that nobody has locked.
+    fs::rename(journal(copy), journal(&run)).unwrap();
+    let busy = house.run(&["sop", "resume", &run, "--rerun-interrupted"]);
+    assert!(busy.code == 1 && busy.err.contains("another process carries out"), "{busy:?}");
+    assert_eq!(marks(&house), "x\n");
+}
+
+#[test]
+fn a_run_that_went_on_without_receipts_is_told_what_happened_and_accused_of_nothing() {
+    let house = house(
+        "look",
+        "[[steps]]\nid = \"look\"\nkind = \"tool\"\ntool = \"time\"\n\
+         [[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"Really?\"\n",
+    );
+    let config = house.home().join("config.toml");
+    let with = fs::read_to_string(&config).unwrap();
+    assert!(with.contains("[receipts]\nenabled = true"), "{with}");
+    fs::write(&config, with.replace("[receipts]\nenabled = true", "[receipts]\nenabled = false")).unwrap();
+    assert_eq!(house.run(&["sop", "run", "look"]).code, 5);
+    fs::write(&config, with).unwrap();
+    let refused = on_the_run(&house, &["approve", "--output", "json"]);
+    let error = &refused.json()["error"];
+    assert_eq!((refused.code, &error["code"]), (1, &json!("failed")), "{refused:?}");
+    let help = error["help"].as_str().unwrap();
+    assert!(help.contains("`receipts.enabled`") && help.contains("sop cancel RUN"), "{help}");
+    assert_eq!(on_the_run(&house, &["cancel"]).code, 0, "the cure works");
+}
