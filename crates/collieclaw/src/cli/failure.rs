@@ -246,6 +246,12 @@ impl Failure {
             {
                 Some("of your home it sees only the folders that `programs` names in `[mcp.servers.NAME]`")
             }
+            Self::Mcp { why, .. } if why.starts_with("nothing listens") => {
+                Some("start the server first, or correct `url` in `[mcp.servers.NAME]`")
+            }
+            Self::Mcp { why, .. } if why.starts_with("there is no program") => {
+                Some("install it, or correct `command` in `[mcp.servers.NAME]`")
+            }
             Self::Wrong { cure, .. } => Some(cure),
             _ => None,
         }

@@ -60,6 +60,9 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
             }
         }
     };
+    let looking = Arc::downgrade(&environment);
+    let end_what_was_taken_back = move || looking.upgrade().iter().for_each(|environment| look(environment));
+    environment.sessions.watch(end_what_was_taken_back).map_err(Failure::io("watch over MCP servers"))?;
     let open = move |config: &Config| {
         let setup = Setup { config: config.clone(), foreign: Foreign::load(&environment.home) };
         open::runtime(&setup, &environment).map_err(|failure| why(&failure))
@@ -75,6 +78,17 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
         listening: Box::new(move |address| say(address, &shown, screen)),
     });
     Ok(served.start(runtime)?)
+}
+
+/// Ends MCP servers that are not in force any more. Rules that can't be read let none run on.
+fn look(environment: &Environment) {
+    let rules = open::setup(environment).and_then(|setup| {
+        let workspace = open::workspace(&setup.config)?;
+        open::rules(&setup, &workspace, environment)
+    });
+    if rules.is_err() {
+        environment.sessions.end_all();
+    }
 }
 
 /// What is settled here and not in the file.

@@ -73,7 +73,8 @@ pub(crate) fn run(mcp: &Mcp, environment: &Environment, screen: &Screen) -> Resu
 
 fn remove(server: &str, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
     if !Pinned::remove(&environment.home, server)? {
-        return Err(no_server(server));
+        let is_configured = open::config(environment)?.mcp.servers.contains_key(server);
+        return Err(if is_configured { nothing_approved(server) } else { no_server(server) });
     }
     screen.answer(&json!({ "removed": server }), || {
         format!("what was approved of {} is forgotten", visible(server))
@@ -82,6 +83,11 @@ fn remove(server: &str, environment: &Environment, screen: &Screen) -> Result<()
     let setup = open::setup(environment)?;
     setup.absent_tools(environment).iter().for_each(|absent| screen.remark(absent));
     Ok(())
+}
+
+fn nothing_approved(server: &str) -> Failure {
+    let what = format!("nothing of the MCP server `{server}` is approved, so there is nothing to forget");
+    Failure::Wrong { what, cure: "its settings are in `[mcp.servers.NAME]` of the configuration" }
 }
 
 fn no_server(server: &str) -> Failure {

@@ -135,6 +135,7 @@ fn rules_of(
     environment: &Environment,
 ) -> Result<Rules, Failure> {
     let policy = config.gate_policy(workspace.path().to_owned(), &environment.surroundings);
+    environment.sessions.end_others(&gathered.servers, &policy);
     let policy_hash = hash_of(&json!({
         "security": config.security,
         "workspace": policy.workspace,

@@ -33,8 +33,8 @@ const LAST_EVENT: &str = "last-event-id";
 pub(super) enum HttpError {
     #[error("{0} is no address of this machine")]
     Elsewhere(String),
-    #[error("{}", unreached(.0))]
-    Connect(#[from] std::io::Error),
+    #[error("{}", unreached(.uri, .error))]
+    Connect { uri: String, error: std::io::Error },
     #[error("{}", broken(.0))]
     Protocol(#[from] hyper::Error),
     #[error("it can't be asked: {0}")]
@@ -72,6 +72,10 @@ impl Loopback {
             }
             StreamableHttpError::Deserialize(error) => {
                 format!("it does not speak the protocol: its answer does not fit ({error})")
+            }
+            StreamableHttpError::SessionExpired => {
+                "it has forgotten us, and whether it did anything is not known; the next call begins anew"
+                    .to_owned()
             }
             // What a session goes through is no fault by itself.
             _ => return,
@@ -225,10 +229,10 @@ fn broken(error: &hyper::Error) -> String {
     format!("it breaks off: {error}")
 }
 
-fn unreached(error: &std::io::Error) -> String {
+fn unreached(uri: &str, error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::ConnectionRefused => "nothing listens at its address".to_owned(),
-        _ => format!("it can't be reached: {error}"),
+        std::io::ErrorKind::ConnectionRefused => format!("nothing listens at {uri}"),
+        _ => format!("{uri} can't be reached: {error}"),
     }
 }
 
@@ -241,14 +245,15 @@ async fn connect(uri: &Uri) -> Result<TcpStream, HttpError> {
     let host = uri.host().unwrap_or_default();
     let port = uri.port_u16().unwrap_or(80);
     let number = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
-    match number {
-        Ok(number) if number.is_loopback() => Ok(TcpStream::connect((number, port)).await?),
+    let stream = match number {
+        Ok(number) if number.is_loopback() => TcpStream::connect((number, port)).await,
         Err(_) if host == "localhost" => match TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await {
             Ok(stream) => Ok(stream),
-            Err(_) => Ok(TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await?),
+            Err(_) => TcpStream::connect((Ipv6Addr::LOCALHOST, port)).await,
         },
-        _ => Err(HttpError::Elsewhere(host.to_owned())),
-    }
+        _ => return Err(HttpError::Elsewhere(host.to_owned())),
+    };
+    stream.map_err(|error| HttpError::Connect { uri: uri.to_string(), error })
 }
 
 /// A body whose every byte is counted.

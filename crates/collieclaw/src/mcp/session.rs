@@ -224,6 +224,8 @@ impl Worker {
             Way::Pipes(started) => started,
             Way::Address { url, token } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+                // A new session may be one with another server, which nobody has compared; and a call is sent once.
+                config.reinit_on_expired_session = false;
                 config.auth_header = token.map(|token| token.reveal().to_owned());
                 let (budget, fault) = (Arc::clone(&self.budget), Arc::clone(&self.fault));
                 let client = Loopback { budget, fault };

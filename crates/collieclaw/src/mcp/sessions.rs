@@ -1,6 +1,8 @@
 //! Servers that run on between two turns, so that none is started for each.
 
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use collieclaw_gate::GatePolicy;
 
@@ -8,40 +10,79 @@ use super::pins::Pinned;
 use super::session::Session;
 use crate::config::McpServer;
 
+/// So long a server may run on after it was taken back, if no turn begins in between.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+
 /// The servers that run and that nobody uses at this moment, known to all turns of one process. A turn takes one for as
 /// long as it lasts, so that no turn waits for another's call or loses its server with it. They end with the process,
-/// with the emergency stop, and when nobody asks them anything for long.
+/// with the emergency stop, with what they were started under, and when nobody asks them anything for long.
 #[derive(Clone, Default)]
 pub struct Sessions {
     idle: Arc<Mutex<Vec<Kept>>>,
 }
 
+/// A server of the configuration, and what somebody approved of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approved {
+    pub(super) settings: McpServer,
+    pub(super) pinned: Pinned,
+}
+
 /// A server that runs, and what it was started with and compared to: under other terms another is started.
 pub(super) struct Kept {
     pub(super) session: Session,
-    pub(super) settings: McpServer,
-    pub(super) pinned: Pinned,
+    pub(super) approved: Approved,
     pub(super) policy: GatePolicy,
 }
 
 impl Sessions {
-    /// The server that was given back last, if it runs under these terms. Those of its name under others are ended.
-    pub(super) fn take(&self, settings: &McpServer, pinned: &Pinned, policy: &GatePolicy) -> Option<Kept> {
-        let fits =
-            |kept: &Kept| kept.settings == *settings && kept.pinned == *pinned && kept.policy == *policy;
+    /// The server that was given back last, if it runs under these terms.
+    pub(super) fn take(&self, approved: &Approved, policy: &GatePolicy) -> Option<Kept> {
+        self.end_unless(|kept| !kept.session.is_over());
         let mut idle = self.idle();
-        idle.retain(|kept| !kept.session.is_over() && (kept.pinned.server != pinned.server || fits(kept)));
-        let last = idle.iter().rposition(fits)?;
+        let last = idle.iter().rposition(|kept| kept.approved == *approved && kept.policy == *policy)?;
         Some(idle.remove(last))
     }
 
     /// Keeps a server for the next turn.
     pub(super) fn give_back(&self, kept: Kept) {
-        let mut idle = self.idle();
-        idle.retain(|kept| !kept.session.is_over());
-        if !kept.session.is_over() {
-            idle.push(kept);
-        }
+        self.idle().push(kept);
+        self.end_unless(|kept| !kept.session.is_over());
+    }
+
+    /// Ends all that none of these servers matches: what is in force now.
+    pub fn end_others(&self, in_force: &[Approved], policy: &GatePolicy) {
+        self.end_unless(|kept| in_force.contains(&kept.approved) && kept.policy == *policy);
+    }
+
+    /// Ends all.
+    pub fn end_all(&self) {
+        self.end_unless(|_| false);
+    }
+
+    /// Lets `look` end what is not in force any more, again and again while there is anything to end, as long as there are
+    /// these sessions. It must not keep them itself.
+    ///
+    /// # Errors
+    /// When there is no thread for it.
+    pub fn watch(&self, look: impl Fn() + Send + 'static) -> io::Result<()> {
+        let idle = Arc::downgrade(&self.idle);
+        let is_any = move || Some(!Self { idle: idle.upgrade()? }.idle().is_empty());
+        let watch = move || {
+            while let Some(any) = is_any() {
+                if any {
+                    look();
+                }
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+        };
+        std::thread::Builder::new().name("mcp-idle".to_owned()).spawn(watch).map(drop)
+    }
+
+    /// Nobody waits while one is being ended.
+    fn end_unless(&self, stays: impl Fn(&Kept) -> bool) {
+        let ended: Vec<Kept> = self.idle().extract_if(.., |kept| !stays(kept)).collect();
+        drop(ended);
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Kept>> {

@@ -70,12 +70,11 @@ pub(super) fn start(connection: &McpConnection, ground: Ground<'_>) -> Result<St
         return Err("it is no program".to_owned());
     };
     let program = if command.contains('/') {
-        PathBuf::from(command)
+        Some(PathBuf::from(command)).filter(|program| program.exists())
     } else {
-        SystemFacts
-            .program(command)
-            .ok_or_else(|| format!("there is no program `{command}` on this machine"))?
+        SystemFacts.program(command)
     };
+    let program = program.ok_or_else(|| format!("there is no program `{command}` on this machine"))?;
     let used: room::Ground = workspace.at(ground.policy.autonomy).into();
     let reach = Reach {
         workspace: used,

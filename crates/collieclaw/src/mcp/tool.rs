@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::content;
 use super::pins::{Change, PinError, Pinned, PinnedTool};
 use super::session::{Session, Trouble};
-use super::sessions::{Kept, Sessions};
+use super::sessions::{Approved, Kept, Sessions};
 use super::start::Ground;
 use crate::config::{McpConnection, McpServer};
 use crate::home::Home;
@@ -39,15 +39,16 @@ pub struct Servers<'s> {
     variables: &'s BTreeMap<String, String>,
     sessions: &'s Sessions,
     servers: Vec<Rc<Server>>,
-    /// What is configured and can't be used, in sentences.
-    pub troubles: Vec<String>,
+    /// Of which nobody has approved anything, by name.
+    unapproved: Vec<String>,
+    /// Why others can't be used, in sentences.
+    troubles: Vec<String>,
 }
 
 struct Server {
     name: String,
     origin: String,
-    settings: McpServer,
-    pinned: Pinned,
+    approved: Approved,
     home: Home,
     variables: BTreeMap<String, String>,
     sessions: Sessions,
@@ -59,7 +60,7 @@ impl<'s> Servers<'s> {
     /// None yet. `variables` is our environment.
     #[must_use]
     pub fn new(home: &'s Home, variables: &'s BTreeMap<String, String>, sessions: &'s Sessions) -> Self {
-        Self { home, variables, sessions, servers: Vec::new(), troubles: Vec::new() }
+        Self { home, variables, sessions, servers: Vec::new(), unapproved: Vec::new(), troubles: Vec::new() }
     }
 
     /// One more of the configuration, with what was approved of it.
@@ -68,8 +69,7 @@ impl<'s> Servers<'s> {
             Some(Ok(pinned)) if pinned.is_of(settings) => self.servers.push(Rc::new(Server {
                 name: name.to_owned(),
                 origin: format!("the MCP server `{name}`"),
-                settings: settings.clone(),
-                pinned: pinned.clone(),
+                approved: Approved { settings: settings.clone(), pinned: pinned.clone() },
                 home: self.home.clone(),
                 variables: self.variables.clone(),
                 sessions: self.sessions.clone(),
@@ -79,16 +79,36 @@ impl<'s> Servers<'s> {
                 "the MCP server `{name}` is configured otherwise than it was approved; `collieclaw mcp approve \
                  {name}` looks again"
             )),
-            None => self.troubles.push(format!(
-                "nobody has approved the tools of the MCP server `{name}`; `collieclaw mcp approve {name}` shows them"
-            )),
+            None => self.unapproved.push(name.to_owned()),
             Some(Err(error)) => self.troubles.push(format!("the MCP server `{name}` is not used: {error}")),
         }
     }
 
+    /// What is configured and can't be used, in sentences.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
+        let nobody = match self.unapproved.as_slice() {
+            [] => None,
+            [name] => Some(format!(
+                "nobody has approved the tools of the MCP server `{name}`; `collieclaw mcp approve {name}` shows them"
+            )),
+            names => Some(format!(
+                "nobody has approved the tools of the MCP servers `{}`; `collieclaw mcp approve NAME` shows them",
+                names.join("`, `")
+            )),
+        };
+        self.troubles.iter().cloned().chain(nobody).collect()
+    }
+
     /// What was approved, to know it again.
     pub fn marks(&self) -> impl Iterator<Item = Value> {
-        self.servers.iter().map(|server| json!({ "server": server.name, "pinned": server.pinned }))
+        self.servers.iter().map(|server| json!({ "server": server.name, "pinned": server.approved.pinned }))
+    }
+
+    /// Those that can be used.
+    #[must_use]
+    pub fn approved(&self) -> Vec<Approved> {
+        self.servers.iter().map(|server| server.approved.clone()).collect()
     }
 
     /// Their tools.
@@ -96,8 +116,8 @@ impl<'s> Servers<'s> {
     pub fn tools(&self) -> Vec<Box<dyn Tool>> {
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         for server in &self.servers {
-            let wanted = |tool: &&PinnedTool| server.settings.wants(&tool.name);
-            for tool in server.pinned.tools.iter().filter(wanted) {
+            let wanted = |tool: &&PinnedTool| server.approved.settings.wants(&tool.name);
+            for tool in server.approved.pinned.tools.iter().filter(wanted) {
                 let name = offered_name(&server.name, &tool.name);
                 let bound =
                     Rc::new(Bound { name: name.clone(), tool: tool.clone(), server: Rc::clone(server) });
@@ -145,7 +165,7 @@ impl Prepared for Wanted {
 
     fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
         let Bound { tool, server, .. } = &*self.bound;
-        let time = server.settings.timeout.unwrap_or(Duration::MAX).min(context.bounds.tool_timeout);
+        let time = server.approved.settings.timeout.unwrap_or(Duration::MAX).min(context.bounds.tool_timeout);
         let mut kept = server.kept.borrow_mut();
         let mut result = server.call(tool, &self.arguments, &mut kept, context, time);
         // It ended while nobody asked it anything: that is no fault of this call.
@@ -175,7 +195,7 @@ impl Prepared for Wanted {
 impl Server {
     /// Servers like to repeat what they were sent.
     fn without_secrets(&self, result: ToolResult) -> ToolResult {
-        let names: Vec<&String> = match &self.settings.connection {
+        let names: Vec<&String> = match self.connection() {
             McpConnection::Http { token_env, .. } => vec![token_env],
             McpConnection::Program { env, .. } => env.iter().filter(|name| names_a_secret(name)).collect(),
         };
@@ -190,12 +210,23 @@ impl Server {
     }
 
     fn risk(&self, tool: &str) -> Risk {
-        self.settings.risks.get(tool).copied().unwrap_or(self.settings.risk)
+        let settings = &self.approved.settings;
+        settings.risks.get(tool).copied().unwrap_or(settings.risk)
+    }
+
+    fn connection(&self) -> &McpConnection {
+        &self.approved.settings.connection
+    }
+
+    /// Whether it may run on between two turns: what could write there would do so without a receipt, and at an address
+    /// there is nothing to be kept.
+    fn stays(&self) -> bool {
+        matches!(self.connection(), McpConnection::Program { workspace, .. } if workspace.writes() == Writes::Nothing)
     }
 
     /// What its sandbox lets it reach. One that was there before has none.
     fn reach(&self) -> (Writes, Reaches) {
-        match &self.settings.connection {
+        match self.connection() {
             McpConnection::Program { network, workspace, .. } => {
                 (workspace.writes(), if *network { Reaches::Network } else { Reaches::Nothing })
             }
@@ -216,9 +247,10 @@ impl Server {
             Duration::ZERO => Err(Trouble::TimedOut(time)),
             left => Ok(left),
         };
-        let idle = || self.sessions.take(&self.settings, &self.pinned, context.policy);
+        let idle = || self.sessions.take(&self.approved, context.policy);
         let running = kept.take().filter(|kept| !kept.session.is_over()).or_else(idle);
-        let known = running.is_some();
+        // At an address another may stand by now, and nobody would tell.
+        let known = running.is_some() && matches!(self.connection(), McpConnection::Program { .. });
         let running = running.map_or_else(|| self.start(context.policy), Ok)?;
         let session = &kept.insert(running).session;
         let in_time = |trouble: Trouble| match trouble {
@@ -234,14 +266,13 @@ impl Server {
 
     fn start(&self, policy: &GatePolicy) -> Result<Kept, Trouble> {
         let ground = Ground { policy, home: &self.home, variables: &self.variables };
-        let session = Session::open(&self.settings, ground).map_err(Trouble::Failed)?;
-        let (settings, pinned) = (self.settings.clone(), self.pinned.clone());
-        Ok(Kept { session, settings, pinned, policy: policy.clone() })
+        let session = Session::open(&self.approved.settings, ground).map_err(Trouble::Failed)?;
+        Ok(Kept { session, approved: self.approved.clone(), policy: policy.clone() })
     }
 
     /// A new tool is offered to nobody; any other difference ends it.
     fn is_as_approved(&self, now: &[PinnedTool]) -> Result<(), Trouble> {
-        let changes = self.pinned.changes(now);
+        let changes = self.approved.pinned.changes(now);
         let different = changes.iter().find_map(|change| match change {
             Change::New(_) => None,
             Change::Gone(before) => Some(format!("`{}` is gone", before.name)),
@@ -260,7 +291,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(kept) = self.kept.take() {
+        if let Some(kept) = self.kept.take().filter(|_| self.stays()) {
             self.sessions.give_back(kept);
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Tool, built_in};
 use crate::config::Config;
 use crate::home::Home;
-use crate::mcp::{PinError, Pinned, Servers, Sessions, offered_name};
+use crate::mcp::{Approved, PinError, Pinned, Servers, Sessions, offered_name};
 use crate::plugins::Plugins;
 
 /// What the home holds of others: plugins, and the approved tools of MCP servers. Read once, for the configuration that
@@ -26,6 +26,8 @@ pub struct Gathered {
     pub troubles: Vec<String>,
     /// What the tools of others are: a part of the rules, so that a yes that was given for good ends with a new version.
     pub marks: Vec<Value>,
+    /// The MCP servers among them.
+    pub servers: Vec<Approved>,
 }
 
 impl Foreign {
@@ -66,9 +68,9 @@ impl Foreign {
         }
         let plugins = &self.plugins;
         let settings = |name: &str| config.plugins.get(name).cloned().unwrap_or_default();
-        let troubles = plugins.troubles.iter().chain(&servers.troubles).cloned().collect();
+        let troubles = plugins.troubles.iter().cloned().chain(servers.troubles()).collect();
         let marks = plugins.installed.iter().map(|plugin| plugin.mark()).chain(servers.marks()).collect();
-        let mut gathered = Gathered { tools: built_in(), troubles, marks };
+        let mut gathered = Gathered { tools: built_in(), troubles, marks, servers: servers.approved() };
         gathered.add(plugins.tools(settings));
         gathered.add(servers.tools());
         gathered

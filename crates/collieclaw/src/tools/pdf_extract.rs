@@ -19,6 +19,9 @@ use crate::security::SystemFacts;
 
 const READER: &str = "pdftotext";
 
+/// What the reader ends with when it is asked for pages that there aren't.
+const NO_SUCH_PAGE: i32 = 99;
+
 /// What the reader ends a page with.
 const PAGE_END: char = '\u{c}';
 
@@ -76,7 +79,9 @@ impl PdfExtract {
                 "there is no `{READER}` on this machine; it is in the package poppler-utils"
             ));
         };
-        let place = context.workspace.under(context.policy).place(&self.path);
+        let access = context.workspace.under(context.policy);
+        // What can't be opened is told of here: the reader would be blamed for it.
+        let place = access.place(&self.path).and_then(|place| access.read(&place).map(|_| place));
         let place = place.map_err(|error| format!("`{}` {error}", self.path))?;
         let place = place.to_str().ok_or("the path is no text")?.to_owned();
         let time = context.bounds.tool_timeout;
@@ -116,12 +121,30 @@ impl PdfExtract {
                 "`{}` is not a PDF that can be read: the reader broke down",
                 self.path
             )),
+            Ok(LineEnd::Ran(exit)) if code(exit) == NO_SUCH_PAGE => {
+                ToolResult::failed(self.beyond(&complaint))
+            }
             Ok(LineEnd::Ran(_)) => {
                 ToolResult::failed(format!("`{}` is not a PDF that can be read: {complaint}", self.path))
             }
         };
         ToolResult { sandbox: ran.sandbox, ..result }
     }
+
+    /// What the reader says of pages that there aren't, in our words.
+    fn beyond(&self, complaint: &str) -> String {
+        let Self { path, first_page, .. } = self;
+        match last_page(complaint) {
+            Some(1) => format!("`{path}` has 1 page, and none is page {first_page}"),
+            Some(pages) => format!("`{path}` has {pages} pages, and none is page {first_page}"),
+            None => format!("`{path}` has no page {first_page}: {complaint}"),
+        }
+    }
+}
+
+/// The number in the last brackets.
+fn last_page(complaint: &str) -> Option<u32> {
+    complaint.rsplit_once('(')?.1.split_once(')')?.0.parse().ok()
 }
 
 /// Each page under its number, and how many were begun.
@@ -135,6 +158,12 @@ fn by_pages(text: &str, first: u32) -> (String, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reader_tells_how_many_pages_there_are() {
+        let complaint = "Wrong page range given: the first page (5) can not be after the last page (2).";
+        assert_eq!([complaint, "Wrong pages", "(x)"].map(last_page), [Some(2), None, None]);
+    }
 
     #[test]
     fn pages_have_their_numbers() {

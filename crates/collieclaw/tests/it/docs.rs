@@ -61,7 +61,10 @@ fn the_page_on_mcp_names_every_scenario_that_is_not_offered() {
     let page = document("docs/collieclaw-mcp.md");
     for block in blocks(&page, "json client") {
         let client: serde_json::Value = serde_json::from_str(&block).unwrap();
-        assert_eq!(client["mcpServers"]["collieclaw"]["args"], serde_json::json!(["mcp", "serve"]));
+        let client = &client["mcpServers"]["collieclaw"];
+        assert_eq!(client["args"], serde_json::json!(["mcp", "serve"]));
+        // Clients hand on a few variables of their own choice, and this one is not among them.
+        assert!(client["env"]["COLLIECLAW_HOME"].is_string(), "{client}");
     }
     for scenario in crate::mcp::NOT_OFFERED.lines().filter_map(|line| line.strip_prefix("  - ")) {
         assert!(page.contains(&format!("`{scenario}`")), "{scenario}");

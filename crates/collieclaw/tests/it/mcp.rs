@@ -11,4 +11,6 @@ mod hostile;
 mod house;
 mod http;
 mod peers;
+mod replaced;
+mod revoked;
 mod serving;

@@ -63,6 +63,14 @@ fn the_text_of_a_real_document_comes_page_by_page() {
     assert!(second.out.contains("[page 2]\nSecond page") && !second.out.contains("sheep"), "{second:?}");
     let receipts = house.receipts();
     assert_eq!(house.receipt_words(), [["pdf_extract", "allowed", "reads-inside"]; 2]);
+    for beyond in [
+        json!({ "path": "flock.pdf", "first_page": 3 }),
+        json!({ "path": "flock.pdf", "first_page": 7, "last_page": 9 }),
+    ] {
+        let told = extract(&house, &beyond);
+        let expected = format!("`flock.pdf` has 2 pages, and none is page {}", beyond["first_page"]);
+        assert!(told.code == 1 && told.err.contains(&expected), "{told:?}");
+    }
     assert_ne!(receipts[0]["sandbox"], "none", "{receipts:?}");
 }
 
@@ -77,7 +85,8 @@ fn only_what_may_be_read_is_read() {
     }
     assert!(house.receipts().iter().all(|receipt| receipt["status"] == "denied"));
     let missing = extract(&house, &json!({ "path": "missing.pdf" }));
-    assert_eq!(missing.code, 1, "{missing:?}");
+    assert!(missing.code == 1 && missing.err.contains("`missing.pdf` is not there"), "{missing:?}");
+    assert!(!missing.err.contains("not a PDF"), "{missing:?}");
     for unfit in [
         json!({ "path": "a.pdf", "first_page": 0 }),
         json!({ "path": "a.pdf", "first_page": 3, "last_page": 2 }),

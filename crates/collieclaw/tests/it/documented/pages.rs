@@ -84,7 +84,16 @@ fn the_servers_and_clients_of_mcp_work() {
     let house = with_notes(House::new());
     // What the page installs, `cargo xtask setup` has installed.
     symlink(crate::mcp::installed().join("python"), house.path().join("mcp")).unwrap();
-    Page::of(house).with("8765", &free_port()).with("8766", &free_port()).run("collieclaw-mcp.md");
+    let house =
+        Page::of(house).with("8765", &free_port()).with("8766", &free_port()).run("collieclaw-mcp.md");
+    // The same client, for whoever has the home elsewhere.
+    let elsewhere = house.path().join("elsewhere");
+    fs::rename(house.home(), &elsewhere).unwrap();
+    let mut client = std::process::Command::new(house.path().join("mcp/bin/python3"));
+    client.arg(house.path().join("client.py")).env_clear().env("HOME", house.path());
+    client.env("COLLIECLAW_HOME", elsewhere).env("PATH", house.path().join("bin"));
+    let told = crate::support::done(client.output().unwrap());
+    assert!(told.code == 0 && told.out.contains("buy hay today"), "{told:?}");
 }
 
 #[test]

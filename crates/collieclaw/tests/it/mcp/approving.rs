@@ -33,7 +33,21 @@ fn nothing_of_a_server_is_offered_before_somebody_said_yes() {
     let allowed = house.with("tools_allow = [", "tools_allow = [\"fake__echo\", ");
     assert_eq!(allowed.run(&["config", "validate"]).code, 0);
     assert_eq!(allowed.run(&["mcp", "remove", "fake"]).code, 0, "a name in the configuration is no tool");
-    assert_eq!(allowed.run(&["mcp", "remove", "fake"]).code, 2);
+    let again = allowed.run(&["mcp", "remove", "fake"]);
+    assert_eq!(again.code, 2);
+    assert!(again.err.contains("nothing of the MCP server `fake` is approved"), "{}", again.err);
+    let unknown = allowed.run(&["mcp", "remove", "other"]);
+    assert!(unknown.code == 2 && unknown.err.contains("there is no MCP server `other`"), "{unknown:?}");
+}
+
+#[test]
+fn all_servers_that_nobody_approved_are_told_of_in_one_line() {
+    let house = House::new().with_server("plain", "").configured("other", "command = \"true\"");
+    let told = house.run(&["tool", "list"]).err;
+    let lines: Vec<&str> = told.lines().filter(|line| line.contains("approve")).collect();
+    let expected =
+        "nobody has approved the tools of the MCP servers `fake`, `other`; `collieclaw mcp approve NAME`";
+    assert!(lines.len() == 1 && lines[0].contains(expected), "{told}");
 }
 
 #[test]

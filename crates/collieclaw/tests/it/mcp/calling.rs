@@ -1,6 +1,6 @@
 //! Calls of a server that means well.
 
-use super::house::echo;
+use super::house::{FAKE_CALL, echo};
 use crate::gateway::support::Gateway;
 use crate::support::{House, done, own_sleep, sleeps};
 
@@ -67,14 +67,13 @@ fn a_server_stays_for_the_turn_and_one_that_left_is_started_again() {
 /// A server is started once for all turns of a gateway, and ends with it; one that died is started again.
 #[test]
 fn a_server_stays_from_turn_to_turn_of_a_gateway() {
-    let script = "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = { words = \"WORDS\" }\n[[round]]\ntext = \"so\"\n";
     let sleep = own_sleep(7);
     let gateway = |mode: &str| {
         let house = House::new()
             .with_server(mode, "")
             .approved("fake")
             .with("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"fake__echo\", ")
-            .says(&script.replace("WORDS", &sleep));
+            .says(&FAKE_CALL.replace("WORDS", &sleep));
         Gateway::of(house)
     };
     let call = |gateway: &Gateway| {
@@ -85,7 +84,10 @@ fn a_server_stays_from_turn_to_turn_of_a_gateway() {
     for number in 1..=3 {
         assert!(call(&stays).contains(&format!("call {number}")), "turn {number}");
     }
+    // Long enough for somebody to look whether it may.
+    std::thread::sleep(std::time::Duration::from_secs(3));
     assert!(sleeps(&sleep), "it runs between two turns");
+    assert!(call(&stays).contains("call 4"));
     // The stop ends it, though nobody asks it anything, and afterwards it is another.
     assert_eq!(stays.post("/estop", &serde_json::json!({})).status, 200);
     stays.until("the server is ended", |_| !sleeps(&sleep));

@@ -48,12 +48,15 @@ fn one_whose_list_never_ends_is_not_approved() {
 
 #[test]
 fn one_that_is_not_there_or_says_nothing_is_told_of() {
-    let house = House::new().configured("fake", "command = \"no-such-program-anywhere\"");
-    let done = house.run(&["mcp", "approve", "--yes", "fake"]);
-    assert!(
-        done.code == 1 && done.err.contains("there is no program `no-such-program-anywhere`"),
-        "{done:?}"
-    );
+    for missing in ["no-such-program-anywhere", "/nowhere/server"] {
+        let house = House::new().configured("fake", &format!("command = \"{missing}\""));
+        let done = house.run(&["mcp", "approve", "--yes", "fake"]);
+        let expected = format!(
+            "error: the MCP server `fake` can't be used: there is no program `{missing}` on this machine\n\
+             help: install it, or correct `command` in `[mcp.servers.NAME]`\n"
+        );
+        assert_eq!((done.code, done.err), (1, expected));
+    }
 
     let house = House::new().configured("fake", "command = \"true\"");
     let done = house.run(&["mcp", "approve", "--yes", "fake"]);

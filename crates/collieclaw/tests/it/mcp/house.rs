@@ -8,6 +8,9 @@ use crate::support::House;
 
 const FAKE: &str = include_str!("fake.py");
 
+/// A script for the mock: one call with these words.
+pub(crate) const FAKE_CALL: &str = "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = { words = \"WORDS\" }\n[[round]]\ntext = \"so\"\n";
+
 pub(crate) fn echo() -> Value {
     json!([{ "name": "echo", "description": "Says it again.",
         "inputSchema": { "type": "object", "properties": { "words": { "type": "string" } } } }])

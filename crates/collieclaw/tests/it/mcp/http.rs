@@ -150,5 +150,9 @@ fn one_that_is_not_there_is_told_of_in_plain_words() {
     let house = House::new().configured("gone", &format!("url = \"http://127.0.0.1:{port}/mcp\""));
     let done = house.run(&["mcp", "approve", "--yes", "gone"]);
     assert_eq!(done.code, 1, "{done:?}");
-    assert_eq!(done.err, "error: the MCP server `gone` can't be used: nothing listens at its address\n");
+    let expected = format!(
+        "error: the MCP server `gone` can't be used: nothing listens at http://127.0.0.1:{port}/mcp\n\
+         help: start the server first, or correct `url` in `[mcp.servers.NAME]`\n"
+    );
+    assert_eq!(done.err, expected);
 }
