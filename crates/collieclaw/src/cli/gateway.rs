@@ -63,6 +63,7 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
     let looking = Arc::downgrade(&environment);
     let end_what_was_taken_back = move || looking.upgrade().iter().for_each(|environment| look(environment));
     environment.sessions.watch(end_what_was_taken_back).map_err(Failure::io("watch over MCP servers"))?;
+    let sessions = environment.sessions.clone();
     let open = move |config: &Config| {
         let setup = Setup { config: config.clone(), foreign: Foreign::load(&environment.home) };
         open::runtime(&setup, &environment).map_err(|failure| why(&failure))
@@ -77,7 +78,10 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
         tell: Box::new(tell),
         listening: Box::new(move |address| say(address, &shown, screen)),
     });
-    Ok(served.start(runtime)?)
+    let ended = served.start(runtime);
+    // Whoever looks at them in this moment has them, too.
+    sessions.end_all();
+    Ok(ended?)
 }
 
 /// Ends MCP servers that are not in force any more. Rules that can't be read let none run on.
