@@ -84,13 +84,9 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
     Ok(ended?)
 }
 
-/// Ends MCP servers that are not in force any more. Rules that can't be read let none run on.
+/// Rules that can't be read let no MCP server run on.
 fn look(environment: &Environment) {
-    let rules = open::setup(environment).and_then(|setup| {
-        let workspace = open::workspace(&setup.config)?;
-        open::rules(&setup, &workspace, environment)
-    });
-    if rules.is_err() {
+    if open::end_what_was_taken_back(environment).is_err() {
         environment.sessions.end_all();
     }
 }

@@ -135,7 +135,6 @@ fn rules_of(
     environment: &Environment,
 ) -> Result<Rules, Failure> {
     let policy = config.gate_policy(workspace.path().to_owned(), &environment.surroundings);
-    environment.sessions.end_others(&gathered.servers, &policy);
     let policy_hash = hash_of(&json!({
         "security": config.security,
         "workspace": policy.workspace,
@@ -187,8 +186,11 @@ pub(crate) fn door(setup: &Setup, environment: &Environment) -> Result<Door, Fai
     for what in &gathered.troubles {
         events.tell(Event::Trouble { what });
     }
+    let servers = gathered.servers.clone();
+    let rules = rules_of(gathered, config, &workspace, environment)?;
+    environment.sessions.end_others(&servers, &rules.policy);
     Ok(Door {
-        rules: rules_of(gathered, config, &workspace, environment)?,
+        rules,
         memory: memory(config)?,
         search: search(config, environment),
         bounds: config.tool_bounds(),
@@ -197,6 +199,15 @@ pub(crate) fn door(setup: &Setup, environment: &Environment) -> Result<Door, Fai
         workspace,
         events,
     })
+}
+
+/// Ends MCP servers that are not in force any more, as whoever opens a door does.
+pub(crate) fn end_what_was_taken_back(environment: &Environment) -> Result<(), Failure> {
+    let setup = setup(environment)?;
+    let workspace = workspace(&setup.config)?;
+    let policy = setup.config.gate_policy(workspace.path().to_owned(), &environment.surroundings);
+    environment.sessions.end_others(&setup.gather(environment).servers, &policy);
+    Ok(())
 }
 
 /// An agent with the usual provider and its model.

@@ -58,13 +58,8 @@ impl Intent {
 
 /// Calls that began in processes that are gone.
 pub(super) fn left_behind(folder: &Path) -> io::Result<Vec<(Intent, Attempt)>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut left = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
+    for path in paths(folder)? {
         if path.extension().is_some_and(|ending| ending == WRITTEN) {
             let Some(file) = unlocked(&path)? else { continue };
             // Of what can't be read its name is known: that a call began.
@@ -84,20 +79,12 @@ pub(super) fn left_behind(folder: &Path) -> io::Result<Vec<(Intent, Attempt)>> {
 
 /// Calls whose processes live.
 pub(super) fn under_way(folder: &Path) -> io::Result<Vec<Attempt>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut attempts = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
+    for path in paths(folder)? {
         if path.extension().is_none_or(|ending| ending != WRITTEN) {
             continue;
         }
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            file => file?,
-        };
+        let Some(file) = opened(&path)? else { continue };
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
             attempts.extend(read(&file));
         }
@@ -105,12 +92,25 @@ pub(super) fn under_way(folder: &Path) -> io::Result<Vec<Attempt>> {
     Ok(attempts)
 }
 
+/// What is in the folder, which need not be there.
+fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.map(|entry| Ok(entry?.path())).collect(),
+    }
+}
+
+/// The file, if nobody has removed it.
+fn opened(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        file => file.map(Some),
+    }
+}
+
 /// The file, locked by us now; `None` while its process lives, or when another has settled it.
 fn unlocked(path: &Path) -> io::Result<Option<File>> {
-    let file = match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?,
-    };
+    let Some(file) = opened(path)? else { return Ok(None) };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => return Ok(None),
         Err(TryLockError::Error(error)) => return Err(error),
