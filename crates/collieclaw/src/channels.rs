@@ -8,7 +8,6 @@ mod visible;
 
 use thiserror::Error;
 
-pub(crate) use gateway::{Caller, Peer, Places};
 pub use gateway::{ConfigTrace, FoundConfig, Gateway, GatewayError, GatewayParts, OPENAPI, Token};
 pub use repl::Repl;
 pub use terminal::{BesideSpinner, Detail, Nobody, Terminal};

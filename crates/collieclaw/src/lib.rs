@@ -25,6 +25,7 @@ pub mod security;
 pub mod tools;
 pub mod usage;
 
+pub mod listen;
 pub mod mcp;
 pub mod plugins;
 

@@ -4,17 +4,17 @@
 //! ([`Pinned`]). Only these are offered, so that nothing has to be started to know them; and before the first call the
 //! server must still list them unchanged. A server runs in the sandbox, or it is there already on a loopback address.
 //!
-//! This is one of the two modules with an asynchronous runtime. It has a thread of its own, which starts with the first
-//! call of a server's tool, or with [`serve`], and with nothing else.
+//! The protocol is spoken by a program of its own, `collieclaw-mcp`, in a sandbox that shows it nothing: here nobody reads
+//! what strangers write, but for what [`line`] lets through. It is started with the first call of a server's tool, or with
+//! [`serve`], and with nothing else.
 
-mod bounded;
-mod content;
-mod handler;
-mod http;
+mod complaint;
+pub mod line;
 mod pins;
 pub mod serve;
 mod session;
 mod sessions;
+mod speaker;
 mod start;
 mod tool;
 

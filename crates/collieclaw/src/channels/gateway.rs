@@ -17,8 +17,6 @@ mod guard;
 mod in_force;
 mod metrics;
 mod operator;
-mod peer;
-mod places;
 mod readers;
 mod routes;
 mod running;
@@ -42,8 +40,6 @@ use crate::runtime::Runtime;
 
 pub use in_force::{ConfigTrace, FoundConfig};
 use operator::Over;
-pub(crate) use peer::{Caller, Peer};
-pub(crate) use places::Places;
 pub use token::Token;
 use turns::Turns;
 

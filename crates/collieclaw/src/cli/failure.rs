@@ -141,7 +141,7 @@ impl Failure {
             | Self::PluginFolder(_)
             | Self::Mcp { .. }
             | Self::Pin(_)
-            | Self::Serve(ServeError::Io { .. } | ServeError::Protocol(_))
+            | Self::Serve(ServeError::Io { .. } | ServeError::Speaker(_) | ServeError::Protocol(_))
             | Self::Call(Fate::Failed | Fate::Done) => 1,
             Self::NoUserHome
             | Self::RelativeHome { .. }
@@ -248,6 +248,13 @@ impl Failure {
             }
             Self::Mcp { why, .. } if why.starts_with("nothing listens") => {
                 Some("start the server first, or correct `url` in `[mcp.servers.NAME]`")
+            }
+            Self::Mcp { why, .. } | Self::Serve(ServeError::Speaker(why))
+                if why.contains("collieclaw-mcp is missing") =>
+            {
+                Some(
+                    "`cargo build --release --package collieclaw` makes both programs; keep them in one folder",
+                )
             }
             Self::Mcp { why, .. } if why.starts_with("there is no program") => {
                 Some("install it, or correct `command` in `[mcp.servers.NAME]`")

@@ -3,24 +3,25 @@
 //! Nobody is asked: the only one who could be is the client, and it is the client whom the gate is there for. What needs
 //! a yes is denied.
 
-mod http;
-mod server;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufReader};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use std::collections::BTreeSet;
-use std::sync::mpsc::{Receiver, sync_channel};
-
-use rmcp::serve_server;
-use rmcp::transport::async_rw::AsyncRwTransport;
+use serde_json::{Map, Value};
 use thiserror::Error;
+use ward_process::{Input, Output};
 
+use super::line::{self, Given, Outcome, Task, Wanted};
+use super::pins::PinnedTool;
+use super::speaker::Speaker;
+use crate::cancel::{Cancel, Why};
 use crate::channels::{Nobody, Token};
 use crate::ids;
 use crate::receipts::ReceiptError;
 use crate::runtime::{Attended, Door, Fate, Offer, Wish};
-use server::{Answered, Asked, Server, offered};
-
-/// The longest message of a client.
-const LONGEST_MESSAGE: usize = 4 << 20;
 
 /// Calls that wait for the one before them.
 const MOST_WAITING: usize = 16;
@@ -37,11 +38,20 @@ pub enum ServeError {
         /// What.
         what: &'static str,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
+    /// The program that speaks the protocol can't be started.
+    #[error("the protocol can't be spoken: {0}")]
+    Speaker(String),
     /// The client does not speak the protocol.
     #[error("the client does not speak the protocol: {0}")]
     Protocol(String),
+}
+
+impl ServeError {
+    fn io(what: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
 }
 
 /// How clients come to us.
@@ -55,7 +65,7 @@ pub enum Way {
         /// What every request must carry.
         token: Token,
         /// Told where it is, once it listens.
-        listening: Box<dyn FnOnce(std::net::SocketAddr) + Send>,
+        listening: Box<dyn FnOnce(SocketAddr) + Send>,
     },
 }
 
@@ -64,51 +74,145 @@ pub enum Way {
 /// # Errors
 /// When it can't begin, or a receipt can't be written.
 pub fn serve(door: &Door, listed: &BTreeSet<String>, way: Way) -> Result<(), ServeError> {
+    let tools = offered(door, listed);
+    let start = |task, input, output| {
+        Speaker::start(task, &door.rules.policy, input, output).map_err(ServeError::Speaker)
+    };
+    let Speaker { line, reins } = match way {
+        Way::Stdio => start(Task::OfferToOne { tools }, Input::Inherit, Output::Inherit)?,
+        Way::Http { port, token, listening } => {
+            let listen = ServeError::io("listen");
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(&listen)?;
+            let address = listener.local_addr().map_err(&listen)?;
+            let task = Task::OfferToMany { tools, token: token.reveal().to_owned() };
+            let speaker = start(task, Input::From(listener.into()), Output::Null)?;
+            listening(address);
+            speaker
+        }
+    };
+    let served = between(door, listed, line);
+    reins.end();
+    served
+}
+
+/// The tools of the door that are listed.
+fn offered(door: &Door, listed: &BTreeSet<String>) -> Vec<PinnedTool> {
+    let tools = door.rules.tools.iter().filter(|tool| listed.contains(tool.name()));
+    let told = tools.map(|tool| PinnedTool {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        schema: tool.parameters_schema(),
+    });
+    told.collect()
+}
+
+/// A call on its way to the door.
+struct Asked {
+    number: u64,
+    tool: String,
+    arguments: Value,
+    cancel: Cancel,
+}
+
+/// The clients hear of their calls here, and cancel them there, while the door is at work.
+fn between(door: &Door, listed: &BTreeSet<String>, line: UnixStream) -> Result<(), ServeError> {
     let (sender, asked) = sync_channel(MOST_WAITING);
-    let server = Server { tools: offered(door, listed), asked: sender };
-    let thread = std::thread::Builder::new().name("mcp-serve".to_owned()).spawn(move || run(server, way));
-    let thread = thread.map_err(|source| ServeError::Io { what: "start a thread", source })?;
-    answer_all(door, listed, &asked)?;
-    thread.join().unwrap_or_else(|_| Err(ServeError::Protocol("the server thread broke off".to_owned())))
+    let heard = line.try_clone().map_err(ServeError::io("keep the line"))?;
+    let calls = Calls { line: Arc::new(Mutex::new(line)), going: Arc::default() };
+    let listening = calls.clone();
+    let thread = std::thread::Builder::new()
+        .name("mcp-serve".to_owned())
+        .spawn(move || listening.listen(heard, &sender))
+        .map_err(ServeError::io("start a thread"))?;
+    let answered = answer_all(door, listed, &asked, &calls);
+    // What was said last is still passed on.
+    calls.hang_up();
+    let end = thread.join();
+    answered?;
+    end.unwrap_or_else(|_| Err(ServeError::Speaker("our own thread broke off".to_owned())))
 }
 
 /// One call after the other, on this thread: the door is here.
-fn answer_all(door: &Door, listed: &BTreeSet<String>, asked: &Receiver<Asked>) -> Result<(), ReceiptError> {
+fn answer_all(
+    door: &Door,
+    listed: &BTreeSet<String>,
+    asked: &Receiver<Asked>,
+    calls: &Calls,
+) -> Result<(), ReceiptError> {
     let conversation_id = ids::fresh("mcp");
-    for Asked { tool, arguments, cancel, reply } in asked {
+    for Asked { number, tool, arguments, cancel } in asked {
         let offer = if listed.contains(&tool) { Offer::Listed } else { Offer::Unlisted };
         let wish = Wish { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
-        let outcome = door.call(wish, &mut Attended { operator: &mut Nobody, cancel: &cancel })?;
-        // A client that is gone hears nothing; the receipt is there.
-        let _ = reply.send(Answered {
-            worked: outcome.fate == Fate::Done,
-            text: outcome.text,
-            receipt: outcome.receipt_id,
-        });
+        let outcome = door.call(wish, &mut Attended { operator: &mut Nobody, cancel: &cancel });
+        calls.answer(
+            number,
+            match &outcome {
+                Ok(outcome) => Ok(Outcome {
+                    worked: outcome.fate == Fate::Done,
+                    text: outcome.text.clone(),
+                    receipt: outcome.receipt_id.clone(),
+                }),
+                Err(_) => Err("its receipt can't be written".to_owned()),
+            },
+        );
+        outcome?;
     }
     Ok(())
 }
 
-fn run(server: Server, way: Way) -> Result<(), ServeError> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .map_err(|source| ServeError::Io { what: "make a runtime", source })?;
-    let served = runtime.block_on(async {
-        match way {
-            Way::Stdio => {
-                let streams = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout())
-                    .with_max_line_length(LONGEST_MESSAGE);
-                let broken = |error: String| ServeError::Protocol(error);
-                let running =
-                    serve_server(server, streams).await.map_err(|error| broken(error.to_string()))?;
-                running.waiting().await.map(drop).map_err(|error| broken(error.to_string()))
+/// The calls that are not answered yet, and the line on which they are.
+#[derive(Clone)]
+struct Calls {
+    line: Arc<Mutex<UnixStream>>,
+    going: Arc<Mutex<BTreeMap<u64, Cancel>>>,
+}
+
+impl Calls {
+    /// Takes calls until the clients are gone; with them go their calls.
+    fn listen(&self, line: UnixStream, to: &SyncSender<Asked>) -> Result<(), ServeError> {
+        let mut line = BufReader::new(line);
+        let end = loop {
+            match line::hear(&mut line) {
+                Ok(Some(Wanted::Call { number, tool, arguments })) => self.begin(number, tool, arguments, to),
+                Ok(Some(Wanted::Cancel { number })) => {
+                    let cancel = self.going().get(&number).cloned();
+                    cancel.iter().for_each(|cancel| cancel.raise(Why::Operator));
+                }
+                Ok(Some(Wanted::Over(None))) => break Ok(()),
+                Ok(Some(Wanted::Over(Some(why)))) => break Err(ServeError::Protocol(why)),
+                Ok(None) => break Err(ServeError::Speaker("its program has ended".to_owned())),
+                Err(error) => break Err(ServeError::Speaker(format!("its program broke off: {error}"))),
             }
-            Way::Http { port, token, listening } => http::serve(server, port, token, listening).await,
+        };
+        let left: Vec<Cancel> = self.going().values().cloned().collect();
+        left.iter().for_each(|cancel| cancel.raise(Why::Operator));
+        end
+    }
+
+    fn begin(&self, number: u64, tool: String, arguments: Map<String, Value>, to: &SyncSender<Asked>) {
+        let Ok(cancel) = Cancel::new() else {
+            return self.answer(number, Err("out of descriptors".to_owned()));
+        };
+        self.going().insert(number, cancel.clone());
+        let asked = Asked { number, tool, arguments: Value::Object(arguments), cancel };
+        if to.try_send(asked).is_err() {
+            self.answer(number, Err("too many calls wait already".to_owned()));
         }
-    });
-    // A read of standard input can't be called back.
-    runtime.shutdown_background();
-    served
+    }
+
+    /// A client that is gone hears nothing; the receipt is there.
+    fn answer(&self, number: u64, outcome: Result<Outcome, String>) {
+        self.going().remove(&number);
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = line::say(&*line, &Given { number, outcome });
+    }
+
+    fn hang_up(&self) {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = line.shutdown(Shutdown::Write);
+    }
+
+    fn going(&self) -> MutexGuard<'_, BTreeMap<u64, Cancel>> {
+        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

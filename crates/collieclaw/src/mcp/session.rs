@@ -1,44 +1,24 @@
-//! A server that is talked to: a thread with a runtime of its own, asked from ours and left when it takes too long.
+//! A server that is talked to, through the program that speaks its protocol: asked, and left when it takes too long.
 
-use std::future::Future;
+use std::io::{self, BufReader};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, PaginatedRequestParams};
-use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
-use rmcp::transport::StreamableHttpClientTransport;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rmcp::{ServiceError, serve_client};
 use serde_json::{Map, Value};
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use ward_process::{Input, Output};
 
-use super::bounded::{Bounded, Budget};
-use super::handler::Handler;
-use super::http::Loopback;
+use super::complaint::Complaint;
+use super::line::{self, Answer, Question, Task};
 use super::pins::PinnedTool;
-use super::start::{Ground, Reins, Started, start};
+use super::speaker::Speaker;
+use super::start::{Ground, Reins, start};
 use crate::cancel::Cancel;
 use crate::config::{McpConnection, McpServer};
 use crate::estop;
-use crate::secret::Secret;
-use crate::tools::shortened;
-
-/// A server that nobody asks anything is ended. A person thinks for minutes between two messages, and a server may
-/// have something open.
-const IDLE: Duration = Duration::from_secs(10 * 60);
-
-/// Pages of a list of tools, and tools in all. More is no list that anyone has looked at.
-const MOST_PAGES: usize = 32;
-const MOST_TOOLS: usize = 512;
-
-/// Of what a server complained of before it ended.
-const COMPLAINT: usize = 500;
+use crate::tools::ToolResult;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,22 +33,26 @@ pub enum Trouble {
     Failed(String),
 }
 
-type Reply<T> = Sender<Result<T, Trouble>>;
-
-enum Job {
-    List(Reply<Vec<PinnedTool>>),
-    Call(CallToolRequestParams, Reply<CallToolResult>),
+/// What comes while an answer is waited for.
+enum Heard {
+    Answer(Answer),
+    Cancelled,
+    /// Nothing comes any more, and why.
+    End(String),
 }
 
 /// See the module. Dropped, the server is ended.
 pub struct Session {
-    jobs: UnboundedSender<Job>,
-    reins: Option<Reins>,
+    line: UnixStream,
+    /// Whoever waits for an answer holds it: one question at a time.
+    heard: Mutex<Receiver<Heard>>,
+    hears: Sender<Heard>,
+    reins: Reins,
     changed: Arc<AtomicBool>,
+    /// Of a server that we started.
+    complaint: Option<Complaint>,
     /// What of the sandbox is in force; `None` for a server that was there before.
     pub(super) sandbox: Option<String>,
-    /// Dropped, it ends the thread, whatever that waits for.
-    _alive: oneshot::Sender<()>,
 }
 
 impl Session {
@@ -77,46 +61,69 @@ impl Session {
     /// # Errors
     /// When it can't be started.
     pub fn open(server: &McpServer, ground: Ground<'_>) -> Result<Self, String> {
-        let stop = Cancel::new().map_err(|error| format!("no descriptor for it: {error}"))?;
-        let watch =
-            estop::Watch::start(ground.home, &stop).map_err(|error| format!("no thread for it: {error}"))?;
-        let changed = Arc::new(AtomicBool::new(false));
-        let (jobs, receiver) = unbounded_channel();
-        let (alive, over) = oneshot::channel();
-        let worker = Worker {
-            changed: Arc::clone(&changed),
-            budget: Arc::default(),
-            complaint: Arc::default(),
-            fault: Arc::default(),
-        };
-        let (reins, sandbox, way) = match &server.connection {
+        match &server.connection {
             McpConnection::Program { .. } => {
                 let started = start(&server.connection, ground)?;
-                (Some(started.reins.clone()), Some(started.sandbox.clone()), Way::Pipes(started))
+                let complaint = Complaint::listen(started.complaints).map_err(|error| no_thread(&error));
+                let speak = || {
+                    let (input, output) = (Input::From(started.output), Output::To(started.input));
+                    Speaker::start(Task::AskProgram, ground.policy, input, output)
+                };
+                let (complaint, speaker) = complaint
+                    .and_then(|complaint| Ok((complaint, speak()?)))
+                    .inspect_err(|_| started.reins.end())?;
+                speaker.reins.take_over(&started.reins);
+                Self::with(speaker, ground, Some(complaint), Some(started.sandbox))
             }
             McpConnection::Http { url, token_env } => {
-                let token = ground.variables.get(token_env).map(|token| Secret::new(token.clone()));
-                (None, None, Way::Address { url: url.clone(), token })
+                let token = ground.variables.get(token_env).cloned();
+                let task = Task::AskAddress { url: url.clone(), token };
+                let speaker = Speaker::start(task, ground.policy, Input::Null, Output::Null)?;
+                Self::with(speaker, ground, None, None)
             }
+        }
+    }
+
+    fn with(
+        speaker: Speaker,
+        ground: Ground<'_>,
+        complaint: Option<Complaint>,
+        sandbox: Option<String>,
+    ) -> Result<Self, String> {
+        let Speaker { line, reins } = speaker;
+        let (hears, heard) = channel();
+        // From here on, what was started ends with this value.
+        let session = Self {
+            line,
+            heard: Mutex::new(heard),
+            hears,
+            reins,
+            changed: Arc::default(),
+            complaint,
+            sandbox,
         };
-        let ended = reins.clone();
-        let at_stop = reins.clone();
-        let ends_with_estop = stop.at_once(move || at_stop.iter().for_each(Reins::end));
+        let no_descriptor = |error: io::Error| format!("no descriptor for it: {error}");
+        let stop = Cancel::new().map_err(no_descriptor)?;
+        let watch = estop::Watch::start(ground.home, &stop).map_err(|error| no_thread(&error))?;
+        let (at_stop, at_end) = (session.reins.clone(), session.reins.clone());
+        let ends_with_estop = stop.at_once(move || at_stop.end());
+        let line = session.line.try_clone().map_err(no_descriptor)?;
+        let (hears, changed) = (session.hears.clone(), Arc::clone(&session.changed));
         std::thread::Builder::new()
             .name("mcp".to_owned())
             .spawn(move || {
-                worker.run(way, receiver, over);
-                ended.iter().for_each(Reins::end);
+                listen(line, &hears, &changed);
+                at_end.end();
                 // Where nothing runs nobody looks.
                 drop((ends_with_estop, watch));
             })
-            .map_err(|error| format!("no thread for it: {error}"))?;
-        Ok(Self { jobs, reins, changed, sandbox, _alive: alive })
+            .map_err(|error| no_thread(&error))?;
+        Ok(session)
     }
 
     /// Whether it can't be asked any more.
     pub(super) fn is_over(&self) -> bool {
-        self.jobs.is_closed() || self.reins.as_ref().is_some_and(Reins::is_over)
+        self.reins.is_over()
     }
 
     /// Whether the server has said, since this was asked, that its tools are others now.
@@ -129,7 +136,10 @@ impl Session {
     /// # Errors
     /// When it doesn't tell.
     pub fn list(&self, cancel: &Cancel, time: Duration) -> Result<Vec<PinnedTool>, Trouble> {
-        self.ask(cancel, time, Job::List)
+        match self.ask(&Question::List, cancel, time)? {
+            Answer::Tools(tools) => Ok(tools),
+            other => Err(self.trouble(other)),
+        }
     }
 
     /// Calls one.
@@ -139,232 +149,90 @@ impl Session {
         arguments: &Map<String, Value>,
         cancel: &Cancel,
         time: Duration,
-    ) -> Result<CallToolResult, Trouble> {
-        let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
-        self.ask(cancel, time, |reply| Job::Call(call, reply))
-    }
-
-    fn ask<T: Send + 'static>(
-        &self,
-        cancel: &Cancel,
-        time: Duration,
-        job: impl FnOnce(Reply<T>) -> Job,
-    ) -> Result<T, Trouble> {
-        let (sender, receiver): (Reply<T>, Receiver<_>) = channel();
-        let cancelled = sender.clone();
-        let _at_once = cancel.at_once(move || drop(cancelled.send(Err(Trouble::Cancelled))));
-        self.jobs.send(job(sender)).map_err(|_| Trouble::Gone)?;
-        // Our own copy for the cancel keeps the channel open: that nobody answers is told by the time.
-        let answer = receiver.recv_timeout(time).unwrap_or(Err(Trouble::TimedOut(time)));
-        if matches!(answer, Err(Trouble::TimedOut(_) | Trouble::Cancelled)) {
-            self.end();
+    ) -> Result<ToolResult, Trouble> {
+        let call = Question::Call { tool: tool.to_owned(), arguments: arguments.clone() };
+        match self.ask(&call, cancel, time)? {
+            Answer::Told { text, worked: true } => Ok(ToolResult::done(text)),
+            Answer::Told { text, worked: false } => {
+                Ok(ToolResult { output: text, ..ToolResult::failed("the server says that it did not work") })
+            }
+            other => Err(self.trouble(other)),
         }
-        answer
     }
 
-    fn end(&self) {
-        self.reins.iter().for_each(Reins::end);
+    fn trouble(&self, answer: Answer) -> Trouble {
+        match answer {
+            Answer::Gone => Trouble::Gone,
+            Answer::TooMuch => Trouble::Failed("the server sent too much and was ended".to_owned()),
+            Answer::Failed(why) => Trouble::Failed(match &self.complaint {
+                Some(complaint) => complaint.added_to(why),
+                None => why,
+            }),
+            Answer::Tools(_) | Answer::Told { .. } | Answer::Changed => {
+                Trouble::Failed("it answers something else than it was asked".to_owned())
+            }
+        }
+    }
+
+    fn ask(&self, question: &Question, cancel: &Cancel, time: Duration) -> Result<Answer, Trouble> {
+        let deadline = Instant::now() + time;
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        is_there(&heard)?;
+        let cancelled = self.hears.clone();
+        let _at_once = cancel.at_once(move || drop(cancelled.send(Heard::Cancelled)));
+        if cancel.why().is_some() {
+            return Err(Trouble::Cancelled);
+        }
+        let said = self.line.set_write_timeout(Some(time)).and_then(|()| line::say(&self.line, question));
+        let answer = match said {
+            Ok(()) => heard.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            // Half a question asks nothing.
+            Err(_) => return Err(Trouble::Gone),
+        };
+        let trouble = match answer {
+            Some(Heard::Answer(answer)) => return Ok(answer),
+            // Whoever stops everything also ends what we listen to.
+            Some(Heard::End(why)) if cancel.why().is_none() => Trouble::Failed(why),
+            Some(Heard::Cancelled | Heard::End(_)) => Trouble::Cancelled,
+            None => Trouble::TimedOut(time),
+        };
+        self.reins.end();
+        Err(trouble)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.end();
+        self.reins.end();
     }
 }
 
-enum Way {
-    Pipes(Started),
-    Address { url: String, token: Option<Secret> },
-}
-
-/// What the thread has.
-struct Worker {
-    changed: Arc<AtomicBool>,
-    budget: Arc<Budget>,
-    complaint: Arc<Mutex<Vec<u8>>>,
-    /// What went wrong on the way to a server at an address.
-    fault: Arc<Mutex<Option<String>>>,
-}
-
-type Connection = RunningService<RoleClient, Handler>;
-
-impl Worker {
-    fn run(self, way: Way, mut jobs: UnboundedReceiver<Job>, over: oneshot::Receiver<()>) {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                jobs.close();
-                while let Ok(job) = jobs.try_recv() {
-                    job.refuse(&Trouble::Failed(format!("no runtime: {error}")));
-                }
-                return;
-            }
-        };
-        runtime.block_on(async {
-            tokio::select! {
-                () = self.talk(way, &mut jobs) => {}
-                _ = over => {}
-            }
-        });
-        // Whatever waits in there waits for nobody.
-        runtime.shutdown_background();
-    }
-
-    async fn talk(&self, way: Way, jobs: &mut UnboundedReceiver<Job>) {
-        match self.connect(way).await {
-            Ok(connection) => self.serve(connection, jobs).await,
-            Err(why) => refuse_all(jobs, &Trouble::Failed(self.with_complaint(&why))).await,
-        }
-    }
-
-    async fn connect(&self, way: Way) -> Result<Connection, String> {
-        let handler = Handler { changed: Arc::clone(&self.changed) };
-        let started = match way {
-            Way::Pipes(started) => started,
-            Way::Address { url, token } => {
-                let mut config = StreamableHttpClientTransportConfig::with_uri(url);
-                // A new session may be one with another server, which nobody has compared; and a call is sent once.
-                config.reinit_on_expired_session = false;
-                config.auth_header = token.map(|token| token.reveal().to_owned());
-                let (budget, fault) = (Arc::clone(&self.budget), Arc::clone(&self.fault));
-                let client = Loopback { budget, fault };
-                let way = StreamableHttpClientTransport::with_client(client, config);
-                return serve_client(handler, way).await.map_err(|error| no_greeting(&error));
-            }
-        };
-        let failed = |error: std::io::Error| format!("no way to it: {error}");
-        let output = pipe::Receiver::from_owned_fd(started.output).map_err(failed)?;
-        let input = pipe::Sender::from_owned_fd(started.input).map_err(failed)?;
-        let complaints = pipe::Receiver::from_owned_fd(started.complaints).map_err(failed)?;
-        tokio::spawn(listen(complaints, Arc::clone(&self.complaint)));
-        let output = Bounded::new(output, Arc::clone(&self.budget));
-        serve_client(handler, (output, input)).await.map_err(|error| no_greeting(&error))
-    }
-
-    async fn serve(&self, connection: Connection, jobs: &mut UnboundedReceiver<Job>) {
-        while let Ok(Some(job)) = timeout(IDLE, jobs.recv()).await {
-            if connection.is_transport_closed() {
-                job.refuse(&Trouble::Gone);
-                break;
-            }
-            self.budget.renew();
-            self.known_fault();
-            match job {
-                Job::List(reply) => self.answer(reply, list(&connection)).await,
-                Job::Call(call, reply) => self.answer(reply, once(&connection, call)).await,
-            }
-        }
-        jobs.close();
-        // One that was sent in this very moment is asked of another.
-        while let Ok(job) = jobs.try_recv() {
-            job.refuse(&Trouble::Gone);
-        }
-    }
-
-    async fn answer<T>(&self, reply: Reply<T>, work: impl Future<Output = Result<T, String>>) {
-        let answer = work.await;
-        // Whoever listens no more has gone on already.
-        let _ = reply.send(answer.map_err(|why| Trouble::Failed(self.with_complaint(&why))));
-    }
-
-    /// Told once.
-    fn known_fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn with_complaint(&self, why: &str) -> String {
-        if self.budget.is_exceeded() {
-            return "the server sent too much and was ended".to_owned();
-        }
-        if let Some(fault) = self.known_fault() {
-            return fault;
-        }
-        let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-        match String::from_utf8_lossy(&complaint).trim() {
-            "" => why.to_owned(),
-            said => format!("{why}; it said: {}", shortened(said, COMPLAINT)),
+/// Nothing of what was heard before is an answer to the next question.
+fn is_there(heard: &Receiver<Heard>) -> Result<(), Trouble> {
+    loop {
+        match heard.try_recv() {
+            Ok(Heard::Cancelled) => {}
+            Ok(_) | Err(TryRecvError::Disconnected) => return Err(Trouble::Gone),
+            Err(TryRecvError::Empty) => return Ok(()),
         }
     }
 }
 
-/// Why there was no beginning, in our words: what the library shows is its own types.
-fn no_greeting(error: &ClientInitializeError) -> String {
-    match error {
-        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
-            "it ended before it had answered".to_owned()
+/// Hears all that is said, until the end.
+fn listen(line: UnixStream, hears: &Sender<Heard>, changed: &AtomicBool) {
+    let mut line = BufReader::new(line);
+    let end = loop {
+        match line::hear(&mut line) {
+            Ok(Some(Answer::Changed)) => changed.store(true, Ordering::SeqCst),
+            Ok(Some(answer)) => drop(hears.send(Heard::Answer(answer))),
+            Ok(None) => break "the program that speaks the protocol has ended".to_owned(),
+            Err(error) => break format!("the program that speaks the protocol broke off: {error}"),
         }
-        ClientInitializeError::JsonRpcError(error) => format!("the server refuses: {}", error.message),
-        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            "it speaks no version of the protocol that we do".to_owned()
-        }
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => no_greeting(fallback),
-        ClientInitializeError::Cancelled => "it was cancelled".to_owned(),
-        _ => "it does not speak the protocol: its first answer is none to our question".to_owned(),
-    }
+    };
+    let _ = hears.send(Heard::End(end));
 }
 
-/// Keeps the beginning of what a server complains of, and reads the rest, so that it never waits for us.
-async fn listen(mut from: pipe::Receiver, into: Arc<Mutex<Vec<u8>>>) {
-    let mut buffer = vec![0; 4096];
-    while let Ok(count @ 1..) = from.read(&mut buffer).await {
-        let mut kept = into.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = (4 * COMPLAINT).saturating_sub(kept.len());
-        kept.extend(buffer.iter().take(count.min(room)));
-    }
-}
-
-async fn list(connection: &Connection) -> Result<Vec<PinnedTool>, String> {
-    let mut tools = Vec::new();
-    let mut cursor = None;
-    for _ in 0..MOST_PAGES {
-        let page = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = connection.list_tools(Some(page)).await.map_err(|error| fault(&error))?;
-        tools.extend(page.tools.into_iter().map(|tool| PinnedTool {
-            name: tool.name.into_owned(),
-            description: tool.description.unwrap_or_default().into_owned(),
-            schema: Value::Object((*tool.input_schema).clone()),
-        }));
-        if tools.len() > MOST_TOOLS {
-            return Err(format!("it lists more than {MOST_TOOLS} tools"));
-        }
-        cursor = page.next_cursor;
-        if cursor.is_none() {
-            return Ok(tools);
-        }
-    }
-    Err(format!("its list of tools has more than {MOST_PAGES} pages"))
-}
-
-async fn once(connection: &Connection, call: CallToolRequestParams) -> Result<CallToolResult, String> {
-    match connection.peer().call_tool_once(call).await.map_err(|error| fault(&error))? {
-        CallToolResponse::Complete(result) => Ok(result),
-        CallToolResponse::InputRequired(_) => Err("it asks for more than its arguments".to_owned()),
-        CallToolResponse::Task(_) => Err("it does not answer, but makes a task of it".to_owned()),
-        _ => Err("it answers with something else".to_owned()),
-    }
-}
-
-fn fault(error: &ServiceError) -> String {
-    match error {
-        ServiceError::McpError(error) => format!("the server refuses: {}", error.message),
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => "the server has ended".to_owned(),
-        ServiceError::UnexpectedResponse => "it answers something else than it was asked".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-async fn refuse_all(jobs: &mut UnboundedReceiver<Job>, trouble: &Trouble) {
-    while let Some(job) = jobs.recv().await {
-        job.refuse(trouble);
-    }
-}
-
-impl Job {
-    fn refuse(self, trouble: &Trouble) {
-        match self {
-            Self::List(reply) => drop(reply.send(Err(trouble.clone()))),
-            Self::Call(_, reply) => drop(reply.send(Err(trouble.clone()))),
-        }
-    }
+fn no_thread(error: &io::Error) -> String {
+    format!("no thread for it: {error}")
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use collieclaw_gate::{Facts, GatePolicy};
@@ -32,7 +32,7 @@ pub struct Ground<'g> {
     pub variables: &'g BTreeMap<String, String>,
 }
 
-/// A server that runs, with our ends of its streams.
+/// A server that runs, with the other ends of its streams.
 pub(super) struct Started {
     pub(super) input: OwnedFd,
     pub(super) output: OwnedFd,
@@ -41,27 +41,41 @@ pub(super) struct Started {
     pub(super) sandbox: String,
 }
 
-/// What a server's processes are ended with, from any thread.
+/// What the processes for a server are ended with, from any thread.
 #[derive(Clone)]
 pub(super) struct Reins {
-    tree: Arc<Mutex<Option<Tree>>>,
+    trees: Arc<Mutex<Vec<Tree>>>,
     supervisor: &'static Supervisor,
 }
 
 impl Reins {
+    pub(super) fn new(tree: Tree, supervisor: &'static Supervisor) -> Self {
+        Self { trees: Arc::new(Mutex::new(vec![tree])), supervisor }
+    }
+
+    /// Takes over what others held: all of it ends together.
+    pub(super) fn take_over(&self, others: &Self) {
+        let taken = std::mem::take(&mut *others.trees());
+        self.trees().extend(taken);
+    }
+
     /// Ends all of them, now.
     pub(super) fn end(&self) {
-        let tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut tree) = tree {
+        let trees = std::mem::take(&mut *self.trees());
+        for mut tree in trees {
             // What does not end is ended with us: it dies with its supervisor.
             let _ = self.supervisor.stop(&mut tree, Ladder::force());
         }
     }
 
-    /// Whether none of them is left.
+    /// Whether one of them has no process left, and the others nothing more to do.
     pub(super) fn is_over(&self) -> bool {
-        let mut tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner);
-        tree.as_mut().is_none_or(|tree| matches!(tree.poll_ended(), Ok(Some(_))))
+        let mut trees = self.trees();
+        trees.is_empty() || trees.iter_mut().any(|tree| matches!(tree.poll_ended(), Ok(Some(_))))
+    }
+
+    fn trees(&self) -> MutexGuard<'_, Vec<Tree>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,6 +114,5 @@ pub(super) fn start(connection: &McpConnection, ground: Ground<'_>) -> Result<St
     let supervisor = room.supervisor();
     let tree = supervisor.spawn(next_id()?, order).map_err(|error| Chain(&error).to_string())?;
     let sandbox = level(&tree);
-    let reins = Reins { tree: Arc::new(Mutex::new(Some(tree))), supervisor };
-    Ok(Started { input, output, complaints, reins, sandbox })
+    Ok(Started { input, output, complaints, reins: Reins::new(tree, supervisor), sandbox })
 }

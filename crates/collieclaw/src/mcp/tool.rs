@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use collieclaw_gate::{Call, Foreign, GatePolicy, Reaches, Risk, Writes};
 use serde_json::{Map, Value, json};
 
-use super::content;
 use super::pins::{Change, PinError, Pinned, PinnedTool};
 use super::session::{Session, Trouble};
 use super::sessions::{Approved, Kept, Sessions};
@@ -260,8 +259,7 @@ impl Server {
         if session.says_it_changed() || !known {
             self.is_as_approved(&session.list(context.cancel, left()?).map_err(in_time)?)?;
         }
-        let result = session.call(&tool.name, arguments, context.cancel, left()?).map_err(in_time)?;
-        Ok(content::told(&result))
+        session.call(&tool.name, arguments, context.cancel, left()?).map_err(in_time)
     }
 
     fn start(&self, policy: &GatePolicy) -> Result<Kept, Trouble> {

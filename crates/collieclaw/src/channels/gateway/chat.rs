@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::answer::{Refusal, json_answer, sent, with_status};
 use super::desk::Desk;
 use super::operator::{Over, Told};
-use super::peer::Peer;
+use crate::listen::Peer;
 use crate::sop::is_run_name;
 use stream::Events;
 use turn::Turn;

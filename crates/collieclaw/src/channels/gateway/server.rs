@@ -17,12 +17,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use super::desk::Desk;
-use super::peer::Peer;
-use super::places::Places;
 use super::readers::MOST_THREADS;
 use super::running::Running;
 use super::{Gateway, GatewayError, routes};
 use crate::channels::tell_started;
+use crate::listen::{Peer, Places};
 use crate::runtime::Runtime;
 
 /// For one more, the longest idle one gives way. Each costs some kilobytes.

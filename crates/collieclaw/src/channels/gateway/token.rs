@@ -57,7 +57,13 @@ impl Token {
                 io::Error::new(io::ErrorKind::InvalidData, "it is no token; remove the file for a new one");
             return Err(failed(short));
         }
-        Ok(Self(Secret::new(text.to_owned())))
+        Ok(Self::new(text.to_owned()))
+    }
+
+    /// One that was read before.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self(Secret::new(text))
     }
 
     /// For the link that its owner opens.
@@ -67,7 +73,8 @@ impl Token {
     }
 
     /// Whether it was given, in a time that tells nothing of it.
-    pub(crate) fn is(&self, given: &[u8]) -> bool {
+    #[must_use]
+    pub fn is(&self, given: &[u8]) -> bool {
         self.0.reveal().as_bytes().ct_eq(given).into()
     }
 }

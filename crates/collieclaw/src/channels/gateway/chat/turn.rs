@@ -13,10 +13,10 @@ use crate::channels::Channel;
 use crate::channels::gateway::answer::Refusal;
 use crate::channels::gateway::desk::{Desk, TURN_SOON};
 use crate::channels::gateway::operator::{Over, Remote, Told};
-use crate::channels::gateway::peer::Peer;
 use crate::channels::gateway::turns::Going;
 use crate::events::Event;
 use crate::ids;
+use crate::listen::Peer;
 use crate::providers::{ProviderError, hinted};
 use crate::runtime::{Attended, Runtime, TurnError};
 

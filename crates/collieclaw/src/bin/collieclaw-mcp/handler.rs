@@ -3,9 +3,8 @@
 #![expect(deprecated, reason = "the protocol gives it up, but servers of today ask for it")]
 
 use std::future::{Future, ready};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use collieclaw::mcp::line::Answer;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, ErrorData,
@@ -13,10 +12,12 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 
+use crate::voice::Voice;
+
 /// See the module.
-pub(super) struct Handler {
-    /// Raised when the server says that its list of tools is another.
-    pub(super) changed: Arc<AtomicBool>,
+pub(crate) struct Handler {
+    /// Hears when the server says that its list of tools is another.
+    pub(crate) voice: Voice,
 }
 
 fn refused<T>() -> Result<T, ErrorData> {
@@ -52,7 +53,7 @@ impl ClientHandler for Handler {
         &self,
         _: NotificationContext<RoleClient>,
     ) -> impl Future<Output = ()> + Send + '_ {
-        self.changed.store(true, Ordering::SeqCst);
+        self.voice.say(&Answer::Changed);
         ready(())
     }
 }

@@ -21,7 +21,7 @@ use sse_stream::SseStream;
 use thiserror::Error;
 use tokio::net::TcpStream;
 
-use super::bounded::Budget;
+use crate::bounded::Budget;
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -30,7 +30,7 @@ const LAST_EVENT: &str = "last-event-id";
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
-pub(super) enum HttpError {
+pub(crate) enum HttpError {
     #[error("{0} is no address of this machine")]
     Elsewhere(String),
     #[error("{}", unreached(.uri, .error))]
@@ -47,10 +47,10 @@ type Answer<T> = Result<T, StreamableHttpError<HttpError>>;
 
 /// See the module.
 #[derive(Clone)]
-pub(super) struct Loopback {
-    pub(super) budget: Arc<Budget>,
+pub(crate) struct Loopback {
+    pub(crate) budget: Arc<Budget>,
     /// What went wrong last, in our words: what the protocol's library makes of it is for its authors.
-    pub(super) fault: Arc<Mutex<Option<String>>>,
+    pub(crate) fault: Arc<Mutex<Option<String>>>,
 }
 
 /// What goes with every request.
@@ -257,7 +257,7 @@ async fn connect(uri: &Uri) -> Result<TcpStream, HttpError> {
 }
 
 /// A body whose every byte is counted.
-pub(super) struct Counted {
+pub(crate) struct Counted {
     body: Incoming,
     budget: Arc<Budget>,
     line: u64,

@@ -1,10 +1,14 @@
-//! The same over HTTP, on a loopback address: a bearer token on every request, and no page from elsewhere.
+//! The same over HTTP: a bearer token on every request, and no page from elsewhere.
 
 use std::convert::Infallible;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::TcpListener as Listener;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use collieclaw::channels::Token;
+use collieclaw::listen::{Peer, Places};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -18,9 +22,7 @@ use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use tokio::net::TcpListener;
 
-use super::server::Server;
-use super::{LONGEST_MESSAGE, ServeError};
-use crate::channels::{Peer, Places, Token};
+use crate::offer::{LONGEST_MESSAGE, Server};
 
 /// Where the protocol is spoken.
 const PATH: &str = "/mcp";
@@ -37,15 +39,10 @@ const OWN_ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "htt
 type Body = BoxBody<Bytes, Infallible>;
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
-pub(super) async fn serve(
-    server: Server,
-    port: u16,
-    token: Token,
-    listening: Box<dyn FnOnce(SocketAddr) + Send>,
-) -> Result<(), ServeError> {
-    let listen = |source| ServeError::Io { what: "listen", source };
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(listen)?;
-    listening(listener.local_addr().map_err(listen)?);
+pub(crate) async fn serve(server: Server, token: Token) -> io::Result<()> {
+    let listener = Listener::from(io::stdin().as_fd().try_clone_to_owned()?);
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
     // Only loopback names pass as `Host`, and only pages from there as `Origin`; they, too, need the token.
     let config = StreamableHttpServerConfig::default().with_allowed_origins(OWN_ORIGINS);
     let service: Service =

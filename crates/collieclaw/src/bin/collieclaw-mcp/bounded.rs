@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 32 << 20;
 
 /// How much was sent since the last question.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     bytes: AtomicU64,
     messages: AtomicU64,
     exceeded: AtomicBool,
@@ -27,17 +27,17 @@ pub(super) struct Budget {
 
 impl Budget {
     /// A new question was asked.
-    pub(super) fn renew(&self) {
+    pub(crate) fn renew(&self) {
         self.bytes.store(0, Ordering::Relaxed);
         self.messages.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn is_exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
 
     /// Whether this much more is allowed.
-    pub(super) fn takes(&self, bytes: &[u8], line: &mut u64) -> bool {
+    pub(crate) fn takes(&self, bytes: &[u8], line: &mut u64) -> bool {
         for &byte in bytes {
             *line = if byte == b'\n' { 0 } else { *line + 1 };
             if *line > LONGEST_MESSAGE {
@@ -55,14 +55,14 @@ impl Budget {
 }
 
 /// A stream that ends when its budget does.
-pub(super) struct Bounded<R> {
+pub(crate) struct Bounded<R> {
     inner: R,
     budget: Arc<Budget>,
     line: u64,
 }
 
 impl<R> Bounded<R> {
-    pub(super) fn new(inner: R, budget: Arc<Budget>) -> Self {
+    pub(crate) fn new(inner: R, budget: Arc<Budget>) -> Self {
         Self { inner, budget, line: 0 }
     }
 }

@@ -14,7 +14,7 @@ use super::places::{AtWork, Place};
 
 /// A connection that several hold: one reads and writes, others wait for the client to leave.
 #[derive(Clone)]
-pub(crate) struct Peer {
+pub struct Peer {
     line: Arc<Line>,
 }
 
@@ -36,7 +36,7 @@ impl Peer {
     }
 
     /// Returns when the client has closed the connection, or its own side of it, whatever it has sent before.
-    pub(crate) async fn gone(&self) {
+    pub async fn gone(&self) {
         // Unlike an interest in reading, this one is not met by bytes that nobody has taken yet: those must not hide
         // that their sender has left.
         while let Ok(ready) = self.line.stream.ready(Interest::PRIORITY).await {
@@ -47,25 +47,25 @@ impl Peer {
     }
 
     /// While the value lives, something is done for this client, and it keeps its place.
-    pub(crate) fn at_work(&self) -> AtWork {
+    pub fn at_work(&self) -> AtWork {
         self.line.place.at_work()
     }
 
     /// For whoever may keep it longer than the connection lives.
-    pub(crate) fn caller(&self) -> Caller {
+    pub fn caller(&self) -> Caller {
         Caller { line: Arc::downgrade(&self.line) }
     }
 }
 
 /// A way to a client that does not keep its connection open.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub struct Caller {
     line: Weak<Line>,
 }
 
 impl Caller {
     /// Returns when the client is gone.
-    pub(crate) async fn gone(&self) {
+    pub async fn gone(&self) {
         if let Some(line) = self.line.upgrade() {
             Peer { line }.gone().await;
         }

@@ -1,20 +1,15 @@
 //! What a server answers, as the model gets it.
 
+use collieclaw::mcp::line::Answer;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-use crate::tools::ToolResult;
-
-pub(super) fn told(result: &CallToolResult) -> ToolResult {
+pub(crate) fn told(result: &CallToolResult) -> Answer {
     let mut parts: Vec<String> = result.content.iter().map(part).collect();
     // What is structured is in the text as well, unless there is no text.
     if parts.is_empty() {
         parts.extend(result.structured_content.as_ref().map(ToString::to_string));
     }
-    let text = parts.join("\n");
-    if result.is_error == Some(true) {
-        return ToolResult { output: text, ..ToolResult::failed("the server says that it did not work") };
-    }
-    ToolResult::done(text)
+    Answer::Told { text: parts.join("\n"), worked: result.is_error != Some(true) }
 }
 
 fn part(block: &ContentBlock) -> String {

@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::peer::Peer;
 
 /// The connections that are served.
-pub(crate) struct Places {
+pub struct Places {
     most: usize,
     all: Arc<All>,
     serving: JoinSet<()>,
@@ -41,12 +41,14 @@ const UNDISTURBED: Duration = Duration::from_secs(1);
 const BREATH: Duration = Duration::from_millis(50);
 
 impl Places {
-    pub(crate) fn new(most: usize) -> Self {
+    /// None yet.
+    #[must_use]
+    pub fn new(most: usize) -> Self {
         Self { most, all: Arc::default(), serving: JoinSet::new() }
     }
 
     /// Takes connections, for ever, and serves each.
-    pub(crate) async fn serve<Served>(&mut self, listener: &TcpListener, serve: impl Fn(Peer) -> Served)
+    pub async fn serve<Served>(&mut self, listener: &TcpListener, serve: impl Fn(Peer) -> Served)
     where
         Served: Future<Output = ()> + Send + 'static,
     {
@@ -68,7 +70,7 @@ impl Places {
     }
 
     /// Returns when none is served any more.
-    pub(crate) async fn empty(&mut self) {
+    pub async fn empty(&mut self) {
         while self.serving.join_next().await.is_some() {}
     }
 
@@ -144,7 +146,7 @@ impl Drop for Place {
 }
 
 /// See [`Peer::at_work`].
-pub(crate) struct AtWork {
+pub struct AtWork {
     all: Arc<All>,
     number: u64,
 }

@@ -1,0 +1,192 @@
+//! Asking a server.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use collieclaw::mcp::PinnedTool;
+use collieclaw::mcp::line::{Answer, Question};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, PaginatedRequestParams};
+use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ServiceError, serve_client};
+use serde_json::Value;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
+
+use crate::bounded::{Bounded, Budget};
+use crate::content::told;
+use crate::handler::Handler;
+use crate::http::Loopback;
+use crate::voice::{Ear, Voice};
+
+/// A server that nobody asks anything is ended. A person thinks for minutes between two messages, and a server may
+/// have something open.
+const IDLE: Duration = Duration::from_secs(10 * 60);
+
+/// Pages of a list of tools, and tools in all. More is no list that anyone has looked at.
+const MOST_PAGES: usize = 32;
+const MOST_TOOLS: usize = 512;
+
+/// Where the server is.
+pub(crate) enum Way {
+    /// At the other ends of our standard input and output.
+    Pipes,
+    /// At an address.
+    Address { url: String, token: Option<String> },
+}
+
+/// Passes on questions and answers, until there is nobody left on one of the sides. Where there is no way, that is the answer.
+pub(crate) async fn ask(way: Result<Way, String>, mut ear: Ear, voice: &Voice) {
+    let (sender, mut questions) = unbounded_channel();
+    let listen = async {
+        while let Some(question) = ear.hear().await {
+            if sender.send(question).is_err() {
+                break;
+            }
+        }
+    };
+    let talk = Talk { voice, budget: Arc::default(), fault: Arc::default() };
+    tokio::select! {
+        () = talk.talk(way, &mut questions) => {}
+        () = listen => {}
+    }
+}
+
+/// A conversation with a server.
+struct Talk<'v> {
+    voice: &'v Voice,
+    budget: Arc<Budget>,
+    /// What went wrong on the way to a server at an address.
+    fault: Arc<Mutex<Option<String>>>,
+}
+
+type Connection = RunningService<RoleClient, Handler>;
+
+impl Talk<'_> {
+    async fn talk(&self, way: Result<Way, String>, questions: &mut UnboundedReceiver<Question>) {
+        match self.connect(way).await {
+            Ok(connection) => self.serve(connection, questions).await,
+            Err(why) => {
+                let known = self.known_fault();
+                while questions.recv().await.is_some() {
+                    self.voice.say(&self.failure(known.clone().unwrap_or_else(|| why.clone())));
+                }
+            }
+        }
+    }
+
+    async fn connect(&self, way: Result<Way, String>) -> Result<Connection, String> {
+        let handler = Handler { voice: self.voice.clone() };
+        let connected = match way? {
+            Way::Address { url, token } => {
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+                // A new session may be one with another server, which nobody has compared; and a call is sent once.
+                config.reinit_on_expired_session = false;
+                config.auth_header = token;
+                let client = Loopback { budget: Arc::clone(&self.budget), fault: Arc::clone(&self.fault) };
+                serve_client(handler, StreamableHttpClientTransport::with_client(client, config)).await
+            }
+            Way::Pipes => {
+                let (output, input) = pipes().map_err(|error| format!("no way to it: {error}"))?;
+                serve_client(handler, (Bounded::new(output, Arc::clone(&self.budget)), input)).await
+            }
+        };
+        connected.map_err(|error| no_greeting(&error))
+    }
+
+    async fn serve(&self, connection: Connection, questions: &mut UnboundedReceiver<Question>) {
+        while let Ok(Some(question)) = timeout(IDLE, questions.recv()).await {
+            if connection.is_transport_closed() {
+                break;
+            }
+            self.budget.renew();
+            self.known_fault();
+            let answer = match question {
+                Question::List => list(&connection).await.map(Answer::Tools),
+                Question::Call { tool, arguments } => {
+                    let call = CallToolRequestParams::new(tool).with_arguments(arguments);
+                    once(&connection, call).await.map(|result| told(&result))
+                }
+            };
+            self.voice.say(&answer.unwrap_or_else(|why| self.failure(self.known_fault().unwrap_or(why))));
+        }
+        // Also to a question that comes in this very moment: it is asked of another.
+        self.voice.say(&Answer::Gone);
+    }
+
+    fn failure(&self, why: String) -> Answer {
+        if self.budget.is_exceeded() { Answer::TooMuch } else { Answer::Failed(why) }
+    }
+
+    /// Told once.
+    fn known_fault(&self) -> Option<String> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What the server writes and what it reads.
+fn pipes() -> io::Result<(pipe::Receiver, pipe::Sender)> {
+    let output = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let input = pipe::Sender::from_owned_fd(io::stdout().as_fd().try_clone_to_owned()?)?;
+    Ok((output, input))
+}
+
+/// Why there was no beginning, in our words: what the library shows is its own types.
+fn no_greeting(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => {
+            "it ended before it had answered".to_owned()
+        }
+        ClientInitializeError::JsonRpcError(error) => format!("the server refuses: {}", error.message),
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            "it speaks no version of the protocol that we do".to_owned()
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => no_greeting(fallback),
+        ClientInitializeError::Cancelled => "it was cancelled".to_owned(),
+        _ => "it does not speak the protocol: its first answer is none to our question".to_owned(),
+    }
+}
+
+async fn list(connection: &Connection) -> Result<Vec<PinnedTool>, String> {
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = connection.list_tools(Some(page)).await.map_err(|error| fault(&error))?;
+        tools.extend(page.tools.into_iter().map(|tool| PinnedTool {
+            name: tool.name.into_owned(),
+            description: tool.description.unwrap_or_default().into_owned(),
+            schema: Value::Object((*tool.input_schema).clone()),
+        }));
+        if tools.len() > MOST_TOOLS {
+            return Err(format!("it lists more than {MOST_TOOLS} tools"));
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(tools);
+        }
+    }
+    Err(format!("its list of tools has more than {MOST_PAGES} pages"))
+}
+
+async fn once(connection: &Connection, call: CallToolRequestParams) -> Result<CallToolResult, String> {
+    match connection.peer().call_tool_once(call).await.map_err(|error| fault(&error))? {
+        CallToolResponse::Complete(result) => Ok(result),
+        CallToolResponse::InputRequired(_) => Err("it asks for more than its arguments".to_owned()),
+        CallToolResponse::Task(_) => Err("it does not answer, but makes a task of it".to_owned()),
+        _ => Err("it answers with something else".to_owned()),
+    }
+}
+
+fn fault(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => format!("the server refuses: {}", error.message),
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => "the server has ended".to_owned(),
+        ServiceError::UnexpectedResponse => "it answers something else than it was asked".to_owned(),
+        other => other.to_string(),
+    }
+}

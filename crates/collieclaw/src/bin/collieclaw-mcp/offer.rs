@@ -1,0 +1,203 @@
+//! Offering tools to clients, and what becomes of their calls.
+
+use std::collections::HashMap;
+use std::future::{Future, pending, ready};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use collieclaw::channels::Token;
+use collieclaw::listen::Caller;
+use collieclaw::mcp::PinnedTool;
+use collieclaw::mcp::line::{Given, Outcome, Wanted};
+use hyper::http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
+    JsonObject, ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ServerHandler, serve_server};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::offer_http;
+use crate::voice::{Ear, Voice};
+
+/// The longest message of a client.
+pub(crate) const LONGEST_MESSAGE: usize = 4 << 20;
+
+/// For answers that were given just before `collieclaw` hung up.
+const LAST_ANSWERS: Duration = Duration::from_millis(200);
+
+const INSTRUCTIONS: &str = "Every call passes a gate and leaves a receipt. What is denied stays denied: don't try to get \
+                            around it.";
+
+/// Where a receipt's id is in the metadata of an answer.
+const RECEIPT: &str = "collieclaw/receipt";
+
+/// To whom tools are offered.
+pub(crate) enum Offered {
+    /// The client on standard input and output.
+    ToOne,
+    /// Whoever connects to the socket that is standard input, and bears the token.
+    ToMany { token: String },
+}
+
+/// Passes on calls and their outcomes, until there is nobody left on one of the sides.
+pub(crate) async fn offer(tools: Vec<PinnedTool>, to: Result<Offered, String>, mut ear: Ear, voice: &Voice) {
+    let tools: Arc<[Tool]> = tools.into_iter().map(tool).collect();
+    let server = Server { tools, calls: Arc::new(Calls::new(voice.clone())) };
+    let calls = Arc::clone(&server.calls);
+    let listen = async {
+        while let Some(Given { number, outcome }) = ear.hear().await {
+            if let Some(waits) = calls.waiting().remove(&number) {
+                let _ = waits.send(outcome);
+            }
+        }
+        calls.waiting().clear();
+        tokio::time::sleep(LAST_ANSWERS).await;
+    };
+    let serve = async {
+        match to? {
+            Offered::ToOne => serve_one(server).await,
+            Offered::ToMany { token } => {
+                let served = offer_http::serve(server, Token::new(token)).await;
+                served.map_err(|error| format!("it can't listen: {error}"))
+            }
+        }
+    };
+    tokio::select! {
+        served = serve => voice.say(&Wanted::Over(served.err())),
+        () = listen => {}
+    }
+}
+
+async fn serve_one(server: Server) -> Result<(), String> {
+    let streams =
+        AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout()).with_max_line_length(LONGEST_MESSAGE);
+    let running = serve_server(server, streams).await.map_err(|error| error.to_string())?;
+    running.waiting().await.map(drop).map_err(|error| error.to_string())
+}
+
+fn tool(tool: PinnedTool) -> Tool {
+    let schema = match tool.schema {
+        Value::Object(schema) => schema,
+        _ => JsonObject::new(),
+    };
+    Tool::new(tool.name, tool.description, Arc::new(schema))
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Server {
+    tools: Arc<[Tool]>,
+    calls: Arc<Calls>,
+}
+
+type Waiting = HashMap<u64, oneshot::Sender<Result<Outcome, String>>>;
+
+/// The calls that `collieclaw` has not answered yet.
+struct Calls {
+    voice: Voice,
+    next: AtomicU64,
+    waiting: Mutex<Waiting>,
+}
+
+impl Calls {
+    fn new(voice: Voice) -> Self {
+        Self { voice, next: AtomicU64::new(0), waiting: Mutex::default() }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call; dropped, nobody waits for its answer any more.
+struct Going<'c> {
+    calls: &'c Calls,
+    number: u64,
+}
+
+impl Going<'_> {
+    fn cancel(&self) {
+        if self.calls.waiting().contains_key(&self.number) {
+            self.calls.voice.say(&Wanted::Cancel { number: self.number });
+        }
+    }
+}
+
+impl Drop for Going<'_> {
+    fn drop(&mut self) {
+        // A client that goes away takes its call with it.
+        self.cancel();
+        self.calls.waiting().remove(&self.number);
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("collieclaw", env!("CARGO_PKG_VERSION")))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
+        ready(Ok(ListToolsResult::with_all_items(self.tools.to_vec())))
+    }
+
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let broken = |what: String| ErrorData::internal_error(what, None);
+        let calls = &*self.calls;
+        let going = Going { calls, number: calls.next.fetch_add(1, Ordering::Relaxed) };
+        let (reply, mut answered) = oneshot::channel();
+        calls.waiting().insert(going.number, reply);
+        let (tool, arguments) = (call.name.into_owned(), call.arguments.unwrap_or_default());
+        calls.voice.say(&Wanted::Call { number: going.number, tool, arguments });
+        let answered = tokio::select! {
+            answered = &mut answered => answered,
+            () = given_up(&context) => {
+                going.cancel();
+                answered.await
+            }
+        };
+        let outcome = answered.map_err(|_| broken("no more calls are taken".to_owned()))?;
+        Ok(CallToolResponse::Complete(result(outcome.map_err(broken)?)))
+    }
+}
+
+/// Returns when the client has cancelled its request; over HTTP also when it has left the connection that bears it.
+async fn given_up(context: &RequestContext<RoleServer>) {
+    let caller = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
+    let left = async {
+        match caller {
+            Some(caller) => caller.gone().await,
+            None => pending().await,
+        }
+    };
+    tokio::select! {
+        () = context.ct.cancelled() => {}
+        () = left => {}
+    }
+}
+
+fn result(outcome: Outcome) -> CallToolResult {
+    let content = vec![ContentBlock::text(outcome.text)];
+    let mut result =
+        if outcome.worked { CallToolResult::success(content) } else { CallToolResult::error(content) };
+    if let Some(receipt) = outcome.receipt {
+        let mut meta = MetaObject::new();
+        meta.insert(RECEIPT.to_owned(), receipt.into());
+        result.meta = Some(meta);
+    }
+    result
+}

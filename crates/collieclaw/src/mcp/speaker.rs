@@ -1,0 +1,74 @@
+//! Starting `collieclaw-mcp`, which speaks the protocol for us, in a sandbox that shows it nothing.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use collieclaw_gate::GatePolicy;
+use ward_diag::Chain;
+use ward_process::sandbox::Network;
+use ward_process::{Input, Output};
+
+use super::line::{self, Greeting, Task};
+use super::start::Reins;
+use crate::tools::room::{Ground, Reach, Room};
+use crate::tools::shell::next_id;
+
+/// Its name, beside ours.
+const PROGRAM: &str = "collieclaw-mcp";
+
+/// It is ours and ends with us, however long that is.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// One that runs.
+pub(super) struct Speaker {
+    /// The line to it.
+    pub(super) line: UnixStream,
+    pub(super) reins: Reins,
+}
+
+impl Speaker {
+    /// Starts it for a task, with what it reads and writes in that. Its standard error is the line to us, so that also the
+    /// words of a panic arrive.
+    pub(super) fn start(
+        task: Task,
+        policy: &GatePolicy,
+        input: Input,
+        output: Output,
+    ) -> Result<Self, String> {
+        let program = program()?;
+        let network = if matches!(task, Task::AskAddress { .. }) { Network::On } else { Network::Off };
+        let reach = Reach {
+            workspace: Ground::Closed,
+            network,
+            own: Some(program.clone()),
+            programs: Vec::new(),
+            time: A_YEAR,
+        };
+        let room = Room::new(&reach, policy)?;
+        let (line, theirs) = UnixStream::pair().map_err(|error| format!("no line to it: {error}"))?;
+        let order = room
+            .order(&program, &[PROGRAM.to_owned()], &[], "/".as_ref())
+            .stdin(input)
+            .stdout(output)
+            .stderr(Output::To(theirs.into()));
+        let supervisor = room.supervisor();
+        let tree = supervisor.spawn(next_id()?, order).map_err(|error| Chain(&error).to_string())?;
+        let reins = Reins::new(tree, supervisor);
+        let greeting = Greeting { version: env!("CARGO_PKG_VERSION").to_owned(), task };
+        line::say(&line, &greeting)
+            .inspect_err(|_| reins.end())
+            .map_err(|error| format!("`{PROGRAM}` does not listen: {error}"))?;
+        Ok(Self { line, reins })
+    }
+}
+
+fn program() -> Result<PathBuf, String> {
+    let ours = std::env::current_exe()
+        .map_err(|error| format!("where our own program lies is not known: {error}"))?;
+    let program = ours.with_file_name(PROGRAM);
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(format!("{} is missing, the program that speaks the protocol", program.display())),
+    }
+}
