@@ -28,6 +28,7 @@ mod sop;
 mod tool;
 mod usage;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -39,6 +40,11 @@ use failure::Failure;
 use screen::Screen;
 
 pub(crate) fn main() -> ExitCode {
+    if asks_for_version_only() {
+        // Nothing is left to do when nobody reads it.
+        let _ = writeln!(io::stdout(), "{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
+        return ExitCode::SUCCESS;
+    }
     let arguments = Arguments::try_parse().unwrap_or_else(|error| refused(&error));
     let screen = Screen::new(arguments.output);
     match run(arguments.command, &screen) {
@@ -48,6 +54,12 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// That is how others look whether we are there, often. The whole grammar takes longer than all else that it needs.
+fn asks_for_version_only() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    words.next().is_some_and(|word| word == "--version" || word == "-V") && words.next().is_none()
 }
 
 /// A command line that can't be read. Whoever asked for JSON on it gets JSON as well.

@@ -21,6 +21,7 @@ mod tool;
 pub use pins::{Change, PinError, Pinned, PinnedTool};
 pub use session::{Session, Trouble};
 pub use sessions::{Approved, Sessions};
+pub use speaker::program as speaker;
 pub use start::Ground;
 pub(crate) use tool::BETWEEN;
 pub use tool::{Servers, offered_name};

@@ -2,6 +2,7 @@
 
 use collieclaw::config::Config;
 use collieclaw::estop;
+use collieclaw::mcp::{self, serve::ServeError};
 use serde::Serialize;
 use ward_diag::Chain;
 
@@ -24,6 +25,7 @@ pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Fail
     let mut findings = vec![set_up(setup.as_ref().map(|setup| &setup.config), environment)];
     findings.extend(setup.as_ref().map(|setup| receipts(&setup.config, environment)));
     findings.extend(setup.as_ref().map(|setup| listed(setup, environment)));
+    findings.extend(setup.as_ref().ok().and_then(|setup| speaker(&setup.config)));
     findings.extend(sandbox());
     findings.push(containment());
     findings.push(shell());
@@ -107,6 +109,23 @@ fn listed(setup: &open::Setup, environment: &Environment) -> Finding {
         },
         cure: (!absent.is_empty()).then(|| cure.to_owned()),
     }
+}
+
+/// Whether there is what speaks with MCP servers, where there are any.
+fn speaker(config: &Config) -> Option<Finding> {
+    let what = "MCP".to_owned();
+    if config.mcp.servers.is_empty() {
+        return None;
+    }
+    Some(match mcp::speaker() {
+        Ok(program) => {
+            Finding { what, ok: true, detail: format!("spoken by {}", program.display()), cure: None }
+        }
+        Err(why) => {
+            let failure = Failure::Serve(ServeError::Speaker(why));
+            Finding { what, ok: false, detail: failure.to_string(), cure: failure.cure().map(str::to_owned) }
+        }
+    })
 }
 
 fn sandbox() -> Vec<Finding> {

@@ -156,7 +156,11 @@ pub(super) fn say(mut to: impl Write, value: &impl Serialize) -> io::Result<()> 
 /// Hears the next thing; nothing at the end.
 pub(super) fn hear<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<T>> {
     let mut line = Vec::new();
-    from.take(LONGEST_LINE).read_until(b'\n', &mut line)?;
+    match from.take(LONGEST_LINE).read_until(b'\n', &mut line) {
+        // Whoever ended without having read all that we said.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+        read => drop(read?),
+    }
     match line.last() {
         None => Ok(None),
         Some(b'\n') => read(&line).map(Some).map_err(|_| not_understood(&line)),

@@ -13,7 +13,7 @@ use ward_process::{Input, Output};
 use super::complaint::Complaint;
 use super::line::{self, Answer, Question, Task};
 use super::pins::PinnedTool;
-use super::speaker::Speaker;
+use super::speaker::{ENDED, Speaker};
 use super::start::{Ground, Reins, start};
 use crate::cancel::Cancel;
 use crate::config::{McpConnection, McpServer};
@@ -41,11 +41,18 @@ enum Heard {
     End(String),
 }
 
+/// Where answers come in.
+struct Hearing {
+    heard: Receiver<Heard>,
+    /// Whether anything was ever asked.
+    asked: bool,
+}
+
 /// See the module. Dropped, the server is ended.
 pub struct Session {
     line: UnixStream,
     /// Whoever waits for an answer holds it: one question at a time.
-    heard: Mutex<Receiver<Heard>>,
+    heard: Mutex<Hearing>,
     hears: Sender<Heard>,
     reins: Reins,
     changed: Arc<AtomicBool>,
@@ -93,15 +100,8 @@ impl Session {
         let Speaker { line, reins } = speaker;
         let (hears, heard) = channel();
         // From here on, what was started ends with this value.
-        let session = Self {
-            line,
-            heard: Mutex::new(heard),
-            hears,
-            reins,
-            changed: Arc::default(),
-            complaint,
-            sandbox,
-        };
+        let heard = Mutex::new(Hearing { heard, asked: false });
+        let session = Self { line, heard, hears, reins, changed: Arc::default(), complaint, sandbox };
         let no_descriptor = |error: io::Error| format!("no descriptor for it: {error}");
         let stop = Cancel::new().map_err(no_descriptor)?;
         let watch = estop::Watch::start(ground.home, &stop).map_err(|error| no_thread(&error))?;
@@ -176,8 +176,8 @@ impl Session {
 
     fn ask(&self, question: &Question, cancel: &Cancel, time: Duration) -> Result<Answer, Trouble> {
         let deadline = Instant::now() + time;
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        is_there(&heard)?;
+        let mut hearing = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = hearing.is_there()?;
         let cancelled = self.hears.clone();
         let _at_once = cancel.at_once(move || drop(cancelled.send(Heard::Cancelled)));
         if cancel.why().is_some() {
@@ -185,9 +185,10 @@ impl Session {
         }
         let said = self.line.set_write_timeout(Some(time)).and_then(|()| line::say(&self.line, question));
         let answer = match said {
-            Ok(()) => heard.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
+            Ok(()) => hearing.heard.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            // Half a question asks nothing.
+            // Half a question asks nothing; of one that has ended at once we hear why.
+            Err(_) if first => hearing.heard.recv_timeout(time).ok(),
             Err(_) => return Err(Trouble::Gone),
         };
         let trouble = match answer {
@@ -208,13 +209,18 @@ impl Drop for Session {
     }
 }
 
-/// Nothing of what was heard before is an answer to the next question.
-fn is_there(heard: &Receiver<Heard>) -> Result<(), Trouble> {
-    loop {
-        match heard.try_recv() {
-            Ok(Heard::Cancelled) => {}
-            Ok(_) | Err(TryRecvError::Disconnected) => return Err(Trouble::Gone),
-            Err(TryRecvError::Empty) => return Ok(()),
+impl Hearing {
+    /// Nothing of what was heard before is an answer to the next question. Whether it is the first.
+    fn is_there(&mut self) -> Result<bool, Trouble> {
+        let first = !std::mem::replace(&mut self.asked, true);
+        loop {
+            match self.heard.try_recv() {
+                Ok(Heard::Cancelled) => {}
+                // Another one would end as well.
+                Ok(Heard::End(why)) if first => return Err(Trouble::Failed(why)),
+                Ok(_) | Err(TryRecvError::Disconnected) => return Err(Trouble::Gone),
+                Err(TryRecvError::Empty) => return Ok(first),
+            }
         }
     }
 }
@@ -226,7 +232,7 @@ fn listen(line: UnixStream, hears: &Sender<Heard>, changed: &AtomicBool) {
         match line::hear(&mut line) {
             Ok(Some(Answer::Changed)) => changed.store(true, Ordering::SeqCst),
             Ok(Some(answer)) => drop(hears.send(Heard::Answer(answer))),
-            Ok(None) => break "the program that speaks the protocol has ended".to_owned(),
+            Ok(None) => break ENDED.to_owned(),
             Err(error) => break format!("the program that speaks the protocol broke off: {error}"),
         }
     };

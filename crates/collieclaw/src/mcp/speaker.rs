@@ -14,6 +14,9 @@ use super::start::Reins;
 use crate::tools::room::{Ground, Reach, Room};
 use crate::tools::shell::next_id;
 
+/// What is told of it when nobody ended it.
+pub(super) const ENDED: &str = "the program that speaks the protocol has ended";
+
 /// Its name, beside ours.
 const PROGRAM: &str = "collieclaw-mcp";
 
@@ -58,12 +61,16 @@ impl Speaker {
         let greeting = Greeting { version: env!("CARGO_PKG_VERSION").to_owned(), task };
         line::say(&line, &greeting)
             .inspect_err(|_| reins.end())
-            .map_err(|error| format!("`{PROGRAM}` does not listen: {error}"))?;
+            .map_err(|error| format!("{ENDED} at once: {error}"))?;
         Ok(Self { line, reins })
     }
 }
 
-fn program() -> Result<PathBuf, String> {
+/// Where it lies.
+///
+/// # Errors
+/// When it is not there.
+pub fn program() -> Result<PathBuf, String> {
     let ours = std::env::current_exe()
         .map_err(|error| format!("where our own program lies is not known: {error}"))?;
     let program = ours.with_file_name(PROGRAM);

@@ -14,3 +14,4 @@ mod peers;
 mod replaced;
 mod revoked;
 mod serving;
+mod speaker;

@@ -1,0 +1,228 @@
+//! The program that speaks the protocol: missing, broken, of another version, killed; and what it can see.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, Ended, House, PATIENCE, done, own_sleep, program, sleeps, until_sleeps, wait};
+
+fn speaker() -> PathBuf {
+    program().with_file_name("collieclaw-mcp")
+}
+
+fn words(words: &str) -> String {
+    json!({ "words": words }).to_string()
+}
+
+impl House {
+    /// Runs a copy of our program, in a folder with this script in the speaker's place, or with nothing there.
+    fn run_beside(&self, script: Option<&str>, arguments: &[&str]) -> Done {
+        let folder = self.path().join("bin");
+        std::fs::create_dir_all(&folder).unwrap();
+        let ours = folder.join("collieclaw");
+        if !ours.exists() {
+            std::fs::copy(program(), &ours).unwrap();
+        }
+        if let Some(script) = script {
+            let beside = folder.join("collieclaw-mcp");
+            std::fs::write(&beside, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let asked = self.command(arguments);
+        let variables = asked.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut command = Command::new(ours);
+        command.args(arguments).env_clear().envs(variables).stdin(Stdio::null());
+        done(command.output().unwrap())
+    }
+}
+
+#[test]
+fn without_it_nothing_is_called_and_the_cure_is_told() {
+    let house = House::new().with_server("plain", "").approved("fake");
+    let cure =
+        "help: `cargo build --release --package collieclaw` makes both programs; keep them in one folder";
+    for arguments in [&["mcp", "approve", "--yes", "fake"][..], &["mcp", "serve"]] {
+        let done = house.run_beside(None, arguments);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.err.contains("collieclaw-mcp is missing") && done.err.contains(cure), "{}", done.err);
+    }
+    let doctor = house.run_beside(None, &["doctor"]);
+    assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("makes both programs"), "{}", doctor.out);
+    assert!(house.run(&["doctor"]).out.contains("✓ MCP: spoken by "));
+    let called = house.run_beside(None, &["tool", "run", "fake__echo", "--json", "{}"]);
+    assert!(called.code == 1 && called.err.contains("collieclaw-mcp is missing"), "{called:?}");
+    assert_eq!(house.receipt_words(), [["fake__echo", "failed", "tool-failed"]]);
+}
+
+#[test]
+fn one_that_is_broken_fails_the_call_and_nothing_else() {
+    let house = House::new().with_server("plain", "timeout = \"2s\"").approved("fake");
+    let answers = |answer: &str| format!("read greeting <&2; read question <&2; echo '{answer}' >&2");
+    let flood = "head -c 70000000 /dev/zero >&2; sleep 100";
+    let cases = [
+        ("echo 'thread main panicked' >&2".to_owned(), "broke off: thread main panicked"),
+        ("exit 0".to_owned(), "the program that speaks the protocol has ended"),
+        ("exec 0<&- 1>&- 2>&-; sleep 100".to_owned(), "the program that speaks the protocol has ended"),
+        (answers("[]"), "broke off: []"),
+        (
+            answers("{\"told\": {\"text\": \"x\", \"worked\": true}}"),
+            "answers something else than it was asked",
+        ),
+        (answers("{\"failed\": \"no luck\"}"), "no luck"),
+        (flood.to_owned(), "broke off"),
+        ("sleep 100".to_owned(), "took longer than 2 s"),
+    ];
+    for (script, expected) in &cases {
+        let called = house.run_beside(Some(script), &["tool", "run", "fake__echo", "--json", "{}"]);
+        assert!(called.code == 1 && called.err.contains(expected), "{script}: {called:?}");
+    }
+    assert_eq!(house.receipts().len(), cases.len());
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+/// Started by hand, with our end of its line.
+fn started() -> (Ended, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = Command::new(speaker());
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(OwnedFd::from(theirs));
+    (Ended(command.spawn().unwrap()), ours)
+}
+
+#[test]
+fn one_of_another_version_says_so_to_every_question() {
+    let (mut child, mut line) = started();
+    writeln!(line, "{}", json!({ "version": "0.0.0", "task": "ask_program" })).unwrap();
+    let mut heard = BufReader::new(line.try_clone().unwrap()).lines();
+    for _ in 0..2 {
+        writeln!(line, "{}", json!("list")).unwrap();
+        let answer: Value = serde_json::from_str(&heard.next().unwrap().unwrap()).unwrap();
+        let why = answer["failed"].as_str().unwrap();
+        assert!(why.starts_with("`collieclaw` has the version 0.0.0, and `collieclaw-mcp` "), "{why}");
+    }
+    drop((line, heard));
+    assert_eq!(wait(&mut child.0), 0);
+
+    let (mut child, mut line) = started();
+    writeln!(line, "{}", json!({ "version": "0.0.0", "task": { "offer_to_one": { "tools": [] } } })).unwrap();
+    let over: Value = serde_json::from_str(&BufReader::new(line).lines().next().unwrap().unwrap()).unwrap();
+    assert!(over["over"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
+    assert_eq!(wait(&mut child.0), 0);
+}
+
+#[test]
+fn it_ends_with_the_line_whatever_it_was_doing() {
+    let version = env!("CARGO_PKG_VERSION");
+    let tasks = [json!("ask_program"), json!({ "offer_to_one": { "tools": [] } }), json!("no such task")];
+    for task in tasks {
+        let (mut child, mut line) = started();
+        writeln!(line, "{}", json!({ "version": version, "task": task })).unwrap();
+        drop(line);
+        wait(&mut child.0);
+    }
+    let (mut child, line) = started();
+    drop(line);
+    assert_eq!(wait(&mut child.0), 2);
+}
+
+#[test]
+fn started_by_a_person_it_says_what_it_is() {
+    let by_hand = done(Command::new(speaker()).output().unwrap());
+    assert_eq!(by_hand.code, 2);
+    assert!(by_hand.err.starts_with("collieclaw-mcp is started by collieclaw"), "{}", by_hand.err);
+    let version = done(Command::new(speaker()).arg("--version").output().unwrap());
+    assert_eq!((version.code, version.out), (0, format!("collieclaw-mcp {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+/// The process of the speaker under one of ours.
+fn speaker_under(ours: u32) -> PathBuf {
+    let parent = |process: &PathBuf| {
+        let status = std::fs::read_to_string(process.join("status")).ok()?;
+        Some(PathBuf::from("/proc").join(status.lines().find_map(|line| line.strip_prefix("PPid:\t"))?))
+    };
+    let ours = PathBuf::from(format!("/proc/{ours}"));
+    let is_speaker = |process: &PathBuf| {
+        std::fs::read(process.join("cmdline")).is_ok_and(|line| line == b"collieclaw-mcp\0")
+    };
+    let is_under = |process: &PathBuf| {
+        std::iter::successors(Some(process.clone()), parent).any(|ancestor| ancestor == ours)
+    };
+    let patience = Instant::now() + PATIENCE;
+    loop {
+        let mut processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        if let Some(found) = processes.find(|process| is_speaker(process) && is_under(process)) {
+            return found;
+        }
+        assert!(Instant::now() < patience, "it is not there");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+fn kill(process: &std::path::Path) {
+    let id: i32 = process.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+}
+
+#[test]
+fn killed_while_it_asks_it_fails_the_call_and_the_server_ends() {
+    let house = House::new().with_server("hang", "").approved("fake");
+    let long = own_sleep(1);
+    let child = house.command(&["tool", "run", "fake__echo", "--json", &words(&long)]).spawn().unwrap();
+    until_sleeps(&long);
+    kill(&speaker_under(child.id()));
+    let called = done(child.wait_with_output().unwrap());
+    assert!(called.code == 1 && called.err.contains("speaks the protocol has ended"), "{called:?}");
+    assert!(!sleeps(&long));
+    assert_eq!(house.receipt_words(), [["fake__echo", "failed", "tool-failed"]]);
+}
+
+#[test]
+fn killed_while_it_serves_it_ends_the_call_and_us() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let long = own_sleep(2);
+    let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } });
+    let call = json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } });
+    for message in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
+    ] {
+        writeln!(input, "{message}").unwrap();
+    }
+    until_sleeps(&long);
+    kill(&speaker_under(child.id()));
+    let served = done(child.wait_with_output().unwrap());
+    assert!(served.code == 1 && served.err.contains("its program has ended"), "{served:?}");
+    assert!(!sleeps(&long));
+    assert_eq!(house.receipt_words(), [["shell", "failed", "cancelled"]]);
+}
+
+#[test]
+fn it_is_told_nothing_and_confined() {
+    let house = House::new().with_server("hang", "").approved("fake");
+    let long = own_sleep(3);
+    let mut command = house.command(&["tool", "run", "fake__echo", "--json", &words(&long)]);
+    let child = Ended(command.env("CANARY_KEY", "canary-1234").spawn().unwrap());
+    until_sleeps(&long);
+    let process = speaker_under(child.0.id());
+    let status = std::fs::read_to_string(process.join("status")).unwrap();
+    for line in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"] {
+        assert!(status.contains(line), "{line} is not in {status}");
+    }
+    let environment = String::from_utf8(std::fs::read(process.join("environ")).unwrap()).unwrap();
+    assert!(environment.contains("PATH=") && !environment.contains("canary"), "{environment}");
+    assert_ne!(
+        std::fs::read_link(process.join("ns/pid")).unwrap(),
+        std::fs::read_link("/proc/self/ns/pid").unwrap()
+    );
+}
