@@ -44,6 +44,7 @@ const CHECKS: &[fn(&Model) -> Vec<Fault>] = &[
     modules::integration_binaries,
     sources::headers,
     sources::banned_words,
+    sources::confined_libraries,
     texts::sizes,
     texts::merges,
     texts::private_paths,

@@ -30,6 +30,25 @@ pub(super) fn banned_words(model: &Model) -> Vec<Fault> {
     faults
 }
 
+/// Libraries that one program is there for, and the folder of that program: linked into another they would be as large
+/// there, and read what strangers write.
+const CONFINED: &[(&str, &str)] = &[("rmcp", "crates/collieclaw/src/bin/collieclaw-mcp")];
+
+/// Nobody else uses a library that has a program of its own.
+pub(super) fn confined_libraries(model: &Model) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (path, text) in model.texts_ending_with("rs") {
+        for (library, folder) in CONFINED.iter().filter(|(_, folder)| !path.starts_with(folder)) {
+            let used = tokens(text).into_iter().find(|token| token.piece == Piece::Word(library));
+            faults.extend(used.map(|token| {
+                let fault = format!("`{library}` is used outside of its program");
+                Fault::new(at_line(path, token.line), fault, format!("use it in {folder}"))
+            }));
+        }
+    }
+    faults
+}
+
 type Banned = (usize, &'static str, &'static str);
 
 fn banned(tokens: &[Token<'_>]) -> Vec<Banned> {
@@ -111,6 +130,18 @@ mod tests {
                 "a.rs:6: the code is unfinished here",
                 "a.rs:7: a lint is switched off without notice when it no longer fires",
             ]
+        );
+    }
+
+    #[test]
+    fn a_library_with_a_program_of_its_own_is_used_nowhere_else() {
+        let model = Model::of_texts(&[
+            ("crates/collieclaw/src/bin/collieclaw-mcp/ask.rs", "use rmcp::model;"),
+            ("crates/collieclaw/src/mcp.rs", "// rmcp\nuse rmcp::model;"),
+        ]);
+        assert_eq!(
+            said(confined_libraries, &model),
+            ["crates/collieclaw/src/mcp.rs:2: `rmcp` is used outside of its program"]
         );
     }
 

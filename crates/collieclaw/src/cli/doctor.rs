@@ -1,5 +1,8 @@
 //! `doctor`: what of the sandbox is in force here, and how to get more.
 
+use std::path::Path;
+
+use collieclaw::channels::visible;
 use collieclaw::config::Config;
 use collieclaw::estop;
 use collieclaw::mcp::{self, serve::ServeError};
@@ -113,19 +116,29 @@ fn listed(setup: &open::Setup, environment: &Environment) -> Finding {
 
 /// Whether there is what speaks with MCP servers, where there are any.
 fn speaker(config: &Config) -> Option<Finding> {
-    let what = "MCP".to_owned();
     if config.mcp.servers.is_empty() {
         return None;
     }
-    Some(match mcp::speaker() {
-        Ok(program) => {
-            Finding { what, ok: true, detail: format!("spoken by {}", program.display()), cure: None }
-        }
+    let (ok, detail, cure) = match mcp::speaker().and_then(|program| answers(&program)) {
+        Ok(program) => (true, format!("spoken by {program}"), None),
         Err(why) => {
             let failure = Failure::Serve(ServeError::Speaker(why));
-            Finding { what, ok: false, detail: failure.to_string(), cure: failure.cure().map(str::to_owned) }
+            (false, failure.to_string(), failure.cure().map(str::to_owned))
         }
-    })
+    };
+    Some(Finding { what: "MCP".to_owned(), ok, detail, cure })
+}
+
+/// Whether it can be started, and is of our version.
+fn answers(program: &Path) -> Result<String, String> {
+    let path = program.display();
+    let said = std::process::Command::new(program).arg("--version").output();
+    let said = said.map_err(|error| format!("{path} can't be started: {error}"))?;
+    let ours = format!("collieclaw-mcp {}\n", mcp::line::VERSION);
+    match String::from_utf8_lossy(&said.stdout) {
+        said if said == ours => Ok(path.to_string()),
+        said => Err(format!("{path} has the version `{}`, not ours", visible(said.trim()))),
+    }
 }
 
 fn sandbox() -> Vec<Finding> {

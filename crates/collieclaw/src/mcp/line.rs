@@ -3,21 +3,39 @@
 //! The protocol itself is spoken by the second program alone, in a sandbox of its own. It is large, and what it reads
 //! comes from strangers: nothing of theirs is parsed where keys and receipts are, but for these few shapes.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::pins::PinnedTool;
+use crate::secret::Secret;
 
-/// The longest line. What a server may send in answer to one question fits, however it is written.
-const LONGEST_LINE: u64 = 64 << 20;
+/// What both must have. The second number is raised with every change of the shapes here.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 
-/// The first line, ours: both are of one version, and the other one's work.
+/// A server that nobody asks anything is ended. A person thinks for minutes between two messages, and a server may
+/// have something open.
+pub const IDLE: Duration = Duration::from_secs(10 * 60);
+
+/// The longest line: twice the longest message of a server, for what is longer in our words.
+pub const LONGEST_LINE: u64 = 16 << 20;
+
+/// The longest list of tools, in letters. A longer one nobody reads.
+const LONGEST_LIST: usize = 1 << 20;
+
+/// Of a program that breaks off: what it says after that, for how long, and how much of it is told.
+const MOST_WORDS: u64 = 4096;
+const LAST_WORDS: Duration = Duration::from_millis(200);
+const LONGEST_WORDS: usize = 400;
+
+/// The first line, ours: what we are, and what the other one is to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Greeting {
-    /// Ours.
+    /// [`VERSION`].
     pub version: String,
     /// What it is to do.
     pub task: Task,
@@ -34,7 +52,7 @@ pub enum Task {
         /// Where.
         url: String,
         /// What every request bears.
-        token: Option<String>,
+        token: Option<Bearer>,
     },
     /// To offer tools to the client on its standard input and output.
     OfferToOne {
@@ -46,8 +64,32 @@ pub enum Task {
         /// These.
         tools: Vec<PinnedTool>,
         /// What every request bears.
-        token: String,
+        token: Bearer,
     },
+}
+
+/// A token, which is a word on the line and nowhere else.
+#[derive(Debug)]
+pub struct Bearer(pub Secret);
+
+impl Bearer {
+    /// Without the blanks around it.
+    #[must_use]
+    pub fn new(token: String) -> Self {
+        Self(Secret::new(token))
+    }
+}
+
+impl Serialize for Bearer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.reveal())
+    }
+}
+
+impl<'de> Deserialize<'de> for Bearer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
 }
 
 /// What a server is asked.
@@ -70,7 +112,7 @@ pub enum Question {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Its tools.
-    Tools(Vec<PinnedTool>),
+    Tools(Vec<Listed>),
     /// What came of a call.
     Told {
         /// As the model gets it.
@@ -80,12 +122,41 @@ pub enum Answer {
     },
     /// Why there is no answer.
     Failed(String),
+    /// There is none, for the server has ended, or never began.
+    Ended(String),
     /// There is none, for the server sent too much.
     TooMuch,
     /// The server had ended before it was asked.
     Gone,
     /// No answer, but a word in between: its tools are others now.
     Changed,
+}
+
+/// A tool of a server. What is nested in it stays a text until its length is known: as values it needs a hundred times
+/// the room.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Listed {
+    /// Its name at the server.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its arguments, as JSON Schema.
+    pub schema: String,
+}
+
+impl Listed {
+    pub(super) fn read_all(listed: Vec<Self>) -> Result<Vec<PinnedTool>, String> {
+        let length = |tool: &Self| tool.name.len() + tool.description.len() + tool.schema.len();
+        if listed.iter().map(length).sum::<usize>() > LONGEST_LIST {
+            return Err(format!("its list of tools is longer than {} kB", LONGEST_LIST >> 10));
+        }
+        let unread = |error| format!("the schema of one of its tools can't be read: {error}");
+        let tool = |Self { name, description, schema }| {
+            let schema = serde_json::from_str(&schema).map_err(unread)?;
+            Ok(PinnedTool { name, description, schema })
+        };
+        listed.into_iter().map(tool).collect()
+    }
 }
 
 /// What a client of our tools wants.
@@ -98,16 +169,28 @@ pub enum Wanted {
         number: u64,
         /// Of what.
         tool: String,
-        /// With what.
-        arguments: Map<String, Value>,
+        /// With what: an object, as a text for the same reason as that of [`Listed`].
+        arguments: String,
     },
     /// Nobody waits for it any more.
     Cancel {
         /// The number of the call.
         number: u64,
     },
-    /// The last line: all clients are gone, or this is why there can't be any.
-    Over(Option<String>),
+    /// The last line.
+    Over(Over),
+}
+
+/// Why no client is served any more.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// It has left.
+    Left,
+    /// It does not speak the protocol.
+    NoProtocol(String),
+    /// The fault is ours.
+    Fault(String),
 }
 
 /// What came of a client's call.
@@ -148,53 +231,122 @@ pub fn read<T: DeserializeOwned>(line: &[u8]) -> io::Result<T> {
     Ok(serde_json::from_slice(line)?)
 }
 
-/// Says something.
-pub(super) fn say(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
-    to.write_all(&written(value)?)
+/// Says something, until then at the latest.
+pub(super) fn say(mut to: &UnixStream, value: &impl Serialize, deadline: Instant) -> io::Result<()> {
+    let line = written(value)?;
+    let mut rest = line.as_slice();
+    while !rest.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        to.set_write_timeout(Some(left))?;
+        match to.write(rest) {
+            Ok(count) => rest = rest.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
-/// Hears the next thing; nothing at the end.
-pub(super) fn hear<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Result<Option<T>> {
-    let mut line = Vec::new();
-    match from.take(LONGEST_LINE).read_until(b'\n', &mut line) {
-        // Whoever ended without having read all that we said.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
-        read => drop(read?),
-    }
-    match line.last() {
-        None => Ok(None),
-        Some(b'\n') => read(&line).map(Some).map_err(|_| not_understood(&line)),
-        Some(_) => Err(not_understood(&line)),
-    }
-}
+/// Hears what is said, line by line.
+pub(super) struct Ear(BufReader<UnixStream>);
 
-/// What is no value is what a program says when it breaks off.
-fn not_understood(line: &[u8]) -> io::Error {
-    const ENOUGH: usize = 200;
-    let words: String = String::from_utf8_lossy(line).trim().chars().take(ENOUGH).collect();
-    io::Error::new(io::ErrorKind::InvalidData, words)
+impl Ear {
+    pub(super) fn new(line: UnixStream) -> Self {
+        Self(BufReader::new(line))
+    }
+
+    /// The next thing; nothing at the end.
+    ///
+    /// # Errors
+    /// When it is no value. That is what a program says when it breaks off, and the error tells it.
+    pub(super) fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+        let mut line = Vec::new();
+        match self.0.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            // Whoever ended without having read all that we said.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
+            read => drop(read?),
+        }
+        match line.last() {
+            None => Ok(None),
+            Some(b'\n') => read(&line).map(Some).map_err(|_| self.last_words(line)),
+            Some(_) => Err(self.last_words(line)),
+        }
+    }
+
+    /// All that is still said, in one line.
+    pub(super) fn last_words(&mut self, mut said: Vec<u8>) -> io::Error {
+        let _ = self.0.get_ref().set_read_timeout(Some(LAST_WORDS));
+        // What has come until the time is over counts.
+        let _ = self.0.by_ref().take(MOST_WORDS).read_to_end(&mut said);
+        let text: String = String::from_utf8_lossy(&said).chars().take(LONGEST_WORDS).collect();
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        io::Error::new(io::ErrorKind::InvalidData, lines.join(" "))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn said(bytes: &[u8]) -> Ear {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let bytes = bytes.to_vec();
+        std::thread::spawn(move || drop(theirs.write_all(&bytes)));
+        Ear::new(ours)
+    }
+
     #[test]
     fn what_is_said_is_heard_and_what_is_no_line_is_not() {
-        let mut said = Vec::new();
-        say(&mut said, &Answer::Told { text: "two\nlines".to_owned(), worked: true }).unwrap();
-        say(&mut said, &Answer::Changed).unwrap();
-        let mut from = said.as_slice();
-        assert!(
-            matches!(hear(&mut from), Ok(Some(Answer::Told { text, worked: true })) if text == "two\nlines")
-        );
-        assert!(matches!(hear(&mut from), Ok(Some(Answer::Changed))));
-        assert!(matches!(hear::<Answer>(&mut from), Ok(None)));
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let soon = Instant::now() + Duration::from_secs(60);
+        say(&theirs, &Answer::Told { text: "two\nlines".to_owned(), worked: true }, soon).unwrap();
+        say(&theirs, &Answer::Changed, soon).unwrap();
+        drop(theirs);
+        let mut ear = Ear::new(ours);
+        assert!(matches!(ear.hear(), Ok(Some(Answer::Told { text, worked: true })) if text == "two\nlines"));
+        assert!(matches!(ear.hear(), Ok(Some(Answer::Changed))));
+        assert!(matches!(ear.hear::<Answer>(), Ok(None)));
 
-        for broken in ["thread panicked\n", "\"chang", "\"something_else\"\n"] {
-            assert!(hear::<Answer>(&mut broken.as_bytes()).is_err(), "{broken}");
+        for broken in ["\"chang", "\"something_else\"\n"] {
+            assert!(said(broken.as_bytes()).hear::<Answer>().is_err(), "{broken}");
         }
-        let unending = io::repeat(b'x').take(LONGEST_LINE + 1);
-        assert!(hear::<Answer>(&mut io::BufReader::new(unending)).is_err());
+        let unending = vec![b'x'; usize::try_from(LONGEST_LINE).unwrap() + 1];
+        assert!(said(&unending).hear::<Answer>().is_err());
+    }
+
+    #[test]
+    fn the_words_of_a_panic_are_told() {
+        let panic =
+            b"\nthread 'main' (7) panicked at x.rs:1:1:\nno luck\nnote: run with `RUST_BACKTRACE=1`\n";
+        let told = said(panic).hear::<Answer>().unwrap_err().to_string();
+        assert_eq!(told, "thread 'main' (7) panicked at x.rs:1:1: no luck note: run with `RUST_BACKTRACE=1`");
+    }
+
+    #[test]
+    fn whoever_does_not_listen_is_not_waited_for() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let long = Answer::Failed("x".repeat(8 << 20));
+        let soon = || Instant::now() + Duration::from_millis(50);
+        assert!(say(&ours, &long, soon()).is_err());
+        // Nor whoever listens slowly: an hour for all of it.
+        std::thread::spawn(move || {
+            while (&theirs).read(&mut [0; 1024]).is_ok_and(|count| count > 0) {
+                std::thread::sleep(Duration::from_millis(400));
+            }
+        });
+        assert!(say(&ours, &long, soon()).is_err());
+    }
+
+    #[test]
+    fn a_token_is_sent_and_not_shown() {
+        let task = Task::AskAddress { url: "u".to_owned(), token: Some(Bearer::new(" t0ken\n".to_owned())) };
+        assert!(!format!("{task:?}").contains("t0ken"));
+        let line = written(&task).unwrap();
+        assert!(String::from_utf8(line.clone()).unwrap().contains("\"t0ken\""));
+        let Task::AskAddress { token: Some(token), .. } = read(&line).unwrap() else { panic!() };
+        assert_eq!(token.0.reveal(), "t0ken");
     }
 }

@@ -4,19 +4,21 @@
 //! a yes is denied.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufReader};
+use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use thiserror::Error;
 use ward_process::{Input, Output};
 
-use super::line::{self, Given, Outcome, Task, Wanted};
+use super::line::{self, Bearer, Ear, Given, Outcome, Over, Task, Wanted};
 use super::pins::PinnedTool;
-use super::speaker::Speaker;
+use super::speaker::{BROKE_OFF, ENDED, Speaker};
+use super::start::Reins;
 use crate::cancel::{Cancel, Why};
 use crate::channels::{Nobody, Token};
 use crate::ids;
@@ -25,6 +27,12 @@ use crate::runtime::{Attended, Door, Fate, Offer, Wish};
 
 /// Calls that wait for the one before them.
 const MOST_WAITING: usize = 16;
+
+/// For an answer to be taken from us. The speaker does nothing else.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// For the last answer to reach its client, when no more can be given.
+const LAST_ANSWER: Duration = Duration::from_secs(1);
 
 /// Why our tools can't be served.
 #[derive(Debug, Error)]
@@ -84,15 +92,13 @@ pub fn serve(door: &Door, listed: &BTreeSet<String>, way: Way) -> Result<(), Ser
             let listen = ServeError::io("listen");
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(&listen)?;
             let address = listener.local_addr().map_err(&listen)?;
-            let task = Task::OfferToMany { tools, token: token.reveal().to_owned() };
+            let task = Task::OfferToMany { tools, token: Bearer::new(token.reveal().to_owned()) };
             let speaker = start(task, Input::From(listener.into()), Output::Null)?;
             listening(address);
             speaker
         }
     };
-    let served = between(door, listed, line);
-    reins.end();
-    served
+    between(door, listed, line, &reins)
 }
 
 /// The tools of the door that are listed.
@@ -110,23 +116,33 @@ fn offered(door: &Door, listed: &BTreeSet<String>) -> Vec<PinnedTool> {
 struct Asked {
     number: u64,
     tool: String,
-    arguments: Value,
+    arguments: String,
     cancel: Cancel,
 }
 
 /// The clients hear of their calls here, and cancel them there, while the door is at work.
-fn between(door: &Door, listed: &BTreeSet<String>, line: UnixStream) -> Result<(), ServeError> {
+fn between(
+    door: &Door,
+    listed: &BTreeSet<String>,
+    line: UnixStream,
+    reins: &Reins,
+) -> Result<(), ServeError> {
     let (sender, asked) = sync_channel(MOST_WAITING);
-    let heard = line.try_clone().map_err(ServeError::io("keep the line"))?;
-    let calls = Calls { line: Arc::new(Mutex::new(line)), going: Arc::default() };
+    let ear = Ear::new(line.try_clone().map_err(ServeError::io("keep the line"))?);
+    let calls = Calls { line: Arc::new(Mutex::new(line)), going: Arc::default(), reins: reins.clone() };
     let listening = calls.clone();
     let thread = std::thread::Builder::new()
         .name("mcp-serve".to_owned())
-        .spawn(move || listening.listen(heard, &sender))
+        .spawn(move || listening.listen(ear, &sender))
         .map_err(ServeError::io("start a thread"))?;
     let answered = answer_all(door, listed, &asked, &calls);
     // What was said last is still passed on.
     calls.hang_up();
+    let patience = Instant::now() + LAST_ANSWER;
+    while !thread.is_finished() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    reins.end();
     let end = thread.join();
     answered?;
     end.unwrap_or_else(|_| Err(ServeError::Speaker("our own thread broke off".to_owned())))
@@ -141,6 +157,8 @@ fn answer_all(
 ) -> Result<(), ReceiptError> {
     let conversation_id = ids::fresh("mcp");
     for Asked { number, tool, arguments, cancel } in asked {
+        // What is no value fits no tool.
+        let arguments = serde_json::from_str(&arguments).unwrap_or(Value::Null);
         let offer = if listed.contains(&tool) { Offer::Listed } else { Offer::Unlisted };
         let wish = Wish { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
         let outcome = door.call(wish, &mut Attended { operator: &mut Nobody, cancel: &cancel });
@@ -165,23 +183,28 @@ fn answer_all(
 struct Calls {
     line: Arc<Mutex<UnixStream>>,
     going: Arc<Mutex<BTreeMap<u64, Cancel>>>,
+    /// For a speaker that does not listen any more.
+    reins: Reins,
 }
 
 impl Calls {
     /// Takes calls until the clients are gone; with them go their calls.
-    fn listen(&self, line: UnixStream, to: &SyncSender<Asked>) -> Result<(), ServeError> {
-        let mut line = BufReader::new(line);
+    fn listen(&self, mut ear: Ear, to: &SyncSender<Asked>) -> Result<(), ServeError> {
         let end = loop {
-            match line::hear(&mut line) {
+            match ear.hear() {
+                Ok(Some(Wanted::Call { number, .. })) if self.going().contains_key(&number) => {
+                    break Err(ServeError::Speaker(format!("{BROKE_OFF}: one number for two calls")));
+                }
                 Ok(Some(Wanted::Call { number, tool, arguments })) => self.begin(number, tool, arguments, to),
                 Ok(Some(Wanted::Cancel { number })) => {
                     let cancel = self.going().get(&number).cloned();
                     cancel.iter().for_each(|cancel| cancel.raise(Why::Operator));
                 }
-                Ok(Some(Wanted::Over(None))) => break Ok(()),
-                Ok(Some(Wanted::Over(Some(why)))) => break Err(ServeError::Protocol(why)),
-                Ok(None) => break Err(ServeError::Speaker("its program has ended".to_owned())),
-                Err(error) => break Err(ServeError::Speaker(format!("its program broke off: {error}"))),
+                Ok(Some(Wanted::Over(Over::Left))) => break Ok(()),
+                Ok(Some(Wanted::Over(Over::NoProtocol(why)))) => break Err(ServeError::Protocol(why)),
+                Ok(Some(Wanted::Over(Over::Fault(why)))) => break Err(ServeError::Speaker(why)),
+                Ok(None) => break Err(ServeError::Speaker(ENDED.to_owned())),
+                Err(error) => break Err(ServeError::Speaker(format!("{BROKE_OFF}: {error}"))),
             }
         };
         let left: Vec<Cancel> = self.going().values().cloned().collect();
@@ -189,12 +212,12 @@ impl Calls {
         end
     }
 
-    fn begin(&self, number: u64, tool: String, arguments: Map<String, Value>, to: &SyncSender<Asked>) {
+    fn begin(&self, number: u64, tool: String, arguments: String, to: &SyncSender<Asked>) {
         let Ok(cancel) = Cancel::new() else {
             return self.answer(number, Err("out of descriptors".to_owned()));
         };
         self.going().insert(number, cancel.clone());
-        let asked = Asked { number, tool, arguments: Value::Object(arguments), cancel };
+        let asked = Asked { number, tool, arguments, cancel };
         if to.try_send(asked).is_err() {
             self.answer(number, Err("too many calls wait already".to_owned()));
         }
@@ -204,7 +227,10 @@ impl Calls {
     fn answer(&self, number: u64, outcome: Result<Outcome, String>) {
         self.going().remove(&number);
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = line::say(&*line, &Given { number, outcome });
+        let said = line::say(&line, &Given { number, outcome }, Instant::now() + PATIENCE);
+        if said.is_err() {
+            self.reins.end();
+        }
     }
 
     fn hang_up(&self) {

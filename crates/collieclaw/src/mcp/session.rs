@@ -1,9 +1,8 @@
 //! A server that is talked to, through the program that speaks its protocol: asked, and left when it takes too long.
 
-use std::io::{self, BufReader};
+use std::io;
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,9 +10,10 @@ use serde_json::{Map, Value};
 use ward_process::{Input, Output};
 
 use super::complaint::Complaint;
-use super::line::{self, Answer, Question, Task};
+use super::hearing::{End, Heard, Hearing, Unasked};
+use super::line::{self, Answer, Bearer, Ear, Listed, Question, Task};
 use super::pins::PinnedTool;
-use super::speaker::{ENDED, Speaker};
+use super::speaker::{BROKE_OFF, ENDED, Speaker};
 use super::start::{Ground, Reins, start};
 use crate::cancel::Cancel;
 use crate::config::{McpConnection, McpServer};
@@ -33,29 +33,15 @@ pub enum Trouble {
     Failed(String),
 }
 
-/// What comes while an answer is waited for.
-enum Heard {
-    Answer(Answer),
-    Cancelled,
-    /// Nothing comes any more, and why.
-    End(String),
-}
-
-/// Where answers come in.
-struct Hearing {
-    heard: Receiver<Heard>,
-    /// Whether anything was ever asked.
-    asked: bool,
-}
-
 /// See the module. Dropped, the server is ended.
 pub struct Session {
-    line: UnixStream,
-    /// Whoever waits for an answer holds it: one question at a time.
-    heard: Mutex<Hearing>,
-    hears: Sender<Heard>,
+    line: Arc<UnixStream>,
+    hearing: Arc<Hearing>,
+    /// Held by whoever asks.
+    turn: Mutex<()>,
     reins: Reins,
-    changed: Arc<AtomicBool>,
+    /// Raised by the emergency stop.
+    stop: Cancel,
     /// Of a server that we started.
     complaint: Option<Complaint>,
     /// What of the sandbox is in force; `None` for a server that was there before.
@@ -68,10 +54,14 @@ impl Session {
     /// # Errors
     /// When it can't be started.
     pub fn open(server: &McpServer, ground: Ground<'_>) -> Result<Self, String> {
-        match &server.connection {
+        let no_thread = |error: io::Error| format!("no thread for it: {error}");
+        let no_descriptor = |error: io::Error| format!("no descriptor for it: {error}");
+        let stop = Cancel::new().map_err(no_descriptor)?;
+        let watch = estop::Watch::start(ground.home, &stop).map_err(no_thread)?;
+        let (speaker, complaint, sandbox) = match &server.connection {
             McpConnection::Program { .. } => {
                 let started = start(&server.connection, ground)?;
-                let complaint = Complaint::listen(started.complaints).map_err(|error| no_thread(&error));
+                let complaint = Complaint::listen(started.complaints).map_err(no_thread);
                 let speak = || {
                     let (input, output) = (Input::From(started.output), Output::To(started.input));
                     Speaker::start(Task::AskProgram, ground.policy, input, output)
@@ -80,55 +70,49 @@ impl Session {
                     .and_then(|complaint| Ok((complaint, speak()?)))
                     .inspect_err(|_| started.reins.end())?;
                 speaker.reins.take_over(&started.reins);
-                Self::with(speaker, ground, Some(complaint), Some(started.sandbox))
+                (speaker, Some(complaint), Some(started.sandbox))
             }
             McpConnection::Http { url, token_env } => {
-                let token = ground.variables.get(token_env).cloned();
+                let token = ground.variables.get(token_env).cloned().map(Bearer::new);
                 let task = Task::AskAddress { url: url.clone(), token };
-                let speaker = Speaker::start(task, ground.policy, Input::Null, Output::Null)?;
-                Self::with(speaker, ground, None, None)
+                (Speaker::start(task, ground.policy, Input::Null, Output::Null)?, None, None)
             }
-        }
-    }
-
-    fn with(
-        speaker: Speaker,
-        ground: Ground<'_>,
-        complaint: Option<Complaint>,
-        sandbox: Option<String>,
-    ) -> Result<Self, String> {
+        };
         let Speaker { line, reins } = speaker;
-        let (hears, heard) = channel();
         // From here on, what was started ends with this value.
-        let heard = Mutex::new(Hearing { heard, asked: false });
-        let session = Self { line, heard, hears, reins, changed: Arc::default(), complaint, sandbox };
-        let no_descriptor = |error: io::Error| format!("no descriptor for it: {error}");
-        let stop = Cancel::new().map_err(no_descriptor)?;
-        let watch = estop::Watch::start(ground.home, &stop).map_err(|error| no_thread(&error))?;
+        let session = Self {
+            line: Arc::new(line),
+            hearing: Arc::new(Hearing::new()),
+            turn: Mutex::default(),
+            reins,
+            stop,
+            complaint,
+            sandbox,
+        };
         let (at_stop, at_end) = (session.reins.clone(), session.reins.clone());
-        let ends_with_estop = stop.at_once(move || at_stop.end());
-        let line = session.line.try_clone().map_err(no_descriptor)?;
-        let (hears, changed) = (session.hears.clone(), Arc::clone(&session.changed));
+        let ends_with_estop = session.stop.at_once(move || at_stop.end());
+        let ear = Ear::new(session.line.try_clone().map_err(no_descriptor)?);
+        let hearing = Arc::clone(&session.hearing);
         std::thread::Builder::new()
             .name("mcp".to_owned())
             .spawn(move || {
-                listen(line, &hears, &changed);
+                hearing.end(listen(ear, &hearing));
                 at_end.end();
                 // Where nothing runs nobody looks.
                 drop((ends_with_estop, watch));
             })
-            .map_err(|error| no_thread(&error))?;
+            .map_err(no_thread)?;
         Ok(session)
     }
 
     /// Whether it can't be asked any more.
     pub(super) fn is_over(&self) -> bool {
-        self.reins.is_over()
+        self.hearing.is_over() || self.reins.is_over()
     }
 
     /// Whether the server has said, since this was asked, that its tools are others now.
     pub(super) fn says_it_changed(&self) -> bool {
-        self.changed.swap(false, Ordering::SeqCst)
+        self.hearing.says_it_changed()
     }
 
     /// Its tools.
@@ -137,7 +121,7 @@ impl Session {
     /// When it doesn't tell.
     pub fn list(&self, cancel: &Cancel, time: Duration) -> Result<Vec<PinnedTool>, Trouble> {
         match self.ask(&Question::List, cancel, time)? {
-            Answer::Tools(tools) => Ok(tools),
+            Answer::Tools(tools) => Listed::read_all(tools).map_err(Trouble::Failed),
             other => Err(self.trouble(other)),
         }
     }
@@ -164,7 +148,8 @@ impl Session {
         match answer {
             Answer::Gone => Trouble::Gone,
             Answer::TooMuch => Trouble::Failed("the server sent too much and was ended".to_owned()),
-            Answer::Failed(why) => Trouble::Failed(match &self.complaint {
+            Answer::Failed(why) => Trouble::Failed(why),
+            Answer::Ended(why) => Trouble::Failed(match &self.complaint {
                 Some(complaint) => complaint.added_to(why),
                 None => why,
             }),
@@ -175,70 +160,57 @@ impl Session {
     }
 
     fn ask(&self, question: &Question, cancel: &Cancel, time: Duration) -> Result<Answer, Trouble> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let deadline = Instant::now() + time;
-        let mut hearing = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = hearing.is_there()?;
-        let cancelled = self.hears.clone();
-        let _at_once = cancel.at_once(move || drop(cancelled.send(Heard::Cancelled)));
-        if cancel.why().is_some() {
-            return Err(Trouble::Cancelled);
-        }
-        let said = self.line.set_write_timeout(Some(time)).and_then(|()| line::say(&self.line, question));
-        let answer = match said {
-            Ok(()) => hearing.heard.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            // Half a question asks nothing; of one that has ended at once we hear why.
-            Err(_) if first => hearing.heard.recv_timeout(time).ok(),
-            Err(_) => return Err(Trouble::Gone),
-        };
-        let trouble = match answer {
-            Some(Heard::Answer(answer)) => return Ok(answer),
-            // Whoever stops everything also ends what we listen to.
-            Some(Heard::End(why)) if cancel.why().is_none() => Trouble::Failed(why),
-            Some(Heard::Cancelled | Heard::End(_)) => Trouble::Cancelled,
-            None => Trouble::TimedOut(time),
+        let number = self.hearing.begin().map_err(|end| self.ended(end, cancel))?;
+        let (hearing, line) = (Arc::clone(&self.hearing), Arc::clone(&self.line));
+        let _at_once = cancel.at_once(move || {
+            if hearing.cancel(number) {
+                // Also whoever is still asking goes on.
+                let _ = line.shutdown(Shutdown::Both);
+            }
+        });
+        let said = line::say(&self.line, question, deadline);
+        let trouble = match self.hearing.wait(deadline) {
+            Heard::Answer(answer) => return Ok(answer),
+            Heard::Cancelled => Trouble::Cancelled,
+            Heard::TimedOut => Trouble::TimedOut(time),
+            // Half a question asks nothing.
+            Heard::End(_) if said.is_err() && number > 1 => self.ended(End::Gone, cancel),
+            Heard::End(end) => self.ended(end, cancel),
         };
         self.reins.end();
         Err(trouble)
+    }
+
+    /// Whoever stops everything also ends what we listen to.
+    fn ended(&self, end: End, cancel: &Cancel) -> Trouble {
+        match end {
+            _ if self.stop.why().or(cancel.why()).is_some() => Trouble::Cancelled,
+            End::Gone => Trouble::Gone,
+            End::Broken(why) => Trouble::Failed(why),
+        }
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         self.reins.end();
+        // Whatever could not be ended: nobody listens to it.
+        let _ = self.line.shutdown(Shutdown::Both);
     }
 }
 
-impl Hearing {
-    /// Nothing of what was heard before is an answer to the next question. Whether it is the first.
-    fn is_there(&mut self) -> Result<bool, Trouble> {
-        let first = !std::mem::replace(&mut self.asked, true);
-        loop {
-            match self.heard.try_recv() {
-                Ok(Heard::Cancelled) => {}
-                // Another one would end as well.
-                Ok(Heard::End(why)) if first => return Err(Trouble::Failed(why)),
-                Ok(_) | Err(TryRecvError::Disconnected) => return Err(Trouble::Gone),
-                Err(TryRecvError::Empty) => return Ok(first),
-            }
+/// Hears all that is said, until the end: why it is.
+fn listen(mut ear: Ear, hearing: &Hearing) -> String {
+    loop {
+        let heard = match ear.hear() {
+            Ok(Some(answer)) => hearing.hear(answer),
+            Ok(None) => return ENDED.to_owned(),
+            Err(error) => return format!("{BROKE_OFF}: {error}"),
+        };
+        if let Err(Unasked) = heard {
+            return format!("{BROKE_OFF}: it says what nobody has asked for");
         }
     }
-}
-
-/// Hears all that is said, until the end.
-fn listen(line: UnixStream, hears: &Sender<Heard>, changed: &AtomicBool) {
-    let mut line = BufReader::new(line);
-    let end = loop {
-        match line::hear(&mut line) {
-            Ok(Some(Answer::Changed)) => changed.store(true, Ordering::SeqCst),
-            Ok(Some(answer)) => drop(hears.send(Heard::Answer(answer))),
-            Ok(None) => break ENDED.to_owned(),
-            Err(error) => break format!("the program that speaks the protocol broke off: {error}"),
-        }
-    };
-    let _ = hears.send(Heard::End(end));
-}
-
-fn no_thread(error: &io::Error) -> String {
-    format!("no thread for it: {error}")
 }

@@ -50,9 +50,11 @@ impl Sessions {
         self.end_unless(|kept| !kept.session.is_over());
     }
 
-    /// Ends all that none of these servers matches: what is in force now.
+    /// Ends all that none of these servers matches: what is in force now. And what nobody has asked for long.
     pub fn end_others(&self, in_force: &[Approved], policy: &GatePolicy) {
-        self.end_unless(|kept| in_force.contains(&kept.approved) && kept.policy == *policy);
+        self.end_unless(|kept| {
+            in_force.contains(&kept.approved) && kept.policy == *policy && !kept.session.is_over()
+        });
     }
 
     /// Ends all.

@@ -1,21 +1,25 @@
-//! Starting `collieclaw-mcp`, which speaks the protocol for us, in a sandbox that shows it nothing.
+//! Starting `collieclaw-mcp`, which speaks the protocol for us, in a sandbox that shows it nothing of anyone's.
 
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use collieclaw_gate::GatePolicy;
 use ward_diag::Chain;
 use ward_process::sandbox::Network;
 use ward_process::{Input, Output};
 
-use super::line::{self, Greeting, Task};
+use super::line::{self, Ear, Greeting, Task, VERSION};
 use super::start::Reins;
 use crate::tools::room::{Ground, Reach, Room};
 use crate::tools::shell::next_id;
 
 /// What is told of it when nobody ended it.
 pub(super) const ENDED: &str = "the program that speaks the protocol has ended";
+pub(super) const BROKE_OFF: &str = "the program that speaks the protocol broke off";
+
+/// It listens at once, or never.
+const GREETING: Duration = Duration::from_secs(10);
 
 /// Its name, beside ours.
 const PROGRAM: &str = "collieclaw-mcp";
@@ -58,10 +62,12 @@ impl Speaker {
         let supervisor = room.supervisor();
         let tree = supervisor.spawn(next_id()?, order).map_err(|error| Chain(&error).to_string())?;
         let reins = Reins::new(tree, supervisor);
-        let greeting = Greeting { version: env!("CARGO_PKG_VERSION").to_owned(), task };
-        line::say(&line, &greeting)
-            .inspect_err(|_| reins.end())
-            .map_err(|error| format!("{ENDED} at once: {error}"))?;
+        let greeting = Greeting { version: VERSION.to_owned(), task };
+        if line::say(&line, &greeting, Instant::now() + GREETING).is_err() {
+            let said = Ear::new(line).last_words(Vec::new());
+            reins.end();
+            return Err(format!("{BROKE_OFF}: {said}"));
+        }
         Ok(Self { line, reins })
     }
 }

@@ -61,8 +61,8 @@ impl Reins {
 
     /// Ends all of them, now.
     pub(super) fn end(&self) {
-        let trees = std::mem::take(&mut *self.trees());
-        for mut tree in trees {
+        // Whoever else ends them waits until they are ended.
+        for mut tree in self.trees().drain(..) {
             // What does not end is ended with us: it dies with its supervisor.
             let _ = self.supervisor.stop(&mut tree, Ladder::force());
         }

@@ -168,7 +168,7 @@ impl Prepared for Wanted {
         let mut kept = server.kept.borrow_mut();
         let mut result = server.call(tool, &self.arguments, &mut kept, context, time);
         // It ended while nobody asked it anything: that is no fault of this call.
-        if result == Err(Trouble::Gone) {
+        if result == Err(Trouble::Gone) && context.cancel.why().is_none() {
             *kept = None;
             result = server.call(tool, &self.arguments, &mut kept, context, time);
         }

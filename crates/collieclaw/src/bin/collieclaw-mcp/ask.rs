@@ -3,16 +3,13 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use collieclaw::mcp::PinnedTool;
-use collieclaw::mcp::line::{Answer, Question};
+use collieclaw::mcp::line::{Answer, Bearer, IDLE, Listed, Question};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, PaginatedRequestParams};
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ServiceError, serve_client};
-use serde_json::Value;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
@@ -23,10 +20,6 @@ use crate::handler::Handler;
 use crate::http::Loopback;
 use crate::voice::{Ear, Voice};
 
-/// A server that nobody asks anything is ended. A person thinks for minutes between two messages, and a server may
-/// have something open.
-const IDLE: Duration = Duration::from_secs(10 * 60);
-
 /// Pages of a list of tools, and tools in all. More is no list that anyone has looked at.
 const MOST_PAGES: usize = 32;
 const MOST_TOOLS: usize = 512;
@@ -36,7 +29,7 @@ pub(crate) enum Way {
     /// At the other ends of our standard input and output.
     Pipes,
     /// At an address.
-    Address { url: String, token: Option<String> },
+    Address { url: String, token: Option<Bearer> },
 }
 
 /// Passes on questions and answers, until there is nobody left on one of the sides. Where there is no way, that is the answer.
@@ -72,8 +65,9 @@ impl Talk<'_> {
             Ok(connection) => self.serve(connection, questions).await,
             Err(why) => {
                 let known = self.known_fault();
+                let why = known.unwrap_or(why);
                 while questions.recv().await.is_some() {
-                    self.voice.say(&self.failure(known.clone().unwrap_or_else(|| why.clone())));
+                    self.answer(&Answer::Ended(why.clone()));
                 }
             }
         }
@@ -86,7 +80,7 @@ impl Talk<'_> {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url);
                 // A new session may be one with another server, which nobody has compared; and a call is sent once.
                 config.reinit_on_expired_session = false;
-                config.auth_header = token;
+                config.auth_header = token.map(|token| token.0.reveal().to_owned());
                 let client = Loopback { budget: Arc::clone(&self.budget), fault: Arc::clone(&self.fault) };
                 serve_client(handler, StreamableHttpClientTransport::with_client(client, config)).await
             }
@@ -112,14 +106,23 @@ impl Talk<'_> {
                     once(&connection, call).await.map(|result| told(&result))
                 }
             };
-            self.voice.say(&answer.unwrap_or_else(|why| self.failure(self.known_fault().unwrap_or(why))));
+            self.answer(&answer.unwrap_or_else(|why| {
+                let why = self.known_fault().unwrap_or(why);
+                if connection.is_transport_closed() { Answer::Ended(why) } else { Answer::Failed(why) }
+            }));
         }
         // Also to a question that comes in this very moment: it is asked of another.
-        self.voice.say(&Answer::Gone);
+        self.answer(&Answer::Gone);
     }
 
-    fn failure(&self, why: String) -> Answer {
-        if self.budget.is_exceeded() { Answer::TooMuch } else { Answer::Failed(why) }
+    fn answer(&self, answer: &Answer) {
+        let fits = match answer {
+            Answer::Failed(_) | Answer::Ended(_) => !self.budget.is_exceeded(),
+            _ => true,
+        };
+        if !(fits && self.voice.say(answer)) {
+            self.voice.say(&Answer::TooMuch);
+        }
     }
 
     /// Told once.
@@ -151,17 +154,17 @@ fn no_greeting(error: &ClientInitializeError) -> String {
     }
 }
 
-async fn list(connection: &Connection) -> Result<Vec<PinnedTool>, String> {
+async fn list(connection: &Connection) -> Result<Vec<Listed>, String> {
     let mut tools = Vec::new();
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let page = connection.list_tools(Some(page)).await.map_err(|error| fault(&error))?;
-        tools.extend(page.tools.into_iter().map(|tool| PinnedTool {
-            name: tool.name.into_owned(),
-            description: tool.description.unwrap_or_default().into_owned(),
-            schema: Value::Object((*tool.input_schema).clone()),
-        }));
+        for tool in page.tools {
+            let schema = serde_json::to_string(&tool.input_schema).map_err(|error| error.to_string())?;
+            let description = tool.description.unwrap_or_default().into_owned();
+            tools.push(Listed { name: tool.name.into_owned(), description, schema });
+        }
         if tools.len() > MOST_TOOLS {
             return Err(format!("it lists more than {MOST_TOOLS} tools"));
         }

@@ -1,6 +1,6 @@
 //! `collieclaw-mcp`: speaks the Model Context Protocol for `collieclaw`, which starts it in a sandbox.
 //!
-//! It has no rules, no keys and no files. On one side is the protocol, on standard input and output or on a loopback
+//! It has no rules, no receipts and no files; of keys only the token that its task needs. On one side is the protocol, on standard input and output or on a loopback
 //! address; on the other, on standard error, the line to `collieclaw` with its few shapes
 //! ([`line`](collieclaw::mcp::line)). It either asks a server ([`ask`]) or offers tools to clients ([`offer`]), and ends
 //! when that line does.
@@ -17,12 +17,10 @@ mod voice;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use collieclaw::mcp::line::{Greeting, Task};
+use collieclaw::mcp::line::{Greeting, Task, VERSION};
 
 use ask::Way;
 use offer::Offered;
-
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).is_some_and(|argument| argument == "--version") {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use collieclaw::channels::Token;
 use collieclaw::listen::Caller;
 use collieclaw::mcp::PinnedTool;
-use collieclaw::mcp::line::{Given, Outcome, Wanted};
+use collieclaw::mcp::line::{Bearer, Given, Outcome, Over, Wanted};
 use hyper::http::request::Parts;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
@@ -27,6 +27,9 @@ use crate::voice::{Ear, Voice};
 /// The longest message of a client.
 pub(crate) const LONGEST_MESSAGE: usize = 4 << 20;
 
+/// Calls of all clients at once. `collieclaw` lets fewer wait, and says so.
+const MOST_WAITING: usize = 256;
+
 /// For answers that were given just before `collieclaw` hung up.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 
@@ -41,7 +44,7 @@ pub(crate) enum Offered {
     /// The client on standard input and output.
     ToOne,
     /// Whoever connects to the socket that is standard input, and bears the token.
-    ToMany { token: String },
+    ToMany { token: Bearer },
 }
 
 /// Passes on calls and their outcomes, until there is nobody left on one of the sides.
@@ -59,16 +62,17 @@ pub(crate) async fn offer(tools: Vec<PinnedTool>, to: Result<Offered, String>, m
         tokio::time::sleep(LAST_ANSWERS).await;
     };
     let serve = async {
-        match to? {
-            Offered::ToOne => serve_one(server).await,
-            Offered::ToMany { token } => {
-                let served = offer_http::serve(server, Token::new(token)).await;
-                served.map_err(|error| format!("it can't listen: {error}"))
+        match to {
+            Ok(Offered::ToOne) => serve_one(server).await.map_or_else(Over::NoProtocol, |()| Over::Left),
+            Ok(Offered::ToMany { token }) => {
+                let served = offer_http::serve(server, Token::new(token.0)).await;
+                served.map_or_else(|error| Over::Fault(format!("no listening: {error}")), |()| Over::Left)
             }
+            Err(why) => Over::Fault(why),
         }
     };
     tokio::select! {
-        served = serve => voice.say(&Wanted::Over(served.err())),
+        over = serve => drop(voice.say(&Wanted::Over(over))),
         () = listen => {}
     }
 }
@@ -158,11 +162,15 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let broken = |what: String| ErrorData::internal_error(what, None);
         let calls = &*self.calls;
+        if calls.waiting().len() >= MOST_WAITING {
+            return Err(broken("too many calls wait already".to_owned()));
+        }
         let going = Going { calls, number: calls.next.fetch_add(1, Ordering::Relaxed) };
         let (reply, mut answered) = oneshot::channel();
         calls.waiting().insert(going.number, reply);
-        let (tool, arguments) = (call.name.into_owned(), call.arguments.unwrap_or_default());
-        calls.voice.say(&Wanted::Call { number: going.number, tool, arguments });
+        let arguments = serde_json::to_string(&call.arguments.unwrap_or_default());
+        let arguments = arguments.map_err(|error| broken(error.to_string()))?;
+        calls.voice.say(&Wanted::Call { number: going.number, tool: call.name.into_owned(), arguments });
         let answered = tokio::select! {
             answered = &mut answered => answered,
             () = given_up(&context) => {

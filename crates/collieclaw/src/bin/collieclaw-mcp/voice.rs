@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as Socket;
 use std::time::Duration;
 
-use collieclaw::mcp::line::{read, written};
+use collieclaw::mcp::line::{LONGEST_LINE, read, written};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -34,10 +34,15 @@ impl Ear {
 pub(crate) struct Voice(UnboundedSender<Vec<u8>>);
 
 impl Voice {
-    pub(crate) fn say(&self, value: &impl Serialize) {
-        if let Ok(line) = written(value) {
-            // Whoever has hung up hears nothing, and ends us.
-            let _ = self.0.send(line);
+    /// Whether it can be said at all.
+    pub(crate) fn say(&self, value: &impl Serialize) -> bool {
+        match written(value) {
+            Ok(line) if line.len() as u64 <= LONGEST_LINE => {
+                // Whoever has hung up hears nothing, and ends us.
+                let _ = self.0.send(line);
+                true
+            }
+            _ => false,
         }
     }
 }

@@ -57,13 +57,13 @@ impl Token {
                 io::Error::new(io::ErrorKind::InvalidData, "it is no token; remove the file for a new one");
             return Err(failed(short));
         }
-        Ok(Self::new(text.to_owned()))
+        Ok(Self::new(Secret::new(text.to_owned())))
     }
 
     /// One that was read before.
     #[must_use]
-    pub fn new(text: String) -> Self {
-        Self(Secret::new(text))
+    pub fn new(text: Secret) -> Self {
+        Self(text)
     }
 
     /// For the link that its owner opens.

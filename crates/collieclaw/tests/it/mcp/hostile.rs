@@ -115,6 +115,7 @@ fn the_emergency_stop_ends_a_server_and_its_tree_at_once() {
     assert_eq!(house.run(&["estop"]).code, 0);
     let done = crate::support::done(child.wait_with_output().unwrap());
     assert_eq!(done.code, 8, "{done:?}");
+    assert!(!done.err.contains("speaks the protocol"), "{}", done.err);
     assert!(!sleeps(&long));
     assert_eq!(house.last_receipt()["reason_code"], "estop");
     house.lists(&echo());

@@ -30,7 +30,8 @@ fn one_with_a_token_is_used_and_one_without_is_refused() {
         refused.err.contains("it refuses us (status 401): `token_env` names the variable"),
         "{refused:?}"
     );
-    let approved = run(&["mcp", "approve", "--yes", "other"], token.trim());
+    // As it is read from its file.
+    let approved = run(&["mcp", "approve", "--yes", "other"], &format!(" {}\n", token.trim()));
     assert_eq!(approved.code, 0, "{approved:?}");
     let called = run(&["tool", "run", "other__time"], token.trim());
     assert!(called.code == 0 && called.out.contains("UTC"), "{called:?}");

@@ -55,35 +55,71 @@ fn without_it_nothing_is_called_and_the_cure_is_told() {
     let doctor = house.run_beside(None, &["doctor"]);
     assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("makes both programs"), "{}", doctor.out);
     assert!(house.run(&["doctor"]).out.contains("✓ MCP: spoken by "));
+    let older = house.run_beside(Some("echo collieclaw-mcp 0.0.0"), &["doctor"]);
+    assert!(older.out.contains("has the version `collieclaw-mcp 0.0.0`, not ours"), "{}", older.out);
+    assert!(older.out.contains("makes both programs"), "{}", older.out);
+    let beside = house.path().join("bin/collieclaw-mcp");
+    std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(house.run_beside(None, &["doctor"]).out.contains("can't be started"));
+    std::fs::remove_file(beside).unwrap();
     let called = house.run_beside(None, &["tool", "run", "fake__echo", "--json", "{}"]);
     assert!(called.code == 1 && called.err.contains("collieclaw-mcp is missing"), "{called:?}");
     assert_eq!(house.receipt_words(), [["fake__echo", "failed", "tool-failed"]]);
 }
 
+/// A call of it, where the speaker is this script.
+fn check(house: &House, script: &str, expected: &str) {
+    let called = house.run_beside(Some(script), &["tool", "run", "fake__echo", "--json", "{}"]);
+    assert!(called.code == 1 && called.err.contains(expected), "{script}: {called:?}");
+    assert_eq!(house.last_receipt()["status"], "failed");
+}
+
 #[test]
 fn one_that_is_broken_fails_the_call_and_nothing_else() {
-    let house = House::new().with_server("plain", "timeout = \"2s\"").approved("fake");
-    let answers = |answer: &str| format!("read greeting <&2; read question <&2; echo '{answer}' >&2");
-    let flood = "head -c 70000000 /dev/zero >&2; sleep 100";
-    let cases = [
-        ("echo 'thread main panicked' >&2".to_owned(), "broke off: thread main panicked"),
-        ("exit 0".to_owned(), "the program that speaks the protocol has ended"),
-        ("exec 0<&- 1>&- 2>&-; sleep 100".to_owned(), "the program that speaks the protocol has ended"),
-        (answers("[]"), "broke off: []"),
-        (
-            answers("{\"told\": {\"text\": \"x\", \"worked\": true}}"),
-            "answers something else than it was asked",
-        ),
-        (answers("{\"failed\": \"no luck\"}"), "no luck"),
-        (flood.to_owned(), "broke off"),
-        ("sleep 100".to_owned(), "took longer than 2 s"),
-    ];
-    for (script, expected) in &cases {
-        let called = house.run_beside(Some(script), &["tool", "run", "fake__echo", "--json", "{}"]);
-        assert!(called.code == 1 && called.err.contains(expected), "{script}: {called:?}");
-    }
-    assert_eq!(house.receipts().len(), cases.len());
+    let house = House::new().with_server("plain", "timeout = \"30s\"").approved("fake");
+    let answers =
+        |answer: &str| format!("read greeting <&2; read question <&2; echo '{answer}' >&2; sleep 1");
+    let panic = "printf '\\nthread main (1) panicked at x.rs:1:1:\\nboom\\n' >&2";
+    let told = "{\"told\": {\"text\": \"x\", \"worked\": true}}";
+    check(&house, panic, "broke off: thread main (1) panicked at x.rs:1:1: boom");
+    check(&house, &format!("read greeting <&2; {panic}"), "panicked at x.rs:1:1: boom");
+    check(&house, &answers("[]"), "broke off: []");
+    check(&house, &answers(told), "answers something else than it was asked");
+    check(&house, &answers("{\"failed\": \"no luck\"}"), "no luck");
+    check(&house, "head -c 20000000 /dev/zero >&2; sleep 100", "broke off");
+    let ended = "the program that speaks the protocol";
+    check(&house, "exit 0", ended);
+    check(&house, "read greeting <&2; exec 0<&- 1>&- 2>&-; sleep 100", ended);
+    check(&house, &answers("{\"gone\": 1}"), "broke off");
     assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn one_that_says_nothing_is_left_in_time() {
+    let house = House::new().with_server("plain", "timeout = \"2s\"").approved("fake");
+    check(&house, "sleep 100", "took longer than 2 s");
+}
+
+#[test]
+fn a_list_that_nobody_could_read_is_refused() {
+    let house = House::new().with_server("plain", "").approved("fake");
+    let mut tools = super::house::echo();
+    tools[0]["inputSchema"]["examples"] = json!(vec![json!({ "": 0 }); 200_000]);
+    house.lists(&tools);
+    house.fails("fake__echo", "{}", "its list of tools is longer than 1024 kB");
+}
+
+#[test]
+fn calls_under_one_number_are_not_served() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let long = own_sleep(4);
+    let arguments = json!({ "command": format!("sleep {long}") }).to_string();
+    let call = json!({ "call": { "number": 1, "tool": "shell", "arguments": arguments } });
+    let script = format!("read greeting <&2; echo '{call}' >&2; echo '{call}' >&2; sleep 100");
+    let served = house.run_beside(Some(&script), &["mcp", "serve"]);
+    assert!(served.code == 1 && served.err.contains("one number for two calls"), "{served:?}");
+    assert!(!sleeps(&long));
+    assert!(house.receipt_words().iter().all(|[_, _, reason]| reason == "cancelled"));
 }
 
 /// Started by hand, with our end of its line.
@@ -103,7 +139,7 @@ fn one_of_another_version_says_so_to_every_question() {
     for _ in 0..2 {
         writeln!(line, "{}", json!("list")).unwrap();
         let answer: Value = serde_json::from_str(&heard.next().unwrap().unwrap()).unwrap();
-        let why = answer["failed"].as_str().unwrap();
+        let why = answer["ended"].as_str().unwrap();
         assert!(why.starts_with("`collieclaw` has the version 0.0.0, and `collieclaw-mcp` "), "{why}");
     }
     drop((line, heard));
@@ -112,13 +148,14 @@ fn one_of_another_version_says_so_to_every_question() {
     let (mut child, mut line) = started();
     writeln!(line, "{}", json!({ "version": "0.0.0", "task": { "offer_to_one": { "tools": [] } } })).unwrap();
     let over: Value = serde_json::from_str(&BufReader::new(line).lines().next().unwrap().unwrap()).unwrap();
-    assert!(over["over"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
+    assert!(over["over"]["fault"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
     assert_eq!(wait(&mut child.0), 0);
 }
 
 #[test]
 fn it_ends_with_the_line_whatever_it_was_doing() {
-    let version = env!("CARGO_PKG_VERSION");
+    let said = done(Command::new(speaker()).arg("--version").output().unwrap()).out;
+    let version = said.trim().strip_prefix("collieclaw-mcp ").unwrap();
     let tasks = [json!("ask_program"), json!({ "offer_to_one": { "tools": [] } }), json!("no such task")];
     for task in tasks {
         let (mut child, mut line) = started();
@@ -137,7 +174,8 @@ fn started_by_a_person_it_says_what_it_is() {
     assert_eq!(by_hand.code, 2);
     assert!(by_hand.err.starts_with("collieclaw-mcp is started by collieclaw"), "{}", by_hand.err);
     let version = done(Command::new(speaker()).arg("--version").output().unwrap());
-    assert_eq!((version.code, version.out), (0, format!("collieclaw-mcp {}\n", env!("CARGO_PKG_VERSION"))));
+    let ours = format!("collieclaw-mcp {}-", env!("CARGO_PKG_VERSION"));
+    assert!(version.code == 0 && version.out.starts_with(&ours), "{version:?}");
 }
 
 /// The process of the speaker under one of ours.
@@ -202,7 +240,7 @@ fn killed_while_it_serves_it_ends_the_call_and_us() {
     until_sleeps(&long);
     kill(&speaker_under(child.id()));
     let served = done(child.wait_with_output().unwrap());
-    assert!(served.code == 1 && served.err.contains("its program has ended"), "{served:?}");
+    assert!(served.code == 1 && served.err.contains("speaks the protocol has ended"), "{served:?}");
     assert!(!sleeps(&long));
     assert_eq!(house.receipt_words(), [["shell", "failed", "cancelled"]]);
 }
