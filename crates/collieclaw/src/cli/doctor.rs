@@ -122,8 +122,8 @@ fn speaker(config: &Config) -> Option<Finding> {
     let (ok, detail, cure) = match mcp::speaker().and_then(|program| answers(&program)) {
         Ok(program) => (true, format!("spoken by {program}"), None),
         Err(why) => {
-            let failure = Failure::Serve(ServeError::Speaker(why));
-            (false, failure.to_string(), failure.cure().map(str::to_owned))
+            let cure = Failure::Serve(ServeError::Speaker(why.clone())).cure().map(str::to_owned);
+            (false, why, cure)
         }
     };
     Some(Finding { what: "MCP".to_owned(), ok, detail, cure })

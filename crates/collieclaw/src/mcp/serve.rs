@@ -49,7 +49,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// The program that speaks the protocol can't be started.
-    #[error("the protocol can't be spoken: {0}")]
+    #[error("tools can't be offered: {0}")]
     Speaker(String),
     /// The client does not speak the protocol.
     #[error("the client does not speak the protocol: {0}")]

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use collieclaw::mcp::line::{Answer, Bearer, IDLE, Listed, Question};
-use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, PaginatedRequestParams};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, PaginatedRequestParams};
 use rmcp::service::{ClientInitializeError, RoleClient, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
@@ -64,8 +64,7 @@ impl Talk<'_> {
         match self.connect(way).await {
             Ok(connection) => self.serve(connection, questions).await,
             Err(why) => {
-                let known = self.known_fault();
-                let why = known.unwrap_or(why);
+                let why = self.known_fault().unwrap_or(why);
                 while questions.recv().await.is_some() {
                     self.answer(&Answer::Ended(why.clone()));
                 }
@@ -103,13 +102,10 @@ impl Talk<'_> {
                 Question::List => list(&connection).await.map(Answer::Tools),
                 Question::Call { tool, arguments } => {
                     let call = CallToolRequestParams::new(tool).with_arguments(arguments);
-                    once(&connection, call).await.map(|result| told(&result))
+                    once(&connection, call).await
                 }
             };
-            self.answer(&answer.unwrap_or_else(|why| {
-                let why = self.known_fault().unwrap_or(why);
-                if connection.is_transport_closed() { Answer::Ended(why) } else { Answer::Failed(why) }
-            }));
+            self.answer(&answer.unwrap_or_else(|none| self.known_fault().map_or(none, Answer::Failed)));
         }
         // Also to a question that comes in this very moment: it is asked of another.
         self.answer(&Answer::Gone);
@@ -154,42 +150,50 @@ fn no_greeting(error: &ClientInitializeError) -> String {
     }
 }
 
-async fn list(connection: &Connection) -> Result<Vec<Listed>, String> {
+/// Its tools, or why there is no list.
+async fn list(connection: &Connection) -> Result<Vec<Listed>, Answer> {
     let mut tools = Vec::new();
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let page = connection.list_tools(Some(page)).await.map_err(|error| fault(&error))?;
         for tool in page.tools {
-            let schema = serde_json::to_string(&tool.input_schema).map_err(|error| error.to_string())?;
+            let schema = serde_json::to_string(&tool.input_schema);
+            let schema = schema.map_err(|error| Answer::Failed(error.to_string()))?;
             let description = tool.description.unwrap_or_default().into_owned();
             tools.push(Listed { name: tool.name.into_owned(), description, schema });
         }
         if tools.len() > MOST_TOOLS {
-            return Err(format!("it lists more than {MOST_TOOLS} tools"));
+            return Err(Answer::Failed(format!("it lists more than {MOST_TOOLS} tools")));
         }
         cursor = page.next_cursor;
         if cursor.is_none() {
             return Ok(tools);
         }
     }
-    Err(format!("its list of tools has more than {MOST_PAGES} pages"))
+    Err(Answer::Failed(format!("its list of tools has more than {MOST_PAGES} pages")))
 }
 
-async fn once(connection: &Connection, call: CallToolRequestParams) -> Result<CallToolResult, String> {
+/// What came of a call, or why nothing did.
+async fn once(connection: &Connection, call: CallToolRequestParams) -> Result<Answer, Answer> {
+    let none = |why: &str| Err(Answer::Failed(why.to_owned()));
     match connection.peer().call_tool_once(call).await.map_err(|error| fault(&error))? {
-        CallToolResponse::Complete(result) => Ok(result),
-        CallToolResponse::InputRequired(_) => Err("it asks for more than its arguments".to_owned()),
-        CallToolResponse::Task(_) => Err("it does not answer, but makes a task of it".to_owned()),
-        _ => Err("it answers with something else".to_owned()),
+        CallToolResponse::Complete(result) => Ok(told(&result)),
+        CallToolResponse::InputRequired(_) => none("it asks for more than its arguments"),
+        CallToolResponse::Task(_) => none("it does not answer, but makes a task of it"),
+        _ => none("it answers with something else"),
     }
 }
 
-fn fault(error: &ServiceError) -> String {
+fn fault(error: &ServiceError) -> Answer {
     match error {
-        ServiceError::McpError(error) => format!("the server refuses: {}", error.message),
-        ServiceError::TransportClosed | ServiceError::TransportSend(_) => "the server has ended".to_owned(),
-        ServiceError::UnexpectedResponse => "it answers something else than it was asked".to_owned(),
-        other => other.to_string(),
+        ServiceError::McpError(error) => Answer::Failed(format!("the server refuses: {}", error.message)),
+        ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+            Answer::Ended("the server has ended".to_owned())
+        }
+        ServiceError::UnexpectedResponse => {
+            Answer::Failed("it answers something else than it was asked".to_owned())
+        }
+        other => Answer::Failed(other.to_string()),
     }
 }
