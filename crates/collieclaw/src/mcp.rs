@@ -4,9 +4,9 @@
 //! ([`Pinned`]). Only these are offered, so that nothing has to be started to know them; and before the first call the
 //! server must still list them unchanged. A server runs in the sandbox, or it is there already on a loopback address.
 //!
-//! The protocol is spoken by a program of its own, `collieclaw-mcp`, in a sandbox with nothing of anyone's: here nobody reads
-//! what strangers write, but for what [`mod@line`] lets through. It is started with the first call of a server's tool, or with
-//! [`serve`], and with nothing else.
+//! The protocol is spoken by a program of its own, `collieclaw-mcp`, in a sandbox with nothing of anyone's: here nobody
+//! reads what strangers write, but for what [`mod@line`] lets through. It is started with the first call of a server's
+//! tool, or with [`serve`], and with nothing else.
 
 mod complaint;
 mod hearing;

@@ -250,7 +250,8 @@ impl Failure {
                 Some("start the server first, or correct `url` in `[mcp.servers.NAME]`")
             }
             Self::Mcp { why, .. } | Self::Serve(ServeError::Speaker(why))
-                if ["collieclaw-mcp is missing", "has the version"].iter().any(|no| why.contains(no)) =>
+                if why.contains("collieclaw-mcp")
+                    && ["is missing", "has the version"].iter().any(|no| why.contains(no)) =>
             {
                 Some(
                     "`cargo build --release --package collieclaw` makes both programs; keep them in one folder",

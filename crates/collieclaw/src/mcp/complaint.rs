@@ -26,10 +26,10 @@ impl Complaint {
     /// Keeps the beginning, and reads the rest, so that the server never waits for us.
     pub(super) fn listen(from: OwnedFd) -> io::Result<Self> {
         let heard: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let (ended, end) = channel();
+        let (ended, end) = channel::<()>();
         let kept = Arc::clone(&heard);
         let listen = move || {
-            let _ended_with_this: std::sync::mpsc::Sender<()> = ended;
+            let _ended_with_this = ended;
             let mut from = File::from(from);
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = from.read(&mut buffer) {

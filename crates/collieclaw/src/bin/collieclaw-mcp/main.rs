@@ -1,9 +1,9 @@
 //! `collieclaw-mcp`: speaks the Model Context Protocol for `collieclaw`, which starts it in a sandbox.
 //!
-//! It has no rules, no receipts and no files; of keys only the token that its task needs. On one side is the protocol, on standard input and output or on a loopback
-//! address; on the other, on standard error, the line to `collieclaw` with its few shapes
-//! ([`line`](collieclaw::mcp::line)). It either asks a server ([`ask`]) or offers tools to clients ([`offer`]), and ends
-//! when that line does.
+//! It has no rules, no receipts and no files; of keys only the token that its task needs. On one side is the protocol,
+//! on standard input and output or on a loopback address; on the other, on standard error, the line to `collieclaw` with
+//! its few shapes ([`line`](collieclaw::mcp::line)). It either asks a server ([`ask`]) or offers tools to clients
+//! ([`offer`]), and ends when that line does.
 
 mod ask;
 mod bounded;

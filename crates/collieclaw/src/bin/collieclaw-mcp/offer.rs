@@ -170,7 +170,11 @@ impl ServerHandler for Server {
         calls.waiting().insert(going.number, reply);
         let arguments = serde_json::to_string(&call.arguments.unwrap_or_default());
         let arguments = arguments.map_err(|error| broken(error.to_string()))?;
-        calls.voice.say(&Wanted::Call { number: going.number, tool: call.name.into_owned(), arguments });
+        let call = Wanted::Call { number: going.number, tool: call.name.into_owned(), arguments };
+        if !calls.voice.say(&call) {
+            // What is not said is not answered. With this bound of a message it does not happen.
+            return Err(broken("its arguments are too long".to_owned()));
+        }
         let answered = tokio::select! {
             answered = &mut answered => answered,
             () = given_up(&context) => {
