@@ -99,6 +99,15 @@ impl Address {
         })?;
         Ok(Self { scheme, host, port })
     }
+
+    /// Host and port, as a rule that is for both names them.
+    #[must_use]
+    pub fn host_and_port(&self) -> String {
+        match &self.host {
+            Host::Number(IpAddr::V6(number)) => format!("[{number}]:{}", self.port),
+            host => format!("{host}:{}", self.port),
+        }
+    }
 }
 
 fn host_and_port(authority: &str) -> Result<(Host, Option<&str>), &'static str> {
@@ -200,8 +209,7 @@ pub(crate) fn judge(text: &str, method: Method, policy: &GatePolicy, findings: &
         }
     };
     let host = address.host.to_string();
-    let with_port = format!("{host}:{}", address.port);
-    let listed_with_port = policy.allowed_domains.contains(&with_port);
+    let listed_with_port = policy.allowed_domains.contains(&address.host_and_port());
     if !listed_with_port {
         if leads_home(&address.host) {
             findings.add(Reason::PrivateAddress { address: host });

@@ -164,8 +164,7 @@ impl Fetch<'_> {
 
     /// Whether the operator listed exactly this host and port; as in the gate, it may then be a neighbour.
     fn leads_where_it_may(&self, link: &Link) -> bool {
-        let listed = format!("{}:{}", link.address.host, link.address.port);
-        self.policy.allowed_domains.contains(&listed)
+        self.policy.allowed_domains.contains(&link.address.host_and_port())
     }
 
     /// A redirect is followed where the rules alone would let the call go, with no more risk than the first; or within

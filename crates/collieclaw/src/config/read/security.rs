@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use collieclaw_gate::{
-    Autonomy, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
+    Address, Autonomy, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, Host,
 };
 use ward_diag::{Fault, Faults, Invalid, Spanned, Table, Value, code};
 
@@ -93,20 +93,55 @@ fn on_both_lists(forbidden: &[Spanned<String>], allowed: &[Spanned<String>], fau
 
 fn domain(value: Value<'_>) -> Option<String> {
     value.parse(|text| {
-        let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
-            _ => (text, None),
-        };
-        let name = host.strip_prefix("*.").unwrap_or(host);
-        let letters =
-            |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '[' | ']' | ':');
-        let is_host = !name.is_empty() && name.chars().all(letters);
-        let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-        if is_host && is_port {
-            Ok(text.to_ascii_lowercase())
-        } else {
-            Err(Invalid::new("this is no domain")
-                .help("write it like `example.org`, `*.example.org` or `localhost:8080`"))
-        }
+        rule(text).ok_or_else(|| {
+            Invalid::new("this is no domain")
+                .help("write it like `example.org`, `*.example.org`, `localhost:8080` or `[::1]:8080`")
+        })
     })
+}
+
+/// A rule as the gate compares it, read by the gate's own reader: what it can't read it could never match.
+fn rule(text: &str) -> Option<String> {
+    if text.contains(['/', '?', '#']) {
+        return None;
+    }
+    let address = |host: &str| Address::read(&format!("http://{host}/")).ok();
+    if let Some(domain) = text.strip_prefix("*.") {
+        let host = address(domain).filter(|_| !domain.contains(':'))?.host;
+        return matches!(host, Host::Name(_)).then(|| format!("*.{host}"));
+    }
+    let read = address(text)?;
+    let names_a_port = !text.ends_with(']') && text.contains(':');
+    Some(if names_a_port { read.host_and_port() } else { read.host.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_for_a_domain_is_what_the_gate_will_compare_it_with() {
+        for (written, compared) in [
+            ("Example.ORG", Some("example.org")),
+            ("*.Example.org", Some("*.example.org")),
+            ("example.org:8443", Some("example.org:8443")),
+            ("localhost:80", Some("localhost:80")),
+            ("127.0.0.1:8080", Some("127.0.0.1:8080")),
+            ("[::1]:8080", Some("[::1]:8080")),
+            ("[2001:DB8::1]", Some("2001:db8::1")),
+            ("xn--mnchen-3ya.example", Some("xn--mnchen-3ya.example")),
+            ("münchen.example", None),
+            ("::1", None),
+            ("*.example.org:80", None),
+            ("*.[::1]", None),
+            ("*", None),
+            ("http://example.org", None),
+            ("example.org/path", None),
+            ("me@example.org", None),
+            ("example.org:0", None),
+            ("", None),
+        ] {
+            assert_eq!(rule(written).as_deref(), compared, "{written}");
+        }
+    }
 }

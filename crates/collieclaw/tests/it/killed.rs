@@ -1,0 +1,191 @@
+//! `kill -9` at every stage of a turn: no half turn, a valid chain, one receipt for every call, no tool run twice (C8.4,
+//! C10). And a receipt for which there is no room.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, House, Terminal, done};
+
+/// The system calls with which a turn changes or starts something, and that with which it waits for what it started.
+/// `strace` counts each by itself.
+const STAGES: [&str; 9] =
+    ["write", "pwrite64", "fsync", "fdatasync", "flock", "rename", "unlink", "clone3", "ppoll"];
+
+/// A turn with one call, which leaves a mark with the words of its message.
+const TURN: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"echo {last_message} >> marks\" }\n\n\
+                    [[round]]\ntext = \"done\"\n";
+
+fn house() -> House {
+    House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"").says(TURN)
+}
+
+/// A turn with this message, in whose main thread `strace` injects a fault.
+fn turn_with(house: &House, message: &str, inject: &[&str]) -> Command {
+    let strace = [&["-qq", "-o", "/dev/null", "-e", "signal=none"], inject].concat();
+    let mut command = house.command_by("strace", &strace, &["agent", "-m", message]);
+    command.env("COLLIECLAW_LOG", "off");
+    command
+}
+
+fn output(command: &mut Command) -> std::process::Output {
+    command.output().expect("strace is missing: run `cargo xtask setup`")
+}
+
+/// Kills a turn at one of its system calls. Whether it came to that.
+fn killed_at(house: &House, call: &str, count: usize) -> bool {
+    let inject = format!("inject={call}:signal=KILL:when={count}");
+    let ended = output(&mut turn_with(house, &format!("{call}-{count}"), &["-e", &inject]));
+    assert!(ended.status.signal() == Some(9) || ended.status.code() == Some(0), "{ended:?}");
+    !ended.status.success()
+}
+
+/// How often each mark was left.
+fn marks(house: &House) -> BTreeMap<String, usize> {
+    let text = fs::read_to_string(house.workspace().join("marks")).unwrap_or_default();
+    text.lines().fold(BTreeMap::new(), |mut marks, line| {
+        *marks.entry(line.to_owned()).or_default() += 1;
+        marks
+    })
+}
+
+/// The words of the receipts of the call that leaves this mark.
+fn receipts_of<'r>(receipts: &'r [Value], mark: &str) -> Vec<&'r str> {
+    let call = json!({ "command": format!("echo {mark} >> marks") });
+    let hash = collieclaw::receipts::hash_of(&call).unwrap();
+    let of_it = receipts.iter().filter(|receipt| receipt["args_hash"] == hash);
+    of_it.map(|receipt| receipt["status"].as_str().unwrap()).collect()
+}
+
+/// What a newcomer finds: a chain that holds, no call that is open, conversations that came to their end.
+fn all_is_whole(house: &House) -> Vec<Value> {
+    // Whoever comes next settles what was left.
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    let verify = house.run(&["receipt", "verify"]);
+    assert_eq!(verify.code, 0, "{verify:?}");
+    let begun = fs::read_dir(house.home().join("intents")).unwrap().map(|entry| entry.unwrap().path());
+    assert_eq!(begun.filter(|path| path.extension().is_some_and(|ending| ending == "json")).count(), 0);
+    let conversations = house.run(&["memory", "list", "--limit", "1000", "--output", "json"]).json();
+    for conversation in conversations.as_array().unwrap() {
+        let id = conversation["conversation_id"].as_str().unwrap();
+        let turns = house.run(&["memory", "show", id, "--output", "json"]).json();
+        let told: Vec<&str> =
+            turns.as_array().unwrap().iter().map(|turn| turn["role"].as_str().unwrap()).collect();
+        assert_eq!(told, ["user", "assistant", "tool", "assistant"], "whole, or not at all");
+    }
+    match house.run(&["receipt", "list", "--limit", "1000", "--output", "json"]).json() {
+        Value::Array(receipts) => receipts,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_kill_at_any_stage_leaves_no_half_turn_and_one_receipt_for_every_call() {
+    let house = house();
+    let mut killed = Vec::new();
+    for call in STAGES {
+        let kills = (1..).take_while(|count| killed_at(&house, call, *count)).count();
+        assert!(kills > 0, "{call} was never reached");
+        killed.extend((1..=kills).map(|count| format!("{call}-{count}")));
+    }
+    let receipts = all_is_whole(&house);
+    let marks = marks(&house);
+    let (mut failed, mut allowed, mut never_began) = (0, 0, 0);
+    for message in killed {
+        let left = marks.get(&message).copied().unwrap_or(0);
+        assert!(left <= 1, "{message} ran twice");
+        match (left, receipts_of(&receipts, &message).as_slice()) {
+            (0, []) => never_began += 1,
+            // It ran, wholly or in part; the crash came before that was known.
+            (_, ["failed"]) => failed += 1,
+            (1, ["allowed"]) => allowed += 1,
+            other => panic!("{message}: {other:?}"),
+        }
+    }
+    assert!(failed > 0 && allowed > 0 && never_began > 0, "{failed} {allowed} {never_began}");
+}
+
+/// Kills the agent once this is shown at its terminal.
+fn killed_when_shown(house: &House, text: &str) {
+    let mut terminal = Terminal::open();
+    let mut command = house.command(&["agent", "-m", "go"]);
+    command.env("TERM", "xterm").stdin(terminal.slave()).stderr(terminal.slave());
+    let mut agent = command.spawn().unwrap();
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for(text);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+}
+
+#[test]
+fn a_kill_while_somebody_is_asked_or_the_model_thinks_leaves_nothing() {
+    let write = "[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n";
+    let asks = House::new().says(&format!("[[round]]\n{write}"));
+    killed_when_shown(&asks, "Approve? [y/N] ");
+    let thinks = House::new().says(&format!("[[round]]\ndelay = \"50s\"\n{write}"));
+    killed_when_shown(&thinks, "thinking");
+    for house in [asks, thinks] {
+        let receipts = all_is_whole(&house);
+        assert!(receipts.iter().all(|receipt| receipt["tool"] == "time"), "{receipts:?}");
+        assert!(!house.workspace().join("x").exists());
+        assert_eq!(house.run(&["memory", "list", "--output", "json"]).json(), json!([]));
+    }
+}
+
+/// C8.4: what has no receipt is not passed on, also when the tool has run.
+#[test]
+fn a_receipt_that_finds_no_room_after_the_call_withholds_its_result() {
+    let house = house();
+    assert_eq!(house.run(&["agent", "-m", "before"]).code, 0);
+    let log = house.home().join("tool_receipts.log");
+    let inject = ["-P", log.to_str().unwrap(), "-e", "inject=write:error=ENOSPC"];
+    let told: Done = done(output(&mut turn_with(&house, "unwritten", &inject)));
+    assert_eq!((told.code, told.out.as_str()), (9, ""), "{told:?}");
+    assert!(told.err.contains("No space left"), "{told:?}");
+    assert_eq!(marks(&house).get("unwritten"), Some(&1), "it ran before");
+    let receipts = all_is_whole(&house);
+    assert_eq!(receipts_of(&receipts, "unwritten"), ["failed"], "and so it is on record");
+    let conversations = house.run(&["memory", "list", "--output", "json"]).json();
+    assert_eq!(conversations.as_array().unwrap().len(), 1, "the model never heard of it: {conversations}");
+}
+
+/// What a command has filled: nothing more runs, and when there is room again everything is as it was.
+#[test]
+fn a_disk_that_a_command_has_filled_stops_everything_until_there_is_room() {
+    let house = house();
+    // In a mount namespace of its own, which an ordinary user may have within a user namespace.
+    let script = r#"
+        program=$1; cd "$2"
+        mount -t tmpfs -o size=6m,mode=0700 tmpfs "$2" || exit 99
+        export HOME="$2" COLLIECLAW_LOG=off COLLIECLAW_MOCK_FIXTURE="$2/fixture.toml"
+        "$program" init > /dev/null && sed -i 's/"supervised"/"full"/' .collieclaw/config.toml
+        printf '%s' "$3" > fixture.toml
+        "$program" agent -m first; echo "code $?"
+        "$program" tool run shell --json '{"command": "head -c 20M /dev/zero > big"}' > /dev/null; echo "filled $?"
+        "$program" agent -m second; echo "code $?"
+        rm collieclaw-workspace/big
+        "$program" agent -m third; echo "code $?"
+        "$program" receipt verify; echo "code $?"
+        cat collieclaw-workspace/marks
+        "$program" memory list --output json | jq length
+    "#;
+    let told = Command::new("unshare")
+        .args(["--map-root-user", "--mount", "sh", "-c", script, "sh"])
+        .arg(crate::support::program())
+        .arg(house.path())
+        .arg(TURN)
+        .output()
+        .expect("unshare is missing: run `cargo xtask setup`");
+    let told = done(told);
+    let codes: Vec<&str> = told.out.lines().filter(|line| line.starts_with("code ")).collect();
+    let [first, second, third, verified] = codes.as_slice() else { panic!("{told:?}") };
+    assert_eq!([first, third, verified], [&"code 0"; 3], "{told:?}");
+    assert!(["code 1", "code 9"].contains(second), "{told:?}");
+    assert!(told.err.contains("No space left"), "{told:?}");
+    assert!(told.out.contains("\nfirst\n") && told.out.contains("\nthird\n"), "{told:?}");
+    assert!(told.out.ends_with("\n2\n"), "both whole turns are remembered: {told:?}");
+}
