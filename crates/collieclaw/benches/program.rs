@@ -6,12 +6,13 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use ward_bench::{Bar, Baseline, Row, median, report};
-use ward_process::{Containment, Order, Supervisor};
+use ward_process::{Containment, Exit, Order, Supervisor};
 
 const ROUNDS: usize = 61;
 
@@ -23,7 +24,7 @@ fn main() -> std::io::Result<()> {
     let folder = tempfile::tempdir()?;
     let program = PathBuf::from(env!("CARGO_BIN_EXE_collieclaw"));
     let house = House { program, folder: folder.path().to_owned() };
-    house.run(&["init"]).status()?;
+    exit_code(&mut house.run(&["init"]), 0)?;
     fs::write(house.fixture(), FIXTURE)?;
     version(&house)?;
     turn(&house)?;
@@ -60,6 +61,18 @@ fn millis(mut work: impl FnMut() -> std::io::Result<()>) -> std::io::Result<f64>
     Ok(started.elapsed().as_secs_f64() * 1_000.0)
 }
 
+/// What fails at once is not fast.
+fn exit_code(command: &mut Command, expected: i32) -> std::io::Result<()> {
+    ended_with(command.status()?, expected)
+}
+
+fn ended_with(status: ExitStatus, expected: i32) -> std::io::Result<()> {
+    match status.code() {
+        Some(code) if code == expected => Ok(()),
+        _ => Err(std::io::Error::other(format!("it ended with {status}, not with {expected}"))),
+    }
+}
+
 fn spawn_true() -> std::io::Result<()> {
     Command::new("/bin/true").stdin(Stdio::null()).status().map(drop)
 }
@@ -68,7 +81,7 @@ fn version(house: &House) -> std::io::Result<()> {
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         plain.push(millis(spawn_true)?);
-        ours.push(millis(|| house.run(&["--version"]).status().map(drop))?);
+        ours.push(millis(|| exit_code(&mut house.run(&["--version"]), 0))?);
     }
     report(&Row {
         bench: "collieclaw --version".into(),
@@ -85,8 +98,8 @@ fn turn(house: &House) -> std::io::Result<()> {
     for _ in 0..ROUNDS {
         plain.push(millis(spawn_true)?);
         let syncs = millis(|| synced(&house.folder))?;
-        let turn = millis(|| house.run(&["agent", "-m", "list"]).status().map(drop))?;
-        ours.push((turn - syncs).max(0.0));
+        let turn = millis(|| exit_code(&mut house.run(&["agent", "-m", "list"]), 0))?;
+        ours.push(turn - syncs);
     }
     report(&Row {
         bench: "agent -m with one tool call, beyond its fsyncs".into(),
@@ -119,6 +132,9 @@ fn memory(bench: &str, house: &House, arguments: &[&str], megabytes: f64) -> std
     let id = format!("bench-{}", std::process::id()).parse().map_err(std::io::Error::other)?;
     let mut tree = supervisor.spawn(id, order).map_err(std::io::Error::other)?;
     let ended = tree.wait(None)?.ok_or_else(|| std::io::Error::other("it does not end"))?;
+    if ended.exit != Exit::Code(0) {
+        return Err(std::io::Error::other(format!("{bench}: it failed: {:?}", ended.exit)));
+    }
     report(&Row {
         bench: bench.into(),
         unit: "MB".into(),
@@ -134,13 +150,19 @@ fn megabytes_of(bytes: u64) -> f64 {
 }
 
 fn size(house: &House) -> std::io::Result<()> {
-    report(&Row {
-        bench: "collieclaw, the release program".into(),
-        unit: "MB".into(),
-        figure: megabytes_of(fs::metadata(&house.program)?.len()),
-        baseline: None,
-        bar: Bar::AtMost(10.0),
-    })
+    let beside = house.program.with_file_name("collieclaw-mcp");
+    for (what, program) in
+        [("collieclaw", &house.program), ("collieclaw-mcp, which speaks MCP for it,", &beside)]
+    {
+        report(&Row {
+            bench: format!("{what} the release program"),
+            unit: "MB".into(),
+            figure: megabytes_of(fs::metadata(program)?.len()),
+            baseline: None,
+            bar: Bar::AtMost(10.0),
+        })?;
+    }
+    Ok(())
 }
 
 /// A log of so many receipts.
@@ -167,7 +189,7 @@ fn verify(house: &House) -> std::io::Result<()> {
         plain.push(millis(|| {
             ward_ledger::verify(&log, &format, Some(&key)).map(drop).map_err(std::io::Error::other)
         })?);
-        ours.push(millis(|| house.run(&["receipt", "verify"]).status().map(drop))?);
+        ours.push(millis(|| exit_code(&mut house.run(&["receipt", "verify"]), 0))?);
     }
     report(&Row {
         bench: "receipt verify, 100,000 signed receipts".into(),
@@ -178,32 +200,62 @@ fn verify(house: &House) -> std::io::Result<()> {
     })
 }
 
-/// From the file of the stop to the end of a command that would have slept on.
+/// The exit code of what the emergency stop ended.
+const STOPPED: i32 = 8;
+
+/// From the file of the stop to the end of the last of these processes and of all that they ran.
 fn stop(house: &House) -> std::io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
     let config = house.folder.join(".collieclaw/config.toml");
     let text = fs::read_to_string(&config)?.replace("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let text = text.replace("allowed_domains = []", &format!("allowed_domains = [\"{address}\"]"));
     fs::write(&config, text)?;
-    let mut slowest = 0.0_f64;
-    for _ in 0..11 {
-        let mut agent =
-            house.run(&["tool", "run", "shell", "--json", r#"{"command":"sleep 14"}"#]).spawn()?;
-        let intents = house.folder.join(".collieclaw/intents");
-        while fs::read_dir(&intents).map_or(0, Iterator::count) == 0 {
-            std::thread::sleep(Duration::from_millis(2));
+    let stubborn = r#"bash -c 'trap "" TERM INT; setsid sleep 14.5 & sleep 14.5'"#;
+    let shell = |line: &str| serde_json::json!({ "command": line }).to_string();
+    let rows = [
+        ("a running command", vec![("shell", shell("sleep 14.5"))], 1),
+        ("three processes with one each", vec![("shell", shell("sleep 14.5")); 3], 3),
+        ("a tree that ignores signals and has left its group", vec![("shell", shell(stubborn))], 2),
+        ("a request that hangs", vec![("http", format!(r#"{{"url":"http://{address}/"}}"#))], 0),
+    ];
+    for (what, calls, sleeps) in rows {
+        let mut slowest = 0.0_f64;
+        for _ in 0..11 {
+            let start = |(tool, arguments): &(&str, String)| {
+                house.run(&["tool", "run", tool, "--json", arguments]).spawn()
+            };
+            let mut agents: Vec<Child> = calls.iter().map(start).collect::<Result<_, _>>()?;
+            if sleeps == 0 {
+                listener.accept()?;
+            }
+            while sleepers() < sleeps {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            slowest = slowest.max(millis(|| {
+                File::create(house.folder.join(".collieclaw/ESTOP"))?;
+                agents.iter_mut().try_for_each(|agent| ended_with(agent.wait()?, STOPPED))
+            })?);
+            if sleepers() > 0 {
+                return Err(std::io::Error::other(format!("{what} outlived the stop")));
+            }
+            fs::remove_file(house.folder.join(".collieclaw/ESTOP"))?;
         }
-        std::thread::sleep(Duration::from_millis(30));
-        slowest = slowest.max(millis(|| {
-            File::create(house.folder.join(".collieclaw/ESTOP"))?;
-            agent.wait().map(drop)
-        })?);
-        fs::remove_file(house.folder.join(".collieclaw/ESTOP"))?;
+        eprintln!("the slowest of eleven stops of {what} took {slowest:.1} ms");
+        report(&Row {
+            bench: format!("estop: until {what} and what runs it are gone, slowest of 11"),
+            unit: "ms".into(),
+            figure: slowest,
+            baseline: None,
+            bar: Bar::AtMost(100.0),
+        })?;
     }
-    eprintln!("the slowest of eleven stops took {slowest:.1} ms");
-    report(&Row {
-        bench: "estop: until a running command and its process are gone, slowest of 11".into(),
-        unit: "ms".into(),
-        figure: slowest,
-        baseline: None,
-        bar: Bar::AtMost(100.0),
-    })
+    Ok(())
+}
+
+/// How many of the sleeps above there are.
+fn sleepers() -> usize {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.filter(|line| line == b"sleep\x0014.5\x00").count()
 }

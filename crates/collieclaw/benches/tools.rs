@@ -12,7 +12,9 @@ use collieclaw::events::{Events, Form, Level};
 use collieclaw::home::Home;
 use collieclaw::memory::Memory;
 use collieclaw::receipts::Receipts;
-use collieclaw::runtime::{Answer, Asked, Attended, Door, Fate, Granted, Offer, Operator, Rules, Wish};
+use collieclaw::runtime::{
+    Answer, Asked, Attended, Door, Fate, Granted, Offer, Operator, Posed, Reply, Rules, Wish,
+};
 use collieclaw::security::{SystemFacts, Workspace};
 use collieclaw::tools::{BadArguments, Context, Prepared, Tool, ToolBounds, ToolResult, built_in};
 use collieclaw_gate::{Autonomy, Bounds, Call, DEFAULT_ALLOWED_COMMANDS, GatePolicy};
@@ -109,6 +111,10 @@ struct SaysYes;
 impl Operator for SaysYes {
     fn ask(&mut self, _: &Asked<'_>) -> Answer {
         Answer::Yes
+    }
+
+    fn question(&mut self, _: &Posed<'_>) -> Reply {
+        Reply::Nobody
     }
 }
 
