@@ -92,6 +92,15 @@ pub enum Event<'e> {
         conversation: &'e str,
         turns: usize,
     },
+    /// Somebody stopped all tools, by this channel.
+    EstopSet {
+        channel: &'e str,
+    },
+    /// Somebody let them run again.
+    EstopCleared {
+        channel: &'e str,
+    },
+    /// A call met the stop.
     EstopTriggered {
         tool: &'e str,
     },
@@ -184,6 +193,8 @@ impl Event<'_> {
             Self::ProviderFailed { .. }
             | Self::ToolDenied { .. }
             | Self::ToolFailed { .. }
+            | Self::EstopSet { .. }
+            | Self::EstopCleared { .. }
             | Self::EstopTriggered { .. } => Level::Notice,
             Self::Startup { .. }
             | Self::ConfigPath { .. }
@@ -210,6 +221,8 @@ impl Event<'_> {
                 | Self::ToolFailed { .. }
                 | Self::ReceiptWritten { .. }
                 | Self::ReceiptsRecovered { .. }
+                | Self::EstopSet { .. }
+                | Self::EstopCleared { .. }
                 | Self::EstopTriggered { .. }
                 | Self::ConfigTaken { .. }
         )
@@ -272,6 +285,8 @@ impl Event<'_> {
             Self::MemoryPersisted { conversation, turns } => {
                 ("memory_persisted", vec![text("conversation", conversation), ("turns", (*turns).into())])
             }
+            Self::EstopSet { channel } => ("estop_triggered", vec![text("channel", channel)]),
+            Self::EstopCleared { channel } => ("estop_cleared", vec![text("channel", channel)]),
             Self::EstopTriggered { tool } => ("estop_triggered", vec![text("tool", tool)]),
             Self::ConfigTaken { autonomy_before, autonomy, policy_hash_before, policy_hash, loosened } => (
                 "config_taken",

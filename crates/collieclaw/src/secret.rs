@@ -15,6 +15,9 @@ pub struct Secret(Zeroizing<String>);
 /// A shorter one is in many texts by chance: then nothing of the text is shown.
 const SHORTEST_KNOWN: usize = 4;
 
+/// No service gives out a shorter one.
+const SHORTEST_GIVEN: usize = 12;
+
 impl Secret {
     /// Takes it over, without the blanks around it: what is sent is what is hidden.
     #[must_use]
@@ -27,6 +30,13 @@ impl Secret {
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is only there because a server of one's own wants some word: `none`, `ollama`. Such a word is in many
+    /// texts, and what a model says or asks for with it in it must not be changed.
+    #[must_use]
+    pub fn is_placeholder(&self) -> bool {
+        self.0.len() < SHORTEST_GIVEN
     }
 
     /// A text of someone else, without the secret in it: servers like to repeat what they were sent.

@@ -6,7 +6,7 @@ mod ours;
 mod remembered;
 mod workspace;
 
-pub(crate) use apart::apart;
+pub(crate) use apart::Apart;
 pub(crate) use facts::PROGRAM_FOLDERS;
 pub use facts::SystemFacts;
 pub use ours::is_ours;

@@ -18,6 +18,7 @@ mod web_search;
 
 pub(crate) use foreign::ForeignTool;
 pub use gather::{Foreign, Gathered};
+pub use shell::Trial;
 
 use std::marker::PhantomData;
 use std::time::Duration;

@@ -52,6 +52,9 @@ type Read = Box<dyn Fn() -> Result<FoundConfig, String> + Send + Sync>;
 /// Opens all that a turn needs, as a process does when it starts; or says in a sentence why it can't.
 type Open = Box<dyn Fn(&Config) -> Result<Runtime, String> + Send + Sync>;
 
+/// Its name.
+const CHANNEL: &str = "gateway";
+
 /// Tells an event, where a configuration wants it.
 type Tell = Box<dyn Fn(&Config, Event<'_>) + Send + Sync>;
 
@@ -128,7 +131,7 @@ impl Gateway {
 
 impl Channel for Gateway {
     fn name(&self) -> &'static str {
-        "gateway"
+        CHANNEL
     }
 
     /// Serves until it is told to end with a signal. Each turn opens a runtime of its own, on a thread of its own.

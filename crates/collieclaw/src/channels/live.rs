@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::visible_lines;
-use crate::runtime::{Answer, Asked, Notice, Operator};
+use crate::runtime::{Answer, Asked, Notice, Operator, Posed, Reply};
 
 /// Shows what comes, and passes everything else on to whoever is asked.
 pub(super) struct Live<'l> {
@@ -48,6 +48,10 @@ impl<'l> Live<'l> {
 impl Operator for Live<'_> {
     fn ask(&mut self, asked: &Asked<'_>) -> Answer {
         self.inner.ask(asked)
+    }
+
+    fn question(&mut self, question: &Posed<'_>) -> Reply {
+        self.inner.question(question)
     }
 
     fn notice(&mut self, notice: Notice<'_>) {

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::visible::{visible, visible_lines};
 use crate::cancel::Cancel;
 use crate::runtime::{Answer, Asked, Fate, Lasting, Notice, Operator, Posed, Reply};
+use crate::tools::shortened;
 pub use spinner::BesideSpinner;
 use spinner::Spinner;
 
@@ -20,6 +21,10 @@ use spinner::Spinner;
 pub struct Nobody;
 
 impl Operator for Nobody {
+    fn question(&mut self, _: &Posed<'_>) -> Reply {
+        Reply::Nobody
+    }
+
     fn ask(&mut self, _: &Asked<'_>) -> Answer {
         Answer::Nobody
     }
@@ -51,6 +56,9 @@ const LONGEST_REPLY: usize = 4096;
 
 /// Of the arguments of a call that is only told of; what is asked about is shown whole.
 const ARGUMENTS_SHOWN: usize = 120;
+
+/// Of why a call did not work; all of it is in the answer to the model, and `policy explain` tells it.
+const REASONS_SHOWN: usize = 600;
 
 impl Terminal {
     /// Asks on `out` and reads from standard input. A raised `cancel` is a no.
@@ -128,6 +136,8 @@ impl Terminal {
                 _ => return None,
             }
         }
+        // The rest of so long a line must not become a message to the model.
+        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
         None
     }
 }
@@ -174,11 +184,7 @@ impl Operator for Terminal {
             Notice::Draft(_) | Notice::DraftVoid => {}
             Notice::Says(text) => self.say(&visible_lines(text)),
             Notice::Calls { tool, arguments } => {
-                let mut shown = visible(&arguments.to_string());
-                if shown.len() > ARGUMENTS_SHOWN {
-                    shown.truncate(shown.floor_char_boundary(ARGUMENTS_SHOWN));
-                    shown.push('…');
-                }
+                let shown = shortened(&visible(&arguments.to_string()), ARGUMENTS_SHOWN);
                 self.say(&format!("\x1b[2m→ {} {shown}\x1b[0m", visible(tool)));
             }
             Notice::Called { tool, outcome, .. } => {
@@ -188,6 +194,7 @@ impl Operator for Terminal {
                     Fate::Done => format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {took} ms\x1b[0m"),
                     _ => {
                         let why = visible(outcome.text.lines().next().unwrap_or_default());
+                        let why = shortened(&why, REASONS_SHOWN);
                         format!("\x1b[31m✗\x1b[0m {tool}: {}", why.strip_prefix("error: ").unwrap_or(&why))
                     }
                 };

@@ -9,6 +9,7 @@ use collieclaw::providers::hinted;
 use collieclaw::runtime::{Attended, Runtime};
 use collieclaw::sop::is_run_name;
 use serde_json::{Map, Value, json};
+use ward_diag::Chain;
 
 use super::environment::Environment;
 use super::failure::{Failure, worst};
@@ -110,6 +111,9 @@ fn once(
     let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
     let report = runtime.turn_with(metadata, conversation, message, &mut attended);
     drop(operator);
+    if let (Err(_), Err(error)) = (&report.answer, &report.kept) {
+        screen.remark(&format!("warning: this turn is not remembered: {}", Chain(error)));
+    }
     let text = report.answer.map_err(Failure::Turn)?;
     if screen.is_for_programs() {
         screen.answer(&json!({ "conversation_id": conversation, "answer": text }), String::new);

@@ -6,6 +6,7 @@ use collieclaw::channels::visible;
 use collieclaw::config::Config;
 use collieclaw::estop;
 use collieclaw::mcp::{self, serve::ServeError};
+use collieclaw::tools::Trial;
 use serde::Serialize;
 use ward_diag::Chain;
 
@@ -28,9 +29,11 @@ pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Fail
     let mut findings = vec![set_up(setup.as_ref().map(|setup| &setup.config), environment)];
     findings.extend(setup.as_ref().map(|setup| receipts(&setup.config, environment)));
     findings.extend(setup.as_ref().map(|setup| listed(setup, environment)));
-    findings.extend(setup.as_ref().ok().and_then(|setup| speaker(&setup.config)));
+    findings.push(speaker());
     findings.extend(sandbox());
-    findings.push(containment());
+    if let Ok(setup) = &setup {
+        findings.extend(commands(&setup.config, environment));
+    }
     findings.push(shell());
     let stopped = estop::is_set(&environment.home) && environment.home.folder().is_dir();
     findings.push(Finding {
@@ -114,11 +117,8 @@ fn listed(setup: &open::Setup, environment: &Environment) -> Finding {
     }
 }
 
-/// Whether there is what speaks with MCP servers, where there are any.
-fn speaker(config: &Config) -> Option<Finding> {
-    if config.mcp.servers.is_empty() {
-        return None;
-    }
+/// Whether there is what speaks with MCP servers and clients.
+fn speaker() -> Finding {
     let (ok, detail, cure) = match mcp::speaker().and_then(|program| answers(&program)) {
         Ok(program) => (true, format!("spoken by {program}"), None),
         Err(why) => {
@@ -126,7 +126,7 @@ fn speaker(config: &Config) -> Option<Finding> {
             (false, why, cure)
         }
     };
-    Some(Finding { what: "MCP".to_owned(), ok, detail, cure })
+    Finding { what: "MCP".to_owned(), ok, detail, cure }
 }
 
 /// Whether it can be started, and is of our version.
@@ -156,15 +156,31 @@ fn sandbox() -> Vec<Finding> {
     report.parts().into_iter().map(finding).collect()
 }
 
-fn containment() -> Finding {
-    let probe = ward_process::probe();
-    let best = probe.best();
-    Finding {
+/// What a command really gets, by running one.
+fn commands(config: &Config, environment: &Environment) -> Vec<Finding> {
+    let policy = config.gate_policy(config.workspace_dir.clone(), &environment.surroundings);
+    let trial = match Trial::run(&policy) {
+        Ok(trial) => trial,
+        Err(why) => {
+            let what = "commands".to_owned();
+            let cure = Some("docs/collieclaw-security.md says what the sandbox needs".to_owned());
+            return vec![Finding { what, ok: false, detail: format!("none can run: {why}"), cure }];
+        }
+    };
+    let held = trial.containment;
+    let mut findings = vec![Finding {
         what: "process trees".to_owned(),
-        ok: !best.is_escapable(),
-        detail: best.to_string(),
-        cure: best.is_escapable().then(|| "user namespaces, or root, contain them for certain".to_owned()),
-    }
+        ok: !held.is_escapable(),
+        detail: format!("of commands are held by a {held}"),
+        cure: held.is_escapable().then(|| "user namespaces, or root, contain them for certain".to_owned()),
+    }];
+    findings.extend(trial.unkept().map(|(limit, reason)| Finding {
+        what: format!("limit of {limit}"),
+        ok: false,
+        detail: format!("not kept by the kernel: {reason}"),
+        cure: Some("run it as an ordinary user; until then we count them ourselves, every 50 ms".to_owned()),
+    }));
+    findings
 }
 
 fn shell() -> Finding {

@@ -2,10 +2,12 @@
 
 use clap::Args;
 use collieclaw::estop;
+use collieclaw::events::Event;
 use serde_json::json;
 
 use super::environment::Environment;
 use super::failure::Failure;
+use super::open;
 use super::screen::Screen;
 
 #[derive(Args)]
@@ -26,6 +28,13 @@ pub(crate) fn run(command: &Estop, environment: &Environment, screen: &Screen) -
         estop::set(home).map_err(Failure::io(format!("make {}", home.estop().display())))?;
     } else {
         estop::clear(home).map_err(Failure::io(format!("remove {}", home.estop().display())))?;
+    }
+    // What was done is done, also where it can't be told.
+    if let Ok(events) = open::config(environment).and_then(|config| open::events(&config, environment)) {
+        events.tell(match active {
+            true => Event::EstopSet { channel: "cli" },
+            false => Event::EstopCleared { channel: "cli" },
+        });
     }
     screen.answer(&json!({ "active": active, "was_active": was_active }), || {
         match (active, was_active) {

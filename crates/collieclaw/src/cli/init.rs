@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use collieclaw::config::{Choices, Config, template};
+use collieclaw::config::{Choices, Config, Model, template};
 use serde::Serialize;
 
 use super::environment::Environment;
@@ -22,6 +22,17 @@ pub(crate) struct Made {
     memory: PathBuf,
     receipts_key: Option<PathBuf>,
     created: Vec<PathBuf>,
+    /// Who answers.
+    provider: String,
+    #[serde(skip)]
+    answers: Answers,
+}
+
+/// Whether there is a model.
+#[derive(Clone, Copy)]
+enum Answers {
+    StandIn,
+    Model,
 }
 
 pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
@@ -85,6 +96,11 @@ fn furnish(config: &Config, mut created: Vec<PathBuf>) -> Result<Made, Failure> 
         memory: memory.clone(),
         receipts_key: None,
         created,
+        provider: config.default_provider.clone(),
+        answers: match config.providers.models.get(&config.default_provider) {
+            Some(Model::Mock { .. }) => Answers::StandIn,
+            _ => Answers::Model,
+        },
     })
 }
 
@@ -116,11 +132,24 @@ impl Made {
             line("memory", &self.memory),
         ];
         lines.extend(self.receipts_key.iter().map(|key| line("receipts key", key)));
-        lines.extend([
-            String::new(),
-            "Next: `collieclaw agent` talks to it (a stand-in answers until you configure a model).".to_owned(),
-            "      `collieclaw onboard` sets up a model; `collieclaw policy explain` shows what the gate decides.".to_owned(),
-        ]);
+        lines.push(String::new());
+        lines.extend(self.next());
         lines.join("\n")
+    }
+    /// What to do now.
+    fn next(&self) -> Vec<String> {
+        let model = match self.answers {
+            Answers::StandIn => [
+                "Next: `collieclaw agent` talks to it (a stand-in answers until you configure a model)."
+                    .to_owned(),
+                "      `collieclaw onboard --replace` sets up a model.".to_owned(),
+            ],
+            Answers::Model => [
+                "Next: `collieclaw agent` talks to it.".to_owned(),
+                format!("      `collieclaw provider test {}` asks whether the model answers.", self.provider),
+            ],
+        };
+        let rules = "      `collieclaw policy explain` shows what the gate decides.".to_owned();
+        model.into_iter().chain([rules]).collect()
     }
 }

@@ -84,7 +84,14 @@ fn call(name: &str, arguments: &Value, environment: &Environment, screen: &Scree
     let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
     let outcome = door.call(wish, &mut attended)?;
     let fate = outcome.fate;
-    let value = json!({ "tool": name, "success": fate == Fate::Done, "output": outcome.text, "receipt_id": outcome.receipt_id });
+    let error = (fate != Fate::Done).then(|| outcome.text.strip_prefix("error: ").unwrap_or(&outcome.text));
+    let value = json!({
+        "tool": name,
+        "success": fate == Fate::Done,
+        "output": outcome.text,
+        "error": error,
+        "receipt_id": outcome.receipt_id,
+    });
     if screen.is_for_programs() {
         screen.answer(&value, String::new);
     } else if fate == Fate::Done {

@@ -1,5 +1,6 @@
 //! Starting `collieclaw-mcp`, which speaks the protocol for us, in a sandbox that shows it nothing of anyone's.
 
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -80,8 +81,9 @@ pub fn program() -> Result<PathBuf, String> {
     let ours = std::env::current_exe()
         .map_err(|error| format!("where our own program lies is not known: {error}"))?;
     let program = ours.with_file_name(PROGRAM);
-    match program.is_file() {
-        true => Ok(program),
-        false => Err(format!("{} is missing, the program that speaks the protocol", program.display())),
+    match program.metadata() {
+        Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => Ok(program),
+        Ok(_) => Err(format!("{} is missing: what lies there is no program", program.display())),
+        Err(_) => Err(format!("{} is missing, the program that speaks the protocol", program.display())),
     }
 }

@@ -90,7 +90,7 @@ impl OpenAi {
             return ask(Form::Whole);
         }
         match ask(Form::Streamed) {
-            Err(ProviderError::Refused { detail, .. }) if detail.contains("stream") => {
+            Err(ProviderError::Refused { detail, .. }) if speaks_of_streams(&detail) => {
                 self.only_whole.store(true, Ordering::SeqCst);
                 ask(Form::Whole)
             }
@@ -169,7 +169,7 @@ impl OpenAi {
             }
         };
         if streams {
-            let mut veil = Veil::new(self.settings.api_key.as_ref());
+            let mut veil = Veil::new(self.key_to_hide());
             let mut tell = |text: &str| match veil.pass(text) {
                 nothing if nothing.is_empty() => {}
                 shown => listener(Draft::Text(&shown)),
@@ -218,9 +218,14 @@ impl OpenAi {
         ask(&order, patience).map_err(|broken| faults.broken(broken))
     }
 
+    /// What must not be seen in a reply.
+    fn key_to_hide(&self) -> Option<&Secret> {
+        self.settings.api_key.as_ref().filter(|key| !key.is_placeholder())
+    }
+
     /// A reply without the key in it, however it was escaped.
     fn without_key(&self, reply: Value) -> Value {
-        let Some(key) = &self.settings.api_key else { return reply };
+        let Some(key) = self.key_to_hide() else { return reply };
         match reply {
             Value::String(text) => Value::String(key.hidden_in(&text)),
             Value::Array(values) => values.into_iter().map(|value| self.without_key(value)).collect(),
@@ -231,6 +236,14 @@ impl OpenAi {
             other => other,
         }
     }
+}
+
+/// Whether a refusal is about what we asked for, and not about something `upstream`.
+fn speaks_of_streams(detail: &str) -> bool {
+    let mut words = detail.split(|letter: char| !letter.is_alphanumeric());
+    words.any(|word| {
+        ["stream", "streams", "streaming", "streamed"].iter().any(|of| word.eq_ignore_ascii_case(of))
+    })
 }
 
 impl Provider for OpenAi {
@@ -270,5 +283,20 @@ impl Provider for OpenAi {
             said: response.final_text,
             took: begun.elapsed(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_refusal_of_streams_ends_them() {
+        for detail in ["stream is not supported", "Unsupported parameter: 'stream'", "no Streaming here"] {
+            assert!(speaks_of_streams(detail), "{detail}");
+        }
+        for detail in ["upstream error", "the model is not loaded", "bitstreams"] {
+            assert!(!speaks_of_streams(detail), "{detail}");
+        }
     }
 }

@@ -30,7 +30,14 @@ use crate::tools::{Context, End, Prepared, ToolBounds, ToolResult, shortened};
 
 pub use step::{Begun, By, Deed};
 
-/// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent.
+/// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent:
+///
+/// ```compile_fail,E0451
+/// use collieclaw::runtime::Granted;
+/// fn forge(permit: collieclaw_gate::Permit) -> Granted {
+///     Granted { permit }
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Granted {
     permit: Permit,

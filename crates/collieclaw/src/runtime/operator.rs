@@ -8,16 +8,13 @@ use serde_json::Value;
 use super::door::Outcome;
 use crate::cancel::Cancel;
 
-/// Whoever sits in front of it. The default one is nobody: nothing is approved.
+/// Whoever sits in front of it. Whoever stands between passes on both kinds of questions.
 pub trait Operator {
     /// Asks whether exactly this may run (C7.7).
     fn ask(&mut self, asked: &Asked<'_>) -> Answer;
 
     /// Asks for words, for a tool that needs to know something. What is said approves nothing.
-    fn question(&mut self, question: &Posed<'_>) -> Reply {
-        let _ = question;
-        Reply::Nobody
-    }
+    fn question(&mut self, question: &Posed<'_>) -> Reply;
 
     /// Tells what goes on.
     fn notice(&mut self, notice: Notice<'_>) {

@@ -162,7 +162,9 @@ impl Runtime {
             record.calls(&response.final_text, &response.tool_calls);
             messages.push(Message::assistant(response.final_text, response.tool_calls.clone()));
             for call in &response.tool_calls {
-                let outcome = self.call(record.conversation(), call, attended)?;
+                let outcome = self
+                    .call(record.conversation(), call, attended)
+                    .inspect_err(|_| record.without_receipt(call))?;
                 record.result(call, &outcome);
                 messages.push(Message::tool(&call.id, outcome.text));
             }

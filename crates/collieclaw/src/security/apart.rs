@@ -1,5 +1,5 @@
-//! Looking at files from a thread of its own: the kernel may wait for a file server that is gone, for ever, and whoever
-//! judges a call must not.
+//! Work that may never end, on a thread of its own: the kernel may wait for a file server that is gone, for ever, and
+//! whoever judges a call must not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -7,60 +7,72 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// So many threads may be left behind, each waiting for something that doesn't answer.
-const MOST_LEFT: usize = 64;
-
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Who looks for us, until it is left behind. One that is asked again and again costs less than a new one each time.
-static LOOKER: Mutex<Option<Sender<Job>>> = Mutex::new(None);
-
-static LOOKERS: AtomicUsize = AtomicUsize::new(0);
-
-/// What some work came to; `None` if it took longer than this, or nobody could be found to do it.
-pub(crate) fn apart<T: Send + 'static>(
-    longest: Duration,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let (sender, receiver) = channel();
-    // Whoever listens no more has gone on already.
-    let job: Job = Box::new(move || drop(sender.send(work())));
-    let looker = looker()?;
-    let found = looker.send(job).ok().and_then(|()| receiver.recv_timeout(longest).ok());
-    if found.is_none() {
-        // It ends when it finds that nobody asks any more.
-        LOOKER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
-    found
+/// Those who do one kind of work for us. What one kind leaves behind keeps no other from being done.
+pub(crate) struct Apart {
+    /// Who is asked next, until it is left behind. One that is asked again and again costs less than a new one each
+    /// time.
+    known: Mutex<Option<Sender<Job>>>,
+    count: AtomicUsize,
+    /// So many threads may be left behind, each with something that doesn't end.
+    most: usize,
 }
 
-fn looker() -> Option<Sender<Job>> {
-    let mut known = LOOKER.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.is_none() {
-        *known = new_looker();
+impl Apart {
+    pub(crate) const fn new(most: usize) -> Self {
+        Self { known: Mutex::new(None), count: AtomicUsize::new(0), most }
     }
-    known.clone()
+
+    /// What some work came to; `None` if it took longer than this, or nobody could be found to do it.
+    pub(crate) fn run<T: Send + 'static>(
+        &'static self,
+        longest: Duration,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = channel();
+        // Whoever listens no more has gone on already.
+        let job: Job = Box::new(move || drop(sender.send(work())));
+        let worker = self.worker()?;
+        let found = worker.send(job).ok().and_then(|()| receiver.recv_timeout(longest).ok());
+        if found.is_none() {
+            // It ends when it finds that nobody asks any more.
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
+        found
+    }
+
+    fn worker(&'static self) -> Option<Sender<Job>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.is_none() {
+            *known = self.another();
+        }
+        known.clone()
+    }
+
+    fn another(&'static self) -> Option<Sender<Job>> {
+        let counted = Counted::new(&self.count, self.most)?;
+        let (sender, receiver) = channel::<Job>();
+        let work = move || {
+            let _counted = counted;
+            receiver.iter().for_each(|job| job());
+        };
+        thread::Builder::new().name("apart".to_owned()).spawn(work).ok().map(|_| sender)
+    }
 }
 
-fn new_looker() -> Option<Sender<Job>> {
-    if LOOKERS.fetch_add(1, Ordering::SeqCst) >= MOST_LEFT {
-        LOOKERS.fetch_sub(1, Ordering::SeqCst);
-        return None;
-    }
-    let (sender, receiver) = channel::<Job>();
-    let counted = Counted;
-    let look = move || {
-        let _counted = counted;
-        receiver.iter().for_each(|job| job());
-    };
-    thread::Builder::new().name("look".to_owned()).spawn(look).ok().map(|_| sender)
-}
+struct Counted(&'static AtomicUsize);
 
-struct Counted;
+impl Counted {
+    fn new(count: &'static AtomicUsize, most: usize) -> Option<Self> {
+        let free = |taken| (taken < most).then_some(taken + 1);
+        count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, free).ok().map(|_| Self(count))
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        LOOKERS.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -68,14 +80,31 @@ impl Drop for Counted {
 mod tests {
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(50);
+
     #[test]
     fn what_does_not_answer_is_left_behind_and_others_are_found() {
-        let long = Duration::from_secs(60);
-        assert_eq!(apart(long, || 1), Some(1));
+        static LOOKERS: Apart = Apart::new(64);
+        assert_eq!(LOOKERS.run(LONG, || 1), Some(1));
         let (hold, held) = channel::<()>();
-        assert_eq!(apart(Duration::from_millis(50), move || held.recv().is_ok()), None);
-        assert_eq!(apart(long, || 2), Some(2));
+        assert_eq!(LOOKERS.run(SHORT, move || held.recv().is_ok()), None);
+        assert_eq!(LOOKERS.run(LONG, || 2), Some(2));
         drop(hold);
-        assert_eq!(apart(long, || 3), Some(3));
+        assert_eq!(LOOKERS.run(LONG, || 3), Some(3));
+    }
+
+    #[test]
+    fn work_of_one_kind_that_never_ends_leaves_the_others_alone() {
+        static STUCK: Apart = Apart::new(2);
+        static OTHERS: Apart = Apart::new(2);
+        let mut holds = Vec::new();
+        for _ in 0..2 {
+            let (hold, held) = channel::<()>();
+            assert_eq!(STUCK.run(SHORT, move || held.recv().is_ok()), None);
+            holds.push(hold);
+        }
+        assert_eq!(STUCK.run(LONG, || 1), None, "nobody is left to do it");
+        assert_eq!(OTHERS.run(LONG, || 2), Some(2));
     }
 }

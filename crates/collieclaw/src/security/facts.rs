@@ -11,7 +11,7 @@ use collieclaw_gate::{Facts, Seen};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
-use super::apart::apart;
+use super::apart::Apart;
 use super::workspace::{names_of, place_of};
 
 /// Where programs are looked for, in this order. What an administrator added comes last, so that a listed name means
@@ -28,6 +28,9 @@ const MOST_LINKS: usize = 40;
 /// A file system that answers a look no sooner is one that nobody can use.
 const LONGEST: Duration = Duration::from_secs(10);
 
+/// Looks that wait for a file system that is gone.
+static LOOKERS: Apart = Apart::new(64);
+
 /// The real machine, as it is now.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemFacts;
@@ -35,12 +38,12 @@ pub struct SystemFacts;
 impl Facts for SystemFacts {
     fn look(&self, path: &Path) -> Seen {
         let path = path.to_owned();
-        apart(LONGEST, move || look(&path)).unwrap_or(Seen::Unreachable)
+        LOOKERS.run(LONGEST, move || look(&path)).unwrap_or(Seen::Unreachable)
     }
 
     fn names_in(&self, folder: &Path) -> Option<Vec<String>> {
         let folder = folder.to_owned();
-        apart(LONGEST, move || names_in(&folder))?
+        LOOKERS.run(LONGEST, move || names_in(&folder))?
     }
 
     fn program(&self, name: &str) -> Option<PathBuf> {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::in_time::with_files;
-use super::{BuiltIn, Context, Prepared, ToolResult};
+use super::{BuiltIn, Context, End, Prepared, ToolResult};
 use crate::runtime::Granted;
 use crate::security::{Access, FileError, Written};
 
@@ -31,7 +31,14 @@ impl Prepared for FileWrite {
 
     fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
         let path = self.path.clone();
-        with_files(context, &path, move |access| self.write(access))
+        let result = with_files(context, &path, move |access| self.write(access));
+        if result.end == End::Cancelled || result.metadata.contains_key("timed_out") {
+            // The file may have got its new content just before nobody waited any more.
+            let output =
+                "whether the file was replaced is not known: read it before you write it again".to_owned();
+            return ToolResult { output, ..result };
+        }
+        result
     }
 }
 

@@ -72,7 +72,7 @@ pub(crate) struct Reach {
     pub(crate) workspace: Ground,
     /// What of the network.
     pub(crate) network: Network,
-    /// A folder of ours with its program, which it reads and runs.
+    /// Its program, or a folder of ours that holds it, which it reads and runs.
     pub(crate) own: Option<PathBuf>,
     /// Folders elsewhere that it reads and runs programs of, without what is closed in them.
     pub(crate) programs: Vec<PathBuf>,

@@ -8,6 +8,7 @@ mod carry_out;
 mod collect;
 mod streams;
 mod told;
+mod trial;
 
 use collieclaw_gate::{Autonomy, Call, Risk};
 use schemars::JsonSchema;
@@ -20,6 +21,7 @@ use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 pub(crate) use carry_out::{Carrier, Ran, next_id};
 pub(crate) use told::{LineEnd, code, level};
+pub use trial::Trial;
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::{House, wait};
+use crate::support::{House, Terminal, done, wait};
 
 const ASKS: &str = "Approve? [y/N/a]";
 
@@ -41,6 +41,37 @@ fn listed(house: &House) -> Vec<Value> {
 fn file(house: &House) -> PathBuf {
     let id = listed(house)[0]["id"].as_str().unwrap().to_owned();
     house.home().join("approvals").join(format!("{id}.json"))
+}
+
+/// C7.7: what was shown is what runs, whatever comes between the question and the yes.
+#[test]
+fn a_yes_is_to_what_was_shown_and_not_to_what_came_later() {
+    let house = House::new();
+    fs::write(house.workspace().join("a.txt"), "shown\n").unwrap();
+    fs::create_dir(house.workspace().join("folder")).unwrap();
+    let yes_after = |tool: &str, arguments: &Value, between: &dyn Fn()| {
+        let mut terminal = Terminal::open();
+        let mut command = house.command(&["tool", "run", tool, "--json", &arguments.to_string()]);
+        command.stdin(terminal.slave()).stderr(terminal.slave());
+        let agent = command.spawn().unwrap();
+        drop(command);
+        terminal.hand_over();
+        terminal.wait_for("Approve? [y/N");
+        between();
+        terminal.type_in("y\n");
+        let done = done(agent.wait_with_output().unwrap());
+        (done.code, done.out)
+    };
+    let came_later = || fs::write(house.workspace().join("b.txt"), "came later\n").unwrap();
+    let (code, out) = yes_after("shell", &json!({ "command": "cat *.txt" }), &came_later);
+    assert!(code == 0 && out.starts_with("shown\n") && !out.contains("came later"), "{out}");
+    let swapped = || {
+        fs::remove_dir(house.workspace().join("folder")).unwrap();
+        std::os::unix::fs::symlink(house.path(), house.workspace().join("folder")).unwrap();
+    };
+    let write = json!({ "path": "folder/x", "content": "" });
+    assert_ne!(yes_after("file_write", &write, &swapped).0, 0);
+    assert!(!house.path().join("x").exists());
 }
 
 #[test]

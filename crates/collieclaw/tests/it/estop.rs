@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{House, wait};
+use serde_json::{Value, json};
+
+use crate::support::{House, done, wait};
 
 const SLEEPS: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 30\" }\n\n\
                       [[round]]\nexpect = { tool_result_contains = \"stop\" }\ntext = \"Tools are stopped.\"\n";
@@ -37,7 +39,8 @@ fn running_commands_of_every_process_end_at_once_and_the_agents_still_answer() {
 fn while_it_is_active_nothing_runs_and_nobody_is_asked() {
     let house = House::new().says(
         "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n\
-         [[round.call]]\ntool = \"time\"\n[[round]]\nexpect = { tools_exclude = [\"time\"] }\ntext = \"stopped\"\n",
+         [[round.call]]\ntool = \"time\"\n[[round]]\n\
+         expect = { tools_exclude = [\"time\"], system_prompt_contains = \"emergency stop\" }\ntext = \"stopped\"\n",
     );
     assert_eq!(house.run(&["estop"]).code, 0);
     assert_eq!(house.run(&["estop"]).code, 0, "twice is no fault");
@@ -58,6 +61,38 @@ fn anything_at_that_place_stops() {
     std::fs::remove_dir(house.home().join("ESTOP")).unwrap();
     std::os::unix::fs::symlink("/nowhere", house.home().join("ESTOP")).unwrap();
     assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
+}
+
+/// C14: who stopped and who let go, and which call met the stop.
+#[test]
+fn every_stop_is_told_and_kept() {
+    let house = House::new();
+    let told = |arguments: &[&str]| {
+        let mut command = house.command(arguments);
+        let done = done(command.env("COLLIECLAW_LOG", "json").output().unwrap());
+        let events = done.err.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        events.map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&["estop"]), ["estop_triggered"]);
+    assert!(told(&["tool", "run", "time"]).contains(&"estop_triggered".to_owned()));
+    assert_eq!(told(&["estop", "--clear"]), ["estop_cleared"]);
+    let audit = std::fs::read_to_string(house.home().join("audit.log")).unwrap();
+    let kept: Vec<Value> = audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let about = kept.iter().filter(|event| event["event"].as_str().unwrap().starts_with("estop"));
+    let whose: Vec<_> = about.map(|event| [&event["event"], &event["channel"], &event["tool"]]).collect();
+    let null = &Value::Null;
+    assert_eq!(
+        whose,
+        [
+            [&json!("estop_triggered"), &json!("cli"), null],
+            [&json!("estop_triggered"), null, &json!("time")],
+            [&json!("estop_cleared"), &json!("cli"), null],
+        ]
+    );
+    // A configuration that can't be read holds up nobody who wants to stop everything.
+    std::fs::write(house.home().join("config.toml"), "nonsense").unwrap();
+    assert_eq!(house.run(&["estop"]).code, 0);
+    assert!(house.home().join("ESTOP").exists());
 }
 
 /// A stop that is taken back at once has still stopped what ran.

@@ -57,12 +57,13 @@ fn server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
 
 #[test]
 fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answer() {
+    const KEY: &str = "sk-canary-4711";
     let body = Arc::default();
     let port = server(Arc::clone(&body));
     let provider = OpenAi::new(OpenAiSettings {
         name: "fuzzed".to_owned(),
         base_url: format!("http://127.0.0.1:{port}/v1"),
-        api_key: Some(Secret::new("canary".to_owned())),
+        api_key: Some(Secret::new(KEY.to_owned())),
         api_key_env: None,
         timeout: Duration::from_secs(20),
         stall_timeout: Duration::from_secs(20),
@@ -70,8 +71,8 @@ fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answe
         stream: true,
     });
     let corpus = [
-        "data: {\"choices\":[{\"delta\":{\"content\":\"Hä🐑 can\"}}]}\n\n\
-         data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ary\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hä🐑 sk-can\"}}]}\n\n\
+         data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ary-4711\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
         "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"time\",\
          \"arguments\":\"{\\\"x\\\":\"}}]}}]}\n\n\
          data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"1}\"}}]},\
@@ -91,17 +92,17 @@ fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answe
             Draft::Void => panic!("a server takes nothing back"),
         };
         let answer = provider.chat(&crate::openai::request(), &mut listen, &cancel);
-        assert!(!told.contains("canary"), "the key is told");
+        assert!(!told.contains(KEY), "the key is told");
         match answer {
             Ok(answer) => {
                 // A body in one piece is not told.
                 assert!(told.is_empty() || told == answer.final_text, "{told:?} is not {answer:?}");
-                assert!(!format!("{answer:?}").contains("canary"), "the key is in {answer:?}");
+                assert!(!format!("{answer:?}").contains(KEY), "the key is in {answer:?}");
                 format!("{} {}", answer.tool_calls.len(), answer.usage.is_some())
             }
             Err(error) => {
                 let said = error.to_string();
-                assert!(!said.contains("canary") && said.len() < 2_000, "{said}");
+                assert!(!said.contains(KEY) && said.len() < 2_000, "{said}");
                 said.chars().filter(|letter| !letter.is_ascii_digit()).take(70).collect()
             }
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::http_server::{Act, Server, reply};
-use crate::support::{House, PATIENCE, done, wait};
+use crate::support::{Ended, House, PATIENCE, done, wait};
 
 const CANARY: &str = "sk-canary-1138-do-not-show";
 
@@ -117,6 +117,28 @@ fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything()
         assert!(!String::from_utf8_lossy(&bytes).contains(CANARY), "{file}");
     }
     assert_eq!(house.receipt_words(), [["file_list", "allowed", "reads-inside"]]);
+}
+
+/// C8.4: when the model hears of a result, its receipt is on the disk.
+#[test]
+fn the_receipt_is_there_before_the_result_is_sent() {
+    let call = json!({ "function": { "name": "file_list", "arguments": "{\"path\": \".\"}" } });
+    let asks = completion(&json!({ "content": "", "tool_calls": [call] }));
+    let server = Server::start(vec![asks, Act::Hang(String::new())]);
+    let house = remote(&server);
+    let mut command = house.command(&["agent", "--provider", "openai_compatible", "-m", "what is here?"]);
+    let _agent = Ended(command.spawn().unwrap());
+    let patience = Instant::now() + PATIENCE;
+    while server.received().len() < 2 {
+        assert!(Instant::now() < patience, "the result was never sent");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let log = std::fs::read_to_string(house.home().join("tool_receipts.log")).unwrap();
+    let receipts: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(receipts.len(), 1);
+    let sent: Value = serde_json::from_str(&server.received()[1].body).unwrap();
+    let told = sent["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
+    assert_eq!(receipts[0]["result_hash"], collieclaw::receipts::hash_of_text(told));
 }
 
 #[test]

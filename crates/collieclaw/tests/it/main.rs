@@ -37,6 +37,8 @@ mod http_server;
 #[cfg(test)]
 mod http_tool;
 #[cfg(test)]
+mod killed;
+#[cfg(test)]
 mod live;
 #[cfg(test)]
 mod mcp;

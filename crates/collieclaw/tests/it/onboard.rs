@@ -11,6 +11,7 @@ fn flags_are_enough_without_a_terminal() {
     let onboard = house.run(&arguments);
     assert_eq!(onboard.code, 0, "{onboard:?}");
     assert!(onboard.err.contains("local answers"), "{}", onboard.err);
+    assert!(onboard.out.contains("a stand-in answers until you configure a model"), "{}", onboard.out);
     let shown = house.run(&["config", "show", "--output", "json"]).json();
     assert_eq!(shown["workspace_dir"], house.path().canonicalize().unwrap().join("work").to_str().unwrap());
     assert_eq!(shown["security"]["autonomy"], "readonly");
@@ -44,6 +45,29 @@ fn questions_are_asked_at_a_terminal_and_asked_again_when_not_understood() {
     let shown = house.run(&["config", "show", "--output", "json"]).json();
     assert_eq!(shown["security"]["autonomy"], "full");
     assert!(house.path().join("mine").is_dir());
+}
+
+#[test]
+fn a_server_is_asked_for_and_what_to_do_next_is_told() {
+    let house = House::empty();
+    let talk = [
+        ("work in?", "\n"),
+        ("on its own?", "\n"),
+        ("Who answers?", "openai_compatible\n"),
+        ("Where is the server?", "http://127.0.0.1:1/v1\n"),
+        ("call the model?", "smol\n"),
+        ("holds its key?", "MY_KEY\n"),
+        ("write files", "\n"),
+    ];
+    let onboard = house.at_terminal(&["onboard"], &talk);
+    assert_eq!(onboard.code, 0, "{onboard:?}");
+    let next =
+        "Next: `collieclaw agent` talks to it.\n      `collieclaw provider test openai_compatible` asks";
+    assert!(onboard.out.contains(next) && !onboard.out.contains("stand-in"), "{}", onboard.out);
+    let shown = house.run(&["config", "show", "--output", "json"]).json();
+    let server = &shown["providers"]["models"]["openai_compatible"];
+    assert_eq!(server["base_url"], "http://127.0.0.1:1/v1");
+    assert_eq!((&server["model"], &server["api_key_env"]), (&"smol".into(), &"MY_KEY".into()));
 }
 
 #[test]

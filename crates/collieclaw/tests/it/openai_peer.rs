@@ -13,6 +13,8 @@ use collieclaw::providers::{
 use collieclaw::secret::Secret;
 use serde_json::{Value, json};
 
+use crate::support::House;
+
 /// A server with a script, on a port of its own. It ends with this value.
 struct Peer {
     child: Child,
@@ -211,4 +213,45 @@ fn the_faults_of_an_independent_server_are_told_apart() {
     assert!(matches!(disconnected, ProviderError::Network { .. }), "{disconnected}");
     let limited = fault("--chaos-ratelimit");
     assert!(matches!(limited, ProviderError::Overloaded { retry_after: Some(_), .. }), "{limited}");
+}
+
+/// The whole program with an independent server: it lists, reads and writes files and runs a command.
+#[test]
+fn an_agent_works_with_an_independent_server() {
+    let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments });
+    let work = [
+        call("file_write", json!({ "path": "notes.txt", "content": "milk\n" })),
+        call("file_read", json!({ "path": "notes.txt" })),
+        call("file_list", json!({ "path": "." })),
+        call("file_read", json!({ "path": "/etc/passwd" })),
+        call("shell", json!({ "command": "tr a-z A-Z < notes.txt" })),
+    ];
+    let script = json!({ "fixtures": [
+        { "match": { "userMessage": "work", "hasToolResult": false }, "response": { "toolCalls": work } },
+        { "match": { "userMessage": "work", "toolResultContains": "MILK" }, "response": { "content": "All done." } },
+    ] });
+    for streamed in ["true", "false"] {
+        let peer = Peer::start(&script, &[]);
+        let address = format!("base_url = \"http://127.0.0.1:{}/v1\"", peer.port);
+        let house = House::new()
+            .with("base_url = \"http://localhost:1234/v1\"", &address)
+            .with("stream = true", &format!("stream = {streamed}"));
+        let mut command = house.command(&["agent", "--provider", "openai_compatible", "-m", "work"]);
+        command.env("OPENAI_API_KEY", "the-right-key");
+        let done = House::talk(command, &[("Approve? [y/N", "y\n"), ("Approve? [y/N", "y\n")]);
+        assert_eq!((done.code, done.out.as_str()), (4, "All done.\n"), "{done:?}");
+        assert_eq!(std::fs::read_to_string(house.workspace().join("notes.txt")).unwrap(), "milk\n");
+        let words = house.receipt_words();
+        let told: Vec<[&str; 2]> = words.iter().map(|[tool, status, _]| [&**tool, &**status]).collect();
+        assert_eq!(
+            told,
+            [
+                ["file_write", "allowed"],
+                ["file_read", "allowed"],
+                ["file_list", "allowed"],
+                ["file_read", "denied"],
+                ["shell", "allowed"]
+            ]
+        );
+    }
 }

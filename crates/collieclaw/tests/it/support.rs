@@ -98,14 +98,28 @@ impl House {
         command
     }
 
+    /// The same, started by another program that is given its own arguments first.
+    pub(crate) fn command_by(&self, other: &str, others: &[&str], arguments: &[&str]) -> Command {
+        let inner = self.command(arguments);
+        let mut command = Command::new(other);
+        command.args(others).arg(inner.get_program()).args(inner.get_args()).env_clear();
+        command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Done {
         done(self.command(arguments).output().unwrap())
     }
 
     /// At a terminal: each text is waited for, and then the other one is typed. Standard output is a pipe.
     pub(crate) fn at_terminal(&self, arguments: &[&str], talk: &[(&str, &str)]) -> Done {
+        Self::talk(self.command(arguments), talk)
+    }
+
+    /// The same with a command that was made ready.
+    pub(crate) fn talk(mut command: Command, talk: &[(&str, &str)]) -> Done {
         let mut terminal = Terminal::open();
-        let mut command = self.command(arguments);
         command.stdin(terminal.slave()).stderr(terminal.slave());
         let mut child = command.spawn().unwrap();
         drop(command);

@@ -51,6 +51,23 @@ fn commands_tell_of_tools_policy_and_memory() {
     assert_eq!(talk.leave().0, 0);
 }
 
+/// C7.6: what of the sandbox is missing is said before the fact as it is after it.
+#[test]
+fn the_policy_and_the_receipt_say_the_same_of_the_sandbox() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    assert_eq!(house.run(&["tool", "run", "shell", "--json", r#"{"command":"true"}"#]).code, 0);
+    let level = house.receipts()[0]["sandbox"].as_str().unwrap().to_owned();
+    let mut talk = talk(&house);
+    talk.say("/policy", &format!("sandbox:   {level}\r\n"));
+    assert_eq!(talk.leave().0, 0);
+    let doctor = house.run(&["doctor"]).out;
+    let missing = level.strip_prefix("without ").map(|missing| missing.split(", ").collect::<Vec<_>>());
+    for missing in missing.unwrap_or_default() {
+        assert!(doctor.contains(&format!("✗ {missing}: ")), "{missing}: {doctor}");
+    }
+    assert!(doctor.contains("✓ process trees: "), "{doctor}");
+}
+
 #[test]
 fn commands_are_completed_and_lines_come_back_also_in_the_next_session() {
     let house = House::new();
@@ -111,6 +128,77 @@ fn escape_sequences_of_model_and_arguments_are_made_visible() {
     talk.leave();
 }
 
+/// What a program prints reaches nobody's terminal as it is, not even when it looks for that itself.
+#[test]
+fn escape_sequences_of_a_command_are_made_visible() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"").says(
+        "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"bash attack.sh\" }\n\
+         [[round]]\ntext = \"{tool_result} and over\"\n",
+    );
+    let attack = "printf '\\033[41mRED\\033]0;owned\\007'; printf '\\033[41mTTY' > /dev/tty; \
+                  printf '\\033[41mERR' >&2; for f in 0 1 2; do printf '\\033[41mFD' > /proc/self/fd/$f; done; \
+                  for t in /dev/pts/* /dev/console; do printf '\\033[41mPTS' > $t; done; echo finished";
+    std::fs::write(house.workspace().join("attack.sh"), attack).unwrap();
+    let mut talk = controlled(&house);
+    talk.terminal.type_in("go\r");
+    let shown = talk.terminal.wait_for("and over");
+    for raw in ["\u{1b}[41m", "\u{1b}]0;", "\u{7}"] {
+        assert!(!shown.contains(raw), "{shown:?}");
+    }
+    for told in ["\\u{1b}[41mRED\\u{1b}]0;owned\\u{7}", "\\u{1b}[41mERR", "finished"] {
+        assert!(shown.contains(told), "{told}: {shown:?}");
+    }
+    assert_eq!(talk.leave().0, 0);
+}
+
+/// C5.2: the usual keys.
+#[test]
+fn a_line_can_be_edited_before_it_is_sent() {
+    let mut talk = talk(&House::new());
+    let check = |talk: &mut Talk, typed: &str, said: &str| {
+        talk.say(typed, &format!("You said: {said}"));
+        talk.terminal.wait_for("collieclaw> ");
+    };
+    let (left, home, delete, backspace) = ("\u{1b}[D", "\u{1}", "\u{1b}[3~", "\u{7f}");
+    check(&mut talk, &format!("helo{left}l"), "hello");
+    check(&mut talk, &format!("world{home}hello "), "hello world");
+    check(&mut talk, &format!("nonsense\u{15}sense"), "sense");
+    check(&mut talk, &format!("one two three\u{17}four"), "one two four");
+    check(&mut talk, &format!("café{backspace}ë 東京{backspace}"), "cafë 東");
+    check(&mut talk, &format!("xyes{home}{delete}"), "yes");
+    talk.terminal.type_in("/exit\r");
+    assert_eq!(wait(&mut talk.agent), 0);
+}
+
+/// Only its beginning can be an answer; the rest is no message to the model.
+#[test]
+fn an_endless_answer_to_a_question_is_a_no_and_nothing_more() {
+    let house = House::new();
+    let mut talk = talk(&house);
+    talk.say("write x y", "Approve? [y/N] ");
+    talk.terminal.type_in(&format!("{}\n", "y".repeat(2_000)));
+    talk.terminal.wait_for("collieclaw> ");
+    talk.terminal.type_in("hello\r");
+    let shown = talk.terminal.wait_for("You said: hello");
+    assert!(!shown.contains("You said: y"), "{shown}");
+    assert_eq!(talk.leave().0, 0);
+    assert!(!house.workspace().join("x").exists());
+}
+
+#[test]
+fn the_model_can_ask_at_the_prompt() {
+    let house = House::new().with("\"shell\"]", "\"shell\", \"ask_user\"]").says(
+        "[[round]]\n[[round.call]]\ntool = \"ask_user\"\nargs = { question = \"How many?\" }\n\
+         [[round]]\ntext = \"so {tool_result}\"\n",
+    );
+    let mut talk = talk(&house);
+    talk.say("go", "Your answer: ");
+    talk.terminal.type_in("three\n");
+    talk.terminal.wait_for("so three");
+    assert_eq!(talk.leave().0, 0);
+    assert_eq!(house.receipt_words(), [["ask_user", "allowed", "looks-only"]]);
+}
+
 #[test]
 fn the_end_of_input_leaves_and_a_headless_talk_that_was_denied_is_no_success() {
     let house = House::new();
@@ -140,11 +228,8 @@ fn a_question_that_nobody_sees_is_answered_by_nobody() {
     let mut terminal = Terminal::open();
     let elsewhere = std::fs::File::create(house.path().join("errors")).unwrap();
     // Without a terminal of its own there is no other place to ask.
-    let mut command = std::process::Command::new("setsid");
-    let agent = house.command(&["agent"]);
-    command.arg("--wait").arg(agent.get_program()).args(agent.get_args()).env_clear();
-    command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
-    command.stdin(terminal.slave()).stdout(terminal.slave()).stderr(elsewhere);
+    let mut command = house.command_by("setsid", &["--wait"], &["agent"]);
+    command.env("TERM", "xterm").stdin(terminal.slave()).stdout(terminal.slave()).stderr(elsewhere);
     let mut agent = command.spawn().unwrap();
     drop(command);
     terminal.hand_over();
@@ -160,11 +245,8 @@ fn a_question_that_nobody_sees_is_answered_by_nobody() {
 /// With a controlling terminal: only its foreground hears of Ctrl-C and Ctrl-Z.
 fn controlled(house: &House) -> Talk {
     let mut terminal = Terminal::open();
-    let mut command = std::process::Command::new("setsid");
-    let agent = house.command(&["agent"]);
-    command.args(["--ctty", "--wait"]).arg(agent.get_program()).args(agent.get_args()).env_clear();
-    command.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("TERM", "xterm");
-    command.stdin(terminal.slave()).stdout(terminal.slave()).stderr(terminal.slave());
+    let mut command = house.command_by("setsid", &["--ctty", "--wait"], &["agent"]);
+    command.env("TERM", "xterm").stdin(terminal.slave()).stdout(terminal.slave()).stderr(terminal.slave());
     let agent = command.spawn().unwrap();
     drop(command);
     terminal.hand_over();

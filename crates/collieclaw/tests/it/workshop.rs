@@ -10,7 +10,9 @@ use collieclaw::events::{Events, Form, Level};
 use collieclaw::home::Home;
 use collieclaw::memory::Memory;
 use collieclaw::receipts::Receipts;
-use collieclaw::runtime::{Answer, Asked, Attended, Door, Fate, Granted, Offer, Operator, Rules, Wish};
+use collieclaw::runtime::{
+    Answer, Asked, Attended, Door, Fate, Granted, Offer, Operator, Posed, Reply, Rules, Wish,
+};
 use collieclaw::security::{Access, SystemFacts, Workspace};
 use collieclaw::tools::{BadArguments, Context, Prepared, Tool, ToolBounds, ToolResult};
 use collieclaw_gate::{
@@ -174,6 +176,10 @@ struct SaysYes;
 impl Operator for SaysYes {
     fn ask(&mut self, _: &Asked<'_>) -> Answer {
         Answer::Yes
+    }
+
+    fn question(&mut self, _: &Posed<'_>) -> Reply {
+        Reply::Nobody
     }
 }
 

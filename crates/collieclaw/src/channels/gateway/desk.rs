@@ -21,6 +21,7 @@ use super::token::Token;
 use super::turns::{Going, Open};
 use super::{Gateway, GatewayParts};
 use crate::cancel::Cancel;
+use crate::events::Event;
 use crate::home::Home;
 use crate::runtime::Runtime;
 
@@ -106,6 +107,11 @@ impl Desk {
             tell(taken.witness(), taken.event());
         }
         state
+    }
+
+    /// Tells it as the configuration in force says. It touches the disk.
+    pub(super) fn tell(&self, event: Event<'_>) {
+        (self.gateway.parts.tell)(&self.in_force().config, event);
     }
 
     /// All that a turn needs.

@@ -11,11 +11,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use ward_diag::Chain;
 
-use super::OPENAPI;
 use super::answer::{Refusal, json_answer, queried};
 use super::desk::Desk;
 use super::readers::at_once;
+use super::{CHANNEL, OPENAPI};
 use crate::estop;
+use crate::events::Event;
 use crate::memory::Memory;
 use crate::runtime::Runtime;
 
@@ -142,14 +143,20 @@ pub(super) async fn receipts(
 pub(super) async fn stop(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
     let stopping = at_once(move || {
         let was_active = estop::is_set(&desk.home);
-        estop::set(&desk.home).map(|()| was_active)
+        estop::set(&desk.home)?;
+        desk.tell(Event::EstopSet { channel: CHANNEL });
+        Ok::<_, std::io::Error>(was_active)
     });
     let was_active = stopping.await?.map_err(|error| failed("estop", &error))?;
     Ok(json_answer(&json!({ "active": true, "was_active": was_active })))
 }
 
 pub(super) async fn go_on(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
-    let clearing = at_once(move || estop::clear(&desk.home));
+    let clearing = at_once(move || {
+        let was_active = estop::clear(&desk.home)?;
+        desk.tell(Event::EstopCleared { channel: CHANNEL });
+        Ok::<_, std::io::Error>(was_active)
+    });
     let was_active = clearing.await?.map_err(|error| failed("estop", &error))?;
     Ok(json_answer(&json!({ "active": false, "was_active": was_active })))
 }

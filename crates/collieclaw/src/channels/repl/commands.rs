@@ -12,6 +12,7 @@ use rustyline::{Context, Helper};
 use crate::channels::visible;
 use crate::estop;
 use crate::runtime::Runtime;
+use crate::tools::Trial;
 
 /// Every command, with what it is for.
 const COMMANDS: [(&str, &str); 6] = [
@@ -95,15 +96,10 @@ fn policy(runtime: &Runtime) -> String {
         (true, false) => "written, not signed",
         (true, true) => "written and signed",
     };
-    let sandbox = ward_process::sandbox::probe();
-    let missing: Vec<String> = sandbox
-        .parts()
-        .into_iter()
-        .filter(|(_, part)| !part.holds())
-        .map(|(name, part)| format!("\n  missing: {name}: {part}"))
-        .collect();
-    let sandbox =
-        if missing.is_empty() { "complete".to_owned() } else { format!("incomplete{}", missing.concat()) };
+    let sandbox = match Trial::run(policy) {
+        Ok(trial) => trial.level(),
+        Err(why) => format!("NONE, so that no command runs: {why}"),
+    };
     format!(
         "autonomy:  {}\nworkspace: {} ({bounds})\nforbidden: {}\nestop:     {stop}\nreceipts:  {receipts}\nsandbox:   {sandbox}",
         policy.autonomy,

@@ -72,6 +72,25 @@ impl<'r> Record<'r> {
         self.turns.push(turn);
     }
 
+    /// A call whose receipt can't be written. It may have run all the same.
+    pub(super) fn without_receipt(&mut self, call: &ToolCall) {
+        self.failed(
+            call,
+            "error: its receipt can't be written; whether it ran is not known, so look before it is asked for again",
+        );
+    }
+
+    fn failed(&mut self, call: &ToolCall, text: &str) {
+        let outcome = Outcome {
+            fate: Fate::Failed,
+            output: text.to_owned(),
+            text: text.to_owned(),
+            receipt_id: None,
+            took: Duration::ZERO,
+        };
+        self.result(call, &outcome);
+    }
+
     pub(super) fn answer(&mut self, text: &str) {
         let turn = self.turn(Role::Assistant, text);
         self.turns.push(turn);
@@ -87,18 +106,8 @@ impl<'r> Record<'r> {
             .collect();
         let open: Vec<ToolCall> =
             self.earlier_calls().filter(|call| !answered.contains(&call.id.as_str())).cloned().collect();
-        let text = "error: the turn ended before this ran".to_owned();
         for call in open {
-            self.result(
-                &call,
-                &Outcome {
-                    fate: Fate::Failed,
-                    output: text.clone(),
-                    text: text.clone(),
-                    receipt_id: None,
-                    took: Duration::ZERO,
-                },
-            );
+            self.failed(&call, "error: the turn ended before this ran");
         }
         let mut turn = self.turn(Role::Assistant, &format!("[no answer: {error}]"));
         turn.metadata.insert("error".to_owned(), Value::from(error.to_string()));

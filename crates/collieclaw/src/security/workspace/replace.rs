@@ -114,7 +114,7 @@ impl Access<'_> {
         let mode = if target.before.is_some() { 0o600 } else { 0o666 };
         let file = openat(&target.folder, &sibling, flags, Mode::from_raw_mode(mode))?;
         let put = fill(file, content, target.before.as_ref())
-            // Who was told that it came to nothing must find nothing changed.
+            // Whoever was told before now that it was given up finds nothing changed.
             .and_then(|()| self.goes_on())
             .and_then(|()| take_place(target, &sibling));
         if let Err(error) = put {

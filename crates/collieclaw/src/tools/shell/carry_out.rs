@@ -144,6 +144,7 @@ impl<'a> Carrier<'a> {
     }
 
     fn pipeline(&mut self, pipeline: &PlannedPipeline) -> Result<Exit, Stop> {
+        self.may_go_on()?;
         let mut members = Vec::new();
         let result = self.members(pipeline, &mut members).and_then(|()| self.wait(&mut members));
         let exit = members.last().and_then(|member| member.exit).unwrap_or(Exit::Unknown);
@@ -155,6 +156,17 @@ impl<'a> Carrier<'a> {
             (true, 0) => Exit::Code(1),
             (true, _) => Exit::Code(0),
         })
+    }
+
+    /// How much time is left, unless it is time to stop.
+    fn may_go_on(&self) -> Result<Duration, Stop> {
+        if self.context.cancel.why().is_some() {
+            return Err(Stop::End(LineEnd::Cancelled));
+        }
+        match self.deadline.saturating_duration_since(Instant::now()) {
+            Duration::ZERO => Err(Stop::End(LineEnd::TimedOut(self.time))),
+            left => Ok(left),
+        }
     }
 
     /// Lets go of trees that have ended, each of which holds descriptors: a line may have any number of commands.
@@ -244,13 +256,7 @@ impl<'a> Carrier<'a> {
                     return Ok(());
                 }
             }
-            if self.context.cancel.why().is_some() {
-                return Err(Stop::End(LineEnd::Cancelled));
-            }
-            let mut time = self.deadline.saturating_duration_since(Instant::now());
-            if time.is_zero() {
-                return Err(Stop::End(LineEnd::TimedOut(self.time)));
-            }
+            let mut time = self.may_go_on()?;
             self.count(members)?;
             if let Some(next) = self.counts {
                 time = time.min(next.saturating_duration_since(Instant::now()));

@@ -120,6 +120,15 @@ impl Shown {
 
 /// What of the sandbox is in force: `full`, or what is missing.
 pub(crate) fn level(tree: &Tree) -> String {
+    words(&missing(tree))
+}
+
+pub(super) fn words(missing: &[String]) -> String {
+    if missing.is_empty() { "full".to_owned() } else { format!("without {}", missing.join(", ")) }
+}
+
+/// What of the sandbox, the limits and the containment is missing around a tree.
+pub(super) fn missing(tree: &Tree) -> Vec<String> {
     let mut missing: Vec<String> = Vec::new();
     match tree.sandbox_report() {
         None => missing.push("everything".to_owned()),
@@ -133,7 +142,7 @@ pub(crate) fn level(tree: &Tree) -> String {
     if tree.containment().is_escapable() {
         missing.push("sure end of all processes".to_owned());
     }
-    if missing.is_empty() { "full".to_owned() } else { format!("without {}", missing.join(", ")) }
+    missing
 }
 
 pub(super) fn is_not_kept(report: &LimitReport) -> bool {

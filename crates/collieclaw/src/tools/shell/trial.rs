@@ -42,8 +42,7 @@ impl Trial {
         let program = SystemFacts.program("true").ok_or("there is no `true` to try it with")?;
         let order = room.order(&program, &["true".to_owned()], &[], "/".as_ref());
         let supervisor = room.supervisor();
-        let mut tree =
-            supervisor.spawn(next_id()?, order).map_err(|error| Chain(&error).to_string())?;
+        let mut tree = supervisor.spawn(next_id()?, order).map_err(|error| Chain(&error).to_string())?;
         let trial = Self {
             containment: tree.containment(),
             limits: tree.limit_reports().to_vec(),

@@ -55,6 +55,14 @@ fn streamed(bits: &[&str]) -> Act {
 }
 
 #[test]
+fn the_tour_is_as_it_is_told() {
+    let house = House::empty();
+    assert_eq!(house.run(&["onboard", "--allow-writing"]).code, 0);
+    let house = Page::of(house).run("../README.md");
+    assert_eq!(fs::read_to_string(house.workspace().join("notes.txt")).unwrap(), "buy hay");
+}
+
+#[test]
 fn the_guide_is_right() {
     Page::of(House::empty()).run("collieclaw.md");
 }

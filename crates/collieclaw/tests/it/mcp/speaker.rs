@@ -60,7 +60,8 @@ fn without_it_nothing_is_called_and_the_cure_is_told() {
     assert!(older.out.contains("makes both programs"), "{}", older.out);
     let beside = house.path().join("bin/collieclaw-mcp");
     std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o644)).unwrap();
-    assert!(house.run_beside(None, &["doctor"]).out.contains("can't be started"));
+    let doctor = house.run_beside(None, &["doctor"]);
+    assert!(doctor.out.contains("what lies there is no program"), "{}", doctor.out);
     std::fs::remove_file(beside).unwrap();
     let called = house.run_beside(None, &["tool", "run", "fake__echo", "--json", "{}"]);
     assert!(called.code == 1 && called.err.contains("collieclaw-mcp is missing"), "{called:?}");
