@@ -46,7 +46,7 @@ pub use call::{Approved, Call, Permit, Question, Ruling, judge, judge_unlisted};
 pub use facts::{Facts, Seen};
 pub use foreign::{Foreign, Reaches, Writes};
 pub use hearing::{ShellVerdict, judge_shell};
-pub use opened::{absolute, judge_opened};
+pub use opened::{absolute, judge_opened, judge_written};
 pub use path::{Use, plain};
 pub use policy::{
     Bounds, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy,

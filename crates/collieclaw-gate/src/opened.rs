@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::path::against;
+use crate::path::{against, steers_programs};
 use crate::policy::GatePolicy;
 use crate::reason::Reason;
 
@@ -38,4 +38,16 @@ pub fn judge_opened(place: &Path, policy: &GatePolicy) -> Result<(), Reason> {
         None => Ok(()),
         Some(reason) => Err(reason),
     }
+}
+
+/// Judges a place that is about to be written, by the path that was asked for and by where it really lies. A file that
+/// steers other programs is high by its name; under another name it was judged as any file, so it stays as it is.
+///
+/// # Errors
+/// When only the place says what it is.
+pub fn judge_written(asked: &Path, place: &Path) -> Result<(), Reason> {
+    if steers_programs(place) && !steers_programs(asked) {
+        return Err(Reason::SteersPrograms { path: asked.display().to_string() });
+    }
+    Ok(())
 }

@@ -92,7 +92,7 @@ fn holds_rule(text: &str, place: &Path, policy: &GatePolicy) -> Option<Reason> {
 }
 
 /// Whether programs run what files there say, without anyone looking at them: `git status` obeys `.git/config`.
-fn steers_programs(place: &Path) -> bool {
+pub(crate) fn steers_programs(place: &Path) -> bool {
     place.components().any(|component| {
         let name = component.as_os_str();
         name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".hg")

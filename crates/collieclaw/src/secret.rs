@@ -50,6 +50,12 @@ impl Secret {
     }
 }
 
+/// Whether a variable holds what nobody should see, by what people call such.
+pub(crate) fn names_a_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASS", "AUTH"].iter().any(|part| name.contains(part))
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")

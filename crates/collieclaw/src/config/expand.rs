@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ward_diag::Invalid;
 
+use crate::secret::names_a_secret;
+
 /// What the configuration may refer to; read once, by the program's outermost function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Surroundings {
@@ -39,6 +41,10 @@ impl Surroundings {
             let (name, tail) = variable(after)?;
             if name.is_empty() {
                 expanded.push('$');
+            } else if names_a_secret(name) {
+                // What is written out is shown, logged and sent as what it is written into.
+                return Err(Invalid::new(format!("the secret in `{name}` would be shown with this setting"))
+                    .help("keys have settings of their own, which name a variable: `api_key_env`, `token_env`, `env`"));
             } else if let Some(value) = self.variables.get(name) {
                 expanded.push_str(value);
             } else {
@@ -128,7 +134,8 @@ mod tests {
     use super::*;
 
     fn surroundings() -> Surroundings {
-        let variables = BTreeMap::from([("WHERE".to_owned(), "/data".to_owned())]);
+        let variables = [("WHERE", "/data"), ("API_KEY", "sk"), ("github_token", "gh")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         Surroundings { home: "/h/.collieclaw".into(), user_home: "/h".into(), variables }
     }
 
@@ -147,7 +154,8 @@ mod tests {
 
     #[test]
     fn what_can_not_be_known_is_refused() {
-        for text in ["~root/x", "$NOWHERE", "${WHERE", "$", "$1", "a\0b", ""] {
+        for text in ["~root/x", "$NOWHERE", "$API_KEY", "a${github_token}b", "${WHERE", "$", "$1", "a\0b", ""]
+        {
             assert!(surroundings().path(text, Path::new("/base")).is_err(), "{text:?}");
         }
     }

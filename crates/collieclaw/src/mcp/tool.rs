@@ -15,7 +15,7 @@ use super::start::Ground;
 use crate::config::{McpConnection, McpServer};
 use crate::home::Home;
 use crate::runtime::Granted;
-use crate::secret::Secret;
+use crate::secret::{Secret, names_a_secret};
 use crate::tools::{Context, End, ForeignTool, Prepared, Tool, ToolResult, is_tool_name};
 
 /// What stands between the name of a server and that of its tool. No tool of ours or of a plugin has it.
@@ -293,10 +293,4 @@ impl Drop for Server {
             self.sessions.give_back(kept);
         }
     }
-}
-
-/// Whether a variable holds what nobody should see, by what people call such.
-fn names_a_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASS", "AUTH"].iter().any(|part| name.contains(part))
 }

@@ -38,7 +38,7 @@ pub enum ProviderError {
         detail: String,
     },
     /// It has too much to do, or we asked too often.
-    #[error("provider `{provider}` is overloaded: {detail}")]
+    #[error("provider `{provider}` is overloaded: {detail}{}", wish(*retry_after))]
     Overloaded {
         /// The provider.
         provider: String,
@@ -85,4 +85,8 @@ pub enum ProviderError {
         /// The provider.
         provider: String,
     },
+}
+
+fn wish(retry_after: Option<u64>) -> String {
+    retry_after.map(|seconds| format!("; it asks to wait {seconds} s")).unwrap_or_default()
 }

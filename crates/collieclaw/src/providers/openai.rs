@@ -26,6 +26,7 @@ use crate::secret::{Secret, Veil};
 use fault::Faults;
 use request::Form;
 use stream::Bounds;
+use surrogates::Halves;
 
 /// A server that asks for more patience than this is overloaded.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -187,7 +188,9 @@ impl OpenAi {
         if head.len() > most {
             return Err(faults.too_large());
         }
-        serde_json::from_slice(&head).map_err(|error| faults.not_json(&head, &error))
+        serde_json::from_slice(&head)
+            .or_else(|error| serde_json::from_slice(&Halves::default().join(&head)).map_err(|_| error))
+            .map_err(|error| faults.not_json(&head, &error))
     }
 
     fn send(&self, body: &str, patience: &Patience) -> Result<Answer, ProviderError> {
@@ -263,7 +266,12 @@ impl Provider for OpenAi {
     ) -> Result<ChatResponse, ProviderError> {
         let patience = Patience::new(cancel, self.settings.timeout);
         let payload = self.answer(request, listener, &patience)?;
-        reply::read(payload).map_err(|unusable| self.faults().unusable(unusable))
+        let mut response = reply::read(payload).map_err(|unusable| self.faults().unusable(unusable))?;
+        for call in &mut response.tool_calls {
+            // They come as a text in the text, with escapes of its own.
+            call.arguments = self.without_key(call.arguments.take());
+        }
+        Ok(response)
     }
 
     fn check(&self, model: &str, cancel: &Cancel) -> Result<Checked, ProviderError> {

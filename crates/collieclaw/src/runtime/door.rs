@@ -345,6 +345,8 @@ impl Door {
     }
 
     fn cancelled(&self, passage: Passage<'_>) -> Result<Outcome, ReceiptError> {
+        let (tool, detail) = (passage.wish.tool, "the operator cancelled it");
+        self.events.tell(Event::ToolDenied { tool, reason: "cancelled", detail });
         self.conclude(passage, Fate::Cancelled, words::cancelled(), Some("cancelled"))
     }
 

@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use collieclaw_gate::{Bounds, GatePolicy, Reason, absolute, judge_opened};
+use collieclaw_gate::{Bounds, GatePolicy, Reason, absolute, judge_opened, judge_written};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2};
 use rustix::io::Errno;
 
@@ -149,7 +149,10 @@ impl<'a> Access<'a> {
     pub fn output(&self, path: &Path, output: Output) -> Result<OwnedFd, FileError> {
         for _ in 0..ATTEMPTS {
             match self.handle(path) {
-                Ok(handle) => return output_to(&handle, path, output),
+                Ok(handle) => {
+                    judge_written(path, &place_of(handle.as_fd())?)?;
+                    return output_to(&handle, path, output);
+                }
                 Err(FileError::Missing) => {}
                 Err(error) => return Err(error),
             }
@@ -169,7 +172,7 @@ impl<'a> Access<'a> {
     fn folder_and_name(&self, path: &Path) -> Result<(OwnedFd, OsString), FileError> {
         let (parent, name) = split(path)?;
         let folder = self.folder(parent)?;
-        self.judge(&place_of(folder.as_fd())?.join(&name))?;
+        self.judge_new(path, &place_of(folder.as_fd())?.join(&name))?;
         Ok((folder, name))
     }
 
@@ -209,6 +212,12 @@ impl<'a> Access<'a> {
 
     fn judge(&self, place: &Path) -> Result<(), FileError> {
         Ok(judge_opened(place, self.policy)?)
+    }
+
+    /// A place where something is to be made or changed.
+    fn judge_new(&self, asked: &Path, place: &Path) -> Result<(), FileError> {
+        self.judge(place)?;
+        Ok(judge_written(asked, place)?)
     }
 }
 

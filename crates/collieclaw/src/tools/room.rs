@@ -29,8 +29,9 @@ const MOST_OPEN_FILES: u64 = 1024;
 const PROCESSORS: u64 = 8;
 
 /// What makes programs that the operator starts in the workspace later run something else, without a question: where it
-/// is there, no command changes it.
-const STEERING: &[&str] = &[".git/config", ".git/config.worktree", ".git/hooks", ".hg/hgrc"];
+/// is there, no command changes it; where it is not, see `shell/steering`.
+pub(crate) const STEERING: &[&str] =
+    &[".git/commondir", ".git/config", ".git/config.worktree", ".git/hooks", ".hg/hgrc"];
 
 /// What programs need of a forbidden `/etc` in order to run at all: where libraries lie, the time zone, how terminals
 /// and languages work. It says nothing about people or the machine's network.
@@ -201,6 +202,8 @@ fn environment() -> Vec<(&'static str, OsString)> {
         ("LANG", "C.UTF-8".into()),
         ("LC_ALL", "C.UTF-8".into()),
         ("TERM", "dumb".into()),
+        // Of a forbidden /etc it could not be read, and `git` takes that for a fault.
+        ("GIT_CONFIG_NOSYSTEM", "1".into()),
     ];
     if let Some(zone) = std::env::var_os("TZ") {
         environment.push(("TZ", zone));

@@ -6,6 +6,7 @@
 
 mod carry_out;
 mod collect;
+mod steering;
 mod streams;
 mod told;
 mod trial;
@@ -20,6 +21,7 @@ use super::room::{Ground, Reach, Room};
 use super::{BuiltIn, Context, Prepared, ToolResult};
 use crate::runtime::Granted;
 pub(crate) use carry_out::{Carrier, Ran, next_id};
+use steering::Steering;
 pub(crate) use told::{LineEnd, code, level};
 pub use trial::Trial;
 
@@ -52,13 +54,19 @@ fn run(line: &str, granted: &Granted, context: &Context<'_>) -> ToolResult {
     let carrier = fit(granted.risk(), context)
         .and_then(|()| Room::new(&reach(context), context.policy))
         .and_then(|room| Carrier::new(context, room, context.bounds.shell_timeout));
-    match carrier {
-        Ok(carrier) => match granted.plan() {
-            Some(plan) => carrier.carry_out(plan),
-            None => carrier.hand_over(line),
-        },
-        Err(why) => ToolResult::failed(format!("nothing was run: {why}")),
+    let carrier = match carrier {
+        Ok(carrier) => carrier,
+        Err(why) => return ToolResult::failed(format!("nothing was run: {why}")),
+    };
+    let steering = Steering::look(context.workspace.path());
+    let mut result = match granted.plan() {
+        Some(plan) => carrier.carry_out(plan),
+        None => carrier.hand_over(line),
+    };
+    for told in steering.set_aside() {
+        result.output.push_str(&format!("\n{told}\n"));
     }
+    result
 }
 
 /// The workspace as far as the level allows, and no network.

@@ -119,6 +119,23 @@ fn a_turn_with_a_real_server_runs_the_tool_and_keeps_the_key_out_of_everything()
     assert_eq!(house.receipt_words(), [["file_list", "allowed", "reads-inside"]]);
 }
 
+#[test]
+fn what_a_server_cut_off_is_no_whole_answer_and_how_long_it_wants_to_rest_is_told() {
+    let cut =
+        json!({ "choices": [{ "message": { "content": "half of \\ud83d" }, "finish_reason": "length" }] });
+    // Half a letter, which is no JSON.
+    let cut = cut.to_string().replace("\\\\ud83d", "a \\ud83d letter");
+    let busy = reply("429 Slow", "text/plain", "slow down").replacen("\r\n", "\r\nretry-after: 30\r\n", 1);
+    let server = Server::start(vec![Act::Send(reply("200 OK", "application/json", &cut)), Act::Send(busy)]);
+    let house = remote(&server);
+    let ask = || house.run(&["agent", "--provider", "openai_compatible", "-m", "hello"]);
+    let half = ask();
+    let told = "half of a \u{fffd} letter\n[the server cut the answer off here: length]\n";
+    assert_eq!((half.code, half.out.as_str()), (0, told), "{half:?}");
+    let rests = ask();
+    assert!(rests.code == 6 && rests.err.contains("slow down; it asks to wait 30 s"), "{rests:?}");
+}
+
 /// C8.4: when the model hears of a result, its receipt is on the disk.
 #[test]
 fn the_receipt_is_there_before_the_result_is_sent() {

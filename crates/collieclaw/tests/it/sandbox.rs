@@ -277,6 +277,49 @@ fn what_steers_git_is_read_and_not_changed() {
     assert_eq!(workshop.text(".git/HEAD"), "ref\n", "a commit still can be made");
 }
 
+/// Files that CollieClaw opens itself, for a redirection or `file_write`, are outside of the sandbox.
+#[test]
+fn what_steers_git_is_not_written_under_another_name() {
+    let mut workshop = open_workshop();
+    workshop.policy.autonomy = Autonomy::Supervised;
+    workshop.write(".git/config", "as it was\n");
+    workshop.write("folder/file", "");
+    let desk = workshop.desk();
+    workshop.link("../.git", "folder/there");
+    for line in [
+        "cp -s .git/config link && echo x >> link",
+        "cp -r folder copy && echo x >> copy/there/config",
+        "cp -r folder second && echo x > second/there/new",
+    ] {
+        let came = desk.shell(line);
+        assert_ne!((came.fate, came.fact("exit_code")), (Fate::Done, json!(0)), "{line}: {came:?}");
+        assert_eq!(workshop.text(".git/config"), "as it was\n", "{line}: {came:?}");
+    }
+    assert!(!workshop.path.join(".git/new").exists());
+    let write = json!({ "path": "copy/there/config", "content": "x" });
+    assert_ne!(desk.call("file_write", &write).fate, Fate::Done);
+    assert_eq!(workshop.text(".git/config"), "as it was\n");
+}
+
+#[test]
+fn what_would_steer_git_and_was_not_there_is_set_aside() {
+    let workshop = open_workshop();
+    workshop.write(".git/config", "");
+    let script = "echo ../evil > .git/commondir; mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo made";
+    let came = attack(&workshop, &workshop.desk(), script);
+    assert!(came.output().starts_with("made\n"), "{came:?}");
+    for (name, aside) in [
+        (".git/commondir", ".git/commondir.set-aside-1"),
+        (".git/hooks", ".git/hooks.set-aside-1/pre-commit"),
+    ] {
+        assert!(came.output().contains(&format!("{name}` would steer other programs")), "{came:?}");
+        assert!(!workshop.path.join(name).exists() && workshop.path.join(aside).exists(), "{name}");
+    }
+    // A new repository is the command's own.
+    let came = attack(&workshop, &workshop.desk(), "mkdir -p .hg && echo x > .hg/hgrc");
+    assert!(workshop.path.join(".hg/hgrc").exists(), "{came:?}");
+}
+
 #[test]
 fn the_receipt_is_told_what_of_the_sandbox_is_in_force() {
     let workshop = open_workshop();

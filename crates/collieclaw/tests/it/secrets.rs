@@ -23,12 +23,15 @@ fn search(folder: &Path, found: &mut Vec<String>) {
 
 /// A server that repeats the key wherever it can.
 fn echo() -> Server {
-    let call = json!({ "function": { "name": "file_list", "arguments": "{\"path\": \".\"}" } });
+    let call = |arguments: &str| json!({ "function": { "name": "file_list", "arguments": arguments } });
+    // The second has an escape of its own: it is a text in a text.
+    let escaped = format!("{{\"path\": \"\\u0073{}\"}}", CANARY.strip_prefix('s').unwrap());
+    let calls = [call("{\"path\": \".\"}"), call(&escaped)];
     let said = |message: Value| {
         let body = json!({ "model": CANARY, CANARY: CANARY, "choices": [{ "message": message }] });
         Act::Send(reply("200 OK", "application/json", &body.to_string()))
     };
-    let asks = said(json!({ "content": format!("key {CANARY}"), "tool_calls": [call] }));
+    let asks = said(json!({ "content": format!("key {CANARY}"), "tool_calls": calls }));
     let answers = said(json!({ "content": format!("it is {CANARY}") }));
     let refuses = Act::Send(reply("400 Bad", "application/json", &json!({ "error": CANARY }).to_string()));
     let turns = [asks, answers.clone(), answers, refuses];

@@ -264,6 +264,10 @@ fn ctrl_c_at_a_question_cancels_the_whole_turn() {
     talk.terminal.wait_for("(cancelled)");
     assert_eq!(talk.leave().0, 0);
     assert_eq!(house.receipt_words(), [["file_write", "denied", "cancelled"]; 3]);
+    let audit = std::fs::read_to_string(house.home().join("audit.log")).unwrap();
+    let denied =
+        audit.lines().filter(|line| line.contains("\"tool_denied\"") && line.contains("\"cancelled\""));
+    assert_eq!(denied.count(), 3, "{audit}");
 }
 
 #[test]

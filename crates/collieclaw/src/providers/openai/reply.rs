@@ -33,7 +33,7 @@ pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
     if let Some(refusal) = message.get("refusal").and_then(Value::as_str).filter(|said| !said.is_empty()) {
         return Err(Unusable::Refusal(refusal.to_owned()));
     }
-    let final_text = message.get("content").map(text).unwrap_or_default();
+    let mut final_text = message.get("content").map(text).unwrap_or_default();
     let tool_calls = calls(message)?;
     if final_text.is_empty() && tool_calls.is_empty() {
         if reason == Some("content_filter") {
@@ -41,6 +41,12 @@ pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
         }
         let reason = reason.unwrap_or("none");
         return Err(nonsense(&format!("the model said nothing (`finish_reason` is `{reason}`)")));
+    }
+    if let Some(reason @ ("length" | "content_filter")) = reason
+        && !final_text.is_empty()
+    {
+        // What looks like an answer would be half of one.
+        final_text.push_str(&format!("\n[the server cut the answer off here: {reason}]"));
     }
     let usage = payload.get("usage").and_then(Value::as_object).map(usage);
     Ok(ChatResponse { final_text, tool_calls, raw_provider_payload: Some(payload), usage, answered_by: None })

@@ -62,7 +62,7 @@ impl Access<'_> {
         let place = place_of(handle.as_fd())?;
         let (parent, name) = split(&place)?;
         let folder = self.folder(parent)?;
-        self.judge(&place_of(folder.as_fd())?.join(&name))?;
+        self.judge_new(path, &place_of(folder.as_fd())?.join(&name))?;
         let there = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| FileError::Unsteady)?;
         if (there.st_dev, there.st_ino) != (status.st_dev, status.st_ino) {
             return Err(FileError::Unsteady);
@@ -75,7 +75,7 @@ impl Access<'_> {
     fn new_target(&self, path: &Path) -> Result<Target, FileError> {
         let (parent, name) = split(path)?;
         let folder = self.folder_made(parent)?;
-        self.judge(&place_of(folder.as_fd())?.join(&name))?;
+        self.judge_new(path, &place_of(folder.as_fd())?.join(&name))?;
         match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(Target { folder, name, before: None }),
             Ok(status) if super::kind(&status) == rustix::fs::FileType::Symlink => {
@@ -97,7 +97,7 @@ impl Access<'_> {
             return Err(FileError::Missing);
         };
         let above = self.folder_made(parent)?;
-        self.judge(&place_of(above.as_fd())?.join(name))?;
+        self.judge_new(path, &place_of(above.as_fd())?.join(name))?;
         match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => sync(&above)?,
             Err(Errno::EXIST) => {}
