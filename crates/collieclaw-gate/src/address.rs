@@ -172,6 +172,9 @@ pub fn is_public(number: IpAddr) -> bool {
     }
 }
 
+/// Public by its number, and every virtual machine of one provider reaches that machine's own affairs there.
+const METADATA_OF_A_CLOUD: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+
 fn is_public_v4(number: Ipv4Addr) -> bool {
     let [a, b, c, _] = number.octets();
     !matches!(
@@ -186,7 +189,7 @@ fn is_public_v4(number: Ipv4Addr) -> bool {
             | (198, 18..=19, _)
             | (198, 51, 100)
             | (203, 0, 113)
-    )
+    ) && number != METADATA_OF_A_CLOUD
 }
 
 fn is_public_v6(number: Ipv6Addr) -> bool {

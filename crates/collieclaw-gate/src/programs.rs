@@ -126,6 +126,23 @@ pub(crate) enum Others {
     Suspect,
 }
 
+impl Operands {
+    /// Whether the first of them, wherever it stands, is what is run.
+    fn begin_with_a_deed(self) -> bool {
+        match self {
+            Self::First(first, _) => {
+                matches!(first, Meaning::Line | Meaning::Code | Meaning::Sed | Meaning::Awk | Meaning::Jq)
+            }
+            Self::Command { .. }
+            | Self::VariablesThenCommand
+            | Self::CommandSomewhere
+            | Self::Applet
+            | Self::Subcommands(_) => true,
+            Self::All(_) | Self::Into(_) => false,
+        }
+    }
+}
+
 /// What the words mean that are no flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operands {

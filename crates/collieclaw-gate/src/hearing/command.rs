@@ -105,13 +105,14 @@ impl Hearing<'_> {
             return self.tired("no program has such a long name");
         }
         let base = name.rsplit('/').next().unwrap_or(name);
-        if judging == Judging::Name {
-            if let Some(forbidden) = self.forbidden(base) {
-                self.findings.add(Reason::ForbiddenCommand { name: forbidden });
-            }
-            if let Some(what) = destructive::of_program(base, arguments) {
-                self.findings.add(Reason::Destructive { what });
-            }
+        // Also as it is expanded: `r?` may be a file of that name.
+        if let Some(forbidden) = self.forbidden(base) {
+            self.findings.add(Reason::ForbiddenCommand { name: forbidden });
+        }
+        if judging == Judging::Name
+            && let Some(what) = destructive::of_program(base, arguments)
+        {
+            self.findings.add(Reason::Destructive { what });
         }
         if !self.is_ours(name, base, stand) && judging == Judging::Words {
             self.findings.add(Reason::ProgramByPath { path: name.to_owned() });

@@ -99,13 +99,16 @@ impl Hearing<'_> {
         if let Some(literal) = literal(name) {
             self.patience.paths = self.patience.paths.checked_sub(1)?;
             let path = format!("{prefix}{literal}");
-            if literal.is_empty() || self.is_there(&folder.join(&path)) {
-                next.push(path);
-            }
+            let fits = match literal.is_empty() {
+                // What ends in a slash is a folder.
+                true => matches!(self.facts.look(&folder.join(before_slash(prefix))), Seen::Folder { .. }),
+                false => self.is_there(&folder.join(&path)),
+            };
+            next.extend(fits.then_some(path));
             return Some(());
         }
         self.patience.folders = self.patience.folders.checked_sub(1)?;
-        let place = folder.join(prefix);
+        let place = folder.join(before_slash(prefix));
         // Only what lies inside is listed.
         match self.facts.look(&place) {
             Seen::Folder { leads_to } if leads_to.starts_with(&self.policy.workspace) => {}
@@ -125,6 +128,14 @@ impl Hearing<'_> {
 
     fn is_there(&self, path: &Path) -> bool {
         !matches!(self.facts.look(path), Seen::Nothing { .. } | Seen::Unreachable)
+    }
+}
+
+/// What a slash follows, which need not be a folder.
+fn before_slash(prefix: &str) -> &str {
+    match prefix.strip_suffix('/') {
+        Some("") | None => prefix,
+        Some(before) => before,
     }
 }
 

@@ -12,14 +12,22 @@ pub(super) fn judge(name: &str, findings: &mut Findings) {
 
 /// Whether programs are known to run, load, read or write something else because of a variable.
 fn changes_programs(name: &str) -> bool {
-    const BEGINNINGS: [&str; 20] = [
-        "CURL_", "GLIBC_", "MALLOC_", "LD_", "DYLD_", "GIT_", "BASH_", "PYTHON", "PERL", "RUBY", "NODE_",
-        "NPM_", "npm_", "CARGO", "RUSTC", "RUSTUP_", "JAVA", "LUA_", "XDG_", "SSH_",
+    const BEGINNINGS: [&str; 24] = [
+        "LESSKEY", "RSYNC_", "UNZIP", "ZIPINFO", "CURL_", "GLIBC_", "MALLOC_", "LD_", "DYLD_", "GIT_",
+        "BASH_", "PYTHON", "PERL", "RUBY", "NODE_", "NPM_", "npm_", "CARGO", "RUSTC", "RUSTUP_", "JAVA",
+        "LUA_", "XDG_", "SSH_",
     ];
     const ENDINGS: [&str; 10] = [
         "_ASKPASS", "PAGER", "EDITOR", "BROWSER", "_COMMAND", "_OPTIONS", "OPTS", "PATH", "_PROXY", "_proxy",
     ];
-    const NAMES: [&str; 52] = [
+    const NAMES: [&str; 59] = [
+        "BZIP",
+        "LANGUAGE",
+        "MAGIC",
+        "SIMPLE_BACKUP_SUFFIX",
+        "SSLKEYLOGFILE",
+        "SYSTEM_WGETRC",
+        "VERSION_CONTROL",
         "BZIP2",
         "GOFLAGS",
         "GOROOT",

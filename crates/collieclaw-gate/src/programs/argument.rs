@@ -70,9 +70,7 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn run(&mut self) {
         if self.program.operands == Operands::CommandSomewhere {
-            let starts = (0..self.arguments.len()).filter_map(|from| self.arguments.get(from..));
-            let commands = starts.filter(|words| !words.first().is_some_and(is_flag));
-            self.found.extend(commands.map(Found::Command));
+            self.command_anywhere();
             return;
         }
         let mut flags_over = false;
@@ -104,6 +102,24 @@ impl<'a> Reading<'a> {
             }
         }
         self.finish();
+    }
+
+    /// Any of the words that are left may begin the command inside.
+    fn command_anywhere(&mut self) {
+        let starts = (self.next..self.arguments.len()).filter_map(|from| self.arguments.get(from..));
+        let commands = starts.filter(|words| !words.first().is_some_and(is_flag));
+        self.found.extend(commands.map(Found::Command));
+    }
+
+    /// A flag that may take the next word, or may not: where a command or a script begins then is not known.
+    fn unsure(&mut self, text: &'a str) {
+        self.found.push(Found::Suspect(text));
+        if matches!(
+            self.program.operands,
+            Operands::Command { .. } | Operands::VariablesThenCommand | Operands::Applet
+        ) {
+            self.command_anywhere();
+        }
     }
 
     fn take(&mut self) -> Option<&'a Argument> {
@@ -200,7 +216,7 @@ impl<'a> Reading<'a> {
     fn known_or_not(&mut self, flag: Option<&'static Flag>, text: &'a str, value: Option<&'a str>) {
         let Some(flag) = flag else {
             if self.program.others == Others::Suspect {
-                self.found.push(Found::Suspect(text));
+                self.unsure(text);
             }
             return;
         };
@@ -355,7 +371,8 @@ impl<'a> Reading<'a> {
     }
 
     /// A long flag that is perhaps one of the table's, cut short. One that does something is found before one that
-    /// doesn't. It may as well be another flag, without a value: the word behind it is judged as an operand, too.
+    /// doesn't. It may as well be another flag, without a value: the word behind it is judged as an operand, too; and
+    /// where the first operand is a command or a script, it is not known which word that is.
     fn cut_short(&mut self, name: &str, text: &'a str, value: Option<&'a str>) {
         let starts = |flag: &&Flag| {
             flag.names.split(' ').any(|known| known.starts_with("--") && known.starts_with(name))
@@ -365,7 +382,10 @@ impl<'a> Reading<'a> {
         let flag = matches().find(does).or_else(|| matches().next());
         let next = self.next;
         self.known_or_not(flag, text, value);
-        self.next = next;
+        let took_a_word = std::mem::replace(&mut self.next, next) > next;
+        if took_a_word && self.program.operands.begin_with_a_deed() {
+            self.unsure(text);
+        }
     }
 }
 

@@ -35,21 +35,40 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..Program::CHANGES
     },
     Program {
-        names: "cp install",
+        names: "install",
         flags: &[
             INTO,
             KEEPS_BEFORE,
-            text("-m --mode -o --owner -g --group --sparse --no-preserve"),
-            joined("--backup --reflink --preserve --context"),
+            text("-m --mode -o --owner -g --group"),
+            joined("--backup --context"),
             does("-d --directory", "make folders of all that it names"),
-            does("-L --dereference -H", "follow links"),
-            does("--parents", "make the folders on the way"),
             does("--strip-program", "run a command"),
+        ],
+        operands: Operands::Into(Meaning::Looked),
+        examples: &[
+            example("install -m 644 a.txt b.txt", Changes),
+            example("install -d x", Unknown),
+            example("install a.txt /etc", Blocked),
+        ],
+        ..Program::CHANGES
+    },
+    Program {
+        names: "cp",
+        flags: &[
+            INTO,
+            KEEPS_BEFORE,
+            text("--sparse --no-preserve"),
+            joined("--backup --reflink --preserve --context"),
+            does("-L --dereference -H", "follow links"),
+            does("-s --symbolic-link", "make links"),
+            does("--parents", "make the folders on the way"),
         ],
         operands: Operands::Into(Meaning::Looked),
         examples: &[
             example("cp a.txt b.txt", Changes),
             example("cp -r src copy", Changes),
+            example("cp -d a.txt b.txt", Changes),
+            example("cp -s .git/config x", Unknown),
             example("cp /etc/passwd .", Blocked),
             example("cp a.txt /etc", Blocked),
             example("cp -t /etc a.txt", Blocked),

@@ -92,7 +92,8 @@ pub(super) const PROGRAMS: &[Program] = &[
         flags: &[
             text("-e --exclude -F --separator -P --parameter"),
             listed("-f --files-from"),
-            looked("-m --magic-file"),
+            // Several, with colons between them.
+            listed("-m --magic-file"),
             does("-C --compile", "write a file"),
             does("-z --uncompress -Z --uncompress-noreport", "run a command"),
         ],
@@ -119,9 +120,16 @@ pub(super) const PROGRAMS: &[Program] = &[
     },
     Program {
         names: "test [",
-        operands: Operands::All(Meaning::Looked),
+        flags: &[looked("-b -c -d -e -f -g -G -h -k -L -N -O -p -r -s -S -u -w -x -nt -ot -ef")],
+        operands: Operands::All(Meaning::Text),
         spelling: Spelling::Words,
-        examples: &[example("test -f README.md", Looks), example("[ -d src ]", Looks)],
+        examples: &[
+            example("test -f README.md", Looks),
+            example("[ -d src ]", Looks),
+            example("[ -z '' ]", Looks),
+            example("[ /a = /b ]", Looks),
+            example("[ ! -e /etc/passwd ]", Blocked),
+        ],
         ..Program::LOOKS
     },
     Program {

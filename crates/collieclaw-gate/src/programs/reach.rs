@@ -97,7 +97,17 @@ pub(super) const PROGRAMS: &[Program] = &[
 /// What may follow `git`. The settings of a repository can make any of them run something, so none of them just looks.
 const GIT: &[Program] = &[
     Program {
-        names: "status log diff show branch blame rev-parse ls-files describe shortlog tag",
+        names: "tag branch",
+        flags: &[
+            text("-m --message -u --local-user --sort --format --points-at --contains --no-contains"),
+            looked("-F --file"),
+            does("-e --edit --edit-description", "run an editor"),
+        ],
+        operands: Operands::All(Meaning::Perhaps),
+        ..Program::CHANGES
+    },
+    Program {
+        names: "status log diff show blame rev-parse ls-files describe shortlog",
         flags: &[
             does("--ext-diff --textconv --open-files-in-pager -O", "run a command, perhaps"),
             does("--no-index --contents", "read files of another place"),

@@ -46,8 +46,13 @@ pub(super) const PROGRAMS: &[Program] = &[
             does("-L --follow", "follow links"),
             does("--pre --pre-glob --hostname-bin -z --search-zip", "run a command"),
         ],
-        operands: Operands::First(Meaning::Text, Meaning::Looked),
-        examples: &[example("rg -n todo src", Looks), example("rg --pre ./x todo", Unknown)],
+        // With `--files` also the first one is a path.
+        operands: Operands::First(Meaning::Perhaps, Meaning::Looked),
+        examples: &[
+            example("rg -n todo src", Looks),
+            example("rg --files /etc", Blocked),
+            example("rg --pre ./x todo", Unknown),
+        ],
         ..Program::LOOKS
     },
     Program {

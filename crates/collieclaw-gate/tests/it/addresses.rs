@@ -76,6 +76,7 @@ const ADDRESSES: &[(&str, &str)] = &[
     ("http://10.1.2.3/", "private-address"),
     ("http://172.16.0.1/", "private-address"),
     ("http://192.168.1.1/", "private-address"),
+    ("http://168.63.129.16/", "private-address"),
     ("http://169.254.169.254/latest/meta-data/", "private-address"),
     ("http://0xa9fea9fe/", "private-address"),
     ("http://2852039166/", "private-address"),

@@ -301,4 +301,11 @@ pub(crate) const BLOCKED: &[(&str, &str)] = &[
     ("((rm a.txt))", "unreadable"),
     ("ls\u{1b}[2J", "unreadable"),
     ("ls \\", "unreadable"),
+    // Wherever the command may begin.
+    ("env --unse ls rm a.txt", "forbidden-command"),
+    ("timeout --sig KILL 5 rm a.txt", "forbidden-command"),
+    ("time -f %e rm a.txt", "forbidden-command"),
+    ("nice --adj 5 rm a.txt", "forbidden-command"),
+    ("cd src/deep && r? x.rs", "forbidden-command"),
+    ("git tag --file=/etc/passwd v1", "forbidden-path"),
 ];

@@ -112,4 +112,7 @@ pub(crate) const CHANGES: &[&str] = &[
     "curl -s https://example.org/x",
     "curl -fsS https://example.org/x -o b.txt",
     "curl -I https://example.org",
+    "cp -d a.txt src",
+    "git tag -m x v1",
+    "git branch topic",
 ];

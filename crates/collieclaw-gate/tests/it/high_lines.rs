@@ -186,4 +186,19 @@ pub(crate) const HIGH: &[(&str, &str)] = &[
     ("git -c core.pager=./x log", "argument"),
     ("tar cf x.tar --checkpoint=1 --checkpoint-action=exec=id .", "argument"),
     ("ssh -o ProxyCommand=./x host", "unlisted-program"),
+    // A long flag that is cut short: which word is the command, or the script?
+    ("env --unse cat sh run.sh", "argument"),
+    ("sed --line-len 5 '1e id' a.txt", "argument"),
+    ("sed --line-len 5 'w x' a.txt", "argument"),
+    ("awk --field-sep : 'BEGIN{system(\"id\")}'", "argument"),
+    ("timeout --sig KILL 5 ls", "argument"),
+    // Links for others to write through.
+    ("cp -s .git/config x", "argument"),
+    ("cp --symb a.txt x", "argument"),
+    ("SIMPLE_BACKUP_SUFFIX=it cp -b a.txt .g", "variable"),
+    ("MAGIC=b.txt file a.txt", "variable"),
+    ("LANGUAGE=../w ls", "variable"),
+    ("file -m a.txt:b.txt README.md", "argument"),
+    ("git tag -e v1", "argument"),
+    ("git branch --edit-description", "argument"),
 ];

@@ -350,4 +350,10 @@ pub(crate) const LOOKS: &[&str] = &[
     "jq --slurpfile x b.json '. + $x' a.json",
     "paste -sd, a.txt",
     "comm -3 a.txt b.txt",
+    "ls -d src/*/",
+    "ls src/*/*.rs",
+    "[ -z \"\" ]",
+    "test \"\" = x",
+    "[ \"/a\" = \"/b\" ]",
+    "[ README.md -nt a.txt ]",
 ];

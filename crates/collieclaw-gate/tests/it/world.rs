@@ -55,6 +55,7 @@ impl World {
             "/w/src/main.rs",
             "/w/src/lib.rs",
             "/w/src/deep/x.rs",
+            "/w/src/deep/rm",
             "/w/package.json",
             "/w/run.sh",
             "/w/ls",
@@ -120,7 +121,9 @@ impl World {
 impl Facts for World {
     fn look(&self, path: &Path) -> Seen {
         let Some(leads_to) = self.follow(path, 40) else { return Seen::Unreachable };
+        let names_a_folder = path.as_os_str().to_string_lossy().ends_with('/');
         match self.nodes.get(&leads_to) {
+            Some(Node::File { .. }) if names_a_folder => Seen::Unreachable,
             Some(Node::File { names }) => Seen::File { leads_to, names: *names },
             Some(Node::Folder) => Seen::Folder { leads_to },
             Some(Node::Device) => Seen::Special { leads_to },
