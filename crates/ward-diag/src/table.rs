@@ -177,11 +177,17 @@ impl<'a> Table<'a> {
             let (key, span) = (key.get_ref(), Span::from(key.span()));
             let absent =
                 self.known.iter().map(String::as_str).filter(|known| !self.table.contains_key(*known));
-            let meant = closest(key, absent).map(str::to_owned);
+            // What is there already may have been meant all the same.
+            let meant =
+                closest(key, absent).or_else(|| closest(key, known.iter().copied())).map(str::to_owned);
             self.unknown_key(key, span, meant.as_deref());
             self.missing.retain(|missing| meant.as_ref() != Some(&missing.key));
             if self.reading.hides_anything() {
-                secret::hidden_in_value(value).into_iter().for_each(|span| self.reading.faults.hide(span));
+                // The span of a table with a header is its header, which says no more than the key.
+                let hidden = secret::hidden_in_value(value).into_iter();
+                hidden
+                    .filter(|hidden| hidden.start >= span.end)
+                    .for_each(|span| self.reading.faults.hide(span));
             }
         }
     }

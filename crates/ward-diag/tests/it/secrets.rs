@@ -176,3 +176,15 @@ config.toml:1:7: the pin is too short
      |       ^^^
 "#);
 }
+
+/// What is in it may be anything; its name is a key like any other.
+#[test]
+fn in_a_table_that_nobody_knows_whose_name_is_shown() {
+    let told = check("kind = \"mock\"\ntimeout = 3\n[timout]\nx = \"hunter2\"\n");
+    assert_snapshot!(told, @r#"
+    config.toml:3:2: unknown key `timout`
+       3 | [timout]
+         |  ^^^^^^
+    help: did you mean `timeout`?
+    "#);
+}
