@@ -280,8 +280,7 @@ fn what_steers_git_is_read_and_not_changed() {
 /// Files that CollieClaw opens itself, for a redirection or `file_write`, are outside of the sandbox.
 #[test]
 fn what_steers_git_is_not_written_under_another_name() {
-    let mut workshop = open_workshop();
-    workshop.policy.autonomy = Autonomy::Supervised;
+    let workshop = open_workshop();
     workshop.write(".git/config", "as it was\n");
     workshop.write("folder/file", "");
     let desk = workshop.desk();

@@ -71,7 +71,19 @@ fn the_environment_holds_nothing_of_ours() {
     let mut names: Vec<_> = came.output().lines().filter_map(|line| line.split_once('=')).collect();
     names.sort_unstable();
     let only: Vec<_> = names.iter().map(|(name, _)| *name).filter(|name| *name != "TZ").collect();
-    let told = ["HOME", "LANG", "LC_ALL", "PATH", "PWD", "TEMP", "TERM", "TMP", "TMPDIR", "WARD_TREE"];
+    let told = [
+        "GIT_CONFIG_NOSYSTEM",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "PATH",
+        "PWD",
+        "TEMP",
+        "TERM",
+        "TMP",
+        "TMPDIR",
+        "WARD_TREE",
+    ];
     assert_eq!(only, told);
     assert!(!came.output().contains(workshop.home.join(".ssh").to_str().unwrap()));
 }

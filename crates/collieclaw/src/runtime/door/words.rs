@@ -1,4 +1,5 @@
-//! What the model is told of a call. Nothing of it changes a rule.
+//! What the model is told of a call, and people, too. Nothing of it changes a rule; what to make of a denial is in the
+//! system prompt.
 
 use std::fmt::Write;
 
@@ -33,11 +34,11 @@ pub(super) fn error(fault: &str) -> String {
 }
 
 pub(super) fn denied(verdict: &Verdict) -> String {
-    format!("error: denied: {}. Don't try to get around it.", reasons(verdict))
+    format!("error: denied: {}", reasons(verdict))
 }
 
 pub(super) fn refused() -> String {
-    "error: denied: the operator said no. Don't try to get around it.".to_owned()
+    "error: denied: the operator said no".to_owned()
 }
 
 pub(super) fn nobody(verdict: &Verdict) -> String {
@@ -48,8 +49,7 @@ pub(super) fn nobody(verdict: &Verdict) -> String {
 }
 
 pub(super) fn stopped() -> String {
-    "error: all tools are stopped (emergency stop). Answer without them, and say that they are stopped."
-        .to_owned()
+    "error: all tools are stopped (emergency stop)".to_owned()
 }
 
 pub(super) fn cancelled() -> String {
