@@ -1,5 +1,6 @@
 //! What the documentation lists is all there is: keys, exit codes, scenarios. What it shows is run: `documented`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -42,6 +43,68 @@ fn every_key_that_is_in_force_is_in_the_reference() {
         let key = key.replace(".local.", ".NAME.").replace(".openai_compatible.", ".NAME.");
         assert!(reference.contains(&format!("| `{key}` |")), "{key}");
     }
+}
+
+/// The keys that a program knows in a table are told by the fault of one that it doesn't.
+#[test]
+fn the_reference_lists_every_key_that_there_is_and_no_other() {
+    let reference = document("docs/collieclaw-config.md");
+    let documented: BTreeSet<String> = reference
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once(" | "))
+        .flat_map(|(keys, _)| {
+            // `web_search.title`, `link`: the second is in the same table.
+            let mut keys = keys.split("`, `").map(|key| key.trim_matches('`'));
+            let first = keys.next().unwrap_or_default();
+            let table = first.rsplit_once('.').map_or(String::new(), |(table, _)| format!("{table}."));
+            let others: Vec<String> = keys.map(|key| format!("{table}{key}")).collect();
+            std::iter::once(first.to_owned()).chain(others).collect::<Vec<_>>()
+        })
+        .collect();
+    let kinds = [
+        "kind = \"mock\"",
+        "kind = \"openai-compatible\"\nbase_url = \"http://localhost/v1\"\nmodel = \"m\"",
+        "kind = \"reliable\"\nproviders = [\"local\"]",
+        "kind = \"router\"\ndefault = \"local\"",
+    ];
+    let models = kinds.map(|kind| ("providers.models.NAME", kind));
+    let tables = [
+        "",
+        "security",
+        "providers",
+        "web_search",
+        "channels.cli",
+        "channels.gateway",
+        "memory",
+        "receipts",
+        "limits",
+    ];
+    let house = House::new();
+    let mut known = BTreeSet::new();
+    for (table, before) in tables.map(|table| (table, "")).into_iter().chain(models) {
+        let header =
+            if table.is_empty() { String::new() } else { format!("[{}]\n", table.replace("NAME", "n")) };
+        fs::write(house.home().join("config.toml"), format!("{header}{before}\nno_such_key = 1\n")).unwrap();
+        let told = house.run(&["config", "validate", "--output", "json"]).json();
+        let faults = told["faults"].as_array().unwrap();
+        let unknown = faults.iter().find(|fault| fault["code"] == "unknown-key").unwrap();
+        let (_, keys) = unknown["help"].as_str().unwrap().split_once("known here: ").unwrap();
+        let keys = keys.split('`').skip(1).step_by(2);
+        known
+            .extend(keys.map(|key| if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }));
+    }
+    // What holds tables of its own, or keys that another page explains.
+    let holds_others = |key: &str| {
+        known.iter().any(|other| other.starts_with(&format!("{key}.")))
+            || ["channels", "mcp", "plugins", "providers.models"].contains(&key)
+    };
+    let elsewhere = |key: &str| key.starts_with("mcp.") || key.starts_with("plugins.");
+    // A key in the file is known, to be refused with its cure.
+    let refused = |key: &str| key.ends_with(".api_key");
+    let known: BTreeSet<String> =
+        known.iter().filter(|key| !holds_others(key) && !refused(key)).cloned().collect();
+    let documented: BTreeSet<String> = documented.into_iter().filter(|key| !elsewhere(key)).collect();
+    assert_eq!(documented, known);
 }
 
 fn leaves(value: &serde_json::Value, at: &str, keys: &mut Vec<String>) {

@@ -143,3 +143,27 @@ fn doctor_and_the_prompt_say_whether_receipts_are_signed() {
         "{doctor}"
     );
 }
+
+/// C2: what is listed for people is there for programs, with the same things in it.
+#[test]
+fn every_listing_has_a_form_for_programs() {
+    let house = House::new();
+    assert_eq!(house.run(&["agent", "-m", "what time is it"]).code, 0);
+    let lists: [(&[&str], &str); 8] = [
+        (&["tool", "list"], "file_read"),
+        (&["provider", "list"], "openai_compatible"),
+        (&["doctor"], "emergency stop"),
+        (&["usage"], "total"),
+        (&["memory", "list"], "conversation-"),
+        (&["memory", "search", "time"], "conversation-"),
+        (&["receipt", "list"], "receipt-"),
+        (&["config", "show"], "workspace_dir"),
+    ];
+    for (arguments, holds) in lists {
+        let told = house.run(&[arguments, &["--output", "json"]].concat());
+        assert_eq!(told.code, 0, "{arguments:?}: {told:?}");
+        let value = told.json();
+        assert!(value.is_array() || value.is_object(), "{arguments:?}: {value}");
+        assert!(value.to_string().contains(holds), "{arguments:?}: {value}");
+    }
+}
