@@ -6,17 +6,20 @@ const LONGEST: usize = 4096;
 /// What a script of `sed` does beyond editing what it prints, if anything. It is read narrowly: what isn't known to be
 /// harmless isn't.
 pub(super) fn does(script: &str) -> Option<&'static str> {
+    const UNREAD: Option<&str> = Some("do something that can't be read off its script");
     if script.len() > LONGEST {
         return Some("follow a script that is too long to be read");
     }
     let mut rest = script;
     loop {
-        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '{', '}']);
-        rest = after_address(rest).trim_start_matches([' ', '\t', '!', '{']);
+        rest = rest.trim_start_matches([' ', '\t', '\n', ';']);
+        let Some(behind) = after_addresses(rest) else { return UNREAD };
+        rest = behind.trim_start_matches([' ', '\t', '!']);
         let mut letters = rest.chars();
         let command = letters.next()?;
         rest = letters.as_str();
         match command {
+            '{' => continue,
             'p' | 'd' | 'D' | 'P' | 'n' | 'N' | 'g' | 'G' | 'h' | 'H' | 'x' | '=' | 'z' | 'F' | '}' => {}
             ':' | 'b' | 't' | 'T' => {
                 rest = rest.trim_start_matches([' ', '\t']).trim_start_matches(is_in_name);
@@ -28,41 +31,40 @@ pub(super) fn does(script: &str) -> Option<&'static str> {
                 Some(after) => rest = after,
                 None => return Some("run or write something"),
             },
-            'y' => match after_delimited(rest, 2) {
+            'y' => match after_letters(rest) {
                 Some(after) => rest = after,
-                None => return Some("do something that can't be read off its script"),
+                None => return UNREAD,
             },
-            '#' => rest = rest.split_once('\n').map_or("", |(_, after)| after),
+            '#' => rest = rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default(),
             'a' | 'i' | 'c' => rest = after_text(rest),
             'e' => return Some("run a command"),
             'w' | 'W' => return Some("write another file"),
             'r' | 'R' => return Some("read another file"),
-            _ => return Some("do something that can't be read off its script"),
+            _ => return UNREAD,
         }
         let ended = rest.trim_start_matches([' ', '\t']);
         if ended.is_empty() {
             return None;
         }
-        if !ended.starts_with([';', '\n', '}']) {
-            return Some("do something that can't be read off its script");
+        if !ended.starts_with([';', '\n', '}', '#']) {
+            return UNREAD;
         }
     }
 }
 
-/// Behind an address such as `1,5`, `$` or `/x/,/y/`.
-fn after_address(mut text: &str) -> &str {
+/// Behind addresses such as `1,5`, `$`, `0~3`, `\,x,` or `/x/I,+2`; `None` if it isn't certain where one ends.
+fn after_addresses(mut text: &str) -> Option<&str> {
     loop {
         text = text.trim_start_matches(|letter: char| {
             letter.is_ascii_digit() || matches!(letter, '$' | ',' | '~' | '+' | ' ' | '\t')
         });
-        match text.chars().next() {
-            Some('/') => {
-                text = after_delimited(text, 1)
-                    .unwrap_or(text.get(1..).unwrap_or_default())
-                    .trim_start_matches(['I', 'M']);
-            }
-            _ => return text,
-        }
+        let pattern = match text.chars().next() {
+            Some('/') => text,
+            Some('\\') => text.get(1..)?,
+            _ => return Some(text),
+        };
+        let (delimiter, pattern) = delimited(pattern)?;
+        text = after_pattern(pattern, delimiter)?.trim_start_matches(['I', 'M', ' ', '\t']);
     }
 }
 
@@ -82,41 +84,86 @@ fn after_text(mut text: &str) -> &str {
 
 /// Behind `s/a/b/flags`; `None` if a flag runs or writes.
 fn after_substitution(text: &str) -> Option<&str> {
-    let after = after_delimited(text, 2)?;
+    let (delimiter, pattern) = delimited(text)?;
+    let after = after_plain(after_pattern(pattern, delimiter)?, delimiter)?;
     let flags = after.len() - after.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric()).len();
     let harmless =
         |letter: char| letter.is_ascii_digit() || matches!(letter, 'g' | 'p' | 'i' | 'I' | 'm' | 'M');
     after.get(..flags)?.chars().all(harmless).then(|| after.get(flags..))?
 }
 
-/// Behind so many texts between the delimiter that comes first.
-fn after_delimited(text: &str, texts: usize) -> Option<&str> {
+/// Behind `y/abc/xyz/`.
+fn after_letters(text: &str) -> Option<&str> {
+    let (delimiter, letters) = delimited(text)?;
+    after_plain(after_plain(letters, delimiter)?, delimiter)
+}
+
+/// The delimiter that comes first, and what is behind it.
+fn delimited(text: &str) -> Option<(char, &str)> {
+    let delimiter = text.chars().next()?;
+    let usual = delimiter.is_ascii_punctuation() && !matches!(delimiter, '\\' | '[' | ']');
+    usual.then(|| Some((delimiter, text.get(1..)?)))?
+}
+
+/// Behind a text in which a backslash takes the next letter with it.
+fn after_plain(text: &str, delimiter: char) -> Option<&str> {
     let mut letters = text.char_indices();
-    let (_, delimiter) = letters.next()?;
-    if delimiter == '\\' || delimiter == '\n' {
-        return None;
-    }
-    let mut left = texts;
     while let Some((place, letter)) = letters.next() {
-        if letter == '\\' {
-            letters.next();
-        } else if letter == '\n' {
+        match letter {
+            '\\' => _ = letters.next(),
             // Nothing between delimiters goes over a line's end.
-            return None;
-        } else if letter == '[' {
-            // A delimiter inside brackets ends the text for some and not for others.
-            let inside = text.get(place + 1..)?.split_once(']').map_or("", |(inside, _)| inside);
-            if inside.contains(delimiter) {
-                return None;
-            }
-        } else if letter == delimiter {
-            left -= 1;
-            if left == 0 {
-                return text.get(place + letter.len_utf8()..);
-            }
+            '\n' => return None,
+            letter if letter == delimiter => return text.get(place + 1..),
+            _ => {}
         }
     }
     None
+}
+
+/// Behind a pattern. In brackets a delimiter ends it for some programs and not for others.
+fn after_pattern(mut text: &str, delimiter: char) -> Option<&str> {
+    loop {
+        let mut letters = text.chars();
+        match letters.next()? {
+            '\\' => _ = letters.next().filter(|letter| *letter != '\n')?,
+            '\n' => return None,
+            '[' => {
+                let after = after_brackets(letters.as_str())?;
+                let inside = text.get(..text.len() - after.len())?;
+                if inside.contains(delimiter) {
+                    return None;
+                }
+                letters = after.chars();
+            }
+            letter if letter == delimiter => return Some(letters.as_str()),
+            _ => {}
+        }
+        text = letters.as_str();
+    }
+}
+
+/// Behind brackets, which have begun; `None` if programs might differ about where they end.
+fn after_brackets(text: &str) -> Option<&str> {
+    let text = text.strip_prefix('^').unwrap_or(text);
+    // The first `]` is a letter, though not to everyone.
+    let begins_closed = text.starts_with(']');
+    let mut text = text.strip_prefix(']').unwrap_or(text);
+    loop {
+        let mut letters = text.chars();
+        match letters.next()? {
+            ']' => return Some(letters.as_str()),
+            '\n' => return None,
+            // To some it takes the next letter with it, to others it is one itself.
+            '\\' => _ = letters.next().filter(|letter| !matches!(letter, '[' | ']' | '\n'))?,
+            '[' if begins_closed => return None,
+            '[' if letters.as_str().starts_with([':', '.', '=']) => {
+                let (name, after) = letters.as_str().strip_prefix(':')?.split_once(":]")?;
+                letters = name.chars().all(|letter| letter.is_ascii_lowercase()).then(|| after.chars())?;
+            }
+            _ => {}
+        }
+        text = letters.as_str();
+    }
 }
 
 fn is_in_name(letter: char) -> bool {

@@ -162,7 +162,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             does("-i --in-place", "write the files that it reads"),
             text("-l --line-length"),
             harmless(
-                "-n --quiet --silent -E -r --regexp-extended -s --separate -u --unbuffered -z --null-data --posix --debug --sandbox --follow-symlinks",
+                "-n --quiet --silent -E -r --regexp-extended -s --separate -u --unbuffered -z --null-data --debug --sandbox --follow-symlinks",
             ),
         ],
         others: Others::Suspect,
