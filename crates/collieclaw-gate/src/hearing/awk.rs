@@ -6,7 +6,8 @@ const LONGEST: usize = 4096;
 /// What a program of `awk` does beyond printing, if anything. It is enough that none of the words and signs occurs
 /// with which it could run, read or write.
 pub(super) fn does(program: &str) -> Option<&'static str> {
-    const READS: [&str; 3] = ["ARGV", "ENVIRON", "ARGC"];
+    // `SYMTAB` is another name for all of them.
+    const READS: [&str; 4] = ["ARGV", "ENVIRON", "ARGC", "SYMTAB"];
     if program.len() > LONGEST {
         return Some("follow a program that is too long to be read");
     }
@@ -31,7 +32,7 @@ fn runs(code: &str) -> bool {
     let piped = code.replace("||", " ").contains('|');
     let calls_system = code.match_indices("system").any(|(place, word)| {
         let after = code.get(place + word.len()..).unwrap_or_default();
-        after.trim_start_matches([' ', '\t', '\n', '\r', '\\']).starts_with('(')
+        after.trim_start_matches([' ', '\t', '\n', '\r', '\\']).starts_with(['(', '#'])
     });
     piped || calls_system || code.contains("getline") || code.contains('@')
 }

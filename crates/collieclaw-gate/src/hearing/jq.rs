@@ -2,7 +2,7 @@
 
 /// What a program of `jq` does beyond printing what it is given, if anything.
 pub(super) fn does(program: &str) -> Option<&'static str> {
-    let reads = ["import", "include"].iter().any(|word| {
+    let reads = ["import", "include", "modulemeta"].iter().any(|word| {
         program.match_indices(word).any(|(place, _)| {
             let before = program.get(..place).and_then(|before| before.chars().next_back());
             let after = program.get(place + word.len()..).and_then(|after| after.chars().next());

@@ -210,8 +210,13 @@ pub(super) const PROGRAMS: &[Program] = &[
             text("--indent"),
             Flag { names: "--arg --argjson", means: FlagMeans::Named(Meaning::Text) },
             Flag { names: "--slurpfile --rawfile --argfile", means: FlagMeans::Named(Meaning::Looked) },
-            does("-L --args --jsonargs", "read other files, perhaps"),
+            does("-L --library-path --args --jsonargs", "read other files, perhaps"),
+            harmless(
+                "-n --null-input -r --raw-output --raw-output0 -j --join-output -a --ascii-output -s --slurp -c --compact-output -C --color-output -M --monochrome-output -S --sort-keys -e --exit-status -R --raw-input --tab --unbuffered --stream --seq -h --help -V --version",
+            ),
         ],
+        // One that takes a value would make another word the program.
+        others: Others::Suspect,
         operands: Operands::First(Meaning::Jq, Meaning::Looked),
         examples: &[
             example("jq .name package.json", Looks),
@@ -219,6 +224,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("jq --arg n x '.[$n]' a.json", Looks),
             example("jq --slurpfile x /etc/passwd . a.json", Blocked),
             example("jq -L . . a.json", Unknown),
+            example("jq --library-path lib 'import \"x\" as $x; $x' a.json", Unknown),
         ],
         ..Program::LOOKS
     },
