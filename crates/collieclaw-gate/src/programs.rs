@@ -76,8 +76,10 @@ pub(crate) enum FlagMeans {
     Named(Meaning),
     /// Its value takes the place of the first operand (`grep -e`).
     Instead(Meaning),
-    /// The words after it, up to `;` or `+`, are a command (`find -exec`).
+    /// The words after it, up to `;` or `{} +`, are a command (`find -exec`).
     CommandUntilEnd,
+    /// The same, and the program does something else with it.
+    DoesUntilEnd(&'static str),
     /// The program does something else with it.
     Does(&'static str),
     /// The program does something else with its value.

@@ -251,14 +251,26 @@ impl<'a> Reading<'a> {
                     _ => Some(""),
                 };
             }
-            FlagMeans::CommandUntilEnd => {
-                let rest = self.arguments.get(self.next..).unwrap_or_default();
-                let ends = |argument: &Argument| matches!(argument.text.as_deref(), Some(";" | "+"));
-                let length = rest.iter().position(ends).unwrap_or(rest.len());
-                self.found.push(Found::CommandForEach(rest.get(..length).unwrap_or_default()));
-                self.next += length + 1;
+            FlagMeans::CommandUntilEnd => self.command_until_end(),
+            FlagMeans::DoesUntilEnd(what) => {
+                self.found.push(Found::Does(text, what));
+                self.command_until_end();
             }
         }
+    }
+
+    fn command_until_end(&mut self) {
+        let rest = self.arguments.get(self.next..).unwrap_or_default();
+        let text = |place: usize| rest.get(place).and_then(|argument| argument.text.as_deref());
+        // Anywhere else `+` is a word of the command.
+        let ends = |place: &usize| match text(*place) {
+            Some(";") => true,
+            Some("+") => place.checked_sub(1).and_then(text) == Some("{}"),
+            _ => false,
+        };
+        let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
+        self.found.push(Found::CommandForEach(rest.get(..length).unwrap_or_default()));
+        self.next += length + 1;
     }
 
     fn value(&mut self, meaning: Meaning, joined: Option<&'a str>) {

@@ -51,7 +51,10 @@ fn flags_take_values_where_the_installed_programs_do() {
                     | FlagMeans::DoesWith(_)
                     | FlagMeans::Writes => wants_value(&complaint) || is_unknown(&complaint),
                     FlagMeans::Joined(_) | FlagMeans::Nothing => !wants_value(&complaint),
-                    FlagMeans::Does(_) | FlagMeans::Named(_) | FlagMeans::CommandUntilEnd => true,
+                    FlagMeans::Does(_)
+                    | FlagMeans::Named(_)
+                    | FlagMeans::CommandUntilEnd
+                    | FlagMeans::DoesUntilEnd(_) => true,
                 };
                 if !fits {
                     wrong.push(format!("{name} {spelled}: {:?}, but {complaint:?}", flag.means));

@@ -1,14 +1,14 @@
 //! Programs that search and compare.
 
-use super::Judged::{Blocked, Looks, Unknown};
+use super::Judged::{Blocked, Changes, Looks, Unknown};
 use super::{
     Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling, does, example, harmless, instead, joined,
     looked, text, writes,
 };
 
-/// Runs a command on what it finds.
-const fn runs_command(names: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::CommandUntilEnd }
+/// Runs a command on what it finds, in other folders than its own or after a question.
+const fn runs_otherwise(names: &'static str, what: &'static str) -> Flag {
+    Flag { names, means: FlagMeans::DoesUntilEnd(what) }
 }
 
 pub(super) const PROGRAMS: &[Program] = &[
@@ -69,7 +69,9 @@ pub(super) const PROGRAMS: &[Program] = &[
             does("-delete", "delete what it finds"),
             writes("-fprint -fprint0 -fprintf -fls"),
             does("-files0-from", "take its folders from elsewhere"),
-            runs_command("-exec -execdir -ok -okdir"),
+            Flag { names: "-exec", means: FlagMeans::CommandUntilEnd },
+            runs_otherwise("-execdir -okdir", "run a command in folders that are known only when it runs"),
+            runs_otherwise("-ok", "ask before it runs a command"),
         ],
         others: Others::Suspect,
         spelling: Spelling::Words,
@@ -77,6 +79,8 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("find . -name '*.rs' -type f", Looks),
             example("find . -name '*.rs' -exec grep -n todo {} +", Looks),
             example("find src -exec rm {} ';'", Blocked),
+            example("find . -exec uniq a.txt + ';'", Changes),
+            example("find . -execdir cat {} +", Unknown),
             example("find . -delete", Unknown),
             example("find / -name x", Blocked),
             example("find . -fprint out", Unknown),

@@ -113,6 +113,8 @@ pub(crate) const BLOCKED: &[(&str, &str)] = &[
     ("find . -exec rm {} ';'", "forbidden-command"),
     ("find . -name x -exec rm {} \\;", "forbidden-command"),
     ("find . -execdir rm {} +", "forbidden-command"),
+    ("find . -execdir cat {} + -exec rm {} \\;", "forbidden-command"),
+    ("find . -exec uniq a.txt + /etc/x \\;", "forbidden-path"),
     ("find . -exec sh -c 'rm \"$1\"' _ {} ';'", "forbidden-command"),
     ("sh -c 'rm a.txt'", "forbidden-command"),
     ("bash -c \"rm a.txt\"", "forbidden-command"),

@@ -65,6 +65,7 @@ pub(crate) const CHANGES: &[&str] = &[
     "mkdir -p x && cd src && touch a && ls",
     "find . -name '*.rs' > list.txt",
     "find . -name '*.txt' -exec cp {} 'my dir/' \\;",
+    "find . -maxdepth 0 -exec uniq a.txt + \\;",
     "cp -r n/src 'my dir'",
     "cp n/x.txt .",
     "cp -rT n copy",

@@ -117,6 +117,13 @@ pub(crate) const HIGH: &[(&str, &str)] = &[
     ("find 'BEGIN{x}' -exec awk {} ';'", "argument"),
     ("find . -exec sh -c {} ';'", "argument"),
     ("find . -exec sort -o {} --compress-program={} a.txt ';'", "argument"),
+    // Only behind `{}` does `+` end a command, and not every command runs where `find` does.
+    ("find . -maxdepth 0 -exec mv a.txt + n/.git/hooks \\;", "steers-programs"),
+    ("find . -exec sort -o + a.txt -o .git/config \\;", "steers-programs"),
+    ("find . -name config -execdir cat main.rs \\;", "argument"),
+    ("find . -name '*.rs' -execdir grep -n x {} \\;", "argument"),
+    ("find . -okdir cat {} \\;", "argument"),
+    ("find . -ok cat {} + x \\;", "argument"),
     // What a repository obeys.
     ("echo x > .git/config", "steers-programs"),
     ("echo x >> .git/hooks/pre-commit", "steers-programs"),
