@@ -38,18 +38,33 @@ impl Hearing<'_> {
     }
 
     fn list(&mut self, list: &List, stand: &mut Stand) -> Option<PlannedList> {
-        let before = stand.folder.clone();
+        let before = stand.clone();
         let first = self.pipeline(&list.first, stand);
+        let mut moved = stand.folder != before.folder;
+        let mut moved_perhaps = false;
         let mut rest = Vec::new();
         for (join, pipeline) in &list.rest {
-            if *join == Join::IfFailed && stand.folder != before {
-                // Which folder this runs in depends on how the `cd` went.
+            if *join == Join::IfFailed && moved {
+                // Which folder this runs in depends on how far the list went.
                 stand.folder = None;
             }
+            let from = stand.folder.clone();
             rest.push(self.pipeline(pipeline, stand).map(|pipeline| (*join, pipeline)));
+            if stand.folder != from {
+                (moved, moved_perhaps) = (true, true);
+                if *join == Join::IfFailed {
+                    // The next one runs, too, if this one doesn't.
+                    stand.folder = None;
+                }
+            }
+        }
+        if moved_perhaps {
+            // Only the first one always runs.
+            stand.folder = None;
         }
         if let Some(at) = list.background {
             self.unknowable("`&` leaves something running", at);
+            *stand = before;
             return None;
         }
         Some(PlannedList { first: first?, rest: rest.into_iter().collect::<Option<_>>()? })
@@ -78,9 +93,16 @@ impl Hearing<'_> {
     fn command(&mut self, command: &Command, stand: &mut Stand) -> Option<PlannedCommand> {
         match command {
             Command::Simple(simple) => {
+                if stand.folder.is_none() {
+                    self.unknowable("in which folder this runs is known only when it runs", simple.at);
+                }
                 let redirections = self.redirections(&simple.redirections, stand);
                 let folder = stand.folder.clone();
                 let act = self.simple(simple, stand);
+                if matches!(act, Some(Act::Enter(_))) && redirections.iter().flatten().any(may_fail) {
+                    // It stays where it is if a file can't be opened.
+                    stand.folder = None;
+                }
                 Some(PlannedCommand { act: act?, folder: folder?, redirections: redirections? })
             }
             Command::Compound(compound) => {
@@ -253,6 +275,14 @@ impl Hearing<'_> {
 
 /// The one device that everybody may use.
 pub(super) const NULL: &str = "/dev/null";
+
+/// Whether there is a file to be opened.
+fn may_fail(redirection: &PlannedRedirection) -> bool {
+    match redirection.to {
+        To::Read(_) | To::Write(_) | To::Append(_) => true,
+        To::Copy(_) | To::Text(_) | To::Null => false,
+    }
+}
 
 fn null_or(path: String, to: impl FnOnce(String) -> To) -> To {
     if path == NULL { To::Null } else { to(path) }

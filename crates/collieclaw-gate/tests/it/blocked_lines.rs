@@ -174,6 +174,7 @@ pub(crate) const BLOCKED: &[(&str, &str)] = &[
     ("cd / && ls", "outside-workspace"),
     ("cd .. ; ls", "outside-workspace"),
     ("cd out && cat passwd", "forbidden-path"),
+    ("cd src & cat ../etc/passwd", "forbidden-path"),
     ("cat ~/.collieclaw/config.toml", "own-home"),
     ("find / -name x", "outside-workspace"),
     ("find .. -name x", "outside-workspace"),

@@ -1,4 +1,5 @@
-//! What was checked is what runs: the words of a plan are the words that dash and bash would pass on.
+//! What was checked is what runs: the words of a plan are the words that dash and bash would pass on, and the folders
+//! those that they would be in.
 //!
 //! Lines are put together at random from the pieces that make shells hard to read. Where we make a plan, both shells
 //! must agree with it, word by word. Where we don't, nothing is claimed.
@@ -7,22 +8,30 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use collieclaw_gate::plan::{Act, Join, Plan};
+use collieclaw_gate::plan::{Act, Join, Plan, PlannedCommand};
 use collieclaw_gate::{Autonomy, Bounds, Facts, GatePolicy, Seen, judge_shell};
 
 use crate::dice::Dice;
 
-/// An empty folder, and every program is there.
+/// A folder with two empty ones inside each other, and every program is there.
 struct Empty;
+
+const FOLDERS: [&str; 3] = ["/w", "/w/sub", "/w/sub/deep"];
 
 impl Facts for Empty {
     fn look(&self, path: &Path) -> Seen {
         let leads_to = collieclaw_gate::plain(path);
-        if leads_to == Path::new("/w") { Seen::Folder { leads_to } } else { Seen::Nothing { leads_to } }
+        if FOLDERS.iter().any(|folder| leads_to == Path::new(folder)) {
+            Seen::Folder { leads_to }
+        } else {
+            Seen::Nothing { leads_to }
+        }
     }
 
-    fn names_in(&self, _: &Path) -> Option<Vec<String>> {
-        Some(Vec::new())
+    fn names_in(&self, folder: &Path) -> Option<Vec<String>> {
+        let folder = collieclaw_gate::plain(folder);
+        let inside = FOLDERS.iter().filter_map(|path| path.strip_prefix(folder.to_str()?)?.strip_prefix('/'));
+        Some(inside.filter(|name| !name.contains('/')).map(str::to_owned).collect())
     }
 
     fn program(&self, name: &str) -> Option<PathBuf> {
@@ -48,6 +57,18 @@ fn policy() -> GatePolicy {
 /// What `args` is called with, as far as the plan says; `None` if it calls anything else, which isn't there.
 fn calls(plan: &Plan) -> Option<Vec<Vec<String>>> {
     let mut calls = Vec::new();
+    carry_out(plan, &mut |command| match &command.act {
+        Act::Run { words, .. } if words.first()? == "args" => {
+            calls.push(words.iter().skip(1).cloned().collect());
+            Some(true)
+        }
+        _ => None,
+    })?;
+    Some(calls)
+}
+
+/// Goes through a plan as whoever carries it out. `run` says how a command went, or that it can't say.
+fn carry_out(plan: &Plan, run: &mut dyn FnMut(&PlannedCommand) -> Option<bool>) -> Option<()> {
     for list in plan.lists() {
         let mut succeeded = true;
         let rest = list.rest.iter().map(|(join, pipeline)| (Some(*join), pipeline));
@@ -60,18 +81,11 @@ fn calls(plan: &Plan) -> Option<Vec<Vec<String>>> {
             if !runs {
                 continue;
             }
-            for command in &pipeline.commands {
-                match &command.act {
-                    Act::Run { words, .. } if words.first()? == "args" => {
-                        calls.push(words.iter().skip(1).cloned().collect());
-                    }
-                    _ => return None,
-                }
-            }
-            succeeded = !pipeline.negated;
+            let ended: Vec<bool> = pipeline.commands.iter().map(&mut *run).collect::<Option<_>>()?;
+            succeeded = ended.last()? != &pipeline.negated;
         }
     }
-    Some(calls)
+    Some(())
 }
 
 const PIECES: [&str; 50] = [
@@ -107,12 +121,15 @@ fn line(dice: &mut Dice) -> String {
     line
 }
 
-/// What a shell calls `args` with, for each line.
+/// What a shell calls `args` with, for each line. `here` says its folder in the same way.
 fn as_run_by(shell: &str, lines: &[String]) -> Vec<Vec<Vec<String>>> {
     const SCRIPT: &str = r#"
 args() { if [ $# -gt 0 ]; then printf '\001%s' "$@"; fi; printf '\002'; }
+here() { printf '\001%s\002' "/w${PWD#"$TOP"}" >&3; }
 HOME=/home/kid
-for line; do (eval "$line") < /dev/null 2> /dev/null; printf '\003'; done"#;
+TOP=$PWD
+mkdir -p sub/deep
+for line; do (eval "$line") 3>&1 < /dev/null 2> /dev/null; printf '\003'; done"#;
     let folder = tempfile::tempdir().expect("a folder");
     let output = Command::new(shell)
         .args(["-c", SCRIPT, shell])
@@ -138,20 +155,88 @@ for line; do (eval "$line") < /dev/null 2> /dev/null; printf '\003'; done"#;
 fn dash_and_bash_pass_on_the_words_of_the_plan() {
     const KEPT: [&str; 3] = ["args a=~", "args \\\n\\\na", "args '' \"\" ''a"];
     let mut dice = Dice::new(0x5eed_0fc0_111e_c1a3);
-    let policy = policy();
-    let (mut lines, mut plans) = (Vec::new(), Vec::new());
     let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| line(&mut dice)));
-    for line in made.take(6_000) {
+    compare(made.take(6_000), calls, 2_000);
+}
+
+/// Where `here` is called, as far as the plan says. What reads a file fails: there is none.
+fn places(plan: &Plan) -> Option<Vec<Vec<String>>> {
+    let mut places = Vec::new();
+    carry_out(plan, &mut |command| match &command.act {
+        _ if !command.redirections.is_empty() => Some(false),
+        Act::Run { words, .. } => match words.first()?.as_str() {
+            "here" => {
+                places.push(vec![command.folder.display().to_string()]);
+                Some(true)
+            }
+            name => Some(name == "true"),
+        },
+        Act::Enter(_) | Act::Nothing => Some(true),
+    })?;
+    Some(places)
+}
+
+#[test]
+fn dash_and_bash_are_in_the_folders_of_the_plan() {
+    const COMMANDS: [&str; 15] = [
+        "here",
+        "here",
+        "here",
+        "cd sub",
+        "cd sub",
+        "cd ..",
+        "cd deep",
+        "true",
+        "false",
+        "! cd sub",
+        "! true",
+        "cd sub | true",
+        "true | cd sub",
+        "cd sub < none",
+        "true | here",
+    ];
+    const KEPT: [&str; 8] = [
+        "false && cd sub; here",
+        "true || cd sub; here",
+        "true || cd sub && here",
+        "cd sub && false && cd .. || here",
+        "cd sub || true; here",
+        "! cd sub; here",
+        "cd sub | true; here",
+        "cd sub < none; here",
+    ];
+    let mut dice = Dice::new(0x0f01_de25_5eed_0001);
+    let mut line = move || -> String {
+        let mut line = COMMANDS[dice.roll(COMMANDS.len())].to_owned();
+        for _ in 0..dice.roll(6) {
+            line.push_str([" && ", " && ", " || ", "; ", "\n"][dice.roll(5)]);
+            line.push_str(COMMANDS[dice.roll(COMMANDS.len())]);
+        }
+        line
+    };
+    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(move || line()));
+    compare(made.take(3_000), places, 1_000);
+}
+
+/// Compares what lines do by their plans, as far as they have one, with what both shells do.
+fn compare(
+    lines: impl Iterator<Item = String>,
+    does: fn(&Plan) -> Option<Vec<Vec<String>>>,
+    at_least: usize,
+) {
+    let policy = policy();
+    let (mut compared, mut plans) = (Vec::new(), Vec::new());
+    for line in lines {
         let judged = judge_shell(&line, Autonomy::Full, &policy, &Empty);
-        if let Some(calls) = judged.plan.as_ref().and_then(calls) {
-            plans.push(calls);
-            lines.push(line);
+        if let Some(does) = judged.plan.as_ref().and_then(does) {
+            plans.push(does);
+            compared.push(line);
         }
     }
-    assert!(lines.len() > 2_000, "{}: too few to show anything", lines.len());
+    assert!(compared.len() > at_least, "{}: too few to show anything", compared.len());
     let mut wrong = Vec::new();
     for shell in ["dash", "bash"] {
-        for (chunk, planned) in lines.chunks(500).zip(plans.chunks(500)) {
+        for (chunk, planned) in compared.chunks(500).zip(plans.chunks(500)) {
             let run = as_run_by(shell, chunk);
             assert_eq!(run.len(), chunk.len(), "{shell}");
             for ((line, planned), run) in chunk.iter().zip(planned).zip(&run) {
