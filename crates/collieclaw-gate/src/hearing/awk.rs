@@ -21,8 +21,8 @@ pub(super) fn does(program: &str) -> Option<&'static str> {
         return Some("read another file");
     }
     let writes = match &code {
-        Some(code) => code.split([';', '{', '}']).any(writes),
-        None => writes(program),
+        Some(code) => code.split([';', '{', '}']).filter_map(from_print).any(writes),
+        None => from_print(program).is_some_and(|behind| behind.contains('>')),
     };
     writes.then_some("write another file, perhaps")
 }
@@ -37,10 +37,23 @@ fn runs(code: &str) -> bool {
     piped || calls_system || code.contains("getline") || code.contains('@')
 }
 
-/// `print > "file"`: a `>` behind a `print` in the same statement writes. Before it, it compares.
-fn writes(statement: &str) -> bool {
-    let behind = statement.find("print").and_then(|place| statement.get(place..));
-    behind.is_some_and(|behind| behind.contains('>'))
+fn from_print(statement: &str) -> Option<&str> {
+    statement.find("print").and_then(|place| statement.get(place..))
+}
+
+/// `print > "file"`: a `>` behind a `print` in the same statement writes. Before it, and in brackets, it compares.
+fn writes(behind: &str) -> bool {
+    let mut open = 0_usize;
+    for letter in behind.chars() {
+        match letter {
+            '(' => open += 1,
+            ')' if open > 0 => open -= 1,
+            '>' if open == 0 => return true,
+            ')' => return behind.contains('>'),
+            _ => {}
+        }
+    }
+    open > 0 && behind.contains('>')
 }
 
 /// A program without its texts, patterns and comments; `None` if it isn't certain where they begin and end.

@@ -2,14 +2,51 @@
 
 /// What a program of `jq` does beyond printing what it is given, if anything.
 pub(super) fn does(program: &str) -> Option<&'static str> {
-    let reads = ["import", "include", "modulemeta"].iter().any(|word| {
-        program.match_indices(word).any(|(place, _)| {
-            let before = program.get(..place).and_then(|before| before.chars().next_back());
-            let after = program.get(place + word.len()..).and_then(|after| after.chars().next());
-            let is_in_name = |letter: char| letter == '_' || letter.is_alphanumeric();
-            !before.is_some_and(|letter| is_in_name(letter) || matches!(letter, '.' | '$'))
-                && !after.is_some_and(is_in_name)
-        })
-    });
+    // Where a text can't be told from code, all of it counts as code.
+    let code = code(program);
+    let reads = match &code {
+        // What is read is named by a text behind the word; a key or a text of that name reads nothing.
+        Some(code) => {
+            words(code, &["import", "include"]).any(|after| after.trim_start().starts_with(['"', '#', '\\']))
+                || words(code, &["modulemeta"]).next().is_some()
+        }
+        None => words(program, &["import", "include", "modulemeta"]).next().is_some(),
+    };
     reads.then_some("read another file, perhaps")
+}
+
+/// What stands behind each of these words.
+fn words<'p>(program: &'p str, words: &'p [&str]) -> impl Iterator<Item = &'p str> {
+    let is_in_name = |letter: char| letter == '_' || letter.is_alphanumeric();
+    words.iter().flat_map(move |word| {
+        program.match_indices(word).filter_map(move |(place, _)| {
+            let before = program.get(..place)?.chars().next_back();
+            let after = program.get(place + word.len()..)?;
+            let alone = !before.is_some_and(|letter| is_in_name(letter) || matches!(letter, '.' | '$'))
+                && !after.starts_with(is_in_name);
+            alone.then_some(after)
+        })
+    })
+}
+
+/// A program without what its texts and comments hold; `None` if code may be in them.
+fn code(program: &str) -> Option<String> {
+    let mut code = String::new();
+    let mut letters = program.chars();
+    while let Some(letter) = letters.next() {
+        code.push(letter);
+        match letter {
+            '"' => loop {
+                match letters.next()? {
+                    '"' => break code.push('"'),
+                    '\\' => _ = letters.next().filter(|escaped| *escaped != '(')?,
+                    _ => {}
+                }
+            },
+            // Some go on behind a backslash at the end of a line.
+            '#' => while letters.next().filter(|letter| *letter != '\\')? != '\n' {},
+            _ => {}
+        }
+    }
+    Some(code)
 }

@@ -250,4 +250,10 @@ pub(crate) const HIGH: &[(&str, &str)] = &[
     ("file -m a.txt:b.txt README.md", "argument"),
     ("git tag -e v1", "argument"),
     ("git branch --edit-description", "argument"),
+    ("awk '{print (1) > \"x\"}' a.txt", "argument"),
+    ("awk '{print (1 > 2) > (\"x\" 1)}' a.txt", "argument"),
+    ("awk '{print ((1) > \"x\"}' a.txt", "argument"),
+    ("jq 'import\n\"x\" as $x; $x' a.json", "argument"),
+    ("jq 'import # why\n\"x\" as $x; $x' a.json", "argument"),
+    ("jq '\"\\(include \"x\")\"' a.json", "argument"),
 ];

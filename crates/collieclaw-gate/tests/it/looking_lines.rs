@@ -377,4 +377,8 @@ pub(crate) const LOOKS: &[&str] = &[
     "test \"\" = x",
     "[ \"/a\" = \"/b\" ]",
     "[ README.md -nt a.txt ]",
+    "awk '{print ($1 > 5) ? \"big\" : \"small\"}' a.txt",
+    "jq '{include: .x}' package.json",
+    "jq '.[] | select(.type == \"import\")' package.json",
+    "jq '.dependencies.\"import-x\"' package.json",
 ];
