@@ -226,9 +226,8 @@ fn stop(house: &House) -> std::io::Result<()> {
                 house.run(&["tool", "run", tool, "--json", arguments]).spawn()
             };
             let mut agents: Vec<Child> = calls.iter().map(start).collect::<Result<_, _>>()?;
-            if sleeps == 0 {
-                listener.accept()?;
-            }
+            // Whoever hangs up would end it as well.
+            let _held = if sleeps == 0 { Some(listener.accept()?) } else { None };
             while sleepers() < sleeps {
                 std::thread::sleep(Duration::from_millis(2));
             }
