@@ -173,20 +173,16 @@ impl Hearing<'_> {
     }
 
     fn redirection(&mut self, redirection: &Redirection, stand: &Stand) -> Option<PlannedRedirection> {
-        let (default, to) = match &redirection.target {
-            Target::Read(word) => (0, self.file(word, Use::Look, stand).map(|path| null_or(path, To::Read))),
-            Target::Write(word) => {
-                (1, self.file(word, Use::Write, stand).map(|path| null_or(path, To::Write)))
-            }
-            Target::Append(word) => {
-                (1, self.file(word, Use::Write, stand).map(|path| null_or(path, To::Append)))
-            }
+        let to = match &redirection.target {
+            Target::Read(word) => self.file(word, Use::Look, stand).map(|path| null_or(path, To::Read)),
+            Target::Write(word) => self.file(word, Use::Write, stand).map(|path| null_or(path, To::Write)),
+            Target::Append(word) => self.file(word, Use::Write, stand).map(|path| null_or(path, To::Append)),
             Target::ReadWrite(word) => {
                 self.file(word, Use::Write, stand);
                 self.unknowable("`<>` opens for reading and writing", redirection.at);
                 return None;
             }
-            Target::Descriptor(number) if *number <= 2 => (1, Some(To::Copy(*number))),
+            Target::Descriptor(number) if *number <= 2 => Some(To::Copy(*number)),
             Target::Descriptor(_) | Target::Closed => {
                 self.unknowable("only the descriptors 0, 1 and 2 can be led elsewhere", redirection.at);
                 return None;
@@ -194,7 +190,7 @@ impl Hearing<'_> {
             Target::HereDocument(id) => {
                 let body = self.here.get(id.0).cloned()?;
                 let unknown = self.word_scripts(&body, stand);
-                (0, body.literal().filter(|_| !unknown).map(To::Text))
+                body.literal().filter(|_| !unknown).map(To::Text)
             }
             Target::Dialect(word) => {
                 if !word.parts.is_empty() {
@@ -204,12 +200,11 @@ impl Hearing<'_> {
                 return None;
             }
         };
-        let descriptor = redirection.descriptor.unwrap_or(default);
-        if descriptor > 2 {
+        if redirection.descriptor > 2 {
             self.unknowable("only the descriptors 0, 1 and 2 can be led elsewhere", redirection.at);
             return None;
         }
-        Some(PlannedRedirection { descriptor, to: to? })
+        Some(PlannedRedirection { descriptor: redirection.descriptor, to: to? })
     }
 
     /// Judges the file of a redirection.

@@ -167,5 +167,5 @@ fn mark_dialect(command: &mut Command, at: At) {
         Command::Compound(compound) => &mut compound.redirections,
     };
     let target = Target::Dialect(Word { at, parts: Vec::new() });
-    redirections.push(Redirection { at, descriptor: None, target });
+    redirections.push(Redirection { at, descriptor: 2, target });
 }

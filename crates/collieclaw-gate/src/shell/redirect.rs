@@ -23,11 +23,12 @@ impl Reader<'_> {
             return self.fault("no descriptor has this number");
         };
         self.next += digits;
-        let target = self.target()?;
-        Ok(Some(Redirection { at, descriptor, target }))
+        let (usual, target) = self.target()?;
+        Ok(Some(Redirection { at, descriptor: descriptor.unwrap_or(usual), target }))
     }
 
-    fn target(&mut self) -> Result<Target, Unreadable> {
+    /// Where it leads, and which descriptor if none is named.
+    fn target(&mut self) -> Result<(u32, Target), Unreadable> {
         /// Longer ones first.
         const OPERATORS: [&str; 12] =
             ["&>>", "&>", "<<<", "<<-", "<<", "<>", "<&", "<", ">>", ">|", ">&", ">"];
@@ -36,16 +37,17 @@ impl Reader<'_> {
         };
         self.operator(operator)?;
         self.skip_blanks();
-        match operator {
-            "<<" => self.announced(Tabs::Kept),
-            "<<-" => self.announced(Tabs::Stripped),
-            "<&" | ">&" => self.copied(),
-            "<" => Ok(Target::Read(self.led_to()?)),
-            ">" | ">|" => Ok(Target::Write(self.led_to()?)),
-            ">>" => Ok(Target::Append(self.led_to()?)),
-            "<>" => Ok(Target::ReadWrite(self.led_to()?)),
-            _ => Ok(Target::Dialect(self.led_to()?)),
-        }
+        let target = match operator {
+            "<<" => self.announced(Tabs::Kept)?,
+            "<<-" => self.announced(Tabs::Stripped)?,
+            "<&" | ">&" => self.copied()?,
+            "<" => Target::Read(self.led_to()?),
+            ">" | ">|" => Target::Write(self.led_to()?),
+            ">>" => Target::Append(self.led_to()?),
+            "<>" => Target::ReadWrite(self.led_to()?),
+            _ => Target::Dialect(self.led_to()?),
+        };
+        Ok((if operator.starts_with('<') { 0 } else { 1 }, target))
     }
 
     fn led_to(&mut self) -> Result<Word, Unreadable> {
@@ -58,11 +60,12 @@ impl Reader<'_> {
         let word = self.led_to()?;
         Ok(match word.literal().as_deref() {
             Some("-") => Target::Closed,
-            Some(text) => match text.parse() {
+            // `+2` is a file.
+            Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => match text.parse() {
                 Ok(number) => Target::Descriptor(number),
                 Err(_) => Target::Dialect(word),
             },
-            None => Target::Dialect(word),
+            Some(_) | None => Target::Dialect(word),
         })
     }
 

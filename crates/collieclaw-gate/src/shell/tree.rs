@@ -209,8 +209,8 @@ impl Word {
 pub struct Redirection {
     /// Where it is written.
     pub at: At,
-    /// The descriptor that is led elsewhere, if it is named.
-    pub descriptor: Option<u32>,
+    /// The descriptor that is led elsewhere.
+    pub descriptor: u32,
     /// Where to.
     pub target: Target,
 }

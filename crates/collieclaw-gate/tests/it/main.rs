@@ -31,6 +31,8 @@ mod looking_lines;
 #[cfg(test)]
 mod paths;
 #[cfg(test)]
+mod plans;
+#[cfg(test)]
 mod scripts;
 #[cfg(test)]
 mod slow;

@@ -72,6 +72,27 @@ const FILTERS: &[&str] = &[
 const ENDS: &[&str] =
     &[" > out1", " >> out1", " > out2", " >>out3", " 2> out3", " > out2 2>&1", " 2>&1", " >/dev/null"];
 
+/// Lines that once were planned otherwise than shells read them. Those that have no plan any more show nothing.
+const KEPT: &[&str] = &[
+    "cat < fixed/a.txt <&0",
+    "printf 'x\\n' | cat <&0",
+    "ls none 2<&1",
+    "ls none 2<&1 > out1",
+    "echo x 1<&2 > out1",
+    "echo x >&+2",
+    "false && cd sub; pwd",
+    "true || cd sub; pwd",
+    "true || cd sub && pwd",
+    "cd sub && false && cd .. || pwd",
+    "cd sub || true; pwd",
+    "! cd sub; pwd",
+    "! cd sub && pwd; pwd",
+    "cd sub | cat; pwd",
+    "cd sub < none; pwd",
+    "cd sub && cat none && cd ..; pwd",
+    "cd sub && pwd && cd .. && pwd",
+];
+
 fn pipeline(dice: &mut Dice) -> String {
     let mut text = if dice.one_in(6) { "! ".to_owned() } else { String::new() };
     let source = dice.pick(SOURCES);
@@ -162,15 +183,15 @@ fn what_we_carry_out_does_what_shells_do() {
     let workshop = Workshop::new();
     let desk = workshop.desk();
     let mut compared = 0;
-    for seed in 0..LINES {
-        let line = line(&mut Dice(seed * 7_919 + 17));
+    let made = (0..LINES).map(|seed| line(&mut Dice(seed * 7_919 + 17)));
+    for line in KEPT.iter().map(|line| (*line).to_owned()).chain(made) {
         let (dash, bash) = (by_shell("dash", &line, &workshop.path), by_shell("bash", &line, &workshop.path));
         // Where they disagree nothing is promised.
         if dash != bash {
             continue;
         }
         if let Some(ours) = by_us(&desk, &line, &workshop.path) {
-            assert_eq!(ours, bash, "seed {seed}: {line}");
+            assert_eq!(ours, bash, "{line}");
             compared += 1;
         }
     }
