@@ -8,7 +8,7 @@ use super::{FlagMeans, Others, Program};
 
 /// Those that every machine with a shell has, and that complain of flags as the C library does.
 const INSTALLED: &str = "basename dirname seq expr date ls dir vdir cat tac head tail wc nl cut paste expand unexpand fold \
-     fmt cksum sum md5sum sha1sum sha256sum sha512sum b2sum od stat readlink realpath du cmp comm join base64 base32 tr \
+     fmt cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum od stat readlink realpath du cmp comm join base64 base32 tr \
      uniq sort grep diff sed touch mkdir rmdir cp mv install ln tee truncate chmod chown chgrp env nice timeout stdbuf \
      nohup tar xargs ionice flock shuf pr numfmt df split csplit gzip";
 

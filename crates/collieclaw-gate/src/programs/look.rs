@@ -135,12 +135,17 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: "tree",
         flags: &[
-            text("-L -P -I --filelimit --charset --timefmt --sort"),
+            text("-L -P -I -H -T --filelimit --charset --timefmt --sort"),
             written("-o"),
-            looked("--fromfile --gitfile --infofile"),
+            looked("--fromfile --gitfile --infofile --hintro --houtro"),
             does("-R", "write a file in every folder, perhaps"),
+            does("-l", "follow links"),
         ],
-        examples: &[example("tree -L 2", Looks), example("tree -o out.txt", Changes)],
+        examples: &[
+            example("tree -L 2", Looks),
+            example("tree -o out.txt", Changes),
+            example("tree -al", Unknown),
+        ],
         ..Program::LOOKS
     },
     Program {

@@ -149,9 +149,13 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..Program::LOOKS
     },
     Program {
-        names: "cksum sum md5sum sha1sum sha256sum sha512sum b2sum",
-        flags: &[text("-a --algorithm -l --length")],
-        examples: &[example("sha256sum README.md", Looks), example("sha256sum -c /etc/passwd", Blocked)],
+        names: "cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum",
+        flags: &[text("-a --algorithm -l --length"), does("-c --check", "use files that a list names")],
+        examples: &[
+            example("sha256sum README.md", Looks),
+            example("sha256sum -c a.txt", Unknown),
+            example("sha256sum -c /etc/passwd", Blocked),
+        ],
         ..Program::LOOKS
     },
     Program {

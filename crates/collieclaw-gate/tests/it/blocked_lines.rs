@@ -184,6 +184,7 @@ pub(crate) const BLOCKED: &[(&str, &str)] = &[
     ("wc --files0-from=/etc/passwd", "forbidden-path"),
     ("diff a.txt /etc/passwd", "forbidden-path"),
     ("sort /etc/passwd", "forbidden-path"),
+    ("tree -H . --hintro=/etc/passwd", "forbidden-path"),
     ("ls /etc/*", "forbidden-path"),
     ("cat ../*", "outside-workspace"),
     ("cat -s /etc/passwd", "forbidden-path"),
