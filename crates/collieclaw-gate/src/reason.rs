@@ -312,38 +312,59 @@ impl Reason {
     pub fn detail(&self) -> String {
         match self {
             Self::LooksOnly => "it only looks".to_owned(),
-            Self::ReadsInside { path } => format!("`{path}` is read, inside the workspace"),
-            Self::AllowedDomain { host } => format!("`{host}` is on the list of allowed domains"),
+            Self::ReadsInside { path } => format!("{} is read, inside the workspace", quoted(path)),
+            Self::AllowedDomain { host } => format!("{} is on the list of allowed domains", quoted(host)),
             Self::ConfiguredService => "it asks the service that the configuration names".to_owned(),
-            Self::WritesInside { path } => format!("`{path}` is written, inside the workspace"),
-            Self::ListedProgram { name, .. } => format!("`{name}` is on the list of allowed commands"),
-            Self::ReadsOutside { path } => format!("`{path}` is read, outside of the workspace"),
-            Self::UnlistedDomain { host } => format!("`{host}` is not on the list of allowed domains"),
-            Self::Sends { host } => format!("something is sent to `{host}`"),
-            Self::ForeignTool { name, origin, .. } => format!("`{name}` is a tool of {origin}"),
-            Self::ForeignWrites { name } => format!("`{name}` may change files in the workspace"),
-            Self::ForeignNetwork { name } => format!("`{name}` may reach the network"),
-            Self::UnlistedTool { name } => format!("`{name}` is not on this channel's list of tools"),
-            Self::WritesOutside { path } => format!("`{path}` is written, outside of the workspace"),
+            Self::WritesInside { path } => format!("{} is written, inside the workspace", quoted(path)),
+            Self::ListedProgram { name, .. } => {
+                format!("{} is on the list of allowed commands", quoted(name))
+            }
+            Self::ReadsOutside { path } => format!("{} is read, outside of the workspace", quoted(path)),
+            Self::UnlistedDomain { host } => {
+                format!("{} is not on the list of allowed domains", quoted(host))
+            }
+            Self::Sends { host } => format!("something is sent to {}", quoted(host)),
+            Self::ForeignTool { name, origin, .. } => format!("{} is a tool of {origin}", quoted(name)),
+            Self::ForeignWrites { name } => format!("{} may change files in the workspace", quoted(name)),
+            Self::ForeignNetwork { name } => format!("{} may reach the network", quoted(name)),
+            Self::UnlistedTool { name } => format!("{} is not on this channel's list of tools", quoted(name)),
+            Self::WritesOutside { path } => format!("{} is written, outside of the workspace", quoted(path)),
             Self::SteersPrograms { path } => {
-                format!("`{path}` decides what programs run in this folder, outside of the sandbox, too")
+                format!(
+                    "{} decides what programs run in this folder, outside of the sandbox, too",
+                    quoted(path)
+                )
             }
-            Self::UnlistedProgram { name } => format!("`{name}` is not on the list of allowed commands"),
+            Self::UnlistedProgram { name } => {
+                format!("{} is not on the list of allowed commands", quoted(name))
+            }
             Self::ProgramByPath { path } => {
-                format!("`{path}` is named by its path, so it is not the program on the list")
+                format!("{} is named by its path, so it is not the program on the list", quoted(path))
             }
-            Self::Argument { program, argument, does } => format!("`{argument}` makes `{program}` {does}"),
-            Self::Variable { name } => format!("the variable `{name}` makes programs do something else"),
+            Self::Argument { program, argument, does } => {
+                format!("{} makes {} {does}", quoted(argument), quoted(program))
+            }
+            Self::Variable { name } => {
+                format!("the variable {} makes programs do something else", quoted(name))
+            }
             Self::SendsUnlisted { host } => {
-                format!("something is sent to `{host}`, which is not on the list of allowed domains")
+                format!("something is sent to {}, which is not on the list of allowed domains", quoted(host))
             }
-            Self::OddPort { host, port } => format!("`{host}:{port}` is an unusual port that is not listed"),
-            Self::OutsideWorkspace { path } => format!("`{path}` is outside of the workspace"),
-            Self::ForbiddenPath { path, rule } => format!("`{path}` is under the forbidden path `{rule}`"),
-            Self::OwnHome { path } => format!("`{path}` belongs to CollieClaw itself"),
-            Self::HardLink { path } => format!("`{path}` has another name somewhere (a hard link)"),
-            Self::WrongKind { path, what } | Self::NotAPath { path, what } => format!("`{path}` {what}"),
-            Self::ForbiddenCommand { name } => format!("`{name}` is on the list of forbidden commands"),
+            Self::OddPort { host, port } => {
+                format!("{} is an unusual port that is not listed", quoted(&format!("{host}:{port}")))
+            }
+            Self::OutsideWorkspace { path } => format!("{} is outside of the workspace", quoted(path)),
+            Self::ForbiddenPath { path, rule } => {
+                format!("{} is under the forbidden path {}", quoted(path), quoted(rule))
+            }
+            Self::OwnHome { path } => format!("{} belongs to CollieClaw itself", quoted(path)),
+            Self::HardLink { path } => format!("{} has another name somewhere (a hard link)", quoted(path)),
+            Self::WrongKind { path, what } | Self::NotAPath { path, what } => {
+                format!("{} {what}", quoted(path))
+            }
+            Self::ForbiddenCommand { name } => {
+                format!("{} is on the list of forbidden commands", quoted(name))
+            }
             Self::UnknownCommand { column } => format!(
                 "column {column}: which command this is can't be known before it runs; write its name out"
             ),
@@ -353,11 +374,21 @@ impl Reason {
             }
             Self::NotAnAddress { what } => (*what).to_owned(),
             Self::PrivateAddress { address } => {
-                format!("`{address}` is an address of this machine or of its network")
+                format!("{} is an address of this machine or of its network", quoted(address))
             }
-            Self::ToolNotOffered { name } => format!("the tool `{name}` is not offered here"),
+            Self::ToolNotOffered { name } => format!("the tool {} is not offered here", quoted(name)),
             Self::NotJudged => "nothing is known about this call".to_owned(),
         }
+    }
+}
+
+/// What a reason quotes: enough to know it by. The call itself is shown whole elsewhere.
+fn quoted(text: &str) -> String {
+    /// In characters.
+    const LONGEST: usize = 200;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),
+        None => format!("`{text}`"),
     }
 }
 

@@ -9,6 +9,8 @@ mod canary;
 #[cfg(test)]
 mod changing_lines;
 #[cfg(test)]
+mod details;
+#[cfg(test)]
 mod dice;
 #[cfg(test)]
 mod differential;
