@@ -1,6 +1,7 @@
 //! The prompt: line editing, history, commands, and turns that Ctrl-C ends without ending the program (C5.2).
 
 mod commands;
+mod typed;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use crate::events::Event;
 use crate::ids;
 use crate::runtime::{Attended, Fate, Operator, Runtime, TurnError};
 use commands::{Asked, Commands};
+use typed::Typed;
 
 /// The channel `cli`.
 pub struct Repl<'r> {
@@ -47,30 +49,30 @@ enum Then {
     Leave,
 }
 
+type LineEditor = Editor<Commands, FileHistory>;
+
 /// As many lines are remembered.
 const HISTORY_LINES: usize = 1_000;
 
 impl Repl<'_> {
     fn serve(&mut self, runtime: &Runtime) -> Result<(), ChannelError> {
-        let settings =
-            EditorConfig::builder().max_history_size(HISTORY_LINES)?.auto_add_history(true).build();
-        let mut editor: Editor<Commands, FileHistory> = Editor::with_config(settings)?;
+        let settings = EditorConfig::builder().max_history_size(HISTORY_LINES)?.build();
+        let mut editor: LineEditor = Editor::with_config(settings)?;
         editor.set_helper(Some(Commands));
-        // A history that is not there yet, or can't be kept, keeps nobody from talking.
-        let _ = editor.load_history(&self.history);
-        self.lines(runtime, &mut editor)
+        let mut typed = Typed::load(&self.history, &mut editor);
+        self.lines(runtime, &mut editor, &mut typed)
     }
 
     fn lines(
         &mut self,
         runtime: &Runtime,
-        editor: &mut Editor<Commands, FileHistory>,
+        editor: &mut LineEditor,
+        typed: &mut Typed,
     ) -> Result<(), ChannelError> {
         loop {
             match editor.readline("collieclaw> ") {
                 Ok(line) => {
-                    // Kept at once: whoever kills the program has not lost what was typed.
-                    let _ = editor.append_history(&self.history);
+                    typed.keep(&line, editor);
                     if self.line(runtime, line.trim())? == Then::Leave {
                         return Ok(());
                     }

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use collieclaw::channels::{visible, visible_lines};
+use collieclaw::config::Config;
 use collieclaw::memory::Turn;
 use collieclaw::providers::Role;
 use serde_json::json;
@@ -48,7 +49,11 @@ pub(crate) enum Memory {
 }
 
 pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let memory = open::memory(&open::config(environment)?)?;
+    let config = open::config(environment)?;
+    if let Memory::Clear { yes: true } = command {
+        return clear(&config, environment, screen);
+    }
+    let memory = open::memory(&config)?;
     match command {
         Memory::List { limit } => {
             let conversations = memory.conversations(*limit)?;
@@ -99,22 +104,30 @@ pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) 
                 cure: "say `collieclaw memory clear --yes` if that is what you want",
             });
         }
-        Memory::Clear { yes: true } => {
-            let cleared = memory.clear()?;
-            // What was typed at the prompt was said as well.
-            let history = environment.home.history();
-            match std::fs::remove_file(&history) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Failure::io(format!("remove {}", history.display()))(error));
-                }
-                _ => {}
-            }
-            let value = json!({ "conversations": cleared.conversations, "turns": cleared.turns });
-            screen.answer(&value, || {
-                format!("forgot {} conversations with {} turns", cleared.conversations, cleared.turns)
-            });
-        }
+        Memory::Clear { yes: true } => {}
     }
+    Ok(())
+}
+
+/// What was typed at the prompt was said as well, and goes also where the rest can't go yet.
+fn clear(config: &Config, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    let history = environment.home.history();
+    let removed = match std::fs::remove_file(&history) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::io(format!("remove {}", history.display()))(error))
+        }
+        _ => Ok(()),
+    };
+    let cleared = open::memory(config)?.clear()?;
+    removed?;
+    let value = json!({ "conversations": cleared.conversations, "turns": cleared.turns });
+    screen.answer(&value, || {
+        format!(
+            "forgot {} with {}",
+            count(cleared.conversations, "conversation"),
+            count(cleared.turns, "turn")
+        )
+    });
     Ok(())
 }
 

@@ -83,6 +83,26 @@ fn commands_are_completed_and_lines_come_back_also_in_the_next_session() {
 }
 
 #[test]
+fn what_was_cleared_elsewhere_does_not_come_back_with_the_next_line() {
+    let house = House::new();
+    let history = || std::fs::read_to_string(house.home().join("history")).unwrap();
+    let mut talk = talk(&house);
+    talk.say("my secret word", "You said: my secret word");
+    talk.terminal.wait_for("collieclaw> ");
+    assert_eq!(house.run(&["memory", "clear", "--yes"]).code, 0);
+    talk.say("something else", "You said: something else");
+    assert_eq!(history(), "#V2\nsomething else\n");
+    talk.terminal.wait_for("collieclaw> ");
+
+    // Another prompt has begun a new one, and what it holds stays.
+    assert_eq!(house.run(&["memory", "clear", "--yes"]).code, 0);
+    std::fs::write(house.home().join("history"), "#V2\na line that is long enough\n").unwrap();
+    talk.say("and more", "You said: and more");
+    assert_eq!(history(), "#V2\na line that is long enough\nand more\n");
+    assert_eq!(talk.leave().0, 0);
+}
+
+#[test]
 fn a_tool_call_is_shown_and_a_write_is_asked_about() {
     let house = House::new();
     let mut talk = talk(&house);

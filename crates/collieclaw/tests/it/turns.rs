@@ -244,6 +244,18 @@ fn what_is_cleared_is_gone_from_history_and_was_never_in_the_audit() {
 }
 
 #[test]
+fn a_memory_that_others_hold_keeps_no_history() {
+    let house = House::new();
+    house.run(&["agent", "-m", "hello"]);
+    fs::write(house.home().join("history"), "#V2\nhello\n").unwrap();
+    let reader = rusqlite::Connection::open(house.home().join("memory.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM turn;").unwrap();
+    let clear = house.run(&["memory", "clear", "--yes"]);
+    assert!(clear.code == 1 && !clear.err.is_empty(), "{clear:?}");
+    assert!(!house.home().join("history").exists());
+}
+
+#[test]
 fn an_answer_that_can_not_be_written_is_no_success() {
     let house = House::new().says("[[round]]\ntext = \"hello\"\n");
     let full = fs::File::options().write(true).open("/dev/full").unwrap();

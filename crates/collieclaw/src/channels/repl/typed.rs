@@ -1,0 +1,58 @@
+//! What was typed at the prompt, in a file.
+//!
+//! A history that is not there yet, or can't be kept, keeps nobody from talking.
+
+use std::fs;
+use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::LineEditor;
+
+pub(super) struct Typed {
+    file: PathBuf,
+    /// As it was when it was last read or written here.
+    known: Option<Known>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    inode: u64,
+    length: u64,
+}
+
+impl Known {
+    fn look(file: &Path) -> Option<Self> {
+        let found = fs::metadata(file).ok()?;
+        Some(Self { inode: found.ino(), length: found.len() })
+    }
+}
+
+impl Typed {
+    pub(super) fn load(file: &Path, editor: &mut LineEditor) -> Self {
+        let _ = editor.load_history(file);
+        Self { file: file.to_owned(), known: Known::look(file) }
+    }
+
+    /// At once: whoever kills the program has not lost what was typed.
+    pub(super) fn keep(&mut self, line: &str, editor: &mut LineEditor) {
+        // What comes through a pipe was not typed.
+        if !std::io::stdin().is_terminal() {
+            return;
+        }
+        if self.was_cleared() {
+            // The editor would write all that it remembers again.
+            let _ = editor.clear_history();
+            let _ = editor.load_history(&self.file);
+        }
+        let _ = editor.add_history_entry(line);
+        let _ = editor.append_history(&self.file);
+        self.known = Known::look(&self.file);
+    }
+
+    /// Whether somebody removed the file, or took something out of it.
+    fn was_cleared(&self) -> bool {
+        let Some(known) = self.known else { return false };
+        Known::look(&self.file).is_none_or(|now| now.inode != known.inode || now.length < known.length)
+    }
+}
