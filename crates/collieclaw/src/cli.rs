@@ -47,7 +47,7 @@ pub(crate) fn main() -> ExitCode {
     }
     let arguments = Arguments::try_parse().unwrap_or_else(|error| refused(&error));
     let screen = Screen::new(arguments.output);
-    match run(arguments.command, &screen) {
+    match run(arguments.command, &screen).and_then(|()| screen.arrived()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             screen.failure(&failure);

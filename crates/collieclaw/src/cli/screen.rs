@@ -1,6 +1,7 @@
 //! The only module that writes answers: text for people, JSON for programs.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use collieclaw::channels::visible_lines;
@@ -19,6 +20,9 @@ pub(crate) struct Screen {
 
 /// Whether a program has its answer: there is one standard output.
 static HAS_ANSWERED: AtomicBool = AtomicBool::new(false);
+
+/// Why an answer is not, or not all, where it should be.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 impl Screen {
     pub(crate) fn new(format: OutputFormat) -> Self {
@@ -43,13 +47,20 @@ impl Screen {
     }
 
     pub(crate) fn line(&self, text: &str) {
-        // `anstream` takes the colours out where nobody would see them. A reader that has gone away is no failure.
-        let _ = writeln!(anstream::stdout().lock(), "{}", text.trim_end_matches('\n'));
+        // `anstream` takes the colours out where nobody would see them.
+        let mut out = anstream::stdout().lock();
+        note(writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()));
+    }
+
+    /// Whether all answers have arrived. A command that has failed says so anyway.
+    pub(crate) fn arrived(&self) -> Result<(), Failure> {
+        let lost = LOST.lock().ok().and_then(|mut lost| lost.take());
+        lost.map_or(Ok(()), |error| Err(Failure::io("write the answer")(error)))
     }
 
     /// What a model or a tool said: as it is for a pipe, made harmless for a terminal.
     pub(crate) fn foreign(&self, text: &str) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
+        let mut out = io::stdout().lock();
         let mut shown = if out.is_terminal() { visible_lines(text) } else { text.to_owned() };
         if !shown.ends_with('\n') {
             shown.push('\n');
@@ -59,8 +70,8 @@ impl Screen {
 
     /// Bytes for a file or a pipe, as they are.
     pub(crate) fn raw(&self, bytes: &[u8]) {
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(bytes).and_then(|()| out.flush());
+        let mut out = io::stdout().lock();
+        note(out.write_all(bytes).and_then(|()| out.flush()));
     }
 
     /// Something beside the answer, where it does not get into a pipe.
@@ -75,7 +86,7 @@ impl Screen {
             if self.is_for_programs() {
                 self.answer(report, String::new);
             }
-            let style = if std::io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
+            let style = if io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
             let _ = writeln!(err, "{}", report.render(style));
         }
         if self.is_for_programs() && !HAS_ANSWERED.load(Ordering::Relaxed) {
@@ -89,6 +100,18 @@ impl Screen {
         if let Some(cure) = failure.cure() {
             let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {cure}");
         }
+    }
+}
+
+/// A reader that has gone away has what it wanted.
+fn note(written: io::Result<()>) {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            if let Ok(mut lost) = LOST.lock() {
+                lost.get_or_insert(error);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -257,8 +257,28 @@ fn a_memory_that_others_hold_keeps_no_history() {
 
 #[test]
 fn an_answer_that_can_not_be_written_is_no_success() {
-    let house = House::new().says("[[round]]\ntext = \"hello\"\n");
-    let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let mut command = house.command(&["agent", "-m", "hi"]);
-    assert_eq!(done(command.stdout(full).output().unwrap()).code, 1);
+    let house = House::new();
+    house.run(&["agent", "-m", "list files"]);
+    let json = ["--output", "json"];
+    for words in [
+        &["agent", "-m", "hi"][..],
+        &["agent", "-m", "hi", json[0], json[1]],
+        &["receipt", "list"],
+        &["memory", "list"],
+        &["config", "show", json[0], json[1]],
+        &["completions", "bash"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let lost = done(house.command(words).stdout(full).output().unwrap());
+        assert!(lost.code == 1 && lost.err.contains("could not write the answer"), "{words:?}: {lost:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_has_what_it_wanted() {
+    let house = House::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let shown = done(house.command(&["config", "show"]).stdout(writer).output().unwrap());
+    assert_eq!((shown.code, shown.err.as_str()), (0, ""));
 }
