@@ -36,16 +36,19 @@ enum Answers {
 }
 
 pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let made = make(environment, &template(&Choices::default()))?;
+    let made = make(environment, &template(&Choices::default()), Vec::new())?;
     screen.answer(&made, || made.text());
     Ok(())
 }
 
-/// Makes what is not there; the configuration with this text.
-pub(crate) fn make(environment: &Environment, text: &str) -> Result<Made, Failure> {
+/// Makes what is not there; the configuration with this text. Some of it may have been `created` before.
+pub(crate) fn make(
+    environment: &Environment,
+    text: &str,
+    mut created: Vec<PathBuf>,
+) -> Result<Made, Failure> {
     let home = environment.home.folder();
     let path = environment.home.config();
-    let mut created = Vec::new();
     if environment.home.make().map_err(Failure::io(format!("make {}", home.display())))? {
         created.push(home.to_owned());
     }
@@ -104,7 +107,7 @@ fn furnish(config: &Config, mut created: Vec<PathBuf>) -> Result<Made, Failure> 
     })
 }
 
-fn folder(path: &Path, created: &mut Vec<PathBuf>) -> Result<(), Failure> {
+pub(crate) fn folder(path: &Path, created: &mut Vec<PathBuf>) -> Result<(), Failure> {
     if path.is_dir() {
         return Ok(());
     }

@@ -1,6 +1,8 @@
 //! `onboard`: a guided set-up. Every question has a flag; without a terminal, flags and defaults are all there is.
 
-use std::io::{BufRead, IsTerminal, Write};
+mod asking;
+
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -8,13 +10,13 @@ use clap::Args;
 use collieclaw::cancel::Cancel;
 use collieclaw::channels::visible;
 use collieclaw::config::{Choices, template};
-use collieclaw_gate::Autonomy;
 use serde_json::json;
 
 use super::environment::Environment;
 use super::failure::Failure;
 use super::screen::Screen;
 use super::{init, open};
+use asking::{Asking, Key, written};
 
 #[derive(Args)]
 #[command(
@@ -58,21 +60,34 @@ pub(crate) fn run(onboard: &Onboard, environment: &Environment, screen: &Screen)
     }
     let asked =
         std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !screen.is_for_programs();
-    let choices = onboard.choices(&Asking { asked, screen })?;
+    let choices = onboard.choices(&Asking { asked, screen, environment })?;
     let text = template(&choices);
-    // Nothing is touched before the whole is known to be right.
-    open::read(&path, text.as_bytes(), environment)?;
-    if path.exists() {
-        let old = unused(&path);
-        std::fs::rename(&path, &old)
-            .map_err(Failure::io(format!("keep the old configuration as {}", old.display())))?;
-        screen.remark(&format!("the old configuration is kept as {}", old.display()));
-    }
-    let made = init::make(environment, &text)?;
+    // Nothing is touched before the whole is known to be right, and there is a place to work in.
+    let config = open::read(&path, text.as_bytes(), environment)?.config;
+    let mut created = Vec::new();
+    init::folder(&config.workspace_dir, &mut created)?;
+    open::workspace(&config)?;
+    let made = replace(&path, screen, || init::make(environment, &text, created))?;
     let tested = test(&choices.provider, environment, screen);
     let value = json!({ "made": made, "provider": choices.provider, "provider_answers": tested });
     screen.answer(&value, || made.text());
     Ok(())
+}
+
+/// Moves what is there aside for something new, and back when nothing comes of it.
+fn replace<T>(path: &Path, screen: &Screen, make: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    if !path.exists() {
+        return make();
+    }
+    let old = unused(path);
+    std::fs::rename(path, &old)
+        .map_err(Failure::io(format!("keep the old configuration as {}", old.display())))?;
+    let made = make();
+    if made.is_err() && std::fs::rename(&old, path).is_ok() {
+        return made;
+    }
+    screen.remark(&format!("the old configuration is kept as {}", old.display()));
+    made
 }
 
 /// A name beside it that nothing has: no configuration that was kept is lost to the next one.
@@ -84,9 +99,16 @@ fn unused(path: &Path) -> PathBuf {
 
 impl Onboard {
     fn choices(&self, asking: &Asking<'_>) -> Result<Choices, Failure> {
-        let usual = Choices::default();
-        let workspace_dir =
-            asking.text(&self.workspace, "Which folder may the agent work in?", &usual.workspace_dir)?;
+        let mut choices = Choices::default();
+        for (key, given) in self.given() {
+            *written(&mut choices, key) = given.clone();
+        }
+        // What is wrong on the command line is told before anything is asked.
+        self.provider.as_deref().map_or(Ok(()), |provider| self.has_a_use_for_flags(provider))?;
+        if self.given().any(|(key, _)| asking.tried(&choices, key).is_err()) {
+            open::read(&asking.environment.home.config(), template(&choices).as_bytes(), asking.environment)?;
+        }
+        asking.field(&self.workspace, "Which folder may the agent work in?", &mut choices, Key::Workspace)?;
         let autonomy = asking.choice(
             &self.autonomy,
             "How much may it do on its own? readonly: only look; supervised: ask before every change; \
@@ -94,78 +116,54 @@ impl Onboard {
             &["readonly", "supervised", "full"],
             "supervised",
         )?;
-        let autonomy = open::autonomy(&autonomy).unwrap_or(usual.autonomy);
-        let provider = asking.choice(
+        choices.autonomy = open::autonomy(&autonomy).unwrap_or(choices.autonomy);
+        choices.provider = asking.choice(
             &self.provider,
             "Who answers? local: a stand-in to try things out; openai_compatible: a model server",
             &["local", "openai_compatible"],
-            if self.base_url.is_some() { "openai_compatible" } else { "local" },
+            if self.of_a_server().is_some() { "openai_compatible" } else { "local" },
         )?;
-        let mut choices = Choices { workspace_dir, autonomy, provider, ..usual };
+        self.has_a_use_for_flags(&choices.provider)?;
         if choices.provider == "openai_compatible" {
-            choices.base_url = asking.text(&self.base_url, "Where is the server?", &choices.base_url)?;
-            choices.model = asking.text(&self.model, "What does it call the model?", &choices.model)?;
+            asking.field(&self.base_url, "Where is the server?", &mut choices, Key::BaseUrl)?;
+            asking.field(&self.model, "What does it call the model?", &mut choices, Key::Model)?;
             let question = "Which variable holds its key?";
-            choices.api_key_env = asking.text(&self.api_key_env, question, &choices.api_key_env)?;
+            asking.field(&self.api_key_env, question, &mut choices, Key::ApiKeyEnv)?;
         }
-        if self.allow_writing || asking.may_write(autonomy)? {
+        if self.allow_writing || asking.may_write(choices.autonomy)? {
             choices.tools.push("file_write".to_owned());
         }
         Ok(choices)
     }
-}
 
-struct Asking<'a> {
-    asked: bool,
-    screen: &'a Screen,
-}
-
-impl Asking<'_> {
-    fn may_write(&self, autonomy: Autonomy) -> Result<bool, Failure> {
-        let question = match autonomy {
-            // It never would.
-            Autonomy::ReadOnly => return Ok(false),
-            Autonomy::Supervised => "May the model ask to write files? You are asked before each",
-            Autonomy::Full => "May the model write files in that folder? At this level you are not asked",
-        };
-        Ok(self.asked && self.choice(&None, question, &["yes", "no"], "no")? == "yes")
+    fn given(&self) -> impl Iterator<Item = (Key, &String)> {
+        let flags = [
+            (Key::Workspace, &self.workspace),
+            (Key::BaseUrl, &self.base_url),
+            (Key::Model, &self.model),
+            (Key::ApiKeyEnv, &self.api_key_env),
+        ];
+        flags.into_iter().filter_map(|(key, given)| Some((key, given.as_ref()?)))
     }
 
-    fn text(&self, given: &Option<String>, question: &str, usual: &str) -> Result<String, Failure> {
-        match given {
-            Some(given) => Ok(given.clone()),
-            None if !self.asked => Ok(usual.to_owned()),
-            None => {
-                let _ = write!(anstream::stderr().lock(), "{question}\n  [{usual}] ");
-                let mut line = String::new();
-                let read =
-                    std::io::stdin().lock().read_line(&mut line).map_err(Failure::io("read the answer"))?;
-                if read == 0 {
-                    return Err(Failure::Wrong {
-                        what: "there was no answer".to_owned(),
-                        cure: "nothing was changed",
-                    });
-                }
-                let answer = line.trim();
-                Ok(if answer.is_empty() { usual.to_owned() } else { answer.to_owned() })
-            }
+    fn has_a_use_for_flags(&self, provider: &str) -> Result<(), Failure> {
+        match self.of_a_server() {
+            Some(flag) if provider == "local" => Err(Failure::Wrong {
+                what: format!("`{flag}` is of a server, and the provider `local` has none"),
+                cure: "leave it out, or say `--provider openai_compatible`",
+            }),
+            _ => Ok(()),
         }
     }
 
-    fn choice(
-        &self,
-        given: &Option<String>,
-        question: &str,
-        words: &[&str],
-        usual: &str,
-    ) -> Result<String, Failure> {
-        loop {
-            let answer = self.text(given, question, usual)?;
-            match words.iter().find(|word| **word == answer) {
-                Some(word) => return Ok((*word).to_owned()),
-                None => self.screen.remark(&format!("it can be {}", words.join(" or "))),
-            }
-        }
+    /// A flag that only a server has a use for.
+    fn of_a_server(&self) -> Option<&'static str> {
+        self.given().find_map(|(key, _)| match key {
+            Key::Workspace => None,
+            Key::BaseUrl => Some("--base-url"),
+            Key::Model => Some("--model"),
+            Key::ApiKeyEnv => Some("--api-key-env"),
+        })
     }
 }
 

@@ -88,3 +88,81 @@ fn what_is_there_is_kept_and_nothing_wrong_is_written() {
     );
     assert!(house.home().join("config.toml.old2").exists());
 }
+
+#[test]
+fn a_folder_that_can_not_be_made_leaves_everything_as_it_was() {
+    let house = House::new();
+    let config = || fs::read_to_string(house.home().join("config.toml")).unwrap();
+    let before = config();
+    fs::write(house.path().join("plain"), "a file").unwrap();
+    for workspace in ["/proc/x", "~/plain"] {
+        let refused = house.run(&["onboard", "--replace", "--workspace", workspace]);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert_eq!(config(), before);
+        assert!(!house.home().join("config.toml.old").exists(), "{refused:?}");
+    }
+    assert_eq!(house.run(&["agent", "-m", "hello"]).code, 0);
+}
+
+#[test]
+fn what_fails_after_the_old_configuration_was_moved_puts_it_back() {
+    let house = House::new();
+    let before = fs::read_to_string(house.home().join("config.toml")).unwrap();
+    fs::remove_file(house.home().join("memory.db")).unwrap();
+    fs::create_dir(house.home().join("memory.db")).unwrap();
+    let refused = house.run(&["onboard", "--replace", "--autonomy", "full"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(fs::read_to_string(house.home().join("config.toml")).unwrap(), before);
+}
+
+#[test]
+fn a_flag_that_would_be_dropped_is_refused() {
+    let house = House::empty();
+    for flag in ["--base-url", "--model", "--api-key-env"] {
+        let refused = house.run(&["onboard", "--provider", "local", flag, "x"]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(flag) && refused.err.contains("openai_compatible"), "{refused:?}");
+    }
+    assert!(!house.home().exists());
+    assert_eq!(house.run(&["onboard", "--model", "smol"]).code, 0);
+    let shown = house.run(&["config", "show", "--output", "json"]).json();
+    assert_eq!(shown["default_provider"], "openai_compatible");
+}
+
+/// Whoever gave a flag is not asked about something else because of it, nor asked in vain.
+#[test]
+fn a_flag_that_is_wrong_is_told_before_anything_is_asked() {
+    let house = House::empty();
+    let refused = house.at_terminal(&["onboard", "--base-url", "nonsense"], &[]);
+    assert!(refused.code == 3 && !refused.err.contains("work in?"), "{refused:?}");
+    assert!(!house.home().exists());
+}
+
+#[test]
+fn an_answer_that_is_wrong_is_asked_for_again_and_a_beginning_is_enough() {
+    let house = House::empty();
+    fs::write(house.path().join("plain"), "a file").unwrap();
+    let talk = [
+        ("work in?", "~/plain\n"),
+        ("is no folder", "$NOWHERE/x\n"),
+        ("`NOWHERE` is not set", "~/mine\n"),
+        ("on its own?", "s\n"),
+        ("Who answers?", "O\n"),
+        ("Where is the server?", "nonsense\n"),
+        ("Where is the server?", "http://127.0.0.1:1/v1\n"),
+        ("call the model?", "smol\n"),
+        ("holds its key?", "not a name\n"),
+        ("holds its key?", "MY_KEY\n"),
+        ("write files", "y\n"),
+    ];
+    let onboard = house.at_terminal(&["onboard"], &talk);
+    assert_eq!(onboard.code, 0, "{onboard:?}");
+    let shown = house.run(&["config", "show", "--output", "json"]).json();
+    let server = &shown["providers"]["models"]["openai_compatible"];
+    assert_eq!(
+        (&server["base_url"], &server["api_key_env"]),
+        (&"http://127.0.0.1:1/v1".into(), &"MY_KEY".into())
+    );
+    assert_eq!(shown["security"]["autonomy"], "supervised");
+    assert_eq!(shown["channels"]["cli"]["tools_allow"][5], "file_write");
+}
