@@ -23,7 +23,7 @@ pub use expand::{Surroundings, duration_text};
 pub use foreign::{Mcp, McpConnection, McpServer, PluginSettings, WorkspaceUse};
 pub use gateway::GatewayChannel;
 pub use models::{Model, Providers, Rule, Server};
-pub use read::read;
+pub use read::{Places, check, read};
 pub use template::{Choices, template};
 
 use crate::home::Home;

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use collieclaw::config::Model;
-use collieclaw::providers::Fixture;
 use serde_json::json;
 
 use super::environment::Environment;
@@ -32,19 +30,13 @@ pub(crate) fn run(config: &Config, environment: &Environment, screen: &Screen) -
         Config::Validate { file } => {
             let path = file.clone().unwrap_or_else(|| environment.home.config());
             let setup = match file {
-                None => open::setup(environment)?,
+                None => open::checked_setup(environment)?,
                 Some(file) => {
                     let bytes =
                         std::fs::read(file).map_err(Failure::io(format!("read {}", file.display())))?;
-                    open::read(file, &bytes, environment)?
+                    open::check(file, &bytes, environment)?
                 }
             };
-            open::workspace(&setup.config)?;
-            for model in setup.config.providers.models.values() {
-                if let Model::Mock { fixture: Some(fixture), .. } = model {
-                    Fixture::open(fixture)?;
-                }
-            }
             setup.absent_tools(environment).iter().for_each(|absent| screen.remark(absent));
             screen.answer(&json!({ "valid": true, "file": path }), || format!("{} is valid", path.display()));
         }

@@ -10,10 +10,11 @@ use std::path::Path;
 use std::rc::Rc;
 
 use collieclaw::channels::{BesideSpinner, visible};
-use collieclaw::config::{self, Config};
+use collieclaw::config::{self, Config, Places};
 use collieclaw::events::{Event, Events};
 use collieclaw::memory::Memory;
 use collieclaw::net::SearchService;
+use collieclaw::providers::{Fixture, FixtureError};
 use collieclaw::receipts::{Receipts, hash_of};
 use collieclaw::runtime::{Door, Rules, Runtime};
 use collieclaw::secret::Secret;
@@ -21,7 +22,7 @@ use collieclaw::security::{SystemFacts, Workspace, is_ours};
 use collieclaw::tools::{Foreign, Gathered};
 use collieclaw_gate::Autonomy;
 use serde_json::json;
-use ward_diag::Source;
+use ward_diag::{Report, Source};
 
 use super::environment::Environment;
 use super::failure::Failure;
@@ -68,6 +69,18 @@ pub(crate) fn setup(environment: &Environment) -> Result<Setup, Failure> {
 
 /// The same, with what the file of the configuration holds.
 pub(crate) fn setup_and_text(environment: &Environment) -> Result<(Setup, Vec<u8>), Failure> {
+    setup_by(environment, read)
+}
+
+/// The same for a person who asks whether all of it is right: also what lies where it leads.
+pub(crate) fn checked_setup(environment: &Environment) -> Result<Setup, Failure> {
+    setup_by(environment, check).map(|(setup, _)| setup)
+}
+
+fn setup_by(
+    environment: &Environment,
+    read: impl Fn(&Path, &[u8], &Environment) -> Result<Setup, Failure>,
+) -> Result<(Setup, Vec<u8>), Failure> {
     let path = environment.home.config();
     let bytes = trusted(environment.home.folder(), &path)?;
     let setup = read(&path, &bytes, environment)?;
@@ -80,12 +93,38 @@ pub(crate) fn setup_and_text(environment: &Environment) -> Result<(Setup, Vec<u8
 }
 
 pub(crate) fn read(path: &Path, bytes: &[u8], environment: &Environment) -> Result<Setup, Failure> {
+    read_by(path, bytes, environment, |source, names| config::read(source, &environment.surroundings, names))
+}
+
+/// The same, with a look at workspace and fixtures.
+pub(crate) fn check(path: &Path, bytes: &[u8], environment: &Environment) -> Result<Setup, Failure> {
+    let places = Places {
+        workspace: &|path| match Workspace::open(path) {
+            Ok(_) => Vec::new(),
+            Err(error) => vec![format!("the workspace {} can't be used: {error}", path.display())],
+        },
+        fixture: &|path| match Fixture::open(path) {
+            Ok(_) => Vec::new(),
+            Err(FixtureError::Faults(report)) => report.lines(),
+            Err(error) => vec![error.to_string()],
+        },
+    };
+    read_by(path, bytes, environment, |source, names| {
+        config::check(source, &environment.surroundings, names, &places)
+    })
+}
+
+fn read_by(
+    path: &Path,
+    bytes: &[u8],
+    environment: &Environment,
+    read: impl FnOnce(Source, &[&str]) -> Result<Config, Report>,
+) -> Result<Setup, Failure> {
     let foreign = Foreign::load(&environment.home);
     let names = foreign.names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let source = Source::from_bytes(path.display().to_string(), bytes);
-    let config = config::read(source, &environment.surroundings, &names)
-        .map_err(|report| Failure::Config { report: Box::new(report) })?;
+    let config = read(source, &names).map_err(|report| Failure::Config { report: Box::new(report) })?;
     Ok(Setup { config, foreign })
 }
 

@@ -31,21 +31,54 @@ const SECRETS: &[&str] =
 /// # Errors
 /// With every fault that can be found, each with its place and its cure.
 pub fn read(source: Source, surroundings: &Surroundings, tools: &[&str]) -> Result<Config, Report> {
-    let reader = Reader { surroundings, tools };
+    read_with(source, Reader { surroundings, tools, places: None })
+}
+
+/// The same, with a look at the places that the configuration names: what is missing there is a fault like any other.
+///
+/// # Errors
+/// With every fault that can be found, each with its place and its cure.
+pub fn check(
+    source: Source,
+    surroundings: &Surroundings,
+    tools: &[&str],
+    places: &Places<'_>,
+) -> Result<Config, Report> {
+    read_with(source, Reader { surroundings, tools, places: Some(places) })
+}
+
+/// Whoever looks at places. Each tells what is wrong, in sentences.
+pub struct Places<'p> {
+    /// At a workspace.
+    pub workspace: &'p dyn Fn(&Path) -> Vec<String>,
+    /// At the script of a mock.
+    pub fixture: &'p dyn Fn(&Path) -> Vec<String>,
+}
+
+fn read_with(source: Source, reader: Reader<'_>) -> Result<Config, Report> {
     ward_diag::read(source.hide_values_of(SECRETS.iter().copied()), |root| reader.config(root))
 }
 
 struct Reader<'r> {
     surroundings: &'r Surroundings,
     tools: &'r [&'r str],
+    places: Option<&'r Places<'r>>,
+}
+
+/// Puts what is wrong there on record.
+fn looked_at(path: &Spanned<PathBuf>, look: &dyn Fn(&Path) -> Vec<String>, cure: &str, faults: &Faults) {
+    for wrong in look(&path.value) {
+        faults.push(Fault::new(code::INVALID, path.span, wrong).help(cure));
+    }
 }
 
 impl Reader<'_> {
     fn config(&self, root: &mut Table<'_>) -> Option<Config> {
         let user_home = self.surroundings.user_home.clone();
-        let workspace_dir = self
-            .path(root, "workspace_dir", &user_home)
-            .unwrap_or_else(|| Spanned::nowhere(user_home.join("collieclaw-workspace")));
+        let workspace_dir = self.path(root, "workspace_dir", &user_home);
+        let is_known = workspace_dir.is_some() || root.key_span("workspace_dir").is_none();
+        let workspace_dir =
+            workspace_dir.unwrap_or_else(|| Spanned::nowhere(user_home.join("collieclaw-workspace")));
         let security = self.security(root.table("security"));
         let providers = self.providers(root.table("providers"));
         let default_provider = root
@@ -61,6 +94,10 @@ impl Reader<'_> {
         let mcp = self.mcp(root.table("mcp"), &workspace_dir);
         let faults = root.faults();
         self.own_home_is_apart(&workspace_dir, faults);
+        if let Some(places) = self.places.filter(|_| is_known) {
+            let cure = "run `collieclaw init`, or set `workspace_dir` to a folder of yours";
+            looked_at(&workspace_dir, places.workspace, cure, faults);
+        }
 
         let chosen = providers.models.get(&default_provider.value);
         if chosen.is_none() && !root.is_incomplete() {

@@ -192,6 +192,40 @@ fn tools_of_a_server_may_be_listed_before_it_is_approved() {
 }
 
 /// What nothing can run with is not valid.
+/// Docs: every fault at once, a missing workspace included.
+#[test]
+fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
+    let house = written(
+        "workspace_dir = \"~/gone\"\ncolour = \"red\"\n\n[providers.models.a]\nkind = \"mock\"\nfixture = \"gone.toml\"\n\n\
+         [providers.models.b]\nkind = \"mock\"\nfixture = \"wrong.toml\"\n",
+    );
+    fs::write(house.home().join("wrong.toml"), "[[round]]\ntxet = \"hi\"\n").unwrap();
+    let file = house.home().join("config.toml");
+    for words in [&["config", "validate"][..], &["config", "validate", file.to_str().unwrap()]] {
+        let validate = house.run(&[words, &["--output", "json"]].concat());
+        assert_eq!(validate.code, 3, "{validate:?}");
+        let faults = validate.json()["faults"].as_array().unwrap().clone();
+        let told = |line: u64, text: &str| {
+            let is = |fault: &serde_json::Value| {
+                fault["line"] == line
+                    && fault["fault"].as_str().unwrap().contains(text)
+                    && fault["help"].is_string()
+            };
+            assert!(faults.iter().any(is), "{line}, {text}: {faults:?}");
+        };
+        told(1, "gone can't be used");
+        told(2, "colour");
+        told(6, "gone.toml");
+        told(10, "wrong.toml:2");
+        assert_eq!(faults.len(), 4, "{faults:?}");
+    }
+    // A path that can't be read leads nowhere, and nobody misses the usual one.
+    fs::remove_dir(house.workspace()).unwrap();
+    fs::write(&file, "workspace_dir = \"$NOWHERE/x\"\n").unwrap();
+    let validate = house.run(&["config", "validate", "--output", "json"]);
+    assert_eq!(validate.json()["faults"].as_array().unwrap().len(), 1, "{validate:?}");
+}
+
 #[test]
 fn a_workspace_that_is_not_there_is_a_fault_of_the_configuration() {
     let house = written("workspace_dir = \"~/nowhere\"\n");

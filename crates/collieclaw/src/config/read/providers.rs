@@ -5,12 +5,13 @@ mod router;
 mod server;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ward_diag::{Invalid, Spanned, Table, Value};
 
-use super::Reader;
 use super::words::{filled, text_or};
+use super::{Reader, looked_at};
 use crate::config::expand::duration;
 use crate::config::{Model, Providers};
 use crate::usage::{Price, Rate};
@@ -82,7 +83,7 @@ impl Reader<'_> {
             }
             Some(Kind::Mock) => Some(Model::Mock {
                 model: text_or(&mut table, "model", "mock"),
-                fixture: self.path(&mut table, "fixture", &self.surroundings.home).map(|path| path.value),
+                fixture: self.fixture(&mut table),
                 price: price(&mut table),
             }),
             Some(Kind::OpenAiCompatible) => self.server(&mut table, name).map(Model::OpenAiCompatible),
@@ -92,6 +93,17 @@ impl Reader<'_> {
         key_does_not_belong_here(&mut table);
         table.finish();
         model
+    }
+}
+
+impl Reader<'_> {
+    fn fixture(&self, table: &mut Table<'_>) -> Option<PathBuf> {
+        let path = self.path(table, "fixture", &self.surroundings.home)?;
+        if let Some(places) = self.places {
+            let cure = "write it, or take `fixture` out: docs/collieclaw-fixtures.md tells how";
+            looked_at(&path, places.fixture, cure, table.faults());
+        }
+        Some(path.value)
     }
 }
 
