@@ -31,7 +31,7 @@ const SECRETS: &[&str] =
 /// # Errors
 /// With every fault that can be found, each with its place and its cure.
 pub fn read(source: Source, surroundings: &Surroundings, tools: &[&str]) -> Result<Config, Report> {
-    read_with(source, Reader { surroundings, tools, places: None })
+    read_with(source, &Reader { surroundings, tools, places: None })
 }
 
 /// The same, with a look at the places that the configuration names: what is missing there is a fault like any other.
@@ -44,7 +44,7 @@ pub fn check(
     tools: &[&str],
     places: &Places<'_>,
 ) -> Result<Config, Report> {
-    read_with(source, Reader { surroundings, tools, places: Some(places) })
+    read_with(source, &Reader { surroundings, tools, places: Some(places) })
 }
 
 /// Whoever looks at places. Each tells what is wrong, in sentences.
@@ -55,7 +55,7 @@ pub struct Places<'p> {
     pub fixture: &'p dyn Fn(&Path) -> Vec<String>,
 }
 
-fn read_with(source: Source, reader: Reader<'_>) -> Result<Config, Report> {
+fn read_with(source: Source, reader: &Reader<'_>) -> Result<Config, Report> {
     ward_diag::read(source.hide_values_of(SECRETS.iter().copied()), |root| reader.config(root))
 }
 
