@@ -206,7 +206,7 @@ fn dash_and_bash_are_in_the_folders_of_the_plan() {
         "cd sub < none; here",
     ];
     let mut dice = Dice::new(0x0f01_de25_5eed_0001);
-    let mut line = move || -> String {
+    let line = move || -> String {
         let mut line = COMMANDS[dice.roll(COMMANDS.len())].to_owned();
         for _ in 0..dice.roll(6) {
             line.push_str([" && ", " && ", " || ", "; ", "\n"][dice.roll(5)]);
@@ -214,7 +214,7 @@ fn dash_and_bash_are_in_the_folders_of_the_plan() {
         }
         line
     };
-    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(move || line()));
+    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(line));
     compare(made.take(3_000), places, 1_000);
 }
 
