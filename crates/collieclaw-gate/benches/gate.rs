@@ -30,7 +30,7 @@ use ward_bench::{Bar, Row, median, report};
 
 use crate::blocked_lines::BLOCKED;
 use crate::changing_lines::CHANGES;
-use crate::harmless_lines::LISTED_TOO;
+use crate::harmless_lines::{DECIDED, LISTED_TOO};
 use crate::high_lines::HIGH;
 use crate::looking_lines::LOOKS;
 use crate::world::{World, policy};
@@ -97,10 +97,14 @@ fn slow() -> std::io::Result<()> {
 
 /// C7.3c: right in both directions.
 fn both_directions() -> std::io::Result<()> {
+    let harmless = format!("{} (and {} by decision)", LOOKS.len() + CHANGES.len(), DECIDED.len());
     let rows = [
-        ("hostile lines that pass", hostile_lines::passed().len(), BLOCKED.len() + HIGH.len()),
-        ("harmless lines refused", harmless_lines::refused().len(), LOOKS.len() + CHANGES.len()),
+        ("hostile lines that pass", hostile_lines::passed().len(), (BLOCKED.len() + HIGH.len()).to_string()),
+        ("harmless lines refused", harmless_lines::refused().len(), harmless),
     ];
+    for (line, reason) in DECIDED {
+        eprintln!("refused by decision: {line}: {reason}");
+    }
     for (what, figure, of) in rows {
         report(&Row {
             bench: format!("gate: {what}, of {of}"),

@@ -86,6 +86,9 @@ pub(crate) enum FlagMeans {
     DoesWith(&'static str),
     /// The program does something else: it writes the file that is its value.
     Writes,
+    /// The program writes the files that it otherwise looks at. What is joined to it is added to the names of what was
+    /// there (`sed -i.bak`).
+    InPlace,
 }
 
 /// What a word means to a program.
@@ -115,6 +118,8 @@ pub(crate) enum Meaning {
     Sed,
     /// A program of `awk`.
     Awk,
+    /// `NAME=value`, a variable of `awk`.
+    AwkVariable,
     /// A program of `jq`.
     Jq,
 }

@@ -27,6 +27,46 @@ pub(super) fn does(program: &str) -> Option<&'static str> {
     writes.then_some("write another file, perhaps")
 }
 
+/// What a program of `awk` does because a variable is set from outside, if anything. Its text is never code: whatever
+/// runs it, a program must say.
+pub(super) fn sets(variable: &str) -> Option<&'static str> {
+    /// The separators are text, too.
+    const OF_ITS_OWN: [&str; 25] = [
+        "ARGC",
+        "ARGIND",
+        "ARGV",
+        "BINMODE",
+        "CONVFMT",
+        "ENVIRON",
+        "ERRNO",
+        "FIELDWIDTHS",
+        "FILENAME",
+        "FNR",
+        "FPAT",
+        "FUNCTAB",
+        "IGNORECASE",
+        "LINT",
+        "NF",
+        "NR",
+        "OFMT",
+        "PREC",
+        "PROCINFO",
+        "RLENGTH",
+        "ROUNDMODE",
+        "RSTART",
+        "RT",
+        "SYMTAB",
+        "TEXTDOMAIN",
+    ];
+    let (name, text) = variable.split_once('=').unwrap_or_default();
+    let is_name = name.starts_with(|letter: char| letter == '_' || letter.is_ascii_alphabetic())
+        && name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
+    if !is_name || OF_ITS_OWN.contains(&name) {
+        return Some("set a variable of its own");
+    }
+    text.contains('\\').then_some("read more into a text than is written")
+}
+
 fn runs(code: &str) -> bool {
     // `||` joins conditions.
     let piped = code.replace("||", " ").contains('|');

@@ -92,6 +92,7 @@ impl Hearing<'_> {
             }
             Found::Value(Meaning::Moved, path) => self.path(path, Use::Move, stand),
             Found::Put(put) => self.put(name, put, stand),
+            Found::Kept(path, suffix) => self.path(&format!("{path}{suffix}"), Use::Write, stand),
             Found::Value(Meaning::Archive, path) => {
                 if path.contains(':') {
                     self.argument(name, path, "reach for another machine");
@@ -117,6 +118,12 @@ impl Hearing<'_> {
                 if let Some(does) = awk::does(text) {
                     self.argument(name, text, does);
                     written::by_awk(text).for_each(|path| self.path(path, Use::Write, stand));
+                }
+                return false;
+            }
+            Found::Value(Meaning::AwkVariable, text) => {
+                if let Some(does) = awk::sets(text) {
+                    self.argument(name, text, does);
                 }
                 return false;
             }

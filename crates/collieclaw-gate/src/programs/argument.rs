@@ -33,6 +33,8 @@ pub(crate) enum Found<'a> {
     Variable(&'a str),
     /// Something is put somewhere.
     Put(Put<'a>),
+    /// What was at a path is kept, with this at the end of its name.
+    Kept(&'a str, &'a str),
     /// The command of the program's own that is given, with its words.
     Subcommand(&'static Program, &'a [Argument]),
 }
@@ -51,8 +53,15 @@ pub(crate) struct Put<'a> {
 
 /// Reads the words after a program's name.
 pub(crate) fn found_in<'a>(program: &'static Program, arguments: &'a [Argument]) -> Vec<Found<'a>> {
-    let mut reading =
-        Reading { program, arguments, next: 0, found: Vec::new(), operands: Vec::new(), instead: None };
+    let mut reading = Reading {
+        program,
+        arguments,
+        next: 0,
+        found: Vec::new(),
+        operands: Vec::new(),
+        instead: None,
+        in_place: None,
+    };
     reading.run();
     reading.found
 }
@@ -65,6 +74,8 @@ struct Reading<'a> {
     operands: Vec<&'a str>,
     /// What a flag gave that takes the place of an operand.
     instead: Option<&'a str>,
+    /// What is added to the names of operands before they are written.
+    in_place: Option<&'a str>,
 }
 
 impl<'a> Reading<'a> {
@@ -199,7 +210,8 @@ impl<'a> Reading<'a> {
                     | FlagMeans::Joined(_)
                     | FlagMeans::Instead(_)
                     | FlagMeans::DoesWith(_)
-                    | FlagMeans::Writes,
+                    | FlagMeans::Writes
+                    | FlagMeans::InPlace,
                 ) => {
                     self.known_or_not(known, text, rest);
                     return;
@@ -233,6 +245,13 @@ impl<'a> Reading<'a> {
             FlagMeans::Writes => {
                 self.found.push(Found::Does(text, "write another file"));
                 self.value(Meaning::Written, value);
+            }
+            FlagMeans::InPlace => {
+                let suffix = value.unwrap_or_default();
+                if suffix.contains(['/', '*', '\\']) {
+                    self.found.push(Found::Does(text, "keep what was there under another name"));
+                }
+                self.in_place = Some(suffix);
             }
             FlagMeans::Joined(meaning) => {
                 if let Some(value) = value {
@@ -348,7 +367,13 @@ impl<'a> Reading<'a> {
                 | Operands::Applet
                 | Operands::Subcommands(_) => Meaning::Text,
             };
-            self.found.push(Found::Value(meaning, text));
+            match self.in_place {
+                Some(suffix) if meaning == Meaning::Looked => {
+                    self.found.push(Found::Value(Meaning::Written, text));
+                    self.found.extend((!suffix.is_empty()).then_some(Found::Kept(text, suffix)));
+                }
+                _ => self.found.push(Found::Value(meaning, text)),
+            }
         }
     }
 

@@ -50,7 +50,9 @@ fn flags_take_values_where_the_installed_programs_do() {
                     | FlagMeans::Instead(_)
                     | FlagMeans::DoesWith(_)
                     | FlagMeans::Writes => wants_value(&complaint) || is_unknown(&complaint),
-                    FlagMeans::Joined(_) | FlagMeans::Nothing => !wants_value(&complaint),
+                    FlagMeans::Joined(_) | FlagMeans::InPlace | FlagMeans::Nothing => {
+                        !wants_value(&complaint)
+                    }
                     FlagMeans::Does(_)
                     | FlagMeans::Named(_)
                     | FlagMeans::CommandUntilEnd

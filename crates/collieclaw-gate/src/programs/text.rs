@@ -163,10 +163,11 @@ pub(super) const PROGRAMS: &[Program] = &[
         flags: &[
             instead("-e --expression", Meaning::Sed),
             does_with("-f --file", "follow a script in a file"),
-            does("-i --in-place", "write the files that it reads"),
+            Flag { names: "-i --in-place", means: FlagMeans::InPlace },
+            does("--follow-symlinks", "write where links lead"),
             text("-l --line-length"),
             harmless(
-                "-n --quiet --silent -E -r --regexp-extended -s --separate -u --unbuffered -z --null-data --debug --sandbox --follow-symlinks",
+                "-n --quiet --silent -E -r --regexp-extended -s --separate -u --unbuffered -z --null-data --debug --sandbox",
             ),
         ],
         others: Others::Suspect,
@@ -178,7 +179,9 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("sed 's/a/b/e' README.md", Unknown),
             example("sed 's/a/b/w /tmp/x' README.md", Blocked),
             example("sed 's/a/b/w x' README.md", Unknown),
-            example("sed -i s/a/b/ README.md", Unknown),
+            example("sed -i s/a/b/ README.md", Changes),
+            example("sed -i s/a/b/ /etc/passwd", Blocked),
+            example("sed -iit s/a/b/ .g", Unknown),
             example("sed -e 'a\\' -e 's/x/y\n1e id/' README.md", Unknown),
         ],
         ..Program::LOOKS
@@ -187,7 +190,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         names: "awk gawk mawk nawk",
         flags: &[
             text("-F --field-separator"),
-            does_with("-v --assign", "set a variable of its own, perhaps one that runs"),
+            Flag { names: "-v --assign", means: FlagMeans::Value(Meaning::AwkVariable) },
             does(
                 "-f --file -i --include -l --load -E --exec -o --pretty-print -d --dump-variables -D --debug -p --profile",
                 "follow a program in a file, or write one",
@@ -204,6 +207,8 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("awk '{print | \"sh\"}' README.md", Unknown),
             example("awk '{print \"a;b\" > \"x\"}' README.md", Unknown),
             example("awk '/a|b/ {print $2}' README.md", Looks),
+            example("awk -v x=1 '{print x}' README.md", Looks),
+            example("awk -v ARGV=1 '{print}' README.md", Unknown),
         ],
         ..Program::LOOKS
     },

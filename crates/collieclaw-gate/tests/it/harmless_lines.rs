@@ -10,15 +10,23 @@ use crate::world::shell;
 /// What the operator of the tables has listed beyond the default.
 pub(crate) const LISTED_TOO: &str = "tee git tar curl paste";
 
-/// Lines of the tables above that are refused after all, each with the reason why we decided so.
-const DECIDED: &[(&str, &str)] = &[
-    (
-        "printf '%s' \"`printf x`\" 2>/dev/null || true; true #",
-        "a substitution, however harmless, needs a shell",
-    ),
-    ("echo $((1+1))0", "a calculation needs a shell"),
+/// Harmless lines that are refused all the same, each with the reason why we decided so. The documentation lists them.
+pub(crate) const DECIDED: &[(&str, &str)] = &[
+    ("echo `printf x`", "a substitution, however harmless, needs a shell"),
     ("[ \"$(pwd)\" = x ]", "a substitution needs a shell"),
-    ("mkdir -p src/{a,b}", "dash makes one folder of it and bash two"),
+    ("echo $((1+1))0", "a calculation needs a shell"),
+    ("mkdir -p src/{a,b}", "dash makes one folder of it and bash two; write both names"),
+    ("ls &> a.log", "dash leaves it running and bash doesn't; write `> a.log 2>&1`"),
+    ("cat <<< x", "only some shells know it; use a here-document"),
+    ("ls | xargs cat", "which files are read is known only when it runs; use a pattern, or `find -exec`"),
+    ("grep -R x .", "links on the way may lead out of the workspace; `-r` follows none"),
+    ("ls -LR", "links on the way may lead out of the workspace; `-R` alone follows none"),
+    ("du -L .", "links on the way may lead out of the workspace; without `-L` none is followed"),
+    ("sha256sum -c a.txt", "it reads the files that a list names, and nobody has looked at the list"),
+    (
+        "find . -name '*.rs' -execdir grep -n x {} \\;",
+        "it runs in folders that are known only then; `-exec` runs in this one",
+    ),
 ];
 
 /// The lines of the tables that are refused, asked about for nothing, or run where they should not.
@@ -31,8 +39,7 @@ pub(crate) fn refused() -> Vec<String> {
     for (line, at_readonly) in all {
         let supervised = shell(line, Autonomy::Supervised, LISTED_TOO);
         let readonly = shell(line, Autonomy::ReadOnly, LISTED_TOO);
-        let is_fine = supervised.decision == Decision::Ask && readonly.decision == at_readonly;
-        if is_fine == DECIDED.iter().any(|(decided, _)| decided == line) {
+        if supervised.decision != Decision::Ask || readonly.decision != at_readonly {
             refused.push(format!(
                 "{line:?}: {} / {}: {:?}",
                 supervised.decision, readonly.decision, supervised.reasons

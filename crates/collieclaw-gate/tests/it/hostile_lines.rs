@@ -7,7 +7,7 @@ use crate::high_lines::HIGH;
 use crate::world::{heaviest, shell};
 
 /// Programs that can run others, which an operator might list all the same.
-const LISTED_TOO: &str = "git tar curl wget less man rsync split xargs zip rg xxd tree cksum b2sum";
+const LISTED_TOO: &str = "git tar curl wget less man rsync split xargs zip rg xxd tree cksum b2sum ssh";
 
 /// The lines of the tables that pass, or that are stopped for another reason than they should be.
 pub(crate) fn passed() -> Vec<String> {
