@@ -8,12 +8,13 @@ use std::path::PathBuf;
 
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Config as EditorConfig, Editor};
+use rustyline::{Behavior, Config as EditorConfig, Editor};
 use serde_json::{Map, Value};
 
 use super::live::Live;
 use super::{Channel, ChannelError, tell_started, visible_lines};
 use crate::cancel::Cancel;
+use crate::estop;
 use crate::events::Event;
 use crate::ids;
 use crate::runtime::{Attended, Fate, Operator, Runtime, TurnError};
@@ -56,7 +57,10 @@ const HISTORY_LINES: usize = 1_000;
 
 impl Repl<'_> {
     fn serve(&mut self, runtime: &Runtime) -> Result<(), ChannelError> {
-        let settings = EditorConfig::builder().max_history_size(HISTORY_LINES)?.build();
+        // Where answers go into a file, the prompt is for whoever types.
+        let elsewhere = std::io::stdin().is_terminal() && !std::io::stdout().is_terminal();
+        let behavior = if elsewhere { Behavior::PreferTerm } else { Behavior::Stdio };
+        let settings = EditorConfig::builder().max_history_size(HISTORY_LINES)?.behavior(behavior).build();
         let mut editor: LineEditor = Editor::with_config(settings)?;
         editor.set_helper(Some(Commands));
         let mut typed = Typed::load(&self.history, &mut editor);
@@ -142,6 +146,9 @@ impl Channel for Repl<'_> {
     fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError> {
         tell_started(self, &runtime);
         self.remark("Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
+        if estop::is_set(&runtime.door.home) {
+            self.remark("All tools are stopped; `collieclaw estop --clear` lets them run again.");
+        }
         self.serve(&runtime)
     }
 

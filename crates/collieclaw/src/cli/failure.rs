@@ -208,7 +208,10 @@ impl Failure {
             Self::Manager { .. } => Some("`journalctl --user -u collieclaw-gateway` tells more"),
             Self::NotInstalled => Some("`collieclaw service install` does it"),
             Self::NoUserHome => Some("set HOME, or COLLIECLAW_HOME"),
-            Self::NotSound => Some("compare with a copy; what follows the broken link proves nothing"),
+            Self::NotSound => Some(
+                "`collieclaw receipt verify` names what is wrong: compare with a copy, for what follows a broken link \
+                 proves nothing; where only the head is gone, look, and say `collieclaw receipt adopt --yes`",
+            ),
             Self::Call(Fate::NobodyToAsk) => {
                 Some("run it at a terminal to be asked, or see `collieclaw policy explain`")
             }

@@ -46,11 +46,13 @@ pub(crate) fn run(receipt: &Receipt, environment: &Environment, screen: &Screen)
     let (path, signing) = (&config.receipts.path, config.receipts.signing(&environment.home));
     match receipt {
         Receipt::List { limit } => {
-            let listed = last(path, *limit)?;
+            let (listed, whole) = last(path, *limit);
             screen.answer(&listed, || match listed.as_slice() {
+                [] if whole.is_err() => "no receipts that can be read".to_owned(),
                 [] => "no receipts yet: every attempted call of a tool leaves one".to_owned(),
                 listed => table(&listed.iter().map(row).collect::<Vec<_>>()),
             });
+            whole?;
         }
         Receipt::Adopt { yes: false } => {
             let what = "nothing shows who wrote it, and whether it was cut".to_owned();
@@ -121,17 +123,38 @@ fn is_sound(report: &Report) -> bool {
     report.is_sound() && matches!(report.completeness, Completeness::Complete { .. })
 }
 
-fn last(path: &Path, limit: usize) -> Result<Vec<Listed>, Failure> {
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let records = ward_ledger::read_back(path, &receipts::format(), None)
-        .map_err(|error| Failure::Receipt(ReceiptError::Read(Box::new(error))))?;
-    // What is no record is for `verify` to name.
-    let mut last: Vec<Listed> =
-        records.map_while(Result::ok).take(limit).map(|(_, record)| Listed { record }).collect();
+/// The last so many, and whether all on the way to them could be read; what is wrong, `verify` names.
+fn last(path: &Path, limit: usize) -> (Vec<Listed>, Result<(), Failure>) {
+    let mut whole = Ok(());
+    let mut readable = |record: Result<_, _>| match record {
+        Ok((_, record)) => Some(Listed { record }),
+        Err(_) => {
+            whole = Err(Failure::NotSound);
+            None
+        }
+    };
+    let mut last: Vec<Listed> = match ward_ledger::read_back(path, &receipts::format(), None) {
+        Ok(records) => records.map_while(&mut readable).take(limit).collect(),
+        Err(_) => Vec::new(),
+    };
     last.reverse();
-    Ok(last)
+    let number = |receipt: &Listed| receipt.record.get("sequence").and_then(Value::as_u64);
+    let follows = |pair: &[Listed]| match pair {
+        [first, second] => number(first).and_then(|first| first.checked_add(1)) == number(second),
+        _ => true,
+    };
+    if !last.windows(2).all(follows) {
+        whole = Err(Failure::NotSound);
+    }
+    if last.is_empty() && limit > 0 {
+        whole = match ward_ledger::verify(path, &receipts::format(), None) {
+            Err(VerifyError::NoLog { .. }) => Ok(()),
+            Ok(report) if is_sound(&report) => Ok(()),
+            Ok(_) => Err(Failure::NotSound),
+            Err(error) => Err(error.into()),
+        };
+    }
+    (last, whole)
 }
 
 fn row(receipt: &Listed) -> Vec<String> {

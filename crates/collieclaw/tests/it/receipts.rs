@@ -172,3 +172,56 @@ fn a_model_that_writes_pages_into_names_and_arguments_fills_no_log() {
     assert!(fs::metadata(house.home().join("audit.log")).unwrap().len() < 10_000);
     assert!(house.receipts().iter().all(|receipt| receipt["tool"].as_str().unwrap().len() < 100));
 }
+
+/// A list that leaves out what can't be read would be a list of what there is.
+#[test]
+fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
+    let damaged = |damage: &dyn Fn(&std::path::Path)| {
+        let house = House::new();
+        assert_eq!(house.run(&["receipt", "list"]).code, 0, "there are none yet");
+        for _ in 0..3 {
+            house.run(&["tool", "run", "time"]);
+        }
+        let log = house.home().join("tool_receipts.log");
+        damage(&log);
+        let list = house.run(&["receipt", "list"]);
+        assert_eq!(list.code, 9, "{list:?}");
+        assert!(!list.out.contains("no receipts yet"), "{list:?}");
+        assert!(["receipt verify", "Is a directory"].iter().any(|told| list.err.contains(told)), "{list:?}");
+        (list.out, house.run(&["receipt", "verify"]).out)
+    };
+    let (_, gone) = damaged(&|log| fs::remove_file(log).unwrap());
+    assert!(gone.contains("tool_receipts.log: "), "{gone}");
+    damaged(&|log| fs::write(log, "").unwrap());
+    damaged(&|log| {
+        fs::remove_file(log).unwrap();
+        fs::create_dir(log).unwrap();
+    });
+    damaged(&|log| {
+        fs::remove_file(log).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, log, 0o600.into()).unwrap();
+    });
+    let (list, edited) = damaged(&|log| {
+        let text = fs::read_to_string(log).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        fs::write(log, format!("{}\nnonsense\n{}\n", lines[0], lines[2])).unwrap();
+    });
+    assert_eq!(list.lines().count(), 2, "what could be read: {list}");
+    assert!(edited.contains("signed:    receipts 1 to 1, with key"), "{edited}");
+}
+
+/// A line that was whole once, as the head knows, is not set aside by anyone.
+#[test]
+fn a_torn_line_that_the_head_vouches_for_promises_nothing() {
+    let house = House::new();
+    for _ in 0..2 {
+        house.run(&["tool", "run", "time"]);
+    }
+    let log = house.home().join("tool_receipts.log");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, &text[..text.len() - 30]).unwrap();
+    let verify = house.run(&["receipt", "verify"]);
+    assert_eq!(verify.code, 9, "{verify:?}");
+    assert!(verify.out.contains("half-written") && !verify.out.contains("sets it aside"), "{verify:?}");
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 9);
+}

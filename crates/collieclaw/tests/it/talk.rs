@@ -275,6 +275,28 @@ fn controlled(house: &House) -> Talk {
 }
 
 #[test]
+fn answers_that_go_elsewhere_leave_the_prompt_to_whoever_types() {
+    let house = House::new();
+    assert_eq!(house.run(&["estop"]).code, 0);
+    let mut terminal = Terminal::open();
+    let mut command = house.command_by("setsid", &["--ctty", "--wait"], &["agent"]);
+    command.env("TERM", "xterm").stdin(terminal.slave()).stderr(terminal.slave());
+    let mut agent = command.spawn().unwrap();
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for("All tools are stopped; `collieclaw estop --clear`");
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("hello\r");
+    terminal.wait_for("collieclaw> ");
+    terminal.type_in("/exit\r");
+    let mut out = String::new();
+    agent.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(wait(&mut agent), 0);
+    assert!(out.starts_with("You said: hello\n"), "{out:?}");
+    assert!(!out.contains('\u{1b}') && !out.contains("collieclaw> "), "{out:?}");
+}
+
+#[test]
 fn ctrl_c_at_a_question_cancels_the_whole_turn() {
     let write = "[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n";
     let house = House::new().says(&format!("[[round]]\n{}", write.repeat(3)));

@@ -16,16 +16,21 @@ pub(super) fn told(report: &Report) -> String {
             let kind = serde_json::to_value(broken.kind).unwrap_or_default();
             let kind = kind.as_str().unwrap_or("broken").replace('_', " ");
             lines.push(format!("integrity: the chain is invalid at receipt {} ({kind})", broken.sequence));
-            lines.push(format!(
-                "  {}, line {}: {}",
-                visible(&broken.segment),
-                broken.line,
-                visible(&broken.detail)
-            ));
+            let place = match broken.segment.as_str() {
+                // Of a log that is gone there is no part.
+                "" => visible(&report.log.display().to_string()),
+                segment => format!("{}, line {}", visible(segment), broken.line),
+            };
+            lines.push(format!("  {place}: {}", visible(&broken.detail)));
         }
     }
     if let Some(torn) = &report.torn {
-        lines.push(format!("torn:      the last line was left half-written by a crash ({} bytes); the next call sets it aside", torn.bytes));
+        // One that the head vouches for was whole before.
+        let next = match report.broken {
+            None => "; the next call sets it aside",
+            Some(_) => "",
+        };
+        lines.push(format!("torn:      the last line is half-written ({} bytes){next}", torn.bytes));
     }
     for stray in &report.strays {
         lines.push(format!("stray:     {} looks like a part of the log and is none", visible(stray)));
@@ -55,7 +60,19 @@ pub(super) fn told(report: &Report) -> String {
 
 /// What the key says of it, and of what it says nothing.
 fn signed(report: &Report) -> String {
+    if let (Authenticity::Signed { key_id, from }, Some(broken)) = (&report.authenticity, &report.broken) {
+        let sound = broken.sequence.saturating_sub(1);
+        return match sound >= *from {
+            true => {
+                format!("signed:    receipts {from} to {sound}, with key {key_id}; the rest was not checked")
+            }
+            false => format!("signed:    with key {key_id}; nothing of it could be checked"),
+        };
+    }
     match &report.authenticity {
+        Authenticity::Signed { key_id, .. } if report.records == 0 => {
+            format!("signed:    the head, with key {key_id}; there are no receipts")
+        }
         Authenticity::Unsigned => "unsigned:  whoever can write the files can rewrite all of it".to_owned(),
         Authenticity::Signed { key_id, from: 1 } => format!("signed:    all, with key {key_id}"),
         Authenticity::Signed { key_id, from } => format!(
