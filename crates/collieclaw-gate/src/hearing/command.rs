@@ -25,7 +25,8 @@ impl Hearing<'_> {
                 return Some(Act::Nothing);
             }
             for assignment in &simple.assignments {
-                variable::judge(&assignment.name, &mut self.findings);
+                let value = self.known(&assignment.value);
+                variable::judge(&assignment.name, value.as_deref(), &mut self.findings);
             }
             self.unknowable("a variable that is set changes the shell itself", simple.at);
             return None;
@@ -38,7 +39,8 @@ impl Hearing<'_> {
         let words = expanded.as_deref().unwrap_or(&written);
         let name = words.first().and_then(|word| word.text.clone());
         for assignment in &simple.assignments {
-            self.variable(&assignment.name, name.as_deref());
+            let value = self.known(&assignment.value);
+            self.variable(&assignment.name, value.as_deref(), name.as_deref());
         }
         self.run(words, stand, Judging::Words);
         let variables: Option<Vec<_>> = simple
@@ -81,11 +83,11 @@ impl Hearing<'_> {
     }
 
     /// A variable before a command. One that no program is known to obey harms no program that is known.
-    pub(super) fn variable(&mut self, name: &str, program: Option<&str>) {
+    pub(super) fn variable(&mut self, name: &str, value: Option<&str>, program: Option<&str>) {
         if program.and_then(Program::named).is_none() {
             self.findings.add(Reason::Variable { name: name.to_owned() });
         } else {
-            variable::judge(name, &mut self.findings);
+            variable::judge(name, value, &mut self.findings);
         }
     }
 

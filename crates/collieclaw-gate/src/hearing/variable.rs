@@ -3,11 +3,21 @@
 use crate::reason::Reason;
 use crate::verdict::Findings;
 
-/// Adds what speaks against setting a variable.
-pub(super) fn judge(name: &str, findings: &mut Findings) {
-    if changes_programs(name) {
+/// Adds what speaks against setting a variable, to this value if that is known.
+pub(super) fn judge(name: &str, value: Option<&str>, findings: &mut Findings) {
+    if changes_programs(name) || is_of_language(name) && !value.is_some_and(is_plain_language) {
         findings.add(Reason::Variable { name: name.to_owned() });
     }
+}
+
+fn is_of_language(name: &str) -> bool {
+    name == "LANG" || name.starts_with("LC_")
+}
+
+/// In other encodings the second byte of a letter may be a backslash or a bracket, to whoever reads a script.
+fn is_plain_language(value: &str) -> bool {
+    let encoding = value.rsplit_once('.').map(|(_, encoding)| encoding.to_ascii_uppercase());
+    matches!(value, "" | "C" | "POSIX") || matches!(encoding.as_deref(), Some("UTF-8" | "UTF8"))
 }
 
 /// Whether programs are known to run, load, read or write something else because of a variable.

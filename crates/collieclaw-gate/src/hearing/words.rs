@@ -34,7 +34,8 @@ impl Hearing<'_> {
             match found {
                 // A variable is for the program inside.
                 Found::Variable(text) if judging == Judging::Words => {
-                    self.variable(before_equals(text), inner);
+                    let (name, value) = around_equals(text);
+                    self.variable(name, Some(value), inner);
                 }
                 found => changes |= self.found(name, found, stand, judging),
             }
@@ -138,7 +139,8 @@ impl Hearing<'_> {
             Found::Does(flag, does) => self.argument(name, flag, does),
             Found::Suspect(flag) => self.argument(name, flag, "do something that nobody listed"),
             Found::Variable(text) => {
-                self.variable(before_equals(text), None);
+                let (name, value) = around_equals(text);
+                self.variable(name, Some(value), None);
                 return false;
             }
         }
@@ -207,6 +209,6 @@ enum Does {
     More,
 }
 
-fn before_equals(text: &str) -> &str {
-    text.split_once('=').map_or(text, |(before, _)| before)
+fn around_equals(text: &str) -> (&str, &str) {
+    text.split_once('=').unwrap_or((text, ""))
 }

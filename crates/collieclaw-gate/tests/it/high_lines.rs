@@ -268,4 +268,6 @@ pub(crate) const HIGH: &[(&str, &str)] = &[
     ("jq 'import\n\"x\" as $x; $x' a.json", "argument"),
     ("jq 'import # why\n\"x\" as $x; $x' a.json", "argument"),
     ("jq '\"\\(include \"x\")\"' a.json", "argument"),
+    ("LC_ALL=zh_CN.GBK sed s/a/b/ a.txt", "variable"),
+    ("env LC_CTYPE=ja_JP.SJIS awk '{print}' a.txt", "variable"),
 ];

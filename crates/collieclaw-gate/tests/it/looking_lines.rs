@@ -383,4 +383,7 @@ pub(crate) const LOOKS: &[&str] = &[
     "jq '{include: .x}' package.json",
     "jq '.[] | select(.type == \"import\")' package.json",
     "jq '.dependencies.\"import-x\"' package.json",
+    "LC_ALL=C sort a.txt",
+    "LC_ALL=en_GB.UTF-8 sort a.txt",
+    "env LANG=C.utf8 sed s/a/b/ a.txt",
 ];
