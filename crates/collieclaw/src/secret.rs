@@ -53,7 +53,9 @@ impl Secret {
 /// Whether a variable holds what nobody should see, by what people call such.
 pub(crate) fn names_a_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASS", "AUTH"].iter().any(|part| name.contains(part))
+    let within = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+    let alone = ["PASS", "PAT", "AUTH", "BEARER"];
+    within.iter().any(|word| name.contains(word)) || name.split('_').any(|part| alone.contains(&part))
 }
 
 impl fmt::Debug for Secret {

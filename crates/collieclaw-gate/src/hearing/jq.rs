@@ -5,14 +5,20 @@ pub(super) fn does(program: &str) -> Option<&'static str> {
     // Where a text can't be told from code, all of it counts as code.
     let code = code(program);
     let reads = match &code {
-        // What is read is named by a text behind the word; a key or a text of that name reads nothing.
+        // A key or a text of that name reads nothing.
         Some(code) => {
-            words(code, &["import", "include"]).any(|after| after.trim_start().starts_with(['"', '#', '\\']))
+            words(code, &["import", "include"]).any(|after| !is_key(after))
                 || words(code, &["modulemeta"]).next().is_some()
         }
         None => words(program, &["import", "include", "modulemeta"]).next().is_some(),
     };
     reads.then_some("read another file, perhaps")
+}
+
+/// Whether what stands behind a word makes it one of an object, or the end.
+fn is_key(after: &str) -> bool {
+    let after = after.trim_start();
+    after.is_empty() || after.starts_with([':', ',', '}', ']', ')', '|'])
 }
 
 /// What stands behind each of these words.

@@ -54,6 +54,11 @@ impl Hearing<'_> {
                 return false;
             }
             Found::CommandForEach(words) => {
+                let texts = words.iter().filter_map(|word| word.text.as_deref());
+                for text in texts.filter(|text| *text != "{}" && text.contains("{}")) {
+                    // A flag, a variable, a way out of the folder: whatever the name of a file makes of it.
+                    self.argument(name, text, "make other words of the names of files");
+                }
                 let outer = std::mem::replace(&mut self.names, Names::Inserted);
                 self.run_inside(words, stand, judging);
                 self.names = outer;
@@ -76,6 +81,9 @@ impl Hearing<'_> {
                 if self.names == Names::Inserted && path.contains("{}") =>
             {
                 self.argument(name, path, "change files that are known only when it runs");
+            }
+            Found::Value(Meaning::Line, line) if name == "env" && line.contains('\\') => {
+                self.tired("`env` reads a backslash otherwise than a shell");
             }
             Found::Value(Meaning::Line, line) => {
                 self.line_inside(line, stand);

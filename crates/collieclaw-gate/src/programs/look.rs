@@ -121,14 +121,16 @@ pub(super) const PROGRAMS: &[Program] = &[
     Program {
         names: "test [",
         flags: &[looked("-b -c -d -e -f -g -G -h -k -L -N -O -p -r -s -S -u -w -x -nt -ot -ef")],
-        operands: Operands::All(Meaning::Text),
+        // `-nt` and its like have a path on either side.
+        operands: Operands::All(Meaning::Perhaps),
         spelling: Spelling::Words,
         examples: &[
             example("test -f README.md", Looks),
             example("[ -d src ]", Looks),
             example("[ -z '' ]", Looks),
-            example("[ /a = /b ]", Looks),
             example("[ ! -e /etc/passwd ]", Blocked),
+            example("test /etc/passwd -nt README.md", Blocked),
+            example("test -f -ot /etc/passwd", Blocked),
         ],
         ..Program::LOOKS
     },

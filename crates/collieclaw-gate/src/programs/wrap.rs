@@ -2,8 +2,8 @@
 
 use super::Judged::{Blocked, Looks, Unknown};
 use super::{
-    Flag, FlagMeans, Meaning, Nature, Operands, Others, Program, Spelling, does, example, harmless, joined,
-    looked, text,
+    Flag, FlagMeans, Meaning, Nature, Operands, Others, Program, Spelling, does, does_with, example,
+    harmless, joined, looked, text,
 };
 
 const fn line(names: &'static str) -> Flag {
@@ -20,7 +20,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         flags: &[
             harmless("-i --ignore-environment -0 --null -v --debug"),
             text("-u --unset"),
-            does("-C --chdir", "work in another folder"),
+            does_with("-C --chdir", "work in another folder"),
             line("-S --split-string"),
         ],
         examples: &[

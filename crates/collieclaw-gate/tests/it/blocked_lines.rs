@@ -317,4 +317,8 @@ pub(crate) const BLOCKED: &[(&str, &str)] = &[
     ("nice --adj 5 rm a.txt", "forbidden-command"),
     ("cd src/deep && r? x.rs", "forbidden-command"),
     ("git tag --file=/etc/passwd v1", "forbidden-path"),
+    ("env -C src rm a.txt", "forbidden-command"),
+    ("env -S 'rm\\_a.txt'", "unreadable"),
+    ("test /etc/passwd -nt a.txt", "forbidden-path"),
+    ("[ a.txt -ef /etc/passwd ]", "forbidden-path"),
 ];

@@ -27,6 +27,10 @@ pub(crate) const DECIDED: &[(&str, &str)] = &[
         "find . -name '*.rs' -execdir grep -n x {} \\;",
         "it runs in folders that are known only then; `-exec` runs in this one",
     ),
+    (
+        "find . -name '*.txt' -exec echo 'see {}' \\;",
+        "a name can make a flag or a variable of a word; write `{}` alone",
+    ),
 ];
 
 /// The lines of the tables that are refused, asked about for nothing, or run where they should not.

@@ -98,7 +98,6 @@ pub(crate) const HIGH: &[(&str, &str)] = &[
     ("sed -i --follow-symlinks s/a/b/ a.txt", "argument"),
     ("awk -v ARGV=x '{print}' a.txt", "argument"),
     ("awk -v '1=x' '{print}' a.txt", "argument"),
-    ("awk -v 'x=\\57etc' '{print x}' a.txt", "argument"),
     ("awk -v f=system 'BEGIN{@f(\"id\")}'", "argument"),
     ("awk -v c=id 'BEGIN{c | getline}'", "argument"),
     // `awk` writes behind texts that look like the end of a statement.
@@ -270,4 +269,12 @@ pub(crate) const HIGH: &[(&str, &str)] = &[
     ("jq '\"\\(include \"x\")\"' a.json", "argument"),
     ("LC_ALL=zh_CN.GBK sed s/a/b/ a.txt", "variable"),
     ("env LC_CTYPE=ja_JP.SJIS awk '{print}' a.txt", "variable"),
+    // What the name of a file makes of a word.
+    ("find LD_PRELOAD -exec env {}=./x.so ls a.txt ';'", "argument"),
+    ("find o -exec sort -{} b.txt a.txt ';'", "argument"),
+    ("find . -exec sed -i{} s/a/b/ a.txt ';'", "argument"),
+    ("find . -maxdepth 0 -exec stat {}/../x ';'", "argument"),
+    ("cp -l n/.git/config x", "argument"),
+    ("cp --link a.txt x", "argument"),
+    ("jq 'import @text \"b\" as $x; $x' a.json", "argument"),
 ];

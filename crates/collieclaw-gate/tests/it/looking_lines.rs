@@ -377,7 +377,6 @@ pub(crate) const LOOKS: &[&str] = &[
     "ls src/*/*.rs",
     "[ -z \"\" ]",
     "test \"\" = x",
-    "[ \"/a\" = \"/b\" ]",
     "[ README.md -nt a.txt ]",
     "awk '{print ($1 > 5) ? \"big\" : \"small\"}' a.txt",
     "jq '{include: .x}' package.json",
@@ -386,4 +385,6 @@ pub(crate) const LOOKS: &[&str] = &[
     "LC_ALL=C sort a.txt",
     "LC_ALL=en_GB.UTF-8 sort a.txt",
     "env LANG=C.utf8 sed s/a/b/ a.txt",
+    "awk -v OFS='\\t' '{print $1,$2}' a.txt",
+    "awk -v IGNORECASE=1 '/x/' a.txt",
 ];

@@ -58,12 +58,14 @@ fn run(line: &str, granted: &Granted, context: &Context<'_>) -> ToolResult {
         Ok(carrier) => carrier,
         Err(why) => return ToolResult::failed(format!("nothing was run: {why}")),
     };
-    let steering = Steering::look(context.workspace.path());
+    // Where a command can't write, whatever comes is the operator's own.
+    let writes = context.policy.autonomy != Autonomy::ReadOnly;
+    let steering = writes.then(|| Steering::look(context.workspace.path()));
     let mut result = match granted.plan() {
         Some(plan) => carrier.carry_out(plan),
         None => carrier.hand_over(line),
     };
-    for told in steering.set_aside() {
+    for told in steering.into_iter().flat_map(Steering::set_aside) {
         result.output.push_str(&format!("\n{told}\n"));
     }
     result

@@ -314,9 +314,22 @@ fn what_would_steer_git_and_was_not_there_is_set_aside() {
         assert!(came.output().contains(&format!("{name}` would steer other programs")), "{came:?}");
         assert!(!workshop.path.join(name).exists() && workshop.path.join(aside).exists(), "{name}");
     }
-    // A new repository is the command's own.
+    // A new repository is the command's own, and told of.
     let came = attack(&workshop, &workshop.desk(), "mkdir -p .hg && echo x > .hg/hgrc");
     assert!(workshop.path.join(".hg/hgrc").exists(), "{came:?}");
+    assert!(came.output().contains(".hg` is new"), "{came:?}");
+}
+
+/// What is set aside is beneath the folder that was there, not behind a link that a command has laid.
+#[test]
+fn nothing_outside_is_set_aside() {
+    let workshop = open_workshop();
+    std::fs::create_dir(workshop.path.join(".hg")).unwrap();
+    std::fs::create_dir(workshop.home.join("settings")).unwrap();
+    std::fs::write(workshop.home.join("settings/hgrc"), "mine").unwrap();
+    let came = attack(&workshop, &workshop.desk(), "mv .hg old; ln -s ../settings .hg; echo made");
+    assert!(came.output().contains(".hg` is another one now"), "{came:?}");
+    assert_eq!(std::fs::read_to_string(workshop.home.join("settings/hgrc")).unwrap(), "mine");
 }
 
 #[test]
