@@ -16,8 +16,8 @@
 //! not finish looking through, is refused at every level.
 //!
 //! # What is left to the sandbox and to whoever carries the plan out
-//! - What changes between the check and the use: files must be opened beneath the workspace, relative to the plan's
-//!   folders, with links refused.
+//! - What changes between the check and the use: files must be opened beneath the workspace, and where they really lie
+//!   judged again ([`judge_opened`], [`judge_written`]).
 //! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`), what an archive holds (`tar -x`), and
 //!   links that lie inside a folder that is copied into.
 //! - What a listed program does of itself: `git` obeys the settings of the repository it stands in. The sandbox keeps

@@ -112,6 +112,8 @@ pub(crate) enum Meaning {
     Clock,
     /// A line for the shell.
     Line,
+    /// A line that `env` takes apart by rules of its own.
+    EnvLine,
     /// Code that is run; what it does can't be known.
     Code,
     /// A script of `sed`.

@@ -52,10 +52,10 @@ impl Secret {
 
 /// Whether a variable holds what nobody should see, by what people call such.
 pub(crate) fn names_a_secret(name: &str) -> bool {
+    let within = ["KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL", "BEARER"];
+    let is_secret = |part: &str| part == "PAT" || within.iter().any(|word| part.contains(word));
     let name = name.to_ascii_uppercase();
-    let within = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
-    let alone = ["PASS", "PAT", "AUTH", "BEARER"];
-    within.iter().any(|word| name.contains(word)) || name.split('_').any(|part| alone.contains(&part))
+    name.split('_').any(|part| !part.starts_with("AUTHOR") && is_secret(part))
 }
 
 impl fmt::Debug for Secret {
@@ -77,5 +77,17 @@ mod tests {
         check("abc", "bad key abc", "***");
         check("", "no key", "no key");
         assert_eq!(format!("{:?}", Secret::new("sk-4711".to_owned())), "***");
+    }
+
+    #[test]
+    fn secrets_are_known_by_what_people_call_them() {
+        for name in
+            ["OPENAI_API_KEY", "github_token", "GH_PAT", "DBPASS", "OAUTH", "PGPASSWORD", "MY_PASSPHRASE"]
+        {
+            assert!(names_a_secret(name), "{name}");
+        }
+        for name in ["HOME", "PWD", "GIT_AUTHOR_NAME", "PATH", "WORK_DIR"] {
+            assert!(!names_a_secret(name), "{name}");
+        }
     }
 }

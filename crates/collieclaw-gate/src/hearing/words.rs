@@ -72,9 +72,10 @@ impl Hearing<'_> {
                 return changes;
             }
             _ if judging == Judging::Name => return false,
-            Found::Value(Meaning::Line | Meaning::Code | Meaning::Awk | Meaning::Jq, text)
-                if self.names == Names::Inserted && text.contains("{}") =>
-            {
+            Found::Value(
+                Meaning::Line | Meaning::EnvLine | Meaning::Code | Meaning::Awk | Meaning::Jq,
+                text,
+            ) if self.names == Names::Inserted && text.contains("{}") => {
                 self.argument(name, text, "follow a program that is the name of a file");
             }
             Found::Value(Meaning::Written | Meaning::Moved, path)
@@ -82,10 +83,11 @@ impl Hearing<'_> {
             {
                 self.argument(name, path, "change files that are known only when it runs");
             }
-            Found::Value(Meaning::Line, line) if name == "env" && line.contains('\\') => {
-                self.tired("`env` reads a backslash otherwise than a shell");
+            Found::Value(Meaning::EnvLine, line) if line.contains('\\') => {
+                let what = "`env` reads a backslash otherwise than a shell";
+                self.findings.add(Reason::Unreadable { what, column: 1 });
             }
-            Found::Value(Meaning::Line, line) => {
+            Found::Value(Meaning::Line | Meaning::EnvLine, line) => {
                 self.line_inside(line, stand);
             }
             Found::Value(Meaning::Looked, path) => {

@@ -21,7 +21,7 @@ pub(super) const PROGRAMS: &[Program] = &[
             harmless("-i --ignore-environment -0 --null -v --debug"),
             text("-u --unset"),
             does_with("-C --chdir", "work in another folder"),
-            line("-S --split-string"),
+            Flag { names: "-S --split-string", means: FlagMeans::Instead(Meaning::EnvLine) },
         ],
         examples: &[
             example("env FOO=1 ls", Looks),

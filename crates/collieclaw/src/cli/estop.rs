@@ -29,12 +29,16 @@ pub(crate) fn run(command: &Estop, environment: &Environment, screen: &Screen) -
     } else {
         estop::clear(home).map_err(Failure::io(format!("remove {}", home.estop().display())))?;
     }
+    let event = match (active, was_active) {
+        (true, _) => Some(Event::EstopSet { channel: "cli" }),
+        (false, true) => Some(Event::EstopCleared { channel: "cli" }),
+        (false, false) => None,
+    };
     // What was done is done, also where it can't be told.
-    if let Ok(events) = open::config(environment).and_then(|config| open::events(&config, environment)) {
-        events.tell(match active {
-            true => Event::EstopSet { channel: "cli" },
-            false => Event::EstopCleared { channel: "cli" },
-        });
+    if let Some(event) = event
+        && let Ok(events) = open::config(environment).and_then(|config| open::events(&config, environment))
+    {
+        events.tell(event);
     }
     screen.answer(&json!({ "active": active, "was_active": was_active }), || {
         match (active, was_active) {

@@ -320,6 +320,15 @@ fn what_would_steer_git_and_was_not_there_is_set_aside() {
     assert!(came.output().contains(".hg` is new"), "{came:?}");
 }
 
+#[test]
+fn of_a_repository_that_lies_elsewhere_nothing_is_told() {
+    let workshop = open_workshop();
+    workshop.write(".git", "gitdir: ../elsewhere\n");
+    workshop.link("../elsewhere", ".hg");
+    let came = workshop.desk().shell("echo made > x");
+    assert!(came.code() == 0 && !came.output().contains("collieclaw:"), "{came:?}");
+}
+
 /// What is set aside is beneath the folder that was there, not behind a link that a command has laid.
 #[test]
 fn nothing_outside_is_set_aside() {

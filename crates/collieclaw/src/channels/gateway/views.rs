@@ -154,7 +154,9 @@ pub(super) async fn stop(State(desk): State<Arc<Desk>>) -> Result<Response, Refu
 pub(super) async fn go_on(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
     let clearing = at_once(move || {
         let was_active = estop::clear(&desk.home)?;
-        desk.tell(Event::EstopCleared { channel: CHANNEL });
+        if was_active {
+            desk.tell(Event::EstopCleared { channel: CHANNEL });
+        }
         Ok::<_, std::io::Error>(was_active)
     });
     let was_active = clearing.await?.map_err(|error| failed("estop", &error))?;

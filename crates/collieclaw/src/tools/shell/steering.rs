@@ -3,7 +3,8 @@
 //!
 //! Everything is done beneath handles from before the line: a command may have put a link where a folder was.
 
-use std::ffi::{OsStr, OsString};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -12,65 +13,73 @@ use rustix::io::Errno;
 
 use super::super::room::STEERING;
 
-/// A folder that holds such things, as it was before the line.
+/// The folders that hold such things, as they were before the line.
 pub(super) struct Steering {
-    folders: Vec<Folder>,
+    folders: Vec<(PathBuf, Before)>,
 }
 
-struct Folder {
-    path: PathBuf,
-    /// `None` if it was not there.
-    handle: Option<OwnedFd>,
-    /// What was missing in it.
-    missing: Vec<OsString>,
+enum Before {
+    /// There was nothing.
+    Nothing,
+    /// There was a link, or a file that names another place: what is there is not the workspace's.
+    Elsewhere,
+    /// It was there, without these.
+    Folder { handle: OwnedFd, missing: Vec<&'static OsStr> },
 }
 
 impl Steering {
     /// Looks before a line begins that may write.
     pub(super) fn look(workspace: &Path) -> Self {
-        let mut folders: Vec<Folder> = Vec::new();
-        for path in STEERING.iter().map(|name| workspace.join(name)) {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let known = folders.iter().position(|folder| folder.path == parent);
-            let place = known.unwrap_or_else(|| {
-                folders.push(Folder {
-                    path: parent.to_owned(),
-                    handle: opened(parent).ok(),
-                    missing: Vec::new(),
-                });
-                folders.len() - 1
-            });
-            let Some(folder) = folders.get_mut(place) else { continue };
-            if folder.handle.as_ref().is_some_and(|handle| !is_there(handle, name)) {
-                folder.missing.push(name.to_owned());
-            }
+        let paths = STEERING.iter().map(Path::new);
+        let mut names: BTreeMap<&Path, Vec<&'static OsStr>> = BTreeMap::new();
+        for (folder, name) in paths.filter_map(|path| Some((path.parent()?, path.file_name()?))) {
+            names.entry(folder).or_default().push(name);
         }
-        Self { folders }
+        let looked = |(folder, names): (&Path, Vec<&'static OsStr>)| {
+            let path = workspace.join(folder);
+            let before = match opened(&path) {
+                Ok(handle) => {
+                    let missing = names.into_iter().filter(|name| !is_there(&handle, name)).collect();
+                    Before::Folder { handle, missing }
+                }
+                Err(Errno::NOENT) => Before::Nothing,
+                Err(_) => Before::Elsewhere,
+            };
+            (path, before)
+        };
+        Self { folders: names.into_iter().map(looked).collect() }
     }
 
     /// Sets aside what has come since. What is told of it, a line each.
     pub(super) fn set_aside(self) -> Vec<String> {
-        self.folders.iter().flat_map(Folder::set_aside).collect()
+        self.folders.iter().flat_map(|(path, before)| before.set_aside(path)).collect()
     }
 }
 
-impl Folder {
-    fn set_aside(&self) -> Vec<String> {
-        let path = self.path.display();
-        let Some(handle) = &self.handle else {
-            let new = self.path.symlink_metadata().is_ok();
-            let told =
-                format!("collieclaw: `{path}` is new: programs that are started here obey its settings");
-            return new.then_some(told).into_iter().collect();
-        };
+impl Before {
+    fn set_aside(&self, path: &Path) -> Vec<String> {
         let mut told = Vec::new();
-        if !is_still(&self.path, handle) {
+        let (handle, missing) = match self {
+            Self::Elsewhere => return told,
+            Self::Nothing => {
+                if path.symlink_metadata().is_ok() {
+                    told.push(format!(
+                        "collieclaw: `{}` is new: programs that are started here obey its settings",
+                        path.display()
+                    ));
+                }
+                return told;
+            }
+            Self::Folder { handle, missing } => (handle, missing),
+        };
+        if !is_still(path, handle) {
             told.push(format!(
-                "collieclaw: `{path}` is another one now: look before you use programs that obey it"
+                "collieclaw: `{}` is another one now: look before you use programs that obey it",
+                path.display()
             ));
         }
-        for name in self.missing.iter().filter(|name| is_there(handle, name)) {
-            let which = self.path.join(name);
+        for name in missing.iter().filter(|name| is_there(handle, name)) {
+            let which = path.join(name);
             told.push(match aside(handle, name) {
                 Ok(place) => format!(
                     "collieclaw: `{}` would steer other programs; it was set aside as {}",

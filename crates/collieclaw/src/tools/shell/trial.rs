@@ -20,8 +20,7 @@ const A_MOMENT: Duration = Duration::from_secs(5);
 pub struct Trial {
     /// What holds the processes of a command together.
     pub containment: Containment,
-    /// How the limits of a command are kept.
-    pub limits: Vec<LimitReport>,
+    limits: Vec<LimitReport>,
     missing: Vec<String>,
 }
 
