@@ -122,7 +122,6 @@ impl Page {
             let said = self.talk(&mut at, typed);
             let code = wait(&mut at.child.0);
             let told = self.as_shown(&(said + &at.terminal.rest()));
-            println!("$ {}\n{told}", typed.command);
             assert_eq!(code, typed.exit_code(), "{place}: $ {}\n{told}", typed.command);
             if typed.shown.is_empty() {
                 continue;
