@@ -1,8 +1,9 @@
 //! What every attempted call leaves behind: one receipt, chained to the one before (C8).
 //!
-//! A call that is to run leaves an *intent* first, in a file of its own that stays locked while its process lives. What a
-//! crash leaves of it becomes a `failed` receipt when the next process opens the receipts. So every attempt has exactly
-//! one, and no tool runs of which nothing is known.
+//! A call that is to run, or that somebody is asked about, leaves an *intent* first, in a file of its own that stays
+//! locked while its process lives. What a crash leaves of it becomes a `failed` receipt, or a `denied` one if it was still
+//! being asked about, when the next process opens the receipts. So every attempt has exactly one, and no tool runs of which
+//! nothing is known.
 
 mod error;
 mod intent;
@@ -17,7 +18,7 @@ use ward_ledger::verify::Completeness;
 use ward_ledger::{Format, Hash, Ledger};
 
 pub use error::ReceiptError;
-pub use intent::Intent;
+pub use intent::{Intent, Stage};
 pub use receipt::{Attempt, Ending, Receipt, Status};
 pub use signing::Signing;
 pub use trail::{
@@ -25,6 +26,7 @@ pub use trail::{
     SKIPPED_STEP, Trace, Trail,
 };
 
+use intent::Left;
 use signing::Adopting;
 
 /// The log of receipts.
@@ -61,7 +63,7 @@ impl Receipts {
         let mut receipts = Self { log: Some(log), signing: signing.clone(), intents };
         let settled = receipts.settle(path)?;
         if settled > 0 {
-            told.push(format!("{settled} interrupted calls got their receipt (status failed)"));
+            told.push(format!("calls that were interrupted and have their receipt now: {settled}"));
         }
         Ok((receipts, told))
     }
@@ -84,16 +86,16 @@ impl Receipts {
         matches!(self.signing, Signing::With { .. })
     }
 
-    /// Makes durable that a call begins.
+    /// Makes durable that a call comes to this.
     ///
     /// # Errors
-    /// When it can't be: then the call must not run.
-    pub fn intend(&self, attempt: &Attempt) -> Result<Intent, ReceiptError> {
+    /// When it can't be: then it must not.
+    pub fn intend(&self, attempt: &Attempt, stage: Stage) -> Result<Intent, ReceiptError> {
         if self.log.is_none() {
             return Ok(Intent::none());
         }
         let failed = |source| ReceiptError::Intent { folder: self.intents.clone(), source };
-        Intent::write(&self.intents, attempt).map_err(failed)
+        Intent::write(&self.intents, attempt, stage).map_err(failed)
     }
 
     /// Makes durable how a call that began has ended.
@@ -169,9 +171,9 @@ impl Receipts {
             known.extend(entry.record.get("id").and_then(Value::as_str).map(str::to_owned));
         }
         let mut settled = 0;
-        for (intent, attempt) in left {
-            if !known.contains(&attempt.id) {
-                self.write(&attempt, &Ending::interrupted())?;
+        for Left { stage, intent, attempt } in left {
+            if known.insert(attempt.id.clone()) {
+                self.write(&attempt, &Ending::interrupted(stage))?;
                 settled += 1;
             }
             intent.forget();

@@ -5,6 +5,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::intent::Stage;
+
 /// A call that is attempted, as far as it is known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
@@ -135,9 +137,13 @@ impl Ending {
         Self { reason_code: Some(reason_code), ..self }
     }
 
-    /// What is known of a call whose process died: that it began.
-    pub(super) fn interrupted() -> Self {
-        Self::new(Status::Failed, "").because("interrupted")
+    /// What is known of a call whose process died: how far it had come.
+    pub(super) fn interrupted(stage: Stage) -> Self {
+        let status = match stage {
+            Stage::Begun => Status::Failed,
+            Stage::Asked => Status::Denied,
+        };
+        Self::new(status, "").because("interrupted")
     }
 }
 

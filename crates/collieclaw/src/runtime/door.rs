@@ -24,10 +24,11 @@ use crate::events::{Event, Events};
 use crate::home::Home;
 use crate::memory::Memory;
 use crate::net::SearchService;
-use crate::receipts::{Attempt, Ending, Intent, ReceiptError, Receipts, Status, hash_of_text};
+use crate::receipts::{Attempt, Ending, Intent, ReceiptError, Receipts, Stage, Status, hash_of_text};
 use crate::security::Workspace;
 use crate::tools::{Context, End, Prepared, ToolBounds, ToolResult, shortened};
 
+use approval::NotApproved;
 pub use step::{Begun, By, Deed};
 
 /// The right to run one prepared call, once. Only the door makes one, after gate, approval, stop and intent:
@@ -181,6 +182,8 @@ const LONGEST_NAME: usize = 64;
 struct Passage<'p> {
     wish: Wish<'p>,
     attempt: Attempt,
+    /// That somebody is asked about it, or was.
+    asked: Option<Intent>,
 }
 
 impl Door {
@@ -206,7 +209,7 @@ impl Door {
     fn pass(&self, wish: Wish<'_>, attended: &mut Attended<'_>) -> Result<Outcome, ReceiptError> {
         let name = attempt::receipt_name(wish.tool);
         let attempt = self.fresh(wish.conversation_id, &name, wish.arguments, wish.offer.step())?;
-        let passage = Passage { wish, attempt };
+        let passage = Passage { wish, attempt, asked: None };
         let prepared = match self.rules.prepare(wish) {
             Ok(prepared) => prepared,
             Err(bad) => return self.not_run(passage, &bad.to_string(), "bad-arguments"),
@@ -220,9 +223,10 @@ impl Door {
             Ruling::Asks(_) if attended.cancel.why().is_some() => return self.cancelled(passage),
             Ruling::Asks(question) => match self.asked(question, &mut passage, attended) {
                 Ok(permit) => permit,
+                Err(NotApproved::Unrecorded(error)) => return self.unrecorded(passage, error),
                 Err(_) if attended.cancel.why().is_some() => return self.cancelled(passage),
                 Err(_) if estop::is_set(&self.home) => return self.stopped(passage),
-                Err((verdict, fate)) => return self.refused(passage, &verdict, fate),
+                Err(NotApproved::Refused(verdict, fate)) => return self.refused(passage, &verdict, fate),
             },
         };
         approval::word(permit.approved()).clone_into(&mut passage.attempt.approver);
@@ -235,7 +239,7 @@ impl Door {
 
     fn run(
         &self,
-        passage: Passage<'_>,
+        mut passage: Passage<'_>,
         prepared: Box<dyn Prepared>,
         permit: Permit,
         attended: &mut Attended<'_>,
@@ -260,13 +264,13 @@ impl Door {
         }
         let approver = passage.attempt.approver.as_str();
         self.events.tell(Event::ToolApproved { tool: wish.tool, approver });
-        let intent = match self.intend(&passage) {
+        let intent = match self.intend(&passage, Stage::Begun) {
             Ok(intent) => intent,
-            Err(error) => {
-                self.not_run(passage, "that it begins can't be written down", "no-intent")?;
-                return Err(error);
-            }
+            Err(error) => return self.unrecorded(passage, error),
         };
+        if let Some(asked) = passage.asked.take() {
+            asked.forget();
+        }
         attended.operator.notice(Notice::Calls { tool: wish.tool, arguments: wish.arguments });
         let started = Instant::now();
         let questioner = OnlyWords::of(&mut *attended.operator);
@@ -311,8 +315,13 @@ impl Door {
         }
     }
 
-    fn intend(&self, passage: &Passage<'_>) -> Result<Intent, ReceiptError> {
-        self.receipts.borrow().intend(&passage.attempt)
+    fn intend(&self, passage: &Passage<'_>, stage: Stage) -> Result<Intent, ReceiptError> {
+        self.receipts.borrow().intend(&passage.attempt, stage)
+    }
+
+    fn unrecorded(&self, passage: Passage<'_>, error: ReceiptError) -> Result<Outcome, ReceiptError> {
+        self.not_run(passage, "that it begins can't be written down", "no-intent")?;
+        Err(error)
     }
 
     fn not_run(
@@ -359,14 +368,15 @@ impl Door {
     /// The receipt of a call that did not run; without a code of its own it has the gate's.
     fn conclude(
         &self,
-        passage: Passage<'_>,
+        mut passage: Passage<'_>,
         fate: Fate,
         text: String,
         reason_code: Option<&'static str>,
     ) -> Result<Outcome, ReceiptError> {
         let status = if fate == Fate::Failed { Status::Failed } else { Status::Denied };
         let ending = Ending { reason_code, ..Ending::new(status, &text) };
-        self.receipts.borrow_mut().write(&passage.attempt, &ending)?;
+        let asked = passage.asked.take().unwrap_or_else(Intent::none);
+        self.receipts.borrow_mut().conclude(asked, &passage.attempt, &ending)?;
         Ok(self.outcome(passage, fate, text, &ending))
     }
 

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -78,7 +79,8 @@ fn all_is_whole(house: &House) -> Vec<Value> {
     let verify = house.run(&["receipt", "verify"]);
     assert_eq!(verify.code, 0, "{verify:?}");
     let begun = fs::read_dir(house.home().join("intents")).unwrap().map(|entry| entry.unwrap().path());
-    assert_eq!(begun.filter(|path| path.extension().is_some_and(|ending| ending == "json")).count(), 0);
+    let open = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json" || ending == "asked");
+    assert_eq!(begun.filter(open).count(), 0);
     let conversations = house.run(&["memory", "list", "--limit", "1000", "--output", "json"]).json();
     for conversation in conversations.as_array().unwrap() {
         let id = conversation["conversation_id"].as_str().unwrap();
@@ -119,6 +121,55 @@ fn a_kill_at_any_stage_leaves_no_half_turn_and_one_receipt_for_every_call() {
     assert!(failed > 0 && allowed > 0 && never_began > 0, "{failed} {allowed} {never_began}");
 }
 
+/// The same of a turn whose call somebody says yes to.
+fn killed_with_a_yes_at(house: &House, call: &str, count: usize) -> bool {
+    an_hour_passes(house);
+    let inject = format!("inject={call}:signal=KILL:when={count}");
+    let mut terminal = Terminal::open();
+    let mut command = turn_with(house, &format!("{call}-{count}"), &["-e", &inject]);
+    command.stdin(terminal.slave()).stdout(Stdio::null()).stderr(terminal.slave());
+    let mut turn = command.spawn().expect("strace is missing: run `cargo xtask setup`");
+    drop(command);
+    let ended = loop {
+        if let Some(ended) = turn.try_wait().unwrap() {
+            break ended;
+        }
+        // What is typed before the question counts for nothing, so it is typed until it does.
+        terminal.type_in("y\n");
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    terminal.hand_over();
+    assert!(ended.signal() == Some(9) || ended.code() == Some(0), "{ended:?}: {}", terminal.rest());
+    !ended.success()
+}
+
+/// C8.1, C8.4: also of a call that somebody was asked about.
+#[test]
+fn a_kill_at_any_stage_of_a_call_with_a_question_leaves_one_receipt() {
+    let house = House::new().says(TURN);
+    let mut killed = Vec::new();
+    for call in ["write", "fsync", "flock", "rename", "unlink"] {
+        let kills = (1..).take_while(|count| killed_with_a_yes_at(&house, call, *count)).count();
+        assert!(kills > 0, "{call} was never reached");
+        killed.extend((1..=kills).map(|count| format!("{call}-{count}")));
+    }
+    let receipts = all_is_whole(&house);
+    let marks = marks(&house);
+    let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
+    for message in killed {
+        let left = marks.get(&message).copied().unwrap_or(0);
+        let end = match (left, receipts_of(&receipts, &message).as_slice()) {
+            (0, []) => "nobody was asked yet",
+            (0, ["denied"]) => "denied",
+            (0 | 1, ["failed"]) => "failed",
+            (1, ["allowed"]) => "allowed",
+            other => panic!("{message}: {other:?}"),
+        };
+        *ends.entry(end).or_default() += 1;
+    }
+    assert_eq!(ends.len(), 4, "{ends:?}");
+}
+
 /// Kills the agent once this is shown at its terminal.
 fn killed_when_shown(house: &House, text: &str) {
     let mut terminal = Terminal::open();
@@ -133,15 +184,18 @@ fn killed_when_shown(house: &House, text: &str) {
 }
 
 #[test]
-fn a_kill_while_somebody_is_asked_or_the_model_thinks_leaves_nothing() {
+fn a_kill_while_somebody_is_asked_or_the_model_thinks_leaves_nothing_but_that_it_was_attempted() {
     let write = "[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n";
     let asks = House::new().says(&format!("[[round]]\n{write}"));
     killed_when_shown(&asks, "Approve? [y/N] ");
     let thinks = House::new().says(&format!("[[round]]\ndelay = \"50s\"\n{write}"));
     killed_when_shown(&thinks, "thinking");
-    for house in [asks, thinks] {
+    let attempted = json!(["denied", "interrupted", "none"]);
+    for (house, expected) in [(asks, vec![attempted]), (thinks, vec![])] {
         let receipts = all_is_whole(&house);
-        assert!(receipts.iter().all(|receipt| receipt["tool"] == "time"), "{receipts:?}");
+        let of_it = receipts.iter().filter(|receipt| receipt["tool"] == "file_write");
+        let told = of_it.map(|of| json!([of["status"], of["reason_code"], of["approver"]]));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
         assert!(!house.workspace().join("x").exists());
         assert_eq!(house.run(&["memory", "list", "--output", "json"]).json(), json!([]));
     }

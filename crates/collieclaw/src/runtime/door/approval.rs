@@ -5,18 +5,26 @@ use serde_json::json;
 
 use super::{Door, Fate, Offer, Passage, Wish};
 use crate::events::Event;
-use crate::receipts::hash_of;
+use crate::receipts::{ReceiptError, Stage, hash_of};
 use crate::runtime::operator::{Answer, Asked, Attended, Lasting};
 use crate::security::{Approvals, Subject, Subjected};
 
+/// Why there is no permit.
+pub(super) enum NotApproved {
+    /// A no, or nobody; and how it ends.
+    Refused(Verdict, Fate),
+    /// Nobody was asked: what becomes of the call could not be kept.
+    Unrecorded(ReceiptError),
+}
+
 impl Door {
-    /// A permit for exactly what was asked about, or the verdict and how it ends.
+    /// A permit for exactly what was asked about.
     pub(super) fn asked(
         &self,
         question: Question,
         passage: &mut Passage<'_>,
         attended: &mut Attended<'_>,
-    ) -> Result<Permit, (Verdict, Fate)> {
+    ) -> Result<Permit, NotApproved> {
         let wish = passage.wish;
         let approvals = Approvals::new(self.home.approvals());
         let subject = self.subject(&question, wish);
@@ -28,6 +36,7 @@ impl Door {
             Some(Err(error)) => self.trouble(&error),
             Some(Ok(None)) | None => {}
         }
+        passage.asked = Some(self.intend(passage, Stage::Asked).map_err(NotApproved::Unrecorded)?);
         let lasting = if subject.is_some() { Lasting::Offered } else { Lasting::NotOffered };
         let asked =
             Asked { tool: wish.tool, arguments: wish.arguments, verdict: question.verdict(), lasting };
@@ -38,8 +47,8 @@ impl Door {
                 // This once it was said; the next time is asked again.
                 Err(error) => self.trouble(&error),
             },
-            (Answer::No, _) => return Err((question.refuse(), Fate::Denied)),
-            (Answer::Nobody, _) => return Err((question.refuse(), Fate::NobodyToAsk)),
+            (Answer::No, _) => return Err(NotApproved::Refused(question.refuse(), Fate::Denied)),
+            (Answer::Nobody, _) => return Err(NotApproved::Refused(question.refuse(), Fate::NobodyToAsk)),
         }
         Ok(question.approve())
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Door, OfStep};
 use crate::events::Event;
-use crate::receipts::{Attempt, Ending, Intent, ReceiptError};
+use crate::receipts::{Attempt, Ending, Intent, ReceiptError, Stage};
 
 /// What a receipt is to be about.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ impl Door {
     /// When it can't be: then it must not begin.
     pub fn begin(&self, deed: Deed<'_>) -> Result<Begun, ReceiptError> {
         let attempt = self.deed(deed)?;
-        let intent = self.receipts.borrow().intend(&attempt)?;
+        let intent = self.receipts.borrow().intend(&attempt, Stage::Begun)?;
         Ok(Begun { attempt, intent })
     }
 
