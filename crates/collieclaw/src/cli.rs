@@ -67,11 +67,17 @@ fn refused(error: &clap::Error) -> ! {
     let words: Vec<_> = std::env::args_os().collect();
     let for_programs = words.iter().any(|word| word == "--output=json")
         || words.windows(2).any(|pair| pair == ["--output", "json"]);
-    if for_programs && error.use_stderr() {
-        let message = error.render().to_string();
-        let message = message.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    let screen = Screen::new(if for_programs { OutputFormat::Json } else { OutputFormat::Text });
+    let message = error.render().to_string();
+    let message = message.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    if error.use_stderr() && screen.logs_for_programs() {
+        let cure = "`collieclaw --help` shows what can be said";
+        screen.failure(&Failure::Wrong { what: message.to_owned(), cure });
+        std::process::exit(2);
+    }
+    if error.use_stderr() && for_programs {
         let told = json!({ "error": { "code": "command-line", "message": message } });
-        Screen::new(OutputFormat::Json).answer(&told, String::new);
+        screen.answer(&told, String::new);
     }
     error.exit()
 }

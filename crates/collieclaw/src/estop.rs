@@ -51,7 +51,12 @@ pub fn clear(home: &Home) -> io::Result<bool> {
     if let Some(age) = since.ok().and_then(|since| since.elapsed().ok()) {
         std::thread::sleep(SEEN_BY_ALL.saturating_sub(age));
     }
-    match std::fs::remove_file(home.estop()) {
+    let removed = match std::fs::remove_file(home.estop()) {
+        // Whoever made a folder there meant the same. One that holds something is not ours to empty.
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => std::fs::remove_dir(home.estop()),
+        removed => removed,
+    };
+    match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
         Ok(()) => File::open(home.folder())?.sync_all().map(|()| true),

@@ -116,6 +116,16 @@ pub enum Event<'e> {
     Trouble {
         what: &'e str,
     },
+    /// Something beside the answer of a command.
+    Remark {
+        what: &'e str,
+    },
+    /// A command did not do what was asked.
+    CommandFailed {
+        code: &'e str,
+        error: &'e str,
+        help: Option<&'e str>,
+    },
 }
 
 /// How much it matters.
@@ -189,6 +199,7 @@ impl Event<'_> {
             | Self::ProviderFellBack { .. }
             | Self::ProviderLeftOut { .. }
             | Self::ConfigTaken { .. }
+            | Self::CommandFailed { .. }
             | Self::Trouble { .. } => Level::Warn,
             Self::ProviderFailed { .. }
             | Self::ToolDenied { .. }
@@ -207,6 +218,7 @@ impl Event<'_> {
             | Self::ToolApproved { .. }
             | Self::ToolCompleted { .. }
             | Self::ReceiptWritten { .. }
+            | Self::Remark { .. }
             | Self::MemoryPersisted { .. } => Level::Info,
         }
     }
@@ -299,6 +311,12 @@ impl Event<'_> {
                 ],
             ),
             Self::Trouble { what } => ("trouble", vec![text("what", what)]),
+            Self::Remark { what } => ("remark", vec![text("what", what)]),
+            Self::CommandFailed { code, error, help } => {
+                let mut fields = vec![text("code", code), text("error", error)];
+                fields.extend(help.map(|help| text("help", help)));
+                ("command_failed", fields)
+            }
         }
     }
 

@@ -13,8 +13,8 @@ mod router;
 use std::time::Duration;
 
 pub use chat::{
-    AnsweredBy, ChatRequest, ChatResponse, Draft, Message, ProviderCapabilities, Role, ToolCall, ToolSchema,
-    Usage,
+    AnsweredBy, ChatRequest, ChatResponse, Draft, MOST_CALLS, Message, ProviderCapabilities, Role, ToolCall,
+    ToolSchema, Usage,
 };
 pub use circuit::{Breaking, Circuits};
 pub use error::ProviderError;

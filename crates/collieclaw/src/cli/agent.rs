@@ -47,6 +47,12 @@ pub(crate) struct Agent {
 const LONGEST_ID: usize = 128;
 
 pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+    if agent.message.is_none() && screen.is_for_programs() {
+        return Err(Failure::Wrong {
+            what: "`--output json` is of one answer, and a prompt has many".to_owned(),
+            cure: "say what you ask with `-m`, or talk to `collieclaw gateway`",
+        });
+    }
     let setup = open::setup(environment)?;
     if !setup.config.channels.cli.enabled {
         return Err(Failure::ChannelOff);

@@ -26,6 +26,10 @@ pub(crate) enum Failure {
     NotSetUp { config: PathBuf },
     #[error("{} can be changed by others, so it is not trusted", .path.display())]
     Untrusted { path: PathBuf },
+    #[error("{} can't be read", .path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is no plain file", .path.display())]
+    NotPlain { path: PathBuf },
     #[error("the configuration is not valid")]
     Config { report: Box<ward_diag::Report> },
     #[error("the workspace {} can't be used", .path.display())]
@@ -147,6 +151,8 @@ impl Failure {
             | Self::RelativeHome { .. }
             | Self::NotSetUp { .. }
             | Self::Untrusted { .. }
+            | Self::Unreadable { .. }
+            | Self::NotPlain { .. }
             | Self::Config { .. }
             | Self::Workspace { .. }
             | Self::Sop { .. }
@@ -191,8 +197,10 @@ impl Failure {
         match self {
             Self::NotSetUp { .. } => Some("run `collieclaw init`, or `collieclaw onboard` to be asked"),
             Self::Untrusted { .. } => {
-                Some("it must be a plain file of yours: `chmod go-w` it, and its folder")
+                Some("it must be yours alone to change: `chmod go-w` it, and its folder")
             }
+            Self::Unreadable { .. } => Some("it must be a file that you can read: `chmod u+r` it"),
+            Self::NotPlain { .. } => Some("move it away, and run `collieclaw init` for a new one"),
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
             }
@@ -296,7 +304,7 @@ fn turn_code(turn: &TurnError) -> u8 {
     match turn {
         TurnError::Provider(ProviderError::Limit { .. })
         | TurnError::TooManyRounds { .. }
-        | TurnError::TooManyCalls { .. } => 7,
+        | TurnError::TooManyCalls => 7,
         TurnError::Provider(_) => 6,
         TurnError::Receipt(_) => 9,
         TurnError::Memory(_) => 1,

@@ -130,7 +130,7 @@ fn read_by(
 
 /// A file whose rules others can change has no rules of ours; nor has one in a folder where they can replace it.
 pub(crate) fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = || Failure::io(format!("read {}", path.display()));
+    let failed = || |source| Failure::Unreadable { path: path.to_owned(), source };
     let file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(Failure::NotSetUp { config: path.to_owned() });
@@ -142,7 +142,10 @@ pub(crate) fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
     if !is_ours(&folder) {
         return Err(Failure::Untrusted { path: home.to_owned() });
     }
-    if !known.is_file() || !is_ours(&known) {
+    if !known.is_file() {
+        return Err(Failure::NotPlain { path: path.to_owned() });
+    }
+    if !is_ours(&known) {
         return Err(Failure::Untrusted { path: path.to_owned() });
     }
     let mut bytes = Vec::new();

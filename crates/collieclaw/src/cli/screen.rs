@@ -5,10 +5,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use collieclaw::channels::visible_lines;
+use collieclaw::events::{Event, Events, Form, Level};
 use serde::Serialize;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
-use ward_diag::{Chain, Style};
+use ward_diag::{Chain, Report, Style};
 
 use super::arguments::OutputFormat;
 use super::failure::Failure;
@@ -16,6 +17,7 @@ use super::failure::Failure;
 #[derive(Clone, Copy)]
 pub(crate) struct Screen {
     format: OutputFormat,
+    log: Form,
 }
 
 /// Whether a program has its answer: there is one standard output.
@@ -26,7 +28,12 @@ static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 impl Screen {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        Self { format }
+        let log = std::env::var_os("COLLIECLAW_LOG").is_some_and(|log| log == "json");
+        Self { format, log: if log { Form::Json } else { Form::Human } }
+    }
+
+    pub(crate) fn logs_for_programs(&self) -> bool {
+        self.log == Form::Json
     }
 
     pub(crate) fn is_for_programs(&self) -> bool {
@@ -76,18 +83,22 @@ impl Screen {
 
     /// Something beside the answer, where it does not get into a pipe.
     pub(crate) fn remark(&self, text: &str) {
-        let _ = writeln!(anstream::stderr().lock(), "{text}");
+        match self.log {
+            Form::Json => events().tell(Event::Remark { what: text }),
+            Form::Human => drop(writeln!(anstream::stderr().lock(), "{text}")),
+        }
     }
 
     /// A program that has no answer yet gets this as one.
     pub(crate) fn failure(&self, failure: &Failure) {
-        let mut err = anstream::stderr().lock();
-        if let Failure::Config { report } | Failure::Sop { report } | Failure::Manifest { report } = failure {
-            if self.is_for_programs() {
-                self.answer(report, String::new);
+        let report = match failure {
+            Failure::Config { report } | Failure::Sop { report } | Failure::Manifest { report } => {
+                Some(&**report)
             }
-            let style = if io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
-            let _ = writeln!(err, "{}", report.render(style));
+            _ => None,
+        };
+        if let Some(report) = report.filter(|_| self.is_for_programs()) {
+            self.answer(report, String::new);
         }
         if self.is_for_programs() && !HAS_ANSWERED.load(Ordering::Relaxed) {
             let mut error = json!({ "code": failure.word(), "message": Chain(failure).to_string() });
@@ -96,11 +107,37 @@ impl Screen {
             }
             self.answer(&json!({ "error": error }), String::new);
         }
-        let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", visible_lines(&Chain(failure).to_string()));
-        if let Some(cure) = failure.cure() {
-            let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {cure}");
+        match self.log {
+            Form::Json => log_failure(failure, report),
+            Form::Human => show_failure(failure, report),
         }
     }
+}
+
+fn show_failure(failure: &Failure, report: Option<&Report>) {
+    let mut err = anstream::stderr().lock();
+    if let Some(report) = report {
+        let style = if io::stderr().is_terminal() { Style::Coloured } else { Style::Plain };
+        let _ = writeln!(err, "{}", report.render(style));
+    }
+    let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", visible_lines(&Chain(failure).to_string()));
+    if let Some(cure) = failure.cure() {
+        let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {cure}");
+    }
+}
+
+fn log_failure(failure: &Failure, report: Option<&Report>) {
+    let events = events();
+    for what in report.map(Report::lines).unwrap_or_default() {
+        events.tell(Event::Trouble { what: &what });
+    }
+    let error = Chain(failure).to_string();
+    events.tell(Event::CommandFailed { code: failure.word(), error: &error, help: failure.cure() });
+}
+
+/// For programs that read standard error.
+fn events() -> Events {
+    Events::new(Form::Json, Level::Info, Box::new(io::stderr()))
 }
 
 /// A reader that has gone away has what it wanted.

@@ -89,6 +89,9 @@ pub struct ToolSchema {
     pub parameters: Value,
 }
 
+/// More calls in one answer are a mistake of the model, or worse: none of them is run.
+pub const MOST_CALLS: usize = 64;
+
 /// What the model answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChatResponse {

@@ -16,14 +16,11 @@ use crate::estop;
 use crate::events::Event;
 use crate::memory::MemoryError;
 use crate::providers::{
-    ChatRequest, ChatResponse, Draft, Message, Provider, ProviderError, ToolCall, ToolSchema,
+    ChatRequest, ChatResponse, Draft, MOST_CALLS, Message, Provider, ProviderError, ToolCall, ToolSchema,
 };
 use crate::receipts::ReceiptError;
 use crate::usage::CONVERSATION;
 use record::Record;
-
-/// More calls in one answer are a mistake of the model, or worse.
-const MOST_CALLS_AT_ONCE: usize = 64;
 
 /// What the model may do in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,11 +76,8 @@ pub enum TurnError {
         rounds: u32,
     },
     /// The model asks for too much at once.
-    #[error("the model asked for {calls} tools at once, and {MOST_CALLS_AT_ONCE} are the most")]
-    TooManyCalls {
-        /// How many.
-        calls: usize,
-    },
+    #[error("the model asked for more than {MOST_CALLS} tools at once")]
+    TooManyCalls,
     /// The operator cancelled it.
     #[error("cancelled")]
     Cancelled,
@@ -152,8 +146,8 @@ impl Runtime {
             if may == May::OnlyAnswer {
                 break;
             }
-            if response.tool_calls.len() > MOST_CALLS_AT_ONCE {
-                return Err(TurnError::TooManyCalls { calls: response.tool_calls.len() });
+            if response.tool_calls.len() > MOST_CALLS {
+                return Err(TurnError::TooManyCalls);
             }
             if !response.final_text.is_empty() {
                 attended.operator.notice(Notice::Says(&response.final_text));

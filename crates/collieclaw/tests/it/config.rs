@@ -104,6 +104,25 @@ fn variables_and_home_are_expanded() {
 }
 
 #[test]
+fn what_can_t_be_a_configuration_is_told_as_one() {
+    let house = House::new();
+    let config = house.home().join("config.toml");
+    let told = |expected: &str| {
+        let told = house.run(&["config", "validate"]);
+        assert!(told.code == 3 && told.err.contains(expected) && told.err.contains("help: "), "{told:?}");
+    };
+    fs::remove_file(&config).unwrap();
+    fs::create_dir(&config).unwrap();
+    told("config.toml is no plain file");
+    fs::remove_dir(&config).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &config, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    told("config.toml is no plain file");
+    fs::remove_file(&config).unwrap();
+    std::os::unix::fs::symlink("config.toml", &config).unwrap();
+    told("config.toml can't be read: Too many levels of symbolic links");
+}
+
+#[test]
 fn a_configuration_that_others_can_change_is_not_trusted() {
     let house = House::new();
     let config = house.home().join("config.toml");

@@ -56,11 +56,19 @@ fn while_it_is_active_nothing_runs_and_nobody_is_asked() {
 #[test]
 fn anything_at_that_place_stops() {
     let house = House::new();
-    std::fs::create_dir(house.home().join("ESTOP")).unwrap();
+    let place = house.home().join("ESTOP");
+    std::fs::create_dir(&place).unwrap();
     assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
-    std::fs::remove_dir(house.home().join("ESTOP")).unwrap();
-    std::os::unix::fs::symlink("/nowhere", house.home().join("ESTOP")).unwrap();
+    std::fs::write(place.join("notes"), "mine").unwrap();
+    assert_eq!(house.run(&["estop", "--clear"]).code, 1, "what somebody keeps there is not thrown away");
     assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
+    std::fs::remove_file(place.join("notes")).unwrap();
+    assert_eq!(house.run(&["estop", "--clear"]).code, 0);
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    std::os::unix::fs::symlink("/nowhere", &place).unwrap();
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
+    assert_eq!(house.run(&["estop", "--clear"]).code, 0);
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
 }
 
 /// C14: who stopped and who let go, and which call met the stop.

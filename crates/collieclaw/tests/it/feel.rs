@@ -25,6 +25,14 @@ fn empty_lists_say_what_there_is_none_of() {
     }
 }
 
+/// C5.2: a prompt is for people.
+#[test]
+fn a_prompt_gives_no_json() {
+    let told = House::new().run(&["agent", "--output", "json"]);
+    assert_eq!((told.code, told.json()["error"]["code"].as_str()), (2, Some("command-line")));
+    assert!(told.err.contains("`-m`"), "{told:?}");
+}
+
 #[test]
 fn a_server_that_nobody_approved_says_so_instead_of_listing_nothing() {
     let house = House::new().configured("sheep", "command = \"true\"");

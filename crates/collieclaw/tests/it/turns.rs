@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::http_server::{Act, Server, reply};
 use crate::support::{Ended, House, done, wait};
 
 fn call(tool: &str, arguments: &str) -> String {
@@ -36,6 +37,26 @@ fn an_answer_with_very_many_calls_runs_none_of_them() {
     let house = House::new().says(&format!("[[round]]\n{many}"));
     assert_eq!(house.run(&["agent", "-m", "go"]).code, 7);
     assert_eq!(house.receipts().len(), 0);
+    // From a server as well, whether it sends them all at once or one after the other.
+    let call =
+        |index: u32| json!({ "index": index, "id": format!("c{index}"), "function": { "name": "time" } });
+    let calls: Vec<Value> = (0..200).map(call).collect();
+    let whole = json!({ "choices": [{ "message": { "content": "", "tool_calls": calls } }] });
+    let part = |call| format!("data: {}\n\n", json!({ "choices": [{ "delta": { "tool_calls": [call] } }] }));
+    let parts: String = (0..200).map(call).map(part).collect();
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
+    for answer in [
+        reply("200 OK", "application/json", &whole.to_string()),
+        reply("200 OK", "text/event-stream", &format!("{parts}{end}")),
+    ] {
+        let server = Server::start(vec![Act::Send(answer)]);
+        let base_url = format!("http://127.0.0.1:{}/v1", server.port());
+        let house = House::new().with("http://localhost:1234/v1", &base_url);
+        let told = house.run(&["agent", "--provider", "openai_compatible", "-m", "go"]);
+        assert_eq!(told.code, 7, "{told:?}");
+        assert!(told.err.contains("more than 64 tools at once"), "{told:?}");
+        assert_eq!(house.receipts().len(), 0);
+    }
 }
 
 #[test]
@@ -136,9 +157,7 @@ fn every_step_is_told_as_json_on_standard_error() {
     ));
     let mut command = house.command(&["agent", "-m", "go"]);
     let agent = done(command.env("COLLIECLAW_LOG", "json").output().unwrap());
-    // The last two lines are the error of the command itself, for people.
-    let events: Vec<Value> = agent.err.lines().map_while(|line| serde_json::from_str(line).ok()).collect();
-    assert_eq!(agent.err.lines().count(), events.len() + 2, "{}", agent.err);
+    let events: Vec<Value> = agent.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: BTreeSet<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
     for name in [
         "startup",
@@ -154,12 +173,40 @@ fn every_step_is_told_as_json_on_standard_error() {
         "tool_failed",
         "receipt_written",
         "memory_persisted",
+        "command_failed",
     ] {
         assert!(names.contains(name), "{name} is missing in {names:?}");
     }
     assert!(events.iter().all(|event| event["time"].is_string() && event["level"].is_string()));
     let audit = fs::read_to_string(house.home().join("audit.log")).unwrap();
     assert!(audit.contains("tool_denied") && !audit.contains("startup"));
+}
+
+/// C14: whoever reads JSON reads nothing else, whatever goes wrong.
+#[test]
+fn what_goes_wrong_is_json_as_well_for_whoever_wants_that() {
+    let house = House::new();
+    let told = |arguments: &[&str]| {
+        let mut command = house.command(arguments);
+        let done = done(command.env("COLLIECLAW_LOG", "json").output().unwrap());
+        let events: Vec<Value> = done.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let words =
+            |event: &Value| [&event["event"], &event["code"]].map(|word| word.as_str().map(str::to_owned));
+        (done.code, events.iter().map(words).collect::<Vec<_>>(), done.err)
+    };
+    let word = |event: &str, code: &str| [Some(event.to_owned()), Some(code.to_owned())];
+    let remark = [Some("remark".to_owned()), None];
+    let (code, events, _) = told(&["memory", "search", "aardvark"]);
+    assert_eq!((code, events), (0, vec![remark]));
+    let (code, events, _) = told(&["memory", "show", "nothing"]);
+    assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]));
+    let (code, events, text) = told(&["memroy"]);
+    assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]), "{text}");
+    fs::write(house.home().join("config.toml"), "[security]\nautonomy = \"some\"\n").unwrap();
+    let (code, events, text) = told(&["config", "validate"]);
+    assert_eq!(code, 3);
+    assert_eq!(events.last(), Some(&word("command_failed", "configuration")), "{text}");
+    assert!(events.len() > 1 && text.contains("config.toml:2:"), "with its place: {text}");
 }
 
 /// C5.1: whoever keeps the log sees which channel serves, and whether it shows an answer while it is being written.

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::reply::{MOST_CALLS, Unusable, error_in, said_in, text};
+use super::reply::{Unusable, error_in, said_in, text};
 use super::stream::Torn;
 use super::surrogates::Halves;
 use crate::net::StreamEvent;
+use crate::providers::MOST_CALLS;
 
 /// What an event was.
 #[derive(Debug, PartialEq, Eq)]
@@ -124,8 +125,8 @@ impl Assembly {
             Some(whole) => whole.to_string(),
         };
         self.spend(id.len() + name.len() + arguments.len())?;
-        let place = self.place(call.get("index").and_then(Value::as_u64), &id, &name)?;
-        let Some(known) = self.calls.get_mut(place) else { return Ok(()) };
+        let place = self.place(call.get("index").and_then(Value::as_u64), &id, &name);
+        let Some(known) = place.and_then(|place| self.calls.get_mut(place)) else { return Ok(()) };
         if known.id.is_empty() {
             known.id = id;
         }
@@ -137,8 +138,8 @@ impl Assembly {
         Ok(())
     }
 
-    /// Which call a piece belongs to; a new one, if to none.
-    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Result<usize, Torn> {
+    /// Which call a piece belongs to; a new one, if to none and there is room.
+    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let found = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
             None if id.is_empty() => self.calls.len().checked_sub(1),
@@ -153,14 +154,14 @@ impl Assembly {
         if let Some(place) = found
             && !self.calls.get(place).is_some_and(begins_anew)
         {
-            return Ok(place);
+            return Some(place);
         }
-        if self.calls.len() == MOST_CALLS {
-            let what = format!("it asks for more than {MOST_CALLS} tools at once");
-            return Err(Torn::Unusable(Unusable::Nonsense(what)));
+        // One more than are run tells that there are too many; others need no place.
+        if self.calls.len() <= MOST_CALLS {
+            self.calls.push(Call { index, ..Call::default() });
+            return Some(self.calls.len() - 1);
         }
-        self.calls.push(Call { index, ..Call::default() });
-        Ok(self.calls.len() - 1)
+        None
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), Torn> {

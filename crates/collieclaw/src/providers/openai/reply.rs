@@ -6,9 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::providers::{ChatResponse, ToolCall, Usage};
 
-/// More calls than this in one reply are a model that has lost its way.
-pub(super) const MOST_CALLS: usize = 64;
-
 /// A reply that is JSON and no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
@@ -91,12 +88,6 @@ fn calls(message: &Value) -> Result<Vec<ToolCall>, Unusable> {
         && let Some(function) = message.get("function_call").filter(|call| call.is_object())
     {
         found.push((function, function));
-    }
-    if found.len() > MOST_CALLS {
-        return Err(nonsense(&format!(
-            "it asks for {} tools at once; at most {MOST_CALLS} are run",
-            found.len()
-        )));
     }
     let mut taken = BTreeSet::new();
     let mut calls = Vec::new();

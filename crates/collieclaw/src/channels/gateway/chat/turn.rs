@@ -148,7 +148,7 @@ fn trouble_code(error: &TurnError) -> &'static str {
         TurnError::Provider(_) => "provider",
         TurnError::Receipt(_) => "receipts",
         TurnError::Memory(_) => "memory",
-        TurnError::TooManyRounds { .. } | TurnError::TooManyCalls { .. } => "limit",
+        TurnError::TooManyRounds { .. } | TurnError::TooManyCalls => "limit",
         TurnError::Cancelled => "cancelled",
     }
 }
