@@ -130,7 +130,8 @@ fn after_pattern(mut text: &str, delimiter: char) -> Option<&str> {
             '[' => {
                 let after = after_brackets(letters.as_str())?;
                 let inside = text.get(..text.len() - after.len())?;
-                if inside.contains(delimiter) {
+                // One that a backslash takes with it ends it for none.
+                if after_plain(inside, delimiter).is_some() {
                     return None;
                 }
                 letters = after.chars();
