@@ -90,6 +90,7 @@ fn call(name: &str, arguments: &Value, environment: &Environment, screen: &Scree
         "success": fate == Fate::Done,
         "output": outcome.text,
         "error": error,
+        "metadata": outcome.metadata,
         "receipt_id": outcome.receipt_id,
     });
     if screen.is_for_programs() {

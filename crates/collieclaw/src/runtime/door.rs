@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use collieclaw_gate::plan::Plan;
 use collieclaw_gate::{Permit, Risk, Ruling, Verdict};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::operator::{Attended, Notice, OnlyWords};
 use super::rules::Rules;
@@ -129,6 +129,8 @@ pub struct Outcome {
     pub text: String,
     /// What the tool itself returned, if it worked, without facts such as an exit code; else the same text.
     pub output: String,
+    /// Facts that the tool told of it, such as an exit code.
+    pub metadata: Map<String, Value>,
     /// Its receipt; `None` if receipts are off.
     pub receipt_id: Option<String>,
     /// How long it ran; not how long somebody was asked.
@@ -136,6 +138,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Of a call that did not run.
+    pub(super) fn not_run(fate: Fate, text: String, receipt_id: Option<String>) -> Self {
+        Self { fate, output: text.clone(), text, metadata: Map::new(), receipt_id, took: Duration::ZERO }
+    }
+
     /// Whether it ran, however it ended.
     #[must_use]
     pub fn began(&self) -> bool {
@@ -299,7 +306,8 @@ impl Door {
         let outcome = self.outcome(passage, fate, text, &ending);
         let output = if whole { result.output } else { outcome.output };
         // A clock that is too coarse for it must not make it one that never began.
-        Ok(Outcome { took: took.max(Duration::from_nanos(1)), output, ..outcome })
+        let took = took.max(Duration::from_nanos(1));
+        Ok(Outcome { took, output, metadata: result.metadata, ..outcome })
     }
 
     fn tell_end(&self, passage: &Passage<'_>, result: &ToolResult, fate: Fate, took: Duration) {
@@ -382,7 +390,7 @@ impl Door {
 
     fn outcome(&self, passage: Passage<'_>, fate: Fate, text: String, ending: &Ending) -> Outcome {
         let receipt_id = self.written(passage.attempt, ending);
-        Outcome { fate, output: text.clone(), text, receipt_id, took: Duration::ZERO }
+        Outcome::not_run(fate, text, receipt_id)
     }
 }
 

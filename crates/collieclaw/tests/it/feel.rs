@@ -126,6 +126,24 @@ fn a_command_that_fails_answers_programs_too() {
     assert_eq!((denied.code, &denied.json()["success"]), (4, &json!(false)));
 }
 
+/// C6.1: what a tool result has, a script gets by name.
+#[test]
+fn a_script_gets_the_facts_of_a_call_by_name() {
+    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let run = house.run(&[
+        "tool",
+        "run",
+        "shell",
+        "--json",
+        r#"{"command":"grep x /dev/null"}"#,
+        "--output",
+        "json",
+    ]);
+    let told = run.json();
+    assert_eq!((run.code, &told["metadata"]["exit_code"]), (0, &json!(1)), "{run:?}");
+    assert!(told["receipt_id"].as_str().unwrap().starts_with("receipt-"), "{told}");
+}
+
 /// C7.6, C8.3: whether receipts are signed is said where the rules are.
 #[test]
 fn doctor_and_the_prompt_say_whether_receipts_are_signed() {

@@ -1,7 +1,6 @@
 //! What a turn leaves in the memory, and what the memory gives back to the model.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -81,14 +80,7 @@ impl<'r> Record<'r> {
     }
 
     fn failed(&mut self, call: &ToolCall, text: &str) {
-        let outcome = Outcome {
-            fate: Fate::Failed,
-            output: text.to_owned(),
-            text: text.to_owned(),
-            receipt_id: None,
-            took: Duration::ZERO,
-        };
-        self.result(call, &outcome);
+        self.result(call, &Outcome::not_run(Fate::Failed, text.to_owned(), None));
     }
 
     pub(super) fn answer(&mut self, text: &str) {
