@@ -68,18 +68,26 @@ fn refused(error: &clap::Error) -> ! {
     let for_programs = words.iter().any(|word| word == "--output=json")
         || words.windows(2).any(|pair| pair == ["--output", "json"]);
     let screen = Screen::new(if for_programs { OutputFormat::Json } else { OutputFormat::Text });
-    let message = error.render().to_string();
-    let message = message.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    let (what, cure) = (fault_in(error), "`collieclaw --help` shows what can be said");
     if error.use_stderr() && screen.logs_for_programs() {
-        let cure = "`collieclaw --help` shows what can be said";
-        screen.failure(&Failure::Wrong { what: message.to_owned(), cure });
+        screen.failure(&Failure::Wrong { what, cure });
         std::process::exit(2);
     }
     if error.use_stderr() && for_programs {
-        let told = json!({ "error": { "code": "command-line", "message": message } });
+        let told = json!({ "error": { "code": "command-line", "message": what, "help": cure } });
         screen.answer(&told, String::new);
     }
     error.exit()
+}
+
+/// The fault on one line, with what may have been meant.
+fn fault_in(error: &clap::Error) -> String {
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "a command is missing".to_owned();
+    }
+    let text = error.render().to_string();
+    let told = text.split("\n\n").take_while(|part| !part.starts_with("Usage:"));
+    told.map(|part| part.trim().trim_start_matches("error: ")).collect::<Vec<_>>().join("; ")
 }
 
 fn run(command: Command, screen: &Screen) -> Result<(), Failure> {

@@ -171,6 +171,12 @@ impl Events {
         Self { audit: Some(Audit::new(path)), ..self }
     }
 
+    /// How it is told.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        self.form
+    }
+
     /// Tells it. A log that nobody can read stops nothing.
     pub fn tell(&self, event: Event<'_>) {
         let now = jiff::Timestamp::now();

@@ -86,19 +86,19 @@ impl Receipts {
         matches!(self.signing, Signing::With { .. })
     }
 
-    /// Makes durable that a call comes to this.
+    /// Makes durable that a call comes to this stage, before it does.
     ///
     /// # Errors
-    /// When it can't be: then it must not.
-    pub fn intend(&self, attempt: &Attempt, stage: Stage) -> Result<Intent, ReceiptError> {
+    /// When it can't be: then nobody may be asked, and nothing may run.
+    pub fn intend(&self, intent: &mut Intent, attempt: &Attempt, stage: Stage) -> Result<(), ReceiptError> {
         if self.log.is_none() {
-            return Ok(Intent::none());
+            return Ok(());
         }
         let failed = |source| ReceiptError::Intent { folder: self.intents.clone(), source };
-        Intent::write(&self.intents, attempt, stage).map_err(failed)
+        intent.reach(stage, attempt, &self.intents).map_err(failed)
     }
 
-    /// Makes durable how a call that began has ended.
+    /// Makes durable how a call has ended that may have left an intent.
     ///
     /// # Errors
     /// When it can't be: then the result must not reach the model. The intent stays, and is settled later.
@@ -113,7 +113,7 @@ impl Receipts {
         Ok(())
     }
 
-    /// Makes durable how a call ended that never began.
+    /// Makes durable how a call ended that left none.
     ///
     /// # Errors
     /// When it can't be.
@@ -141,7 +141,7 @@ impl Receipts {
         Ok(trail)
     }
 
-    /// Whether a call of a run is under way, in whatever process.
+    /// Whether a call of a run is under way or asked about, in whatever process.
     ///
     /// # Errors
     /// When that can't be told.

@@ -46,6 +46,10 @@ impl<'l> Live<'l> {
 }
 
 impl Operator for Live<'_> {
+    fn is_there(&self) -> bool {
+        self.inner.is_there()
+    }
+
     fn ask(&mut self, asked: &Asked<'_>) -> Answer {
         self.inner.ask(asked)
     }

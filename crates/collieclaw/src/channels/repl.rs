@@ -15,7 +15,7 @@ use super::live::Live;
 use super::{Channel, ChannelError, tell_started, visible_lines};
 use crate::cancel::Cancel;
 use crate::estop;
-use crate::events::Event;
+use crate::events::{Event, Form};
 use crate::ids;
 use crate::runtime::{Attended, Fate, Operator, Runtime, TurnError};
 use commands::{Asked, Commands};
@@ -81,7 +81,9 @@ impl Repl<'_> {
                         return Ok(());
                     }
                 }
-                Err(ReadlineError::Interrupted) => self.remark("(Ctrl-C cancels; /exit or Ctrl-D leaves)"),
+                Err(ReadlineError::Interrupted) => {
+                    self.remark(runtime, "(Ctrl-C cancels; /exit or Ctrl-D leaves)");
+                }
                 Err(ReadlineError::Eof) => return Ok(()),
                 Err(error) => return Err(error.into()),
             }
@@ -95,7 +97,7 @@ impl Repl<'_> {
             Asked::NewConversation => {
                 self.conversation = ids::fresh("conversation");
                 runtime.door.events.tell(Event::ConversationStarted { conversation: &self.conversation });
-                self.remark("(a new conversation)");
+                self.remark(runtime, "(a new conversation)");
             }
             Asked::Tell(what) => {
                 let text = commands::told(what, runtime);
@@ -122,19 +124,25 @@ impl Repl<'_> {
                 // What was shown as it came is not shown twice.
                 self.send(&conversation, text.strip_prefix(&shown).unwrap_or(&text));
             }
-            Err(TurnError::Cancelled) => self.remark("(cancelled)"),
+            Err(TurnError::Cancelled) => self.remark(runtime, "(cancelled)"),
             // Whoever can't write down what happens must not go on.
             Err(error @ (TurnError::Receipt(_) | TurnError::Memory(_))) => return Err(error.into()),
             Err(error) => {
-                self.remark(&format!("\x1b[31merror\x1b[0m: {}", visible_lines(&error.to_string())));
+                self.remark(runtime, &format!("\x1b[31merror\x1b[0m: {}", visible_lines(&error.to_string())));
                 self.failed = Some(error);
             }
         }
         report.kept.map_err(|error| TurnError::from(error).into())
     }
 
-    fn remark(&self, text: &str) {
-        let _ = writeln!((self.err)(), "{text}");
+    fn remark(&self, runtime: &Runtime, text: &str) {
+        let events = &runtime.door.events;
+        match events.form() {
+            Form::Json => {
+                events.tell(Event::Remark { what: &anstream::adapter::strip_str(text).to_string() });
+            }
+            Form::Human => drop(writeln!((self.err)(), "{text}")),
+        }
     }
 }
 
@@ -145,9 +153,9 @@ impl Channel for Repl<'_> {
 
     fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError> {
         tell_started(self, &runtime);
-        self.remark("Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
+        self.remark(&runtime, "Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
         if estop::is_set(&runtime.door.home) {
-            self.remark("All tools are stopped; `collieclaw estop --clear` lets them run again.");
+            self.remark(&runtime, "All tools are stopped; `collieclaw estop --clear` lets them run again.");
         }
         self.serve(&runtime)
     }

@@ -21,6 +21,10 @@ use spinner::Spinner;
 pub struct Nobody;
 
 impl Operator for Nobody {
+    fn is_there(&self) -> bool {
+        false
+    }
+
     fn question(&mut self, _: &Posed<'_>) -> Reply {
         Reply::Nobody
     }
@@ -143,9 +147,13 @@ impl Terminal {
 }
 
 impl Operator for Terminal {
+    fn is_there(&self) -> bool {
+        std::io::stdin().is_terminal()
+    }
+
     fn ask(&mut self, asked: &Asked<'_>) -> Answer {
         self.spinner = None;
-        if !std::io::stdin().is_terminal() || self.show(asked).is_err() {
+        if !self.is_there() || self.show(asked).is_err() {
             return Answer::Nobody;
         }
         let Some(answer) = self.line(&self.cancel, LONGEST_ANSWER) else {
@@ -161,7 +169,7 @@ impl Operator for Terminal {
 
     fn question(&mut self, question: &Posed<'_>) -> Reply {
         self.spinner = None;
-        if !std::io::stdin().is_terminal() || self.pose(question).is_err() {
+        if !self.is_there() || self.pose(question).is_err() {
             return Reply::Nobody;
         }
         match self.line(question.cancel, LONGEST_REPLY) {

@@ -3,6 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use super::failure::Failure;
+use super::screen::Screen;
 
 /// Whether the yes was given on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +19,14 @@ impl From<bool> for Said {
 }
 
 /// Asks at the terminal, below what was shown there. Anything but a yes is a no.
-pub(crate) fn confirm(shown: &str, question: &str, said: Said) -> Result<(), Failure> {
+pub(crate) fn confirm(shown: &str, question: &str, said: Said, screen: &Screen) -> Result<(), Failure> {
+    if said == Said::Yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        screen.remark(&format!("{}\n", shown.trim_end()));
+        return if said == Said::Yes { Ok(()) } else { Err(Failure::NobodyToConfirm) };
+    }
     let mut err = anstream::stderr().lock();
     let told = |error| Failure::Io { what: "show what is asked".to_owned(), source: error };
     writeln!(err, "{}\n", shown.trim_end()).map_err(told)?;
-    if said == Said::Yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::NobodyToConfirm);
-    }
     // What was typed before the question was shown is no answer to it.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     write!(err, "{question} [y/N] ").and_then(|()| err.flush()).map_err(told)?;

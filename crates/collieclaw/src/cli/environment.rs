@@ -1,4 +1,4 @@
-//! What the program is told by its surroundings, read once.
+//! What the program is told by its surroundings.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -20,6 +20,14 @@ pub(crate) struct Environment {
     pub(crate) circuits: Circuits,
     /// MCP servers that run, as long as this process lives.
     pub(crate) sessions: Sessions,
+}
+
+/// Known before all else: what is wrong with the rest is told in this form, too.
+pub(crate) fn form_of_log() -> Form {
+    match std::env::var_os("COLLIECLAW_LOG") {
+        Some(log) if log == "json" => Form::Json,
+        _ => Form::Human,
+    }
 }
 
 impl Environment {

@@ -199,8 +199,10 @@ impl Failure {
             Self::Untrusted { .. } => {
                 Some("it must be yours alone to change: `chmod go-w` it, and its folder")
             }
-            Self::Unreadable { .. } => Some("it must be a file that you can read: `chmod u+r` it"),
-            Self::NotPlain { .. } => Some("move it away, and run `collieclaw init` for a new one"),
+            Self::Unreadable { .. } => {
+                Some("it must be a file that you can read, in folders that you can look into")
+            }
+            Self::NotPlain { .. } => Some("move it away, and put a plain file of yours in its place"),
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
             }

@@ -166,7 +166,7 @@ fn approve(
         None => tools.iter().map(|tool| shown::tool(server, tool, settings)).collect(),
     };
     let question = format!("May these tools of {} be used?", visible(server));
-    confirm(&text, &question, yes.into())?;
+    confirm(&text, &question, yes.into(), screen)?;
     let names: Vec<String> = tools.iter().map(|tool| offered_name(server, &tool.name)).collect();
     let file = Pinned::new(server, settings, tools).save(&environment.home)?;
     screen.answer(&json!({ "approved": server, "tools": names, "file": file }), || {
@@ -214,10 +214,8 @@ fn offer(
             let file = environment.home.mcp_token();
             let token = Token::open(&file)?;
             screen.remark(&format!("every request needs the token in {}", file.display()));
-            let listening = |address| {
-                use std::io::Write;
-                let _ = writeln!(std::io::stderr(), "listening on http://{address}/mcp");
-            };
+            let screen = *screen;
+            let listening = move |address| screen.remark(&format!("listening on http://{address}/mcp"));
             Way::Http { port, token, listening: Box::new(listening) }
         }
     };

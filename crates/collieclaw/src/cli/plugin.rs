@@ -73,7 +73,8 @@ fn put_in(path: &Path, yes: bool, environment: &Environment, screen: &Screen) ->
     let others = taken.into_iter().filter(|(plugin, _)| *plugin != Some(name.as_str()));
     let manifest = read(&others.map(|(_, tool)| tool).collect::<Vec<_>>())?;
     let older = before.installed.iter().find(|plugin| plugin.manifest.name == name);
-    confirm(&shown(&manifest, &contents, older.map(|older| &**older)), "Install it?", yes.into())?;
+    let text = shown(&manifest, &contents, older.map(|older| &**older));
+    confirm(&text, "Install it?", yes.into(), screen)?;
     let folder = install(&environment.home, &manifest, &contents)?;
     let names: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
     let value = json!({ "installed": name, "version": manifest.version, "folder": folder, "tools": names });

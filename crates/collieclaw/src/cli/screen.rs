@@ -12,7 +12,9 @@ use unicode_width::UnicodeWidthStr;
 use ward_diag::{Chain, Report, Style};
 
 use super::arguments::OutputFormat;
+use super::environment;
 use super::failure::Failure;
+use super::open;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Screen {
@@ -28,8 +30,7 @@ static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
 
 impl Screen {
     pub(crate) fn new(format: OutputFormat) -> Self {
-        let log = std::env::var_os("COLLIECLAW_LOG").is_some_and(|log| log == "json");
-        Self { format, log: if log { Form::Json } else { Form::Human } }
+        Self { format, log: environment::form_of_log() }
     }
 
     pub(crate) fn logs_for_programs(&self) -> bool {
@@ -84,7 +85,7 @@ impl Screen {
     /// Something beside the answer, where it does not get into a pipe.
     pub(crate) fn remark(&self, text: &str) {
         match self.log {
-            Form::Json => events().tell(Event::Remark { what: text }),
+            Form::Json => events().tell(Event::Remark { what: text.trim_end() }),
             Form::Human => drop(writeln!(anstream::stderr().lock(), "{text}")),
         }
     }
@@ -137,7 +138,7 @@ fn log_failure(failure: &Failure, report: Option<&Report>) {
 
 /// For programs that read standard error.
 fn events() -> Events {
-    Events::new(Form::Json, Level::Info, Box::new(io::stderr()))
+    Events::new(Form::Json, Level::Info, open::stderr())
 }
 
 /// A reader that has gone away has what it wanted.

@@ -63,7 +63,7 @@ pub enum ReceiptError {
         log: PathBuf,
     },
     /// The intent can't be written.
-    #[error("that the call begins can't be written down in {}", .folder.display())]
+    #[error("that the call is attempted can't be written down in {}", .folder.display())]
     Intent {
         /// Where.
         folder: PathBuf,

@@ -6,23 +6,25 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
+
 use super::receipt::Attempt;
 
-/// A call that has come so far. While this lives, its file is locked, and nobody takes it for one that a crash left
-/// behind.
-#[derive(Debug)]
-#[must_use = "a call that has begun has to be concluded"]
+/// What is on disk of a call that is not over. While this lives, its file is locked, and nobody takes it for one that a
+/// crash left behind.
+#[derive(Debug, Default)]
+#[must_use = "a call that is on disk has to be concluded"]
 pub struct Intent {
     written: Option<(File, PathBuf)>,
 }
 
-/// How far a call has come; the one that is further first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// How far a call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
+    /// Somebody is asked whether it may run.
+    Asked,
     /// It is about to run.
     Begun,
-    /// Somebody is asked whether it may.
-    Asked,
 }
 
 /// A call whose process is gone.
@@ -35,105 +37,125 @@ pub(super) struct Left {
 /// The file is locked and whole before it gets the ending of its stage.
 const UNFINISHED: &str = "new";
 
-impl Stage {
-    fn ending(self) -> &'static str {
-        match self {
-            Self::Begun => "json",
-            Self::Asked => "asked",
-        }
-    }
-
-    fn of(path: &Path) -> Option<Self> {
-        let ending = path.extension()?;
-        [Self::Begun, Self::Asked].into_iter().find(|stage| ending == stage.ending())
-    }
-}
-
 /// Nobody takes this long between making a file and naming it.
 const OLD: Duration = Duration::from_secs(3600);
 
 /// No intent is longer; what is, is not ours.
 const LONGEST: u64 = 1 << 16;
 
-impl Intent {
-    pub(crate) fn none() -> Self {
-        Self { written: None }
-    }
-
-    pub(super) fn write(folder: &Path, attempt: &Attempt, stage: Stage) -> io::Result<Self> {
-        match DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-            Ok(()) => folder.parent().map_or(Ok(()), |home| File::open(home)?.sync_all())?,
+impl Stage {
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Begun => "json",
         }
-        let path = folder.join(&attempt.id).with_extension(stage.ending());
-        let unfinished = path.with_extension(UNFINISHED);
-        let mut file =
-            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&unfinished)?;
-        file.lock()?;
-        file.write_all(&serde_json::to_vec(attempt)?)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, &path)?;
-        File::open(folder)?.sync_all()?;
-        Ok(Self { written: Some((file, path)) })
     }
 
-    /// Its receipt is written, or it has come further. If the file can't be removed, the next who looks finds the receipt and removes it.
-    pub(crate) fn forget(self) {
+    fn of(path: &Path) -> Option<Self> {
+        let ending = path.extension()?;
+        [Self::Asked, Self::Begun].into_iter().find(|stage| ending == stage.ending())
+    }
+}
+
+impl Intent {
+    /// Makes durable how far a call has come. It has one file, with one lock: when it comes further, that gets another
+    /// line and another name.
+    pub(super) fn reach(&mut self, stage: Stage, attempt: &Attempt, folder: &Path) -> io::Result<()> {
+        let named = folder.join(&attempt.id).with_extension(stage.ending());
+        let line = serde_json::to_vec(attempt)?;
+        if self.written.is_none() {
+            self.written = Some(made(folder, &named.with_extension(UNFINISHED))?);
+        }
+        let Some((file, path)) = &mut self.written else { return Ok(()) };
+        file.write_all(&[line.as_slice(), b"\n"].concat())?;
+        file.sync_all()?;
+        fs::rename(&*path, &named)?;
+        *path = named;
+        File::open(folder)?.sync_all()
+    }
+
+    /// Its receipt is written. If the file can't be removed, the next who looks finds the receipt and removes it.
+    pub(super) fn forget(self) {
         if let Some((_, path)) = self.written {
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Calls of processes that are gone. Of one that was asked about and then began, its beginning comes first.
+/// A file of our own, locked.
+fn made(folder: &Path, path: &Path) -> io::Result<(File, PathBuf)> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+        Ok(()) => folder.parent().map_or(Ok(()), |home| File::open(home)?.sync_all())?,
+    }
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+    file.lock()?;
+    Ok((file, path.to_owned()))
+}
+
+/// Calls of processes that are gone.
 pub(super) fn left_behind(folder: &Path) -> io::Result<Vec<Left>> {
     let mut left = Vec::new();
-    for path in paths(folder)? {
+    for (path, id) in ours(folder)? {
         if let Some(stage) = Stage::of(&path) {
             let Some(file) = unlocked(&path)? else { continue };
             // Of what can't be read its name is known: that there was a call.
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let attempt = read(&file).unwrap_or_else(|| Attempt::unreadable(&name));
+            let attempt = read(&file, stage).unwrap_or_else(|| Attempt::unreadable(&id));
             left.push(Left { stage, intent: Intent { written: Some((file, path)) }, attempt });
         } else if path.extension().is_some_and(|ending| ending == UNFINISHED)
             && let Some(file) = unlocked(&path)?
             && (file.metadata()?.len() > 0 || is_old(&file))
         {
-            // It never got its name, so its call never ran. An empty one may be about to be locked.
+            // It never got its name, so nobody was asked and nothing ran. An empty one may be about to be locked.
             fs::remove_file(&path)?;
         }
     }
-    left.sort_by_key(|left| left.stage);
     Ok(left)
 }
 
-/// Calls that run, in processes that live.
+/// Calls that run or are asked about, in processes that live.
 pub(super) fn under_way(folder: &Path) -> io::Result<Vec<Attempt>> {
     let mut attempts = Vec::new();
-    for path in paths(folder)? {
-        if Stage::of(&path) != Some(Stage::Begun) {
-            continue;
-        }
-        let Some(file) = opened(&path)? else { continue };
+    for (path, _) in ours(folder)? {
+        let (Some(stage), Some(file)) = (Stage::of(&path), opened(&path)?) else { continue };
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
-            attempts.extend(read(&file));
+            attempts.extend(read(&file, stage));
         }
     }
     Ok(attempts)
 }
 
-/// What is in the folder, which need not be there.
-fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        entries => entries?.map(|entry| Ok(entry?.path())).collect(),
+/// What has the name of a call in the folder, which need not be there.
+fn ours(folder: &Path) -> io::Result<Vec<(PathBuf, String)>> {
+    let mut ours = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ours),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        let id =
+            path.file_stem().and_then(|stem| stem.to_str()).filter(|stem| is_id(stem)).map(str::to_owned);
+        ours.extend(id.map(|id| (path, id)));
     }
+    Ok(ours)
 }
 
-/// The file, if nobody has removed it.
+fn is_id(name: &str) -> bool {
+    name.strip_prefix("receipt-")
+        .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+}
+
+/// The file, if it is a plain one that nobody has removed. A pipe in its place would make us wait.
 fn opened(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => return Ok(None),
+    }
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         file => file.map(Some),
     }
@@ -147,7 +169,7 @@ fn unlocked(path: &Path) -> io::Result<Option<File>> {
         Err(TryLockError::Error(error)) => return Err(error),
         Ok(()) => {}
     }
-    // Whoever held the lock before may have settled it.
+    // Whoever held the lock before may have settled it, or come further.
     Ok(path.try_exists()?.then_some(file))
 }
 
@@ -156,8 +178,13 @@ fn is_old(file: &File) -> bool {
     made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD))
 }
 
-fn read(file: &File) -> Option<Attempt> {
-    let mut text = Vec::new();
-    file.take(LONGEST).read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+/// What was known at that stage.
+fn read(file: &File, stage: Stage) -> Option<Attempt> {
+    let mut text = String::new();
+    file.take(LONGEST).read_to_string(&mut text).ok()?;
+    let line = match stage {
+        Stage::Asked => text.lines().next()?,
+        Stage::Begun => text.lines().next_back()?,
+    };
+    serde_json::from_str(line).ok()
 }

@@ -40,6 +40,8 @@ pub struct Trace {
     pub id: String,
     /// What it is of.
     pub mark: Mark,
+    /// How often the step was attempted.
+    pub attempts: usize,
     /// The hash of what the step gave.
     pub output_hash: String,
     /// The hash of the procedure that it is a step of.
@@ -59,7 +61,7 @@ pub enum Mark {
     DeniedWithin,
     /// It did not run: it was denied.
     Denied,
-    /// It did not run: nobody was there to answer.
+    /// It did not run: nobody has answered.
     NotRun,
     /// Somebody has approved.
     Approved,
@@ -87,6 +89,12 @@ impl Trail {
         self.steps.get(step).map(|trace| trace.mark)
     }
 
+    /// Whether a step that has begun so often has done nothing, the last time.
+    #[must_use]
+    pub fn did_not_run(&self, step: &str, begun: usize) -> bool {
+        self.steps.get(step).is_some_and(|trace| trace.mark == Mark::NotRun && trace.attempts >= begun)
+    }
+
     /// Takes in a receipt, if it is of this run; later ones go before earlier ones.
     pub(super) fn take(&mut self, run: &str, record: &Map<String, Value>) {
         let text = |name| record.get(name).and_then(Value::as_str);
@@ -106,7 +114,8 @@ impl Trail {
             {
                 Mark::Interrupted
             }
-            (AGENT_STEP, _, Some(NO_ANSWER)) => Mark::NotRun,
+            // The model was not there, or its process died while somebody was asked.
+            (AGENT_STEP, _, Some(NO_ANSWER)) | (_, _, Some("interrupted")) => Mark::NotRun,
             (AGENT_STEP, _, Some(CALL_DENIED)) => Mark::DeniedWithin,
             (_, Some(status), _) if status == Status::Allowed.word() => Mark::Done,
             (_, Some(status), _) if status == Status::Denied.word() => Mark::Denied,
@@ -114,7 +123,10 @@ impl Trail {
         };
         let owned = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let output_hash = owned(text("output_hash").or(text("result_hash")));
-        let trace = Trace { id: id.to_owned(), mark, output_hash, sop_hash: owned(text("sop_hash")) };
+        let before = self.steps.get(step).map_or(0, |trace| trace.attempts);
+        let attempts = before + usize::from(decision.is_empty());
+        let sop_hash = owned(text("sop_hash"));
+        let trace = Trace { id: id.to_owned(), mark, attempts, output_hash, sop_hash };
         self.steps.insert(step.to_owned(), trace);
     }
 }

@@ -1,4 +1,5 @@
-//! The one way to run a tool: arguments, gate, approval, stop, intent, run, receipt; in this order, with no way around.
+//! The one way to run a tool: arguments, gate, approval, stop, intent, run, receipt; in this order, with no way around. A
+//! question has an intent of its own.
 //!
 //! A tool runs only with a [`Granted`], which only [`Door::call`] makes. Every attempt leaves exactly one receipt, and
 //! what the model gets to see was hashed into it before.
@@ -189,8 +190,7 @@ const LONGEST_NAME: usize = 64;
 struct Passage<'p> {
     wish: Wish<'p>,
     attempt: Attempt,
-    /// That somebody is asked about it, or was.
-    asked: Option<Intent>,
+    intent: Intent,
 }
 
 impl Door {
@@ -216,7 +216,7 @@ impl Door {
     fn pass(&self, wish: Wish<'_>, attended: &mut Attended<'_>) -> Result<Outcome, ReceiptError> {
         let name = attempt::receipt_name(wish.tool);
         let attempt = self.fresh(wish.conversation_id, &name, wish.arguments, wish.offer.step())?;
-        let passage = Passage { wish, attempt, asked: None };
+        let passage = Passage { wish, attempt, intent: Intent::default() };
         let prepared = match self.rules.prepare(wish) {
             Ok(prepared) => prepared,
             Err(bad) => return self.not_run(passage, &bad.to_string(), "bad-arguments"),
@@ -271,12 +271,8 @@ impl Door {
         }
         let approver = passage.attempt.approver.as_str();
         self.events.tell(Event::ToolApproved { tool: wish.tool, approver });
-        let intent = match self.intend(&passage, Stage::Begun) {
-            Ok(intent) => intent,
-            Err(error) => return self.unrecorded(passage, error),
-        };
-        if let Some(asked) = passage.asked.take() {
-            asked.forget();
+        if let Err(error) = self.intend(&mut passage, Stage::Begun) {
+            return self.unrecorded(passage, error);
         }
         attended.operator.notice(Notice::Calls { tool: wish.tool, arguments: wish.arguments });
         let started = Instant::now();
@@ -300,7 +296,7 @@ impl Door {
         // What a step gives to later ones is vouched for as well.
         let gives = whole && wish.offer.step().is_some();
         let ending = Ending { output_hash: gives.then(|| hash_of_text(&result.output)), ..ending };
-        self.receipts.borrow_mut().conclude(intent, &passage.attempt, &ending)?;
+        self.close(&mut passage, &ending)?;
         let took = started.elapsed();
         self.tell_end(&passage, &result, fate, took);
         let outcome = self.outcome(passage, fate, text, &ending);
@@ -323,12 +319,17 @@ impl Door {
         }
     }
 
-    fn intend(&self, passage: &Passage<'_>, stage: Stage) -> Result<Intent, ReceiptError> {
-        self.receipts.borrow().intend(&passage.attempt, stage)
+    fn intend(&self, passage: &mut Passage<'_>, stage: Stage) -> Result<(), ReceiptError> {
+        self.receipts.borrow().intend(&mut passage.intent, &passage.attempt, stage)
+    }
+
+    fn close(&self, passage: &mut Passage<'_>, ending: &Ending) -> Result<(), ReceiptError> {
+        let intent = std::mem::take(&mut passage.intent);
+        self.receipts.borrow_mut().conclude(intent, &passage.attempt, ending)
     }
 
     fn unrecorded(&self, passage: Passage<'_>, error: ReceiptError) -> Result<Outcome, ReceiptError> {
-        self.not_run(passage, "that it begins can't be written down", "no-intent")?;
+        self.not_run(passage, "that it is attempted can't be written down", "no-intent")?;
         Err(error)
     }
 
@@ -383,8 +384,7 @@ impl Door {
     ) -> Result<Outcome, ReceiptError> {
         let status = if fate == Fate::Failed { Status::Failed } else { Status::Denied };
         let ending = Ending { reason_code, ..Ending::new(status, &text) };
-        let asked = passage.asked.take().unwrap_or_else(Intent::none);
-        self.receipts.borrow_mut().conclude(asked, &passage.attempt, &ending)?;
+        self.close(&mut passage, &ending)?;
         Ok(self.outcome(passage, fate, text, &ending))
     }
 

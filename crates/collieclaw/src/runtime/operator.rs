@@ -10,6 +10,11 @@ use crate::cancel::Cancel;
 
 /// Whoever sits in front of it. Whoever stands between passes on both kinds of questions.
 pub trait Operator {
+    /// Whether anybody is there to be asked. Who is may leave without an answer.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// Asks whether exactly this may run (C7.7).
     fn ask(&mut self, asked: &Asked<'_>) -> Answer;
 

@@ -105,6 +105,11 @@ impl Engine<'_> {
                     continue;
                 }
                 State::Waiting { step, prompt } => return Ok(Halt::Waiting { step, prompt }),
+                // Its process died while somebody was asked: the receipt tells that nothing ran.
+                State::Interrupted { step } if trail.did_not_run(&step, run.begun(&step)) => {
+                    run.write(Entry::Void { step }, Durable::Now)?;
+                    continue;
+                }
                 State::Interrupted { step } => match self.decided(run, &step, interrupted)? {
                     Some(decision) => {
                         trail.steps.remove(&step);

@@ -40,6 +40,7 @@ enum Origin {
 #[derive(Debug, Default)]
 struct Known {
     course: Course,
+    begun: usize,
     approved: bool,
     ended: Option<Ended>,
 }
@@ -144,7 +145,11 @@ impl Run {
 
     fn take(&mut self, entry: Entry) {
         match entry {
-            Entry::Began { step } => self.step(step).course = Course::Open,
+            Entry::Began { step } => {
+                let known = self.step(step);
+                known.course = Course::Open;
+                known.begun += 1;
+            }
             Entry::Void { step } | Entry::Rerun { step } => self.step(step).course = Course::Free,
             Entry::Skipped { step } => self.step(step).course = Course::Skipped,
             Entry::Ended(ended) => {
@@ -188,6 +193,11 @@ impl Run {
     /// Whether this process has begun it.
     pub(super) fn is_new(&self) -> bool {
         self.origin == Origin::Begun
+    }
+
+    /// How often a step has begun.
+    pub(super) fn begun(&self, step: &str) -> usize {
+        self.steps.get(step).map_or(0, |known| known.begun)
     }
 
     pub(super) fn course(&self, step: &str) -> Course {

@@ -114,6 +114,7 @@ fn what_can_t_be_a_configuration_is_told_as_one() {
     fs::remove_file(&config).unwrap();
     fs::create_dir(&config).unwrap();
     told("config.toml is no plain file");
+    told("move it away");
     fs::remove_dir(&config).unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &config, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     told("config.toml is no plain file");

@@ -32,7 +32,10 @@ fn an_error_inside_the_stream_is_one() {
     let refusal = [&delta(&json!({"refusal": "I w"})), &delta(&json!({"refusal": "on't."})), STOP].concat();
     let told = sent(&refusal).answer.unwrap_err();
     assert_eq!(told, ProviderError::Refused { provider: "remote".to_owned(), detail: "I won't.".to_owned() });
-    // Too many are not all kept; that they are too many is.
+}
+
+#[test]
+fn of_too_many_calls_only_so_many_are_kept_that_it_is_known() {
     let many: String = (0..1000)
         .map(|index| delta(&json!({"tool_calls": [{"index": index, "function": {"name": "time"}}]})))
         .collect();

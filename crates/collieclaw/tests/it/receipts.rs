@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::support::House;
+use crate::support::{House, Terminal};
 
 #[test]
 fn a_receipt_has_every_member_and_its_hash_can_be_computed_by_anyone() {
@@ -158,6 +158,86 @@ fn an_intent_that_nobody_can_read_has_a_receipt_all_the_same() {
     assert_eq!(house.receipts()[0]["id"], "receipt-0123");
     assert_eq!(house.receipt_words()[0], ["unknown", "failed", "interrupted"]);
     assert_eq!(fs::read_dir(intents).unwrap().count(), 0);
+}
+
+/// Whoever comes at the same moment settles what was left once, whatever stage it was at.
+#[test]
+fn many_who_come_at_once_give_each_call_that_was_left_one_receipt() {
+    let house = House::new();
+    let intents = house.home().join("intents");
+    fs::create_dir_all(&intents).unwrap();
+    for number in 0..40 {
+        let ending = if number % 2 == 0 { "asked" } else { "json" };
+        fs::write(intents.join(format!("receipt-{number:04}.{ending}")), "torn").unwrap();
+    }
+    let mut openers: Vec<_> =
+        (0..8).map(|_| house.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
+    for opener in &mut openers {
+        assert_eq!(crate::support::wait(opener), 0);
+    }
+    let words = house.receipt_words();
+    for (status, expected) in [("denied", 20), ("failed", 20), ("allowed", 8)] {
+        assert_eq!(words.iter().filter(|words| words[1] == status).count(), expected, "{status}");
+    }
+    let ids: BTreeSet<String> = house.receipts().iter().map(|receipt| receipt["id"].to_string()).collect();
+    assert_eq!(ids.len(), 48);
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn what_is_no_intent_is_left_alone_and_makes_nobody_wait() {
+    let house = House::new();
+    let intents = house.home().join("intents");
+    fs::create_dir_all(&intents).unwrap();
+    for ending in ["asked", "json", "new"] {
+        let named = |name: &str| intents.join(format!("{name}.{ending}"));
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, named("receipt-01"), fifo, 0o600.into(), 0).unwrap();
+        fs::create_dir(named("receipt-02")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", named("receipt-03")).unwrap();
+        std::os::unix::fs::symlink(named("receipt-04"), named("receipt-04")).unwrap();
+        std::os::unix::net::UnixListener::bind(named("receipt-05")).unwrap();
+        fs::write(named("receipt-\u{1b}[2J\n"), "{}").unwrap();
+        fs::write(named("notes"), "{}").unwrap();
+    }
+    let here = || fs::read_dir(&intents).unwrap().count();
+    let before = here();
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!((house.receipts().len(), here()), (1, before));
+}
+
+/// C8.1: also while others come and go, a call that somebody is asked about has one receipt, and it comes with its end.
+#[test]
+fn a_call_that_is_asked_about_belongs_to_its_process_alone() {
+    let house = House::new();
+    let mut terminal = Terminal::open();
+    let mut command = house.command(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#]);
+    command.stdin(terminal.slave()).stderr(terminal.slave());
+    let mut asking = command.spawn().unwrap();
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for("Approve? ");
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    assert_eq!(house.receipts().len(), 1);
+    terminal.type_in("y\n");
+    assert_eq!(crate::support::wait(&mut asking), 0);
+    assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
+    let words: Vec<String> = house.receipt_words().into_iter().map(|words| words[..2].join(" ")).collect();
+    assert_eq!(words, ["time allowed", "file_write allowed", "time allowed"]);
+    assert_eq!(fs::read_dir(house.home().join("intents")).unwrap().count(), 0);
+}
+
+/// Where nobody is, nobody is asked, and nothing is kept of a question.
+#[test]
+fn nobody_who_could_be_asked_needs_no_intent() {
+    let house = House::new();
+    fs::write(house.home().join("intents"), "a file where a folder should be").unwrap();
+    let file_write = ["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#];
+    // What can't be listed stops everything; what is not there is made when it is needed.
+    assert_eq!(house.run(&file_write).code, 9);
+    fs::remove_file(house.home().join("intents")).unwrap();
+    assert_eq!(house.run(&file_write).code, 5);
+    assert!(!house.home().join("intents").exists());
 }
 
 #[test]

@@ -200,8 +200,21 @@ fn what_goes_wrong_is_json_as_well_for_whoever_wants_that() {
     assert_eq!((code, events), (0, vec![remark]));
     let (code, events, _) = told(&["memory", "show", "nothing"]);
     assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]));
-    let (code, events, text) = told(&["memroy"]);
-    assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]), "{text}");
+    for (arguments, fault) in [
+        (&["memroy"][..], "a similar subcommand exists: 'memory'"),
+        (&["memory"], "a command is missing"),
+        (&[], "a command is missing"),
+    ] {
+        let (code, events, text) = told(arguments);
+        assert_eq!((code, events), (2, vec![word("command_failed", "command-line")]), "{text}");
+        assert!(text.contains(fault), "{text}");
+    }
+    // A prompt that reads a pipe, and one that is told what it can't do.
+    let mut talk = house.command(&["agent"]);
+    let talk = talk.env("COLLIECLAW_LOG", "json").stdin(fs::File::open("/dev/null").unwrap());
+    let talked = done(talk.output().unwrap());
+    assert!(talked.code == 0 && talked.err.contains("Type a message"), "{talked:?}");
+    assert!(talked.err.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{talked:?}");
     fs::write(house.home().join("config.toml"), "[security]\nautonomy = \"some\"\n").unwrap();
     let (code, events, text) = told(&["config", "validate"]);
     assert_eq!(code, 3);

@@ -36,7 +36,10 @@ impl Door {
             Some(Err(error)) => self.trouble(&error),
             Some(Ok(None)) | None => {}
         }
-        passage.asked = Some(self.intend(passage, Stage::Asked).map_err(NotApproved::Unrecorded)?);
+        if !attended.operator.is_there() {
+            return Err(NotApproved::Refused(question.refuse(), Fate::NobodyToAsk));
+        }
+        self.intend(passage, Stage::Asked).map_err(NotApproved::Unrecorded)?;
         let lasting = if subject.is_some() { Lasting::Offered } else { Lasting::NotOffered };
         let asked =
             Asked { tool: wish.tool, arguments: wish.arguments, verdict: question.verdict(), lasting };

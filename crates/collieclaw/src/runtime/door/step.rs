@@ -45,7 +45,8 @@ impl Door {
     /// When it can't be: then it must not begin.
     pub fn begin(&self, deed: Deed<'_>) -> Result<Begun, ReceiptError> {
         let attempt = self.deed(deed)?;
-        let intent = self.receipts.borrow().intend(&attempt, Stage::Begun)?;
+        let mut intent = Intent::default();
+        self.receipts.borrow().intend(&mut intent, &attempt, Stage::Begun)?;
         Ok(Begun { attempt, intent })
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{house, on_the_run, the_run};
-use crate::support::{Ended, House, PATIENCE};
+use crate::support::{Ended, House, PATIENCE, Terminal};
 
 /// A model that was talked into calling what stands in receipts for a decision.
 const CALLS_A_DECISION: &str = "[[round]]\n[[round.call]]\ntool = \"run:cancelled\"\n[[round.call]]\ntool = \"step:approved\"\n\
@@ -84,6 +84,73 @@ fn a_copy_of_a_journal_runs_nothing_beside_the_process_that_carries_the_run_out(
     let busy = house.run(&["sop", "resume", &run, "--rerun-interrupted"]);
     assert!(busy.code == 1 && busy.err.contains("another process carries out"), "{busy:?}");
     assert_eq!(marks(&house), "x\n");
+}
+
+/// A step that is being asked about, in a procedure with one step.
+fn asked_about(house: &House) -> (Ended, Terminal) {
+    super::write(
+        house,
+        "keep",
+        "name = \"keep\"\ndescription = \"for a test\"\n[[steps]]\nid = \"keep\"\nkind = \"tool\"\n\
+         tool = \"shell\"\nargs = { command = \"echo x >> marks\" }\n",
+    );
+    let mut terminal = Terminal::open();
+    let mut command = house.command(&["sop", "run", "keep"]);
+    command.stdin(terminal.slave()).stderr(terminal.slave());
+    let child = Ended(command.spawn().unwrap());
+    drop(command);
+    terminal.hand_over();
+    terminal.wait_for("Approve? ");
+    (child, terminal)
+}
+
+#[test]
+fn a_copy_of_a_journal_asks_nothing_beside_the_process_that_asks() {
+    let house = House::new();
+    let (mut child, mut terminal) = asked_about(&house);
+    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
+    let copy = journal.with_extension("copy");
+    fs::copy(&journal, &copy).unwrap();
+    fs::rename(&copy, &journal).unwrap();
+    let busy = house.run(&["sop", "resume", &run, "--rerun-interrupted"]);
+    assert!(busy.code == 1 && busy.err.contains("another process carries out"), "{busy:?}");
+    terminal.type_in("y\n");
+    assert_eq!(crate::support::wait(&mut child.0), 0);
+    assert_eq!(marks(&house), "x\n");
+}
+
+/// The receipt of a step that died with its question says that it never ran, so nobody has to look.
+#[test]
+fn a_step_that_was_killed_while_somebody_was_asked_is_asked_about_again() {
+    let house = House::new();
+    let (mut child, _terminal) = asked_about(&house);
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    let resumed = house.at_terminal(&["sop", "resume", &run], &[("Approve? ", "y\n")]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert_eq!(marks(&house), "x\n");
+    let words: Vec<String> = house.receipt_words().into_iter().map(|words| words[..2].join(" ")).collect();
+    assert_eq!(words, ["shell denied", "shell allowed"]);
+    assert_eq!(house.run(&["sop", "status", &run]).code, 0);
+}
+
+/// But not if it began once more while nobody wrote receipts: nobody knows what it did then.
+#[test]
+fn a_receipt_tells_nothing_of_an_attempt_without_one() {
+    let house = House::new();
+    let (mut child, _terminal) = asked_about(&house);
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
+    let text = fs::read_to_string(&journal).unwrap();
+    let began = text.lines().last().unwrap();
+    assert!(began.contains("began"), "{began}");
+    fs::write(&journal, format!("{text}{{\"void\":{{\"step\":\"keep\"}}}}\n{began}\n")).unwrap();
+    let resumed = house.run(&["sop", "resume", &run]);
+    assert!(resumed.code == 1 && resumed.err.contains("--rerun-interrupted"), "{resumed:?}");
 }
 
 #[test]
