@@ -42,6 +42,7 @@ pub fn judge_shell(line: &str, autonomy: Autonomy, policy: &GatePolicy, facts: &
         here: Vec::new(),
         patience: Patience::default(),
         names: Names::Written,
+        named: None,
     };
     let plan = match shell::parse(line) {
         Ok(parsed) => {
@@ -73,6 +74,8 @@ struct Hearing<'a> {
     here: Vec<shell::Word>,
     patience: Patience,
     names: Names,
+    /// The pattern that the names which stand in the place of `{}` fit.
+    named: Option<String>,
 }
 
 /// Whether `{}` in the words at hand stands for the names of files.
@@ -125,6 +128,10 @@ struct Stand {
 impl Hearing<'_> {
     /// The column for people: counted in characters, from one.
     fn column(&self, at: At) -> usize {
+        // Where nobody is shown it, it is not counted: each count goes through all that is before.
+        if !self.findings.have_room() {
+            return 1;
+        }
         self.line.get(..at.0).map_or(at.0, |before| before.chars().count()) + 1
     }
 

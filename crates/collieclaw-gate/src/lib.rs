@@ -18,8 +18,9 @@
 //! # What is left to the sandbox and to whoever carries the plan out
 //! - What changes between the check and the use: files must be opened beneath the workspace, and where they really lie
 //!   judged again ([`judge_opened`], [`judge_written`]).
-//! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`), what an archive holds (`tar -x`), and
-//!   links that lie inside a folder that is copied into.
+//! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`, `find -exec`) or that get another name
+//!   in the same line (`mv a b && cat b/link`), what an archive holds (`tar -x`), and links that lie inside a folder that
+//!   is copied into. Of what is outside of the workspace the sandbox shows the system's programs, and nothing of anyone's.
 //! - What a listed program does of itself: `git` obeys the settings of the repository it stands in. The sandbox keeps
 //!   those of the workspace itself (`.git/config`, `.git/hooks`, `.hg/hgrc`) as they are; a repository further down, or a
 //!   new one, is not kept. A program that the table doesn't know is trusted as far as the operator listed it.

@@ -93,11 +93,13 @@ fn holds_rule(text: &str, place: &Path, policy: &GatePolicy) -> Option<Reason> {
 
 /// Whether programs run what files there say, without anyone looking at them: `git status` obeys `.git/config`.
 pub(crate) fn steers_programs(place: &Path) -> bool {
-    place.components().any(|component| {
-        let name = component.as_os_str();
-        name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".hg")
-    })
+    place
+        .components()
+        .any(|component| STEERING.into_iter().any(|name| component.as_os_str().eq_ignore_ascii_case(name)))
 }
+
+/// Names of what steers programs.
+pub(crate) const STEERING: [&str; 2] = [".git", ".hg"];
 
 /// Whether a tool may go to a place at all. What speaks against it is added.
 fn may_be(text: &str, place: &Path, policy: &GatePolicy, findings: &mut Findings) -> bool {

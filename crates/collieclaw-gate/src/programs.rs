@@ -18,7 +18,7 @@ mod examples;
 #[cfg(test)]
 mod installed;
 
-pub(crate) use argument::{Argument, Found, Put, found_in};
+pub(crate) use argument::{Argument, ForEach, Found, Put, found_in};
 
 /// What is known about a program.
 #[derive(Debug, PartialEq, Eq)]

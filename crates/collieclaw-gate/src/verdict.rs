@@ -86,6 +86,11 @@ impl Findings {
         }
     }
 
+    /// Whether another reason of what can't be known is kept.
+    pub(crate) fn have_room(&self) -> bool {
+        self.high.len() < MOST_OF_A_WEIGHT
+    }
+
     /// The most that any of them adds to the risk.
     #[must_use]
     pub fn heaviest(&self) -> Weight {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Hearing, Stand};
 use crate::facts::Seen;
-use crate::path::{self, Use};
+use crate::path::{self, STEERING, Use};
 use crate::programs::Put;
 use crate::reason::Reason;
 
@@ -27,8 +27,13 @@ impl Hearing<'_> {
             return self.put_anything(name, put, stand);
         }
         let target_is = self.facts.look(&self.from(stand).join(target));
-        let inside = last_name(source).filter(|_| !put.in_place).map(|last| below(target, last));
+        let inside = last_name(source).map(|last| below(target, last));
         match (inside, target_is) {
+            // A word that looks like the flag may be none, behind `--`.
+            (Some(inside), Seen::Folder { .. }) if put.in_place => {
+                self.put_at(name, (source, &inside), stand, DEEPEST);
+                self.put_at(name, (source, target), stand, DEEPEST);
+            }
             (Some(inside), Seen::Folder { .. }) => self.put_at(name, (source, &inside), stand, DEEPEST),
             // By then it may be a folder.
             (Some(inside), Seen::Nothing { .. }) => {
@@ -60,9 +65,16 @@ impl Hearing<'_> {
         self.path(place, Use::Write, stand);
         self.rules_below(name, (source, place), stand);
         let from = self.from(stand);
-        let is_folder = |path: &str| matches!(self.facts.look(&from.join(path)), Seen::Folder { .. });
-        if !is_folder(place) || !is_folder(source) {
+        let seen = |path: &str| self.facts.look(&from.join(path));
+        if !matches!(seen(place), Seen::Folder { .. }) {
             return;
+        }
+        match seen(source) {
+            Seen::Folder { .. } => {}
+            Seen::Nothing { .. } => {
+                return self.argument(name, source, "fill a folder with what is not there yet");
+            }
+            _ => return,
         }
         let Some(names) = self.facts.names_in(&from.join(source)) else {
             return self.argument(name, source, "replace files that can't be looked at");
@@ -98,13 +110,25 @@ impl Hearing<'_> {
         let folder = from.join(put.target);
         let written = path::plain(&folder);
         let has_two_names = |inner: String| matches!(self.facts.look(&folder.join(inner)), Seen::File { names, .. } if names > 1);
+        let steers = |name: &str| self.named.as_deref().is_none_or(|pattern| may_fit(pattern, name));
         let hits = put.folders
+            || STEERING.into_iter().any(steers)
             || self.policy.rules().any(|rule| rule.starts_with(&written))
             || self.facts.names_in(&folder).is_some_and(|names| names.into_iter().any(has_two_names));
         if hits {
             self.argument(name, put.source, "put files in a place that is known only when it runs");
         }
     }
+}
+
+/// Whether a name may fit a pattern: if it ends as the pattern does behind all that stands for other letters.
+fn may_fit(pattern: &str, name: &str) -> bool {
+    let end = pattern.rsplit(['*', '?', '[', ']', '\\']).next().unwrap_or_default();
+    let length = if end.len() == pattern.len() { name.len() } else { end.len() };
+    name.len()
+        .checked_sub(length)
+        .and_then(|from| name.get(from..))
+        .is_some_and(|tail| tail.eq_ignore_ascii_case(end))
 }
 
 /// The name that a source keeps in a folder; `None` if it is what the source holds that is put there.

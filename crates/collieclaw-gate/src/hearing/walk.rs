@@ -71,7 +71,7 @@ impl Hearing<'_> {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, stand: &mut Stand) -> Option<PlannedPipeline> {
-        if destructive::runs_what_it_fetches(pipeline) {
+        if destructive::runs_what_it_fetches(pipeline, &self.here) {
             self.findings.add(Reason::Destructive { what: "runs what it fetches from the network" });
         }
         let alone = pipeline.commands.len() == 1;

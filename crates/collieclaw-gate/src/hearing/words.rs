@@ -5,9 +5,12 @@ use super::walk::NULL;
 use super::{Hearing, Names, Stand, awk, jq, sed, written};
 use crate::address::{self, Method};
 use crate::path::Use;
-use crate::programs::{Argument, Found, Meaning, Nature, Program, found_in};
+use crate::programs::{Argument, ForEach, Found, Meaning, Nature, Program, found_in};
 use crate::reason::Reason;
 use crate::shell::At;
+
+/// No flag takes more words, and no command begins after more.
+const MORE_NAMES: usize = 4;
 
 impl Hearing<'_> {
     pub(super) fn known_program(
@@ -53,15 +56,8 @@ impl Hearing<'_> {
                 self.run_inside(words, stand, judging);
                 return false;
             }
-            Found::CommandForEach(words) => {
-                let texts = words.iter().filter_map(|word| word.text.as_deref());
-                for text in texts.filter(|text| *text != "{}" && text.contains("{}")) {
-                    // A flag, a variable, a way out of the folder: whatever the name of a file makes of it.
-                    self.argument(name, text, "make other words of the names of files");
-                }
-                let outer = std::mem::replace(&mut self.names, Names::Inserted);
-                self.run_inside(words, stand, judging);
-                self.names = outer;
+            Found::CommandForEach(command) => {
+                self.run_for_each(name, *command, stand, judging);
                 return false;
             }
             Found::Subcommand(program, words) => {
@@ -155,6 +151,26 @@ impl Hearing<'_> {
             }
         }
         true
+    }
+
+    /// Judges a command with the names of files that are found.
+    fn run_for_each(&mut self, name: &str, command: ForEach<'_>, stand: &Stand, judging: Judging) {
+        let ForEach { words, many, named } = command;
+        let texts = words.iter().filter_map(|word| word.text.as_deref());
+        for text in texts.filter(|text| *text != "{}" && text.contains("{}")) {
+            // A flag, a variable, a way out of the folder: whatever the name of a file makes of it.
+            self.argument(name, text, "make other words of the names of files");
+        }
+        let outer_names = std::mem::replace(&mut self.names, Names::Inserted);
+        let outer_named = std::mem::replace(&mut self.named, named.map(str::to_owned));
+        self.run_inside(words, stand, judging);
+        if let Some(last) = words.last().filter(|_| many) {
+            // Where the first name is a flag's value, the next one is another word: a script, a target, a command.
+            let all = [words, &vec![last.clone(); MORE_NAMES]].concat();
+            self.run_inside(&all, stand, judging);
+        }
+        self.names = outer_names;
+        self.named = outer_named;
     }
 
     /// Judges a script of `sed`, which is all of its parts joined: one can change how the next is read.

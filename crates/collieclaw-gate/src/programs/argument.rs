@@ -27,8 +27,8 @@ pub(crate) enum Found<'a> {
     Suspect(&'a str),
     /// The words that are a command inside.
     Command(&'a [Argument]),
-    /// The same, for each file that is found; `{}` in it is the file's name.
-    CommandForEach(&'a [Argument]),
+    /// The same, for files that are found; `{}` in it is their name.
+    CommandForEach(ForEach<'a>),
     /// `NAME=value` before the command inside.
     Variable(&'a str),
     /// Something is put somewhere.
@@ -37,6 +37,16 @@ pub(crate) enum Found<'a> {
     Kept(&'a str, &'a str),
     /// The command of the program's own that is given, with its words.
     Subcommand(&'static Program, &'a [Argument]),
+}
+
+/// A command for files that are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ForEach<'a> {
+    pub(crate) words: &'a [Argument],
+    /// Whether the `{}` at its end stands for any number of names, as before `+`.
+    pub(crate) many: bool,
+    /// The pattern that their last names fit, if that is certain.
+    pub(crate) named: Option<&'a str>,
 }
 
 /// What is put where.
@@ -288,8 +298,21 @@ impl<'a> Reading<'a> {
             _ => false,
         };
         let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
-        self.found.push(Found::CommandForEach(rest.get(..length).unwrap_or_default()));
+        let words = rest.get(..length).unwrap_or_default();
+        let many = text(length) == Some("+");
+        self.found.push(Found::CommandForEach(ForEach { words, many, named: self.named() }));
         self.next += length + 1;
+    }
+
+    /// What `-name` says of all that is found; nothing where other conditions may hold instead.
+    fn named(&self) -> Option<&'a str> {
+        let text = |argument: &'a Argument| argument.text.as_deref();
+        let mut words = self.arguments.iter();
+        if words.clone().any(|word| matches!(text(word), None | Some("-o" | "-or" | "," | "!" | "-not"))) {
+            return None;
+        }
+        words.find(|word| text(word) == Some("-name"))?;
+        text(words.next()?)
     }
 
     fn value(&mut self, meaning: Meaning, joined: Option<&'a str>) {

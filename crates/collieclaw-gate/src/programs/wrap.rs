@@ -179,7 +179,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ..Program::ELEVATES
     },
     Program {
-        names: "sh bash dash zsh ksh ash fish mksh",
+        names: "sh bash rbash dash zsh ksh ash fish mksh csh tcsh yash",
         nature: Nature::Shell,
         flags: &[line("-c"), text("-o -O --rcfile --init-file")],
         others: Others::Suspect,

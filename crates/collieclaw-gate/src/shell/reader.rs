@@ -32,6 +32,8 @@ pub(super) struct Reader<'a> {
     origin: Option<At>,
     /// Here-documents whose mark was read, but whose text comes with the next line.
     pub(super) awaited: Vec<Awaited>,
+    /// Before this place no `[` is closed within its word.
+    pub(super) no_sets_before: usize,
     pub(super) shared: Shared,
 }
 
@@ -70,7 +72,15 @@ pub(super) enum Tabs {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, next: 0, depth: 0, origin: None, awaited: Vec::new(), shared: Shared::default() }
+        Self {
+            text,
+            next: 0,
+            depth: 0,
+            origin: None,
+            awaited: Vec::new(),
+            no_sets_before: 0,
+            shared: Shared::default(),
+        }
     }
 
     /// Reads a text that was cut out of this one at a place.

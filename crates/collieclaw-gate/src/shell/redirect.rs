@@ -12,6 +12,9 @@ impl Reader<'_> {
         if digits > 0 && self.rest().get(digits..).is_some_and(|rest| rest.starts_with("\\\n")) {
             return self.fault("a number goes on in the next line");
         }
+        if digits > 1 && matches!(self.peek_after(digits), Some(b'<' | b'>')) {
+            return self.fault("a descriptor of several digits is one to some shells and a word to others");
+        }
         let both = digits == 0 && self.looking_at("&>");
         let opens = matches!(self.peek_after(digits), Some(b'<' | b'>'));
         // `<(` is a word of its own, whatever number stands before it.

@@ -59,6 +59,12 @@ struct Braces {
     divided: bool,
 }
 
+impl Braces {
+    fn divide(&mut self) {
+        self.divided |= self.open > 0;
+    }
+}
+
 impl Reader<'_> {
     /// Reads a word up to where it ends. There must be one.
     pub(super) fn word(&mut self, place: Place) -> Result<Read, Unreadable> {
@@ -68,6 +74,7 @@ impl Reader<'_> {
         let mut parts = Parts::default();
         let mut braces = Braces::default();
         let mut quoted = false;
+        let mut goes_on = false;
         let mut is_assigned = None;
         while let Some(byte) = self.peek() {
             self.few(&parts)?;
@@ -87,6 +94,7 @@ impl Reader<'_> {
                 }
                 b'\\' => {
                     if self.take("\\\n") {
+                        goes_on = true;
                         continue;
                     }
                     quoted = true;
@@ -105,7 +113,17 @@ impl Reader<'_> {
                     self.next += 1;
                     parts.push(Part::Glob(char::from(byte).to_string()));
                 }
-                b'[' => self.bracket(&mut parts),
+                b'[' => {
+                    // What divides braces may be in it.
+                    braces.divide();
+                    self.bracket(&mut parts);
+                }
+                // What comes before it in the text is not all that comes before it in the word.
+                b'~' if goes_on => {
+                    let at = self.at();
+                    self.next += 1;
+                    parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Tilde, scripts: Vec::new() }));
+                }
                 b'~' => {
                     let is_assigned = *is_assigned
                         .get_or_insert_with(|| begins_assigned(self.text.get(start..).unwrap_or_default()));
@@ -196,6 +214,11 @@ impl Reader<'_> {
 
     /// A `[`: a pattern if it is closed within the word.
     fn bracket(&mut self, parts: &mut Parts) {
+        if self.next < self.no_sets_before {
+            self.next += 1;
+            parts.text.push('[');
+            return;
+        }
         let inside = self.rest().get(1..).unwrap_or_default();
         // The first byte may be the `]` that belongs to the set.
         let closes = inside
@@ -205,13 +228,21 @@ impl Reader<'_> {
             .skip(1)
             .take_while(|(_, byte)| !ends_word(*byte))
             .find(|(_, byte)| *byte == b']');
-        let cut_short = inside.len() > LONGEST_BRACKET;
         let Some((length, _)) = closes else {
-            if cut_short && !inside.bytes().take(LONGEST_BRACKET).any(ends_word) {
+            let word = inside.bytes().take(LONGEST_BRACKET).take_while(|byte| !ends_word(*byte));
+            let (mut length, mut quotes) = (0, false);
+            for byte in word {
+                length += 1;
+                quotes |= matches!(byte, b'\'' | b'"' | b'\\' | b'$' | b'`');
+            }
+            // A blank in quotes ends no word.
+            if quotes || length == LONGEST_BRACKET {
                 let at = self.at();
                 parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Pattern, scripts: Vec::new() }));
             } else {
                 parts.text.push('[');
+                // Nor is any other that is open in this word closed.
+                self.no_sets_before = self.next + length;
             }
             self.next += 1;
             return;
@@ -252,8 +283,10 @@ impl Reader<'_> {
     fn brace(&mut self, byte: u8, braces: &mut Braces, parts: &mut Parts) {
         match byte {
             b'{' => braces.open += 1,
-            b',' => braces.divided |= braces.open > 0,
-            b'.' => braces.divided |= braces.open > 0 && self.peek_after(1) == Some(b'.'),
+            b',' => braces.divide(),
+            // The second one may come on the next line.
+            b'.' if matches!(self.peek_after(1), Some(b'.' | b'\\')) => braces.divide(),
+            b'.' => {}
             _ => {
                 if braces.open > 0 && braces.divided {
                     let at = self.at();
@@ -287,5 +320,6 @@ fn is_special(byte: u8) -> bool {
 /// argument.
 fn begins_assigned(word: &str) -> bool {
     let after = word.trim_start_matches(|letter: char| letter == '_' || letter.is_ascii_alphanumeric());
-    after.starts_with('=') && word.get(..word.len() - after.len()).is_some_and(is_name)
+    ["=", "+=", "["].into_iter().any(|sign| after.starts_with(sign))
+        && word.get(..word.len() - after.len()).is_some_and(is_name)
 }

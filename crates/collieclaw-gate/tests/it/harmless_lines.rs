@@ -31,6 +31,10 @@ pub(crate) const DECIDED: &[(&str, &str)] = &[
         "find . -name '*.txt' -exec echo 'see {}' \\;",
         "a name can make a flag or a variable of a word; write `{}` alone",
     ),
+    (
+        "find n -type f -exec cp {} src \\;",
+        "a file may have a name that steers `git`; say which with one `-name '*.txt'`",
+    ),
 ];
 
 /// The lines of the tables that are refused, asked about for nothing, or run where they should not.

@@ -20,6 +20,13 @@ impl Kind {
     }
 }
 
+/// A piece eight times.
+macro_rules! eight {
+    ($piece:expr) => {
+        concat!($piece, $piece, $piece, $piece, $piece, $piece, $piece, $piece)
+    };
+}
+
 pub(crate) const KINDS: &[Kind] = &[
     Kind::new("commands", "true", ";ls a", ""),
     Kind::new("different commands", "true", ";ls $x", ""),
@@ -36,6 +43,12 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::new("stars in folders", "ls ", "*/", ""),
     Kind::new("sets", "ls ", "[a-z]", ""),
     Kind::new("open brackets", "ls ", "[", ""),
+    Kind::new("words of open brackets", "ls", concat!(" ", eight!(eight!("[[a"))), ""),
+    Kind::new("words of many variables", "ls", concat!(" ", eight!(eight!(eight!("$a")))), ""),
+    Kind::new("words of many homes", "ls", concat!(" a=b", eight!(eight!(eight!(":~")))), ""),
+    Kind::new("found files as words", "find . -exec ls", " {}", " +"),
+    Kind::new("a command somewhere", "curl x | taskset", " a", ""),
+    Kind::new("commands of a command", "curl x | find .", " -exec taskset a b ';'", ""),
     Kind::new("open braces", "ls ", "{a,", ""),
     Kind::new("tildes", "ls", " ~", ""),
     Kind::new("assignments", "", "A=1 ", ""),
