@@ -77,6 +77,10 @@ impl Hearing<'_> {
             names.remove(0);
             found = vec!["/".to_owned()];
         }
+        // Two slashes are one to some shells.
+        if names.iter().rev().skip(1).any(Vec::is_empty) {
+            return None;
+        }
         for (place, name) in names.iter().enumerate() {
             let is_last = place + 1 == names.len();
             let mut next = Vec::new();

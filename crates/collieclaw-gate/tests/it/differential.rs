@@ -13,10 +13,10 @@ use collieclaw_gate::{Autonomy, Bounds, Facts, GatePolicy, Seen, judge_shell};
 
 use crate::dice::Dice;
 
-/// A folder with two empty ones inside each other, and every program is there.
+/// A folder with two empty ones inside each other and one that patterns find, and every program is there.
 struct Empty;
 
-const FOLDERS: [&str; 3] = ["/w", "/w/sub", "/w/sub/deep"];
+const FOLDERS: [&str; 4] = ["/w", "/w/a", "/w/sub", "/w/sub/deep"];
 
 impl Facts for Empty {
     fn look(&self, path: &Path) -> Seen {
@@ -88,11 +88,11 @@ fn carry_out(plan: &Plan, run: &mut dyn FnMut(&PlannedCommand) -> Option<bool>) 
     Some(())
 }
 
-const PIECES: [&str; 50] = [
+const PIECES: [&str; 54] = [
     "a", "bc", "é", "-x", "--y=z", "1", "''", "'a b'", "'$x'", "'\\'", "\"\"", "\"a b\"", "\"\\$x\"",
     "\"\\\\\"", "\"\\a\"", "\"'\"", "'\"'", "\\ ", "\\'", "\\\"", "\\\\", "\\a", "\\\n", "\"\\\n\"", "'\n'",
     "\"a\nb\"", "$", "\"$\"", "\\$x", "#", "a#b", "=", "a=b", "~", "/", "~/x", "{", "}", "{}", "{a}", ",",
-    "..", ":", "!", "*", "?", "[", "]", "%", "@",
+    "..", ":", "!", "*", "?", "[", "]", "%", "@", "[a", "{[", "+=", ".",
 ];
 
 const SEPARATORS: [&str; 12] = [
@@ -128,7 +128,7 @@ args() { if [ $# -gt 0 ]; then printf '\001%s' "$@"; fi; printf '\002'; }
 here() { printf '\001%s\002' "/w${PWD#"$TOP"}" >&3; }
 HOME=/home/kid
 TOP=$PWD
-mkdir -p sub/deep
+mkdir -p sub/deep a
 for line; do (eval "$line") 3>&1 < /dev/null 2> /dev/null; printf '\003'; done"#;
     let folder = tempfile::tempdir().expect("a folder");
     let output = Command::new(shell)
@@ -153,7 +153,15 @@ for line; do (eval "$line") 3>&1 < /dev/null 2> /dev/null; printf '\003'; done"#
 /// C7.3b. Lines that once were planned wrongly are kept at the beginning.
 #[test]
 fn dash_and_bash_pass_on_the_words_of_the_plan() {
-    const KEPT: [&str; 3] = ["args a=~", "args \\\n\\\na", "args '' \"\" ''a"];
+    const KEPT: [&str; 7] = [
+        "args a=~",
+        "args \\\n\\\na",
+        "args '' \"\" ''a",
+        "args *//",
+        "args [a\\ b]",
+        "args {[a,b]}",
+        "args x=\\\n~ a+=~ a[1]=~",
+    ];
     let mut dice = Dice::new(0x5eed_0fc0_111e_c1a3);
     let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| line(&mut dice)));
     compare(made.take(6_000), calls, 2_000);
