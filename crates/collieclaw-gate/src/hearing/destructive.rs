@@ -94,15 +94,16 @@ fn commands(script: &Script) -> impl Iterator<Item = &Command> {
 /// here-documents.
 pub(super) fn runs_what_it_fetches(pipeline: &Pipeline, here: &[Word]) -> bool {
     let mut fetched = false;
-    pipeline.commands.iter().any(|command| {
+    let last = pipeline.commands.len().saturating_sub(1);
+    pipeline.commands.iter().enumerate().any(|(place, command)| {
         let runs = match command {
             Command::Simple(simple) => {
                 (fetched && passes_to_text(simple))
-                    || (runs_text(simple) && (fetched || is_given_fetched(simple, here)))
+                    || ((fetched || is_given_fetched(simple, here)) && runs_text(simple))
             }
             Command::Compound(compound) => fetched && compound.scripts.iter().any(any_runs_text),
         };
-        fetched |= fetches(command);
+        fetched |= place < last && fetches(command);
         runs
     })
 }

@@ -11,6 +11,9 @@ const MOST_COMMANDS: usize = 1_000;
 /// More words are no list that anyone writes; the files of a pattern are counted apart.
 const MOST_WORDS: usize = 4_096;
 
+/// Of all words together: literals, patterns, expansions.
+const MOST_PARTS: usize = 20_000;
+
 /// More here-documents in a line are none that anyone writes.
 const MOST_HERE_DOCUMENTS: usize = 100;
 
@@ -44,6 +47,7 @@ pub(super) struct Shared {
     pub(super) here_documents: Vec<Word>,
     commands: usize,
     words: usize,
+    parts: usize,
 }
 
 /// A here-document whose text is still to come.
@@ -119,6 +123,14 @@ impl<'a> Reader<'a> {
         self.shared.words += 1;
         if self.shared.words > MOST_WORDS {
             return self.fault("there are more words than anyone can look through");
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_parts(&mut self, parts: usize) -> Result<(), Unreadable> {
+        self.shared.parts += parts;
+        if self.shared.parts > MOST_PARTS {
+            return self.fault("the words have more parts than anyone can look through");
         }
         Ok(())
     }

@@ -140,7 +140,9 @@ impl Reader<'_> {
         if quoted && parts.is_empty() {
             parts.done.push(Part::Literal(String::new()));
         }
-        Ok(Read { word: Word { at, parts: parts.finish() }, quoted })
+        let parts = parts.finish();
+        self.count_parts(parts.len())?;
+        Ok(Read { word: Word { at, parts }, quoted })
     }
 
     pub(super) fn few(&self, parts: &Parts) -> Result<(), Unreadable> {
