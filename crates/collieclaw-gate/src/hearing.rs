@@ -4,6 +4,7 @@ mod awk;
 mod command;
 mod destructive;
 mod expand;
+mod fetched;
 mod jq;
 mod put;
 mod sed;
@@ -12,7 +13,8 @@ mod walk;
 mod words;
 mod written;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use crate::facts::Facts;
 use crate::plan::Plan;
@@ -43,6 +45,8 @@ pub fn judge_shell(line: &str, autonomy: Autonomy, policy: &GatePolicy, facts: &
         patience: Patience::default(),
         names: Names::Written,
         named: None,
+        renewed: BTreeMap::new(),
+        renewing: Vec::new(),
     };
     let plan = match shell::parse(line) {
         Ok(parsed) => {
@@ -76,6 +80,19 @@ struct Hearing<'a> {
     names: Names,
     /// The pattern that the names which stand in the place of `{}` fit.
     named: Option<String>,
+    /// Where the commands so far put what is not a plain file: a folder, a link, something that is not there yet.
+    renewed: BTreeMap<PathBuf, Renewed>,
+    /// The same of the command at hand.
+    renewing: Vec<(PathBuf, Renewed)>,
+}
+
+/// What is not as it is looked at any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Renewed {
+    /// What is in a folder.
+    Below,
+    /// Also what it is itself.
+    Itself,
 }
 
 /// Whether `{}` in the words at hand stands for the names of files.
@@ -102,6 +119,8 @@ struct Patience {
     folders: usize,
     /// Files that are put over others.
     puts: usize,
+    /// Words that are looked along for what is fetched and run.
+    flow: usize,
 }
 
 impl Default for Patience {
@@ -114,6 +133,7 @@ impl Default for Patience {
             paths: 5_000,
             folders: 200,
             puts: 4_000,
+            flow: 30_000,
         }
     }
 }
@@ -133,6 +153,23 @@ impl Hearing<'_> {
             return 1;
         }
         self.line.get(..at.0).map_or(at.0, |before| before.chars().count()) + 1
+    }
+
+    /// From here on, what the last commands have put somewhere is there. Whether there was anything.
+    fn renew(&mut self) -> bool {
+        let any = !self.renewing.is_empty();
+        for (place, renewed) in std::mem::take(&mut self.renewing) {
+            let known = self.renewed.entry(place).or_insert(renewed);
+            *known = renewed.max(*known);
+        }
+        any
+    }
+
+    /// Whether a place leads through what a command of the line has put there.
+    fn is_renewed(&self, place: &Path) -> bool {
+        !self.renewed.is_empty()
+            && (self.renewed.get(place) == Some(&Renewed::Itself)
+                || place.ancestors().skip(1).any(|above| self.renewed.contains_key(above)))
     }
 
     /// Not everything was looked at.

@@ -106,7 +106,7 @@ impl Hearing<'_> {
             let fits = match literal.is_empty() {
                 // What ends in a slash is a folder.
                 true => matches!(self.facts.look(&folder.join(before_slash(prefix))), Seen::Folder { .. }),
-                false => self.is_there(&folder.join(&path)),
+                false => self.is_there(&folder.join(&path)) || self.is_listed(folder, prefix, &literal)?,
             };
             next.extend(fits.then_some(path));
             return Some(());
@@ -128,6 +128,13 @@ impl Hearing<'_> {
         let fits = |entry: &&String| (hidden || !entry.starts_with('.')) && fits(name, entry);
         next.extend(entries.iter().filter(fits).map(|entry| format!("{prefix}{entry}")));
         Some(())
+    }
+
+    /// Whether a name is there that leads nowhere. Shells find it all the same.
+    fn is_listed(&mut self, folder: &Path, prefix: &str, name: &str) -> Option<bool> {
+        self.patience.folders = self.patience.folders.checked_sub(1)?;
+        let names = self.facts.names_in(&folder.join(before_slash(prefix)));
+        Some(names.is_some_and(|names| names.iter().any(|listed| listed == name)))
     }
 
     fn is_there(&self, path: &Path) -> bool {

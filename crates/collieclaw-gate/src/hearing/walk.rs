@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::destructive;
+use super::fetched::Flow;
 use super::{Hearing, Stand};
 use crate::path::{self, Use};
 use crate::plan::{Act, Plan, PlannedCommand, PlannedList, PlannedPipeline, PlannedRedirection, To};
@@ -71,7 +72,10 @@ impl Hearing<'_> {
     }
 
     fn pipeline(&mut self, pipeline: &Pipeline, stand: &mut Stand) -> Option<PlannedPipeline> {
-        if destructive::runs_what_it_fetches(pipeline, &self.here) {
+        let mut flow = Flow { here: &self.here, left: self.patience.flow };
+        let runs_what_it_fetches = flow.runs_what_it_fetches(pipeline);
+        self.patience.flow = flow.left;
+        if runs_what_it_fetches {
             self.findings.add(Reason::Destructive { what: "runs what it fetches from the network" });
         }
         let alone = pipeline.commands.len() == 1;
@@ -83,6 +87,13 @@ impl Hearing<'_> {
             if alone {
                 *stand = own;
             }
+        }
+        if self.renew() && !alone {
+            // They run at the same time: what one puts somewhere another may meet.
+            for command in &pipeline.commands {
+                self.command(command, &mut stand.clone());
+            }
+            self.renew();
         }
         Some(PlannedPipeline {
             negated: pipeline.negated,
@@ -229,6 +240,9 @@ impl Hearing<'_> {
         };
         self.patience.paths = left;
         let from = self.from(stand);
+        if used != Use::Look && self.is_renewed(&path::plain(&from.join(path))) {
+            self.unknowable(RENEWED, At(0));
+        }
         path::judge(path, &from, used, (self.policy, self.facts), &mut self.findings);
     }
 
@@ -255,7 +269,16 @@ impl Hearing<'_> {
         use crate::facts::Seen;
         self.path(path, Use::Look, stand);
         let from = stand.folder.take()?;
+        let place = path::plain(&from.join(path));
         match self.facts.look(&from.join(path)) {
+            Seen::Folder { leads_to } if leads_to != place => {
+                self.unknowable("`cd` through a link: the way back is another to a shell", at);
+                None
+            }
+            Seen::Folder { .. } if self.is_renewed(&place) => {
+                self.unknowable(RENEWED, at);
+                None
+            }
             Seen::Folder { leads_to } => {
                 stand.folder = Some(leads_to.clone());
                 Some(Act::Enter(leads_to))
@@ -267,6 +290,9 @@ impl Hearing<'_> {
         }
     }
 }
+
+/// Why a place is not judged by what lies there now.
+const RENEWED: &str = "what lies there then is put there by the same line; say it in two";
 
 /// The one device that everybody may use.
 pub(super) const NULL: &str = "/dev/null";

@@ -304,15 +304,26 @@ impl<'a> Reading<'a> {
         self.next += length + 1;
     }
 
-    /// What `-name` says of all that is found; nothing where other conditions may hold instead.
+    /// What a `-name` before this says of all that is found; nothing where anything but plain conditions comes before
+    /// it, or others may hold instead.
     fn named(&self) -> Option<&'a str> {
-        let text = |argument: &'a Argument| argument.text.as_deref();
-        let mut words = self.arguments.iter();
-        if words.clone().any(|word| matches!(text(word), None | Some("-o" | "-or" | "," | "!" | "-not"))) {
+        let texts = |words: &'a [Argument]| words.iter().map(|word| word.text.as_deref());
+        let or =
+            |text: Option<&str>| matches!(text, None | Some("-o" | "-or" | "," | "!" | "-not" | "(" | ")"));
+        if texts(self.arguments).any(or) {
             return None;
         }
-        words.find(|word| text(word) == Some("-name"))?;
-        text(words.next()?)
+        let before = self.arguments.get(..self.next)?;
+        let mut words = texts(before).flatten().skip_while(|word| !word.starts_with('-'));
+        loop {
+            match words.next()? {
+                "-name" => return words.next(),
+                "-type" | "-maxdepth" | "-mindepth" | "-size" | "-mtime" | "-mmin" | "-newer" => {
+                    words.next()?;
+                }
+                _ => return None,
+            }
+        }
     }
 
     fn value(&mut self, meaning: Meaning, joined: Option<&'a str>) {

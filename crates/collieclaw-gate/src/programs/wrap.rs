@@ -193,7 +193,7 @@ pub(super) const PROGRAMS: &[Program] = &[
         ],
     },
     Program {
-        names: "python python3 perl ruby node php lua deno bun R Rscript tclsh osascript pwsh",
+        names: "python python3 pypy perl ruby node nodejs php lua deno bun R Rscript tclsh osascript pwsh",
         nature: Nature::Interprets,
         flags: &[code("-c -e -E -r --eval --print -p")],
         others: Others::Suspect,

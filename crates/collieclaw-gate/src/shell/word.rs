@@ -289,12 +289,12 @@ impl Reader<'_> {
             // The second one may come on the next line.
             b'.' if matches!(self.peek_after(1), Some(b'.' | b'\\')) => braces.divide(),
             b'.' => {}
+            // `{}` closes nothing for some, so what is open stays so.
             _ => {
                 if braces.open > 0 && braces.divided {
                     let at = self.at();
                     parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Braces, scripts: Vec::new() }));
                 }
-                braces.open = braces.open.saturating_sub(1);
             }
         }
         self.next += 1;

@@ -6,17 +6,24 @@ pub(crate) struct Kind {
     begin: &'static str,
     piece: &'static str,
     end: &'static str,
+    last: &'static str,
 }
 
 impl Kind {
     const fn new(name: &'static str, begin: &'static str, piece: &'static str, end: &'static str) -> Self {
-        Self { name, begin, piece, end }
+        Self { name, begin, piece, end, last: "" }
+    }
+
+    /// With something at its very end.
+    const fn and(self, last: &'static str) -> Self {
+        Self { last, ..self }
     }
 
     /// One of about so many bytes, never more.
     pub(crate) fn line(&self, bytes: usize) -> String {
-        let pieces = (bytes - self.begin.len()) / (self.piece.len() + self.end.len());
-        [self.begin, &self.piece.repeat(pieces), &self.end.repeat(pieces)].concat()
+        let room = bytes - self.begin.len() - self.last.len();
+        let pieces = room / (self.piece.len() + self.end.len());
+        [self.begin, &self.piece.repeat(pieces), &self.end.repeat(pieces), self.last].concat()
     }
 }
 
@@ -49,6 +56,9 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::new("found files as words", "find . -exec ls", " {}", " +"),
     Kind::new("a command somewhere", "curl x | taskset", " a", ""),
     Kind::new("commands of a command", "curl x | find .", " -exec taskset a b ';'", ""),
+    Kind::new("commands in groups", concat!(eight!("{ { { "), "find ."), " -exec a \\;", "")
+        .and(eight!("; }; }; }")),
+    Kind::new("folders put over and over", "true", ";mv src m;cp -r m/. src", ""),
     Kind::new("open braces", "ls ", "{a,", ""),
     Kind::new("tildes", "ls", " ~", ""),
     Kind::new("assignments", "", "A=1 ", ""),
