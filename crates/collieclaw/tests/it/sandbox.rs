@@ -187,7 +187,7 @@ fn a_fork_bomb_is_bounded_and_ended() {
     let workshop = open_workshop();
     let desk = workshop.desk_with(Duration::from_secs(6), 1 << 16);
     let token = token();
-    let script = format!("for i in $(seq 800); do sleep {token} & done; echo made all; wait");
+    let script = format!("for i in $(seq 4000); do sleep {token} & done; echo made all; wait");
     let came = attack(&workshop, &desk, &script);
     assert!(came.fate == Fate::Failed && came.fact("exit_code") == Value::Null, "{came:?}");
     // Either the kernel gives no more, or we have counted too many.
