@@ -171,8 +171,9 @@ fn is_sought(
                 // `su`, `sudo -s`: without a command they start a shell.
                 Some(Nature::Elevates) if alone => true,
                 _ => {
-                    let reads =
-                        |word: &Argument| word.text.as_deref().is_some_and(|text| text.starts_with("-f"));
+                    // `-f -`: the program itself comes through the pipe.
+                    let is_input = |text: &str| matches!(text, "-" | "-f-" | "/dev/stdin");
+                    let reads = |word: &Argument| word.text.as_deref().is_some_and(is_input);
                     matches!(name, "eval" | "source" | "." | "exec" | "trap")
                         || (matches!(name, "awk" | "gawk" | "mawk" | "make") && arguments.iter().any(reads))
                 }
