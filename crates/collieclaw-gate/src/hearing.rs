@@ -89,6 +89,8 @@ struct Hearing<'a> {
 /// What is not as it is looked at any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Renewed {
+    /// A folder is not there any more.
+    Gone,
     /// What is in a folder.
     Below,
     /// Also what it is itself.

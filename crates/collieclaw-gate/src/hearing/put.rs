@@ -56,6 +56,9 @@ impl Hearing<'_> {
             Seen::Folder { leads_to } if leads_to == source => Renewed::Below,
             _ => Renewed::Itself,
         };
+        if name == "mv" && renewed == Renewed::Below {
+            self.renewing.push((source, Renewed::Gone));
+        }
         let target = path::plain(&from.join(put.target));
         let is_folder = matches!(self.facts.look(&target), Seen::Folder { .. }) && !self.is_gone(&target);
         let inside = last_name(put.source).map(|last| target.join(last));
