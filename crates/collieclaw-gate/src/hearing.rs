@@ -13,15 +13,16 @@ mod walk;
 mod words;
 mod written;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::facts::Facts;
-use crate::plan::Plan;
+use crate::plan::{Act, Plan, PlannedCommand};
 use crate::policy::GatePolicy;
+use crate::programs::Argument;
 use crate::reason::Reason;
 use crate::shell::{self, At};
-use crate::verdict::{Autonomy, Findings, Verdict, Weight};
+use crate::verdict::{Autonomy, Findings, Risk, Verdict, Weight};
+use command::Judging;
 
 /// What the gate says of a shell line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,19 +36,7 @@ pub struct ShellVerdict {
 /// Judges a shell line that would run in the workspace.
 #[must_use]
 pub fn judge_shell(line: &str, autonomy: Autonomy, policy: &GatePolicy, facts: &dyn Facts) -> ShellVerdict {
-    let mut hearing = Hearing {
-        line,
-        policy,
-        facts,
-        findings: Findings::default(),
-        inner: 0,
-        here: Vec::new(),
-        patience: Patience::default(),
-        names: Names::Written,
-        named: None,
-        renewed: BTreeMap::new(),
-        renewing: Vec::new(),
-    };
+    let mut hearing = Hearing::new(line, policy, facts);
     let plan = match shell::parse(line) {
         Ok(parsed) => {
             hearing.here.clone_from(&parsed.here_documents);
@@ -67,6 +56,31 @@ pub fn judge_shell(line: &str, autonomy: Autonomy, policy: &GatePolicy, facts: &
     ShellVerdict { verdict: hearing.findings.decide(autonomy), plan }
 }
 
+/// Judges a command of a plan once more, just before it runs: what ran before may have changed where its paths lead.
+/// The reason why it is more than the whole line was found to be, if it is.
+#[must_use]
+pub fn judge_again(
+    command: &PlannedCommand,
+    was: Risk,
+    policy: &GatePolicy,
+    facts: &dyn Facts,
+) -> Option<Reason> {
+    let Act::Run { words, .. } = &command.act else { return None };
+    let mut hearing = Hearing::new("", policy, facts);
+    let words: Vec<Argument> =
+        words.iter().map(|word| Argument { text: Some(word.clone()), at: At(0) }).collect();
+    hearing.run(&words, &Stand { folder: Some(command.folder.clone()) }, Judging::Words);
+    let most = match was {
+        Risk::Low => Weight::Low,
+        Risk::Medium => Weight::Medium,
+        Risk::High => Weight::High,
+    };
+    if hearing.findings.heaviest() <= most {
+        return None;
+    }
+    hearing.findings.decide(policy.autonomy).reasons.into_iter().next()
+}
+
 /// The state of a hearing.
 struct Hearing<'a> {
     line: &'a str,
@@ -80,21 +94,6 @@ struct Hearing<'a> {
     names: Names,
     /// The pattern that the names which stand in the place of `{}` fit.
     named: Option<String>,
-    /// Where the commands so far put what is not a plain file: a folder, a link, something that is not there yet.
-    renewed: BTreeMap<PathBuf, Renewed>,
-    /// The same of the command at hand.
-    renewing: Vec<(PathBuf, Renewed)>,
-}
-
-/// What is not as it is looked at any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Renewed {
-    /// A folder is not there any more.
-    Gone,
-    /// What is in a folder.
-    Below,
-    /// Also what it is itself.
-    Itself,
 }
 
 /// Whether `{}` in the words at hand stands for the names of files.
@@ -147,6 +146,22 @@ struct Stand {
     folder: Option<PathBuf>,
 }
 
+impl<'a> Hearing<'a> {
+    fn new(line: &'a str, policy: &'a GatePolicy, facts: &'a dyn Facts) -> Self {
+        Self {
+            line,
+            policy,
+            facts,
+            findings: Findings::default(),
+            inner: 0,
+            here: Vec::new(),
+            patience: Patience::default(),
+            names: Names::Written,
+            named: None,
+        }
+    }
+}
+
 impl Hearing<'_> {
     /// The column for people: counted in characters, from one.
     fn column(&self, at: At) -> usize {
@@ -155,23 +170,6 @@ impl Hearing<'_> {
             return 1;
         }
         self.line.get(..at.0).map_or(at.0, |before| before.chars().count()) + 1
-    }
-
-    /// From here on, what the last commands have put somewhere is there. Whether there was anything.
-    fn renew(&mut self) -> bool {
-        let any = !self.renewing.is_empty();
-        for (place, renewed) in std::mem::take(&mut self.renewing) {
-            let known = self.renewed.entry(place).or_insert(renewed);
-            *known = renewed.max(*known);
-        }
-        any
-    }
-
-    /// Whether a place leads through what a command of the line has put there.
-    fn is_renewed(&self, place: &Path) -> bool {
-        !self.renewed.is_empty()
-            && (self.renewed.get(place) == Some(&Renewed::Itself)
-                || place.ancestors().skip(1).any(|above| self.renewed.contains_key(above)))
     }
 
     /// Not everything was looked at.

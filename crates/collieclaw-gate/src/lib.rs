@@ -17,10 +17,10 @@
 //!
 //! # What is left to the sandbox and to whoever carries the plan out
 //! - What changes between the check and the use: files must be opened beneath the workspace, and where they really lie
-//!   judged again ([`judge_opened`], [`judge_written`]).
-//! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`, `find -exec`) or that get another name
-//!   in the same line (`mv a b && cat b/link`), what an archive holds (`tar -x`), and links that lie inside a folder that
-//!   is copied into. Of what is outside of the workspace the sandbox shows the system's programs, and nothing of anyone's.
+//!   judged again ([`judge_opened`], [`judge_written`]); each command of a plan is judged again just before it runs
+//!   ([`judge_again`]), since what ran before it may have moved or linked what it is about.
+//! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`, `find -exec`), what an archive holds
+//!   (`tar -x`), links that lie inside a folder that is copied into, and what commands of one pipe do to each other. Of what is outside of the workspace the sandbox shows the system's programs, and nothing of anyone's.
 //! - What a listed program does of itself: `git` obeys the settings of the repository it stands in. The sandbox keeps
 //!   those of the workspace itself (`.git/config`, `.git/hooks`, `.hg/hgrc`) as they are; a repository further down, or a
 //!   new one, is not kept. A program that the table doesn't know is trusted as far as the operator listed it.
@@ -46,7 +46,7 @@ pub use address::{Address, Host, Method, Scheme, is_public};
 pub use call::{Approved, Call, Permit, Question, Ruling, judge, judge_unlisted};
 pub use facts::{Facts, Seen};
 pub use foreign::{Foreign, Reaches, Writes};
-pub use hearing::{ShellVerdict, judge_shell};
+pub use hearing::{ShellVerdict, judge_again, judge_shell};
 pub use opened::{absolute, judge_opened, judge_written};
 pub use path::{Use, plain};
 pub use policy::{

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Hearing, Renewed, Stand};
+use super::{Hearing, Stand};
 use crate::facts::Seen;
 use crate::path::{self, STEERING, Use};
 use crate::programs::Put;
@@ -26,7 +26,6 @@ impl Hearing<'_> {
         if source.contains(FOUND) {
             return self.put_anything(name, put, stand);
         }
-        self.note_renewed(name, put, stand);
         let target_is = self.facts.look(&self.from(stand).join(target));
         let inside = last_name(source).map(|last| below(target, last));
         match (inside, target_is) {
@@ -44,33 +43,6 @@ impl Hearing<'_> {
             (None, _) => self.put_at(name, (source, target), stand, DEEPEST),
             (Some(_), Seen::File { .. } | Seen::Special { .. } | Seen::Unreachable) => {}
         }
-    }
-
-    /// Notes what lies somewhere else than now when this command has run: all but plain files with one name.
-    fn note_renewed(&mut self, name: &str, put: &Put<'_>, stand: &Stand) {
-        let from = self.from(stand);
-        let source = path::plain(&from.join(put.source));
-        let renewed = match self.facts.look(&from.join(put.source)) {
-            _ if name == "ln" || self.is_gone(&source) => Renewed::Itself,
-            Seen::File { leads_to, names: 1 } if leads_to == source => return,
-            Seen::Folder { leads_to } if leads_to == source => Renewed::Below,
-            _ => Renewed::Itself,
-        };
-        if name == "mv" && renewed == Renewed::Below {
-            self.renewing.push((source, Renewed::Gone));
-        }
-        let target = path::plain(&from.join(put.target));
-        let is_folder = matches!(self.facts.look(&target), Seen::Folder { .. }) && !self.is_gone(&target);
-        let inside = last_name(put.source).map(|last| target.join(last));
-        if !is_folder || inside.is_none() || put.in_place {
-            self.renewing.push((target, renewed));
-        }
-        self.renewing.extend(inside.map(|inside| (inside, renewed)));
-    }
-
-    /// Whether something else lies at a place by now, if anything.
-    fn is_gone(&self, place: &Path) -> bool {
-        self.renewed.contains_key(place) || self.is_renewed(place)
     }
 
     /// Whether one more thing that is put somewhere will be looked at. If not, that is found.
@@ -98,8 +70,8 @@ impl Hearing<'_> {
             return;
         }
         match seen(source) {
-            Seen::Folder { .. } if !self.is_gone(&path::plain(&from.join(source))) => {}
-            Seen::Folder { .. } | Seen::Nothing { .. } => {
+            Seen::Folder { .. } => {}
+            Seen::Nothing { .. } => {
                 return self.argument(name, source, "fill a folder with what is not there yet");
             }
             _ => return,
@@ -137,16 +109,21 @@ impl Hearing<'_> {
         let from = self.from(stand);
         let folder = from.join(put.target);
         let written = path::plain(&folder);
-        let has_two_names = |inner: String| matches!(self.facts.look(&folder.join(inner)), Seen::File { names, .. } if names > 1);
+        // A file with two names, or a link: what is written there is written elsewhere, too.
+        let leads_on = |inner: String| match self.facts.look(&folder.join(&inner)) {
+            Seen::File { names, leads_to } => names > 1 || leads_to != written.join(inner),
+            Seen::Nothing { .. } => true,
+            Seen::Folder { .. } | Seen::Special { .. } | Seen::Unreachable => false,
+        };
         let steers = |name: &str| self.named.as_deref().is_none_or(|pattern| may_fit(pattern, name));
         let hits = put.folders
+            || put.keeps_links
             || STEERING.into_iter().any(steers)
             || self.policy.rules().any(|rule| rule.starts_with(&written))
-            || self.facts.names_in(&folder).is_some_and(|names| names.into_iter().any(has_two_names));
+            || self.facts.names_in(&folder).is_some_and(|names| names.into_iter().any(leads_on));
         if hits {
             self.argument(name, put.source, "put files in a place that is known only when it runs");
         }
-        self.renewing.push((written, Renewed::Below));
     }
 }
 

@@ -88,13 +88,6 @@ impl Hearing<'_> {
                 *stand = own;
             }
         }
-        if self.renew() && !alone {
-            // They run at the same time: what one puts somewhere another may meet.
-            for command in &pipeline.commands {
-                self.command(command, &mut stand.clone());
-            }
-            self.renew();
-        }
         Some(PlannedPipeline {
             negated: pipeline.negated,
             commands: commands.into_iter().collect::<Option<_>>()?,
@@ -240,9 +233,6 @@ impl Hearing<'_> {
         };
         self.patience.paths = left;
         let from = self.from(stand);
-        if used != Use::Look && self.is_renewed(&path::plain(&from.join(path))) {
-            self.unknowable(RENEWED, At(0));
-        }
         path::judge(path, &from, used, (self.policy, self.facts), &mut self.findings);
     }
 
@@ -275,10 +265,6 @@ impl Hearing<'_> {
                 self.unknowable("`cd` through a link: the way back is another to a shell", at);
                 None
             }
-            Seen::Folder { .. } if self.is_renewed(&place) => {
-                self.unknowable(RENEWED, at);
-                None
-            }
             Seen::Folder { leads_to } => {
                 stand.folder = Some(leads_to.clone());
                 Some(Act::Enter(leads_to))
@@ -290,9 +276,6 @@ impl Hearing<'_> {
         }
     }
 }
-
-/// Why a place is not judged by what lies there now.
-const RENEWED: &str = "what lies there then is put there by the same line; say it in two";
 
 /// The one device that everybody may use.
 pub(super) const NULL: &str = "/dev/null";

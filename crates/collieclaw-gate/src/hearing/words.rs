@@ -28,6 +28,7 @@ impl Hearing<'_> {
             let at = arguments.first().map_or(At(0), |first| first.at);
             self.unknowable("which words are added to this command is known only when it runs", at);
         }
+        self.changes_for_each(name, &found, judging);
         let mut changes = program.nature != Nature::Looks;
         let inner = found.iter().find_map(|found| match found {
             Found::Command(words) => words.first()?.text.as_deref(),
@@ -151,6 +152,23 @@ impl Hearing<'_> {
             }
         }
         true
+    }
+
+    /// Several commands for each file: one may meet what another has changed, and nobody looks in between.
+    fn changes_for_each(&mut self, name: &str, found: &[Found<'_>], judging: Judging) {
+        let commands = || {
+            found.iter().filter_map(|found| match found {
+                Found::CommandForEach(ForEach { words, .. }) => Some(*words),
+                _ => None,
+            })
+        };
+        let changes = |words: &[Argument]| {
+            let program = words.first().and_then(|first| first.text.as_deref()).and_then(Program::named);
+            program.is_none_or(|program| program.nature != Nature::Looks)
+        };
+        if judging == Judging::Words && commands().count() > 1 && commands().any(changes) {
+            self.argument(name, "-exec", "change files between several commands");
+        }
     }
 
     /// Judges a command with the names of files that are found.

@@ -59,6 +59,8 @@ pub(crate) struct Put<'a> {
     pub(crate) in_place: bool,
     /// Whether folders are put there with all that is in them.
     pub(crate) folders: bool,
+    /// Whether links are put there as links.
+    pub(crate) keeps_links: bool,
 }
 
 /// Reads the words after a program's name.
@@ -423,7 +425,8 @@ impl<'a> Reading<'a> {
         let folders = ['r', 'R', 'a'].into_iter().any(|letter| self.given(letter, "--r"))
             || self.given('a', "--a")
             || self.program.operands == Operands::Into(Meaning::Moved);
-        let put = |source: &&'a str| Found::Put(Put { source, target, in_place, folders });
+        let keeps_links = ['P', 'd'].into_iter().any(|letter| self.given(letter, "--no-d"));
+        let put = |source: &&'a str| Found::Put(Put { source, target, in_place, folders, keeps_links });
         self.found.extend(sources.iter().map(put));
     }
 

@@ -125,4 +125,10 @@ pub(crate) const CHANGES: &[&str] = &[
     "cp -d a.txt src",
     "git tag -m x v1",
     "git branch topic",
+    "mkdir new && mv 'my dir' new/ && touch new/x",
+    "mkdir -p dist && cp -r 'my dir' dist/ && cp a.txt dist/",
+    "mv 'my dir' old && mkdir 'my dir' && cp a.txt 'my dir/'",
+    "cp -r 'my dir' backup && touch backup/new",
+    "cp -rv 'my dir' p | tail -n 1",
+    "mv a.txt x.txt && mv b.txt a.txt",
 ];

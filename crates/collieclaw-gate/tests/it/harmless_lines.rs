@@ -35,10 +35,6 @@ pub(crate) const DECIDED: &[(&str, &str)] = &[
         "find n -type f -exec cp {} src \\;",
         "a file may have a name that steers `git`; say which with one `-name '*.txt'`",
     ),
-    (
-        "cp -r src b && touch b/new",
-        "what is put there by the same line can't be looked at yet; say it in two",
-    ),
 ];
 
 /// The lines of the tables that are refused, asked about for nothing, or run where they should not.

@@ -58,7 +58,6 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::new("commands of a command", "curl x | find .", " -exec taskset a b ';'", ""),
     Kind::new("commands in groups", concat!(eight!("{ { { "), "find ."), " -exec a \\;", "")
         .and(eight!("; }; }; }")),
-    Kind::new("folders put over and over", "true", ";mv src m;cp -r m/. src", ""),
     Kind::new("open braces", "ls ", "{a,", ""),
     Kind::new("tildes", "ls", " ~", ""),
     Kind::new("assignments", "", "A=1 ", ""),

@@ -62,7 +62,7 @@ fn run(line: &str, granted: &Granted, context: &Context<'_>) -> ToolResult {
     let writes = context.policy.autonomy != Autonomy::ReadOnly;
     let steering = writes.then(|| Steering::look(context.workspace.path()));
     let mut result = match granted.plan() {
-        Some(plan) => carrier.carry_out(plan),
+        Some(plan) => carrier.carry_out(plan, granted.risk()),
         None => carrier.hand_over(line),
     };
     for told in steering.into_iter().flat_map(Steering::set_aside) {

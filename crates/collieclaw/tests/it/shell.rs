@@ -165,3 +165,40 @@ fn file_tools_work_through_the_door() {
     let came = desk.call("file_read", &json!({"path": "bytes"}));
     assert!(came.text.contains("`bytes` is not UTF-8 text (byte 2)"), "{came:?}");
 }
+
+/// C7.3b, C7.4: a command is judged by what is there when it runs, not by what was there before the line began.
+#[test]
+fn what_a_line_has_moved_or_linked_is_judged_again() {
+    let lines = [
+        "mv d n; cp a.txt n/h",
+        "mv d n && cp a.txt k",
+        "mv d l/n && cp a.txt sub/n/h",
+        "mv l/deep t && mv d sub/deep && cp a.txt sub/deep/h",
+        "mv y z && mv d y && cp h y",
+        "mv d n && find src -name h -exec cp {} n ';'",
+        "cp -P ln o && cp a.txt o",
+    ];
+    for line in lines {
+        let workshop = Workshop::new();
+        let outside = workshop.path.parent().unwrap().join("outside.txt");
+        std::fs::write(&outside, "theirs").unwrap();
+        for folder in ["d", "sub/deep", "src"] {
+            std::fs::create_dir_all(workshop.path.join(folder)).unwrap();
+        }
+        std::fs::hard_link(&outside, workshop.path.join("d/h")).unwrap();
+        for file in ["a.txt", "y", "h", "src/h"] {
+            workshop.write(file, "ours");
+        }
+        workshop.link("sub", "l");
+        workshop.link("n/h", "k");
+        workshop.link("d/h", "ln");
+        let came = workshop.desk().shell(line);
+        assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs", "{line}: {came:?}");
+        assert_ne!(came.fate, Fate::Done, "{line}: {came:?}");
+    }
+    let workshop = Workshop::new();
+    workshop.write("a.txt", "ours");
+    let came = workshop.desk().shell("mkdir -p new old && mv old new/ && cp a.txt new/old/ && mv new done");
+    assert_eq!((came.fate, came.code()), (Fate::Done, 0), "{came:?}");
+    assert_eq!(workshop.text("done/old/a.txt"), "ours");
+}

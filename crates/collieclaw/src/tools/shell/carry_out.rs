@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use collieclaw_gate::Facts;
 use collieclaw_gate::plan::{Act, Join, Plan, PlannedCommand, PlannedList, PlannedPipeline};
+use collieclaw_gate::{Facts, Risk, judge_again};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -80,6 +80,8 @@ pub(crate) struct Carrier<'a> {
     sandbox: Option<String>,
     /// When we count next; `None` where the kernel counts.
     counts: Option<Instant>,
+    /// What the whole line was found to be, where each of its commands was judged.
+    was: Option<Risk>,
 }
 
 impl<'a> Carrier<'a> {
@@ -96,11 +98,13 @@ impl<'a> Carrier<'a> {
             left: Vec::new(),
             sandbox: None,
             counts: None,
+            was: None,
         })
     }
 
     /// Carries out a plan.
-    pub(super) fn carry_out(mut self, plan: &Plan) -> ToolResult {
+    pub(super) fn carry_out(mut self, plan: &Plan, was: Risk) -> ToolResult {
+        self.was = Some(was);
         let most = self.context.bounds.max_response_bytes;
         let end = self.lists(plan.lists());
         self.end(end).told(most)
@@ -215,10 +219,20 @@ impl<'a> Carrier<'a> {
                 }
             },
             Act::Run { program, words, variables } => {
+                self.is_still_fit(command)?;
                 let order = self.room.order(program, words, variables, &command.folder);
                 let order = streams.give_to(order)?;
                 self.start(program, order)
             }
+        }
+    }
+
+    /// What ran before may have moved or linked what a command is about: it is judged by what is there now.
+    fn is_still_fit(&self, command: &PlannedCommand) -> Result<(), Stop> {
+        let judged = self.was.and_then(|was| judge_again(command, was, self.context.policy, &SystemFacts));
+        match judged {
+            None => Ok(()),
+            Some(reason) => Err(Stop::Refused(format!("by now {}", reason.detail()))),
         }
     }
 
