@@ -130,15 +130,15 @@ fn read_by(
 
 /// A file whose rules others can change has no rules of ours; nor has one in a folder where they can replace it.
 pub(crate) fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
-    let failed = || |source| Failure::Unreadable { path: path.to_owned(), source };
+    let failed = |source| Failure::Unreadable { path: path.to_owned(), source };
     let file = match File::options().read(true).custom_flags(NONBLOCK).open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(Failure::NotSetUp { config: path.to_owned() });
         }
-        file => file.map_err(failed())?,
+        file => file.map_err(failed)?,
     };
-    let known = file.metadata().map_err(failed())?;
-    let folder = fs::metadata(home).map_err(failed())?;
+    let known = file.metadata().map_err(failed)?;
+    let folder = fs::metadata(home).map_err(failed)?;
     if !is_ours(&folder) {
         return Err(Failure::Untrusted { path: home.to_owned() });
     }
@@ -150,7 +150,7 @@ pub(crate) fn trusted(home: &Path, path: &Path) -> Result<Vec<u8>, Failure> {
     }
     let mut bytes = Vec::new();
     let most = ward_diag::MAX_SOURCE_BYTES as u64 + 1;
-    file.take(most).read_to_end(&mut bytes).map_err(failed())?;
+    file.take(most).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }
 

@@ -177,6 +177,7 @@ fn what_a_line_has_moved_or_linked_is_judged_again() {
         "mv y z && mv d y && cp h y",
         "mv d n && find src -name h -exec cp {} n ';'",
         "cp -P ln o && cp a.txt o",
+        "mv d n; cp a.txt n/h > h",
     ];
     for line in lines {
         let workshop = Workshop::new();
@@ -195,6 +196,7 @@ fn what_a_line_has_moved_or_linked_is_judged_again() {
         let came = workshop.desk().shell(line);
         assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs", "{line}: {came:?}");
         assert_ne!(came.fate, Fate::Done, "{line}: {came:?}");
+        assert_eq!(workshop.text("h"), "ours", "{line}: nothing is opened for it");
     }
     let workshop = Workshop::new();
     workshop.write("a.txt", "ours");

@@ -201,6 +201,8 @@ impl<'a> Carrier<'a> {
     }
 
     fn command(&mut self, command: &PlannedCommand, mut streams: Streams) -> Result<Member, Stop> {
+        // Before its files are opened, and what was in them is gone.
+        self.is_still_fit(command)?;
         let ended = |exit| Ok(Member { tree: None, exit: Some(exit) });
         let access = self.context.workspace.under(self.context.policy);
         if let Err(Unopened { what, error }) =
@@ -219,7 +221,6 @@ impl<'a> Carrier<'a> {
                 }
             },
             Act::Run { program, words, variables } => {
-                self.is_still_fit(command)?;
                 let order = self.room.order(program, words, variables, &command.folder);
                 let order = streams.give_to(order)?;
                 self.start(program, order)
