@@ -29,6 +29,8 @@
 //!
 //! Start at [`Command`] and [`EventKind`]; [`ClientState`] is what a front end keeps.
 
+#![warn(missing_docs)]
+
 mod audit;
 mod client;
 mod command;

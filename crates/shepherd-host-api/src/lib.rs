@@ -9,6 +9,8 @@
 //!
 //! What it never does: decide whether something may run, or for how long.
 
+#![warn(missing_docs)]
+
 mod event;
 mod handle;
 mod host;

@@ -6,6 +6,8 @@
 //!
 //! Start at [`Client`] and [`Watch`], or at [`Server`] and [`Authority`].
 
+#![warn(missing_docs)]
+
 #[cfg(feature = "server")]
 mod accounts;
 #[cfg(feature = "server")]

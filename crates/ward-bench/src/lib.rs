@@ -4,6 +4,8 @@
 //! [`Row`]. `cargo xtask bench` runs them all and draws one table. The machine is shared and noisy,
 //! so a bar is a ratio to a baseline of the same run wherever one makes sense.
 
+#![warn(missing_docs)]
+
 use std::io::Write;
 use std::time::{Duration, Instant};
 

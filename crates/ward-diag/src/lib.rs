@@ -70,6 +70,8 @@
 //!
 //! [`Chain`] does for errors what a report does for files: it shows one with everything behind it.
 
+#![warn(missing_docs)]
+
 mod chain;
 mod places;
 mod printable;

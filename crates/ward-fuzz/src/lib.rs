@@ -19,6 +19,8 @@
 //! What it can't see: a crash of the whole process, such as a stack overflow, is reported without its input. The
 //! seed is the same again, so a debugger finds it.
 
+#![warn(missing_docs)]
+
 mod failure;
 mod mutate;
 mod random;

@@ -11,6 +11,8 @@
 //! [`read_back()`] to list; [`Key`] makes a log that nobody
 //! without the key can rewrite.
 
+#![warn(missing_docs)]
+
 mod canonical;
 mod hash;
 
