@@ -11,33 +11,33 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use ward_bench::Row;
+use ward_bench::BenchmarkRow;
 
-use crate::screen;
-use crate::workspace::Workspace;
+use crate::terminal;
+use crate::workspace::CargoWorkspace;
 
-use self::machine::Machine;
+use self::machine::BenchMachine;
 
 /// Results are kept outside the sources; `.gitignore` knows the folder.
 const RESULTS: &str = "bench-results/bench.json";
 
 #[derive(Serialize)]
-struct Report<'rows> {
-    machine: Machine,
-    rows: Vec<Judged<'rows>>,
+struct BenchReport<'rows> {
+    machine: BenchMachine,
+    rows: Vec<BenchResult<'rows>>,
 }
 
 /// A row as it is written down: with what follows from it.
 #[derive(Serialize)]
-struct Judged<'row> {
+struct BenchResult<'row> {
     #[serde(flatten)]
-    row: &'row Row,
+    row: &'row BenchmarkRow,
     ratio: Option<f64>,
     met: bool,
 }
 
 /// Runs the benchmarks whose name contains `filter`; fails when one of them fails or misses its bar.
-pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, filter: Option<&str>) -> Result<()> {
     let benchmarks = select(workspace, filter);
     if benchmarks.is_empty() {
         bail!("no benchmark matches\nhelp: they are the files `benches/*.rs` of the workspace's crates");
@@ -45,8 +45,8 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<()> {
     let mut rows = Vec::new();
     let mut broken = Vec::new();
     for (package, name) in benchmarks {
-        eprintln!("{}", screen::strong(&format!("{package}/{name}")));
-        match run_one(workspace, package, name) {
+        eprintln!("{}", terminal::heading(&format!("{package}/{name}")));
+        match run_benchmark(workspace, package, name) {
             Ok(found) => rows.extend(found),
             Err(error) => broken.push(format!("{package}/{name}: {error:#}")),
         }
@@ -54,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<()> {
     if !rows.is_empty() {
         println!("\n{}", table::draw(&rows));
     }
-    write_down(workspace, &rows)?;
+    write_results(workspace, &rows)?;
     println!("written to {RESULTS}");
     let missed: Vec<_> = rows.iter().filter(|row| !row.is_met()).map(|row| row.bench.as_str()).collect();
     if !missed.is_empty() {
@@ -67,14 +67,14 @@ pub(crate) fn run(workspace: &Workspace, filter: Option<&str>) -> Result<()> {
 }
 
 fn select<'workspace>(
-    workspace: &'workspace Workspace,
+    workspace: &'workspace CargoWorkspace,
     filter: Option<&str>,
 ) -> Vec<(&'workspace str, &'workspace str)> {
     let mut benchmarks: Vec<_> = workspace
         .packages
         .iter()
         .flat_map(|package| package.targets.iter().map(move |target| (package, target)))
-        .filter(|(_, target)| target.is("bench"))
+        .filter(|(_, target)| target.has_kind("bench"))
         .map(|(package, target)| (package.name.as_str(), target.name.as_str()))
         .filter(|(package, name)| filter.is_none_or(|filter| format!("{package}/{name}").contains(filter)))
         .collect();
@@ -82,9 +82,9 @@ fn select<'workspace>(
     benchmarks
 }
 
-fn run_one(workspace: &Workspace, package: &str, name: &str) -> Result<Vec<Row>> {
+fn run_benchmark(workspace: &CargoWorkspace, package: &str, name: &str) -> Result<Vec<BenchmarkRow>> {
     let mut child = workspace
-        .cargo()
+        .cargo_command()
         .args(["bench", "--locked", "--quiet", "--package", package, "--bench", name])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -104,7 +104,7 @@ fn run_one(workspace: &Workspace, package: &str, name: &str) -> Result<Vec<Row>>
 }
 
 /// The rows among the lines; other lines are talk, and are passed on as such.
-fn read_rows(lines: impl BufRead) -> Result<Vec<Row>> {
+fn read_rows(lines: impl BufRead) -> Result<Vec<BenchmarkRow>> {
     let mut rows = Vec::new();
     for line in lines.lines() {
         let line = line?;
@@ -117,13 +117,13 @@ fn read_rows(lines: impl BufRead) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn write_down(workspace: &Workspace, rows: &[Row]) -> Result<()> {
-    let rows = rows.iter().map(|row| Judged { row, ratio: row.ratio(), met: row.is_met() }).collect();
+fn write_results(workspace: &CargoWorkspace, rows: &[BenchmarkRow]) -> Result<()> {
+    let rows = rows.iter().map(|row| BenchResult { row, ratio: row.ratio(), met: row.is_met() }).collect();
     let path = workspace.root.join(RESULTS);
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
-    let report = Report { machine: Machine::look(&workspace.root), rows };
+    let report = BenchReport { machine: BenchMachine::detect(&workspace.root), rows };
     fs::write(&path, serde_json::to_string_pretty(&report)? + "\n")
         .with_context(|| path.display().to_string())
 }

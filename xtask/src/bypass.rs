@@ -8,8 +8,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
-use crate::screen;
-use crate::workspace::Workspace;
+use crate::terminal;
+use crate::workspace::CargoWorkspace;
 
 const PAGE: &str = "docs/bypass.md";
 
@@ -20,7 +20,7 @@ const MODULE: &str = "bypass::";
 const WIDTH: usize = 84;
 
 #[derive(Debug, PartialEq, Eq)]
-struct Way<'page> {
+struct BypassAttempt<'page> {
     name: &'page str,
     tries: &'page str,
     does: &'page str,
@@ -28,20 +28,21 @@ struct Way<'page> {
 }
 
 /// Runs the tests and prints the table; fails unless each of them passed.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     let page = std::fs::read_to_string(workspace.root.join(PAGE)).context(PAGE)?;
-    let ways = rows(&page);
+    let ways = parse_rows(&page);
     if ways.is_empty() {
         bail!("{PAGE} has no table of ways");
     }
-    let stopped = stopped(workspace)?;
+    let stopped = passed_tests(workspace)?;
     println!();
     for way in &ways {
-        let mark = if stopped.contains(way.name) { screen::good("✓") } else { screen::bad("✗") };
-        println!("{mark} {}", screen::strong(&way.name.replace('_', " ")));
+        let mark =
+            if stopped.contains(way.name) { terminal::success("✓") } else { terminal::failure("✗") };
+        println!("{mark} {}", terminal::heading(&way.name.replace('_', " ")));
         for (who, sentence) in [("a child", way.tries), ("Shepherd", way.does), ("can't", way.cannot)] {
             let mut who = format!("{who:>10}  ");
-            for line in set(sentence, WIDTH) {
+            for line in wrap_sentence(sentence, WIDTH) {
                 println!("{who}{line}");
                 who = " ".repeat(12);
             }
@@ -59,8 +60,8 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 }
 
 /// The names of the tests that passed.
-fn stopped(workspace: &Workspace) -> Result<BTreeSet<String>> {
-    let mut command = workspace.cargo();
+fn passed_tests(workspace: &CargoWorkspace) -> Result<BTreeSet<String>> {
+    let mut command = workspace.cargo_command();
     command.args(["nextest", "run", "--locked", "-p", "shepherdd", "--no-fail-fast", "--color=never", "-E"]);
     command.arg(format!("test({MODULE})")).args(["--status-level", "pass", "--failure-output", "immediate"]);
     let mut runner = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().context("cargo nextest")?;
@@ -80,18 +81,18 @@ fn passed_test(line: &str) -> Option<&str> {
 }
 
 /// The rows of the page's table.
-fn rows(page: &str) -> Vec<Way<'_>> {
-    page.lines().filter_map(row).collect()
+fn parse_rows(page: &str) -> Vec<BypassAttempt<'_>> {
+    page.lines().filter_map(parse_row).collect()
 }
 
-fn row(line: &str) -> Option<Way<'_>> {
+fn parse_row(line: &str) -> Option<BypassAttempt<'_>> {
     let inside = line.strip_prefix("| `")?.strip_suffix(" |")?;
     let [name, tries, does, cannot] = inside.split(" | ").collect::<Vec<_>>().try_into().ok()?;
-    Some(Way { name: name.trim_end_matches('`'), tries, does, cannot })
+    Some(BypassAttempt { name: name.trim_end_matches('`'), tries, does, cannot })
 }
 
 /// A sentence in lines of at most `width` characters, as far as its words allow.
-fn set(sentence: &str, width: usize) -> Vec<String> {
+fn wrap_sentence(sentence: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in sentence.split_whitespace() {
         match lines.last_mut() {
@@ -113,7 +114,10 @@ mod tests {
     #[test]
     fn rows_are_those_with_a_name() {
         let page = "| way | a child | Shepherd | can't |\n| --- | --- | --- | --- |\n| `one_way` | a b | c; d | e |\n";
-        assert_eq!(rows(page), [Way { name: "one_way", tries: "a b", does: "c; d", cannot: "e" }]);
+        assert_eq!(
+            parse_rows(page),
+            [BypassAttempt { name: "one_way", tries: "a b", does: "c; d", cannot: "e" }]
+        );
     }
 
     #[test]
@@ -127,7 +131,7 @@ mod tests {
 
     #[test]
     fn sentences_are_set_at_words() {
-        assert_eq!(set("one two three", 7), ["one two", "three"]);
-        assert_eq!(set("extraordinary", 7), ["extraordinary"]);
+        assert_eq!(wrap_sentence("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap_sentence("extraordinary", 7), ["extraordinary"]);
     }
 }

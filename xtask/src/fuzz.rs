@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::screen;
-use crate::workspace::{Workspace, run_to_end};
+use crate::terminal;
+use crate::workspace::{CargoWorkspace, run_to_end};
 
 /// The crate that runs the targets, and the variables by which it is told how.
 const ENGINE: &str = "ward-fuzz";
@@ -17,7 +17,7 @@ const SEED: &str = "WARD_FUZZ_SEED";
 
 /// What to fuzz, and for how long.
 #[derive(Args)]
-pub(crate) struct Choice {
+pub(crate) struct FuzzOptions {
     /// Only targets whose `package fuzz::test` contains this.
     target: Option<String>,
     /// How long each target runs.
@@ -29,8 +29,8 @@ pub(crate) struct Choice {
 }
 
 /// Runs the targets side by side; fails with the input that broke one.
-pub(crate) fn run(workspace: &Workspace, choice: &Choice) -> Result<()> {
-    let packages = fuzzed(workspace);
+pub(crate) fn run(workspace: &CargoWorkspace, choice: &FuzzOptions) -> Result<()> {
+    let packages = fuzzed_packages(workspace);
     if packages.is_empty() {
         bail!("there is nothing to fuzz\nhelp: a fuzzed crate has `{ENGINE}` among its dev-dependencies");
     }
@@ -38,8 +38,8 @@ pub(crate) fn run(workspace: &Workspace, choice: &Choice) -> Result<()> {
         Some(seed) => seed,
         None => SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?.as_secs(),
     };
-    println!("{}", screen::strong(&format!("{} s for each target, seed {seed}", choice.seconds)));
-    let mut command = workspace.cargo();
+    println!("{}", terminal::heading(&format!("{} s for each target, seed {seed}", choice.seconds)));
+    let mut command = workspace.cargo_command();
     command.args(["nextest", "run", "--locked", "--profile", "fuzz"]);
     for package in packages {
         command.args(["--package", package]);
@@ -49,7 +49,7 @@ pub(crate) fn run(workspace: &Workspace, choice: &Choice) -> Result<()> {
         .with_context(|| format!("again with `cargo xtask fuzz --seed {seed}`"))
 }
 
-fn fuzzed(workspace: &Workspace) -> Vec<&str> {
+fn fuzzed_packages(workspace: &CargoWorkspace) -> Vec<&str> {
     let uses = |name: &str| name == ENGINE;
     let packages = workspace.packages.iter();
     packages

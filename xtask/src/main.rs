@@ -6,12 +6,12 @@
 
 mod bench;
 mod bypass;
-mod documented;
-mod fault;
 mod fuzz;
+mod located_error;
 mod model;
-mod screen;
+mod readme_commands;
 mod setup;
+mod terminal;
 mod test;
 mod tidy;
 mod units;
@@ -23,22 +23,22 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-use crate::workspace::Workspace;
+use crate::workspace::CargoWorkspace;
 
 /// All automation of the workspace.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
-struct Arguments {
+struct XtaskArguments {
     #[command(subcommand)]
-    task: Task,
+    task: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Task {
+enum XtaskCommand {
     /// Install what the tests need and this machine lacks.
     Setup,
     /// Run every check there is; exit 0 means that all of them passed.
-    Test(test::Selection),
+    Test(test::TestSelection),
     /// Check what the compiler can't: the arrows between crates, inheritance, orphans, links.
     Tidy,
     /// Run the benchmarks and compare each figure with its bar.
@@ -49,30 +49,30 @@ enum Task {
     /// Try every known way round on the real daemon, and print what became of it.
     Bypass,
     /// Run the fuzz targets for longer than the tests do.
-    Fuzz(fuzz::Choice),
+    Fuzz(fuzz::FuzzOptions),
     /// Let CollieClaw talk to a real server with a real, small model; installs both at first.
     Model,
 }
 
 fn main() -> ExitCode {
-    match run(&Arguments::parse()) {
+    match run(&XtaskArguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{} {error:#}", screen::bad("error:"));
+            eprintln!("{} {error:#}", terminal::failure("error:"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(arguments: &Arguments) -> Result<()> {
-    let workspace = Workspace::load()?;
+fn run(arguments: &XtaskArguments) -> Result<()> {
+    let workspace = CargoWorkspace::load()?;
     match &arguments.task {
-        Task::Setup => setup::run(),
-        Task::Test(selection) => test::run(&workspace, selection),
-        Task::Tidy => tidy::run(&workspace),
-        Task::Bench { filter } => bench::run(&workspace, filter.as_deref()),
-        Task::Bypass => bypass::run(&workspace),
-        Task::Fuzz(choice) => fuzz::run(&workspace, choice),
-        Task::Model => model::run(&workspace),
+        XtaskCommand::Setup => setup::run(),
+        XtaskCommand::Test(selection) => test::run(&workspace, selection),
+        XtaskCommand::Tidy => tidy::run(&workspace),
+        XtaskCommand::Bench { filter } => bench::run(&workspace, filter.as_deref()),
+        XtaskCommand::Bypass => bypass::run(&workspace),
+        XtaskCommand::Fuzz(choice) => fuzz::run(&workspace, choice),
+        XtaskCommand::Model => model::run(&workspace),
     }
 }

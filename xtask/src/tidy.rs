@@ -1,9 +1,9 @@
 //! `cargo xtask tidy`: what the compiler can't check.
 //!
-//! Every check is a pure function from a [`Model`] of the workspace to the faults it finds, so each is
+//! Every check is a pure function from a [`SourceTree`] of the workspace to the faults it finds, so each is
 //! tested on a small model that breaks its rule.
 
-mod arrows;
+mod dependency_rules;
 mod lexer;
 mod manifests;
 mod markdown;
@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::fault::Fault;
-use crate::workspace::{Package, Workspace};
+use crate::located_error::LocatedError;
+use crate::workspace::{CargoPackage, CargoWorkspace};
 
 /// Folders at the root that hold results, not sources.
 const NOT_SOURCES: &[&str] = &[".git", "bench-results"];
 
 /// All that the checks look at.
 #[derive(Debug, Default)]
-struct Model {
+struct SourceTree {
     /// The members, with paths relative to the root.
-    packages: Vec<Package>,
+    packages: Vec<CargoPackage>,
     /// Every text file by its path from the root.
     texts: BTreeMap<PathBuf, String>,
     /// Every file, text or not.
@@ -36,9 +36,9 @@ struct Model {
     private_folders: Vec<String>,
 }
 
-const CHECKS: &[fn(&Model) -> Vec<Fault>] = &[
-    arrows::between_products,
-    arrows::of_pure_crates,
+const CHECKS: &[fn(&SourceTree) -> Vec<LocatedError>] = &[
+    dependency_rules::product_boundaries,
+    dependency_rules::pure_crates,
     manifests::inheritance,
     modules::orphans,
     modules::integration_binaries,
@@ -46,7 +46,7 @@ const CHECKS: &[fn(&Model) -> Vec<Fault>] = &[
     sources::banned_words,
     sources::confined_libraries,
     texts::sizes,
-    texts::merges,
+    texts::merge_markers,
     texts::private_paths,
     markdown::expected_documents,
     markdown::links,
@@ -54,8 +54,8 @@ const CHECKS: &[fn(&Model) -> Vec<Fault>] = &[
 ];
 
 /// Runs every check and reports all faults at once.
-pub(crate) fn run(workspace: &Workspace) -> Result<()> {
-    let model = Model::read(workspace)?;
+pub(crate) fn run(workspace: &CargoWorkspace) -> Result<()> {
+    let model = SourceTree::read(workspace)?;
     let mut faults: Vec<_> = CHECKS.iter().flat_map(|check| check(&model)).collect();
     faults.sort();
     if faults.is_empty() {
@@ -63,12 +63,12 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         return Ok(());
     }
     // Together, as the error, so that they are the last thing on the screen.
-    let list: Vec<_> = faults.iter().map(Fault::to_string).collect();
+    let list: Vec<_> = faults.iter().map(LocatedError::to_string).collect();
     bail!("faults found: {}\n{}", faults.len(), list.join("\n"));
 }
 
-impl Model {
-    fn read(workspace: &Workspace) -> Result<Self> {
+impl SourceTree {
+    fn read(workspace: &CargoWorkspace) -> Result<Self> {
         let mut model =
             Self { private_folders: vec![workspace.root.display().to_string()], ..Self::default() };
         let mut skipped: Vec<_> = NOT_SOURCES.iter().map(|name| workspace.root.join(name)).collect();
@@ -85,7 +85,7 @@ impl Model {
         Ok(model)
     }
 
-    fn read_folder(&mut self, workspace: &Workspace, folder: &Path, skipped: &[PathBuf]) -> Result<()> {
+    fn read_folder(&mut self, workspace: &CargoWorkspace, folder: &Path, skipped: &[PathBuf]) -> Result<()> {
         for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
             let entry = entry?;
             let path = entry.path();
@@ -126,9 +126,9 @@ fn at_line(path: &Path, line: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workspace::{Dependency, Target};
+    use crate::workspace::{CargoDependency, CargoTarget};
 
-    impl Model {
+    impl SourceTree {
         /// A model of these files alone.
         pub(super) fn of_texts(texts: &[(&str, &str)]) -> Self {
             let texts: BTreeMap<_, _> =
@@ -144,18 +144,19 @@ mod tests {
 
         /// The same with one more target in the last member.
         pub(super) fn with_target(mut self, kind: &str, path: &str) -> Self {
-            let target = Target { name: "t".to_owned(), kind: vec![kind.to_owned()], src_path: path.into() };
+            let target =
+                CargoTarget { name: "t".to_owned(), kind: vec![kind.to_owned()], src_path: path.into() };
             self.packages.last_mut().unwrap().targets.push(target);
             self
         }
     }
 
-    fn package(name: &str, dependencies: &[&str]) -> Package {
+    fn package(name: &str, dependencies: &[&str]) -> CargoPackage {
         let dependencies = dependencies.iter().map(|line| match line.split_once(' ') {
-            Some((kind, name)) => Dependency { name: name.to_owned(), kind: Some(kind.to_owned()) },
-            None => Dependency { name: (*line).to_owned(), kind: None },
+            Some((kind, name)) => CargoDependency { name: name.to_owned(), kind: Some(kind.to_owned()) },
+            None => CargoDependency { name: (*line).to_owned(), kind: None },
         });
-        Package {
+        CargoPackage {
             name: name.to_owned(),
             manifest_path: format!("crates/{name}/Cargo.toml").into(),
             dependencies: dependencies.collect(),
@@ -181,9 +182,9 @@ mod tests {
         let mut member = package("ward-a", &[]);
         member.manifest_path = root.join("crates/ward-a/Cargo.toml");
         let workspace =
-            Workspace { root: root.to_owned(), target: root.join("target"), packages: vec![member] };
+            CargoWorkspace { root: root.to_owned(), target: root.join("target"), packages: vec![member] };
 
-        let model = Model::read(&workspace).unwrap();
+        let model = SourceTree::read(&workspace).unwrap();
 
         let expected = ["README.md", "crates/ward-a/src/lib.rs", "picture.png"].map(PathBuf::from);
         assert_eq!(model.files, expected);
@@ -192,8 +193,9 @@ mod tests {
     }
 
     /// What a check says about a model, one fault a line, without the cures.
-    pub(super) fn said(check: fn(&Model) -> Vec<Fault>, model: &Model) -> Vec<String> {
-        let first_line = |fault: &Fault| fault.to_string().lines().next().unwrap_or_default().to_owned();
+    pub(super) fn messages(check: fn(&SourceTree) -> Vec<LocatedError>, model: &SourceTree) -> Vec<String> {
+        let first_line =
+            |fault: &LocatedError| fault.to_string().lines().next().unwrap_or_default().to_owned();
         check(model).iter().map(first_line).collect()
     }
 }

@@ -8,29 +8,29 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::test::Outcome;
-use crate::workspace::{Workspace, run_to_end};
-use crate::{screen, setup};
+use crate::test::StepOutcome;
+use crate::workspace::{CargoWorkspace, run_to_end};
+use crate::{setup, terminal};
 
 mod agent;
 mod checks;
 mod container;
-mod household;
-mod service;
+mod installation;
+mod service_scope;
 
-use agent::Agent;
-use checks::Check;
-use container::Stage;
-use household::Household;
-use service::Service;
+use agent::AgentService;
+use checks::InstallationCheck;
+use container::ContainerSetup;
+use installation::InstalledShepherd;
+use service_scope::ServiceScope;
 
 /// Runs all of it. Only root can boot a container.
-pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     if !setup::is_root() {
         let reason = "not root: the units were read, but no systemd was booted to run them";
-        return Ok(Outcome::PassedInPart(reason.to_owned()));
+        return Ok(StepOutcome::PassedInPart(reason.to_owned()));
     }
-    run_to_end(workspace.cargo().args([
+    run_to_end(workspace.cargo_command().args([
         "build",
         "--locked",
         "--quiet",
@@ -41,59 +41,61 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
         "-p",
         "collieclaw",
     ]))?;
-    let stage = Stage::prepare(workspace)?;
+    let stage = ContainerSetup::prepare(workspace)?;
     println!("  the unit of a user");
-    carry_out(checks::OF_A_USER, &Household::begin(stage.boot()?, Service::OfAUser)?)?;
+    run_checks(checks::USER_CHECKS, &InstalledShepherd::start(stage.boot()?, ServiceScope::User)?)?;
     println!("  the agent of a user");
-    let agent = Agent::begin(stage.boot()?)?;
+    let agent = AgentService::start(stage.boot()?)?;
     for (sentence, check) in agent::CHECKS {
         let start = Instant::now();
         let result = check(&agent);
-        report(sentence, start, &result);
+        print_result(sentence, start, &result);
         result.with_context(|| format!("{sentence}\n{}", agent.journal()))?;
     }
     drop(agent);
     println!("  the unit of the system");
-    let household = Household::begin(stage.boot()?, Service::OfTheSystem)?;
-    carry_out(checks::OF_THE_SYSTEM, &household)?;
+    let household = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
+    run_checks(checks::SYSTEM_CHECKS, &household)?;
     let start = Instant::now();
     let result = power_cut(&stage, household);
-    report("a power cut in the middle of a session gives nothing back", start, &result);
-    result.map(|()| Outcome::Passed)
+    print_result("a power cut in the middle of a session gives nothing back", start, &result);
+    result.map(|()| StepOutcome::Passed)
 }
 
-fn carry_out(checks: &[Check], household: &Household) -> Result<()> {
+fn run_checks(checks: &[InstallationCheck], household: &InstalledShepherd) -> Result<()> {
     for (sentence, check) in checks {
         let start = Instant::now();
-        let result = check(household).and_then(|()| household.is_idle());
-        report(sentence, start, &result);
+        let result = check(household).and_then(|()| household.assert_idle());
+        print_result(sentence, start, &result);
         result.with_context(|| format!("{sentence}\n{}", household.journal()))?;
     }
     Ok(())
 }
 
-fn report(sentence: &str, start: Instant, result: &Result<()>) {
-    let mark = if result.is_ok() { screen::good("✓") } else { screen::bad("✗") };
-    println!("  {mark} {}  {sentence}", screen::seconds(start.elapsed()));
+fn print_result(sentence: &str, start: Instant, result: &Result<()>) {
+    let mark = if result.is_ok() { terminal::success("✓") } else { terminal::failure("✗") };
+    println!("  {mark} {}  {sentence}", terminal::seconds(start.elapsed()));
 }
 
 /// The container is killed and booted again, which gives it another boot id; its data folder stays.
-fn power_cut(stage: &Stage, household: Household) -> Result<()> {
+fn power_cut(stage: &ContainerSetup, household: InstalledShepherd) -> Result<()> {
     let session = household.launch("evening")?;
-    household.program_of(&session)?;
-    let before = household.used("evening")?;
+    household.wait_for_program(&session)?;
+    let before = household.usage_of("evening")?;
     std::thread::sleep(Duration::from_secs(2));
     drop(household);
-    let household = Household::begin(stage.boot()?, Service::OfTheSystem)?;
-    ensure!(household.session()?.is_none(), "a session survived the reboot");
-    let after = household.used("evening")?;
+    let household = InstalledShepherd::start(stage.boot()?, ServiceScope::System)?;
+    ensure!(household.current_session()?.is_none(), "a session survived the reboot");
+    let after = household.usage_of("evening")?;
     ensure!(after >= before + Duration::from_secs(2), "{before:?} were used, and {after:?} after the reboot");
-    let Some(reason) = household.refusal("evening")? else { bail!("the pause after a session is forgotten") };
+    let Some(reason) = household.launch_refusal("evening")? else {
+        bail!("the pause after a session is forgotten")
+    };
     ensure!(reason.contains("cooldown"), "{reason}");
     Ok(())
 }
 
 /// A file below the root that a container sees.
-fn below(root: &Path, path: &str) -> std::path::PathBuf {
+fn path_in_root(root: &Path, path: &str) -> std::path::PathBuf {
     root.join(path.trim_start_matches('/'))
 }

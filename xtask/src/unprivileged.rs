@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::fault::Fault;
+use crate::located_error::LocatedError;
 use crate::setup::{self, ORDINARY_PATH};
-use crate::test::Outcome;
-use crate::workspace::{Workspace, run_to_end};
+use crate::test::StepOutcome;
+use crate::workspace::{CargoWorkspace, run_to_end};
 
 /// User ids above those of people and below those that systemd hands out.
 const UIDS: Range<u32> = 60_578..61_184;
@@ -27,38 +27,41 @@ const UIDS: Range<u32> = 60_578..61_184;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs the tests as an ordinary user; there is nothing to add when we are one already.
-pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
+pub(crate) fn run(workspace: &CargoWorkspace) -> Result<StepOutcome> {
     if !setup::is_root() {
         let reason = "not root: the tests ran as this user only, the run with privileges was not done";
-        return Ok(Outcome::PassedInPart(reason.to_owned()));
+        return Ok(StepOutcome::PassedInPart(reason.to_owned()));
     }
     let uid = unused_uid()?;
-    let stage = Stage::prepare(workspace, uid)?;
+    let stage = UnprivilegedWorkspace::prepare(workspace, uid)?;
     println!("running as uid {uid}, without groups, in {}", stage.folder.path().display());
     let result = run_to_end(&mut stage.runner(uid));
-    let left = leftovers_after_grace(uid)?;
+    let left = processes_left_after_grace(uid)?;
     if !left.is_empty() {
         // Only processes of a user that had none before are reached by this.
-        let _ = as_user(uid, Path::new("kill")).args(["-9", "-1"]).status();
+        let _ = command_as_user(uid, Path::new("kill")).args(["-9", "-1"]).status();
     }
     result?;
     if !left.is_empty() {
         let fault = format!("the tests left processes behind: {}", left.join(", "));
-        return Err(
-            Fault::new(format!("uid {uid}"), fault, "end what a test starts before the test ends").into()
-        );
+        return Err(LocatedError::new(
+            format!("uid {uid}"),
+            fault,
+            "end what a test starts before the test ends",
+        )
+        .into());
     }
-    Ok(Outcome::Passed)
+    Ok(StepOutcome::Passed)
 }
 
 /// The folder that the ordinary user can read, with three folders inside that it owns.
-struct Stage {
+struct UnprivilegedWorkspace {
     folder: TempDir,
 }
 
-impl Stage {
-    fn prepare(workspace: &Workspace, uid: u32) -> Result<Self> {
-        let folder = tempfile::Builder::new().prefix("xtask-").tempdir_in(open_to_all())?;
+impl UnprivilegedWorkspace {
+    fn prepare(workspace: &CargoWorkspace, uid: u32) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("xtask-").tempdir_in(world_readable_temp())?;
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
         let stage = Self { folder };
         for owned in ["home", "tmp", "run", "target"] {
@@ -77,7 +80,7 @@ impl Stage {
         .context("copying the sources")?;
         run_to_end(
             workspace
-                .cargo()
+                .cargo_command()
                 // The archive is read once and thrown away: speed counts, size does not.
                 .args(["nextest", "archive", "--workspace", "--locked", "--zstd-level=-7", "--archive-file"])
                 .arg(stage.path("tests.tar.zst")),
@@ -91,7 +94,7 @@ impl Stage {
     }
 
     fn runner(&self, uid: u32) -> Command {
-        let mut command = as_user(uid, &self.path("cargo-nextest"));
+        let mut command = command_as_user(uid, &self.path("cargo-nextest"));
         command
             .args(["nextest", "run", "--profile", "ci", "--archive-file"])
             .arg(self.path("tests.tar.zst"))
@@ -111,7 +114,7 @@ impl Stage {
 }
 
 /// A command of another user, with nothing of our environment.
-fn as_user(uid: u32, program: &Path) -> Command {
+fn command_as_user(uid: u32, program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command
         .arg(format!("--reuid={uid}"))
@@ -125,7 +128,7 @@ fn as_user(uid: u32, program: &Path) -> Command {
 }
 
 /// The temporary folder, unless other users can't get there.
-fn open_to_all() -> PathBuf {
+fn world_readable_temp() -> PathBuf {
     let stated = std::env::temp_dir();
     let is_open = |folder: &Path| folder.metadata().is_ok_and(|metadata| metadata.mode() & 0o001 != 0);
     if stated.is_absolute() && stated.ancestors().all(is_open) { stated } else { PathBuf::from("/tmp") }
@@ -137,17 +140,17 @@ fn unused_uid() -> Result<u32> {
     let taken: Vec<u32> = accounts.lines().filter_map(|line| line.split(':').nth(2)?.parse().ok()).collect();
     let first = UIDS.start + std::process::id() % (UIDS.end - UIDS.start);
     for uid in (first..UIDS.end).chain(UIDS.start..first).filter(|uid| !taken.contains(uid)) {
-        if leftovers(uid)?.is_empty() {
+        if processes_of(uid)?.is_empty() {
             return Ok(uid);
         }
     }
     bail!("every user id from {} to {} is in use", UIDS.start, UIDS.end - 1)
 }
 
-fn leftovers_after_grace(uid: u32) -> Result<Vec<String>> {
+fn processes_left_after_grace(uid: u32) -> Result<Vec<String>> {
     let deadline = Instant::now() + GRACE;
     loop {
-        let left = leftovers(uid)?;
+        let left = processes_of(uid)?;
         if left.is_empty() || Instant::now() >= deadline {
             return Ok(left);
         }
@@ -156,7 +159,7 @@ fn leftovers_after_grace(uid: u32) -> Result<Vec<String>> {
 }
 
 /// The living processes of a user, as `pid (name)`; one that waits to be reaped is not living.
-fn leftovers(uid: u32) -> Result<Vec<String>> {
+fn processes_of(uid: u32) -> Result<Vec<String>> {
     let mut living = Vec::new();
     for entry in fs::read_dir("/proc").context("/proc")?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -9,26 +9,26 @@ use serde::Deserialize;
 
 /// What `cargo metadata --no-deps` says about this workspace.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Workspace {
+pub(crate) struct CargoWorkspace {
     #[serde(rename = "workspace_root")]
     pub(crate) root: PathBuf,
     #[serde(rename = "target_directory")]
     pub(crate) target: PathBuf,
-    pub(crate) packages: Vec<Package>,
+    pub(crate) packages: Vec<CargoPackage>,
 }
 
 /// One member.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Package {
+pub(crate) struct CargoPackage {
     pub(crate) name: String,
     pub(crate) manifest_path: PathBuf,
-    pub(crate) dependencies: Vec<Dependency>,
-    pub(crate) targets: Vec<Target>,
+    pub(crate) dependencies: Vec<CargoDependency>,
+    pub(crate) targets: Vec<CargoTarget>,
 }
 
 /// One line of a `[dependencies]` table, whatever its kind.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Dependency {
+pub(crate) struct CargoDependency {
     pub(crate) name: String,
     /// `dev` or `build`; nothing for an ordinary one.
     pub(crate) kind: Option<String>,
@@ -36,24 +36,24 @@ pub(crate) struct Dependency {
 
 /// One crate that cargo compiles.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Target {
+pub(crate) struct CargoTarget {
     pub(crate) name: String,
     pub(crate) kind: Vec<String>,
     pub(crate) src_path: PathBuf,
 }
 
-impl Target {
+impl CargoTarget {
     /// Whether cargo builds it as `kind`: `lib`, `bin`, `test`, `bench`, `custom-build`.
-    pub(crate) fn is(&self, kind: &str) -> bool {
+    pub(crate) fn has_kind(&self, kind: &str) -> bool {
         self.kind.iter().any(|own| own == kind)
     }
 }
 
-impl Workspace {
+impl CargoWorkspace {
     /// Asks cargo; works from any directory, because the workspace is the one this program belongs to.
     pub(crate) fn load() -> Result<Self> {
         let manifest = manifest_directory().join("Cargo.toml");
-        let output = cargo()
+        let output = bare_cargo()
             .args(["metadata", "--no-deps", "--format-version=1", "--manifest-path"])
             .arg(&manifest)
             .output()
@@ -65,8 +65,8 @@ impl Workspace {
     }
 
     /// A cargo command that runs at the root of the workspace.
-    pub(crate) fn cargo(&self) -> Command {
-        let mut command = cargo();
+    pub(crate) fn cargo_command(&self) -> Command {
+        let mut command = bare_cargo();
         command.current_dir(&self.root);
         command
     }
@@ -83,7 +83,7 @@ fn manifest_directory() -> PathBuf {
 }
 
 /// The cargo that started us, without the variables that describe *this* package to a build.
-fn cargo() -> Command {
+fn bare_cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();

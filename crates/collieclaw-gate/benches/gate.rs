@@ -3,37 +3,37 @@
 //! The bars are for one core, so it is the processor's time that counts: a busy machine changes little.
 #![expect(clippy::print_stderr, reason = "a benchmark tells its progress there")]
 
-#[path = "../tests/it/blocked_lines.rs"]
-mod blocked_lines;
-#[path = "../tests/it/changing_lines.rs"]
-mod changing_lines;
-#[path = "../tests/it/harmless_lines.rs"]
-mod harmless_lines;
-#[path = "../tests/it/high_lines.rs"]
-mod high_lines;
-#[path = "../tests/it/hostile_lines.rs"]
-mod hostile_lines;
-#[path = "../tests/it/looking_lines.rs"]
-mod looking_lines;
-#[path = "../tests/it/slow_lines.rs"]
-mod slow_lines;
-#[path = "../tests/it/world.rs"]
-mod world;
+#[path = "../tests/it/blocked_cases.rs"]
+mod blocked_cases;
+#[path = "../tests/it/harmless_cases.rs"]
+mod harmless_cases;
+#[path = "../tests/it/high_risk_cases.rs"]
+mod high_risk_cases;
+#[path = "../tests/it/hostile_cases.rs"]
+mod hostile_cases;
+#[path = "../tests/it/modifying_cases.rs"]
+mod modifying_cases;
+#[path = "../tests/it/readonly_cases.rs"]
+mod readonly_cases;
+#[path = "../tests/it/slow_cases.rs"]
+mod slow_cases;
+#[path = "../tests/it/test_machine.rs"]
+mod test_machine;
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use collieclaw_gate::shell::LONGEST_LINE;
-use collieclaw_gate::{Autonomy, judge_shell};
+use collieclaw_gate::{AutonomyLevel, judge_shell};
 use rustix::time::{ClockId, clock_gettime};
-use ward_bench::{Bar, Row, median, report};
+use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 
-use crate::blocked_lines::BLOCKED;
-use crate::changing_lines::CHANGES;
-use crate::harmless_lines::{DECIDED, LISTED_TOO};
-use crate::high_lines::HIGH;
-use crate::looking_lines::LOOKS;
-use crate::world::{World, policy};
+use crate::blocked_cases::BLOCKED_LINES;
+use crate::harmless_cases::{LISTED_TOO, REFUSED_BY_DECISION};
+use crate::high_risk_cases::HIGH_RISK_LINES;
+use crate::modifying_cases::MODIFYING_LINES;
+use crate::readonly_cases::READ_ONLY_LINES;
+use crate::test_machine::{GateTestMachine, policy};
 
 const ROUNDS: usize = 41;
 const SLOW_ROUNDS: usize = 5;
@@ -46,72 +46,83 @@ const LINES_A_SECOND: f64 = 50_000.0;
 const SLOWEST_MILLIS: f64 = 50.0;
 
 fn main() -> std::io::Result<()> {
-    typical()?;
-    slow()?;
-    both_directions()
+    bench_typical_lines()?;
+    bench_slow_lines()?;
+    bench_false_decisions()
 }
 
-fn typical() -> std::io::Result<()> {
-    let (policy, world) = (policy(LISTED_TOO), World::new());
-    let lines: Vec<_> = LOOKS.iter().chain(CHANGES).collect();
+fn bench_typical_lines() -> std::io::Result<()> {
+    let (policy, world) = (policy(LISTED_TOO), GateTestMachine::new());
+    let lines: Vec<_> = READ_ONLY_LINES.iter().chain(MODIFYING_LINES).collect();
     let mut rates = Vec::new();
     for _ in 0..ROUNDS {
         let seconds = processor_seconds(|| {
             for line in &lines {
-                black_box(judge_shell(line, Autonomy::Supervised, &policy, &world));
+                black_box(judge_shell(line, AutonomyLevel::Supervised, &policy, &world));
             }
         });
         rates.push(count(lines.len()) / seconds);
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "gate: typical shell lines".into(),
         unit: "lines/s".into(),
         figure: median(&mut rates),
         baseline: None,
-        bar: Bar::AtLeast(LINES_A_SECOND),
+        bar: BenchmarkLimit::AtLeast(LINES_A_SECOND),
     })
 }
 
 /// Lines of many kinds and sizes, of which the slowest counts: the largest ones may be refused at a glance.
-fn slow() -> std::io::Result<()> {
-    let (policy, world) = (policy(LISTED_TOO), World::new());
+fn bench_slow_lines() -> std::io::Result<()> {
+    let (policy, world) = (policy(LISTED_TOO), GateTestMachine::new());
     let mut slowest = 0.0_f64;
-    for kind in slow_lines::KINDS {
+    for kind in slow_cases::SLOW_LINE_KINDS {
         let times = SHARES.map(|share| {
             let line = kind.line(LONGEST_LINE / share);
-            let judge = || _ = black_box(judge_shell(&line, Autonomy::Full, &policy, &world));
+            let judge = || _ = black_box(judge_shell(&line, AutonomyLevel::Full, &policy, &world));
             median(&mut [(); SLOW_ROUNDS].map(|()| processor_seconds(judge) * 1_000.0))
         });
         let time = times.into_iter().fold(0.0, f64::max);
         eprintln!("{time:6.1} ms  {}", kind.name);
         slowest = slowest.max(time);
     }
-    report(&Row {
-        bench: format!("gate: slowest of {} kinds of hostile lines up to 1 MiB", slow_lines::KINDS.len()),
+    report(&BenchmarkRow {
+        bench: format!(
+            "gate: slowest of {} kinds of hostile lines up to 1 MiB",
+            slow_cases::SLOW_LINE_KINDS.len()
+        ),
         unit: "ms".into(),
         figure: slowest,
         baseline: None,
-        bar: Bar::AtMost(SLOWEST_MILLIS),
+        bar: BenchmarkLimit::AtMost(SLOWEST_MILLIS),
     })
 }
 
 /// C7.3c: right in both directions.
-fn both_directions() -> std::io::Result<()> {
-    let harmless = format!("{} (and {} by decision)", LOOKS.len() + CHANGES.len(), DECIDED.len());
+fn bench_false_decisions() -> std::io::Result<()> {
+    let harmless = format!(
+        "{} (and {} by decision)",
+        READ_ONLY_LINES.len() + MODIFYING_LINES.len(),
+        REFUSED_BY_DECISION.len()
+    );
     let rows = [
-        ("hostile lines that pass", hostile_lines::passed().len(), (BLOCKED.len() + HIGH.len()).to_string()),
-        ("harmless lines refused", harmless_lines::refused().len(), harmless),
+        (
+            "hostile lines that pass",
+            hostile_cases::passed_lines().len(),
+            (BLOCKED_LINES.len() + HIGH_RISK_LINES.len()).to_string(),
+        ),
+        ("harmless lines refused", harmless_cases::refused_lines().len(), harmless),
     ];
-    for (line, reason) in DECIDED {
+    for (line, reason) in REFUSED_BY_DECISION {
         eprintln!("refused by decision: {line}: {reason}");
     }
     for (what, figure, of) in rows {
-        report(&Row {
+        report(&BenchmarkRow {
             bench: format!("gate: {what}, of {of}"),
             unit: "lines".into(),
             figure: count(figure),
             baseline: None,
-            bar: Bar::AtMost(0.0),
+            bar: BenchmarkLimit::AtMost(0.0),
         })?;
     }
     Ok(())

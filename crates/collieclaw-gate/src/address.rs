@@ -3,15 +3,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::policy::GatePolicy;
-use crate::reason::Reason;
-use crate::verdict::Findings;
+use crate::reason::GateReason;
+use crate::verdict::GateFindings;
 
 /// Longer ones are refused by most servers anyway.
 const LONGEST_ADDRESS: usize = 8192;
 
 /// What is done with an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
+pub enum HttpMethod {
     /// It is asked for.
     Get,
     /// Something is sent to it.
@@ -20,18 +20,18 @@ pub enum Method {
 
 /// An address that can be read in one way only.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct WebAddress {
     /// `http` or `https`.
-    pub scheme: Scheme,
+    pub scheme: UrlScheme,
     /// The machine it names.
-    pub host: Host,
+    pub host: UrlHost,
     /// The port it names, or its scheme's.
     pub port: u16,
 }
 
 /// How to speak with the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scheme {
+pub enum UrlScheme {
     /// In the clear.
     Http,
     /// Encrypted.
@@ -40,17 +40,17 @@ pub enum Scheme {
 
 /// The machine that an address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
+pub enum UrlHost {
     /// By a name, in lower case.
     Name(String),
     /// By a number, however it was written.
-    Number(IpAddr),
+    Ip(IpAddr),
 }
 
-impl Scheme {
+impl UrlScheme {
     /// The port if none is named.
     #[must_use]
-    pub fn port(self) -> u16 {
+    pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,
@@ -58,21 +58,21 @@ impl Scheme {
     }
 }
 
-impl std::fmt::Display for Host {
+impl std::fmt::Display for UrlHost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Name(name) => f.write_str(name),
-            Self::Number(number) => number.fmt(f),
+            Self::Ip(number) => number.fmt(f),
         }
     }
 }
 
-impl Address {
+impl WebAddress {
     /// Reads an address. It is refused if programs could read it differently.
     ///
     /// # Errors
     /// With what is wrong, as a sentence without a full stop.
-    pub fn read(text: &str) -> Result<Self, &'static str> {
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.len() > LONGEST_ADDRESS {
             return Err("the address is too long");
         }
@@ -82,9 +82,9 @@ impl Address {
         let (scheme, rest) =
             text.split_once("://").ok_or("an address begins with `https://` or `http://`")?;
         let scheme = if scheme.eq_ignore_ascii_case("https") {
-            Scheme::Https
+            UrlScheme::Https
         } else if scheme.eq_ignore_ascii_case("http") {
-            Scheme::Http
+            UrlScheme::Http
         } else {
             return Err("only `https` and `http` are known");
         };
@@ -92,8 +92,8 @@ impl Address {
         if authority.contains('@') {
             return Err("an address must not hold a user name or a password");
         }
-        let (host, port) = host_and_port(authority)?;
-        let port = port.map_or(Ok(scheme.port()), |port| match port.parse() {
+        let (host, port) = split_authority(authority)?;
+        let port = port.map_or(Ok(scheme.default_port()), |port| match port.parse() {
             Ok(0) | Err(_) => Err("no such port"),
             Ok(port) => Ok(port),
         })?;
@@ -104,13 +104,13 @@ impl Address {
     #[must_use]
     pub fn host_and_port(&self) -> String {
         match &self.host {
-            Host::Number(IpAddr::V6(number)) => format!("[{number}]:{}", self.port),
+            UrlHost::Ip(IpAddr::V6(number)) => format!("[{number}]:{}", self.port),
             host => format!("{host}:{}", self.port),
         }
     }
 }
 
-fn host_and_port(authority: &str) -> Result<(Host, Option<&str>), &'static str> {
+fn split_authority(authority: &str) -> Result<(UrlHost, Option<&str>), &'static str> {
     if let Some(inside) = authority.strip_prefix('[') {
         let (number, rest) = inside.split_once(']').ok_or("a bracket is not closed")?;
         let number: Ipv6Addr = number.parse().map_err(|_| "this is no IPv6 address")?;
@@ -118,7 +118,7 @@ fn host_and_port(authority: &str) -> Result<(Host, Option<&str>), &'static str> 
             "" => None,
             rest => Some(rest.strip_prefix(':').ok_or("nothing but a port follows the bracket")?),
         };
-        return Ok((Host::Number(IpAddr::V6(number).to_canonical()), port));
+        return Ok((UrlHost::Ip(IpAddr::V6(number).to_canonical()), port));
     }
     let (name, port) = authority.split_once(':').map_or((authority, None), |(name, port)| (name, Some(port)));
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
@@ -131,15 +131,15 @@ fn host_and_port(authority: &str) -> Result<(Host, Option<&str>), &'static str> 
     }
     let last = name.rsplit('.').next().unwrap_or_default();
     if last.starts_with("0x") || last.bytes().all(|byte| byte.is_ascii_digit()) {
-        let number = number(&name).ok_or("this is no IPv4 address")?;
-        return Ok((Host::Number(number.into()), port));
+        let number = parse_legacy_ipv4(&name).ok_or("this is no IPv4 address")?;
+        return Ok((UrlHost::Ip(number.into()), port));
     }
-    Ok((Host::Name(name), port))
+    Ok((UrlHost::Name(name), port))
 }
 
 /// An IPv4 address in any of its old notations: fewer parts, octal, hexadecimal.
-fn number(text: &str) -> Option<Ipv4Addr> {
-    let parts: Vec<u32> = text.split('.').map(part).collect::<Option<_>>()?;
+fn parse_legacy_ipv4(text: &str) -> Option<Ipv4Addr> {
+    let parts: Vec<u32> = text.split('.').map(parse_ipv4_part).collect::<Option<_>>()?;
     let (last, before) = parts.split_last()?;
     if before.len() > 3 || before.iter().any(|part| *part > 255) {
         return None;
@@ -152,7 +152,7 @@ fn number(text: &str) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from_bits(high + last))
 }
 
-fn part(text: &str) -> Option<u32> {
+fn parse_ipv4_part(text: &str) -> Option<u32> {
     if let Some(digits) = text.strip_prefix("0x") {
         return if digits.is_empty() { Some(0) } else { u32::from_str_radix(digits, 16).ok() };
     }
@@ -173,7 +173,7 @@ pub fn is_public(number: IpAddr) -> bool {
 }
 
 /// Public by its number, and every virtual machine of one provider reaches that machine's own affairs there.
-const METADATA_OF_A_CLOUD: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+const CLOUD_METADATA: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
 fn is_public_v4(number: Ipv4Addr) -> bool {
     let [a, b, c, _] = number.octets();
@@ -189,7 +189,7 @@ fn is_public_v4(number: Ipv4Addr) -> bool {
             | (198, 18..=19, _)
             | (198, 51, 100)
             | (203, 0, 113)
-    ) && number != METADATA_OF_A_CLOUD
+    ) && number != CLOUD_METADATA
 }
 
 fn is_public_v6(number: Ipv6Addr) -> bool {
@@ -203,39 +203,40 @@ fn is_public_v6(number: Ipv6Addr) -> bool {
 }
 
 /// Judges an address that a tool was given, or that a server sent it to.
-pub(crate) fn judge(text: &str, method: Method, policy: &GatePolicy, findings: &mut Findings) {
-    let address = match Address::read(text) {
+pub(crate) fn judge(text: &str, method: HttpMethod, policy: &GatePolicy, findings: &mut GateFindings) {
+    let address = match WebAddress::parse(text) {
         Ok(address) => address,
         Err(what) => {
-            findings.add(Reason::NotAnAddress { what });
+            findings.add(GateReason::NotAnAddress { what });
             return;
         }
     };
     let host = address.host.to_string();
     let listed_with_port = policy.allowed_domains.contains(&address.host_and_port());
     if !listed_with_port {
-        if leads_home(&address.host) {
-            findings.add(Reason::PrivateAddress { address: host });
+        if is_local_host(&address.host) {
+            findings.add(GateReason::PrivateAddress { address: host });
             return;
         }
-        if address.port != address.scheme.port() {
-            findings.add(Reason::OddPort { host: host.clone(), port: address.port });
+        if address.port != address.scheme.default_port() {
+            findings.add(GateReason::OddPort { host: host.clone(), port: address.port });
         }
     }
-    let listed = listed_with_port || policy.allowed_domains.iter().any(|rule| covers(rule, &address.host));
+    let listed =
+        listed_with_port || policy.allowed_domains.iter().any(|rule| rule_covers_host(rule, &address.host));
     findings.add(match (method, listed) {
-        (Method::Get, true) => Reason::AllowedDomain { host },
-        (Method::Get, false) => Reason::UnlistedDomain { host },
-        (Method::Post, true) => Reason::Sends { host },
-        (Method::Post, false) => Reason::SendsUnlisted { host },
+        (HttpMethod::Get, true) => GateReason::AllowedDomain { host },
+        (HttpMethod::Get, false) => GateReason::UnlistedDomain { host },
+        (HttpMethod::Post, true) => GateReason::Sends { host },
+        (HttpMethod::Post, false) => GateReason::SendsUnlisted { host },
     });
 }
 
 /// Whether a host is this machine or a neighbour. A name without a dot is one, too.
-fn leads_home(host: &Host) -> bool {
+fn is_local_host(host: &UrlHost) -> bool {
     match host {
-        Host::Number(number) => !is_public(*number),
-        Host::Name(name) => {
+        UrlHost::Ip(number) => !is_public(*number),
+        UrlHost::Name(name) => {
             !name.contains('.')
                 || ["localhost", "local", "internal", "lan", "home", "corp", "intranet", "private", "arpa"]
                     .contains(&name.rsplit('.').next().unwrap_or_default())
@@ -244,13 +245,13 @@ fn leads_home(host: &Host) -> bool {
 }
 
 /// `example.org` covers itself; `*.example.org` covers what is beneath.
-fn covers(rule: &str, host: &Host) -> bool {
+fn rule_covers_host(rule: &str, host: &UrlHost) -> bool {
     let rule = rule.to_ascii_lowercase();
     match (host, rule.strip_prefix("*.")) {
-        (Host::Name(name), Some(domain)) => {
+        (UrlHost::Name(name), Some(domain)) => {
             name.strip_suffix(domain).is_some_and(|before| before.len() > 1 && before.ends_with('.'))
         }
         (host, None) => host.to_string() == rule,
-        (Host::Number(_), Some(_)) => false,
+        (UrlHost::Ip(_), Some(_)) => false,
     }
 }

@@ -2,22 +2,22 @@
 
 use serde::Serialize;
 
-use crate::address::{self, Method};
-use crate::facts::Facts;
-use crate::foreign::Foreign;
-use crate::hearing::judge_shell;
-use crate::opened::absolute;
-use crate::path::{self, Use};
-use crate::plan::Plan;
+use crate::address::{self, HttpMethod};
+use crate::evaluation::judge_shell;
+use crate::facts::MachineFacts;
+use crate::foreign::ForeignToolInfo;
+use crate::path::{self, PathAccess};
+use crate::plan::ShellPlan;
 use crate::policy::GatePolicy;
-use crate::reason::Reason;
-use crate::verdict::{Autonomy, Decision, Findings, Risk, Verdict};
+use crate::reason::GateReason;
+use crate::recheck::absolute_tool_path;
+use crate::verdict::{AutonomyLevel, GateDecision, GateFindings, GateVerdict, RiskLevel};
 
 /// What a tool is asked to do, as far as it matters to the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call<'a> {
+pub enum GateRequest<'a> {
     /// It looks at nothing that has a path or an address.
-    Look,
+    ReadOnly,
     /// A folder is listed.
     FileList(&'a str),
     /// A file is read.
@@ -27,11 +27,11 @@ pub enum Call<'a> {
     /// A shell line runs in the workspace.
     Shell(&'a str),
     /// An address is asked for, or something is sent to it.
-    Http(Method, &'a str),
+    Http(HttpMethod, &'a str),
     /// The search service that the configuration names is asked for something.
-    Search,
+    WebSearch,
     /// A tool of someone else: a plugin's, or one of an MCP server.
-    Foreign(Foreign<'a>),
+    ForeignTool(ForeignToolInfo<'a>),
     /// A tool that is not offered here.
     NotOffered(&'a str),
 }
@@ -39,27 +39,27 @@ pub enum Call<'a> {
 /// What follows from the verdict on a call.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a ruling that nobody follows protects nobody"]
-pub enum Ruling {
+pub enum GateOutcome {
     /// It may run.
     Allowed(Permit),
     /// It may run if the operator says yes to exactly this.
-    Asks(Question),
+    NeedsApproval(ApprovalQuestion),
     /// It may not run.
-    Denied(Verdict),
+    Denied(GateVerdict),
 }
 
 /// The right to run one call, once. Only the gate makes one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Permit {
-    verdict: Verdict,
-    plan: Option<Plan>,
-    approved: Approved,
+    verdict: GateVerdict,
+    plan: Option<ShellPlan>,
+    approved_by: ApprovalSource,
 }
 
 /// Who said yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Approved {
+pub enum ApprovalSource {
     /// The rules alone.
     Rules,
     /// The operator.
@@ -70,125 +70,137 @@ pub enum Approved {
 
 /// A call that waits for the operator.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Question {
-    verdict: Verdict,
-    plan: Option<Plan>,
+pub struct ApprovalQuestion {
+    verdict: GateVerdict,
+    plan: Option<ShellPlan>,
 }
 
 impl Permit {
     /// Why it may run.
-    pub fn verdict(&self) -> &Verdict {
+    pub fn verdict(&self) -> &GateVerdict {
         &self.verdict
     }
 
     /// What a shell line runs; `None` for other tools, and for a line that only a real shell can run.
     #[must_use]
-    pub fn plan(&self) -> Option<&Plan> {
+    pub fn plan(&self) -> Option<&ShellPlan> {
         self.plan.as_ref()
     }
 
     /// Who said yes.
     #[must_use]
-    pub fn approved(&self) -> Approved {
-        self.approved
+    pub fn approved_by(&self) -> ApprovalSource {
+        self.approved_by
     }
 }
 
-impl Question {
+impl ApprovalQuestion {
     /// What the operator is asked about.
-    pub fn verdict(&self) -> &Verdict {
+    pub fn verdict(&self) -> &GateVerdict {
         &self.verdict
     }
 
     /// The operator said yes.
     #[must_use]
     pub fn approve(self) -> Permit {
-        Permit { verdict: self.verdict, plan: self.plan, approved: Approved::Operator }
+        Permit { verdict: self.verdict, plan: self.plan, approved_by: ApprovalSource::Operator }
     }
 
     /// What a shell line would run; two questions about one line differ where this does.
     #[must_use]
-    pub fn plan(&self) -> Option<&Plan> {
+    pub fn plan(&self) -> Option<&ShellPlan> {
         self.plan.as_ref()
     }
 
     /// The operator has said yes to exactly this before, and that it holds.
     #[must_use]
-    pub fn approve_again(self) -> Permit {
-        Permit { approved: Approved::Remembered, ..self.approve() }
+    pub fn approve_remembered(self) -> Permit {
+        Permit { approved_by: ApprovalSource::Remembered, ..self.approve() }
     }
 
     /// The operator said no, or nothing.
-    pub fn refuse(self) -> Verdict {
+    pub fn refuse(self) -> GateVerdict {
         self.verdict
     }
 }
 
-impl Ruling {
+impl GateOutcome {
     /// The verdict it follows from.
-    pub fn verdict(&self) -> &Verdict {
+    pub fn verdict(&self) -> &GateVerdict {
         match self {
             Self::Allowed(permit) => &permit.verdict,
-            Self::Asks(question) => &question.verdict,
+            Self::NeedsApproval(question) => &question.verdict,
             Self::Denied(verdict) => verdict,
         }
     }
 }
 
 /// Judges a call.
-pub fn judge(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Ruling {
+pub fn judge(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn MachineFacts) -> GateOutcome {
     let (verdict, plan) = match call {
-        Call::Shell(line) => {
+        GateRequest::Shell(line) => {
             let judged = judge_shell(line, policy.autonomy, policy, facts);
             (judged.verdict, judged.plan)
         }
-        call => (found(call, policy, facts).decide(policy.autonomy), None),
+        call => (collect_findings(call, policy, facts).decide(policy.autonomy), None),
     };
     match verdict.decision {
-        Decision::Allow => Ruling::Allowed(Permit { verdict, plan, approved: Approved::Rules }),
-        Decision::Ask => Ruling::Asks(Question { verdict, plan }),
-        Decision::Deny => Ruling::Denied(verdict),
+        GateDecision::Allow => {
+            GateOutcome::Allowed(Permit { verdict, plan, approved_by: ApprovalSource::Rules })
+        }
+        GateDecision::Ask => GateOutcome::NeedsApproval(ApprovalQuestion { verdict, plan }),
+        GateDecision::Deny => GateOutcome::Denied(verdict),
     }
 }
 
 /// Judges a call of a tool that is not on the list of whoever asks for it: at most somebody may be asked, and where
 /// nobody ever is, it is not offered.
-pub fn judge_unlisted(tool: &str, call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Ruling {
-    if policy.autonomy != Autonomy::Supervised {
-        return judge(Call::NotOffered(tool), policy, facts);
+pub fn judge_unlisted(
+    tool: &str,
+    call: GateRequest<'_>,
+    policy: &GatePolicy,
+    facts: &dyn MachineFacts,
+) -> GateOutcome {
+    if policy.autonomy != AutonomyLevel::Supervised {
+        return judge(GateRequest::NotOffered(tool), policy, facts);
     }
     let (mut verdict, plan) = match judge(call, policy, facts) {
-        Ruling::Denied(verdict) => return Ruling::Denied(verdict),
-        Ruling::Allowed(Permit { verdict, plan, .. }) | Ruling::Asks(Question { verdict, plan }) => {
-            (verdict, plan)
-        }
+        GateOutcome::Denied(verdict) => return GateOutcome::Denied(verdict),
+        GateOutcome::Allowed(Permit { verdict, plan, .. })
+        | GateOutcome::NeedsApproval(ApprovalQuestion { verdict, plan }) => (verdict, plan),
     };
-    verdict.decision = Decision::Ask;
-    verdict.risk = verdict.risk.max(Risk::Medium);
-    verdict.reasons.insert(0, Reason::UnlistedTool { name: tool.to_owned() });
-    Ruling::Asks(Question { verdict, plan })
+    verdict.decision = GateDecision::Ask;
+    verdict.risk = verdict.risk.max(RiskLevel::Medium);
+    verdict.reasons.insert(0, GateReason::UnlistedTool { name: tool.to_owned() });
+    GateOutcome::NeedsApproval(ApprovalQuestion { verdict, plan })
 }
 
-fn found(call: Call<'_>, policy: &GatePolicy, facts: &dyn Facts) -> Findings {
-    let mut findings = Findings::default();
-    let mut path = |text: &str, used| tool_path(text, used, policy, facts, &mut findings);
+fn collect_findings(call: GateRequest<'_>, policy: &GatePolicy, facts: &dyn MachineFacts) -> GateFindings {
+    let mut findings = GateFindings::default();
+    let mut path = |text: &str, used| judge_tool_path(text, used, policy, facts, &mut findings);
     match call {
-        Call::FileList(text) | Call::FileRead(text) => path(text, Use::Look),
-        Call::FileWrite(text) => path(text, Use::Write),
-        Call::Look => findings.add(Reason::LooksOnly),
-        Call::Http(method, text) => address::judge(text, method, policy, &mut findings),
-        Call::Search => findings.add(Reason::ConfiguredService),
-        Call::Foreign(tool) => tool.found(&mut findings),
-        Call::NotOffered(name) => findings.add(Reason::ToolNotOffered { name: name.to_owned() }),
+        GateRequest::FileList(text) | GateRequest::FileRead(text) => path(text, PathAccess::Read),
+        GateRequest::FileWrite(text) => path(text, PathAccess::Write),
+        GateRequest::ReadOnly => findings.add(GateReason::LooksOnly),
+        GateRequest::Http(method, text) => address::judge(text, method, policy, &mut findings),
+        GateRequest::WebSearch => findings.add(GateReason::ConfiguredService),
+        GateRequest::ForeignTool(tool) => tool.add_findings(&mut findings),
+        GateRequest::NotOffered(name) => findings.add(GateReason::ToolNotOffered { name: name.to_owned() }),
         // A shell line has a hearing of its own.
-        Call::Shell(_) => {}
+        GateRequest::Shell(_) => {}
     }
     findings
 }
 
 /// A path that a tool was given. There is no shell, but people write `~` all the same.
-fn tool_path(text: &str, used: Use, policy: &GatePolicy, facts: &dyn Facts, findings: &mut Findings) {
-    match absolute(text, policy) {
+fn judge_tool_path(
+    text: &str,
+    used: PathAccess,
+    policy: &GatePolicy,
+    facts: &dyn MachineFacts,
+    findings: &mut GateFindings,
+) {
+    match absolute_tool_path(text, policy) {
         Ok(_) if !text.starts_with('~') => {
             path::judge(text, &policy.workspace, used, (policy, facts), findings);
         }

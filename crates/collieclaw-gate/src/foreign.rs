@@ -1,55 +1,55 @@
 //! Tools of others. What they do with their arguments nobody here knows: they are judged by what they were configured
 //! to be, and by what their sandbox lets them reach.
 
-use crate::reason::Reason;
-use crate::verdict::{Findings, Risk};
+use crate::reason::GateReason;
+use crate::verdict::{GateFindings, RiskLevel};
 
 /// A tool of a plugin or of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Foreign<'a> {
+pub struct ForeignToolInfo<'a> {
     /// What the model calls it.
     pub name: &'a str,
     /// Whose it is, for people: "the plugin `weather`".
     pub origin: &'a str,
     /// What the configuration says of it.
-    pub risk: Risk,
+    pub risk: RiskLevel,
     /// Whether its sandbox lets it write to the workspace.
-    pub writes: Writes,
+    pub writes: WriteAccess,
     /// Whether its sandbox lets it reach the network.
-    pub network: Reaches,
+    pub network: NetworkReach,
 }
 
 /// What of the workspace a tool may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Writes {
+pub enum WriteAccess {
     /// Nothing.
-    Nothing,
+    None,
     /// All that no rule closes.
     Workspace,
 }
 
 /// What of the network a tool may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reaches {
+pub enum NetworkReach {
     /// Nothing.
-    Nothing,
+    None,
     /// Everything that the machine reaches.
-    Network,
+    Full,
 }
 
-impl Foreign<'_> {
-    pub(crate) fn found(&self, findings: &mut Findings) {
+impl ForeignToolInfo<'_> {
+    pub(crate) fn add_findings(&self, findings: &mut GateFindings) {
         let name = || self.name.to_owned();
-        findings.add(Reason::ForeignTool {
+        findings.add(GateReason::ForeignTool {
             name: name(),
             origin: self.origin.to_owned(),
             weight: self.risk.into(),
         });
-        if self.writes == Writes::Workspace {
-            findings.add(Reason::ForeignWrites { name: name() });
+        if self.writes == WriteAccess::Workspace {
+            findings.add(GateReason::ForeignWrites { name: name() });
         }
-        if self.network == Reaches::Network {
-            findings.add(Reason::ForeignNetwork { name: name() });
+        if self.network == NetworkReach::Full {
+            findings.add(GateReason::ForeignNetwork { name: name() });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The gate: a tool call, a policy and facts in; a verdict with its reasons out.
 //!
 //! It judges what a call *does*, not how it is spelled. It reads no file, no clock, no environment and no network, and
-//! runs nothing: what it must know about the machine it asks of [`Facts`]. Start with [`judge`] and [`Reason`].
+//! runs nothing: what it must know about the machine it asks of [`MachineFacts`]. Start with [`judge`] and [`GateReason`].
 //!
 //! # What it decides
 //! - Which commands a shell line runs, behind quotes, lists, constructs, substitutions, here-documents and wrappers;
@@ -10,15 +10,15 @@
 //!   compared in the tests with the programs that are installed.
 //! - Where paths lead, as written and as the kernel follows them at this moment; whether a file steers other programs
 //!   (`.git/config`, hooks).
-//! - What exactly runs: the [`plan::Plan`], with all words known and all patterns resolved. No text is read again.
+//! - What exactly runs: the [`plan::ShellPlan`], with all words known and all patterns resolved. No text is read again.
 //!
 //! What it can't know before it runs is high, and so is what only some shells understand. What it can't read, or would
 //! not finish looking through, is refused at every level.
 //!
 //! # What is left to the sandbox and to whoever carries the plan out
 //! - What changes between the check and the use: files must be opened beneath the workspace, and where they really lie
-//!   judged again ([`judge_opened`], [`judge_written`]); each command of a plan is judged again just before it runs
-//!   ([`judge_again`]), since what ran before it may have moved or linked what it is about.
+//!   judged again ([`judge_opened_path`], [`judge_write_target`]); each command of a plan is judged again just before it runs
+//!   ([`rejudge_command`]), since what ran before it may have moved or linked what it is about.
 //! - Links that a program meets on its way through a folder (`diff -r`, `cp -r`, `find -exec`), what an archive holds
 //!   (`tar -x`), links that lie inside a folder that is copied into, and what commands of one pipe do to each other. Of what is outside of the workspace the sandbox shows the system's programs, and nothing of anyone's.
 //! - What a listed program does of itself: `git` obeys the settings of the repository it stands in. The sandbox keeps
@@ -32,25 +32,25 @@ pub mod shell;
 mod address;
 mod facts;
 mod foreign;
-mod opened;
 mod path;
 mod policy;
 mod programs;
 mod reason;
+mod recheck;
 mod verdict;
 
 mod call;
-mod hearing;
+mod evaluation;
 
-pub use address::{Address, Host, Method, Scheme, is_public};
-pub use call::{Approved, Call, Permit, Question, Ruling, judge, judge_unlisted};
-pub use facts::{Facts, Seen};
-pub use foreign::{Foreign, Reaches, Writes};
-pub use hearing::{ShellVerdict, judge_again, judge_shell};
-pub use opened::{absolute, judge_opened, judge_written};
-pub use path::{Use, plain};
+pub use address::{HttpMethod, UrlHost, UrlScheme, WebAddress, is_public};
+pub use call::{ApprovalQuestion, ApprovalSource, GateOutcome, GateRequest, Permit, judge, judge_unlisted};
+pub use evaluation::{ShellVerdict, judge_shell, rejudge_command};
+pub use facts::{MachineFacts, PathStatus};
+pub use foreign::{ForeignToolInfo, NetworkReach, WriteAccess};
+pub use path::{PathAccess, normalize_path};
 pub use policy::{
-    Bounds, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy,
+    DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS, GatePolicy, PathBounds,
 };
-pub use reason::Reason;
-pub use verdict::{Autonomy, Decision, Findings, Risk, Verdict, Weight};
+pub use reason::GateReason;
+pub use recheck::{absolute_tool_path, judge_opened_path, judge_write_target};
+pub use verdict::{AutonomyLevel, GateDecision, GateFindings, GateVerdict, ReasonWeight, RiskLevel};

@@ -4,15 +4,15 @@
 
 use std::path::PathBuf;
 
-pub use crate::shell::Join;
+pub use crate::shell::ListOperator;
 
 /// Commands to be carried out, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Plan {
+pub struct ShellPlan {
     pub(crate) lists: Vec<PlannedList>,
 }
 
-impl Plan {
+impl ShellPlan {
     /// The lists, in order.
     #[must_use]
     pub fn lists(&self) -> &[PlannedList] {
@@ -26,7 +26,7 @@ pub struct PlannedList {
     /// The first one always runs.
     pub first: PlannedPipeline,
     /// The others, each with what it waits for.
-    pub rest: Vec<(Join, PlannedPipeline)>,
+    pub rest: Vec<(ListOperator, PlannedPipeline)>,
 }
 
 /// Commands whose output is the next one's input.
@@ -42,7 +42,7 @@ pub struct PlannedPipeline {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedCommand {
     /// What it does.
-    pub act: Act,
+    pub action: PlannedAction,
     /// The folder it runs in, with all links followed.
     pub folder: PathBuf,
     /// In the order in which they are carried out.
@@ -51,7 +51,7 @@ pub struct PlannedCommand {
 
 /// What a command does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum PlannedAction {
     /// It runs a program of the system.
     Run {
         /// The file of the program.
@@ -62,7 +62,7 @@ pub enum Act {
         variables: Vec<(String, String)>,
     },
     /// `cd`: the commands after it run there. If it can't be entered, nothing more runs.
-    Enter(PathBuf),
+    ChangeFolder(PathBuf),
     /// `:`, or redirections alone.
     Nothing,
 }
@@ -73,12 +73,12 @@ pub struct PlannedRedirection {
     /// 0, 1 or 2.
     pub descriptor: u32,
     /// Where to.
-    pub to: To,
+    pub target: PlannedTarget,
 }
 
 /// Where a descriptor leads. Paths are relative to the command's folder, and must be opened beneath the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum To {
+pub enum PlannedTarget {
     /// A file that is read.
     Read(String),
     /// A file that is made or emptied.
@@ -86,7 +86,7 @@ pub enum To {
     /// A file that is added to.
     Append(String),
     /// Where another descriptor leads.
-    Copy(u32),
+    Duplicate(u32),
     /// A text.
     Text(String),
     /// Nowhere.

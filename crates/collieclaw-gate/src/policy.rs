@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-use crate::verdict::Autonomy;
+use crate::verdict::AutonomyLevel;
 
 /// The operator's rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatePolicy {
     /// How much the agent may do on its own.
-    pub autonomy: Autonomy,
+    pub autonomy: AutonomyLevel,
     /// The folder the agent works in, with all links followed.
     pub workspace: PathBuf,
     /// Whether paths outside of it are refused.
-    pub bounds: Bounds,
+    pub bounds: PathBounds,
     /// What `~` means.
     pub user_home: PathBuf,
     /// CollieClaw's own folder, which no tool may touch.
@@ -39,7 +39,7 @@ impl GatePolicy {
     }
 
     /// The places that no tool may touch.
-    pub(crate) fn rules(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn protected_paths(&self) -> impl Iterator<Item = &Path> {
         let own = [&self.own_home].into_iter().chain(&self.own_files);
         own.chain(&self.forbidden_paths).map(PathBuf::as_path)
     }
@@ -56,7 +56,7 @@ fn belongs_to(place: &Path, file: &Path) -> bool {
 
 /// Where the agent's paths may lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bounds {
+pub enum PathBounds {
     /// Into the workspace only.
     Workspace,
     /// Anywhere that is not forbidden; what lies outside weighs more.
@@ -64,7 +64,7 @@ pub enum Bounds {
 }
 
 /// What a new installation lists: programs that read and print, and four that make, copy and move files. None of them
-/// runs another program unless an argument says so, and those arguments are known ([`Reason::Argument`](crate::Reason)).
+/// runs another program unless an argument says so, and those arguments are known ([`GateReason::CommandArgument`](crate::Reason)).
 pub const DEFAULT_ALLOWED_COMMANDS: &[&str] = &[
     "[",
     "awk",

@@ -2,242 +2,252 @@
 //!
 //! A fact says which flags take values, which arguments are paths, and which of them run or write something else.
 //! What a program is *not* known to do it is taken to do nothing of; so a program whose flags can run things lists all
-//! the flags that are known to be harmless, and any other counts as unknown ([`Others::Suspect`]).
+//! the flags that are known to be harmless, and any other counts as unknown ([`UnlistedFlags::UnknownFlag`]).
 
 mod archive;
 mod argument;
-mod change;
-mod look;
-mod reach;
+mod inspect;
+mod modify;
+mod remote;
 mod search;
 mod text;
-mod wrap;
+mod wrappers;
 
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
-mod installed;
+mod installed_programs;
 
-pub(crate) use argument::{Argument, ForEach, Found, Put, found_in};
+pub(crate) use argument::{CommandArgument, FileTransfer, ForEachCommand, ParsedArgument, parse_arguments};
 
 /// What is known about a program.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Program {
+pub(crate) struct ProgramSpec {
     /// Its names, separated by blanks.
     pub(crate) names: &'static str,
-    pub(crate) nature: Nature,
+    pub(crate) kind: ProgramKind,
     /// Flags with a value or an effect.
-    pub(crate) flags: &'static [Flag],
+    pub(crate) flags: &'static [FlagSpec],
     /// What to think of all other flags.
-    pub(crate) others: Others,
-    pub(crate) operands: Operands,
-    pub(crate) spelling: Spelling,
+    pub(crate) unlisted_flags: UnlistedFlags,
+    pub(crate) operands: OperandRule,
+    pub(crate) flag_syntax: FlagSyntax,
     /// Lines and what they do, which a test runs through the gate.
-    pub(crate) examples: &'static [Example],
+    pub(crate) examples: &'static [ProgramExample],
 }
 
 /// What a program does if no flag says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Nature {
+pub(crate) enum ProgramKind {
     /// It reads and prints.
-    Looks,
+    ReadOnly,
     /// It changes files, or more than files.
-    Changes,
+    Modifies,
     /// It does what the command inside does, and nothing of its own.
-    Wraps,
+    Wrapper,
     /// It runs a command with other rights, elsewhere, or later.
     Elevates,
     /// It runs a command with more words than it is given, which nobody knows.
-    Appends,
+    AppendsArguments,
     /// It runs text as commands of a shell.
     Shell,
     /// It runs text as a program.
-    Interprets,
+    Interpreter,
 }
 
 /// A flag with a value or an effect.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Flag {
+pub(crate) struct FlagSpec {
     /// `-n --lines`
     pub(crate) names: &'static str,
-    pub(crate) means: FlagMeans,
+    pub(crate) effect: FlagEffect,
 }
 
 /// What a flag says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FlagMeans {
+pub(crate) enum FlagEffect {
     /// Nothing that matters; for programs whose other flags are suspect.
-    Nothing,
+    Harmless,
     /// Its value means this.
-    Value(Meaning),
+    Value(WordMeaning),
     /// A value that can only be joined to it (`-iSUFFIX`, `--color=WHEN`).
-    Joined(Meaning),
+    JoinedValue(WordMeaning),
     /// A name and then a value that means this (`jq --arg`).
-    Named(Meaning),
+    NamedValue(WordMeaning),
     /// Its value takes the place of the first operand (`grep -e`).
-    Instead(Meaning),
+    ReplacesOperand(WordMeaning),
     /// The words after it, up to `;` or `{} +`, are a command (`find -exec`).
     CommandUntilEnd,
     /// The same, and the program does something else with it.
-    DoesUntilEnd(&'static str),
+    SideEffectUntilEnd(&'static str),
     /// The program does something else with it.
-    Does(&'static str),
+    SideEffect(&'static str),
     /// The program does something else with its value.
-    DoesWith(&'static str),
+    SideEffectWithValue(&'static str),
     /// The program does something else: it writes the file that is its value.
-    Writes,
+    WritesFile,
     /// The program writes the files that it otherwise looks at. What is joined to it is added to the names of what was
     /// there (`sed -i.bak`).
-    InPlace,
+    EditsInPlace,
 }
 
 /// What a word means to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum WordMeaning {
     /// Text.
     Text,
     /// A path that is looked at.
-    Looked,
+    ReadPath,
     /// A path that is written.
-    Written,
+    WrittenPath,
     /// A path that goes away, with all that is in it.
-    Moved,
+    MovedPath,
     /// A path that is written, or a place on another machine if there is a colon in it.
-    Archive,
+    ArchivePath,
     /// A path that is looked at, or text; it is a path if it leads out of the folder.
-    Perhaps,
+    PossiblePath,
     /// An address of the network.
     Address,
     /// `+FORMAT`; anything else sets the clock.
-    Clock,
+    DateFormat,
     /// A line for the shell.
-    Line,
+    ShellLine,
     /// A line that `env` takes apart by rules of its own.
     EnvLine,
     /// Code that is run; what it does can't be known.
     Code,
     /// A script of `sed`.
-    Sed,
+    SedScript,
     /// A program of `awk`.
-    Awk,
+    AwkProgram,
     /// `NAME=value`, a variable of `awk`.
     AwkVariable,
     /// A program of `jq`.
-    Jq,
+    JqProgram,
 }
 
 /// What to think of flags that a program's facts don't name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum UnlistedFlags {
     /// None of them takes a value, runs or writes anything.
     Harmless,
     /// Anything is possible.
     Suspect,
 }
 
-impl Operands {
+impl OperandRule {
     /// Whether the first of them, wherever it stands, is what is run.
-    fn begin_with_a_deed(self) -> bool {
+    fn first_is_executed(self) -> bool {
         match self {
-            Self::First(first, _) => {
-                matches!(first, Meaning::Line | Meaning::Code | Meaning::Sed | Meaning::Awk | Meaning::Jq)
+            Self::FirstThenRest(first, _) => {
+                matches!(
+                    first,
+                    WordMeaning::ShellLine
+                        | WordMeaning::Code
+                        | WordMeaning::SedScript
+                        | WordMeaning::AwkProgram
+                        | WordMeaning::JqProgram
+                )
             }
             Self::Command { .. }
             | Self::VariablesThenCommand
-            | Self::CommandSomewhere
+            | Self::CommandAnywhere
             | Self::Applet
             | Self::Subcommands(_) => true,
-            Self::All(_) | Self::Into(_) => false,
+            Self::All(_) | Self::SourcesThenTarget(_) => false,
         }
     }
 }
 
 /// What the words mean that are no flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Operands {
+pub(crate) enum OperandRule {
     /// All the same.
-    All(Meaning),
+    All(WordMeaning),
     /// The first means something else than the rest.
-    First(Meaning, Meaning),
+    FirstThenRest(WordMeaning, WordMeaning),
     /// Those before the last are put there, or into it if it is a folder; a flag may name it instead.
-    Into(Meaning),
+    SourcesThenTarget(WordMeaning),
     /// After so many words of its own a command begins.
     Command { after: usize },
     /// After any number of `NAME=value` a command begins.
     VariablesThenCommand,
     /// A command begins somewhere, but after which words depends on flags that nobody listed: at any of them.
-    CommandSomewhere,
+    CommandAnywhere,
     /// The first names another program inside this one (`busybox ls`).
     Applet,
     /// The first names a command of the program's own, with facts of its own.
-    Subcommands(&'static [Program]),
+    Subcommands(&'static [ProgramSpec]),
 }
 
 /// How a program spells its flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spelling {
+pub(crate) enum FlagSyntax {
     /// `-a -b`, `-ab`, `--long`, `--long=value`; anywhere before `--`.
     Gnu,
     /// The same, but only before the first operand.
-    Leading,
+    LeadingOnly,
     /// As [`Self::Gnu`], and `+command`.
-    Plus,
+    GnuAndPlus,
     /// As [`Self::Gnu`], and the first word is flags even without its dash.
     Bundle,
     /// `-name value`, in whole words.
-    Words,
+    WholeWords,
     /// `a=b`, in whole words, as `dd` does.
     Assignments,
 }
 
 /// A line, and how it is judged with the program on the list.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Example {
+pub(crate) struct ProgramExample {
     pub(crate) line: &'static str,
-    pub(crate) is: Judged,
+    pub(crate) expected: ExampleOutcome,
 }
 
 /// How an example is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(crate) enum ExampleOutcome {
     /// It only looks.
-    Looks,
+    ReadOnly,
     /// It changes something inside the workspace.
-    Changes,
+    Modifies,
     /// What it does can't be known.
     Unknown,
     /// It is refused at every level.
     Blocked,
 }
 
-impl Program {
+impl ProgramSpec {
     /// A program that reads the files it is given and prints.
-    const LOOKS: Self = Self {
+    const READ_ONLY: Self = Self {
         names: "",
-        nature: Nature::Looks,
+        kind: ProgramKind::ReadOnly,
         flags: &[],
-        others: Others::Harmless,
-        operands: Operands::All(Meaning::Looked),
-        spelling: Spelling::Gnu,
+        unlisted_flags: UnlistedFlags::Harmless,
+        operands: OperandRule::All(WordMeaning::ReadPath),
+        flag_syntax: FlagSyntax::Gnu,
         examples: &[],
     };
     /// A program that writes the files it is given.
-    const CHANGES: Self =
-        Self { nature: Nature::Changes, operands: Operands::All(Meaning::Written), ..Self::LOOKS };
+    const MODIFYING: Self = Self {
+        kind: ProgramKind::Modifies,
+        operands: OperandRule::All(WordMeaning::WrittenPath),
+        ..Self::READ_ONLY
+    };
     /// A program that runs the command it is given.
-    const WRAPS: Self = Self {
-        nature: Nature::Wraps,
-        others: Others::Suspect,
-        operands: Operands::Command { after: 0 },
-        spelling: Spelling::Leading,
-        ..Self::LOOKS
+    const WRAPPER: Self = Self {
+        kind: ProgramKind::Wrapper,
+        unlisted_flags: UnlistedFlags::Suspect,
+        operands: OperandRule::Command { after: 0 },
+        flag_syntax: FlagSyntax::LeadingOnly,
+        ..Self::READ_ONLY
     };
     /// A program that runs the command it is given with other rights, elsewhere, or later.
-    const ELEVATES: Self = Self { nature: Nature::Elevates, ..Self::WRAPS };
+    const ELEVATING: Self = Self { kind: ProgramKind::Elevates, ..Self::WRAPPER };
 
     /// Looks a program up by its last name.
-    pub(crate) fn named(name: &str) -> Option<&'static Self> {
-        all().find(|program| program.is_named(name))
+    pub(crate) fn find_by_name(name: &str) -> Option<&'static Self> {
+        all_programs().find(|program| program.is_named(name))
     }
 
     pub(crate) fn is_named(&self, name: &str) -> bool {
@@ -246,51 +256,51 @@ impl Program {
 }
 
 /// The whole table.
-pub(crate) fn all() -> impl Iterator<Item = &'static Program> {
+pub(crate) fn all_programs() -> impl Iterator<Item = &'static ProgramSpec> {
     [
-        look::PROGRAMS,
+        inspect::PROGRAMS,
         text::PROGRAMS,
         search::PROGRAMS,
-        change::PROGRAMS,
+        modify::PROGRAMS,
         archive::PROGRAMS,
-        reach::PROGRAMS,
-        wrap::PROGRAMS,
+        remote::PROGRAMS,
+        wrappers::PROGRAMS,
     ]
     .into_iter()
     .flatten()
 }
 
-const fn text(names: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::Value(Meaning::Text) }
+const fn text(names: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::Value(WordMeaning::Text) }
 }
-const fn looked(names: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::Value(Meaning::Looked) }
+const fn input_flag(names: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::Value(WordMeaning::ReadPath) }
 }
-const fn written(names: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::Value(Meaning::Written) }
+const fn output_flag(names: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::Value(WordMeaning::WrittenPath) }
 }
-const fn harmless(names: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::Nothing }
+const fn harmless_flag(names: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::Harmless }
 }
-const fn joined(names: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::Joined(Meaning::Text) }
+const fn joined_flag(names: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::JoinedValue(WordMeaning::Text) }
 }
 /// Takes its files from a list that nobody has looked at.
-const fn listed(names: &'static str) -> Flag {
-    does_with(names, "use files that a list names")
+const fn file_list_flag(names: &'static str) -> FlagSpec {
+    effect_value_flag(names, "use files that a list names")
 }
-const fn instead(names: &'static str, meaning: Meaning) -> Flag {
-    Flag { names, means: FlagMeans::Instead(meaning) }
+const fn operand_flag(names: &'static str, meaning: WordMeaning) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::ReplacesOperand(meaning) }
 }
-const fn does(names: &'static str, what: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::Does(what) }
+const fn effect_flag(names: &'static str, what: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::SideEffect(what) }
 }
-const fn does_with(names: &'static str, what: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::DoesWith(what) }
+const fn effect_value_flag(names: &'static str, what: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::SideEffectWithValue(what) }
 }
-const fn writes(names: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::Writes }
+const fn write_file_flag(names: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::WritesFile }
 }
-const fn example(line: &'static str, is: Judged) -> Example {
-    Example { line, is }
+const fn example(line: &'static str, is: ExampleOutcome) -> ProgramExample {
+    ProgramExample { line, expected: is }
 }

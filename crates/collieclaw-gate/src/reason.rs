@@ -2,11 +2,11 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use crate::verdict::Weight;
+use crate::verdict::ReasonWeight;
 
 /// One thing that was found about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reason {
+pub enum GateReason {
     // What is harmless.
     /// The tool only looks, and touches no file.
     LooksOnly,
@@ -58,7 +58,7 @@ pub enum Reason {
         /// Whose it is.
         origin: String,
         /// What the configuration says of it.
-        weight: Weight,
+        weight: ReasonWeight,
     },
     /// A tool of someone else may change the workspace. It weighs what the tool weighs, but is more than looking.
     ForeignWrites {
@@ -209,23 +209,23 @@ pub enum Reason {
     NotJudged,
 }
 
-impl Reason {
+impl GateReason {
     /// What it adds to the risk.
     #[must_use]
-    pub fn weight(&self) -> Weight {
+    pub fn weight(&self) -> ReasonWeight {
         match self {
             Self::LooksOnly
             | Self::ReadsInside { .. }
             | Self::AllowedDomain { .. }
             | Self::ConfiguredService
             | Self::ForeignWrites { .. }
-            | Self::ForeignNetwork { .. } => Weight::Low,
+            | Self::ForeignNetwork { .. } => ReasonWeight::Low,
             Self::WritesInside { .. }
             | Self::ListedProgram { .. }
             | Self::ReadsOutside { .. }
             | Self::UnlistedDomain { .. }
             | Self::UnlistedTool { .. }
-            | Self::Sends { .. } => Weight::Medium,
+            | Self::Sends { .. } => ReasonWeight::Medium,
             Self::ForeignTool { weight, .. } => *weight,
             Self::WritesOutside { .. }
             | Self::SteersPrograms { .. }
@@ -235,7 +235,7 @@ impl Reason {
             | Self::Argument { .. }
             | Self::Variable { .. }
             | Self::SendsUnlisted { .. }
-            | Self::OddPort { .. } => Weight::High,
+            | Self::OddPort { .. } => ReasonWeight::High,
             Self::OutsideWorkspace { .. }
             | Self::ForbiddenPath { .. }
             | Self::OwnHome { .. }
@@ -249,18 +249,18 @@ impl Reason {
             | Self::NotAnAddress { .. }
             | Self::PrivateAddress { .. }
             | Self::ToolNotOffered { .. }
-            | Self::NotJudged => Weight::Blocked,
+            | Self::NotJudged => ReasonWeight::Blocked,
         }
     }
 
     /// Whether a call of which only this is known changes nothing, so that it may run at `readonly`.
     #[must_use]
-    pub fn looks_only(&self) -> bool {
+    pub fn is_read_only(&self) -> bool {
         match self {
             Self::ListedProgram { looks_only, .. } => *looks_only,
             Self::ReadsOutside { .. } => true,
             Self::ForeignWrites { .. } | Self::ForeignNetwork { .. } => false,
-            other => other.weight() == Weight::Low,
+            other => other.weight() == ReasonWeight::Low,
         }
     }
 
@@ -392,7 +392,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-impl Serialize for Reason {
+impl Serialize for GateReason {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut reason = serializer.serialize_struct("Reason", 2)?;
         reason.serialize_field("code", self.code())?;

@@ -1,22 +1,23 @@
 //! Shell lines: read as the shell reads them, into a tree.
 //!
 //! The reading is narrower than any shell's on purpose. What shells read differently, or what would need one to be
-//! known, is either marked in the tree ([`Unknown`], [`Target::Dialect`]) or refused as [`Unreadable`]. The work grows
+//! known, is either marked in the tree ([`Unknown`], [`RedirectionTarget::NonPortable`]) or refused as [`ShellParseError`]. The work grows
 //! with the length of the line, and nesting is bounded.
 
-mod construct;
+mod compound;
 mod expansion;
-mod parse;
-mod reader;
+mod grammar;
+mod parser;
 mod redirect;
 mod scan;
 mod simple;
-mod tree;
+mod syntax_tree;
 mod word;
 
-pub use parse::{LONGEST_LINE, parse};
-pub use reader::Unreadable;
-pub use tree::{
-    Assignment, At, Command, Compound, CompoundKind, HereId, Join, Line, List, Part, Pipeline, Redirection,
-    Script, Simple, Target, Unknown, UnknownKind, Word,
+pub use grammar::{LONGEST_LINE, parse};
+pub use parser::ShellParseError;
+pub use syntax_tree::{
+    BytePosition, CommandList, CompoundCommand, CompoundKind, HereDocumentId, ListOperator, Pipeline,
+    Redirection, RedirectionTarget, ShellCommand, ShellLine, ShellScript, ShellWord, SimpleCommand,
+    UnknownPart, UnknownPartKind, VariableAssignment, WordPart,
 };

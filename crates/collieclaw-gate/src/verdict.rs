@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::reason::Reason;
+use crate::reason::GateReason;
 
 /// What happens with a call. The strictest of several wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Decision {
+pub enum GateDecision {
     /// It runs.
     Allow,
     /// It runs if the operator says yes to exactly this.
@@ -21,7 +21,7 @@ pub enum Decision {
 /// How much a call can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Risk {
+pub enum RiskLevel {
     /// It looks, and only where it may.
     Low,
     /// It changes something inside the workspace, or runs a listed program.
@@ -33,7 +33,7 @@ pub enum Risk {
 /// How much the agent may do on its own (C7.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Autonomy {
+pub enum AutonomyLevel {
     /// It may only look.
     ReadOnly,
     /// Low runs, medium asks, high is refused.
@@ -45,86 +45,87 @@ pub enum Autonomy {
 /// What the gate says of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[must_use = "a verdict that nobody reads protects nobody"]
-pub struct Verdict {
+pub struct GateVerdict {
     /// What happens.
-    pub decision: Decision,
+    pub decision: GateDecision,
     /// How much the call can do.
-    pub risk: Risk,
+    pub risk: RiskLevel,
     /// Every reason, the strictest first.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<GateReason>,
 }
 
 /// More reasons of one weight tell nobody anything new.
-const MOST_OF_A_WEIGHT: usize = 32;
+const MAX_REASONS_PER_WEIGHT: usize = 32;
 
 /// What was found about a call, before it is decided what follows from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Findings {
-    blocked: Vec<Reason>,
-    high: Vec<Reason>,
-    medium: Vec<Reason>,
-    low: Vec<Reason>,
+pub struct GateFindings {
+    blocked: Vec<GateReason>,
+    high: Vec<GateReason>,
+    medium: Vec<GateReason>,
+    low: Vec<GateReason>,
     /// Kept apart from the reasons, of which some are left out when there are too many.
-    heaviest: Option<Weight>,
+    heaviest: Option<ReasonWeight>,
     changes: bool,
 }
 
-impl Findings {
+impl GateFindings {
     /// Adds what was found, once.
-    pub fn add(&mut self, reason: Reason) {
+    pub fn add(&mut self, reason: GateReason) {
         let weight = reason.weight();
         self.heaviest = self.heaviest.max(Some(weight));
-        self.changes |= !reason.looks_only();
+        self.changes |= !reason.is_read_only();
         let kept = match weight {
-            Weight::Low => &mut self.low,
-            Weight::Medium => &mut self.medium,
-            Weight::High => &mut self.high,
-            Weight::Blocked => &mut self.blocked,
+            ReasonWeight::Low => &mut self.low,
+            ReasonWeight::Medium => &mut self.medium,
+            ReasonWeight::High => &mut self.high,
+            ReasonWeight::Blocked => &mut self.blocked,
         };
-        if kept.len() < MOST_OF_A_WEIGHT && !kept.contains(&reason) {
+        if kept.len() < MAX_REASONS_PER_WEIGHT && !kept.contains(&reason) {
             kept.push(reason);
         }
     }
 
     /// Whether another reason of what can't be known is kept.
-    pub(crate) fn have_room(&self) -> bool {
-        self.high.len() < MOST_OF_A_WEIGHT
+    pub(crate) fn has_room_for_high(&self) -> bool {
+        self.high.len() < MAX_REASONS_PER_WEIGHT
     }
 
     /// The most that any of them adds to the risk.
     #[must_use]
-    pub fn heaviest(&self) -> Weight {
-        self.heaviest.unwrap_or(Weight::Low)
+    pub fn heaviest(&self) -> ReasonWeight {
+        self.heaviest.unwrap_or(ReasonWeight::Low)
     }
 
     /// The verdict at a level of autonomy (C7.1, C7.2).
-    pub fn decide(self, autonomy: Autonomy) -> Verdict {
+    pub fn decide(self, autonomy: AutonomyLevel) -> GateVerdict {
         let mut reasons = [self.blocked, self.high, self.medium, self.low].concat();
         // Nothing found is not permission: silence means no.
         let heaviest = self.heaviest.unwrap_or_else(|| {
-            reasons.push(Reason::NotJudged);
-            Weight::Blocked
+            reasons.push(GateReason::NotJudged);
+            ReasonWeight::Blocked
         });
         let risk = match heaviest {
-            Weight::Low => Risk::Low,
-            Weight::Medium => Risk::Medium,
-            Weight::High | Weight::Blocked => Risk::High,
+            ReasonWeight::Low => RiskLevel::Low,
+            ReasonWeight::Medium => RiskLevel::Medium,
+            ReasonWeight::High | ReasonWeight::Blocked => RiskLevel::High,
         };
         let decision = match (heaviest, autonomy) {
-            (Weight::Blocked, _) | (Weight::High, Autonomy::Supervised | Autonomy::ReadOnly) => {
-                Decision::Deny
+            (ReasonWeight::Blocked, _)
+            | (ReasonWeight::High, AutonomyLevel::Supervised | AutonomyLevel::ReadOnly) => GateDecision::Deny,
+            (ReasonWeight::Low | ReasonWeight::Medium, AutonomyLevel::ReadOnly) if self.changes => {
+                GateDecision::Deny
             }
-            (Weight::Low | Weight::Medium, Autonomy::ReadOnly) if self.changes => Decision::Deny,
-            (Weight::Medium, Autonomy::Supervised) => Decision::Ask,
-            (Weight::Low | Weight::Medium | Weight::High, _) => Decision::Allow,
+            (ReasonWeight::Medium, AutonomyLevel::Supervised) => GateDecision::Ask,
+            (ReasonWeight::Low | ReasonWeight::Medium | ReasonWeight::High, _) => GateDecision::Allow,
         };
-        Verdict { decision, risk, reasons }
+        GateVerdict { decision, risk, reasons }
     }
 }
 
 /// What a reason adds to a call's risk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Weight {
+pub enum ReasonWeight {
     /// Nothing.
     Low,
     /// The operator should see it.
@@ -135,17 +136,17 @@ pub enum Weight {
     Blocked,
 }
 
-impl From<Risk> for Weight {
-    fn from(risk: Risk) -> Self {
+impl From<RiskLevel> for ReasonWeight {
+    fn from(risk: RiskLevel) -> Self {
         match risk {
-            Risk::Low => Self::Low,
-            Risk::Medium => Self::Medium,
-            Risk::High => Self::High,
+            RiskLevel::Low => Self::Low,
+            RiskLevel::Medium => Self::Medium,
+            RiskLevel::High => Self::High,
         }
     }
 }
 
-impl fmt::Display for Decision {
+impl fmt::Display for GateDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Allow => "allow",
@@ -155,7 +156,7 @@ impl fmt::Display for Decision {
     }
 }
 
-impl fmt::Display for Risk {
+impl fmt::Display for RiskLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Low => "low",
@@ -165,7 +166,7 @@ impl fmt::Display for Risk {
     }
 }
 
-impl fmt::Display for Autonomy {
+impl fmt::Display for AutonomyLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ReadOnly => "readonly",

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use ward_bench::{Bar, Row, median, report};
+use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_secs(2);
@@ -21,17 +21,17 @@ const TOKENS: usize = 31;
 
 fn main() -> io::Result<()> {
     let folder = tempfile::tempdir()?;
-    load(folder.path())?;
-    first_token(folder.path())
+    bench_load(folder.path())?;
+    bench_first_token(folder.path())
 }
 
-struct Gateway {
+struct BenchGateway {
     child: Child,
     port: u16,
     token: String,
 }
 
-impl Gateway {
+impl BenchGateway {
     fn start(home: &Path) -> io::Result<Self> {
         let mut child = command(home, &["gateway", "--port", "0"]).stdout(Stdio::piped()).spawn()?;
         let out = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
@@ -55,7 +55,7 @@ impl Gateway {
     }
 
     /// What it holds now, in megabytes.
-    fn resident(&self) -> io::Result<f64> {
+    fn peak_resident_megabytes(&self) -> io::Result<f64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let kilobytes = status
             .lines()
@@ -64,7 +64,7 @@ impl Gateway {
     }
 }
 
-impl Drop for Gateway {
+impl Drop for BenchGateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -79,16 +79,16 @@ fn command(home: &Path, arguments: &[&str]) -> Command {
 }
 
 /// All connections ask as fast as they are answered, on the same cores as the gateway.
-fn load(home: &Path) -> io::Result<()> {
+fn bench_load(home: &Path) -> io::Result<()> {
     command(home, &["init"]).status()?;
-    let gateway = Gateway::start(home)?;
+    let gateway = BenchGateway::start(home)?;
     let (mut rates, mut slowest) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         eprintln!("gateway: round {} of {ROUNDS}", round + 1);
         let started = Instant::now();
         let asked: Vec<io::Result<Vec<f64>>> = std::thread::scope(|scope| {
             let all: Vec<_> =
-                (0..CONNECTIONS).map(|_| scope.spawn(|| ask(&gateway, started + ROUND))).collect();
+                (0..CONNECTIONS).map(|_| scope.spawn(|| send_requests(&gateway, started + ROUND))).collect();
             all.into_iter()
                 .map(|one| one.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into())))
                 .collect()
@@ -100,15 +100,15 @@ fn load(home: &Path) -> io::Result<()> {
         slowest.push(took.get(took.len() * 99 / 100).copied().unwrap_or(f64::NAN));
     }
     let row = |bench: &str, unit: &str, figure, bar| {
-        report(&Row { bench: bench.into(), unit: unit.into(), figure, baseline: None, bar })
+        report(&BenchmarkRow { bench: bench.into(), unit: unit.into(), figure, baseline: None, bar })
     };
-    row("gateway: GET /status", "a second", median(&mut rates), Bar::AtLeast(5_000.0))?;
-    row("gateway: GET /status, 99th percentile", "ms", median(&mut slowest), Bar::AtMost(10.0))?;
-    row("gateway: memory under it", "MB", gateway.resident()?, Bar::AtMost(30.0))
+    row("gateway: GET /status", "a second", median(&mut rates), BenchmarkLimit::AtLeast(5_000.0))?;
+    row("gateway: GET /status, 99th percentile", "ms", median(&mut slowest), BenchmarkLimit::AtMost(10.0))?;
+    row("gateway: memory under it", "MB", gateway.peak_resident_megabytes()?, BenchmarkLimit::AtMost(30.0))
 }
 
 /// Milliseconds of each request on one connection.
-fn ask(gateway: &Gateway, until: Instant) -> io::Result<Vec<f64>> {
+fn send_requests(gateway: &BenchGateway, until: Instant) -> io::Result<Vec<f64>> {
     let request = gateway.head("GET /status") + "\r\n";
     let mut stream = gateway.connect()?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -116,13 +116,13 @@ fn ask(gateway: &Gateway, until: Instant) -> io::Result<Vec<f64>> {
     while Instant::now() < until {
         let started = Instant::now();
         stream.write_all(request.as_bytes())?;
-        answered(&mut reader)?;
+        read_response(&mut reader)?;
         took.push(started.elapsed().as_secs_f64() * 1_000.0);
     }
     Ok(took)
 }
 
-fn answered(reader: &mut impl BufRead) -> io::Result<()> {
+fn read_response(reader: &mut impl BufRead) -> io::Result<()> {
     let mut length = 0;
     let mut line = String::new();
     let mut first = true;
@@ -144,7 +144,7 @@ fn answered(reader: &mut impl BufRead) -> io::Result<()> {
 }
 
 /// From the moment a model server has sent its first token to the moment the client has it.
-fn first_token(home: &Path) -> io::Result<()> {
+fn bench_first_token(home: &Path) -> io::Result<()> {
     let server = TcpListener::bind(("127.0.0.1", 0))?;
     let (sender, sent) = channel();
     let model = format!(
@@ -158,7 +158,7 @@ fn first_token(home: &Path) -> io::Result<()> {
             let _ = stream_tokens(stream, &sender);
         }
     });
-    let gateway = Gateway::start(home)?;
+    let gateway = BenchGateway::start(home)?;
     let mut took = Vec::new();
     for _ in 0..TOKENS {
         let body = "{\"message\":\"hi\"}";
@@ -173,12 +173,12 @@ fn first_token(home: &Path) -> io::Result<()> {
         took.push(there.saturating_duration_since(sent).as_secs_f64() * 1_000.0);
         lines.for_each(drop);
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "gateway: a token of the model server reaches the client".into(),
         unit: "ms".into(),
         figure: median(&mut took),
         baseline: None,
-        bar: Bar::AtMost(5.0),
+        bar: BenchmarkLimit::AtMost(5.0),
     })
 }
 

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use ward_bench::{Bar, Baseline, Row, median, report};
-use ward_process::{Containment, Exit, Order, Supervisor};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, report};
+use ward_process::{Containment, ProcessExit, ProcessSpec, Supervisor};
 
 const ROUNDS: usize = 61;
 
@@ -23,30 +23,30 @@ const SYNCS: usize = 6;
 fn main() -> std::io::Result<()> {
     let folder = tempfile::tempdir()?;
     let program = PathBuf::from(env!("CARGO_BIN_EXE_collieclaw"));
-    let house = House { program, folder: folder.path().to_owned() };
-    exit_code(&mut house.run(&["init"]), 0)?;
+    let house = BenchHome { program, folder: folder.path().to_owned() };
+    exit_code(&mut house.command(&["init"]), 0)?;
     fs::write(house.fixture(), FIXTURE)?;
-    version(&house)?;
-    turn(&house)?;
-    size(&house)?;
-    verify(&house)?;
-    stop(&house)
+    bench_version(&house)?;
+    bench_turn(&house)?;
+    bench_size(&house)?;
+    bench_verify(&house)?;
+    bench_estop(&house)
 }
 
 const FIXTURE: &str =
     "[[round]]\n[[round.call]]\ntool = \"file_list\"\nargs = { path = \".\" }\n[[round]]\ntext = \"done\"\n";
 
-struct House {
+struct BenchHome {
     program: PathBuf,
     folder: PathBuf,
 }
 
-impl House {
+impl BenchHome {
     fn fixture(&self) -> PathBuf {
         self.folder.join("fixture.toml")
     }
 
-    fn run(&self, arguments: &[&str]) -> Command {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments).env_clear().env("HOME", &self.folder).env("COLLIECLAW_LOG", "off");
         command.env("COLLIECLAW_MOCK_FIXTURE", self.fixture());
@@ -63,10 +63,10 @@ fn millis(mut work: impl FnMut() -> std::io::Result<()>) -> std::io::Result<f64>
 
 /// What fails at once is not fast.
 fn exit_code(command: &mut Command, expected: i32) -> std::io::Result<()> {
-    ended_with(command.status()?, expected)
+    check_exit_status(command.status()?, expected)
 }
 
-fn ended_with(status: ExitStatus, expected: i32) -> std::io::Result<()> {
+fn check_exit_status(status: ExitStatus, expected: i32) -> std::io::Result<()> {
     match status.code() {
         Some(code) if code == expected => Ok(()),
         _ => Err(std::io::Error::other(format!("it ended with {status}, not with {expected}"))),
@@ -77,41 +77,41 @@ fn spawn_true() -> std::io::Result<()> {
     Command::new("/bin/true").stdin(Stdio::null()).status().map(drop)
 }
 
-fn version(house: &House) -> std::io::Result<()> {
+fn bench_version(house: &BenchHome) -> std::io::Result<()> {
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         plain.push(millis(spawn_true)?);
-        ours.push(millis(|| exit_code(&mut house.run(&["--version"]), 0))?);
+        ours.push(millis(|| exit_code(&mut house.command(&["--version"]), 0))?);
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "collieclaw --version".into(),
         unit: "ms".into(),
         figure: median(&mut ours),
-        baseline: Some(Baseline { name: "true".into(), figure: median(&mut plain) }),
-        bar: Bar::RatioAtMost(2.0),
+        baseline: Some(BenchmarkBaseline { name: "true".into(), figure: median(&mut plain) }),
+        bar: BenchmarkLimit::RatioAtMost(2.0),
     })?;
-    memory("collieclaw --version, memory", house, &["--version"], 8.0)
+    bench_memory("collieclaw --version, memory", house, &["--version"], 8.0)
 }
 
-fn turn(house: &House) -> std::io::Result<()> {
+fn bench_turn(house: &BenchHome) -> std::io::Result<()> {
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         plain.push(millis(spawn_true)?);
-        let syncs = millis(|| synced(&house.folder))?;
-        let turn = millis(|| exit_code(&mut house.run(&["agent", "-m", "list"]), 0))?;
+        let syncs = millis(|| bench_sync(&house.folder))?;
+        let turn = millis(|| exit_code(&mut house.command(&["agent", "-m", "list"]), 0))?;
         ours.push(turn - syncs);
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "agent -m with one tool call, beyond its fsyncs".into(),
         unit: "ms".into(),
         figure: median(&mut ours),
-        baseline: Some(Baseline { name: "true".into(), figure: median(&mut plain) }),
-        bar: Bar::RatioAtMost(15.0),
+        baseline: Some(BenchmarkBaseline { name: "true".into(), figure: median(&mut plain) }),
+        bar: BenchmarkLimit::RatioAtMost(15.0),
     })?;
-    memory("agent -m with one tool call, memory", house, &["agent", "-m", "list"], 15.0)
+    bench_memory("agent -m with one tool call, memory", house, &["agent", "-m", "list"], 15.0)
 }
 
-fn synced(folder: &Path) -> std::io::Result<()> {
+fn bench_sync(folder: &Path) -> std::io::Result<()> {
     for number in 0..SYNCS {
         let path = folder.join(format!("synced-{number}"));
         let mut file = File::create(&path)?;
@@ -123,24 +123,25 @@ fn synced(folder: &Path) -> std::io::Result<()> {
 }
 
 /// The most that it ever held, as the kernel counted.
-fn memory(bench: &str, house: &House, arguments: &[&str], megabytes: f64) -> std::io::Result<()> {
-    let supervisor = Supervisor::with(Containment::ProcessGroup).map_err(std::io::Error::other)?;
-    let order = Order::new(&house.program)
+fn bench_memory(bench: &str, house: &BenchHome, arguments: &[&str], megabytes: f64) -> std::io::Result<()> {
+    let supervisor =
+        Supervisor::with_containment(Containment::ProcessGroup).map_err(std::io::Error::other)?;
+    let order = ProcessSpec::new(&house.program)
         .args(arguments.iter().copied())
         .env("HOME", &house.folder)
         .env("COLLIECLAW_MOCK_FIXTURE", house.fixture());
     let id = format!("bench-{}", std::process::id()).parse().map_err(std::io::Error::other)?;
     let mut tree = supervisor.spawn(id, order).map_err(std::io::Error::other)?;
     let ended = tree.wait(None)?.ok_or_else(|| std::io::Error::other("it does not end"))?;
-    if ended.exit != Exit::Code(0) {
+    if ended.exit != ProcessExit::Code(0) {
         return Err(std::io::Error::other(format!("{bench}: it failed: {:?}", ended.exit)));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: bench.into(),
         unit: "MB".into(),
         figure: megabytes_of(ended.usage.max_resident_bytes),
         baseline: None,
-        bar: Bar::AtMost(megabytes),
+        bar: BenchmarkLimit::AtMost(megabytes),
     })
 }
 
@@ -149,17 +150,17 @@ fn megabytes_of(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-fn size(house: &House) -> std::io::Result<()> {
+fn bench_size(house: &BenchHome) -> std::io::Result<()> {
     let beside = house.program.with_file_name("collieclaw-mcp");
     for (what, program) in
         [("collieclaw", &house.program), ("collieclaw-mcp, which speaks MCP for it,", &beside)]
     {
-        report(&Row {
+        report(&BenchmarkRow {
             bench: format!("{what} the release program"),
             unit: "MB".into(),
             figure: megabytes_of(fs::metadata(program)?.len()),
             baseline: None,
-            bar: Bar::AtMost(10.0),
+            bar: BenchmarkLimit::AtMost(10.0),
         })?;
     }
     Ok(())
@@ -168,7 +169,7 @@ fn size(house: &House) -> std::io::Result<()> {
 /// A log of so many receipts.
 const RECEIPTS: usize = 100_000;
 
-fn verify(house: &House) -> std::io::Result<()> {
+fn bench_verify(house: &BenchHome) -> std::io::Result<()> {
     let log = house.folder.join(".collieclaw/tool_receipts.log");
     let known = fs::read_to_string(&log)?;
     let receipt = known.lines().next().unwrap_or_default();
@@ -176,10 +177,10 @@ fn verify(house: &House) -> std::io::Result<()> {
     for of_the_chain in ["sequence", "previous_hash", "receipt_hash", "key_id", "mac"] {
         receipt.remove(of_the_chain);
     }
-    let format = collieclaw::receipts::format();
+    let format = collieclaw::receipts::ledger_format();
     let key = house.folder.join(".collieclaw/receipts.key");
-    let key = ward_ledger::Key::load(&key).map_err(std::io::Error::other)?;
-    let options = ward_ledger::Options::new(format.clone()).with_key(key.clone());
+    let key = ward_ledger::LedgerKey::load(&key).map_err(std::io::Error::other)?;
+    let options = ward_ledger::LedgerOptions::new(format.clone()).with_key(key.clone());
     let (mut ledger, _) = ward_ledger::Ledger::open(&log, options).map_err(std::io::Error::other)?;
     for _ in 0..RECEIPTS / 1_000 {
         ledger.append_all(vec![receipt.clone(); 1_000]).map_err(std::io::Error::other)?;
@@ -189,14 +190,17 @@ fn verify(house: &House) -> std::io::Result<()> {
         plain.push(millis(|| {
             ward_ledger::verify(&log, &format, Some(&key)).map(drop).map_err(std::io::Error::other)
         })?);
-        ours.push(millis(|| exit_code(&mut house.run(&["receipt", "verify"]), 0))?);
+        ours.push(millis(|| exit_code(&mut house.command(&["receipt", "verify"]), 0))?);
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "receipt verify, 100,000 signed receipts".into(),
         unit: "ms".into(),
         figure: median(&mut ours),
-        baseline: Some(Baseline { name: "the ledger's own check".into(), figure: median(&mut plain) }),
-        bar: Bar::RatioAtMost(1.2),
+        baseline: Some(BenchmarkBaseline {
+            name: "the ledger's own check".into(),
+            figure: median(&mut plain),
+        }),
+        bar: BenchmarkLimit::RatioAtMost(1.2),
     })
 }
 
@@ -204,7 +208,7 @@ fn verify(house: &House) -> std::io::Result<()> {
 const STOPPED: i32 = 8;
 
 /// From the file of the stop to the end of the last of these processes and of all that they ran.
-fn stop(house: &House) -> std::io::Result<()> {
+fn bench_estop(house: &BenchHome) -> std::io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     let config = house.folder.join(".collieclaw/config.toml");
@@ -223,37 +227,37 @@ fn stop(house: &House) -> std::io::Result<()> {
         let mut slowest = 0.0_f64;
         for _ in 0..11 {
             let start = |(tool, arguments): &(&str, String)| {
-                house.run(&["tool", "run", tool, "--json", arguments]).spawn()
+                house.command(&["tool", "run", tool, "--json", arguments]).spawn()
             };
             let mut agents: Vec<Child> = calls.iter().map(start).collect::<Result<_, _>>()?;
             // Whoever hangs up would end it as well.
             let _held = if sleeps == 0 { Some(listener.accept()?) } else { None };
-            while sleepers() < sleeps {
+            while count_sleepers() < sleeps {
                 std::thread::sleep(Duration::from_millis(2));
             }
             slowest = slowest.max(millis(|| {
                 File::create(house.folder.join(".collieclaw/ESTOP"))?;
-                agents.iter_mut().try_for_each(|agent| ended_with(agent.wait()?, STOPPED))
+                agents.iter_mut().try_for_each(|agent| check_exit_status(agent.wait()?, STOPPED))
             })?);
-            if sleepers() > 0 {
+            if count_sleepers() > 0 {
                 return Err(std::io::Error::other(format!("{what} outlived the stop")));
             }
             fs::remove_file(house.folder.join(".collieclaw/ESTOP"))?;
         }
         eprintln!("the slowest of eleven stops of {what} took {slowest:.1} ms");
-        report(&Row {
+        report(&BenchmarkRow {
             bench: format!("estop: until {what} and what runs it are gone, slowest of 11"),
             unit: "ms".into(),
             figure: slowest,
             baseline: None,
-            bar: Bar::AtMost(100.0),
+            bar: BenchmarkLimit::AtMost(100.0),
         })?;
     }
     Ok(())
 }
 
 /// How many of the sleeps above there are.
-fn sleepers() -> usize {
+fn count_sleepers() -> usize {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
     lines.filter(|line| line == b"sleep\x0014.5\x00").count()

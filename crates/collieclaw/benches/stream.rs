@@ -11,10 +11,10 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::Cancel;
-use collieclaw::providers::{ChatRequest, Draft, Message, OpenAi, OpenAiSettings, Provider};
+use collieclaw::cancel::CancelFlag;
+use collieclaw::providers::{ChatMessage, ChatRequest, DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use ward_bench::{Bar, Row, median, report};
+use ward_bench::{BenchmarkLimit, BenchmarkRow, median, report};
 
 const ROUNDS: usize = 41;
 
@@ -22,25 +22,31 @@ const ROUNDS: usize = 41;
 const WORD: &str = "Aardvark";
 
 fn main() -> io::Result<()> {
-    let (port, sent) = server()?;
+    let (port, sent) = start_server()?;
     let mut heard = Vec::new();
     for _ in 0..ROUNDS {
-        heard.push(millis(&sent, listened(port)?)?);
+        heard.push(millis(&sent, receive_at_provider(port)?)?);
     }
-    tell("stream: first word, from the server to the listener, median of 41", median(&mut heard))?;
-    let mut seen = at_terminal(port, &sent)?;
-    tell("stream: first word, from the server to the terminal, median of 41", median(&mut seen))?;
+    report_figure("stream: first word, from the server to the listener, median of 41", median(&mut heard))?;
+    let mut seen = bench_terminal(port, &sent)?;
+    report_figure("stream: first word, from the server to the terminal, median of 41", median(&mut seen))?;
     // The list is sorted: two of them may have met somebody else's work on this machine.
     let late = seen.iter().rev().nth(2).copied().unwrap_or(f64::MAX);
-    tell("stream: first word, from the server to the terminal, third slowest of 41", late)
+    report_figure("stream: first word, from the server to the terminal, third slowest of 41", late)
 }
 
-fn tell(bench: &str, figure: f64) -> io::Result<()> {
-    report(&Row { bench: bench.into(), unit: "ms".into(), figure, baseline: None, bar: Bar::AtMost(5.0) })
+fn report_figure(bench: &str, figure: f64) -> io::Result<()> {
+    report(&BenchmarkRow {
+        bench: bench.into(),
+        unit: "ms".into(),
+        figure,
+        baseline: None,
+        bar: BenchmarkLimit::AtMost(5.0),
+    })
 }
 
 /// A server that sends a word once everybody has settled down, and tells when.
-fn server() -> io::Result<(u16, Receiver<Instant>)> {
+fn start_server() -> io::Result<(u16, Receiver<Instant>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
     let (tell, sent) = channel();
@@ -87,8 +93,8 @@ fn millis(sent: &Receiver<Instant>, arrived: Instant) -> io::Result<f64> {
 }
 
 /// When the listener heard the word.
-fn listened(port: u16) -> io::Result<Instant> {
-    let provider = OpenAi::new(OpenAiSettings {
+fn receive_at_provider(port: u16) -> io::Result<Instant> {
+    let provider = OpenAiProvider::new(OpenAiSettings {
         name: "bench".to_owned(),
         base_url: format!("http://127.0.0.1:{port}/v1"),
         api_key: None,
@@ -100,24 +106,24 @@ fn listened(port: u16) -> io::Result<Instant> {
     });
     let request = ChatRequest {
         system_prompt: String::new(),
-        messages: vec![Message::user("hi")],
+        messages: vec![ChatMessage::user("hi")],
         tools: Vec::new(),
         model: "m".to_owned(),
         temperature: None,
         metadata: serde_json::Map::new(),
     };
     let mut heard = None;
-    let mut listen = |draft: Draft<'_>| {
-        if matches!(draft, Draft::Text(_)) && heard.is_none() {
+    let mut listen = |draft: DraftEvent<'_>| {
+        if matches!(draft, DraftEvent::Text(_)) && heard.is_none() {
             heard = Some(Instant::now());
         }
     };
-    provider.chat(&request, &mut listen, &Cancel::new()?).map_err(io::Error::other)?;
+    provider.chat(&request, &mut listen, &CancelFlag::new()?).map_err(io::Error::other)?;
     heard.ok_or_else(|| io::Error::other("nothing was told"))
 }
 
 /// How long each word took to the screen of somebody who talks to the program, shortest first.
-fn at_terminal(port: u16, sent: &Receiver<Instant>) -> io::Result<Vec<f64>> {
+fn bench_terminal(port: u16, sent: &Receiver<Instant>) -> io::Result<Vec<f64>> {
     let home = tempfile::tempdir()?;
     let program = PathBuf::from(env!("CARGO_BIN_EXE_collieclaw"));
     let command = |arguments: &[&str]| {
@@ -141,7 +147,7 @@ fn at_terminal(port: u16, sent: &Receiver<Instant>) -> io::Result<Vec<f64>> {
         .open(ptsname(&master, Vec::new())?.to_str().map_err(io::Error::other)?)?;
     let mut agent =
         command(&["agent"]).stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave).spawn()?;
-    let mut screen = Screen { master: fs::File::from(master), seen: Vec::new() };
+    let mut screen = BenchTerminal { master: fs::File::from(master), seen: Vec::new() };
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         screen.wait_for("collieclaw> ")?;
@@ -155,12 +161,12 @@ fn at_terminal(port: u16, sent: &Receiver<Instant>) -> io::Result<Vec<f64>> {
     Ok(times)
 }
 
-struct Screen {
+struct BenchTerminal {
     master: fs::File,
     seen: Vec<u8>,
 }
 
-impl Screen {
+impl BenchTerminal {
     /// When a text was there to be seen.
     fn wait_for(&mut self, text: &str) -> io::Result<Instant> {
         let mut buffer = [0; 4096];

@@ -7,19 +7,22 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use collieclaw::cancel::Cancel;
-use collieclaw::events::{Events, Form, Level};
-use collieclaw::home::Home;
-use collieclaw::memory::Memory;
-use collieclaw::receipts::Receipts;
+use collieclaw::cancel::CancelFlag;
+use collieclaw::events::{EventFormat, EventLevel, EventSink};
+use collieclaw::home::AgentHome;
+use collieclaw::memory::ConversationMemory;
+use collieclaw::receipts::ReceiptLog;
 use collieclaw::runtime::{
-    Answer, Asked, Attended, Door, Fate, Granted, Offer, Operator, Posed, Reply, Rules, Wish,
+    ApprovalAnswer, ApprovalPrompt, CallGrant, CallRules, CallStatus, Operator, OperatorContext,
+    OperatorQuestion, OperatorReply, ToolGateway, ToolOffer, ToolRequest,
 };
-use collieclaw::security::{SystemFacts, Workspace};
-use collieclaw::tools::{BadArguments, Context, Prepared, Tool, ToolBounds, ToolResult, built_in};
-use collieclaw_gate::{Autonomy, Bounds, Call, DEFAULT_ALLOWED_COMMANDS, GatePolicy};
+use collieclaw::security::{SystemFacts, WorkspaceHandle};
+use collieclaw::tools::{
+    BadArguments, PreparedCall, Tool, ToolBounds, ToolContext, ToolResult, built_in_tools,
+};
+use collieclaw_gate::{AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, GatePolicy, GateRequest, PathBounds};
 use serde_json::{Value, json};
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 
 const ROUNDS: usize = 300;
 
@@ -29,16 +32,16 @@ const BAR_MS: f64 = 3.0;
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let took = Rc::new(Cell::new(Duration::ZERO));
-    let door = door(folder.path(), &took)?;
+    let door = open_tool_gateway(folder.path(), &took)?;
     // The first one finds out what the machine gives, once for the whole process.
-    through_the_door(&door)?;
+    call_through_gateway(&door)?;
     let (mut bare, mut tool, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let (status, without) = timed(|| Command::new("/bin/true").status());
         if !status?.success() {
             return Err("`true` was not true".into());
         }
-        let (result, with) = timed(|| through_the_door(&door));
+        let (result, with) = timed(|| call_through_gateway(&door));
         result?;
         bare.push(millis(without));
         tool.push(millis(took.get()) - millis(without));
@@ -49,35 +52,43 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("tools: time that the shell tool adds to `true`, in its sandbox", median(&mut tool)),
         ("tools: the same with the door: judged, approved, watched for a stop", median(&mut whole)),
     ] {
-        report(&Row {
+        report(&BenchmarkRow {
             bench: bench.into(),
             unit: "ms".into(),
             figure,
-            baseline: Some(Baseline { name: "`true` started bare".into(), figure: bare }),
-            bar: Bar::AtMost(BAR_MS),
+            baseline: Some(BenchmarkBaseline { name: "`true` started bare".into(), figure: bare }),
+            bar: BenchmarkLimit::AtMost(BAR_MS),
         })?;
     }
     Ok(())
 }
 
-fn through_the_door(door: &Door) -> Result<(), Box<dyn Error>> {
+fn call_through_gateway(door: &ToolGateway) -> Result<(), Box<dyn Error>> {
     let arguments = json!({ "command": "true" });
-    let wish = Wish { conversation_id: "bench", tool: "shell", arguments: &arguments, offer: Offer::Listed };
-    let mut attended = Attended { operator: &mut SaysYes, cancel: &Cancel::new()? };
+    let wish = ToolRequest {
+        conversation_id: "bench",
+        tool: "shell",
+        arguments: &arguments,
+        offer: ToolOffer::Listed,
+    };
+    let mut attended = OperatorContext { operator: &mut BenchApprover, cancel: &CancelFlag::new()? };
     let outcome = door.call(wish, &mut attended)?;
-    if outcome.fate == Fate::Done { Ok(()) } else { Err(outcome.text.into()) }
+    if outcome.status == CallStatus::Done { Ok(()) } else { Err(outcome.text.into()) }
 }
 
 /// Without receipts, which have a benchmark of their own: their disk would be all that is seen here.
-fn door(folder: &std::path::Path, took: &Rc<Cell<Duration>>) -> Result<Door, Box<dyn Error>> {
+fn open_tool_gateway(
+    folder: &std::path::Path,
+    took: &Rc<Cell<Duration>>,
+) -> Result<ToolGateway, Box<dyn Error>> {
     let folder = folder.canonicalize()?;
     let [workspace, home] = ["workspace", "home"].map(|name| folder.join(name));
     std::fs::create_dir(&workspace)?;
     std::fs::create_dir(&home)?;
     let policy = GatePolicy {
-        autonomy: Autonomy::Supervised,
+        autonomy: AutonomyLevel::Supervised,
         workspace: workspace.clone(),
-        bounds: Bounds::Workspace,
+        bounds: PathBounds::Workspace,
         user_home: folder.clone(),
         own_home: home.clone(),
         own_files: Vec::new(),
@@ -87,12 +98,12 @@ fn door(folder: &std::path::Path, took: &Rc<Cell<Duration>>) -> Result<Door, Box
         allowed_domains: Vec::new(),
     };
     let time = Duration::from_secs(15);
-    let timed = |tool| Box::new(Timed { tool, took: Rc::clone(took) }) as Box<dyn Tool>;
-    let tools = built_in().into_iter().map(timed).collect();
-    Ok(Door {
-        rules: Rules { tools, policy, policy_hash: String::new(), facts: Box::new(SystemFacts) },
-        workspace: Workspace::open(&workspace)?,
-        memory: Memory::open(&home.join("memory.db"))?,
+    let timed = |tool| Box::new(TimedTool { tool, took: Rc::clone(took) }) as Box<dyn Tool>;
+    let tools = built_in_tools().into_iter().map(timed).collect();
+    Ok(ToolGateway {
+        rules: CallRules { tools, policy, policy_hash: String::new(), facts: Box::new(SystemFacts) },
+        workspace: WorkspaceHandle::open(&workspace)?,
+        memory: ConversationMemory::open(&home.join("memory.db"))?,
         search: None,
         bounds: ToolBounds {
             tool_timeout: time,
@@ -100,36 +111,36 @@ fn door(folder: &std::path::Path, took: &Rc<Cell<Duration>>) -> Result<Door, Box
             http_timeout: time,
             max_response_bytes: 1 << 20,
         },
-        home: Home::new(home),
-        receipts: RefCell::new(Receipts::off()),
-        events: Events::new(Form::Human, Level::Off, Box::new(std::io::sink())).into(),
+        home: AgentHome::new(home),
+        receipts: RefCell::new(ReceiptLog::disabled()),
+        events: EventSink::new(EventFormat::Human, EventLevel::Off, Box::new(std::io::sink())).into(),
     })
 }
 
-struct SaysYes;
+struct BenchApprover;
 
-impl Operator for SaysYes {
-    fn ask(&mut self, _: &Asked<'_>) -> Answer {
-        Answer::Yes
+impl Operator for BenchApprover {
+    fn ask_approval(&mut self, _: &ApprovalPrompt<'_>) -> ApprovalAnswer {
+        ApprovalAnswer::Yes
     }
 
-    fn question(&mut self, _: &Posed<'_>) -> Reply {
-        Reply::Nobody
+    fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
+        OperatorReply::NobodyAvailable
     }
 }
 
 /// A tool that tells how long it took.
-struct Timed {
+struct TimedTool {
     tool: Box<dyn Tool>,
     took: Rc<Cell<Duration>>,
 }
 
 struct TimedCall {
-    prepared: Box<dyn Prepared>,
+    prepared: Box<dyn PreparedCall>,
     took: Rc<Cell<Duration>>,
 }
 
-impl Tool for Timed {
+impl Tool for TimedTool {
     fn name(&self) -> &str {
         self.tool.name()
     }
@@ -142,17 +153,17 @@ impl Tool for Timed {
         self.tool.parameters_schema()
     }
 
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, BadArguments> {
         Ok(Box::new(TimedCall { prepared: self.tool.prepare(arguments)?, took: Rc::clone(&self.took) }))
     }
 }
 
-impl Prepared for TimedCall {
-    fn call(&self) -> Call<'_> {
+impl PreparedCall for TimedCall {
+    fn call(&self) -> GateRequest<'_> {
         self.prepared.call()
     }
 
-    fn invoke(self: Box<Self>, granted: Granted, context: &Context<'_>) -> ToolResult {
+    fn invoke(self: Box<Self>, granted: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let Self { prepared, took } = *self;
         let (result, time) = timed(|| prepared.invoke(granted, context));
         took.set(time);

@@ -1,20 +1,22 @@
 //! How people reach the agent.
 
+mod escape;
 mod gateway;
-mod live;
 mod repl;
+mod streaming_operator;
 mod terminal;
-mod visible;
 
 use thiserror::Error;
 
-pub use gateway::{ConfigTrace, FoundConfig, Gateway, GatewayError, GatewayParts, OPENAPI, Token};
+pub use escape::{escape_line, escape_lines};
+pub use gateway::{
+    AccessToken, ConfigFileStamp, GatewayError, GatewayParts, HttpGateway, LoadedConfig, OPENAPI,
+};
 pub use repl::Repl;
-pub use terminal::{BesideSpinner, Detail, Nobody, Terminal};
-pub use visible::{visible, visible_lines};
+pub use terminal::{AbsentOperator, SpinnerAwareWriter, TerminalOperator, TerminalVerbosity};
 
-use crate::events::Event;
-use crate::runtime::{Runtime, TurnError};
+use crate::events::AgentEvent;
+use crate::runtime::{AgentRuntime, TurnError};
 
 /// A way to the agent (C5.1).
 pub trait Channel {
@@ -25,7 +27,7 @@ pub trait Channel {
     ///
     /// # Errors
     /// When it can't begin, or go on.
-    fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError>;
+    fn start(&mut self, runtime: AgentRuntime) -> Result<(), ChannelError>;
 
     /// Says the agent's words in a conversation, to whoever listens there.
     fn send(&mut self, conversation_id: &str, message: &str);
@@ -35,9 +37,9 @@ pub trait Channel {
 }
 
 /// Tells that a channel serves from now on.
-fn tell_started(channel: &dyn Channel, runtime: &Runtime) {
+fn emit_channel_started(channel: &dyn Channel, runtime: &AgentRuntime) {
     let (channel, drafts) = (channel.name(), channel.supports_draft_updates());
-    runtime.door.events.tell(Event::ChannelStarted { channel, drafts });
+    runtime.tool_gateway.events.emit(AgentEvent::ChannelStarted { channel, drafts });
 }
 
 /// Why a channel can't go on.

@@ -5,8 +5,8 @@ mod confirm;
 mod environment;
 mod failure;
 mod interrupt;
-mod open;
-mod screen;
+mod output;
+mod wiring;
 
 mod agent;
 mod approval;
@@ -34,10 +34,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde_json::json;
 
-use arguments::{Arguments, Command, OutputFormat};
-use environment::Environment;
-use failure::Failure;
-use screen::Screen;
+use arguments::{CollieclawArgs, CollieclawCommand, OutputFormat};
+use environment::CliEnvironment;
+use failure::CommandFailure;
+use output::OutputPrinter;
 
 pub(crate) fn main() -> ExitCode {
     if asks_for_version_only() {
@@ -45,12 +45,12 @@ pub(crate) fn main() -> ExitCode {
         let _ = writeln!(io::stdout(), "{} {}", env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"));
         return ExitCode::SUCCESS;
     }
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| refused(&error));
-    let screen = Screen::new(arguments.output);
-    match run(arguments.command, &screen).and_then(|()| screen.arrived()) {
+    let arguments = CollieclawArgs::try_parse().unwrap_or_else(|error| exit_with_usage_error(&error));
+    let screen = OutputPrinter::new(arguments.output);
+    match run(arguments.command, &screen).and_then(|()| screen.check_written()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            screen.failure(&failure);
+            screen.print_failure(&failure);
             ExitCode::from(failure.exit_code())
         }
     }
@@ -63,25 +63,25 @@ fn asks_for_version_only() -> bool {
 }
 
 /// A command line that can't be read. Whoever asked for JSON on it gets JSON as well.
-fn refused(error: &clap::Error) -> ! {
+fn exit_with_usage_error(error: &clap::Error) -> ! {
     let words: Vec<_> = std::env::args_os().collect();
     let for_programs = words.iter().any(|word| word == "--output=json")
         || words.windows(2).any(|pair| pair == ["--output", "json"]);
-    let screen = Screen::new(if for_programs { OutputFormat::Json } else { OutputFormat::Text });
-    let (what, cure) = (fault_in(error), "`collieclaw --help` shows what can be said");
-    if error.use_stderr() && screen.logs_for_programs() {
-        screen.failure(&Failure::Wrong { what, cure });
+    let screen = OutputPrinter::new(if for_programs { OutputFormat::Json } else { OutputFormat::Text });
+    let (what, cure) = (describe_parse_error(error), "`collieclaw --help` shows what can be said");
+    if error.use_stderr() && screen.logs_json() {
+        screen.print_failure(&CommandFailure::InvalidInput { what, cure });
         std::process::exit(2);
     }
     if error.use_stderr() && for_programs {
         let told = json!({ "error": { "code": "command-line", "message": what, "help": cure } });
-        screen.answer(&told, String::new);
+        screen.print_answer(&told, String::new);
     }
     error.exit()
 }
 
 /// The fault on one line, with what may have been meant.
-fn fault_in(error: &clap::Error) -> String {
+fn describe_parse_error(error: &clap::Error) -> String {
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing".to_owned();
     }
@@ -90,28 +90,28 @@ fn fault_in(error: &clap::Error) -> String {
     told.map(|part| part.trim().trim_start_matches("error: ")).collect::<Vec<_>>().join("; ")
 }
 
-fn run(command: Command, screen: &Screen) -> Result<(), Failure> {
-    let environment = || Environment::read();
+fn run(command: CollieclawCommand, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let environment = || CliEnvironment::read();
     match command {
-        Command::Init => init::run(&environment()?, screen),
-        Command::Onboard(onboard) => onboard::run(&onboard, &environment()?, screen),
-        Command::Config(config) => config::run(&config, &environment()?, screen),
-        Command::Provider(provider) => provider::run(&provider, &environment()?, screen),
-        Command::Tool(tool) => tool::run(&tool, &environment()?, screen),
-        Command::Agent(agent) => agent::run(&agent, &environment()?, screen),
-        Command::Gateway(gateway) => gateway::run(&gateway, environment()?, screen),
-        Command::Memory(memory) => memory::run(&memory, &environment()?, screen),
-        Command::Receipt(receipt) => receipt::run(&receipt, &environment()?, screen),
-        Command::Approval(approval) => approval::run(&approval, &environment()?, screen),
-        Command::Service(service) => service::run(&service, &environment()?, screen),
-        Command::Estop(estop) => estop::run(&estop, &environment()?, screen),
-        Command::Sop(sop) => sop::run(&sop, &environment()?, screen),
-        Command::Policy(policy) => policy::run(&policy, &environment()?, screen),
-        Command::Usage(counted) => usage::run(&counted, &environment()?, screen),
-        Command::Mcp(mcp) => mcp::run(&mcp, &environment()?, screen),
-        Command::Plugin(plugin) => plugin::run(&plugin, &environment()?, screen),
-        Command::Doctor => doctor::run(&environment()?, screen),
-        Command::Completions(completions) => generate::completions(&completions, screen),
-        Command::Man(man) => generate::man(&man, screen),
+        CollieclawCommand::Init => init::run(&environment()?, screen),
+        CollieclawCommand::Onboard(onboard) => onboard::run(&onboard, &environment()?, screen),
+        CollieclawCommand::Config(config) => config::run(&config, &environment()?, screen),
+        CollieclawCommand::Provider(provider) => provider::run(&provider, &environment()?, screen),
+        CollieclawCommand::Tool(tool) => tool::run(&tool, &environment()?, screen),
+        CollieclawCommand::Agent(agent) => agent::run(&agent, &environment()?, screen),
+        CollieclawCommand::Gateway(gateway) => gateway::run(&gateway, environment()?, screen),
+        CollieclawCommand::Memory(memory) => memory::run(&memory, &environment()?, screen),
+        CollieclawCommand::Receipt(receipt) => receipt::run(&receipt, &environment()?, screen),
+        CollieclawCommand::Approval(approval) => approval::run(&approval, &environment()?, screen),
+        CollieclawCommand::Service(service) => service::run(&service, &environment()?, screen),
+        CollieclawCommand::Estop(estop) => estop::run(&estop, &environment()?, screen),
+        CollieclawCommand::Sop(sop) => sop::run(&sop, &environment()?, screen),
+        CollieclawCommand::Policy(policy) => policy::run(&policy, &environment()?, screen),
+        CollieclawCommand::Usage(counted) => usage::run(&counted, &environment()?, screen),
+        CollieclawCommand::Mcp(mcp) => mcp::run(&mcp, &environment()?, screen),
+        CollieclawCommand::Plugin(plugin) => plugin::run(&plugin, &environment()?, screen),
+        CollieclawCommand::Doctor => doctor::run(&environment()?, screen),
+        CollieclawCommand::Completions(completions) => generate::completions(&completions, screen),
+        CollieclawCommand::Man(man) => generate::man(&man, screen),
     }
 }

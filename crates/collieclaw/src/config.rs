@@ -1,35 +1,35 @@
 //! The configuration: a TOML file that a person edits, checked whole, with a default for everything (C3).
 //!
-//! It is read from the home only, never from the workspace. [`read`] takes text and [`Surroundings`]; it opens nothing,
+//! It is read from the home only, never from the workspace. [`read`] takes text and [`ConfigContext`]; it opens nothing,
 //! and looks only where the paths in it lead.
 
 mod expand;
-mod foreign;
+mod external_tools;
 mod gateway;
-mod models;
-mod place;
+mod providers;
 mod read;
+mod real_path;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
+use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds};
 use serde::{Serialize, Serializer};
 
-pub(crate) use expand::duration;
-pub use expand::{Surroundings, duration_text};
-pub use foreign::{Mcp, McpConnection, McpServer, PluginSettings, WorkspaceUse};
-pub use gateway::GatewayChannel;
-pub use models::{Model, Providers, Rule, Server};
-pub use read::{Places, check, read};
-pub use template::{Choices, template};
+pub(crate) use expand::parse_duration;
+pub use expand::{ConfigContext, format_duration};
+pub use external_tools::{McpConnection, McpServerSettings, McpSettings, PluginSettings, WorkspaceUse};
+pub use gateway::GatewaySettings;
+pub use providers::{ModelServerSettings, ProviderSettings, ProviderTable, RoutingRule};
+pub use read::{PathChecks, check, read};
+pub use template::{SetupChoices, config_template};
 
-use crate::home::Home;
-use crate::receipts::Signing;
+use crate::home::AgentHome;
+use crate::receipts::ReceiptSigning;
 use crate::tools::ToolBounds;
-use crate::usage::Budget;
+use crate::usage::UsageBudget;
 
 /// A configuration in which every value is legal and every path is written out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,31 +41,31 @@ pub struct Config {
     /// With which model.
     pub default_model: String,
     /// What the agent may do.
-    pub security: Security,
+    pub security: SecuritySettings,
     /// Who can answer.
-    pub providers: Providers,
+    pub providers: ProviderTable,
     /// Who searches the web.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub web_search: Option<WebSearch>,
+    pub web_search: Option<WebSearchSettings>,
     /// How people reach it.
-    pub channels: Channels,
+    pub channels: ChannelSettings,
     /// What it remembers.
-    pub memory: MemoryFile,
+    pub memory: MemorySettings,
     /// What it leaves behind of every call.
-    pub receipts: ReceiptFile,
+    pub receipts: ReceiptSettings,
     /// How much and how long.
-    pub limits: Limits,
+    pub limits: RuntimeLimits,
     /// What plugins may do beyond what they ask for in any case.
     pub plugins: BTreeMap<String, PluginSettings>,
     /// Other servers of tools.
-    pub mcp: Mcp,
+    pub mcp: McpSettings,
 }
 
 /// What the agent may do (C7).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Security {
+pub struct SecuritySettings {
     /// How much on its own.
-    pub autonomy: Autonomy,
+    pub autonomy: AutonomyLevel,
     /// Whether paths outside of the workspace are refused.
     pub workspace_only: bool,
     /// What no tool may touch.
@@ -82,7 +82,7 @@ pub struct Security {
 
 /// Who searches the web.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct WebSearch {
+pub struct WebSearchSettings {
     /// With `{query}` where the words go.
     pub url: String,
     /// Where in the answer the list is, as a JSON Pointer.
@@ -101,16 +101,16 @@ pub struct WebSearch {
 
 /// How people reach the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Channels {
+pub struct ChannelSettings {
     /// In the terminal.
-    pub cli: CliChannel,
+    pub cli: CliSettings,
     /// Over HTTP, on this machine.
-    pub gateway: GatewayChannel,
+    pub gateway: GatewaySettings,
 }
 
 /// The terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CliChannel {
+pub struct CliSettings {
     /// Whether `agent` may be used.
     pub enabled: bool,
     /// The tools that the model is told of.
@@ -119,9 +119,9 @@ pub struct CliChannel {
 
 /// What the agent remembers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MemoryFile {
+pub struct MemorySettings {
     /// `sqlite`.
-    pub backend: Backend,
+    pub backend: MemoryBackendKind,
     /// The database.
     pub path: PathBuf,
     /// How many earlier messages of a conversation the model is shown.
@@ -131,14 +131,14 @@ pub struct MemoryFile {
 /// What keeps the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Backend {
+pub enum MemoryBackendKind {
     /// A file.
     Sqlite,
 }
 
 /// What every call leaves behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ReceiptFile {
+pub struct ReceiptSettings {
     /// Whether receipts are written.
     pub enabled: bool,
     /// The log.
@@ -147,17 +147,17 @@ pub struct ReceiptFile {
     pub signed: bool,
 }
 
-impl ReceiptFile {
+impl ReceiptSettings {
     /// How receipts are signed in this home.
     #[must_use]
-    pub fn signing(&self, home: &Home) -> Signing {
-        if self.signed { Signing::With { key: home.receipts_key() } } else { Signing::Off }
+    pub fn signing(&self, home: &AgentHome) -> ReceiptSigning {
+        if self.signed { ReceiptSigning::With { key: home.receipts_key() } } else { ReceiptSigning::Off }
     }
 }
 
 /// How much and how long (C9).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Limits {
+pub struct RuntimeLimits {
     /// How often the model may ask for tools before it has to answer.
     pub max_tool_rounds: u32,
     /// Of one answer, and of what one tool returns.
@@ -179,25 +179,25 @@ pub struct Limits {
     pub stall_timeout: Duration,
     /// Of all that is asked of models.
     #[serde(flatten)]
-    pub budget: Budget,
+    pub budget: UsageBudget,
 }
 
 impl Config {
     /// The rules as the gate needs them. Where paths lead is looked up now: what they were meant to protect is protected
     /// by its real name, too.
     #[must_use]
-    pub fn gate_policy(&self, workspace: PathBuf, surroundings: &Surroundings) -> GatePolicy {
+    pub fn gate_policy(&self, workspace: PathBuf, surroundings: &ConfigContext) -> GatePolicy {
         let security = &self.security;
-        let home = Home::new(&surroundings.home);
+        let home = AgentHome::new(&surroundings.home);
         let own = [self.receipts.path.clone(), self.memory.path.clone(), home.config(), home.audit_log()];
         GatePolicy {
             autonomy: security.autonomy,
             workspace,
-            bounds: if security.workspace_only { Bounds::Workspace } else { Bounds::Anywhere },
+            bounds: if security.workspace_only { PathBounds::Workspace } else { PathBounds::Anywhere },
             user_home: surroundings.user_home.clone(),
             own_home: surroundings.home.clone(),
-            own_files: place::written_and_real(&own),
-            forbidden_paths: place::written_and_real(&security.forbidden_paths),
+            own_files: real_path::with_real_paths(&own),
+            forbidden_paths: real_path::with_real_paths(&security.forbidden_paths),
             forbidden_commands: security.forbidden_commands.clone(),
             allowed_commands: security.allowed_commands.clone(),
             allowed_domains: security.allowed_domains.clone(),
@@ -219,5 +219,5 @@ impl Config {
 
 /// `30s`, `1500ms`.
 fn in_words<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&duration_text(*duration))
+    serializer.serialize_str(&format_duration(*duration))
 }

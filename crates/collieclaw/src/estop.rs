@@ -11,12 +11,12 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use crate::cancel::{Cancel, Why};
-use crate::home::Home;
+use crate::cancel::{CancelFlag, CancelReason};
+use crate::home::AgentHome;
 
 /// Whether tools are stopped. What can't be looked at counts as stopped.
 #[must_use]
-pub fn is_set(home: &Home) -> bool {
+pub fn is_set(home: &AgentHome) -> bool {
     match home.estop().symlink_metadata() {
         Ok(_) => true,
         Err(error) => error.kind() != io::ErrorKind::NotFound || !home.folder().is_dir(),
@@ -27,7 +27,7 @@ pub fn is_set(home: &Home) -> bool {
 ///
 /// # Errors
 /// When the file can't be made.
-pub fn set(home: &Home) -> io::Result<()> {
+pub fn set(home: &AgentHome) -> io::Result<()> {
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(home.estop());
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -45,11 +45,11 @@ pub fn set(home: &Home) -> io::Result<()> {
 ///
 /// # Errors
 /// When the file can't be removed.
-pub fn clear(home: &Home) -> io::Result<bool> {
+pub fn clear(home: &AgentHome) -> io::Result<bool> {
     // Whoever runs something has to have seen it.
     let since = home.estop().symlink_metadata().and_then(|stop| stop.modified());
     if let Some(age) = since.ok().and_then(|since| since.elapsed().ok()) {
-        std::thread::sleep(SEEN_BY_ALL.saturating_sub(age));
+        std::thread::sleep(CLEAR_DELAY.saturating_sub(age));
     }
     let removed = match std::fs::remove_file(home.estop()) {
         // Whoever made a folder there meant the same. One that holds something is not ours to empty.
@@ -68,54 +68,54 @@ pub fn clear(home: &Home) -> io::Result<bool> {
 /// It looks, every 20 ms, and only while a tool runs: that works with every file system, and a notice of the
 /// kernel's costs each call the milliseconds that it takes to be given back.
 #[must_use = "dropped, nobody watches any more"]
-pub struct Watch {
-    over: Arc<OwnedFd>,
+pub struct EstopWatch {
+    stop_signal: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A stop must end what runs within a tenth of a second, and ending takes some of it.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// After this every watch has looked, also on a busy machine.
-const SEEN_BY_ALL: Duration = Duration::from_millis(100);
+const CLEAR_DELAY: Duration = Duration::from_millis(100);
 
-impl Watch {
+impl EstopWatch {
     /// Begins to watch. A stop that is there already raises the flag before this returns.
     ///
     /// # Errors
     /// When the machine gives no descriptor or no thread: then nothing may run.
-    pub fn start(home: &Home, cancel: &Cancel) -> io::Result<Self> {
+    pub fn start(home: &AgentHome, cancel: &CancelFlag) -> io::Result<Self> {
         if is_set(home) {
-            cancel.raise(Why::Estop);
+            cancel.raise(CancelReason::Estop);
         }
         let over = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let (home, cancel, end) = (home.clone(), cancel.clone(), Arc::clone(&over));
         let thread = std::thread::Builder::new()
             .name("estop".to_owned())
-            .spawn(move || watch(&home, &cancel, &end))?;
-        Ok(Self { over, thread: Some(thread) })
+            .spawn(move || watch_estop(&home, &cancel, &end))?;
+        Ok(Self { stop_signal: over, thread: Some(thread) })
     }
 }
 
-fn watch(home: &Home, cancel: &Cancel, over: &OwnedFd) {
+fn watch_estop(home: &AgentHome, cancel: &CancelFlag, over: &OwnedFd) {
     loop {
         let mut waiting = [PollFd::new(over, PollFlags::IN)];
-        let unsure = poll(&mut waiting, Some(&LOOK_EVERY)).is_err_and(|error| error != Errno::INTR);
+        let unsure = poll(&mut waiting, Some(&POLL_INTERVAL)).is_err_and(|error| error != Errno::INTR);
         let [end] = &waiting;
         if !end.revents().is_empty() {
             return;
         }
         if unsure || is_set(home) {
-            cancel.raise(Why::Estop);
+            cancel.raise(CancelReason::Estop);
             return;
         }
     }
 }
 
-impl Drop for Watch {
+impl Drop for EstopWatch {
     fn drop(&mut self) {
         // A counter that is full wakes as well.
-        let _ = rustix::io::write(&*self.over, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&*self.stop_signal, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -5,19 +5,19 @@ use std::cell::RefCell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use collieclaw_gate::Autonomy;
+use collieclaw_gate::AutonomyLevel;
 use serde_json::{Map, Value};
 
-use crate::channels::visible;
+use crate::channels::escape_line;
 
 mod audit;
 
-pub use audit::Audit;
+pub use audit::AgentAuditLog;
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "the names of the fields say it, and `fields` writes them out")]
-pub enum Event<'e> {
+pub enum AgentEvent<'e> {
     Startup {
         version: &'e str,
     },
@@ -106,8 +106,8 @@ pub enum Event<'e> {
     },
     /// Other rules hold from now on, while it runs.
     ConfigTaken {
-        autonomy_before: Autonomy,
-        autonomy: Autonomy,
+        autonomy_before: AutonomyLevel,
+        autonomy: AutonomyLevel,
         policy_hash_before: &'e str,
         policy_hash: &'e str,
         /// Whether the agent may do more on its own.
@@ -130,7 +130,7 @@ pub enum Event<'e> {
 
 /// How much it matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum EventLevel {
     /// What an operator wants to know.
     Info,
     /// Something was refused or went wrong; whoever talks to the agent is told of it anyway.
@@ -143,7 +143,7 @@ pub enum Level {
 
 /// How it is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum EventFormat {
     /// A line for people.
     Human,
     /// A JSON object a line.
@@ -151,68 +151,68 @@ pub enum Form {
 }
 
 /// Where events go.
-pub struct Events {
-    form: Form,
-    least: Level,
+pub struct EventSink {
+    form: EventFormat,
+    least: EventLevel,
     out: RefCell<Box<dyn Write>>,
-    audit: Option<Audit>,
+    audit: Option<AgentAuditLog>,
 }
 
-impl Events {
+impl EventSink {
     /// Told on `out`, from a level on.
     #[must_use]
-    pub fn new(form: Form, least: Level, out: Box<dyn Write>) -> Self {
+    pub fn new(form: EventFormat, least: EventLevel, out: Box<dyn Write>) -> Self {
         Self { form, least, out: RefCell::new(out), audit: None }
     }
 
     /// Decisions about tools are also kept.
     #[must_use]
     pub fn with_audit(self, path: PathBuf) -> Self {
-        Self { audit: Some(Audit::new(path)), ..self }
+        Self { audit: Some(AgentAuditLog::new(path)), ..self }
     }
 
     /// How it is told.
     #[must_use]
-    pub fn form(&self) -> Form {
+    pub fn format(&self) -> EventFormat {
         self.form
     }
 
     /// Tells it. A log that nobody can read stops nothing.
-    pub fn tell(&self, event: Event<'_>) {
+    pub fn emit(&self, event: AgentEvent<'_>) {
         let now = jiff::Timestamp::now();
         if event.level() >= self.least {
             let line = match self.form {
-                Form::Human => event.human(),
-                Form::Json => event.json(now).to_string(),
+                EventFormat::Human => event.human_line(),
+                EventFormat::Json => event.event_json(now).to_string(),
             };
             let mut out = self.out.borrow_mut();
             // In one piece: others may write there as well.
             let _ = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush());
         }
         if let Some(audit) = &self.audit
-            && event.is_for_audit()
-            && let Err(error) = audit.write(&event.for_audit(now))
+            && event.is_audited()
+            && let Err(error) = audit.write(&event.audit_json(now))
         {
-            self.tell(Event::Trouble { what: &format!("the audit log can't be written: {error}") });
+            self.emit(AgentEvent::Trouble { what: &format!("the audit log can't be written: {error}") });
         }
     }
 }
 
-impl Event<'_> {
-    fn level(&self) -> Level {
+impl AgentEvent<'_> {
+    fn level(&self) -> EventLevel {
         match self {
             Self::ReceiptsRecovered { .. }
             | Self::ProviderFellBack { .. }
             | Self::ProviderLeftOut { .. }
             | Self::ConfigTaken { .. }
             | Self::CommandFailed { .. }
-            | Self::Trouble { .. } => Level::Warn,
+            | Self::Trouble { .. } => EventLevel::Warn,
             Self::ProviderFailed { .. }
             | Self::ToolDenied { .. }
             | Self::ToolFailed { .. }
             | Self::EstopSet { .. }
             | Self::EstopCleared { .. }
-            | Self::EstopTriggered { .. } => Level::Notice,
+            | Self::EstopTriggered { .. } => EventLevel::Notice,
             Self::Startup { .. }
             | Self::ConfigPath { .. }
             | Self::WorkspacePath { .. }
@@ -225,11 +225,11 @@ impl Event<'_> {
             | Self::ToolCompleted { .. }
             | Self::ReceiptWritten { .. }
             | Self::Remark { .. }
-            | Self::MemoryPersisted { .. } => Level::Info,
+            | Self::MemoryPersisted { .. } => EventLevel::Info,
         }
     }
 
-    fn is_for_audit(&self) -> bool {
+    fn is_audited(&self) -> bool {
         matches!(
             self,
             Self::ToolRequested { .. }
@@ -247,7 +247,7 @@ impl Event<'_> {
     }
 
     /// Its name for programs, and what it tells.
-    fn told(&self) -> (&'static str, Vec<(&'static str, Value)>) {
+    fn name_and_fields(&self) -> (&'static str, Vec<(&'static str, Value)>) {
         let text = |name, text: &str| (name, Value::from(text));
         let path = |path: &Path| ("path", Value::from(path.to_string_lossy()));
         match self {
@@ -326,20 +326,20 @@ impl Event<'_> {
         }
     }
 
-    fn human(&self) -> String {
-        let (name, fields) = self.told();
+    fn human_line(&self) -> String {
+        let (name, fields) = self.name_and_fields();
         let mut line = match self.level() {
-            Level::Info => "info: ".to_owned(),
-            Level::Notice | Level::Warn | Level::Off => "warning: ".to_owned(),
+            EventLevel::Info => "info: ".to_owned(),
+            EventLevel::Notice | EventLevel::Warn | EventLevel::Off => "warning: ".to_owned(),
         };
         // A whole sentence needs no name before it.
         if let [("what", Value::String(sentence))] = fields.as_slice() {
-            line.push_str(&visible(sentence));
+            line.push_str(&escape_line(sentence));
             return line;
         }
         line.push_str(&name.replace('_', " "));
         for (index, (field, value)) in fields.iter().enumerate() {
-            let value = value.as_str().map_or_else(|| value.to_string(), visible);
+            let value = value.as_str().map_or_else(|| value.to_string(), escape_line);
             line.push_str(if index == 0 { ": " } else { ", " });
             if !name.contains(field) {
                 line.push_str(&field.replace('_', " "));
@@ -351,19 +351,19 @@ impl Event<'_> {
     }
 
     /// What stays when the memory is cleared: that and why, not what about. Reasons have their codes.
-    fn for_audit(&self, now: jiff::Timestamp) -> Value {
-        let mut line = self.json(now);
+    fn audit_json(&self, now: jiff::Timestamp) -> Value {
+        let mut line = self.event_json(now);
         if let Value::Object(members) = &mut line {
             members.retain(|name, _| !matches!(name.as_str(), "detail" | "error"));
         }
         line
     }
 
-    fn json(&self, now: jiff::Timestamp) -> Value {
-        let (name, fields) = self.told();
+    fn event_json(&self, now: jiff::Timestamp) -> Value {
+        let (name, fields) = self.name_and_fields();
         let level = match self.level() {
-            Level::Info => "info",
-            Level::Notice | Level::Warn | Level::Off => "warn",
+            EventLevel::Info => "info",
+            EventLevel::Notice | EventLevel::Warn | EventLevel::Off => "warn",
         };
         let mut object = Map::new();
         object.insert("time".to_owned(), now.to_string().into());

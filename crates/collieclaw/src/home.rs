@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 /// `~/.collieclaw`, or what `COLLIECLAW_HOME` names. No tool may reach into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
+pub struct AgentHome {
     folder: PathBuf,
 }
 
-impl Home {
+impl AgentHome {
     /// A folder, wherever it is.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -22,7 +22,7 @@ impl Home {
     ///
     /// # Errors
     /// When it can't be made.
-    pub fn make(&self) -> io::Result<bool> {
+    pub fn create(&self) -> io::Result<bool> {
         if self.folder.is_dir() {
             return Ok(false);
         }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `PREFIX-` and 32 hex digits of chance. Nothing rests on their being secret.
 #[must_use]
-pub fn fresh(prefix: &str) -> String {
+pub fn random_id(prefix: &str) -> String {
     let mut chance = [0; 16];
     if getrandom::fill(&mut chance).is_err() {
         // Without chance, a moment, a process and a count are no name that was had before.

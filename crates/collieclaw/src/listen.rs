@@ -1,7 +1,7 @@
 //! Connections that are taken: so many and no more, each with a client that may leave.
 
+mod connections;
 mod peer;
-mod places;
 
-pub use peer::{Caller, Peer};
-pub use places::{AtWork, Places};
+pub use connections::{ActivityGuard, ConnectionPool};
+pub use peer::{TcpPeer, WeakTcpPeer};

@@ -1,28 +1,28 @@
 //! The Model Context Protocol, both ways: tools of other servers behind our door, and our tools for other agents.
 //!
 //! A server's tools are *pinned*: somebody has seen their names, descriptions and schemas and said yes
-//! ([`Pinned`]). Only these are offered, so that nothing has to be started to know them; and before the first call the
+//! ([`PinnedServer`]). Only these are offered, so that nothing has to be started to know them; and before the first call the
 //! server must still list them unchanged. A server runs in the sandbox, or it is there already on a loopback address.
 //!
 //! The protocol is spoken by a program of its own, `collieclaw-mcp`, in a sandbox with nothing of anyone's: here nobody
 //! reads what strangers write, but for what [`mod@line`] lets through. It is started with the first call of a server's
-//! tool, or with [`serve`], and with nothing else.
+//! tool, or with [`relay`], and with nothing else.
 
-mod complaint;
-mod hearing;
-pub mod line;
+mod adapter;
+pub mod adapter_protocol;
 mod pins;
+mod reply_mailbox;
 pub mod serve;
+mod server_process;
 mod session;
-mod sessions;
-mod speaker;
-mod start;
+mod session_pool;
+mod stderr_capture;
 mod tool;
 
-pub use pins::{Change, PinError, Pinned, PinnedTool};
-pub use session::{Session, Trouble};
-pub use sessions::{Approved, Sessions};
-pub use speaker::program as speaker;
-pub use start::Ground;
+pub use adapter::locate_program as speaker;
+pub use pins::{PinnedServer, PinnedTool, PinnedToolChange, ToolPinError};
+pub use server_process::McpStartContext;
+pub use session::{McpCallError, McpSession};
+pub use session_pool::{ApprovedServer, McpSessionPool};
 pub(crate) use tool::BETWEEN;
-pub use tool::{Servers, offered_name};
+pub use tool::{McpServerSet, offered_name};

@@ -1,13 +1,13 @@
 //! What was said, kept in SQLite and found again.
 //!
-//! An [`Exchange`] is written in one transaction and is on disk when [`Memory::persist`] returns: it is there whole,
+//! An [`ConversationExchange`] is written in one transaction and is on disk when [`ConversationMemory::persist`] returns: it is there whole,
 //! or not at all. Several processes may use one file.
 
 mod clear;
 mod error;
 mod excerpt;
 mod fold;
-mod narrow;
+mod index_query;
 mod query;
 mod rank;
 mod recent;
@@ -22,21 +22,21 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-pub use clear::Cleared;
+pub use clear::ClearedCounts;
 pub use error::MemoryError;
 pub use rows::ConversationSummary;
-pub use turn::{Exchange, Found, ToolOutcome, Turn};
+pub use turn::{ConversationExchange, ConversationTurn, FoundTurn, StoredToolResult};
 
-use error::Trouble;
+use error::MemoryFault;
 
 /// The memory of one home.
 #[derive(Debug)]
-pub struct Memory {
+pub struct ConversationMemory {
     connection: Connection,
     path: PathBuf,
 }
 
-impl Memory {
+impl ConversationMemory {
     /// Opens it, and makes it when it is not there. Its folder must exist.
     ///
     /// # Errors
@@ -56,11 +56,11 @@ impl Memory {
     ///
     /// # Errors
     /// When it can't be written, or is not one exchange of one conversation. Nothing of it is kept then.
-    pub fn persist(&self, exchange: &Exchange) -> Result<(), MemoryError> {
-        self.attempt("write to", |connection| {
+    pub fn persist(&self, exchange: &ConversationExchange) -> Result<(), MemoryError> {
+        self.with_connection("write to", |connection| {
             let transaction =
                 rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-            rows::insert(&transaction, exchange)?;
+            rows::insert_exchange(&transaction, exchange)?;
             transaction.commit()?;
             Ok(())
         })
@@ -72,16 +72,16 @@ impl Memory {
     ///
     /// # Errors
     /// When they can't be read.
-    pub fn recent(&self, conversation_id: &str, limit: usize) -> Result<Vec<Turn>, MemoryError> {
-        self.attempt("read", |connection| recent::recent(connection, conversation_id, limit))
+    pub fn recent(&self, conversation_id: &str, limit: usize) -> Result<Vec<ConversationTurn>, MemoryError> {
+        self.with_connection("read", |connection| recent::recent_turns(connection, conversation_id, limit))
     }
 
     /// All turns of a conversation, oldest first; none when there is no such conversation.
     ///
     /// # Errors
     /// When they can't be read.
-    pub fn conversation(&self, conversation_id: &str) -> Result<Vec<Turn>, MemoryError> {
-        self.attempt("read", |connection| rows::conversation(connection, conversation_id))
+    pub fn conversation(&self, conversation_id: &str) -> Result<Vec<ConversationTurn>, MemoryError> {
+        self.with_connection("read", |connection| rows::read_conversation(connection, conversation_id))
     }
 
     /// The conversations, the one that was last spoken in first.
@@ -89,7 +89,7 @@ impl Memory {
     /// # Errors
     /// When they can't be read.
     pub fn conversations(&self, limit: usize) -> Result<Vec<ConversationSummary>, MemoryError> {
-        self.attempt("read", |connection| rows::conversations(connection, limit))
+        self.with_connection("read", |connection| rows::list_conversations(connection, limit))
     }
 
     /// The conversation that was last spoken in.
@@ -97,7 +97,7 @@ impl Memory {
     /// # Errors
     /// When it can't be read.
     pub fn latest_conversation(&self) -> Result<Option<String>, MemoryError> {
-        self.attempt("read", rows::latest_conversation)
+        self.with_connection("read", rows::latest_conversation)
     }
 
     /// How many turns there are.
@@ -105,7 +105,7 @@ impl Memory {
     /// # Errors
     /// When they can't be counted.
     pub fn turn_count(&self) -> Result<u64, MemoryError> {
-        self.attempt("read", rows::turn_count)
+        self.with_connection("read", rows::turn_count)
     }
 
     /// The turns that fit best to what a person or a model typed, best first. Nothing in `query` is an operator.
@@ -114,23 +114,23 @@ impl Memory {
     ///
     /// # Errors
     /// When the database can't be read.
-    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
-        self.attempt("search", |connection| search::search(connection, query, limit))
+    pub fn search(&self, query: &str, limit: usize) -> Result<Vec<FoundTurn>, MemoryError> {
+        self.with_connection("search", |connection| search::search(connection, query, limit))
     }
 
     /// Forgets everything, so that it is not in the file any more either.
     ///
     /// # Errors
     /// When it can't be removed, or not from every place because another program is reading it just then.
-    pub fn clear(&self) -> Result<Cleared, MemoryError> {
-        self.attempt("clear", clear::clear)
+    pub fn clear(&self) -> Result<ClearedCounts, MemoryError> {
+        self.with_connection("clear", clear::clear)
     }
 
-    fn attempt<T>(
+    fn with_connection<T>(
         &self,
         step: &'static str,
-        work: impl FnOnce(&Connection) -> Result<T, Trouble>,
+        work: impl FnOnce(&Connection) -> Result<T, MemoryFault>,
     ) -> Result<T, MemoryError> {
-        work(&self.connection).map_err(|trouble| trouble.at(step, &self.path))
+        work(&self.connection).map_err(|trouble| trouble.into_error(step, &self.path))
     }
 }

@@ -4,24 +4,24 @@
 //! second time. There are no proxies, no cookies, no pools and no credentials of anyone; no redirect is followed unless
 //! the gate agrees.
 
-mod link;
-mod lookup;
-mod patience;
+mod deadline;
+mod resolver;
+mod url;
 
 mod event_stream;
 mod exchange;
-mod wire;
+mod transport;
 
 mod fetch;
 mod search;
-mod text;
+mod text_body;
 
+pub use deadline::{CancellableDeadline, WaitError};
 pub use event_stream::{EventReader, EventTooLong, StreamEvent};
-pub use fetch::{Body, Fetch, FetchError, Fetched, Order};
-pub use lookup::{Lookup, LookupError, SystemLookup};
-pub use patience::{Patience, Stopped};
-pub use search::{Found, SearchError, SearchService};
+pub use fetch::{FetchContext, FetchError, FetchRequest, FetchResponse, FetchedBody};
+pub use resolver::{NameResolver, ResolveError, SystemResolver};
+pub use search::{SearchError, SearchResult, SearchService};
 
-pub(crate) use exchange::{Answer, Ask, Broken, Incoming, ask};
-pub(crate) use link::Link;
-pub(crate) use search::QUERY;
+pub(crate) use exchange::{BodyStream, ExchangeError, HttpRequest, HttpResponse, send_request};
+pub(crate) use search::QUERY_PLACEHOLDER;
+pub(crate) use url::RequestUrl;

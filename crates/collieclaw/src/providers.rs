@@ -13,18 +13,18 @@ mod router;
 use std::time::Duration;
 
 pub use chat::{
-    AnsweredBy, ChatRequest, ChatResponse, Draft, MOST_CALLS, Message, ProviderCapabilities, Role, ToolCall,
-    ToolSchema, Usage,
+    AnsweredBy, ChatMessage, ChatRequest, ChatResponse, ChatRole, DraftEvent, MOST_CALLS,
+    ProviderCapabilities, TokenUsage, ToolCall, ToolSchema,
 };
-pub use circuit::{Breaking, Circuits};
+pub use circuit::{CircuitBreakerSettings, CircuitBreakers};
 pub use error::ProviderError;
-pub use fixture::{Fixture, FixtureError};
-pub use mock::Mock;
-pub use openai::{OpenAi, OpenAiSettings};
-pub use reliable::{Concern, Member, Reliable};
-pub use router::{Chose, Router, When, hinted};
+pub use fixture::{FixtureError, MockFixture};
+pub use mock::MockProvider;
+pub use openai::{OpenAiProvider, OpenAiSettings};
+pub use reliable::{FallbackObserver, ProviderTarget, ReliableProvider};
+pub use router::{RouteCondition, RouteObserver, RouterProvider, hint_metadata};
 
-use crate::cancel::Cancel;
+use crate::cancel::CancelFlag;
 
 /// A model, or what stands in for one (C4.1).
 pub trait Provider {
@@ -40,23 +40,23 @@ pub trait Provider {
     fn chat(
         &self,
         request: &ChatRequest,
-        listener: &mut dyn FnMut(Draft<'_>),
-        cancel: &Cancel,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        cancel: &CancelFlag,
     ) -> Result<ChatResponse, ProviderError>;
     /// Looks whether it would answer, with as little work for it as possible.
     ///
     /// # Errors
     /// With what went wrong and what helps.
-    fn check(&self, model: &str, cancel: &Cancel) -> Result<Checked, ProviderError>;
+    fn check(&self, model: &str, cancel: &CancelFlag) -> Result<ProviderCheck, ProviderError>;
 }
 
 /// What a look at a provider found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checked {
+pub struct ProviderCheck {
     /// The model that answered, as it calls itself.
     pub model: String,
     /// What it said, or what it is.
-    pub said: String,
+    pub reply: String,
     /// How long it took.
-    pub took: Duration,
+    pub elapsed: Duration,
 }

@@ -1,12 +1,18 @@
 //! The agent loop, and the one door through which every tool call goes.
 
-mod door;
 mod operator;
 mod prompt;
 mod rules;
+mod tool_gateway;
 mod turn;
 
-pub use door::{Begun, By, Deed, Door, Fate, Granted, OfStep, Offer, Outcome, Wish};
-pub use operator::{Answer, Asked, Attended, Lasting, Notice, Operator, Posed, Questioner, Reply};
-pub use rules::Rules;
-pub use turn::{Report, Runtime, TurnError};
+pub use operator::{
+    AlwaysOption, ApprovalAnswer, ApprovalPrompt, Operator, OperatorContext, OperatorQuestion, OperatorReply,
+    ProgressNotice, QuestionChannel,
+};
+pub use rules::CallRules;
+pub use tool_gateway::{
+    ActionInProgress, CallGrant, CallOutcome, CallStatus, DecidedBy, ProcedureAction, StepRef, ToolGateway,
+    ToolOffer, ToolRequest,
+};
+pub use turn::{AgentRuntime, TurnError, TurnReport};

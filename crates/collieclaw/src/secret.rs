@@ -1,22 +1,22 @@
 //! A value that is used and never shown.
 
-mod veil;
+mod redactor;
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
-pub use veil::Veil;
+pub use redactor::SecretRedactor;
 
 /// A credential. It prints as `***`, and is wiped when dropped.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
 /// A shorter one is in many texts by chance: then nothing of the text is shown.
-const SHORTEST_KNOWN: usize = 4;
+const MIN_REDACTABLE_BYTES: usize = 4;
 
 /// No service gives out a shorter one.
-const SHORTEST_GIVEN: usize = 12;
+const MIN_ISSUED_BYTES: usize = 12;
 
 impl Secret {
     /// Takes it over, without the blanks around it: what is sent is what is hidden.
@@ -36,22 +36,22 @@ impl Secret {
     /// texts, and what a model says or asks for with it in it must not be changed.
     #[must_use]
     pub fn is_placeholder(&self) -> bool {
-        self.0.len() < SHORTEST_GIVEN
+        self.0.len() < MIN_ISSUED_BYTES
     }
 
     /// A text of someone else, without the secret in it: servers like to repeat what they were sent.
     #[must_use]
-    pub fn hidden_in(&self, text: &str) -> String {
+    pub fn redact_in(&self, text: &str) -> String {
         match self.0.len() {
             0 => text.to_owned(),
-            1..SHORTEST_KNOWN => "***".to_owned(),
+            1..MIN_REDACTABLE_BYTES => "***".to_owned(),
             _ => text.replace(self.reveal(), "***"),
         }
     }
 }
 
 /// Whether a variable holds what nobody should see, by what people call such.
-pub(crate) fn names_a_secret(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     let within = ["KEY", "TOKEN", "SECRET", "PASS", "AUTH", "CREDENTIAL", "BEARER"];
     let is_secret = |part: &str| part == "PAT" || within.iter().any(|word| part.contains(word));
     let name = name.to_ascii_uppercase();
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_is_hidden() {
         let check = |key: &str, said: &str, shown: &str| {
-            assert_eq!(Secret::new(key.to_owned()).hidden_in(said), shown, "{key:?}");
+            assert_eq!(Secret::new(key.to_owned()).redact_in(said), shown, "{key:?}");
         };
         check(" sk-4711\n", "bad key sk-4711", "bad key ***");
         check("abc", "bad key abc", "***");
@@ -84,10 +84,10 @@ mod tests {
         for name in
             ["OPENAI_API_KEY", "github_token", "GH_PAT", "DBPASS", "OAUTH", "PGPASSWORD", "MY_PASSPHRASE"]
         {
-            assert!(names_a_secret(name), "{name}");
+            assert!(is_secret_name(name), "{name}");
         }
         for name in ["HOME", "PWD", "GIT_AUTHOR_NAME", "PATH", "WORK_DIR"] {
-            assert!(!names_a_secret(name), "{name}");
+            assert!(!is_secret_name(name), "{name}");
         }
     }
 }

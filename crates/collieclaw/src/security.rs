@@ -1,14 +1,17 @@
 //! What stands between a tool and the machine: the handle on the workspace, and what the gate is told of the world.
 
-mod apart;
+mod approvals;
+mod blocking_workers;
 mod facts;
-mod ours;
-mod remembered;
+mod ownership;
 mod workspace;
 
-pub(crate) use apart::Apart;
+pub use approvals::{Approval, ApprovalCall, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval};
+pub(crate) use blocking_workers::BlockingWorkers;
 pub(crate) use facts::PROGRAM_FOLDERS;
 pub use facts::SystemFacts;
-pub use ours::is_ours;
-pub use remembered::{Approval, ApprovalError, Approvals, Listed, Subject, Subjected};
-pub use workspace::{Access, Depth, Entry, FileError, Kind, Listing, Output, Workspace, Written};
+pub use ownership::is_securely_owned;
+pub use workspace::{
+    FileAccess, FileError, FolderListing, ListingDepth, ListingEntry, ListingKind, OutputMode,
+    WorkspaceHandle, WriteOutcome,
+};

@@ -6,11 +6,11 @@ mod systemd;
 use std::path::{Path, PathBuf};
 
 /// The name of the service.
-pub const NAME: &str = "collieclaw-gateway";
+pub const SERVICE_NAME: &str = "collieclaw-gateway";
 
 /// Who starts services on this system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manager {
+pub enum ServiceManager {
     /// Linux.
     Systemd,
     /// macOS. What is written for it is not tested.
@@ -19,43 +19,43 @@ pub enum Manager {
 
 /// What the service is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Service {
+pub struct GatewayService {
     /// The program, wherever it is installed.
     pub program: PathBuf,
     /// CollieClaw's own folder.
     pub home: PathBuf,
 }
 
-impl Manager {
+impl ServiceManager {
     /// The one of the system that this program was built for.
     #[must_use]
-    pub fn of_this_system() -> Self {
+    pub fn for_this_system() -> Self {
         if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd }
     }
 
     /// Where its file belongs, in the home of a person; `config` is their folder for configuration.
     #[must_use]
-    pub fn file(self, user_home: &Path, config: &Path) -> PathBuf {
+    pub fn file_path(self, user_home: &Path, config: &Path) -> PathBuf {
         match self {
-            Self::Systemd => config.join("systemd/user").join(format!("{NAME}.service")),
+            Self::Systemd => config.join("systemd/user").join(format!("{SERVICE_NAME}.service")),
             Self::Launchd => user_home.join("Library/LaunchAgents").join(format!("{}.plist", launchd::LABEL)),
         }
     }
 
     /// What stands in it.
     #[must_use]
-    pub fn text(self, service: &Service) -> String {
+    pub fn render(self, service: &GatewayService) -> String {
         match self {
-            Self::Systemd => systemd::unit(service),
-            Self::Launchd => launchd::list(service),
+            Self::Systemd => systemd::unit_file(service),
+            Self::Launchd => launchd::property_list(service),
         }
     }
 }
 
-impl Service {
+impl GatewayService {
     /// Variables for the service, such as keys of providers, one `NAME=value` a line. It need not be there.
     #[must_use]
-    pub fn variables(&self) -> PathBuf {
+    pub fn environment_file(&self) -> PathBuf {
         self.home.join("service.env")
     }
 }

@@ -2,32 +2,32 @@
 //! (C12).
 //!
 //! They lie in the home, so that the agent can't write its own. [`read`] takes the text of one and finds every fault in
-//! it; a [`Run`] is the journal of one time that it was carried out; the [`Engine`] goes on with a run until it is
+//! it; a [`Run`] is the journal of one time that it was carried out; the [`SopEngine`] goes on with a run until it is
 //! finished, waits, fails or is stopped. What is finished never runs twice, whatever dies in between.
 
-mod agreement;
+mod consistency;
 mod decisions;
+mod dry_run;
 mod engine;
-mod entry;
 mod error;
 mod journal;
+mod journal_entry;
 mod prompt;
 mod read;
-mod rehearsal;
 mod runs;
 mod state;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use engine::{Engine, Halt, OnInterrupted, SopError};
-pub use entry::{End, Ended, Entry, Header};
+pub use dry_run::DryRunResult;
+pub use engine::{OnInterrupted, SopEngine, SopError, SopRunHalt};
 pub use error::JournalError;
-pub use journal::Run;
-pub use read::{NAME_RULE, is_name, read};
-pub use rehearsal::Rehearsed;
-pub use runs::{Runs, is_run_name};
-pub use state::State;
+pub use journal::SopRun;
+pub use journal_entry::{EndedStep, JournalEntry, JournalHeader, StepStatus};
+pub use read::{NAME_RULE, is_sop_name, read_sop};
+pub use runs::{SopRunStore, is_run_name};
+pub use state::SopRunState;
 
 /// A procedure without faults.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,17 +40,17 @@ pub struct Sop {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// One at least.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SopStep>,
 }
 
 /// A step of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Step {
+pub struct SopStep {
     /// No other step has it.
     pub id: String,
     /// What is done.
     #[serde(flatten)]
-    pub action: Action,
+    pub action: StepAction,
     /// What a failure means.
     pub on_failure: OnFailure,
 }
@@ -58,7 +58,7 @@ pub struct Step {
 /// What a step does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Action {
+pub enum StepAction {
     /// A tool is called.
     Tool {
         /// Which.
@@ -94,11 +94,11 @@ pub enum OnFailure {
 /// The argument that `content_from` fills.
 pub const CONTENT: &str = "content";
 
-impl Step {
+impl SopStep {
     /// The arguments of its call, with what came of another step; `None` if it is no call.
     #[must_use]
-    pub fn arguments(&self, content: Option<&str>) -> Option<(&str, Value)> {
-        let Action::Tool { tool, args, .. } = &self.action else { return None };
+    pub fn call_arguments(&self, content: Option<&str>) -> Option<(&str, Value)> {
+        let StepAction::Tool { tool, args, .. } = &self.action else { return None };
         let mut args = args.clone();
         if let Some(content) = content {
             args.insert(CONTENT.to_owned(), content.into());
@@ -110,8 +110,8 @@ impl Step {
     #[must_use]
     pub fn content_from(&self) -> Option<&str> {
         match &self.action {
-            Action::Tool { content_from, .. } => content_from.as_deref(),
-            Action::Agent { .. } | Action::Approval { .. } => None,
+            StepAction::Tool { content_from, .. } => content_from.as_deref(),
+            StepAction::Agent { .. } | StepAction::Approval { .. } => None,
         }
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Switches to a write-ahead log. SQLite does not wait by itself for another process that does the same.
-pub(crate) fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn enable_wal(connection: &Connection) -> rusqlite::Result<()> {
     let end = Instant::now() + BUSY_TIMEOUT;
     loop {
         match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
@@ -42,6 +42,6 @@ pub(crate) fn use_log(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// Whether nothing was ever made in it.
-pub(crate) fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+pub(crate) fn is_empty_database(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
 }

@@ -1,38 +1,38 @@
 //! What the model may ask for. A tool says what it takes and what it would do; it runs only with a grant of the door.
 
 mod ask_user;
+mod catalog;
 mod file_list;
 mod file_read;
 mod file_write;
 mod foreign;
-mod gather;
 mod http;
-mod in_time;
 mod memory_search;
 mod pdf_extract;
-pub(crate) mod room;
 pub(crate) mod schema;
 pub(crate) mod shell;
 mod time;
+mod timeout;
+pub(crate) mod tool_sandbox;
 mod web_search;
 
+pub use catalog::{ForeignToolSources, ToolCatalog};
 pub(crate) use foreign::ForeignTool;
-pub use gather::{Foreign, Gathered};
-pub use shell::Trial;
+pub use shell::SandboxProbe;
 
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use collieclaw_gate::{Call, GatePolicy};
+use collieclaw_gate::{GatePolicy, GateRequest};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::cancel::Cancel;
-use crate::memory::Memory;
+use crate::cancel::CancelFlag;
+use crate::memory::ConversationMemory;
 use crate::net::SearchService;
-use crate::runtime::{Granted, Questioner};
-use crate::security::Workspace;
+use crate::runtime::{CallGrant, QuestionChannel};
+use crate::security::WorkspaceHandle;
 
 /// A tool (C6.1).
 pub trait Tool {
@@ -46,15 +46,15 @@ pub trait Tool {
     ///
     /// # Errors
     /// With what doesn't fit.
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments>;
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, BadArguments>;
 }
 
 /// A call whose arguments fit: one value is judged and run, so that nothing can come between.
-pub trait Prepared {
+pub trait PreparedCall {
     /// What the gate is to judge. The risk follows from it.
-    fn call(&self) -> Call<'_>;
+    fn call(&self) -> GateRequest<'_>;
     /// Runs it.
-    fn invoke(self: Box<Self>, granted: Granted, context: &Context<'_>) -> ToolResult;
+    fn invoke(self: Box<Self>, granted: CallGrant, context: &ToolContext<'_>) -> ToolResult;
 }
 
 /// Arguments that don't fit the schema.
@@ -71,24 +71,24 @@ impl BadArguments {
     /// Of this tool; the fault is cut where it gets too long.
     #[must_use]
     pub fn new(tool: &str, fault: &str) -> Self {
-        Self { tool: tool.to_owned(), fault: shortened(fault, LONGEST_FAULT) }
+        Self { tool: tool.to_owned(), fault: truncate_text(fault, MAX_FAULT_BYTES) }
     }
 }
 
 /// What a tool may use.
-pub struct Context<'a> {
+pub struct ToolContext<'a> {
     /// The rules: a tool that opens something looks again at what it opened.
     pub policy: &'a GatePolicy,
     /// The only way to files.
-    pub workspace: &'a Workspace,
+    pub workspace: &'a WorkspaceHandle,
     /// Earlier conversations.
-    pub memory: &'a Memory,
+    pub memory: &'a ConversationMemory,
     /// Who is asked what the web knows.
     pub search: Option<&'a SearchService>,
     /// Raised when the work is to end at once.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelFlag,
     /// Whoever can be asked for words.
-    pub questioner: &'a dyn Questioner,
+    pub questioner: &'a dyn QuestionChannel,
     /// How long and how much.
     pub bounds: ToolBounds,
 }
@@ -110,7 +110,7 @@ pub struct ToolBounds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
     /// How it ended.
-    pub end: End,
+    pub end: ToolEnd,
     /// What goes back to the model.
     pub output: String,
     /// Facts about it, such as an exit code. Goes into the memory and to the model.
@@ -121,7 +121,7 @@ pub struct ToolResult {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum ToolEnd {
     /// As it should.
     Done,
     /// It didn't work, for this reason.
@@ -134,34 +134,34 @@ impl ToolResult {
     /// It worked.
     #[must_use]
     pub fn done(output: impl Into<String>) -> Self {
-        Self { end: End::Done, output: output.into(), metadata: serde_json::Map::new(), sandbox: None }
+        Self { end: ToolEnd::Done, output: output.into(), metadata: serde_json::Map::new(), sandbox: None }
     }
 
     /// It didn't.
     #[must_use]
     pub fn failed(error: impl Into<String>) -> Self {
-        Self { end: End::Failed(error.into()), ..Self::done("") }
+        Self { end: ToolEnd::Failed(error.into()), ..Self::done("") }
     }
 
     /// Somebody said stop.
     #[must_use]
     pub fn cancelled() -> Self {
-        Self { end: End::Cancelled, ..Self::done("") }
+        Self { end: ToolEnd::Cancelled, ..Self::done("") }
     }
 
     /// With one more fact.
     #[must_use]
-    pub fn with(mut self, fact: &str, value: impl Into<Value>) -> Self {
+    pub fn with_metadata(mut self, fact: &str, value: impl Into<Value>) -> Self {
         self.metadata.insert(fact.to_owned(), value.into());
         self
     }
 }
 
 /// A fault quotes what the model wrote.
-const LONGEST_FAULT: usize = 300;
+const MAX_FAULT_BYTES: usize = 300;
 
 /// A text, cut where it gets too long.
-pub(crate) fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn truncate_text(text: &str, most: usize) -> String {
     match text.get(..text.floor_char_boundary(most)) {
         Some(beginning) if beginning.len() < text.len() => format!("{beginning}…"),
         _ => text.to_owned(),
@@ -170,37 +170,37 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
 
 /// Why arguments can't be checked with a schema, if so.
 #[must_use]
-pub fn unsound_schema(schema: &Value) -> Option<String> {
-    schema::sound(schema).err()
+pub fn schema_fault(schema: &Value) -> Option<String> {
+    schema::check_schema(schema).err()
 }
 
 /// Whether servers of the common protocol take this as the name of a tool.
 #[must_use]
 pub fn is_tool_name(text: &str) -> bool {
     let letters = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    (1..=LONGEST_TOOL_NAME).contains(&text.len())
+    (1..=MAX_TOOL_NAME_BYTES).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.chars().all(letters)
 }
 
 /// What they take at most.
-const LONGEST_TOOL_NAME: usize = 64;
+const MAX_TOOL_NAME_BYTES: usize = 64;
 
 /// A tool of ours. Its arguments are a type: schema and check follow from it and can't drift apart.
-trait BuiltIn: Prepared + DeserializeOwned + JsonSchema + 'static {
+trait BuiltInTool: PreparedCall + DeserializeOwned + JsonSchema + 'static {
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
 
     /// What the types can't say of the arguments.
-    fn fit(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         Ok(())
     }
 }
 
 /// A tool that is known by its arguments.
-struct Typed<T>(PhantomData<T>);
+struct BuiltInToolAdapter<T>(PhantomData<T>);
 
-impl<T: BuiltIn> Tool for Typed<T> {
+impl<T: BuiltInTool> Tool for BuiltInToolAdapter<T> {
     fn name(&self) -> &str {
         T::NAME
     }
@@ -217,34 +217,34 @@ impl<T: BuiltIn> Tool for Typed<T> {
         schema.to_value()
     }
 
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, BadArguments> {
         let bad = |fault: String| BadArguments::new(T::NAME, &fault);
         // A list would fit the type as well, and be shown to nobody by its names.
         if !arguments.is_object() {
             return Err(bad("they must be an object, such as {\"name\": \"value\"}".to_owned()));
         }
         let fitting = T::deserialize(arguments).map_err(|fault| bad(fault.to_string()))?;
-        fitting.fit().map_err(bad)?;
+        fitting.validate().map_err(bad)?;
         Ok(Box::new(fitting))
     }
 }
 
 /// Every tool that is built in.
 #[must_use]
-pub fn built_in() -> Vec<Box<dyn Tool>> {
-    fn of<T: BuiltIn>() -> Box<dyn Tool> {
-        Box::new(Typed::<T>(PhantomData))
+pub fn built_in_tools() -> Vec<Box<dyn Tool>> {
+    fn boxed_tool<T: BuiltInTool>() -> Box<dyn Tool> {
+        Box::new(BuiltInToolAdapter::<T>(PhantomData))
     }
     vec![
-        of::<time::Time>(),
-        of::<file_list::FileList>(),
-        of::<file_read::FileRead>(),
-        of::<file_write::FileWrite>(),
-        of::<shell::Shell>(),
-        of::<http::Http>(),
-        of::<memory_search::MemorySearch>(),
-        of::<ask_user::AskUser>(),
-        of::<pdf_extract::PdfExtract>(),
-        of::<web_search::WebSearch>(),
+        boxed_tool::<time::TimeCall>(),
+        boxed_tool::<file_list::FileListCall>(),
+        boxed_tool::<file_read::FileReadCall>(),
+        boxed_tool::<file_write::FileWriteCall>(),
+        boxed_tool::<shell::ShellCall>(),
+        boxed_tool::<http::HttpCall>(),
+        boxed_tool::<memory_search::MemorySearchCall>(),
+        boxed_tool::<ask_user::AskUserCall>(),
+        boxed_tool::<pdf_extract::PdfExtractCall>(),
+        boxed_tool::<web_search::WebSearchCall>(),
     ]
 }

@@ -4,20 +4,20 @@
 //! between has still been counted. It is kept in a file of its own beside the memory, holds no word of what was said,
 //! and stays when the memory is cleared: a limit that could be cleared away would be none.
 
-mod accounts;
 mod amount;
 mod budget;
+mod daily_sums;
+mod database;
 mod error;
-mod fold;
 mod metered;
 mod report;
-mod sums;
+mod totals;
 
 pub mod estimate;
 
-pub use accounts::{Accounts, Begun, Ended};
-pub use amount::{Amount, Price, Rate};
-pub use budget::{Budget, LimitReached};
+pub use amount::{CostAmount, TokenPrice, TokenRate};
+pub use budget::{LimitReached, UsageBudget};
+pub use database::{ProviderCallEnd, ProviderCallStart, UsageDatabase};
 pub use error::UsageError;
-pub use metered::{CONVERSATION, Metered};
-pub use report::{By, Share, Totals, Usage};
+pub use metered::{CONVERSATION_KEY, MeteredProvider};
+pub use report::{UsageGrouping, UsageReport, UsageShare, UsageTotals};

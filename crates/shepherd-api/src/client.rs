@@ -9,13 +9,13 @@ use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionView};
 pub struct ClientState {
     snapshot: DaemonStateSnapshot,
     /// When what remains of the session was last told.
-    remaining_told_at: Timestamp,
+    remaining_updated_at: Timestamp,
 }
 
 /// What an event makes a client ask for again, if it shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a list that is shown may be out of date"]
-pub enum Refresh {
+pub enum RequiredRefresh {
     /// Nothing: the picture is complete.
     Nothing,
     /// How it stands with the entries.
@@ -29,7 +29,7 @@ impl ClientState {
     #[must_use]
     pub fn new(snapshot: DaemonStateSnapshot) -> Self {
         let remaining_told_at = snapshot.at;
-        Self { snapshot, remaining_told_at }
+        Self { snapshot, remaining_updated_at: remaining_told_at }
     }
 
     /// The session, with what remained of it when that was last told.
@@ -43,10 +43,10 @@ impl ClientState {
     /// A moment before the last message counts as that of the message, so that a clock that was turned back shows
     /// nobody more time than the daemon told.
     #[must_use]
-    pub fn picture(&self, at: Timestamp) -> DaemonStateSnapshot {
+    pub fn snapshot_at(&self, at: Timestamp) -> DaemonStateSnapshot {
         let at = at.max(self.snapshot.at);
         let passed =
-            u64::try_from(at.as_millisecond().saturating_sub(self.remaining_told_at.as_millisecond()))
+            u64::try_from(at.as_millisecond().saturating_sub(self.remaining_updated_at.as_millisecond()))
                 .unwrap_or_default();
         let mut picture = DaemonStateSnapshot { at, ..self.snapshot.clone() };
         if let Some(Millis(remaining)) =
@@ -58,55 +58,55 @@ impl ClientState {
     }
 
     /// Takes an event in. Events come in the order in which they happened, from the snapshot on.
-    pub fn apply(&mut self, event: &Event) -> Refresh {
-        let refresh = self.take_in(event);
+    pub fn apply(&mut self, event: &Event) -> RequiredRefresh {
+        let refresh = self.apply_kind(event);
         self.snapshot.at = event.at;
         refresh
     }
 
-    fn take_in(&mut self, event: &Event) -> Refresh {
+    fn apply_kind(&mut self, event: &Event) -> RequiredRefresh {
         match &event.kind {
             EventKind::StateChanged { snapshot } => {
                 *self = Self::new(snapshot.clone());
-                Refresh::Entries
+                RequiredRefresh::Entries
             }
             EventKind::SessionLaunching { session } => {
                 self.replace_session(event.at, Some(session));
-                Refresh::Entries
+                RequiredRefresh::Entries
             }
             EventKind::SessionStarted { session }
             | EventKind::WarningIssued { session, .. }
             | EventKind::DeadlineChanged { session }
             | EventKind::SessionExpired { session, .. } => {
                 self.replace_session(event.at, Some(session));
-                Refresh::Nothing
+                RequiredRefresh::Nothing
             }
             EventKind::SessionEnded { session_id, .. } => {
                 if self.session().is_some_and(|session| session.session_id == *session_id) {
                     self.replace_session(event.at, None);
                 }
-                Refresh::Entries
+                RequiredRefresh::Entries
             }
             EventKind::PolicyReloaded { entry_count } => {
                 self.snapshot.entry_count = *entry_count;
-                Refresh::Entries
+                RequiredRefresh::Entries
             }
             EventKind::ModeSwitched { mode } => {
                 self.snapshot.mode.clone_from(mode);
-                Refresh::Entries
+                RequiredRefresh::Entries
             }
             EventKind::ClockTrustChanged { trusted } => {
                 self.snapshot.clock_trusted = *trusted;
-                Refresh::Entries
+                RequiredRefresh::Entries
             }
-            EventKind::EntriesChanged {} | EventKind::GrantChanged { .. } => Refresh::Entries,
-            EventKind::RequestChanged { .. } | EventKind::AuditAppended { .. } => Refresh::Nothing,
-            EventKind::Unknown => Refresh::Everything,
+            EventKind::EntriesChanged {} | EventKind::GrantChanged { .. } => RequiredRefresh::Entries,
+            EventKind::RequestChanged { .. } | EventKind::AuditAppended { .. } => RequiredRefresh::Nothing,
+            EventKind::Unknown => RequiredRefresh::Everything,
         }
     }
 
     fn replace_session(&mut self, at: Timestamp, session: Option<&SessionView>) {
         self.snapshot.session = session.cloned();
-        self.remaining_told_at = at;
+        self.remaining_updated_at = at;
     }
 }

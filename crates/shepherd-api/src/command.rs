@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
-use crate::{Gift, Millis, Note, Pin, Scope, StopMode};
+use crate::{AdminPin, EntryScope, GrantKind, Millis, Note, StopMode};
 
 /// One command. Where a profile can be named and is not, it is the one that the transport knows the client by, or
 /// the only one of the policy.
@@ -115,7 +115,7 @@ pub enum Command {
         #[schemars(with = "String")]
         request_id: RequestId,
         /// The answer.
-        decision: Decision,
+        decision: TimeRequestDecision,
     },
     /// Give something that the policy does not give by itself.
     Grant {
@@ -123,9 +123,9 @@ pub enum Command {
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
         /// For what.
-        scope: Scope,
+        scope: EntryScope,
         /// What.
-        gift: Gift,
+        gift: GrantKind,
         /// From when it holds; now if absent.
         valid_from: Option<Timestamp>,
         /// When it lapses. If absent: extra time at the end of the day on which it begins to hold, an opening at the
@@ -159,12 +159,12 @@ pub enum Command {
     /// Become the administrator that this client would be if there were no PIN.
     Authenticate {
         /// The administrator's PIN.
-        pin: Pin,
+        pin: AdminPin,
     },
     /// Set, change or remove the administrator's PIN.
     SetPin {
         /// The new one; none is asked for any more if absent.
-        pin: Option<Pin>,
+        pin: Option<AdminPin>,
     },
     /// What the daemon counts, in the text format of Prometheus.
     Metrics {},
@@ -238,7 +238,7 @@ impl Command {
 /// The answer to a child's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Decision {
+pub enum TimeRequestDecision {
     /// Yes.
     Grant {
         /// So much; what was asked for if absent.

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::SessionId;
 
-use crate::{AuditRecord, DaemonStateSnapshot, EndReason, GrantView, RequestView, SessionView, Severity};
+use crate::{
+    AuditRecord, DaemonStateSnapshot, EndReason, GrantView, SessionView, TimeRequestView, WarningSeverity,
+};
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,7 +45,7 @@ pub enum EventKind {
         /// Which of the warnings: seconds before the end.
         threshold_secs: u64,
         /// How loud.
-        severity: Severity,
+        severity: WarningSeverity,
         /// For people.
         message: String,
     },
@@ -87,7 +89,7 @@ pub enum EventKind {
     /// A request was made, seen, answered, or lapsed.
     RequestChanged {
         /// As it is now.
-        request: RequestView,
+        request: TimeRequestView,
     },
     /// A grant was given or taken back.
     GrantChanged {

@@ -12,7 +12,7 @@ use crate::Millis;
 /// It is part of a command: what is not understood is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Scope {
+pub enum EntryScope {
     /// Everything together.
     Everything {},
     /// One entry.
@@ -32,7 +32,7 @@ pub enum Scope {
 /// What a grant gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Gift {
+pub enum GrantKind {
     /// So much more.
     Extra {
         /// How much.
@@ -55,9 +55,9 @@ pub struct GrantView {
     #[schemars(with = "Option<String>")]
     pub profile: Option<ProfileId>,
     /// For what.
-    pub scope: Scope,
+    pub scope: EntryScope,
     /// What is given.
-    pub gift: Gift,
+    pub gift: GrantKind,
     /// Who gave it.
     pub by: String,
     /// Why.
@@ -72,7 +72,7 @@ pub struct GrantView {
     pub revoked_at: Option<Timestamp>,
 }
 
-impl Scope {
+impl EntryScope {
     /// Whether an entry that draws on these budgets is in it.
     #[must_use]
     pub fn includes(&self, entry: &EntryId, budgets: &[BudgetId]) -> bool {
@@ -87,7 +87,7 @@ impl Scope {
 impl GrantView {
     /// Whether it holds at a moment.
     #[must_use]
-    pub fn holds_at(&self, at: Timestamp) -> bool {
+    pub fn is_valid_at(&self, at: Timestamp) -> bool {
         self.valid_from <= at && at < self.lapses_at && self.revoked_at.is_none_or(|revoked| at < revoked)
     }
 
@@ -100,7 +100,7 @@ impl GrantView {
 
 /// A child's request for time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RequestView {
+pub struct TimeRequestView {
     /// Its name.
     #[schemars(with = "String")]
     pub request_id: RequestId,
@@ -119,13 +119,13 @@ pub struct RequestView {
     /// When it lapses if nobody answers.
     pub lapses_at: Timestamp,
     /// Where it is in its life.
-    pub state: RequestState,
+    pub state: TimeRequestState,
 }
 
 /// The life of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum RequestState {
+pub enum TimeRequestState {
     /// Nobody has looked at it.
     Asked,
     /// Somebody has.
@@ -145,7 +145,7 @@ pub enum RequestState {
     Lapsed,
 }
 
-impl RequestState {
+impl TimeRequestState {
     /// Whether it still waits for an answer.
     #[must_use]
     pub fn is_open(&self) -> bool {

@@ -12,7 +12,7 @@ use crate::{API_VERSION, ApiError, ErrorCode, OLDEST_API_VERSION};
 
 /// What a client says first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Hello {
+pub struct ClientHello {
     /// The newest version that the client speaks.
     pub api_version: u32,
     /// The oldest that it speaks; the same if absent.
@@ -21,10 +21,10 @@ pub struct Hello {
     pub client: String,
 }
 
-impl Hello {
+impl ClientHello {
     /// What a client made with this code says.
     #[must_use]
-    pub fn of(client: impl Into<String>) -> Self {
+    pub fn for_client(client: impl Into<String>) -> Self {
         Self { api_version: API_VERSION, oldest_api_version: Some(OLDEST_API_VERSION), client: client.into() }
     }
 
@@ -32,7 +32,7 @@ impl Hello {
     ///
     /// # Errors
     /// There is none that both know.
-    pub fn agree(&self) -> Result<u32, ApiError> {
+    pub fn negotiate_version(&self) -> Result<u32, ApiError> {
         let oldest = self.oldest_api_version.unwrap_or(self.api_version);
         let newest_common = self.api_version.min(API_VERSION);
         if newest_common >= oldest.max(OLDEST_API_VERSION) {
@@ -41,20 +41,20 @@ impl Hello {
         let cure = if self.api_version < OLDEST_API_VERSION { "client" } else { "daemon" };
         let sentence = format!(
             "This daemon speaks version {} of the protocol, the client {}. Update the {cure}.",
-            span(OLDEST_API_VERSION, API_VERSION),
-            span(oldest, self.api_version),
+            format_version_range(OLDEST_API_VERSION, API_VERSION),
+            format_version_range(oldest, self.api_version),
         );
         Err(ApiError::new(ErrorCode::UnsupportedVersion, sentence))
     }
 }
 
-fn span(oldest: u32, newest: u32) -> String {
+fn format_version_range(oldest: u32, newest: u32) -> String {
     if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
 }
 
 /// What the daemon answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Welcome {
+pub struct ServerWelcome {
     /// The newest version that the daemon speaks.
     pub api_version: u32,
     /// The version of this conversation.
@@ -65,13 +65,13 @@ pub struct Welcome {
     #[schemars(with = "String")]
     pub client_id: ClientId,
     /// What the client may do.
-    pub role: Role,
+    pub role: ClientRole,
 }
 
 /// What a client may do (S11.3). Each may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum ClientRole {
     /// Look.
     Observer,
     /// Launch, stop what it launched, ask for time.

@@ -4,8 +4,8 @@
 //! [`Millis`], moments are UTC timestamps, and every answer that is a "no" carries [`ReasonCode`]s with their
 //! evidence.
 //!
-//! A conversation is one JSON object a line. The client says [`Hello`], the daemon answers [`Welcome`]; then
-//! [`Request`]s go one way, [`Response`]s and [`Event`]s the other:
+//! A conversation is one JSON object a line. The client says [`ClientHello`], the daemon answers [`ServerWelcome`]; then
+//! [`Request`]s go one way, [`ApiResponse`]s and [`Event`]s the other:
 //!
 //! ```text
 //! → {"type":"hello","api_version":1,"client":"launcher"}
@@ -52,25 +52,25 @@ mod usage;
 mod why;
 
 pub use audit::{AuditEvent, AuditKind};
-pub use client::{ClientState, Refresh};
-pub use command::{Command, Decision};
+pub use client::{ClientState, RequiredRefresh};
+pub use command::{Command, TimeRequestDecision};
 pub use entry::{EntryKind, EntryView};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventKind};
-pub use grant::{Gift, GrantView, RequestState, RequestView, Scope};
-pub use handshake::{Hello, Role, Welcome};
+pub use grant::{EntryScope, GrantKind, GrantView, TimeRequestState, TimeRequestView};
+pub use handshake::{ClientHello, ClientRole, ServerWelcome};
 pub use health::{HealthCheck, HealthView};
-pub use message::{ClientMessage, Outcome, Request, Response, ServerMessage, Unreadable};
+pub use message::{ApiRequest, ApiResponse, ClientMessage, CommandResult, MessageParseError, ServerMessage};
 pub use millis::Millis;
 pub use note::{MAX_NOTE_LENGTH, Note, NoteError};
-pub use pin::{MAX_PIN_LENGTH, MIN_PIN_LENGTH, Pin, PinError};
-pub use reason::{Quota, ReasonCode};
-pub use reply::{AuditRecord, Reply};
+pub use pin::{AdminPin, MAX_PIN_LENGTH, MIN_PIN_LENGTH, PinFormatError};
+pub use reason::{QuotaKind, ReasonCode};
+pub use reply::{AuditRecord, CommandReply};
 pub use session::{
-    DaemonStateSnapshot, EndReason, SessionPhase, SessionView, Severity, StopMode, StopRequester,
+    DaemonStateSnapshot, EndReason, SessionPhase, SessionView, StopMode, StopRequester, WarningSeverity,
 };
 pub use usage::UsageView;
-pub use why::{EntryTimeline, Interval, RuleOutcome, RuleView, TimelineView, WhyView};
+pub use why::{EntryTimeline, ExplanationView, RuleOutcomeView, RuleView, TimeInterval, TimelineView};
 
 /// The version of the protocol. Both sides say theirs in the first message.
 pub const API_VERSION: u32 = 1;

@@ -4,8 +4,10 @@ use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use crate::note::is_harmful;
-use crate::{ApiError, Command, DaemonStateSnapshot, ErrorCode, Event, Hello, Reply, Welcome};
+use crate::note::is_unsafe_to_display;
+use crate::{
+    ApiError, ClientHello, Command, CommandReply, DaemonStateSnapshot, ErrorCode, Event, ServerWelcome,
+};
 
 /// What a client sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,15 +15,15 @@ use crate::{ApiError, Command, DaemonStateSnapshot, ErrorCode, Event, Hello, Rep
 pub enum ClientMessage {
     /// First, and only first. Fields that the daemon does not know are passed over, so that a newer client is told
     /// which versions there are.
-    Hello(Hello),
+    Hello(ClientHello),
     /// A command.
-    Request(Request),
+    Request(ApiRequest),
 }
 
 /// A command that wants an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct ApiRequest {
     /// Chosen by the client; the answer has the same.
     pub id: u64,
     /// What is to be done.
@@ -33,9 +35,9 @@ pub struct Request {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
     /// The answer to `hello`.
-    Welcome(Welcome),
+    Welcome(ServerWelcome),
     /// The answer to a request.
-    Response(Response),
+    Response(ApiResponse),
     /// For subscribers.
     Event {
         /// What happened.
@@ -61,26 +63,26 @@ pub enum ServerMessage {
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Response {
+pub struct ApiResponse {
     /// That of the request.
     pub id: u64,
     /// What came of it.
-    pub result: Outcome,
+    pub result: CommandResult,
 }
 
 /// What came of a command.
 #[expect(clippy::large_enum_variant, reason = "an answer is made, sent and forgotten; none is kept")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CommandResult {
     /// It was carried out.
-    Ok(Reply),
+    Ok(CommandReply),
     /// It was not.
     Err(ApiError),
 }
 
-impl From<Result<Reply, ApiError>> for Outcome {
-    fn from(result: Result<Reply, ApiError>) -> Self {
+impl From<Result<CommandReply, ApiError>> for CommandResult {
+    fn from(result: Result<CommandReply, ApiError>) -> Self {
         match result {
             Ok(reply) => Self::Ok(reply),
             Err(error) => Self::Err(error),
@@ -88,44 +90,44 @@ impl From<Result<Reply, ApiError>> for Outcome {
     }
 }
 
-impl From<Outcome> for Result<Reply, ApiError> {
-    fn from(outcome: Outcome) -> Self {
+impl From<CommandResult> for Result<CommandReply, ApiError> {
+    fn from(outcome: CommandResult) -> Self {
         match outcome {
-            Outcome::Ok(reply) => Ok(reply),
-            Outcome::Err(error) => Err(error),
+            CommandResult::Ok(reply) => Ok(reply),
+            CommandResult::Err(error) => Err(error),
         }
     }
 }
 
 /// A line that the daemon could not take as a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unreadable {
+pub enum MessageParseError {
     /// A request that can be answered: the connection goes on.
-    Request {
+    InvalidRequest {
         /// Its id.
         id: u64,
         /// What is wrong with it.
         error: ApiError,
     },
     /// Not a message at all: the connection ends with [`ServerMessage::Closing`].
-    Line(ApiError),
+    InvalidLine(ApiError),
 }
 
 /// Characters of a foreign text that are repeated in an answer: enough to see what was meant.
-const MOST_SHOWN: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
 /// A foreign text in a sentence: bounded, and with nothing that could do something to a terminal.
-fn shown(text: &impl ToString) -> String {
+fn escape_for_display(text: &impl ToString) -> String {
     let text = text.to_string();
     let mut shown = String::new();
-    for character in text.chars().take(MOST_SHOWN) {
-        if is_harmful(character) {
+    for character in text.chars().take(MAX_QUOTED_CHARS) {
+        if is_unsafe_to_display(character) {
             shown.extend(character.escape_unicode());
         } else {
             shown.push(character);
         }
     }
-    if text.chars().nth(MOST_SHOWN).is_some() {
+    if text.chars().nth(MAX_QUOTED_CHARS).is_some() {
         shown.push('…');
     }
     shown
@@ -133,7 +135,7 @@ fn shown(text: &impl ToString) -> String {
 
 /// What can be told of a request even if its command can't be read.
 #[derive(Deserialize)]
-struct Envelope {
+struct RequestEnvelope {
     r#type: RequestTag,
     id: u64,
     command: Option<CommandTag>,
@@ -157,38 +159,45 @@ impl ClientMessage {
     ///
     /// # Errors
     /// The line is not a message, or its command is one that this version does not know.
-    pub fn parse(line: &[u8]) -> Result<Self, Unreadable> {
+    pub fn parse(line: &[u8]) -> Result<Self, MessageParseError> {
         let fault = match serde_json::from_slice(line) {
-            Ok(message) if is_spelled_out(line) => return Ok(message),
+            Ok(message) if is_tagged_object(line) => return Ok(message),
             Ok(_) => {
                 let sentence =
                     "This line is not a message of the protocol: write it as an object with a `type`.";
-                return Err(Unreadable::Line(ApiError::new(ErrorCode::MalformedMessage, sentence)));
+                return Err(MessageParseError::InvalidLine(ApiError::new(
+                    ErrorCode::MalformedMessage,
+                    sentence,
+                )));
             }
             Err(fault) => fault,
         };
-        let Ok(Envelope { r#type: RequestTag::Request, id, command }) = serde_json::from_slice(line) else {
-            let sentence = format!("This line is not a message of the protocol: {}.", shown(&fault));
-            return Err(Unreadable::Line(ApiError::new(ErrorCode::MalformedMessage, sentence)));
+        let Ok(RequestEnvelope { r#type: RequestTag::Request, id, command }) = serde_json::from_slice(line)
+        else {
+            let sentence =
+                format!("This line is not a message of the protocol: {}.", escape_for_display(&fault));
+            return Err(MessageParseError::InvalidLine(ApiError::new(ErrorCode::MalformedMessage, sentence)));
         };
         let error = match command {
             Some(CommandTag::Named { r#type: name }) if !Command::NAMES.contains(&name.as_str()) => {
-                let sentence =
-                    format!("There is no command `{}` in this version of the daemon.", shown(&name));
+                let sentence = format!(
+                    "There is no command `{}` in this version of the daemon.",
+                    escape_for_display(&name)
+                );
                 ApiError::new(ErrorCode::UnknownCommand, sentence)
             }
             Some(CommandTag::Named { .. } | CommandTag::Other(_)) | None => {
-                let sentence = format!("The command can't be read: {}.", shown(&fault));
+                let sentence = format!("The command can't be read: {}.", escape_for_display(&fault));
                 ApiError::new(ErrorCode::InvalidCommand, sentence)
             }
         };
-        Err(Unreadable::Request { id, error })
+        Err(MessageParseError::InvalidRequest { id, error })
     }
 }
 
 /// Whether message and command are objects with a name. The library would also take arrays and numbers, which mean
 /// positions, and would mean something else after an addition.
-fn is_spelled_out(line: &[u8]) -> bool {
+fn is_tagged_object(line: &[u8]) -> bool {
     let named = |value: &serde_json::Value| {
         value.is_object() && value.get("type").is_some_and(serde_json::Value::is_string)
     };

@@ -47,7 +47,7 @@ impl TryFrom<String> for Note {
         if length > MAX_NOTE_LENGTH {
             return Err(NoteError::TooLong { length });
         }
-        match text.chars().find(|character| is_harmful(*character)) {
+        match text.chars().find(|character| is_unsafe_to_display(*character)) {
             Some(character) => Err(NoteError::BadCharacter { character }),
             None => Ok(Self(text)),
         }
@@ -55,7 +55,7 @@ impl TryFrom<String> for Note {
 }
 
 /// Whether a character could do something to a terminal, or changes the direction in which the rest is shown.
-pub(crate) fn is_harmful(character: char) -> bool {
+pub(crate) fn is_unsafe_to_display(character: char) -> bool {
     let turns =
         matches!(character, '\u{202a}'..='\u{202e}' | '\u{2028}' | '\u{2029}' | '\u{2066}'..='\u{2069}');
     turns || character.is_control()

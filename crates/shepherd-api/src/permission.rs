@@ -1,6 +1,6 @@
 //! Who may give a command (S11.3).
 
-use crate::{Command, Role};
+use crate::{ClientRole, Command};
 
 impl Command {
     /// The least role that may give this command.
@@ -8,7 +8,7 @@ impl Command {
     /// It is the door, not the room: which profile's requests a client is shown, or whether a session is its own to
     /// stop, depends on what the daemon knows of both.
     #[must_use]
-    pub fn needs(&self) -> Role {
+    pub fn required_role(&self) -> ClientRole {
         match self {
             // Whoever is connected at all may try to become more.
             Self::Authenticate { .. }
@@ -20,8 +20,8 @@ impl Command {
             | Self::ListRequests { .. }
             | Self::SubscribeEvents { .. }
             | Self::Health { .. }
-            | Self::Metrics { .. } => Role::Observer,
-            Self::Launch { .. } | Self::StopCurrent { .. } | Self::RequestTime { .. } => Role::Shell,
+            | Self::Metrics { .. } => ClientRole::Observer,
+            Self::Launch { .. } | Self::StopCurrent { .. } | Self::RequestTime { .. } => ClientRole::Shell,
             // The policy's text, the audit log and the list of all grants tell of everybody in the household.
             Self::GetPolicy { .. }
             | Self::ReadAudit { .. }
@@ -35,7 +35,7 @@ impl Command {
             | Self::RevokeGrant { .. }
             | Self::SwitchMode { .. }
             | Self::ConfirmClock { .. }
-            | Self::SetPin { .. } => Role::Admin,
+            | Self::SetPin { .. } => ClientRole::Admin,
         }
     }
 }

@@ -13,14 +13,14 @@ pub const MAX_PIN_LENGTH: usize = 64;
 
 /// A PIN. It is written to the wire and nowhere else: it prints as `***`, and no error repeats it.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Pin(#[schemars(length(min = MIN_PIN_LENGTH, max = MAX_PIN_LENGTH))] String);
+pub struct AdminPin(#[schemars(length(min = MIN_PIN_LENGTH, max = MAX_PIN_LENGTH))] String);
 
 /// Why a text can't be a PIN. It does not say what the text was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a PIN is a text of {MIN_PIN_LENGTH} to {MAX_PIN_LENGTH} characters")]
-pub struct PinError;
+pub struct PinFormatError;
 
-impl Pin {
+impl AdminPin {
     /// The PIN itself, for whoever has to check it.
     #[must_use]
     pub fn reveal(&self) -> &str {
@@ -28,24 +28,24 @@ impl Pin {
     }
 }
 
-impl TryFrom<String> for Pin {
-    type Error = PinError;
+impl TryFrom<String> for AdminPin {
+    type Error = PinFormatError;
 
-    fn try_from(text: String) -> Result<Self, PinError> {
+    fn try_from(text: String) -> Result<Self, PinFormatError> {
         let length = text.chars().count();
-        if (MIN_PIN_LENGTH..=MAX_PIN_LENGTH).contains(&length) { Ok(Self(text)) } else { Err(PinError) }
+        if (MIN_PIN_LENGTH..=MAX_PIN_LENGTH).contains(&length) { Ok(Self(text)) } else { Err(PinFormatError) }
     }
 }
 
-impl<'de> Deserialize<'de> for Pin {
+impl<'de> Deserialize<'de> for AdminPin {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // The library's own error would repeat a PIN that was written as a number.
-        let text = String::deserialize(deserializer).map_err(|_| serde::de::Error::custom(PinError))?;
+        let text = String::deserialize(deserializer).map_err(|_| serde::de::Error::custom(PinFormatError))?;
         Self::try_from(text).map_err(serde::de::Error::custom)
     }
 }
 
-impl fmt::Debug for Pin {
+impl fmt::Debug for AdminPin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("***")
     }

@@ -11,7 +11,7 @@ use crate::Millis;
 /// A limit on use over a day or a week.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Quota {
+pub enum QuotaKind {
     /// Of the entry, for a day.
     EntryDaily,
     /// Of the entry, for a week.
@@ -73,7 +73,7 @@ pub enum ReasonCode {
     /// Used up.
     QuotaExhausted {
         /// Which limit.
-        quota: Quota,
+        quota: QuotaKind,
         /// How much was used.
         used: Millis,
         /// How much there was.
@@ -175,10 +175,10 @@ impl ReasonCode {
             Self::BreakNeeded { until } => format!("Time for a break, until {}.", clock(until)),
             Self::QuotaExhausted { quota, used, limit, .. } => {
                 let whose = match quota {
-                    Quota::EntryDaily => "Today's time for this".to_owned(),
-                    Quota::EntryWeekly => "This week's time for this".to_owned(),
-                    Quota::BudgetDaily(budget) => format!("Today's time for `{budget}`"),
-                    Quota::BudgetWeekly(budget) => format!("This week's time for `{budget}`"),
+                    QuotaKind::EntryDaily => "Today's time for this".to_owned(),
+                    QuotaKind::EntryWeekly => "This week's time for this".to_owned(),
+                    QuotaKind::BudgetDaily(budget) => format!("Today's time for `{budget}`"),
+                    QuotaKind::BudgetWeekly(budget) => format!("This week's time for `{budget}`"),
                 };
                 format!("{whose} is used up: {} of {}.", length(used), length(limit))
             }

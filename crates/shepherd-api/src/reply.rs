@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use shepherd_util::{ProfileId, SessionId};
 
 use crate::{
-    AuditEvent, DaemonStateSnapshot, EntryView, GrantView, HealthView, RequestView, Role, SessionView,
-    TimelineView, UsageView, WhyView,
+    AuditEvent, ClientRole, DaemonStateSnapshot, EntryView, ExplanationView, GrantView, HealthView,
+    SessionView, TimeRequestView, TimelineView, UsageView,
 };
 
 /// The answer to a command that was carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Reply {
+pub enum CommandReply {
     /// To `get_state`.
     State {
         /// All of it.
@@ -70,7 +70,7 @@ pub enum Reply {
     /// To `why`.
     Why {
         /// The rules.
-        why: WhyView,
+        why: ExplanationView,
     },
     /// To `timeline`.
     Timeline {
@@ -85,17 +85,17 @@ pub enum Reply {
     /// To `request_time` and `mark_request_seen`.
     Request {
         /// As it is now.
-        request: RequestView,
+        request: TimeRequestView,
     },
     /// To `list_requests`.
     Requests {
         /// Oldest first.
-        requests: Vec<RequestView>,
+        requests: Vec<TimeRequestView>,
     },
     /// To `decide_request`.
     Decided {
         /// As it is now.
-        request: RequestView,
+        request: TimeRequestView,
         /// What was given, if anything was.
         grant: Option<GrantView>,
     },
@@ -127,7 +127,7 @@ pub enum Reply {
     /// To `authenticate`.
     Authenticated {
         /// What this connection may do from now on.
-        role: Role,
+        role: ClientRole,
     },
     /// To `set_pin`.
     PinChanged {

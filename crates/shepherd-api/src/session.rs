@@ -10,7 +10,7 @@ use crate::Millis;
 /// How loud a warning is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum WarningSeverity {
     /// Worth knowing.
     Info,
     /// Worth looking at.
@@ -106,7 +106,7 @@ pub struct SessionView {
     pub remaining: Option<Millis>,
     /// How loud the loudest warning was that it has had, while it is `warned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warned: Option<Severity>,
+    pub warned: Option<WarningSeverity>,
 }
 
 /// All that a client needs to draw itself.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shepherd_util::ProfileId;
 
-use crate::{Millis, Scope};
+use crate::{EntryScope, Millis};
 
 /// Use on one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -16,7 +16,7 @@ pub struct UsageView {
     #[schemars(with = "String")]
     pub profile: ProfileId,
     /// Of what.
-    pub of: Scope,
+    pub of: EntryScope,
     /// How much.
     pub used: Millis,
     /// How much there was on that day, grants included; absent if without limit.

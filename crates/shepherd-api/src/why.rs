@@ -9,7 +9,7 @@ use crate::{EntryView, Millis, ReasonCode};
 
 /// Every rule about an entry at a moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct WhyView {
+pub struct ExplanationView {
     /// At which moment.
     pub at: Timestamp,
     /// For whom.
@@ -29,13 +29,13 @@ pub struct RuleView {
     /// For people: the facts.
     pub looked_at: String,
     /// How it came out.
-    pub outcome: RuleOutcome,
+    pub outcome: RuleOutcomeView,
 }
 
 /// How a rule came out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum RuleOutcome {
+pub enum RuleOutcomeView {
     /// Nothing against it.
     Passes,
     /// Nothing against it, but not for longer than this.
@@ -78,12 +78,12 @@ pub struct EntryTimeline {
     /// For people.
     pub label: String,
     /// In order, apart from each other, none empty.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<TimeInterval>,
 }
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Interval {
+pub struct TimeInterval {
     /// From this moment on.
     pub from: Timestamp,
     /// Up to this one, which is no longer in it.

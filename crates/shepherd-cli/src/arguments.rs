@@ -33,7 +33,7 @@ Exit codes: 0 done, 1 the answer is no, 2 the command line is wrong, 3 something
     about = "One authority over what runs on this machine, when and for how long",
     after_help = EXAMPLES
 )]
-pub(crate) struct Arguments {
+pub(crate) struct ShepherdArgs {
     /// How to answer.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub(crate) output: OutputFormat,
@@ -47,20 +47,28 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) pin_file: Option<PathBuf>,
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<ShepherdCommand>,
 }
 
-impl Arguments {
+impl ShepherdArgs {
     /// Whether what is asked for is something to look at, and no answer.
-    pub(crate) fn is_for_people(&self) -> bool {
-        matches!(self.command, None | Some(Command::Demo | Command::Tour | Command::Watch | Command::Up(_)))
+    pub(crate) fn is_interactive(&self) -> bool {
+        matches!(
+            self.command,
+            None | Some(
+                ShepherdCommand::Demo
+                    | ShepherdCommand::Tour
+                    | ShepherdCommand::Watch
+                    | ShepherdCommand::Up(_)
+            )
+        )
     }
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum ShepherdCommand {
     /// Runs the daemon here, in the foreground. Writes a starter policy if there is none.
-    Up(up::Up),
+    Up(up::UpArgs),
     /// Tries everything out with a daemon of its own, and leaves nothing running. The default.
     Demo,
     /// Shows the ground under both products at work, without a daemon.
@@ -70,47 +78,47 @@ pub(crate) enum Command {
     /// What is running.
     Status,
     /// What could be launched, and why not.
-    List(entries::List),
+    List(entries::ListArgs),
     /// Every rule about an entry, what it looked at and how it came out.
-    Why(entries::Why),
+    Why(entries::WhyArgs),
     /// When entries could be launched, drawn: the coming seven days.
-    Week(week::Week),
+    Week(week::WeekArgs),
     /// Starts an entry.
-    Launch(session::Launch),
+    Launch(session::LaunchArgs),
     /// Ends what is running.
-    Stop(session::Stop),
+    Stop(session::StopArgs),
     /// Gives what is running more time.
-    Extend(session::Extend),
+    Extend(session::ExtendArgs),
     /// Gives time, or a longer window, that the policy does not give by itself.
-    Grant(grants::Grant),
+    Grant(grants::GrantArgs),
     /// All grants that hold or will hold.
     Grants,
     /// Takes a grant back.
-    Revoke(grants::Revoke),
+    Revoke(grants::RevokeArgs),
     /// Asks the parents for time.
-    Request(requests::Request),
+    Request(requests::RequestArgs),
     /// What was asked for.
     Requests,
     /// Answers a request.
-    Decide(requests::Decide),
+    Decide(requests::DecideArgs),
     /// Says or switches the household's mode.
-    Mode(household::Mode),
+    Mode(household::ModeArgs),
     /// Looks after the clock.
     #[command(subcommand)]
-    Clock(household::Clock),
+    Clock(household::ClockCommand),
     /// Makes the daemon read its policy again.
     Reload,
     /// How much was used, as bars.
-    Usage(usage::Usage),
+    Usage(usage::UsageArgs),
     /// Reads, writes and replaces policies.
     #[command(subcommand)]
-    Policy(policy::Command),
+    Policy(policy::PolicyCommand),
     /// Reads and checks the tamper-evident log.
     #[command(subcommand)]
-    Audit(audit::Command),
+    Audit(audit::AuditCommand),
     /// Sets or removes the administrator's PIN.
     #[command(subcommand)]
-    Pin(pin::Command),
+    Pin(pin::PinCommand),
     /// Whether the daemon is well. Exit code 1 if it is not.
     Health,
     /// What the daemon counts, in the text format of Prometheus.
@@ -118,9 +126,9 @@ pub(crate) enum Command {
     /// What this machine can enforce, what it can't, and what would help.
     Doctor,
     /// Prints completions for a shell.
-    Completions(generate::Completions),
+    Completions(generate::CompletionsArgs),
     /// Prints the manual page, or writes one for every command.
-    Man(generate::Man),
+    Man(generate::ManArgs),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -140,19 +148,19 @@ mod tests {
 
     #[test]
     fn the_command_line_holds_together() {
-        Arguments::command().debug_assert();
+        ShepherdArgs::command().debug_assert();
     }
 
     #[test]
     fn every_example_in_every_help_can_be_said() {
         let mut seen = 0;
-        let mut open = vec![Arguments::command()];
+        let mut open = vec![ShepherdArgs::command()];
         while let Some(command) = open.pop() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             for line in help.lines().filter(|line| line.starts_with("  shepherd")) {
                 let said = line.trim().split("   ").next().unwrap();
-                let words = crate::text::words_of_a_shell(said);
-                if let Err(error) = Arguments::try_parse_from(&words) {
+                let words = crate::text::split_shell_words(said);
+                if let Err(error) = ShepherdArgs::try_parse_from(&words) {
                     panic!("{said}: {error}");
                 }
                 seen += 1;
@@ -170,7 +178,7 @@ mod tests {
         for line in examples.filter(|line| line.starts_with("shepherd")) {
             let said = line.split(" | ").next().unwrap().split(" #").next().unwrap();
             // To ask for help is an error of its own, with exit code 0.
-            if let Err(error) = Arguments::try_parse_from(crate::text::words_of_a_shell(said))
+            if let Err(error) = ShepherdArgs::try_parse_from(crate::text::split_shell_words(said))
                 && error.exit_code() != 0
             {
                 panic!("{said}: {error}");

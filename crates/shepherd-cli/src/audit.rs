@@ -1,19 +1,19 @@
 //! The tamper-evident log: read through the daemon, checked from outside (S8.3).
 
-mod lines;
 mod pages;
+mod record_text;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Subcommand, ValueEnum};
-use shepherd_api::{AuditRecord, Command as Order, EventKind, Reply};
-use shepherd_ipc::{ConnectError, Pushed};
-use ward_ledger::{Format, Key};
+use shepherd_api::{AuditRecord, Command as Order, CommandReply, EventKind};
+use shepherd_ipc::{ConnectError, ServerPush};
+use ward_ledger::{LedgerFormat, LedgerKey};
 
-use crate::context::{Context, Look};
-use crate::daemon::{self, Daemon};
-use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::context::{CommandContext, DisplaySettings};
+use crate::daemon::{self, DaemonConnection};
+use crate::error::ShepherdCliError;
+use crate::output::ConsoleOutput;
 
 /// The hash field of Shepherd's own log; CollieClaw's receipts have another.
 pub(crate) const EVENT_HASH: &str = "event_hash";
@@ -22,7 +22,7 @@ pub(crate) const EVENT_HASH: &str = "event_hash";
 const LOG_NAME: &str = "audit.log";
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum AuditCommand {
     /// The last lines of the log.
     #[command(after_help = "Examples:\n  shepherd audit list\n  shepherd audit list --last 100 --follow")]
     List {
@@ -45,20 +45,20 @@ pub(crate) enum Command {
         #[arg(long)]
         key: Option<PathBuf>,
         /// The field that carries a record's hash (`receipt_hash` in an agent's receipts).
-        #[arg(long, default_value = EVENT_HASH, value_parser = |name: &str| Format::new(name))]
-        hash_field: Format,
+        #[arg(long, default_value = EVENT_HASH, value_parser = |name: &str| LedgerFormat::new(name))]
+        hash_field: LedgerFormat,
     },
     /// The whole log, for other programs.
     #[command(after_help = "Examples:\n  shepherd audit export\n  shepherd audit export --format csv")]
     Export {
         /// In which format.
         #[arg(long, value_enum, default_value_t)]
-        format: Export,
+        format: AuditExportFormat,
     },
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Export {
+pub(crate) enum AuditExportFormat {
     /// One JSON object a line.
     #[default]
     Jsonl,
@@ -66,49 +66,70 @@ pub(crate) enum Export {
     Csv,
 }
 
-pub(crate) fn run(command: &Command, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
+pub(crate) fn run(
+    command: &AuditCommand,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
     match command {
-        Command::List { last, follow } => list(*last, *follow, context, screen),
-        Command::Verify { log, key, hash_field } => {
+        AuditCommand::List { last, follow } => list(*last, *follow, context, screen),
+        AuditCommand::Verify { log, key, hash_field } => {
             let log = match log {
                 Some(log) => log.clone(),
-                None => log_of_the_daemon(context, screen)?,
+                None => daemon_log_path(context, screen)?,
             };
             verify(&log, key.as_deref(), hash_field, screen)
         }
-        Command::Export { format } => export(*format, context, screen),
+        AuditCommand::Export { format } => export(*format, context, screen),
     }
 }
 
 /// The log of whoever the other commands talk to.
-fn log_of_the_daemon(context: &Context, screen: &mut Screen) -> Result<PathBuf, Failure> {
-    let log = match daemon::ask(context, Order::Health {}) {
-        Ok(Reply::Health { health }) => health.audit_log.ok_or(Failure::StrangeReply)?.into(),
-        Ok(_) => return Err(Failure::StrangeReply),
-        Err(Failure::Connect(ConnectError::NoDaemon { .. })) if context.given_socket().is_none() => {
-            context.paths().map_err(Failure::Paths)?.data.join(LOG_NAME)
+fn daemon_log_path(
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<PathBuf, ShepherdCliError> {
+    let log = match daemon::send_command(context, Order::Health {}) {
+        Ok(CommandReply::Health { health }) => {
+            health.audit_log.ok_or(ShepherdCliError::UnexpectedReply)?.into()
+        }
+        Ok(_) => return Err(ShepherdCliError::UnexpectedReply),
+        Err(ShepherdCliError::Connect(ConnectError::NoDaemon { .. }))
+            if context.socket_override().is_none() =>
+        {
+            context.paths().map_err(ShepherdCliError::Paths)?.data.join(LOG_NAME)
         }
         Err(failure) => return Err(failure),
     };
-    screen.remark(&format!("Checking {}.", log.display()));
+    screen.print_note(&format!("Checking {}.", log.display()));
     Ok(log)
 }
 
-fn verify(log: &Path, key: Option<&Path>, hash_field: &Format, screen: &mut Screen) -> Result<(), Failure> {
-    let key = key.map(Key::load).transpose()?;
+fn verify(
+    log: &Path,
+    key: Option<&Path>,
+    hash_field: &LedgerFormat,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    let key = key.map(LedgerKey::load).transpose()?;
     let report = ward_ledger::verify(log, hash_field, key.as_ref())
-        .map_err(|source| Failure::Verify { log: log.to_owned(), source })?;
-    screen.answer(&report, |screen| screen.line(&report.to_string()));
-    if report.is_sound() { Ok(()) } else { Err(Failure::LogNotSound) }
+        .map_err(|source| ShepherdCliError::Verify { log: log.to_owned(), source })?;
+    screen.print_result(&report, |screen| screen.print_line(&report.to_string()));
+    if report.is_sound() { Ok(()) } else { Err(ShepherdCliError::LogNotSound) }
 }
 
-fn list(last: u32, follow: bool, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let mut daemon = Daemon::connect(context)?;
-    let records = pages::last(&mut daemon, last)?;
+fn list(
+    last: u32,
+    follow: bool,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    let mut daemon = DaemonConnection::connect(context)?;
+    let records = pages::last_records(&mut daemon, last)?;
     if !follow {
-        screen.answer(&records, |screen| {
+        screen.print_result(&records, |screen| {
             for record in &records {
-                screen.line(&lines::line(record, &context.look));
+                screen.print_line(&record_text::format_line(record, &context.display));
             }
         });
         return Ok(());
@@ -116,57 +137,65 @@ fn list(last: u32, follow: bool, context: &Context, screen: &mut Screen) -> Resu
     let mut shown = records.first().map(|record| record.sequence - 1);
     daemon.client().subscribe()?;
     // From what was shown to the subscription there may be more; after it, everything comes by itself.
-    show(&mut daemon, &mut shown, &context.look, screen)?;
-    while screen.is_heard() {
-        match daemon.client().pushed(None)? {
-            Pushed::Event(event) => {
+    print_new_records(&mut daemon, &mut shown, &context.display, screen)?;
+    while screen.is_open() {
+        match daemon.client().next_push(None)? {
+            ServerPush::Event(event) => {
                 if matches!(event.kind, EventKind::AuditAppended { .. }) {
-                    show(&mut daemon, &mut shown, &context.look, screen)?;
+                    print_new_records(&mut daemon, &mut shown, &context.display, screen)?;
                 }
             }
-            Pushed::FellBehind { .. } => show(&mut daemon, &mut shown, &context.look, screen)?,
+            ServerPush::FellBehind { .. } => {
+                print_new_records(&mut daemon, &mut shown, &context.display, screen)?;
+            }
         }
     }
     Ok(())
 }
 
 /// Shows whatever came after what was shown.
-fn show(
-    daemon: &mut Daemon<'_>,
+fn print_new_records(
+    daemon: &mut DaemonConnection<'_>,
     shown: &mut Option<u64>,
-    look: &Look,
-    screen: &mut Screen,
-) -> Result<(), Failure> {
-    while screen.is_heard()
-        && let Some(page) = pages::after(daemon, *shown)?
+    look: &DisplaySettings,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    while screen.is_open()
+        && let Some(page) = pages::page_after(daemon, *shown)?
     {
         for record in &page {
-            screen.next_answer(record, |screen| screen.line(&lines::line(record, look)));
+            screen.print_stream_item(record, |screen| {
+                screen.print_line(&record_text::format_line(record, look));
+            });
             *shown = Some(record.sequence);
         }
     }
     Ok(())
 }
 
-fn export(format: Export, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let mut daemon = Daemon::connect(context)?;
-    if format == Export::Csv {
-        screen.raw(lines::CSV_HEAD.as_bytes());
+fn export(
+    format: AuditExportFormat,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    let mut daemon = DaemonConnection::connect(context)?;
+    if format == AuditExportFormat::Csv {
+        screen.write_bytes(record_text::CSV_HEADER.as_bytes());
     }
     let mut after = None;
-    while screen.is_heard()
-        && let Some(page) = pages::after(&mut daemon, after)?
+    while screen.is_open()
+        && let Some(page) = pages::page_after(&mut daemon, after)?
     {
         after = page.last().map(|record| record.sequence);
-        let text: String = page.iter().map(|record| exported(record, format)).collect();
-        screen.raw(text.as_bytes());
+        let text: String = page.iter().map(|record| export_record(record, format)).collect();
+        screen.write_bytes(text.as_bytes());
     }
     Ok(())
 }
 
-fn exported(record: &AuditRecord, format: Export) -> String {
+fn export_record(record: &AuditRecord, format: AuditExportFormat) -> String {
     match format {
-        Export::Jsonl => format!("{}\n", serde_json::to_string(record).unwrap_or_default()),
-        Export::Csv => lines::csv(record),
+        AuditExportFormat::Jsonl => format!("{}\n", serde_json::to_string(record).unwrap_or_default()),
+        AuditExportFormat::Csv => record_text::format_csv(record),
     }
 }

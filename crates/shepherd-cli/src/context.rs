@@ -7,30 +7,30 @@ use jiff::tz::TimeZone;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::geteuid;
-use shepherd_util::{Environment, PathError, Paths, ProfileId};
+use shepherd_util::{EnvironmentVariables, PathError, ProfileId, ShepherdPaths};
 
-use crate::arguments::Arguments;
-use crate::failure::Failure;
-use crate::moment::Moment;
+use crate::arguments::ShepherdArgs;
+use crate::error::ShepherdCliError;
+use crate::time_argument::TimeArgument;
 
-pub(crate) struct Context {
+pub(crate) struct CommandContext {
     socket: Option<PathBuf>,
-    environment: Environment,
+    environment: EnvironmentVariables,
     pub(crate) profile: Option<ProfileId>,
     pub(crate) pin_file: Option<PathBuf>,
-    pub(crate) look: Look,
+    pub(crate) display: DisplaySettings,
 }
 
 /// How things are shown: to whom the moment is, in which zone, and on how wide a screen.
 #[derive(Clone)]
-pub(crate) struct Look {
+pub(crate) struct DisplaySettings {
     pub(crate) now: Timestamp,
     pub(crate) zone: TimeZone,
     pub(crate) width: usize,
 }
 
-impl Context {
-    pub(crate) fn new(arguments: &Arguments, width: usize) -> Self {
+impl CommandContext {
+    pub(crate) fn new(arguments: &ShepherdArgs, width: usize) -> Self {
         let environment =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         Self {
@@ -38,45 +38,52 @@ impl Context {
             environment: environment.collect(),
             profile: arguments.profile.clone(),
             pin_file: arguments.pin_file.clone(),
-            look: Look { now: Timestamp::now(), zone: TimeZone::system(), width },
+            display: DisplaySettings { now: Timestamp::now(), zone: TimeZone::system(), width },
         }
     }
 
     /// The places of a daemon that this user would start.
-    pub(crate) fn paths(&self) -> Result<Paths, PathError> {
-        if geteuid().is_root() { Paths::system(&self.environment) } else { Paths::user(&self.environment) }
+    pub(crate) fn paths(&self) -> Result<ShepherdPaths, PathError> {
+        if geteuid().is_root() {
+            ShepherdPaths::system(&self.environment)
+        } else {
+            ShepherdPaths::user(&self.environment)
+        }
     }
 
     /// When a moment is that was given, if one was.
-    pub(crate) fn at(&self, moment: Option<Moment>) -> Result<Option<Timestamp>, Failure> {
-        moment.map(|moment| moment.resolve(&self.look).ok_or(Failure::NoSuchMoment)).transpose()
+    pub(crate) fn resolve_time(
+        &self,
+        moment: Option<TimeArgument>,
+    ) -> Result<Option<Timestamp>, ShepherdCliError> {
+        moment.map(|moment| moment.resolve(&self.display).ok_or(ShepherdCliError::InvalidTime)).transpose()
     }
 
     /// The socket as it was given, for whoever makes its own choice otherwise.
-    pub(crate) fn given_socket(&self) -> Option<&PathBuf> {
+    pub(crate) fn socket_override(&self) -> Option<&PathBuf> {
         self.socket.as_ref()
     }
 
-    pub(crate) fn environment(&self) -> &Environment {
+    pub(crate) fn environment(&self) -> &EnvironmentVariables {
         &self.environment
     }
 
     /// Where the daemon listens: where we were told, else the machine's daemon, else this user's.
-    pub(crate) fn socket(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn socket(&self) -> Result<PathBuf, ShepherdCliError> {
         if let Some(socket) = &self.socket {
             return Ok(socket.clone());
         }
         let own = self.paths().map(|paths| paths.socket);
-        let system = Paths::system(&self.environment).map(|paths| paths.socket);
-        choose(own, system.ok()).map_err(Failure::Paths)
+        let system = ShepherdPaths::system(&self.environment).map(|paths| paths.socket);
+        choose_socket(own, system.ok()).map_err(ShepherdCliError::Paths)
     }
 }
 
 /// The machine's if somebody is behind it: the other may be a trap of whoever shares the login. If nobody is behind
 /// either, our own.
-fn choose(own: Result<PathBuf, PathError>, system: Option<PathBuf>) -> Result<PathBuf, PathError> {
+fn choose_socket(own: Result<PathBuf, PathError>, system: Option<PathBuf>) -> Result<PathBuf, PathError> {
     let candidates = system.iter().chain(own.as_ref().ok());
-    match candidates.into_iter().find(|socket| is_served(socket)) {
+    match candidates.into_iter().find(|socket| has_listener(socket)) {
         Some(served) => Ok(served.clone()),
         None => own.or_else(|error| system.ok_or(error)),
     }
@@ -84,7 +91,7 @@ fn choose(own: Result<PathBuf, PathError>, system: Option<PathBuf>) -> Result<Pa
 
 /// Whether somebody is behind a socket, be it one who does not let us in or has no time. A daemon that was killed
 /// leaves the file.
-fn is_served(path: &Path) -> bool {
+fn has_listener(path: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connected = SocketAddrUnix::new(path).and_then(|address| {
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -103,7 +110,7 @@ mod tests {
     fn a_socket_that_nobody_is_behind_hides_no_daemon() {
         let folder = tempfile::tempdir().unwrap();
         let (own, system) = (folder.path().join("own"), folder.path().join("system"));
-        let chosen = || choose(Ok(own.clone()), Some(system.clone())).unwrap();
+        let chosen = || choose_socket(Ok(own.clone()), Some(system.clone())).unwrap();
         assert_eq!(chosen(), own, "where one would be expected");
         let _trap = UnixListener::bind(&own).unwrap();
         assert_eq!(chosen(), own);
@@ -112,6 +119,6 @@ mod tests {
         drop(machine);
         assert!(system.exists());
         assert_eq!(chosen(), own, "the file of one that was killed");
-        assert_eq!(choose(Err(PathError::NoHome), None), Err(PathError::NoHome));
+        assert_eq!(choose_socket(Err(PathError::NoHome), None), Err(PathError::NoHome));
     }
 }

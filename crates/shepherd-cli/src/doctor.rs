@@ -4,22 +4,22 @@ use std::path::PathBuf;
 
 use rustix::process::geteuid;
 use serde::Serialize;
-use shepherd_api::{Command, HealthView, Reply, Role};
-use shepherd_ipc::{Client, ClientOptions};
-use ward_process::sandbox::{self, Part, SandboxReport};
-use ward_process::{Containment, Probe};
+use shepherd_api::{ClientRole, Command, CommandReply, HealthView};
+use shepherd_ipc::{BlockingClient, ClientOptions};
+use ward_process::sandbox::{self, SandboxPartStatus, SandboxReport};
+use ward_process::{Containment, ContainmentReport};
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::screen::{Screen, Tone};
-use crate::text::clean;
-use crate::words;
+use crate::context::CommandContext;
+use crate::error::ShepherdCliError;
+use crate::humanize;
+use crate::output::{ConsoleOutput, TextTone};
+use crate::text::escape_unsafe;
 
 #[derive(Serialize)]
-struct Findings {
+struct DoctorReport {
     /// What a daemon of the user who asks would use. `daemon.health` says what the one that runs does.
     containment: Containment,
-    containments: Probe,
+    containments: ContainmentReport,
     sandbox: SandboxReport,
     daemon: DaemonFindings,
 }
@@ -31,39 +31,39 @@ struct DaemonFindings {
     /// Why it can't be reached, if so.
     unreachable: Option<String>,
     /// What this user may do.
-    role: Option<Role>,
+    role: Option<ClientRole>,
     health: Option<HealthView>,
     /// Whether it runs as the user who asks: then that user could end it, or change what it keeps.
     same_user: Option<bool>,
 }
 
-pub(crate) fn run(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
+pub(crate) fn run(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
     let containments = ward_process::probe();
-    let findings = Findings {
-        containment: containments.best(),
+    let findings = DoctorReport {
+        containment: containments.strongest(),
         containments,
         sandbox: sandbox::probe(),
-        daemon: look_at_daemon(context.socket()?),
+        daemon: inspect_daemon(context.socket()?),
     };
-    screen.answer(&findings, |screen| {
+    screen.print_result(&findings, |screen| {
         show_daemon(screen, &findings.daemon);
-        show_containments(screen, &findings.containments, Held::IfStartedByYou);
+        show_containments(screen, &findings.containments, ContainmentScope::NewDaemon);
         show_sandbox(screen, &findings.sandbox);
     });
     Ok(())
 }
 
-fn look_at_daemon(socket: PathBuf) -> DaemonFindings {
+fn inspect_daemon(socket: PathBuf) -> DaemonFindings {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::metadata(&socket).ok().map(|socket| socket.uid());
     let same_user = owner.map(|owner| owner == geteuid().as_raw());
     let mut findings =
         DaemonFindings { socket: socket.clone(), unreachable: None, role: None, health: None, same_user };
-    match Client::connect(&ClientOptions::new(socket, "shepherd doctor")) {
+    match BlockingClient::connect(&ClientOptions::new(socket, "shepherd doctor")) {
         Err(error) => findings.unreachable = Some(error.to_string()),
         Ok(mut client) => {
             findings.role = Some(client.welcome().role);
-            if let Ok(Reply::Health { health }) = client.call(Command::Health {}) {
+            if let Ok(CommandReply::Health { health }) = client.call(Command::Health {}) {
                 findings.health = Some(health);
             }
         }
@@ -71,13 +71,13 @@ fn look_at_daemon(socket: PathBuf) -> DaemonFindings {
     findings
 }
 
-fn show_daemon(screen: &mut Screen, daemon: &DaemonFindings) {
-    screen.heading("The daemon");
+fn show_daemon(screen: &mut ConsoleOutput, daemon: &DaemonFindings) {
+    screen.print_heading("The daemon");
     let socket = daemon.socket.display();
     if let Some(why) = &daemon.unreachable {
-        screen.toned(Tone::Bad, "✗", &clean(why));
-        screen.toned(
-            Tone::Faint,
+        screen.print_marked(TextTone::Bad, "✗", &escape_unsafe(why));
+        screen.print_marked(
+            TextTone::Faint,
             "→",
             "start it with `shepherd up`, or as a service with `systemctl start shepherdd`",
         );
@@ -85,15 +85,15 @@ fn show_daemon(screen: &mut Screen, daemon: &DaemonFindings) {
     }
     if let Some(role) = daemon.role {
         let (tone, may) = match role {
-            Role::Admin => (Tone::Good, "are an administrator"),
-            Role::Shell => (Tone::Good, "may launch, and stop what you launched"),
-            Role::Observer => (Tone::Warn, "may look"),
+            ClientRole::Admin => (TextTone::Good, "are an administrator"),
+            ClientRole::Shell => (TextTone::Good, "may launch, and stop what you launched"),
+            ClientRole::Observer => (TextTone::Warn, "may look"),
         };
-        screen.toned(tone, "●", &format!("{socket}: you {may}"));
+        screen.print_marked(tone, "●", &format!("{socket}: you {may}"));
     }
     if daemon.same_user == Some(true) && !geteuid().is_root() {
-        screen.toned(
-            Tone::Warn,
+        screen.print_marked(
+            TextTone::Warn,
             "!",
             "it runs as you: whoever has this login can end it or change its files. Run it as a service of its own \
              for a child's machine; where parent and child share a login, set a PIN with `shepherd pin set`",
@@ -101,53 +101,63 @@ fn show_daemon(screen: &mut Screen, daemon: &DaemonFindings) {
     }
     let Some(health) = &daemon.health else { return };
     for check in &health.checks {
-        let (tone, mark) = if check.passed { (Tone::Good, "●") } else { (Tone::Bad, "✗") };
-        screen.toned(tone, mark, &format!("{}: {}", clean(&check.name), clean(&check.detail)));
+        let (tone, mark) = if check.passed { (TextTone::Good, "●") } else { (TextTone::Bad, "✗") };
+        screen.print_marked(
+            tone,
+            mark,
+            &format!("{}: {}", escape_unsafe(&check.name), escape_unsafe(&check.detail)),
+        );
     }
-    if let Some(held) = words::held(health) {
-        screen.toned(Tone::Good, "●", &held);
+    if let Some(held) = humanize::containment(health) {
+        screen.print_marked(TextTone::Good, "●", &held);
     }
     for limitation in &health.limitations {
-        screen.toned(Tone::Warn, "–", &clean(limitation));
+        screen.print_marked(TextTone::Warn, "–", &escape_unsafe(limitation));
     }
 }
 
 /// Whose programs it is about.
 #[derive(Clone, Copy)]
-pub(crate) enum Held {
+pub(crate) enum ContainmentScope {
     /// Those that this process starts.
-    Here,
+    ThisProcess,
     /// Those of a daemon that the user who asks would start. One that another user started may hold its own otherwise.
-    IfStartedByYou,
+    NewDaemon,
 }
 
-pub(crate) fn show_containments(screen: &mut Screen, probe: &Probe, held: Held) {
+pub(crate) fn show_containments(
+    screen: &mut ConsoleOutput,
+    probe: &ContainmentReport,
+    held: ContainmentScope,
+) {
     let (heading, best) = match held {
-        Held::Here => ("What holds a program and all its children together", "in use"),
-        Held::IfStartedByYou => (
+        ContainmentScope::ThisProcess => ("What holds a program and all its children together", "in use"),
+        ContainmentScope::NewDaemon => (
             "What would hold a program and all its children together under a daemon that you start",
             "would be used",
         ),
     };
-    screen.heading(heading);
+    screen.print_heading(heading);
     for offer in &probe.offers {
         let name = offer.containment;
         match &offer.missing {
-            None if name == probe.best() => screen.toned(Tone::Good, "●", &format!("{name}: {best}")),
-            None => screen.toned(Tone::Faint, "○", &format!("{name}: could be used")),
-            Some(reason) => screen.toned(Tone::Bad, "✗", &format!("{name}: {reason}")),
+            None if name == probe.strongest() => {
+                screen.print_marked(TextTone::Good, "●", &format!("{name}: {best}"));
+            }
+            None => screen.print_marked(TextTone::Faint, "○", &format!("{name}: could be used")),
+            Some(reason) => screen.print_marked(TextTone::Bad, "✗", &format!("{name}: {reason}")),
         }
     }
 }
 
-fn show_sandbox(screen: &mut Screen, report: &SandboxReport) {
-    screen.heading("What a sandboxed command can be kept from");
+fn show_sandbox(screen: &mut ConsoleOutput, report: &SandboxReport) {
+    screen.print_heading("What a sandboxed command can be kept from");
     for (name, part) in report.parts() {
         let (tone, mark) = match part {
-            Part::InForce { .. } => (Tone::Good, "●"),
-            Part::NotAsked => (Tone::Faint, "○"),
-            Part::Partial { .. } | Part::Missing { .. } => (Tone::Bad, "✗"),
+            SandboxPartStatus::InForce { .. } => (TextTone::Good, "●"),
+            SandboxPartStatus::NotAsked => (TextTone::Faint, "○"),
+            SandboxPartStatus::Partial { .. } | SandboxPartStatus::Missing { .. } => (TextTone::Bad, "✗"),
         };
-        screen.toned(tone, mark, &format!("{name}: {part}"));
+        screen.print_marked(tone, mark, &format!("{name}: {part}"));
     }
 }

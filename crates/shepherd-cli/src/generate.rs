@@ -5,50 +5,53 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::arguments::Arguments;
-use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::arguments::ShepherdArgs;
+use crate::error::ShepherdCliError;
+use crate::output::ConsoleOutput;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd completions bash\n  shepherd completions fish")]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// For which shell.
     shell: Shell,
 }
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd man\n  shepherd man --dir /usr/local/share/man/man1")]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// Write a page for every command into this folder, instead of printing the first.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn completions(completions: &Completions, screen: &mut Screen) -> Result<(), Failure> {
+pub(crate) fn completions(
+    completions: &CompletionsArgs,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut Arguments::command(), "shepherd", &mut script);
-    screen.raw(&script);
+    clap_complete::generate(completions.shell, &mut ShepherdArgs::command(), "shepherd", &mut script);
+    screen.write_bytes(&script);
     Ok(())
 }
 
-pub(crate) fn man(man: &Man, screen: &mut Screen) -> Result<(), Failure> {
-    let mut command = Arguments::command();
+pub(crate) fn man(man: &ManArgs, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    let mut command = ShepherdArgs::command();
     command.build();
     match &man.dir {
         None => {
-            let page = page(&command).map_err(Failure::io("make the page"))?;
-            screen.raw(&page);
+            let page = render_page(&command).map_err(ShepherdCliError::io("make the page"))?;
+            screen.write_bytes(&page);
         }
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(Failure::file(folder))?;
-            clap_mangen::generate_to(command, folder).map_err(Failure::file(folder))?;
-            screen.line(&format!("A page for every command is in {}.", folder.display()));
+            std::fs::create_dir_all(folder).map_err(ShepherdCliError::file(folder))?;
+            clap_mangen::generate_to(command, folder).map_err(ShepherdCliError::file(folder))?;
+            screen.print_line(&format!("A page for every command is in {}.", folder.display()));
         }
     }
     Ok(())
 }
 
-fn page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
+fn render_page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
     Ok(page)

@@ -1,50 +1,50 @@
 //! Whether the daemon is well, and what it counts (S13.2).
 
-use shepherd_api::{Command, HealthView, Reply};
+use shepherd_api::{Command, CommandReply, HealthView};
 
-use crate::context::{Context, Look};
+use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
-use crate::failure::Failure;
-use crate::screen::{Screen, Tone, paint};
-use crate::text::{clean, wrap};
-use crate::words;
+use crate::error::ShepherdCliError;
+use crate::humanize;
+use crate::output::{ConsoleOutput, TextTone, paint};
+use crate::text::{escape_unsafe, wrap};
 
-pub(crate) fn health(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let reply = daemon::ask(context, Command::Health {})?;
-    let Reply::Health { health } = &reply else { return Err(Failure::StrangeReply) };
-    screen.answer(&reply, |screen| {
-        for line in lines(health, &context.look) {
-            screen.line(&line);
+pub(crate) fn health(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    let reply = daemon::send_command(context, Command::Health {})?;
+    let CommandReply::Health { health } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    screen.print_result(&reply, |screen| {
+        for line in health_lines(health, &context.display) {
+            screen.print_line(&line);
         }
     });
-    if health.ready { Ok(()) } else { Err(Failure::NotReady) }
+    if health.ready { Ok(()) } else { Err(ShepherdCliError::NotReady) }
 }
 
-fn lines(health: &HealthView, look: &Look) -> Vec<String> {
+fn health_lines(health: &HealthView, look: &DisplaySettings) -> Vec<String> {
     let (tone, mark, told) =
-        if health.ready { (Tone::Good, "●", "ready") } else { (Tone::Bad, "✗", "not ready") };
-    let version = clean(&health.daemon_version);
-    let uptime = words::length(health.uptime);
+        if health.ready { (TextTone::Good, "●", "ready") } else { (TextTone::Bad, "✗", "not ready") };
+    let version = escape_unsafe(&health.daemon_version);
+    let uptime = humanize::duration(health.uptime);
     let mut lines = vec![format!("{} shepherdd {version} is {told}, up {uptime}", paint(tone, mark))];
     let column = health.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
     for check in &health.checks {
-        let (tone, mark) = if check.passed { (Tone::Good, "✓") } else { (Tone::Bad, "✗") };
-        let name = crate::text::fit(&clean(&check.name), column);
+        let (tone, mark) = if check.passed { (TextTone::Good, "✓") } else { (TextTone::Bad, "✗") };
+        let name = crate::text::pad_or_truncate(&escape_unsafe(&check.name), column);
         let mut begin = format!("  {} {name}  ", paint(tone, mark));
-        for part in wrap(&clean(&check.detail), look.width.saturating_sub(column + 6)) {
+        for part in wrap(&escape_unsafe(&check.detail), look.width.saturating_sub(column + 6)) {
             lines.push(format!("{begin}{part}"));
             begin = " ".repeat(column + 6);
         }
     }
-    if let Some(held) = words::held(health) {
-        lines.push(format!("  {} {held}", paint(Tone::Good, "●")));
+    if let Some(held) = humanize::containment(health) {
+        lines.push(format!("  {} {held}", paint(TextTone::Good, "●")));
     }
     if !health.limitations.is_empty() {
-        lines.push(paint(Tone::Strong, "What it can't do here"));
+        lines.push(paint(TextTone::Strong, "What it can't do here"));
     }
     for limitation in &health.limitations {
-        let mut begin = format!("  {} ", paint(Tone::Warn, "–"));
-        for part in wrap(&clean(limitation), look.width.saturating_sub(4)) {
+        let mut begin = format!("  {} ", paint(TextTone::Warn, "–"));
+        for part in wrap(&escape_unsafe(limitation), look.width.saturating_sub(4)) {
             lines.push(format!("{begin}{part}"));
             begin = " ".repeat(4);
         }
@@ -52,12 +52,12 @@ fn lines(health: &HealthView, look: &Look) -> Vec<String> {
     lines
 }
 
-pub(crate) fn metrics(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let reply = daemon::ask(context, Command::Metrics {})?;
-    let Reply::Metrics { text } = &reply else { return Err(Failure::StrangeReply) };
-    screen.answer(&reply, |screen| {
+pub(crate) fn metrics(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    let reply = daemon::send_command(context, Command::Metrics {})?;
+    let CommandReply::Metrics { text } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    screen.print_result(&reply, |screen| {
         for line in text.lines() {
-            screen.line(&clean(line));
+            screen.print_line(&escape_unsafe(line));
         }
     });
     Ok(())
@@ -72,7 +72,8 @@ mod tests {
 
     #[test]
     fn every_check_and_limitation_is_said() {
-        let look = Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 60 };
+        let look =
+            DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 60 };
         let check = |name: &str, passed, detail: &str| HealthCheck {
             name: name.to_owned(),
             passed,
@@ -92,7 +93,7 @@ mod tests {
             containment: Some("pid_namespace".to_owned()),
             audit_log: None,
         };
-        let lines = lines(&health, &look).join("\n");
+        let lines = health_lines(&health, &look).join("\n");
         insta::assert_snapshot!(anstream::adapter::strip_str(&lines).to_string(), @r"
         ✗ shepherdd 0.1.0 is not ready, up 1 hour
           ✓ policy  7 entries

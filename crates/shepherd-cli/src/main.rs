@@ -8,18 +8,18 @@
 //! writes to the terminal, `daemon.rs` the only one that talks to the daemon, except for the live view in `watch.rs`.
 
 mod arguments;
-mod confidant;
 mod context;
 mod daemon;
-mod failure;
-mod fit;
-mod moment;
+mod error;
+mod event_text;
+mod humanize;
+mod output;
 mod pin;
-mod screen;
+mod pin_recipient;
+mod policy_warnings;
 mod table;
-mod tell;
 mod text;
-mod words;
+mod time_argument;
 
 mod audit;
 mod demo;
@@ -44,59 +44,63 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
-use arguments::{Arguments, Command, OutputFormat};
-use context::Context;
-use failure::Failure;
-use screen::Screen;
+use arguments::{OutputFormat, ShepherdArgs, ShepherdCommand};
+use context::CommandContext;
+use error::ShepherdCliError;
+use output::ConsoleOutput;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    if arguments.output == OutputFormat::Json && arguments.is_for_people() {
+    let arguments = ShepherdArgs::parse();
+    if arguments.output == OutputFormat::Json && arguments.is_interactive() {
         let fault = "this is for people; scripts ask `shepherd status --output json` and the like";
-        Arguments::command().error(ErrorKind::ArgumentConflict, fault).exit();
+        ShepherdArgs::command().error(ErrorKind::ArgumentConflict, fault).exit();
     }
-    let mut screen = Screen::new(arguments.output);
-    let context = Context::new(&arguments, screen.width());
+    let mut screen = ConsoleOutput::new(arguments.output);
+    let context = CommandContext::new(&arguments, screen.width());
     match run(arguments, &context, &mut screen) {
         Ok(code) => code,
         Err(failure) => {
-            screen.failure(&failure, &context.look);
+            screen.print_error(&failure, &context.display);
             failure.exit_code()
         }
     }
 }
 
-fn run(arguments: Arguments, context: &Context, screen: &mut Screen) -> Result<ExitCode, Failure> {
-    match arguments.command.unwrap_or(Command::Demo) {
-        Command::Up(up) => return up::run(&up, context, screen),
-        Command::Demo => return demo::run(context, screen),
-        Command::Tour => tour::run(screen),
-        Command::Watch => watch::run(context),
-        Command::Status => status::run(context, screen),
-        Command::List(list) => entries::list(&list, context, screen),
-        Command::Why(why) => entries::why(&why, context, screen),
-        Command::Week(week) => week::run(&week, context, screen),
-        Command::Launch(launch) => session::launch(&launch, context, screen),
-        Command::Stop(stop) => session::stop(&stop, context, screen),
-        Command::Extend(extend) => session::extend(&extend, context, screen),
-        Command::Grant(grant) => grants::give(&grant, context, screen),
-        Command::Grants => grants::list(context, screen),
-        Command::Revoke(revoke) => grants::revoke(&revoke, context, screen),
-        Command::Request(request) => requests::ask(&request, context, screen),
-        Command::Requests => requests::list(context, screen),
-        Command::Decide(decide) => requests::decide(&decide, context, screen),
-        Command::Mode(mode) => household::mode(&mode, context, screen),
-        Command::Clock(clock) => household::clock(&clock, context, screen),
-        Command::Reload => household::reload(context, screen),
-        Command::Usage(usage) => usage::run(&usage, context, screen),
-        Command::Policy(command) => policy::run(&command, context, screen),
-        Command::Audit(command) => audit::run(&command, context, screen),
-        Command::Pin(command) => pin::run(&command, context, screen),
-        Command::Health => health::health(context, screen),
-        Command::Metrics => health::metrics(context, screen),
-        Command::Doctor => doctor::run(context, screen),
-        Command::Completions(completions) => generate::completions(&completions, screen),
-        Command::Man(man) => generate::man(&man, screen),
+fn run(
+    arguments: ShepherdArgs,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<ExitCode, ShepherdCliError> {
+    match arguments.command.unwrap_or(ShepherdCommand::Demo) {
+        ShepherdCommand::Up(up) => return up::run(&up, context, screen),
+        ShepherdCommand::Demo => return demo::run(context, screen),
+        ShepherdCommand::Tour => tour::run(screen),
+        ShepherdCommand::Watch => watch::run(context),
+        ShepherdCommand::Status => status::run(context, screen),
+        ShepherdCommand::List(list) => entries::list(&list, context, screen),
+        ShepherdCommand::Why(why) => entries::why(&why, context, screen),
+        ShepherdCommand::Week(week) => week::run(&week, context, screen),
+        ShepherdCommand::Launch(launch) => session::launch(&launch, context, screen),
+        ShepherdCommand::Stop(stop) => session::stop(&stop, context, screen),
+        ShepherdCommand::Extend(extend) => session::extend(&extend, context, screen),
+        ShepherdCommand::Grant(grant) => grants::create(&grant, context, screen),
+        ShepherdCommand::Grants => grants::list(context, screen),
+        ShepherdCommand::Revoke(revoke) => grants::revoke(&revoke, context, screen),
+        ShepherdCommand::Request(request) => requests::submit(&request, context, screen),
+        ShepherdCommand::Requests => requests::list(context, screen),
+        ShepherdCommand::Decide(decide) => requests::decide(&decide, context, screen),
+        ShepherdCommand::Mode(mode) => household::mode(&mode, context, screen),
+        ShepherdCommand::Clock(clock) => household::clock(&clock, context, screen),
+        ShepherdCommand::Reload => household::reload(context, screen),
+        ShepherdCommand::Usage(usage) => usage::run(&usage, context, screen),
+        ShepherdCommand::Policy(command) => policy::run(&command, context, screen),
+        ShepherdCommand::Audit(command) => audit::run(&command, context, screen),
+        ShepherdCommand::Pin(command) => pin::run(&command, context, screen),
+        ShepherdCommand::Health => health::health(context, screen),
+        ShepherdCommand::Metrics => health::metrics(context, screen),
+        ShepherdCommand::Doctor => doctor::run(context, screen),
+        ShepherdCommand::Completions(completions) => generate::completions(&completions, screen),
+        ShepherdCommand::Man(man) => generate::man(&man, screen),
     }?;
     Ok(ExitCode::SUCCESS)
 }

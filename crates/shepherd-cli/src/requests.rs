@@ -1,20 +1,20 @@
 //! Asking for time, and answering (S2.7).
 
 use clap::{Args, ValueEnum};
-use shepherd_api::{Command, Decision, Note, Reply, RequestView};
+use shepherd_api::{Command, CommandReply, Note, TimeRequestDecision, TimeRequestView};
 use shepherd_util::{DurationText, EntryId};
 
-use crate::context::{Context, Look};
-use crate::daemon::{self, Daemon};
-use crate::failure::Failure;
-use crate::grants::the_one;
-use crate::screen::{Screen, Tone, paint};
-use crate::table::{Cell, Table};
-use crate::words;
+use crate::context::{CommandContext, DisplaySettings};
+use crate::daemon::{self, DaemonConnection};
+use crate::error::ShepherdCliError;
+use crate::grants::find_by_prefix;
+use crate::humanize;
+use crate::output::{ConsoleOutput, TextTone, paint};
+use crate::table::{ConsoleTable, TableCell};
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd request tuxmath 15m --note \"nearly done\"")]
-pub(crate) struct Request {
+pub(crate) struct RequestArgs {
     /// For which entry.
     entry: EntryId,
     /// How much, in whole minutes.
@@ -30,13 +30,13 @@ pub(crate) struct Request {
     after_help = "Examples:\n  shepherd decide request-1f2e3d4c yes\n  shepherd decide 1f2e yes --minutes 10\n  \
                   shepherd decide 1f2e no --why \"dinner\""
 )]
-pub(crate) struct Decide {
+pub(crate) struct DecideArgs {
     /// Which request: its name, or as much of the beginning as tells it from others.
     #[arg(value_name = "ID")]
     id: String,
     /// The answer.
     #[arg(value_enum)]
-    answer: Answer,
+    answer: DecisionArgument,
     /// So many minutes instead of what was asked for.
     #[arg(long, value_name = "N", conflicts_with = "why")]
     minutes: Option<u32>,
@@ -46,7 +46,7 @@ pub(crate) struct Decide {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Answer {
+enum DecisionArgument {
     Yes,
     No,
 }
@@ -63,79 +63,99 @@ fn whole_minutes(text: &str) -> Result<u32, String> {
     }
 }
 
-pub(crate) fn ask(request: &Request, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
+pub(crate) fn submit(
+    request: &RequestArgs,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
     let command = Command::RequestTime {
         entry_id: request.entry.clone(),
         minutes: request.minutes,
         note: request.note.clone().map(Note::try_from).transpose()?,
         profile: context.profile.clone(),
     };
-    let reply = daemon::ask(context, command)?;
-    let Reply::Request { request } = &reply else { return Err(Failure::StrangeReply) };
-    screen.answer(&reply, |screen| {
-        let amount = words::length(request.amount);
+    let reply = daemon::send_command(context, command)?;
+    let CommandReply::Request { request } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    screen.print_result(&reply, |screen| {
+        let amount = humanize::duration(request.amount);
         let told = format!("Asked for {amount} of {}.", request.entry_id);
-        screen.line(&format!("{} {told} `shepherd requests` shows the answer.", paint(Tone::Good, "✓")));
+        screen.print_line(&format!(
+            "{} {told} `shepherd requests` shows the answer.",
+            paint(TextTone::Good, "✓")
+        ));
     });
     Ok(())
 }
 
-pub(crate) fn list(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let reply = daemon::ask(context, Command::ListRequests {})?;
-    let Reply::Requests { requests } = &reply else { return Err(Failure::StrangeReply) };
-    screen.answer(&reply, |screen| {
+pub(crate) fn list(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    let reply = daemon::send_command(context, Command::ListRequests {})?;
+    let CommandReply::Requests { requests } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    screen.print_result(&reply, |screen| {
         if requests.is_empty() {
-            screen.line("Nobody has asked for time.");
+            screen.print_line("Nobody has asked for time.");
         }
-        for line in list_lines(requests, &context.look) {
-            screen.line(&line);
+        for line in list_lines(requests, &context.display) {
+            screen.print_line(&line);
         }
     });
     Ok(())
 }
 
-fn list_lines(requests: &[RequestView], look: &Look) -> Vec<String> {
+fn list_lines(requests: &[TimeRequestView], look: &DisplaySettings) -> Vec<String> {
     if requests.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new(&["Id", "Who~", "Entry", "Time", "Asked", "State~", "Note"]);
+    let mut table = ConsoleTable::new(&["Id", "Who~", "Entry", "Time", "Asked", "State~", "Note"]);
     for request in requests {
-        let (tone, state) = words::request_state(&request.state);
-        table.row([
-            Cell::new(words::short_id(request.request_id.as_str())),
-            Cell::new(request.profile.as_str()),
-            Cell::new(request.entry_id.as_str()),
-            Cell::new(words::length(request.amount)),
-            Cell::new(words::moment(request.asked_at, look)),
-            Cell::toned(tone, state),
-            Cell::new(request.note.as_deref().unwrap_or_default()),
+        let (tone, state) = humanize::request_state(&request.state);
+        table.push_row([
+            TableCell::new(humanize::short_id(request.request_id.as_str())),
+            TableCell::new(request.profile.as_str()),
+            TableCell::new(request.entry_id.as_str()),
+            TableCell::new(humanize::duration(request.amount)),
+            TableCell::new(humanize::time(request.asked_at, look)),
+            TableCell::with_tone(tone, state),
+            TableCell::new(request.note.as_deref().unwrap_or_default()),
         ]);
     }
-    table.lines(look.width)
+    table.render_lines(look.width)
 }
 
-pub(crate) fn decide(decide: &Decide, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let mut daemon = Daemon::connect(context)?;
-    let Reply::Requests { requests } = daemon.ask(Command::ListRequests {})? else {
-        return Err(Failure::StrangeReply);
+pub(crate) fn decide(
+    decide: &DecideArgs,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    let mut daemon = DaemonConnection::connect(context)?;
+    let CommandReply::Requests { requests } = daemon.send_command(Command::ListRequests {})? else {
+        return Err(ShepherdCliError::UnexpectedReply);
     };
     let ids = requests.into_iter().map(|request| request.request_id);
-    let request_id = the_one("request", "requests", &decide.id, ids)?;
+    let request_id = find_by_prefix("request", "requests", &decide.id, ids)?;
     let decision = match decide.answer {
-        Answer::Yes => Decision::Grant { minutes: decide.minutes },
-        Answer::No => Decision::Deny { why: decide.why.clone().map(Note::try_from).transpose()? },
+        DecisionArgument::Yes => TimeRequestDecision::Grant { minutes: decide.minutes },
+        DecisionArgument::No => {
+            TimeRequestDecision::Deny { why: decide.why.clone().map(Note::try_from).transpose()? }
+        }
     };
-    let reply = daemon.ask(Command::DecideRequest { request_id, decision })?;
-    let Reply::Decided { request, grant } = &reply else { return Err(Failure::StrangeReply) };
-    screen.answer(&reply, |screen| {
+    let reply = daemon.send_command(Command::DecideRequest { request_id, decision })?;
+    let CommandReply::Decided { request, grant } = &reply else {
+        return Err(ShepherdCliError::UnexpectedReply);
+    };
+    screen.print_result(&reply, |screen| {
         let told = match grant {
             Some(grant) => {
-                let gift = words::gift(&grant.gift, &context.look);
-                format!("{} {} for {}: {gift}.", paint(Tone::Good, "✓"), request.entry_id, request.profile)
+                let gift = humanize::gift(&grant.gift, &context.display);
+                format!(
+                    "{} {} for {}: {gift}.",
+                    paint(TextTone::Good, "✓"),
+                    request.entry_id,
+                    request.profile
+                )
             }
-            None => format!("{} {} was told no.", paint(Tone::Good, "✓"), request.profile),
+            None => format!("{} {} was told no.", paint(TextTone::Good, "✓"), request.profile),
         };
-        screen.line(&told);
+        screen.print_line(&told);
     });
     Ok(())
 }
@@ -143,7 +163,7 @@ pub(crate) fn decide(decide: &Decide, context: &Context, screen: &mut Screen) ->
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
-    use shepherd_api::{Millis, RequestState};
+    use shepherd_api::{Millis, TimeRequestState};
     use shepherd_util::RequestId;
 
     use super::*;
@@ -159,8 +179,9 @@ mod tests {
 
     #[test]
     fn requests_are_listed_and_notes_can_do_nothing_to_the_terminal() {
-        let look = Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 };
-        let request = RequestView {
+        let look =
+            DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 };
+        let request = TimeRequestView {
             request_id: RequestId::from_random(0x1a2b_3c4d << 96),
             profile: "anna".parse().unwrap(),
             entry_id: "tuxmath".parse().unwrap(),
@@ -168,11 +189,11 @@ mod tests {
             note: Some("nearly \x1b[2Jdone, only the last level is missing, please please".to_owned()),
             asked_at: "2026-11-16T09:30:00Z".parse().unwrap(),
             lapses_at: "2026-11-16T12:00:00Z".parse().unwrap(),
-            state: RequestState::Asked,
+            state: TimeRequestState::Asked,
         };
-        let denied = RequestView {
+        let denied = TimeRequestView {
             note: None,
-            state: RequestState::Denied { why: Some("dinner".to_owned()) },
+            state: TimeRequestState::Denied { why: Some("dinner".to_owned()) },
             ..request.clone()
         };
         let lines = list_lines(&[request, denied], &look).join("\n");

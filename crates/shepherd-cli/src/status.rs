@@ -1,85 +1,92 @@
 //! What is running.
 
-use shepherd_api::{Command, DaemonStateSnapshot, Millis, Reply, SessionView};
+use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, Millis, SessionView};
 
-use crate::context::{Context, Look};
+use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
-use crate::failure::Failure;
-use crate::screen::{Screen, Tone, paint};
-use crate::text::{clean, cut};
-use crate::words;
+use crate::error::ShepherdCliError;
+use crate::humanize;
+use crate::output::{ConsoleOutput, TextTone, paint};
+use crate::text::{escape_unsafe, truncate};
 
 /// Columns of the bar.
-const BAR: usize = 40;
+const BAR_WIDTH: usize = 40;
 
-pub(crate) fn run(context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let reply = daemon::ask(context, Command::GetState {})?;
-    let Reply::State { snapshot } = &reply else { return Err(Failure::StrangeReply) };
-    let look = Look { now: snapshot.at, ..context.look.clone() };
-    screen.answer(&reply, |screen| screen.line(&shown(snapshot, &look)));
+pub(crate) fn run(context: &CommandContext, screen: &mut ConsoleOutput) -> Result<(), ShepherdCliError> {
+    let reply = daemon::send_command(context, Command::GetState {})?;
+    let CommandReply::State { snapshot } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    let look = DisplaySettings { now: snapshot.at, ..context.display.clone() };
+    screen.print_result(&reply, |screen| screen.print_line(&format_status(snapshot, &look)));
     Ok(())
 }
 
-fn shown(snapshot: &DaemonStateSnapshot, look: &Look) -> String {
+fn format_status(snapshot: &DaemonStateSnapshot, look: &DisplaySettings) -> String {
     let mut lines = match &snapshot.session {
         Some(session) => session_lines(session, look),
-        None => vec![format!("{} Nothing is running.", paint(Tone::Faint, "○"))],
+        None => vec![format!("{} Nothing is running.", paint(TextTone::Faint, "○"))],
     };
     let entries =
         if snapshot.entry_count == 1 { "1 entry" } else { &format!("{} entries", snapshot.entry_count) };
-    let mode =
-        if snapshot.mode.is_empty() { String::new() } else { format!("mode {}, ", clean(&snapshot.mode)) };
+    let mode = if snapshot.mode.is_empty() {
+        String::new()
+    } else {
+        format!("mode {}, ", escape_unsafe(&snapshot.mode))
+    };
     lines.push(format!("  {mode}{entries}"));
     if !snapshot.clock_trusted {
         let told = "The clock went back: nothing is launched until it is right, or `shepherd clock confirm`.";
-        lines.push(format!("{} {told}", paint(Tone::Bad, "✗")));
+        lines.push(format!("{} {told}", paint(TextTone::Bad, "✗")));
     }
     lines.join("\n")
 }
 
-fn session_lines(session: &SessionView, look: &Look) -> Vec<String> {
-    let label = cut(&clean(&session.label), look.width.saturating_sub(40).max(20));
+fn session_lines(session: &SessionView, look: &DisplaySettings) -> Vec<String> {
+    let label = truncate(&escape_unsafe(&session.label), look.width.saturating_sub(40).max(20));
     let mut lines = vec![format!(
         "{} {} · {} · {}",
-        paint(Tone::Good, "●"),
-        paint(Tone::Strong, &label),
-        words::phase(session.phase),
+        paint(TextTone::Good, "●"),
+        paint(TextTone::Strong, &label),
+        humanize::phase(session.phase),
         session.profile
     )];
-    let since = words::moment(session.started_at, look);
+    let since = humanize::time(session.started_at, look);
     match session.remaining {
         None => lines.push(format!("  since {since}, without an end")),
         Some(remaining) => {
-            let (tone, bar) = bar(session, remaining, look);
-            lines.push(format!("  {} {} left", paint(tone, &bar), words::countdown(remaining)));
+            let (tone, bar) = remaining_bar(session, remaining, look);
+            lines.push(format!("  {} {} left", paint(tone, &bar), humanize::countdown(remaining)));
             let ends = look.now + std::time::Duration::from(remaining);
-            lines.push(format!("  since {since}, until {}", words::moment(ends, look)));
+            lines.push(format!("  since {since}, until {}", humanize::time(ends, look)));
         }
     }
     lines
 }
 
 /// What is left, drawn.
-fn bar(session: &SessionView, remaining: Millis, look: &Look) -> (Tone, String) {
-    let share = remaining_share(session, remaining, look.now);
+fn remaining_bar(session: &SessionView, remaining: Millis, look: &DisplaySettings) -> (TextTone, String) {
+    let share = remaining_fraction(session, remaining, look.now);
     let tone = match share {
-        share if share > 0.5 => Tone::Good,
-        share if share > 0.2 => Tone::Warn,
-        _ => Tone::Bad,
+        share if share > 0.5 => TextTone::Good,
+        share if share > 0.2 => TextTone::Warn,
+        _ => TextTone::Bad,
     };
-    (tone, drawn(share, BAR))
+    (tone, draw_bar(share, BAR_WIDTH))
 }
 
 /// Which share of the session is left, from 0 to 1.
-pub(crate) fn remaining_share(session: &SessionView, Millis(remaining): Millis, now: jiff::Timestamp) -> f64 {
+pub(crate) fn remaining_fraction(
+    session: &SessionView,
+    Millis(remaining): Millis,
+    now: jiff::Timestamp,
+) -> f64 {
     let passed = now.as_millisecond().saturating_sub(session.started_at.as_millisecond());
     let passed = u64::try_from(passed).unwrap_or(0);
-    share(remaining, remaining.saturating_add(passed))
+    fraction(remaining, remaining.saturating_add(passed))
 }
 
 /// A part of a whole, from 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "it becomes a bar of a few dozen columns")]
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
+pub(crate) fn fraction(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64).clamp(0.0, 1.0) }
 }
 
@@ -90,7 +97,7 @@ pub(crate) fn share(part: u64, whole: u64) -> f64 {
     clippy::cast_precision_loss,
     reason = "a share of a few dozen columns"
 )]
-pub(crate) fn drawn(share: f64, columns: usize) -> String {
+pub(crate) fn draw_bar(share: f64, columns: usize) -> String {
     const EIGHTHS: [char; 8] = ['░', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.clamp(0.0, 1.0) * (columns * 8) as f64).round() as usize;
     let (whole, part) = (eighths / 8, eighths % 8);
@@ -121,8 +128,8 @@ mod tests {
         }
     }
 
-    fn look() -> Look {
-        Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
+    fn look() -> DisplaySettings {
+        DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
     }
 
     fn session(remaining: Option<u64>) -> SessionView {
@@ -132,14 +139,14 @@ mod tests {
             label: "Racing\x1b[2J".to_owned(),
             profile: "anna".parse().unwrap(),
             phase: SessionPhase::Warned,
-            warned: Some(shepherd_api::Severity::Warn),
+            warned: Some(shepherd_api::WarningSeverity::Warn),
             started_at: "2026-11-16T09:45:00Z".parse().unwrap(),
             remaining: remaining.map(Millis),
         }
     }
 
     fn plain(snapshot: &DaemonStateSnapshot) -> String {
-        anstream::adapter::strip_str(&shown(snapshot, &look())).to_string()
+        anstream::adapter::strip_str(&format_status(snapshot, &look())).to_string()
     }
 
     #[test]
@@ -169,10 +176,10 @@ mod tests {
 
     #[test]
     fn bars_are_full_empty_and_in_between_and_always_as_wide() {
-        assert_eq!(drawn(1.0, 4), "████");
-        assert_eq!(drawn(0.0, 4), "░░░░");
-        assert_eq!(drawn(0.5, 4), "██░░");
-        assert_eq!(drawn(0.56, 4), "██▎░");
-        assert_eq!(drawn(f64::NAN, 4).chars().count(), 4);
+        assert_eq!(draw_bar(1.0, 4), "████");
+        assert_eq!(draw_bar(0.0, 4), "░░░░");
+        assert_eq!(draw_bar(0.5, 4), "██░░");
+        assert_eq!(draw_bar(0.56, 4), "██▎░");
+        assert_eq!(draw_bar(f64::NAN, 4).chars().count(), 4);
     }
 }

@@ -1,52 +1,55 @@
 //! Tables that fit the screen: columns as wide as what is in them, and the last one wraps.
 
-use crate::screen::{Tone, paint};
+use crate::output::{TextTone, paint};
 use crate::text;
 
 /// Columns between two columns.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 
 /// A column that must shrink keeps so many.
-const NARROWEST: usize = 10;
+const MIN_COLUMN_WIDTH: usize = 10;
 
 /// One field, cleaned.
-pub(crate) struct Cell {
+pub(crate) struct TableCell {
     text: String,
-    tone: Option<Tone>,
+    tone: Option<TextTone>,
 }
 
-impl Cell {
+impl TableCell {
     pub(crate) fn new(text: impl AsRef<str>) -> Self {
-        Self { text: text::clean(text.as_ref()), tone: None }
+        Self { text: text::escape_unsafe(text.as_ref()), tone: None }
     }
 
-    pub(crate) fn toned(tone: Tone, text: impl AsRef<str>) -> Self {
-        Self { text: text::clean(text.as_ref()), tone: Some(tone) }
+    pub(crate) fn with_tone(tone: TextTone, text: impl AsRef<str>) -> Self {
+        Self { text: text::escape_unsafe(text.as_ref()), tone: Some(tone) }
     }
 }
 
 /// Rows under a head. Columns whose title ends with `~` may be cut; the last one wraps; the others are shown whole,
 /// because people type what is in them.
-pub(crate) struct Table {
+pub(crate) struct ConsoleTable {
     titles: Vec<&'static str>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Vec<TableCell>>,
 }
 
-impl Table {
+impl ConsoleTable {
     pub(crate) fn new(titles: &[&'static str]) -> Self {
         Self { titles: titles.to_vec(), rows: Vec::new() }
     }
 
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub(crate) fn push_row(&mut self, cells: impl IntoIterator<Item = TableCell>) {
         self.rows.push(cells.into_iter().collect());
     }
 
     /// The lines of it, none wider than this.
-    pub(crate) fn lines(&self, width: usize) -> Vec<String> {
+    pub(crate) fn render_lines(&self, width: usize) -> Vec<String> {
         let widths = self.widths(width);
         let mut lines = Vec::new();
-        let head: Vec<Cell> =
-            self.titles.iter().map(|title| Cell::toned(Tone::Faint, title.trim_end_matches('~'))).collect();
+        let head: Vec<TableCell> = self
+            .titles
+            .iter()
+            .map(|title| TableCell::with_tone(TextTone::Faint, title.trim_end_matches('~')))
+            .collect();
         if self.titles.iter().any(|title| !title.is_empty()) {
             lines.extend(row_lines(&head, &widths));
         }
@@ -64,14 +67,14 @@ impl Table {
             cells.chain([title]).max().unwrap_or(0)
         };
         let mut widths: Vec<usize> = (0..self.titles.len()).map(wanted).collect();
-        let room = width.saturating_sub(GAP * self.titles.len().saturating_sub(1));
+        let room = width.saturating_sub(COLUMN_GAP * self.titles.len().saturating_sub(1));
         let Some(last) = widths.len().checked_sub(1) else { return widths };
         while widths.iter().sum::<usize>() > room {
             let can_be_cut = |column: usize| {
                 column == last || self.titles.get(column).is_some_and(|title| title.ends_with('~'))
             };
             let wide = widths.iter_mut().enumerate();
-            let widest = wide.filter(|(column, wide)| can_be_cut(*column) && **wide > NARROWEST);
+            let widest = wide.filter(|(column, wide)| can_be_cut(*column) && **wide > MIN_COLUMN_WIDTH);
             let Some((_, widest)) = widest.max_by_key(|(_, wide)| **wide) else { break };
             *widest -= 1;
         }
@@ -79,28 +82,28 @@ impl Table {
     }
 }
 
-fn row_lines(row: &[Cell], widths: &[usize]) -> Vec<String> {
+fn row_lines(row: &[TableCell], widths: &[usize]) -> Vec<String> {
     let Some((last, before)) = row.split_last() else { return Vec::new() };
-    let last_width = widths.get(before.len()).copied().unwrap_or(NARROWEST);
+    let last_width = widths.get(before.len()).copied().unwrap_or(MIN_COLUMN_WIDTH);
     let mut begin = String::new();
     let mut indent = 0;
     for (cell, width) in before.iter().zip(widths) {
-        let fitted = text::fit(&cell.text, *width);
-        begin.push_str(&painted(cell.tone, &fitted));
-        begin.extend(std::iter::repeat_n(' ', GAP));
-        indent += width + GAP;
+        let fitted = text::pad_or_truncate(&cell.text, *width);
+        begin.push_str(&paint_optional(cell.tone, &fitted));
+        begin.extend(std::iter::repeat_n(' ', COLUMN_GAP));
+        indent += width + COLUMN_GAP;
     }
     let wrapped = text::wrap(&last.text, last_width);
     let mut lines = Vec::new();
     for part in wrapped {
-        let line = format!("{begin}{}", painted(last.tone, &part));
+        let line = format!("{begin}{}", paint_optional(last.tone, &part));
         lines.push(line.trim_end().to_owned());
         begin = " ".repeat(indent);
     }
     lines
 }
 
-fn painted(tone: Option<Tone>, text: &str) -> String {
+fn paint_optional(tone: Option<TextTone>, text: &str) -> String {
     match tone {
         Some(tone) => paint(tone, text),
         None => text.to_owned(),
@@ -111,25 +114,25 @@ fn painted(tone: Option<Tone>, text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn sample() -> Table {
-        let mut table = Table::new(&["", "Entry~", "Id", "Now"]);
-        table.row([
-            Cell::new("✓"),
-            Cell::new("数学の練習"),
-            Cell::new("maths"),
-            Cell::new("up to 45 minutes"),
+    fn sample() -> ConsoleTable {
+        let mut table = ConsoleTable::new(&["", "Entry~", "Id", "Now"]);
+        table.push_row([
+            TableCell::new("✓"),
+            TableCell::new("数学の練習"),
+            TableCell::new("maths"),
+            TableCell::new("up to 45 minutes"),
         ]);
-        table.row([
-            Cell::new("✗"),
-            Cell::new("A label that goes on and on\x1b[2J"),
-            Cell::new("on-and-on"),
-            Cell::new("Not at this time. It opens Sat 10:00."),
+        table.push_row([
+            TableCell::new("✗"),
+            TableCell::new("A label that goes on and on\x1b[2J"),
+            TableCell::new("on-and-on"),
+            TableCell::new("Not at this time. It opens Sat 10:00."),
         ]);
         table
     }
 
     fn shown(width: usize) -> String {
-        let lines = sample().lines(width).join("\n");
+        let lines = sample().render_lines(width).join("\n");
         anstream::adapter::strip_str(&lines).to_string()
     }
 

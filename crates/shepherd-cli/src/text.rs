@@ -3,7 +3,7 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The text of others with whatever could steer a terminal, turn a line round or hide escaped.
-pub(crate) fn clean(text: &str) -> String {
+pub(crate) fn escape_unsafe(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -17,8 +17,8 @@ pub(crate) fn clean(text: &str) -> String {
 }
 
 /// The same for a text of several lines.
-pub(crate) fn clean_lines(text: &str) -> String {
-    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+pub(crate) fn escape_unsafe_lines(text: &str) -> String {
+    text.lines().map(escape_unsafe).collect::<Vec<_>>().join("\n")
 }
 
 fn is_harmful(character: char) -> bool {
@@ -35,7 +35,7 @@ pub(crate) fn width(text: &str) -> usize {
 }
 
 /// The beginning of the text that fits in so many columns, with an ellipsis if it is not all of it.
-pub(crate) fn cut(text: &str, columns: usize) -> String {
+pub(crate) fn truncate(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
     }
@@ -55,8 +55,8 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 }
 
 /// The text in exactly so many columns.
-pub(crate) fn fit(text: &str, columns: usize) -> String {
-    let mut fitted = cut(text, columns);
+pub(crate) fn pad_or_truncate(text: &str, columns: usize) -> String {
+    let mut fitted = truncate(text, columns);
     fitted.extend(std::iter::repeat_n(' ', columns.saturating_sub(width(&fitted))));
     fitted
 }
@@ -91,7 +91,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
 
 /// The words of a line as a shell takes them, as far as our examples need it.
 #[cfg(test)]
-pub(crate) fn words_of_a_shell(line: &str) -> Vec<String> {
+pub(crate) fn split_shell_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (number, part) in line.split('"').enumerate() {
         if number % 2 == 1 {
@@ -109,19 +109,19 @@ mod tests {
 
     #[test]
     fn what_could_steer_a_terminal_is_escaped() {
-        assert_eq!(clean("a\x1b[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\n");
-        assert_eq!(clean("Übung ❤\u{fe0f} 数学"), "Übung ❤ 数学");
-        assert_eq!(clean_lines("a\nb\x07"), "a\nb\\u{7}");
+        assert_eq!(escape_unsafe("a\x1b[31mb\u{202e}c\n"), "a\\u{1b}[31mb\\u{202e}c\\n");
+        assert_eq!(escape_unsafe("Übung ❤\u{fe0f} 数学"), "Übung ❤ 数学");
+        assert_eq!(escape_unsafe_lines("a\nb\x07"), "a\nb\\u{7}");
     }
 
     #[test]
     fn a_text_is_as_wide_as_it_looks() {
-        assert_eq!(fit("数学", 6), "数学  ");
-        assert_eq!(fit("数学", 3), "数…");
-        assert_eq!(fit("数学", 2), "… ");
-        assert_eq!(fit("abc", 3), "abc");
-        assert_eq!(fit("abc", 0), "");
-        assert_eq!(cut("abcd", 3), "ab…");
+        assert_eq!(pad_or_truncate("数学", 6), "数学  ");
+        assert_eq!(pad_or_truncate("数学", 3), "数…");
+        assert_eq!(pad_or_truncate("数学", 2), "… ");
+        assert_eq!(pad_or_truncate("abc", 3), "abc");
+        assert_eq!(pad_or_truncate("abc", 0), "");
+        assert_eq!(truncate("abcd", 3), "ab…");
     }
 
     #[test]

@@ -5,19 +5,19 @@ use std::process::ExitCode;
 
 use clap::Args;
 use rustix::process::{Pid, Signal, geteuid, getppid, set_parent_process_death_signal};
-use shepherd_util::Paths;
+use shepherd_util::ShepherdPaths;
 
-use crate::context::Context;
-use crate::failure::Failure;
-use crate::policy::write_starter;
-use crate::screen::Screen;
+use crate::context::CommandContext;
+use crate::error::ShepherdCliError;
+use crate::output::ConsoleOutput;
+use crate::policy::write_starter_policy;
 
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  shepherd up\n  shepherd up --policy ./policy.toml --data-dir ./data --socket ./shepherd.sock\n\n\
                   It is ended with Ctrl-C or SIGTERM. As a service: `systemctl enable --now shepherdd`."
 )]
-pub(crate) struct Up {
+pub(crate) struct UpArgs {
     /// The policy file. A starter policy is written if there is none.
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -36,16 +36,20 @@ pub(crate) struct Up {
     remove: Option<PathBuf>,
 }
 
-pub(crate) fn run(up: &Up, context: &Context, screen: &mut Screen) -> Result<ExitCode, Failure> {
-    let options = shepherdd::Options {
+pub(crate) fn run(
+    up: &UpArgs,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<ExitCode, ShepherdCliError> {
+    let options = shepherdd::DaemonOptions {
         policy: up.policy.clone(),
         data_dir: up.data_dir.clone(),
-        socket: context.given_socket().cloned(),
+        socket: context.socket_override().cloned(),
         allow_root: up.allow_root,
-        ..shepherdd::Options::default()
+        ..shepherdd::DaemonOptions::default()
     };
     let paths = options.paths(context.environment(), geteuid().is_root())?;
-    let wanted = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), ends_with)?;
+    let wanted = up.end_with.and_then(Pid::from_raw).map_or(Ok(true), exit_with_parent)?;
     let ended = if wanted { serve(&options, &paths, screen)? } else { ExitCode::SUCCESS };
     if let Some(folder) = &up.remove {
         // The demonstration removes it as well; whoever comes second finds it gone.
@@ -54,18 +58,22 @@ pub(crate) fn run(up: &Up, context: &Context, screen: &mut Screen) -> Result<Exi
     Ok(ended)
 }
 
-fn serve(options: &shepherdd::Options, paths: &Paths, screen: &mut Screen) -> Result<ExitCode, Failure> {
-    if write_starter(&paths.policy)? {
-        screen.remark(&format!("There was no policy; {} is one to begin with.", paths.policy.display()));
+fn serve(
+    options: &shepherdd::DaemonOptions,
+    paths: &ShepherdPaths,
+    screen: &mut ConsoleOutput,
+) -> Result<ExitCode, ShepherdCliError> {
+    if write_starter_policy(&paths.policy)? {
+        screen.print_note(&format!("There was no policy; {} is one to begin with.", paths.policy.display()));
     }
-    screen.remark(&format!("Listening at {}. Ctrl-C ends it.", paths.socket.display()));
+    screen.print_note(&format!("Listening at {}. Ctrl-C ends it.", paths.socket.display()));
     Ok(shepherdd::run(options))
 }
 
 /// Makes this process end in order when its parent does. Says whether the parent is still there.
-fn ends_with(parent: Pid) -> Result<bool, Failure> {
+fn exit_with_parent(parent: Pid) -> Result<bool, ShepherdCliError> {
     set_parent_process_death_signal(Some(Signal::TERM))
-        .map_err(|error| Failure::io("end with the parent")(error.into()))?;
+        .map_err(|error| ShepherdCliError::io("end with the parent")(error.into()))?;
     // It may have ended before we asked.
     Ok(getppid() == Some(parent))
 }

@@ -5,76 +5,81 @@ use std::collections::BTreeMap;
 use clap::Args;
 use jiff::ToSpan;
 use jiff::civil::Date;
-use shepherd_api::{Command, Reply, UsageView};
+use shepherd_api::{Command, CommandReply, UsageView};
 
-use crate::context::{Context, Look};
+use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
-use crate::failure::Failure;
-use crate::screen::{Screen, Tone, paint};
-use crate::status::{drawn, share};
-use crate::text::{cut, fit, width};
-use crate::words;
+use crate::error::ShepherdCliError;
+use crate::humanize;
+use crate::output::{ConsoleOutput, TextTone, paint};
+use crate::status::{draw_bar, fraction};
+use crate::text::{pad_or_truncate, truncate, width};
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd usage\n  shepherd usage --week --profile anna")]
-pub(crate) struct Usage {
+pub(crate) struct UsageArgs {
     /// The last seven days instead of today.
     #[arg(long)]
     week: bool,
 }
 
-pub(crate) fn run(usage: &Usage, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let to = context.look.now.to_zoned(context.look.zone.clone()).date();
+pub(crate) fn run(
+    usage: &UsageArgs,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    let to = context.display.now.to_zoned(context.display.zone.clone()).date();
     let from = if usage.week { to.checked_sub(6.days()).unwrap_or(to) } else { to };
-    let reply = daemon::ask(context, Command::Usage { from, to, profile: context.profile.clone() })?;
-    let Reply::Usage { usage: used } = &reply else { return Err(Failure::StrangeReply) };
-    screen.answer(&reply, |screen| {
-        let lines = if usage.week { week_lines(used, &context.look) } else { day_lines(used, &context.look) };
+    let reply = daemon::send_command(context, Command::Usage { from, to, profile: context.profile.clone() })?;
+    let CommandReply::Usage { usage: used } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
+    screen.print_result(&reply, |screen| {
+        let lines =
+            if usage.week { week_lines(used, &context.display) } else { day_lines(used, &context.display) };
         if lines.is_empty() {
-            screen.line(if usage.week {
+            screen.print_line(if usage.week {
                 "Nothing was used in the last seven days."
             } else {
                 "Nothing was used today."
             });
         }
         for line in lines {
-            screen.line(&line);
+            screen.print_line(&line);
         }
     });
     Ok(())
 }
 
 /// One day: for each profile, what was used of what.
-fn day_lines(used: &[UsageView], look: &Look) -> Vec<String> {
-    let names = used.iter().map(|usage| width(&words::scope(&usage.of)));
+fn day_lines(used: &[UsageView], look: &DisplaySettings) -> Vec<String> {
+    let names = used.iter().map(|usage| width(&humanize::scope(&usage.of)));
     let name_width = names.max().unwrap_or(0).min(look.width / 3);
     let mut lines = Vec::new();
     let mut by_profile: BTreeMap<&str, Vec<&UsageView>> = BTreeMap::new();
     for usage in used {
         by_profile.entry(usage.profile.as_str()).or_default().push(usage);
     }
-    let longest = longest(used);
+    let longest = longest_usage(used);
     for (profile, used) in by_profile {
-        lines.push(paint(Tone::Strong, profile));
+        lines.push(paint(TextTone::Strong, profile));
         for usage in used {
-            lines.push(line(&words::scope(&usage.of), name_width, usage, longest, look));
+            lines.push(usage_line(&humanize::scope(&usage.of), name_width, usage, longest, look));
         }
     }
     lines
 }
 
 /// Several days: for each profile and thing, a bar a day.
-fn week_lines(used: &[UsageView], look: &Look) -> Vec<String> {
+fn week_lines(used: &[UsageView], look: &DisplaySettings) -> Vec<String> {
     let mut by_thing: BTreeMap<(&str, String), Vec<&UsageView>> = BTreeMap::new();
     for usage in used {
-        by_thing.entry((usage.profile.as_str(), words::scope(&usage.of))).or_default().push(usage);
+        by_thing.entry((usage.profile.as_str(), humanize::scope(&usage.of))).or_default().push(usage);
     }
-    let longest = longest(used);
+    let longest = longest_usage(used);
     let mut lines = Vec::new();
     for ((profile, thing), used) in by_thing {
-        lines.push(cut(&paint(Tone::Strong, &format!("{profile}: {thing}")), look.width + 8));
+        lines.push(truncate(&paint(TextTone::Strong, &format!("{profile}: {thing}")), look.width + 8));
         for usage in used {
-            lines.push(line(&day_name(usage.day), 10, usage, longest, look));
+            lines.push(usage_line(&day_name(usage.day), 10, usage, longest, look));
         }
     }
     lines
@@ -85,35 +90,41 @@ fn day_name(day: Date) -> String {
 }
 
 /// Without a limit, bars are measured by the longest.
-fn longest(used: &[UsageView]) -> u64 {
+fn longest_usage(used: &[UsageView]) -> u64 {
     used.iter().map(|usage| usage.used.0).max().unwrap_or(0)
 }
 
-fn line(name: &str, name_width: usize, usage: &UsageView, longest: u64, look: &Look) -> String {
+fn usage_line(
+    name: &str,
+    name_width: usize,
+    usage: &UsageView,
+    longest: u64,
+    look: &DisplaySettings,
+) -> String {
     let whole = usage.limit.map_or(longest, |limit| limit.0);
-    let share = share(usage.used.0, whole);
+    let share = fraction(usage.used.0, whole);
     let tone = match usage.limit {
-        None => Tone::Faint,
-        Some(_) if share < 0.75 => Tone::Good,
-        Some(_) if share < 1.0 => Tone::Warn,
-        Some(_) => Tone::Bad,
+        None => TextTone::Faint,
+        Some(_) if share < 0.75 => TextTone::Good,
+        Some(_) if share < 1.0 => TextTone::Warn,
+        Some(_) => TextTone::Bad,
     };
     let told = match usage.limit {
-        Some(limit) => format!("{} of {}", words::length(usage.used), words::length(limit)),
-        None => words::length(usage.used),
+        Some(limit) => format!("{} of {}", humanize::duration(usage.used), humanize::duration(limit)),
+        None => humanize::duration(usage.used),
     };
     let bar = look.width.saturating_sub(name_width + 40).clamp(10, 40);
-    format!("  {}  {}  {told}", fit(name, name_width), paint(tone, &drawn(share, bar)))
+    format!("  {}  {}  {told}", pad_or_truncate(name, name_width), paint(tone, &draw_bar(share, bar)))
 }
 
 #[cfg(test)]
 mod tests {
     use jiff::tz::TimeZone;
-    use shepherd_api::{Millis, Scope};
+    use shepherd_api::{EntryScope, Millis};
 
     use super::*;
 
-    fn used(day: &str, profile: &str, of: Scope, minutes: u64, limit: Option<u64>) -> UsageView {
+    fn used(day: &str, profile: &str, of: EntryScope, minutes: u64, limit: Option<u64>) -> UsageView {
         UsageView {
             day: day.parse().unwrap(),
             profile: profile.parse().unwrap(),
@@ -124,17 +135,23 @@ mod tests {
     }
 
     fn sample() -> Vec<UsageView> {
-        let entry = |id: &str| Scope::Entry { entry_id: id.parse().unwrap() };
+        let entry = |id: &str| EntryScope::Entry { entry_id: id.parse().unwrap() };
         vec![
             used("2026-11-15", "anna", entry("tuxmath"), 20, Some(60)),
             used("2026-11-16", "anna", entry("tuxmath"), 60, Some(60)),
-            used("2026-11-16", "anna", Scope::Budget { budget_id: "games".parse().unwrap() }, 45, Some(50)),
-            used("2026-11-16", "ben", Scope::Everything {}, 30, None),
+            used(
+                "2026-11-16",
+                "anna",
+                EntryScope::Budget { budget_id: "games".parse().unwrap() },
+                45,
+                Some(50),
+            ),
+            used("2026-11-16", "ben", EntryScope::Everything {}, 30, None),
         ]
     }
 
-    fn look() -> Look {
-        Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
+    fn look() -> DisplaySettings {
+        DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width: 80 }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! something came, and once a second while a countdown is shown.
 
 mod draw;
-mod feed;
+mod inputs;
 mod model;
 
 use std::io::IsTerminal;
@@ -16,66 +16,68 @@ use ratatui::DefaultTerminal;
 use shepherd_ipc::ClientOptions;
 use shepherd_util::ProfileId;
 
-use crate::context::{Context, Look};
+use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon::client_options;
-use crate::failure::Failure;
-use feed::{Asker, Feed};
-use model::{Model, Step};
+use crate::error::ShepherdCliError;
+use inputs::{LiveViewInput, LiveViewRequestSender};
+use model::{LiveViewAction, LiveViewModel};
 
 /// How a live view was left.
-pub(crate) enum Left {
+pub(crate) enum LiveViewExit {
     Quit,
     /// By this signal.
     Signal(i32),
 }
 
 /// What a live view shows.
-pub(crate) struct Sight {
+pub(crate) struct LiveViewOptions {
     pub(crate) options: ClientOptions,
     pub(crate) profile: Option<ProfileId>,
-    pub(crate) look: Look,
+    pub(crate) display: DisplaySettings,
     /// Said at the beginning, a line each.
     pub(crate) greeting: Vec<String>,
 }
 
-pub(crate) fn run(context: &Context) -> Result<(), Failure> {
-    let sight = Sight {
+pub(crate) fn run(context: &CommandContext) -> Result<(), ShepherdCliError> {
+    let sight = LiveViewOptions {
         options: client_options(context)?,
         profile: context.profile.clone(),
-        look: context.look.clone(),
+        display: context.display.clone(),
         greeting: Vec::new(),
     };
-    match live(sight)? {
-        Left::Quit => Ok(()),
-        Left::Signal(signal) => die_of(signal),
+    match run_live_view(sight)? {
+        LiveViewExit::Quit => Ok(()),
+        LiveViewExit::Signal(signal) => exit_by_signal(signal),
     }
 }
 
 /// Ends as the signal would have ended us, now that the terminal is whole again.
-pub(crate) fn die_of(signal: i32) -> Result<(), Failure> {
-    signal_hook::low_level::emulate_default_handler(signal).map_err(Failure::io("end as asked"))
+pub(crate) fn exit_by_signal(signal: i32) -> Result<(), ShepherdCliError> {
+    signal_hook::low_level::emulate_default_handler(signal).map_err(ShepherdCliError::io("end as asked"))
 }
 
-pub(crate) fn is_possible() -> bool {
+pub(crate) fn is_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
-pub(crate) fn live(sight: Sight) -> Result<Left, Failure> {
-    if !is_possible() {
-        return Err(Failure::NotATerminal);
+pub(crate) fn run_live_view(sight: LiveViewOptions) -> Result<LiveViewExit, ShepherdCliError> {
+    if !is_terminal() {
+        return Err(ShepherdCliError::NotATerminal);
     }
-    let (feeds, asker) = feed::start(&sight).map_err(Failure::io("watch for signals"))?;
-    let mut model = Model::new(sight.look, sight.profile, sight.greeting);
-    let mut terminal = Fullscreen::begin()?;
+    let (feeds, asker) = inputs::start(&sight).map_err(ShepherdCliError::io("watch for signals"))?;
+    let mut model = LiveViewModel::new(sight.display, sight.profile, sight.greeting);
+    let mut terminal = FullscreenTerminal::enter()?;
     loop {
         terminal.draw(&mut model)?;
-        let Some(mut feed) = next(&feeds, model.next_tick(Timestamp::now())) else { continue };
+        let Some(mut feed) = next_input(&feeds, model.next_tick(Timestamp::now())) else { continue };
         // Whatever else is there is taken in before the next drawing.
         loop {
-            match model.take_in(feed) {
-                Step::Nothing => {}
-                Step::Ask(wishes) => wishes.into_iter().for_each(|wish| ask(&asker, wish)),
-                Step::Leave(left) => return Ok(left),
+            match model.handle_input(feed) {
+                LiveViewAction::Nothing => {}
+                LiveViewAction::Send(wishes) => {
+                    wishes.into_iter().for_each(|wish| send_request(&asker, wish));
+                }
+                LiveViewAction::Exit(left) => return Ok(left),
             }
             let Ok(another) = feeds.try_recv() else { break };
             feed = another;
@@ -84,36 +86,36 @@ pub(crate) fn live(sight: Sight) -> Result<Left, Failure> {
 }
 
 /// The next thing, or `None` when the countdown shows another second.
-fn next(feeds: &Receiver<Feed>, tick: Option<Duration>) -> Option<Feed> {
-    let Some(tick) = tick else { return Some(feeds.recv().unwrap_or(Feed::InputGone)) };
+fn next_input(feeds: &Receiver<LiveViewInput>, tick: Option<Duration>) -> Option<LiveViewInput> {
+    let Some(tick) = tick else { return Some(feeds.recv().unwrap_or(LiveViewInput::InputClosed)) };
     match feeds.recv_timeout(tick) {
         Ok(feed) => Some(feed),
         Err(RecvTimeoutError::Timeout) => None,
-        Err(RecvTimeoutError::Disconnected) => Some(Feed::InputGone),
+        Err(RecvTimeoutError::Disconnected) => Some(LiveViewInput::InputClosed),
     }
 }
 
-fn ask(asker: &Asker, wish: feed::Wish) {
+fn send_request(asker: &LiveViewRequestSender, wish: inputs::LiveViewRequest) {
     // The thread ends only with the process.
     let _ = asker.send(wish);
 }
 
 /// While this lives, the terminal is ours. It is given back whatever happens: at the end, by a panic, by a signal.
-struct Fullscreen(DefaultTerminal);
+struct FullscreenTerminal(DefaultTerminal);
 
-impl Fullscreen {
-    fn begin() -> Result<Self, Failure> {
+impl FullscreenTerminal {
+    fn enter() -> Result<Self, ShepherdCliError> {
         // This also makes a panic restore the terminal before it speaks.
-        ratatui::try_init().map(Self).map_err(Failure::io("take the terminal over"))
+        ratatui::try_init().map(Self).map_err(ShepherdCliError::io("take the terminal over"))
     }
 
-    fn draw(&mut self, model: &mut Model) -> Result<(), Failure> {
+    fn draw(&mut self, model: &mut LiveViewModel) -> Result<(), ShepherdCliError> {
         let now = Timestamp::now();
-        self.0.draw(|frame| draw::draw(frame, model, now)).map(|_| ()).map_err(Failure::io("draw"))
+        self.0.draw(|frame| draw::draw(frame, model, now)).map(|_| ()).map_err(ShepherdCliError::io("draw"))
     }
 }
 
-impl Drop for Fullscreen {
+impl Drop for FullscreenTerminal {
     fn drop(&mut self) {
         ratatui::restore();
     }

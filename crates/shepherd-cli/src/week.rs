@@ -2,60 +2,67 @@
 
 use clap::Args;
 use jiff::{Timestamp, ToSpan, Zoned};
-use shepherd_api::{Command, EntryTimeline, Interval, Reply};
+use shepherd_api::{Command, CommandReply, EntryTimeline, TimeInterval};
 use shepherd_util::EntryId;
 
-use crate::context::{Context, Look};
+use crate::context::{CommandContext, DisplaySettings};
 use crate::daemon;
-use crate::failure::Failure;
-use crate::screen::{Screen, Tone, paint};
-use crate::text::{clean, cut, fit};
+use crate::error::ShepherdCliError;
+use crate::output::{ConsoleOutput, TextTone, paint};
+use crate::text::{escape_unsafe, pad_or_truncate, truncate};
 
 const DAYS: i64 = 7;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  shepherd week\n  shepherd week tuxmath --profile anna")]
-pub(crate) struct Week {
+pub(crate) struct WeekArgs {
     /// Which entry; all of them, a line each, if absent.
     entry: Option<EntryId>,
 }
 
-pub(crate) fn run(week: &Week, context: &Context, screen: &mut Screen) -> Result<(), Failure> {
-    let look = &context.look;
-    let days = days(look);
-    let (Some(first), Some(last)) = (days.first(), days.last()) else { return Err(Failure::StrangeReply) };
+pub(crate) fn run(
+    week: &WeekArgs,
+    context: &CommandContext,
+    screen: &mut ConsoleOutput,
+) -> Result<(), ShepherdCliError> {
+    let look = &context.display;
+    let days = week_midnights(look);
+    let (Some(first), Some(last)) = (days.first(), days.last()) else {
+        return Err(ShepherdCliError::UnexpectedReply);
+    };
     let (from, to) = (first.timestamp(), last.timestamp());
-    let reply = daemon::ask(context, Command::Timeline { from, to, profile: context.profile.clone() })?;
-    let Reply::Timeline { timeline } = &reply else { return Err(Failure::StrangeReply) };
+    let reply =
+        daemon::send_command(context, Command::Timeline { from, to, profile: context.profile.clone() })?;
+    let CommandReply::Timeline { timeline } = &reply else { return Err(ShepherdCliError::UnexpectedReply) };
     let chosen = match &week.entry {
         None => None,
         Some(wanted) => {
             Some(timeline.entries.iter().find(|entry| entry.entry_id == *wanted).ok_or_else(|| {
-                Failure::NoneOfThese { what: "entry", given: wanted.to_string(), list: "list" }
+                ShepherdCliError::NoMatch { what: "entry", given: wanted.to_string(), list: "list" }
             })?)
         }
     };
-    screen.answer(&reply, |screen| {
+    screen.print_result(&reply, |screen| {
         let lines = match chosen {
             Some(entry) => entry_lines(entry, &days, look),
             None => overview_lines(&timeline.entries, &days, look),
         };
         for line in lines {
-            screen.line(&line);
+            screen.print_line(&line);
         }
     });
     Ok(())
 }
 
 /// The midnights from that of today on: one more than there are days.
-fn days(look: &Look) -> Vec<Zoned> {
+fn week_midnights(look: &DisplaySettings) -> Vec<Zoned> {
     let today = look.now.to_zoned(look.zone.clone()).date();
     let dates = (0..=DAYS).filter_map(|days| today.checked_add(days.days()).ok());
     dates.filter_map(|date| date.to_zoned(look.zone.clone()).ok()).collect()
 }
 
 /// One entry: a line a day, 24 hours wide.
-fn entry_lines(entry: &EntryTimeline, days: &[Zoned], look: &Look) -> Vec<String> {
+fn entry_lines(entry: &EntryTimeline, days: &[Zoned], look: &DisplaySettings) -> Vec<String> {
     const NAME: usize = 11;
     let cells_an_hour = match look.width.saturating_sub(NAME) {
         room if room >= 96 => 4,
@@ -63,34 +70,37 @@ fn entry_lines(entry: &EntryTimeline, days: &[Zoned], look: &Look) -> Vec<String
         _ => 1,
     };
     let columns = 24 * cells_an_hour;
-    let mut lines = vec![paint(Tone::Strong, &cut(&clean(&entry.label), look.width))];
-    let hours: String = (0..24).step_by(3).map(|hour| fit(&hour.to_string(), 3 * cells_an_hour)).collect();
-    lines.push(paint(Tone::Faint, format!("{}{hours}", " ".repeat(NAME)).trim_end()));
+    let mut lines = vec![paint(TextTone::Strong, &truncate(&escape_unsafe(&entry.label), look.width))];
+    let hours: String =
+        (0..24).step_by(3).map(|hour| pad_or_truncate(&hour.to_string(), 3 * cells_an_hour)).collect();
+    lines.push(paint(TextTone::Faint, format!("{}{hours}", " ".repeat(NAME)).trim_end()));
     for day in days.windows(2) {
         let [begin, end] = day else { continue };
         let name = begin.strftime("%a %d %b").to_string();
         let drawn = day_cells(entry, begin, end, columns, look.now);
-        lines.push(format!("{}{drawn}", fit(&name, NAME)));
+        lines.push(format!("{}{drawn}", pad_or_truncate(&name, NAME)));
     }
     lines.push(legend(60 / cells_an_hour));
     lines
 }
 
 /// All entries: a line each, the days side by side.
-fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], look: &Look) -> Vec<String> {
+fn overview_lines(entries: &[EntryTimeline], days: &[Zoned], look: &DisplaySettings) -> Vec<String> {
     let room = usize::try_from(DAYS).unwrap_or(7);
-    let longest = entries.iter().map(|entry| crate::text::width(&clean(&entry.label))).max().unwrap_or(0);
+    let longest =
+        entries.iter().map(|entry| crate::text::width(&escape_unsafe(&entry.label))).max().unwrap_or(0);
     let (columns, label) = [24, 12, 8, 6, 4]
         .into_iter()
         .map(|columns| (columns, look.width.saturating_sub(room * (columns + 1))))
         .find(|(_, label)| *label >= longest.clamp(6, 20))
         .unwrap_or((3, 12));
     let label = label.min(longest.max(6) + 1);
-    let names = days.iter().take(room).map(|day| fit(&day.strftime("%a %d").to_string(), columns));
-    let head = format!("{} {}", fit("", label), names.collect::<Vec<_>>().join(" "));
-    let mut lines = vec![paint(Tone::Faint, head.trim_end())];
+    let names =
+        days.iter().take(room).map(|day| pad_or_truncate(&day.strftime("%a %d").to_string(), columns));
+    let head = format!("{} {}", pad_or_truncate("", label), names.collect::<Vec<_>>().join(" "));
+    let mut lines = vec![paint(TextTone::Faint, head.trim_end())];
     for entry in entries {
-        let mut line = fit(&clean(&entry.label), label);
+        let mut line = pad_or_truncate(&escape_unsafe(&entry.label), label);
         for day in days.windows(2) {
             let [begin, end] = day else { continue };
             line.push(' ');
@@ -107,16 +117,16 @@ fn legend(minutes: usize) -> String {
         if minutes.is_multiple_of(60) { format!("{} h", minutes / 60) } else { format!("{minutes} min") };
     format!(
         "{} open  {} in part  {} closed  {} past   each is {cell}",
-        paint(Tone::Good, "█"),
-        paint(Tone::Good, "▒"),
-        paint(Tone::Faint, "·"),
-        paint(Tone::Faint, "-"),
+        paint(TextTone::Good, "█"),
+        paint(TextTone::Good, "▒"),
+        paint(TextTone::Faint, "·"),
+        paint(TextTone::Faint, "-"),
     )
 }
 
 /// How much of a cell is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shade {
+enum CellShade {
     Open,
     Part,
     Closed,
@@ -132,25 +142,25 @@ fn day_cells(entry: &EntryTimeline, begin: &Zoned, end: &Zoned, columns: usize, 
         let zoned = clock.and_then(|clock| clock.to_zoned(begin.time_zone().clone()));
         zoned.map_or(end.timestamp(), |zoned| zoned.timestamp().min(end.timestamp()))
     };
-    let shades = (0..columns).map(|cell| shade(&entry.intervals, at(cell), at(cell + 1), now));
-    let shades: Vec<Shade> = shades.collect();
-    shades.chunk_by(|one, other| one == other).map(run_of).collect()
+    let shades = (0..columns).map(|cell| cell_shade(&entry.intervals, at(cell), at(cell + 1), now));
+    let shades: Vec<CellShade> = shades.collect();
+    shades.chunk_by(|one, other| one == other).map(paint_run).collect()
 }
 
-fn run_of(run: &[Shade]) -> String {
+fn paint_run(run: &[CellShade]) -> String {
     let Some(first) = run.first() else { return String::new() };
     let (tone, mark) = match first {
-        Shade::Open => (Tone::Good, '█'),
-        Shade::Part => (Tone::Good, '▒'),
-        Shade::Closed => (Tone::Faint, '·'),
-        Shade::Past => (Tone::Faint, '-'),
+        CellShade::Open => (TextTone::Good, '█'),
+        CellShade::Part => (TextTone::Good, '▒'),
+        CellShade::Closed => (TextTone::Faint, '·'),
+        CellShade::Past => (TextTone::Faint, '-'),
     };
     paint(tone, &std::iter::repeat_n(mark, run.len()).collect::<String>())
 }
 
-fn shade(intervals: &[Interval], from: Timestamp, to: Timestamp, now: Timestamp) -> Shade {
+fn cell_shade(intervals: &[TimeInterval], from: Timestamp, to: Timestamp, now: Timestamp) -> CellShade {
     if to <= now && from < to {
-        return Shade::Past;
+        return CellShade::Past;
     }
     let from = from.max(now.min(to));
     let length = to.as_millisecond() - from.as_millisecond();
@@ -161,9 +171,9 @@ fn shade(intervals: &[Interval], from: Timestamp, to: Timestamp, now: Timestamp)
         })
         .sum();
     match open {
-        0 => Shade::Closed,
-        open if open >= length => Shade::Open,
-        _ => Shade::Part,
+        0 => CellShade::Closed,
+        open if open >= length => CellShade::Open,
+        _ => CellShade::Part,
     }
 }
 
@@ -173,13 +183,13 @@ mod tests {
 
     use super::*;
 
-    fn look(width: usize) -> Look {
+    fn look(width: usize) -> DisplaySettings {
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        Look { now: "2026-11-16T09:15:00Z".parse().unwrap(), zone, width }
+        DisplaySettings { now: "2026-11-16T09:15:00Z".parse().unwrap(), zone, width }
     }
 
     fn timeline(id: &str, label: &str, spans: &[(&str, &str)]) -> EntryTimeline {
-        let interval = |(from, to): &(&str, &str)| Interval {
+        let interval = |(from, to): &(&str, &str)| TimeInterval {
             from: format!("2026-11-{from}:00Z").parse().unwrap(),
             to: format!("2026-11-{to}:00Z").parse().unwrap(),
         };
@@ -204,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_week_of_one_entry_in_80_columns() {
-        let shown = plain(&entry_lines(&sample()[1], &days(&look(80)), &look(80)));
+        let shown = plain(&entry_lines(&sample()[1], &week_midnights(&look(80)), &look(80)));
         insta::assert_snapshot!(shown, @r"
         Racing 数学
                    0     3     6     9     12    15    18    21
@@ -221,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_week_of_one_entry_in_120_and_in_40_columns() {
-        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &days(&look(120)), &look(120))), @r"
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&look(120)), &look(120))), @r"
         Racing 数学
                    0           3           6           9           12          15          18          21
         Mon 16 Nov -----------------------------------------·······················████████▒·······················
@@ -233,7 +243,7 @@ mod tests {
         Sun 22 Nov ································································································
         █ open  ▒ in part  · closed  - past   each is 15 min
         ");
-        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &days(&look(40)), &look(40))), @r"
+        insta::assert_snapshot!(plain(&entry_lines(&sample()[1], &week_midnights(&look(40)), &look(40))), @r"
         Racing 数学
                    0  3  6  9  12 15 18 21
         Mon 16 Nov ----------······██▒·····
@@ -250,11 +260,11 @@ mod tests {
     #[test]
     fn a_week_of_everything_fits() {
         for width in [40, 60, 80, 120, 200] {
-            let shown = plain(&overview_lines(&sample(), &days(&look(width)), &look(width)));
+            let shown = plain(&overview_lines(&sample(), &week_midnights(&look(width)), &look(width)));
             let table = shown.lines().take(4);
             assert!(table.clone().all(|line| crate::text::width(line) <= width), "{width}:\n{shown}");
         }
-        insta::assert_snapshot!(plain(&overview_lines(&sample(), &days(&look(80)), &look(80))), @r"
+        insta::assert_snapshot!(plain(&overview_lines(&sample(), &week_midnights(&look(80)), &look(80))), @r"
                       Mon 16   Tue 17   Wed 18   Thu 19   Fri 20   Sat 21   Sun 22
         Painting      ---█████ ████████ ████████ ████████ ████████ ████████ ████████
         Racing 数学   ---··▒▒· ········ ········ ········ ········ ···█···· ········
@@ -267,8 +277,8 @@ mod tests {
     fn noon_is_in_the_middle_of_a_day_of_23_hours() {
         // S4.3: the clock jumps on 29 March 2026.
         let zone = TimeZone::get("Europe/Berlin").unwrap();
-        let look = Look { now: "2026-03-28T23:00:00Z".parse().unwrap(), zone, width: 40 };
-        let noon = Interval {
+        let look = DisplaySettings { now: "2026-03-28T23:00:00Z".parse().unwrap(), zone, width: 40 };
+        let noon = TimeInterval {
             from: "2026-03-29T10:00:00Z".parse().unwrap(),
             to: "2026-03-29T11:00:00Z".parse().unwrap(),
         };
@@ -277,7 +287,7 @@ mod tests {
             label: "Noon".to_owned(),
             intervals: vec![noon],
         };
-        let days = days(&look);
+        let days = week_midnights(&look);
         let cells = day_cells(&entry, &days[0], &days[1], 24, look.now);
         assert_eq!(
             anstream::adapter::strip_str(&cells).to_string(),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use shepherd_config::load;
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 
 /// As many as a house full of children could want.
 const ENTRIES: usize = 1_000;
@@ -45,14 +45,14 @@ fn main() -> std::io::Result<()> {
         assert!(tree.is_ok());
         parsing.push(millis(took));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: format!("policy: load {ENTRIES} entries"),
         unit: "ms".to_owned(),
         figure: median(&mut loading),
-        baseline: Some(Baseline {
+        baseline: Some(BenchmarkBaseline {
             name: "toml: the same text as a tree".to_owned(),
             figure: median(&mut parsing),
         }),
-        bar: Bar::AtMost(50.0),
+        bar: BenchmarkLimit::AtMost(50.0),
     })
 }

@@ -11,45 +11,45 @@ mod unlock;
 
 use std::collections::BTreeMap;
 
-use shepherd_core::policy::{Budget, Policy, Profile, Rules};
+use shepherd_core::policy::{Policy, PolicyRules, Profile, TimeBudget};
 use shepherd_util::{BudgetId, ProfileId};
-use ward_diag::{Fault, Faults, Span, code};
+use ward_diag::{ConfigFault, FaultCollector, Span, code};
 
-use self::names::{Names, What};
+use self::names::{DefinedNames, NameKind};
 use crate::raw::{RawPolicy, RawProfile};
 
 /// Makes a policy of it.
-pub(crate) fn policy(raw: &RawPolicy, faults: &Faults) -> Option<Policy> {
-    let names = Names::of(raw, faults);
-    faults.duplicates("id", raw.entries.iter().filter_map(|entry| entry.id.as_ref()));
-    let modes = calendar::modes(&raw.modes, &names);
+pub(crate) fn compile_policy(raw: &RawPolicy, faults: &FaultCollector) -> Option<Policy> {
+    let names = DefinedNames::collect_from(raw, faults);
+    faults.report_duplicates("id", raw.entries.iter().filter_map(|entry| entry.id.as_ref()));
+    let modes = calendar::compile_modes(&raw.modes, &names);
     calendar::look_up_modes(&raw.defaults.availability, &names);
     let exceptions: Vec<_> =
-        raw.exceptions.iter().map(|exception| calendar::exception(exception, &names)).collect();
+        raw.exceptions.iter().map(|exception| calendar::compile_exception(exception, &names)).collect();
     limits::check_warnings(None, raw.defaults.warnings.as_deref(), raw.defaults.limits.max_run, faults);
     let budgets: Vec<_> = raw
         .budgets
         .iter()
         .map(|budget| {
-            let daily = limits::quota(budget.daily.as_ref(), &names);
+            let daily = limits::compile_quota(budget.daily.as_ref(), &names);
             let label = budget.label.clone().unwrap_or_else(|| budget.id.value.clone());
-            let weekly = budget.weekly.and_then(crate::raw::Amount::limit);
-            Some((budget.id.value.parse::<BudgetId>().ok()?, Budget { label, daily, weekly }))
+            let weekly = budget.weekly.and_then(crate::raw::TimeLimitSetting::limit);
+            Some((budget.id.value.parse::<BudgetId>().ok()?, TimeBudget { label, daily, weekly }))
         })
         .collect();
     let entries: Vec<_> =
-        raw.entries.iter().map(|entry| entry::entry(entry, &raw.defaults, &names)).collect();
-    run::check(raw, faults);
-    let access = access::access(raw, faults);
-    unlock::check(&raw.entries, &raw.defaults, faults);
+        raw.entries.iter().map(|entry| entry::compile_entry(entry, &raw.defaults, &names)).collect();
+    run::check_ineffective_settings(raw, faults);
+    let access = access::compile_access(raw, faults);
+    unlock::check_unlock_rules(&raw.entries, &raw.defaults, faults);
     look_up_examples(raw, &names);
     if !faults.is_empty() {
         return None;
     }
-    let standard = Rules::default();
-    let rules = Rules {
+    let standard = PolicyRules::default();
+    let rules = PolicyRules {
         zone: raw.zone.clone(),
-        profiles: profiles(&raw.profiles)?,
+        profiles: compile_profiles(&raw.profiles)?,
         entries: entries.into_iter().collect::<Option<_>>()?,
         budgets: budgets.into_iter().collect::<Option<_>>()?,
         modes,
@@ -71,7 +71,7 @@ pub(crate) fn policy(raw: &RawPolicy, faults: &Faults) -> Option<Policy> {
             .collect::<Option<_>>()?,
         compositor: raw.compositor.clone().flatten(),
         access,
-        watch: raw.watch.unwrap_or(standard.watch),
+        reload_on_change: raw.watch.unwrap_or(standard.reload_on_change),
         launch_timeout: raw.launch_timeout.unwrap_or(standard.launch_timeout),
         stop_grace: raw.stop_grace.map_or(standard.stop_grace, |grace| grace.value),
         clock_tolerance: raw.clock_tolerance.unwrap_or(standard.clock_tolerance),
@@ -80,24 +80,24 @@ pub(crate) fn policy(raw: &RawPolicy, faults: &Faults) -> Option<Policy> {
         Ok(policy) => Some(policy),
         Err(error) => {
             // All that it checks was checked above, with places. Should that ever not be so: no policy.
-            faults.push(Fault::new(code::INVALID, Span::FILE, error.to_string()));
+            faults.push(ConfigFault::new(code::INVALID, Span::FILE, error.to_string()));
             None
         }
     }
 }
 
-fn look_up_examples(raw: &RawPolicy, names: &Names<'_>) {
+fn look_up_examples(raw: &RawPolicy, names: &DefinedNames<'_>) {
     for example in raw.examples.iter().map(|example| &example.value) {
-        names.look_up(What::Entry, &example.entry);
-        example.profile.iter().for_each(|profile| names.look_up(What::Profile, profile));
-        example.mode.iter().for_each(|mode| names.look_up(What::Mode, mode));
+        names.look_up(NameKind::Entry, &example.entry);
+        example.profile.iter().for_each(|profile| names.look_up(NameKind::Profile, profile));
+        example.mode.iter().for_each(|mode| names.look_up(NameKind::Mode, mode));
     }
 }
 
 /// A policy that names nobody is for one, who is called `default`.
-fn profiles(raw: &[RawProfile]) -> Option<BTreeMap<ProfileId, Profile>> {
+fn compile_profiles(raw: &[RawProfile]) -> Option<BTreeMap<ProfileId, Profile>> {
     if raw.is_empty() {
-        return Some(Rules::default().profiles);
+        return Some(PolicyRules::default().profiles);
     }
     let profile = |profile: &RawProfile| {
         let label = profile.label.clone().unwrap_or_else(|| profile.id.value.clone());

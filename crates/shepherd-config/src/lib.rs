@@ -18,7 +18,7 @@ mod load;
 mod schema;
 mod show;
 
-pub use load::{Loaded, STARTER_POLICY, load, load_bytes};
+pub use load::{LoadedPolicy, STARTER_POLICY, load, load_bytes};
 pub use schema::json_schema;
 pub use settings::setting_keys;
-pub use show::show;
+pub use show::describe_policy;

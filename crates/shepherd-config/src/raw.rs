@@ -4,20 +4,20 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{EntryKind, Role, Severity};
+use shepherd_api::{ClientRole, EntryKind, WarningSeverity};
 use shepherd_core::policy::{
-    Account, BreakRule, Ceilings, Compositor, Cost, Day, Disabled, Display, Driver, Library, MinuteOfDay,
-    OnReload, OnShutdown, SuspendedTime, Watch, Weekdays,
+    BreakRule, CompositorConfig, CustomDriver, Day, DisabledReason, GrantCeilings, MediaLibrary, MinuteOfDay,
+    OnReload, OnShutdown, ReloadOnChange, SuspendedTime, SystemAccount, TimeCost, Weekdays, WindowDisplay,
 };
 use ward_diag::{Span, Spanned};
 
-use crate::expect::Example;
+use crate::expect::PolicyExample;
 
 /// A name that the file uses.
-pub(crate) type Name = Spanned<String>;
+pub(crate) type SpannedName = Spanned<String>;
 
 /// An account that the file names.
-pub(crate) type RawAccount = Spanned<Account>;
+pub(crate) type RawAccount = Spanned<SystemAccount>;
 
 /// The whole file.
 #[derive(Default)]
@@ -28,24 +28,24 @@ pub(crate) struct RawPolicy {
     pub(crate) defaults: RawDefaults,
     pub(crate) profiles: Vec<RawProfile>,
     pub(crate) budgets: Vec<RawBudget>,
-    pub(crate) libraries: Vec<(Name, Option<Library>)>,
-    pub(crate) drivers: Vec<(Name, Option<Driver>)>,
+    pub(crate) libraries: Vec<(SpannedName, Option<MediaLibrary>)>,
+    pub(crate) drivers: Vec<(SpannedName, Option<CustomDriver>)>,
     /// The outer `None` is "not said", the inner one "unreadable".
-    pub(crate) compositor: Option<Option<Compositor>>,
+    pub(crate) compositor: Option<Option<CompositorConfig>>,
     pub(crate) access: RawAccess,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<ReloadOnChange>,
     pub(crate) entries: Vec<RawEntry>,
     pub(crate) modes: RawModes,
     pub(crate) exceptions: Vec<RawException>,
     pub(crate) breaks: Option<BreakRule>,
-    pub(crate) ceilings: Ceilings,
+    pub(crate) ceilings: GrantCeilings,
     pub(crate) suspended_time: Option<SuspendedTime>,
     pub(crate) on_reload: Option<OnReload>,
     pub(crate) on_shutdown: Option<OnShutdown>,
     pub(crate) launch_timeout: Option<Duration>,
     pub(crate) stop_grace: Option<Spanned<Duration>>,
     pub(crate) clock_tolerance: Option<Duration>,
-    pub(crate) examples: Vec<Spanned<Example>>,
+    pub(crate) examples: Vec<Spanned<PolicyExample>>,
 }
 
 /// `[defaults]`.
@@ -60,40 +60,40 @@ pub(crate) struct RawDefaults {
 /// `[access]`.
 #[derive(Default)]
 pub(crate) struct RawAccess {
-    pub(crate) rules: Vec<(RawAccount, Role)>,
-    pub(crate) others: Option<Role>,
+    pub(crate) rules: Vec<(RawAccount, ClientRole)>,
+    pub(crate) others: Option<ClientRole>,
 }
 
 /// `[profiles.NAME]`.
 pub(crate) struct RawProfile {
-    pub(crate) id: Name,
+    pub(crate) id: SpannedName,
     pub(crate) label: Option<String>,
     pub(crate) accounts: Vec<RawAccount>,
 }
 
 /// `[budgets.NAME]`.
 pub(crate) struct RawBudget {
-    pub(crate) id: Name,
+    pub(crate) id: SpannedName,
     pub(crate) label: Option<String>,
     pub(crate) daily: Option<RawQuota>,
-    pub(crate) weekly: Option<Amount>,
+    pub(crate) weekly: Option<TimeLimitSetting>,
 }
 
 /// One of `[[entries]]`.
 pub(crate) struct RawEntry {
     /// Its header, for faults about the entry as a whole.
     pub(crate) span: Span,
-    pub(crate) id: Option<Name>,
+    pub(crate) id: Option<SpannedName>,
     pub(crate) label: Option<String>,
     pub(crate) icon: Option<String>,
     pub(crate) kind: RawKind,
-    pub(crate) profiles: Option<Vec<Name>>,
+    pub(crate) profiles: Option<Vec<SpannedName>>,
     pub(crate) availability: RawAvailability,
     pub(crate) limits: RawLimits,
     pub(crate) warnings: Option<Vec<RawWarning>>,
-    pub(crate) disabled: Option<Spanned<Disabled>>,
-    pub(crate) budgets: Vec<Name>,
-    pub(crate) cost: Option<Spanned<Cost>>,
+    pub(crate) disabled: Option<Spanned<DisabledReason>>,
+    pub(crate) budgets: Vec<SpannedName>,
+    pub(crate) cost: Option<Spanned<TimeCost>>,
     pub(crate) earns: Option<RawEarning>,
     pub(crate) unlock: Option<RawUnlock>,
     pub(crate) run: RawRun,
@@ -104,9 +104,9 @@ pub(crate) struct RawEntry {
 pub(crate) struct RawKind {
     pub(crate) kind: Option<EntryKind>,
     /// The library of a media entry.
-    pub(crate) library: Option<Name>,
+    pub(crate) library: Option<SpannedName>,
     /// The type of a custom entry.
-    pub(crate) driver: Option<Name>,
+    pub(crate) driver: Option<SpannedName>,
 }
 
 /// How something is run, as far as it says.
@@ -115,18 +115,18 @@ pub(crate) struct RawRun {
     pub(crate) user: Option<String>,
     pub(crate) stop_grace: Option<Spanned<Duration>>,
     pub(crate) output_limit: Option<u64>,
-    pub(crate) display: Option<Spanned<Display>>,
+    pub(crate) display: Option<Spanned<WindowDisplay>>,
     pub(crate) resources: RawResources,
 }
 
 /// `resources = { … }`.
 #[derive(Default)]
 pub(crate) struct RawResources {
-    pub(crate) memory: Option<Bound<u64>>,
-    pub(crate) processes: Option<Bound<u32>>,
-    pub(crate) cpu: Option<Bound<u32>>,
-    pub(crate) open_files: Option<Bound<u32>>,
-    pub(crate) file_size: Option<Bound<u64>>,
+    pub(crate) memory: Option<LimitSetting<u64>>,
+    pub(crate) processes: Option<LimitSetting<u32>>,
+    pub(crate) cpu: Option<LimitSetting<u32>>,
+    pub(crate) open_files: Option<LimitSetting<u32>>,
+    pub(crate) file_size: Option<LimitSetting<u64>>,
 }
 
 /// When an entry may run, as far as it says.
@@ -134,7 +134,7 @@ pub(crate) struct RawResources {
 pub(crate) enum RawAvailability {
     /// Nothing is said.
     #[default]
-    Unsaid,
+    Unspecified,
     /// Something is said that can't be read.
     Unreadable,
     /// At any time.
@@ -148,31 +148,31 @@ pub(crate) struct RawWindow {
     pub(crate) days: Weekdays,
     pub(crate) start: MinuteOfDay,
     pub(crate) end: MinuteOfDay,
-    pub(crate) modes: Option<Vec<Name>>,
+    pub(crate) modes: Option<Vec<SpannedName>>,
 }
 
 /// How long an entry may run, as far as it says.
 #[derive(Default)]
 pub(crate) struct RawLimits {
-    pub(crate) max_run: Option<Spanned<Amount>>,
+    pub(crate) max_run: Option<Spanned<TimeLimitSetting>>,
     pub(crate) daily: Option<RawQuota>,
-    pub(crate) weekly: Option<Spanned<Amount>>,
+    pub(crate) weekly: Option<Spanned<TimeLimitSetting>>,
     pub(crate) cooldown: Option<Duration>,
 }
 
 /// So much time, or without limit.
-pub(crate) type Amount = Bound<Duration>;
+pub(crate) type TimeLimitSetting = LimitSetting<Duration>;
 
 /// So much, or without limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bound<T> {
+pub(crate) enum LimitSetting<T> {
     /// Without limit.
     Unlimited,
     /// At most this.
     Limited(T),
 }
 
-impl<T> Bound<T> {
+impl<T> LimitSetting<T> {
     /// As the engine wants it: `None` is without limit.
     pub(crate) fn limit(self) -> Option<T> {
         match self {
@@ -186,14 +186,14 @@ impl<T> Bound<T> {
 pub(crate) struct RawQuota {
     pub(crate) span: Span,
     /// Every day has an amount.
-    pub(crate) base: [Amount; 7],
+    pub(crate) base: [TimeLimitSetting; 7],
     /// Days that a mode does not name have the amount of `base`.
-    pub(crate) by_mode: Vec<(Name, [Option<Amount>; 7])>,
+    pub(crate) by_mode: Vec<(SpannedName, [Option<TimeLimitSetting>; 7])>,
 }
 
 impl RawQuota {
     /// The most that any day in any mode gives; `None` is without limit.
-    pub(crate) fn most(&self) -> Option<Duration> {
+    pub(crate) fn max_amount(&self) -> Option<Duration> {
         self.amounts().try_fold(Duration::ZERO, |most, amount| Some(most.max(amount.limit()?)))
     }
 
@@ -202,7 +202,7 @@ impl RawQuota {
         self.amounts().any(|amount| amount.limit().is_some())
     }
 
-    fn amounts(&self) -> impl Iterator<Item = Amount> {
+    fn amounts(&self) -> impl Iterator<Item = TimeLimitSetting> {
         let of_modes = self.by_mode.iter().flat_map(|(_, amounts)| amounts.iter().flatten());
         self.base.iter().chain(of_modes).copied()
     }
@@ -211,13 +211,13 @@ impl RawQuota {
 /// One warning.
 pub(crate) struct RawWarning {
     pub(crate) before: Spanned<Duration>,
-    pub(crate) severity: Severity,
+    pub(crate) severity: WarningSeverity,
     pub(crate) message: Option<String>,
 }
 
 /// `earns = { … }`.
 pub(crate) struct RawEarning {
-    pub(crate) budget: Name,
+    pub(crate) budget: SpannedName,
     pub(crate) for_each: Duration,
     pub(crate) earned: Duration,
     pub(crate) ceiling: Duration,
@@ -225,16 +225,16 @@ pub(crate) struct RawEarning {
 
 /// `unlock = { … }`.
 pub(crate) struct RawUnlock {
-    pub(crate) entry: Name,
+    pub(crate) entry: SpannedName,
     pub(crate) at_least: Spanned<Duration>,
 }
 
 /// `[modes]`.
 #[derive(Default)]
 pub(crate) struct RawModes {
-    pub(crate) names: Vec<Name>,
-    pub(crate) default: Option<Name>,
-    pub(crate) dates: Vec<(DayRange, Name)>,
+    pub(crate) names: Vec<SpannedName>,
+    pub(crate) default: Option<SpannedName>,
+    pub(crate) dates: Vec<(DayRange, SpannedName)>,
 }
 
 /// From one day to another, both included.
@@ -248,6 +248,6 @@ pub(crate) struct DayRange {
 pub(crate) struct RawException {
     pub(crate) days: Option<DayRange>,
     pub(crate) label: Option<String>,
-    pub(crate) entries: Option<Vec<Name>>,
+    pub(crate) entries: Option<Vec<SpannedName>>,
     pub(crate) rule: Option<shepherd_core::policy::DayRule>,
 }

@@ -3,8 +3,8 @@
 mod access;
 mod calendar;
 mod entries;
+mod entry_kind;
 mod household;
-mod kind;
 mod limits;
 mod payload;
 mod run;
@@ -14,13 +14,13 @@ mod values;
 mod warnings;
 mod windows;
 
-pub(crate) use self::access::written;
+pub(crate) use self::access::format_account;
 pub(crate) use self::run::DISPLAYS;
 pub(crate) use self::size::format_size;
 pub(crate) use self::time::{DAY_GROUPS, WEEKDAYS, parse_date, parse_time_of_day, parse_weekday};
-pub(crate) use self::values::{few, shown};
+pub(crate) use self::values::{escape_name, limit_elements};
 
-use ward_diag::{Fault, Shape, Table, Value, code};
+use ward_diag::{ConfigFault, TomlTable, TomlValue, ValueKind, code};
 
 use crate::expect;
 use crate::raw::RawPolicy;
@@ -29,49 +29,49 @@ use crate::raw::RawPolicy;
 const CONFIG_VERSION: i128 = 1;
 
 /// Reads all that is there. `None` only for a file of another version, in which every key may mean something else.
-pub(crate) fn policy(root: &mut Table<'_>) -> Option<RawPolicy> {
-    let version = root.required::<Value<'_>>("config_version");
-    root.if_missing("config_version", "add `config_version = 1` as the first line");
-    if version.is_some_and(|version| !is_read(version)) {
+pub(crate) fn read_policy(root: &mut TomlTable<'_>) -> Option<RawPolicy> {
+    let version = root.required::<TomlValue<'_>>("config_version");
+    root.help_if_missing("config_version", "add `config_version = 1` as the first line");
+    if version.is_some_and(|version| !is_supported_version(version)) {
         root.entries();
         return None;
     }
     Some(RawPolicy {
         incomplete: root.is_incomplete(),
-        zone: root.optional_with("timezone", time::zone),
-        defaults: root.table("defaults").map(household::defaults).unwrap_or_default(),
-        profiles: root.table("profiles").map(household::profiles).unwrap_or_default(),
-        budgets: root.table("budgets").map(household::budgets).unwrap_or_default(),
-        libraries: root.table("libraries").map(household::libraries).unwrap_or_default(),
-        drivers: root.table("drivers").map(household::drivers).unwrap_or_default(),
-        compositor: root.value("compositor").map(|value| value.table().and_then(run::compositor)),
-        access: root.table("access").map(access::access).unwrap_or_default(),
-        watch: root.optional_with("reload_on_change", household::reload_on_change),
-        entries: root.tables("entries").into_iter().map(entries::entry).collect(),
-        modes: root.table("modes").map(calendar::modes).unwrap_or_default(),
-        exceptions: root.tables("exceptions").into_iter().map(calendar::exception).collect(),
-        breaks: root.table("breaks").and_then(household::breaks),
-        ceilings: root.table("grants").map(household::grants).unwrap_or_default(),
-        suspended_time: root.optional_with("suspended_time", household::suspended_time),
-        on_reload: root.optional_with("on_reload", household::on_reload),
-        on_shutdown: root.optional_with("on_shutdown", household::on_shutdown),
-        launch_timeout: root.optional_with("launch_timeout", household::launch_timeout),
+        zone: root.optional_with("timezone", time::read_zone),
+        defaults: root.table("defaults").map(household::read_defaults).unwrap_or_default(),
+        profiles: root.table("profiles").map(household::read_profiles).unwrap_or_default(),
+        budgets: root.table("budgets").map(household::read_budgets).unwrap_or_default(),
+        libraries: root.table("libraries").map(household::read_libraries).unwrap_or_default(),
+        drivers: root.table("drivers").map(household::read_drivers).unwrap_or_default(),
+        compositor: root.value("compositor").map(|value| value.table().and_then(run::read_compositor)),
+        access: root.table("access").map(access::read_access).unwrap_or_default(),
+        watch: root.optional_with("reload_on_change", household::read_reload_on_change),
+        entries: root.tables("entries").into_iter().map(entries::read_entry).collect(),
+        modes: root.table("modes").map(calendar::read_modes).unwrap_or_default(),
+        exceptions: root.tables("exceptions").into_iter().map(calendar::read_exception).collect(),
+        breaks: root.table("breaks").and_then(household::read_breaks),
+        ceilings: root.table("grants").map(household::read_grant_ceilings).unwrap_or_default(),
+        suspended_time: root.optional_with("suspended_time", household::read_suspended_time),
+        on_reload: root.optional_with("on_reload", household::read_on_reload),
+        on_shutdown: root.optional_with("on_shutdown", household::read_on_shutdown),
+        launch_timeout: root.optional_with("launch_timeout", household::read_launch_timeout),
         stop_grace: root
-            .optional_with("stop_grace", |value| Some(value.spanned(household::stop_grace(value)?))),
-        clock_tolerance: root.table("clock").and_then(household::clock),
-        examples: root.optional_with("expect", expect::examples).unwrap_or_default(),
+            .optional_with("stop_grace", |value| Some(value.spanned(household::read_stop_grace(value)?))),
+        clock_tolerance: root.table("clock").and_then(household::read_clock_tolerance),
+        examples: root.optional_with("expect", expect::read_examples).unwrap_or_default(),
     })
 }
 
-fn is_read(version: Value<'_>) -> bool {
-    let Shape::Integer(number) = version.shape() else {
+fn is_supported_version(version: TomlValue<'_>) -> bool {
+    let ValueKind::Integer(number) = version.kind() else {
         // Says that a number is wanted; the rest of the file may well be right.
         let _ = version.integer_in(CONFIG_VERSION..=CONFIG_VERSION);
         return true;
     };
     if number != CONFIG_VERSION {
-        version.refuse(
-            ward_diag::Invalid::new(format!(
+        version.reject(
+            ward_diag::InvalidValue::new(format!(
                 "this file is written in version {number} of the policy language, and this program reads version {CONFIG_VERSION}"
             ))
             .code("wrong-version")
@@ -86,12 +86,12 @@ fn is_read(version: Value<'_>) -> bool {
 }
 
 /// Records that two keys of a table say contradicting things.
-fn contradiction(table: &Table<'_>, keys: &[&str], help: &str) -> bool {
+fn report_contradiction(table: &TomlTable<'_>, keys: &[&str], help: &str) -> bool {
     let mut said: Vec<_> = keys.iter().filter_map(|key| Some((table.key_span(key)?, *key))).collect();
     said.sort_unstable();
     let [(first_span, first), (second_span, second), ..] = said.as_slice() else { return false };
     table.faults().push(
-        Fault::new(code::INVALID, *second_span, format!("`{second}` contradicts `{first}`"))
+        ConfigFault::new(code::INVALID, *second_span, format!("`{second}` contradicts `{first}`"))
             .related(*first_span, "already said here")
             .help(help),
     );

@@ -1,12 +1,12 @@
 //! The JSON Schema of the language, for editors (S7.4). It knows every key and what it takes; what keys mean
 //! together, only [`load`](crate::load) knows.
 
+mod builders;
 mod entries;
-mod parts;
 
 use serde_json::{Value, json};
 
-use self::parts::{list, named, object, object_with, text, words};
+use self::builders::{list, map_of, object, object_with, one_of, text};
 
 /// The schema. `policies/policy.schema.json` holds a copy that a test compares.
 #[must_use]
@@ -24,32 +24,32 @@ pub fn json_schema() -> Value {
             ),
             (
                 "suspended_time",
-                words("Whether time with the lid closed counts. Usually \"free\".", &["free", "counts"]),
+                one_of("Whether time with the lid closed counts. Usually \"free\".", &["free", "counts"]),
             ),
             (
                 "on_reload",
-                words(
+                one_of(
                     "Whether a running session keeps its plan when the policy changes. Usually \"keep-plan\".",
                     &["keep-plan", "replan"],
                 ),
             ),
             (
                 "on_shutdown",
-                words(
+                one_of(
                     "Whether a running session is ended when the daemon is. Usually \"leave-sessions\": the next daemon takes it back.",
                     &["leave-sessions", "end-sessions"],
                 ),
             ),
             (
                 "reload_on_change",
-                parts::truth(
+                builders::boolean(
                     "Whether the policy is read again as soon as its file has been written. Usually not.",
                 ),
             ),
-            ("launch_timeout", parts::duration("How long a program may take to start. Usually \"30s\".")),
+            ("launch_timeout", builders::duration("How long a program may take to start. Usually \"30s\".")),
             (
                 "stop_grace",
-                parts::duration("How long a program may take to end when asked to. Usually \"10s\"."),
+                builders::duration("How long a program may take to end when asked to. Usually \"10s\"."),
             ),
             (
                 "expect",
@@ -59,10 +59,10 @@ pub fn json_schema() -> Value {
                 ),
             ),
             ("defaults", defaults()),
-            ("profiles", named("Whose time is counted. Without any: one, called `default`.", &profile())),
-            ("budgets", named("Time that several entries share.", &budget())),
-            ("libraries", named("Where media entries find their files.", &library())),
-            ("drivers", named("Programs that run custom entries, by type.", &driver())),
+            ("profiles", map_of("Whose time is counted. Without any: one, called `default`.", &profile())),
+            ("budgets", map_of("Time that several entries share.", &budget())),
+            ("libraries", map_of("Where media entries find their files.", &library())),
+            ("drivers", map_of("Programs that run custom entries, by type.", &driver())),
             ("compositor", compositor()),
             ("access", access()),
             ("modes", modes()),
@@ -87,7 +87,7 @@ pub fn json_schema() -> Value {
 }
 
 fn defaults() -> Value {
-    let keys = parts::availability().into_iter().chain(parts::limits()).chain(entries::run());
+    let keys = builders::availability().into_iter().chain(builders::limits()).chain(entries::run());
     object("What applies to an entry that does not say otherwise.", keys)
 }
 
@@ -103,8 +103,8 @@ fn budget() -> Value {
         "Time that several entries share.",
         [
             ("label", text("The name to show.")),
-            ("daily", parts::quota("How much a day.")),
-            ("weekly", parts::amount("How much a week, from Monday.")),
+            ("daily", builders::quota("How much a day.")),
+            ("weekly", builders::amount("How much a week, from Monday.")),
         ],
     )
 }
@@ -129,7 +129,7 @@ fn compositor() -> Value {
     object(
         "What shows the windows: one that runs already (`sway`), or one that Shepherd starts (`start`).",
         [
-            ("sway", words("Works with the Sway that runs already.", &["connect"])),
+            ("sway", one_of("Works with the Sway that runs already.", &["connect"])),
             ("socket", text("Its socket, as a full path. Without it: the one that the environment names.")),
             ("start", list("Starts this one.", &text("The program, then its arguments."))),
         ],
@@ -145,7 +145,7 @@ fn access() -> Value {
             ("observers", accounts("May look.")),
             (
                 "others",
-                words("What everybody else may do. Usually \"nothing\".", &["nothing", "observe", "shell"]),
+                one_of("What everybody else may do. Usually \"nothing\".", &["nothing", "observe", "shell"]),
             ),
         ],
     )
@@ -153,7 +153,7 @@ fn access() -> Value {
 
 fn accounts(description: &str) -> Value {
     let number = json!({ "type": "integer", "minimum": 0, "description": "A user by number." });
-    let account = parts::any_of(
+    let account = builders::any_of(
         "A user by name, \"anna\", or number, 1000. A group with a sign before it: \"@family\", \"@100\".",
         [text("A user, or a group with `@`."), number],
     );
@@ -164,7 +164,7 @@ fn modes() -> Value {
     let dates = object_with(
         "Days on which a mode applies.",
         &["mode"],
-        std::iter::once(("mode", text("Which mode."))).chain(parts::days_of_the_calendar()),
+        std::iter::once(("mode", text("Which mode."))).chain(builders::days_of_the_calendar()),
     );
     object_with(
         "Modes of the household, such as school and holiday.",
@@ -178,16 +178,18 @@ fn modes() -> Value {
 }
 
 fn exception() -> Value {
-    let hours = object_with("Hours of the day.", &["from", "to"], parts::hours());
+    let hours = object_with("Hours of the day.", &["from", "to"], builders::hours());
     object(
         "Days on which the week does not apply.",
-        std::iter::once(("label", text("The name to show."))).chain(parts::days_of_the_calendar()).chain([
-            ("entries", list("For which entries. Without it: for all.", &text("An entry."))),
-            ("closed", parts::truth("Nothing is open.")),
-            ("open", parts::truth("Open all day.")),
-            ("windows", list("Open in these hours.", &hours)),
-            ("as_on", words("As on this day of the week.", &crate::read::WEEKDAYS)),
-        ]),
+        std::iter::once(("label", text("The name to show."))).chain(builders::days_of_the_calendar()).chain(
+            [
+                ("entries", list("For which entries. Without it: for all.", &text("An entry."))),
+                ("closed", builders::boolean("Nothing is open.")),
+                ("open", builders::boolean("Open all day.")),
+                ("windows", list("Open in these hours.", &hours)),
+                ("as_on", one_of("As on this day of the week.", &crate::read::WEEKDAYS)),
+            ],
+        ),
     )
 }
 
@@ -195,7 +197,10 @@ fn breaks() -> Value {
     object_with(
         "A break after so much time in a row, whatever it was spent on.",
         &["after", "length"],
-        [("after", parts::duration("After so much time.")), ("length", parts::duration("For so long."))],
+        [
+            ("after", builders::duration("After so much time.")),
+            ("length", builders::duration("For so long.")),
+        ],
     )
 }
 
@@ -203,7 +208,7 @@ fn grants() -> Value {
     object(
         "How far extra time can go.",
         [
-            ("extra_per_day", parts::amount("At most so much on a day. Without it: no limit.")),
+            ("extra_per_day", builders::amount("At most so much on a day. Without it: no limit.")),
             ("open_until", text("No window is stretched beyond this time of day, such as \"20:30\".")),
         ],
     )
@@ -214,7 +219,7 @@ fn clock() -> Value {
         "What is believed of the clock.",
         [(
             "tolerance",
-            parts::duration("How far behind the latest time ever seen it may be. Usually \"10m\"."),
+            builders::duration("How far behind the latest time ever seen it may be. Usually \"10m\"."),
         )],
     )
 }

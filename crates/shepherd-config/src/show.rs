@@ -1,42 +1,43 @@
 //! A policy in plain sentences, for `shepherd policy show`: what applies to each entry, defaults filled in.
 
 mod enforcement;
-mod words;
+mod formatting;
 
 use shepherd_core::policy::{
-    AvailabilityPolicy, Cost, DayRule, Entry, Exception, OnReload, OnShutdown, Policy, Rules, SuspendedTime,
+    AvailabilityPolicy, DateException, DayRule, OnReload, OnShutdown, Policy, PolicyEntry, PolicyRules,
+    SuspendedTime, TimeCost,
 };
 use shepherd_util::HumanDuration;
 
-pub(crate) use self::words::day as day_name;
-use self::words::{days, hours, listed, quota, span_of_days};
+pub(crate) use self::formatting::day_name;
+use self::formatting::{describe_quota, format_day_range, format_days, format_hours, join_words};
 
 /// The policy in plain sentences.
 #[must_use]
-pub fn show(policy: &Policy) -> String {
+pub fn describe_policy(policy: &Policy) -> String {
     let rules = policy.rules();
-    let mut lines = household(rules);
-    lines.extend(enforcement::household(rules));
+    let mut lines = describe_household(rules);
+    lines.extend(enforcement::describe_enforcement(rules));
     for exception in &rules.exceptions {
-        lines.push(about_exception(exception));
+        lines.push(describe_exception(exception));
     }
     for entry in policy.entries() {
         lines.push(String::new());
         lines.push(format!("{} ({})", entry.label, entry.entry_id));
-        lines.extend(about(entry, rules).into_iter().map(|sentence| format!("  {sentence}")));
+        lines.extend(describe_entry(entry, rules).into_iter().map(|sentence| format!("  {sentence}")));
     }
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn household(rules: &Rules) -> Vec<String> {
+fn describe_household(rules: &PolicyRules) -> Vec<String> {
     let mut lines = Vec::new();
     let profiles: Vec<&str> = rules.profiles.values().map(|profile| profile.label.as_str()).collect();
-    lines.push(format!("For {}.", listed(&profiles)));
+    lines.push(format!("For {}.", join_words(&profiles)));
     let zone = rules.zone.as_ref().and_then(|zone| zone.iana_name());
     lines.push(format!("Hours are meant in {}.", zone.unwrap_or("the time zone of this machine")));
     for budget in rules.budgets.values() {
-        let mut amounts = quota(&budget.daily);
+        let mut amounts = describe_quota(&budget.daily);
         amounts.extend(budget.weekly.map(|amount| format!("{} a week", HumanDuration(amount))));
         lines.push(format!("{}, all together: {}.", budget.label, amounts.join("; ")));
     }
@@ -44,7 +45,7 @@ fn household(rules: &Rules) -> Vec<String> {
         lines.push(format!("Usually the mode is {}.", rules.modes.default));
     }
     for (from, to, mode) in &rules.modes.by_date {
-        lines.push(format!("{}: {mode}.", span_of_days(*from, *to)));
+        lines.push(format!("{}: {mode}.", format_day_range(*from, *to)));
     }
     if let Some(breaks) = rules.breaks {
         let (after, length) = (HumanDuration(breaks.after), HumanDuration(breaks.length));
@@ -70,25 +71,25 @@ fn household(rules: &Rules) -> Vec<String> {
     lines
 }
 
-fn about_exception(exception: &Exception) -> String {
+fn describe_exception(exception: &DateException) -> String {
     let rule = match &exception.rule {
         DayRule::Closed => "closed".to_owned(),
         DayRule::Open => "open all day".to_owned(),
         DayRule::Windows(windows) => {
-            let windows: Vec<String> = windows.iter().map(|(from, to)| hours(*from, *to)).collect();
+            let windows: Vec<String> = windows.iter().map(|(from, to)| format_hours(*from, *to)).collect();
             format!("open {}", windows.join(" and "))
         }
-        DayRule::AsOn(day) => format!("as on a {}", words::day(*day)),
+        DayRule::AsOn(day) => format!("as on a {}", day_name(*day)),
     };
     let what = match &exception.entries {
         None => "everything".to_owned(),
-        Some(entries) => listed(&entries.iter().map(shepherd_util::EntryId::as_str).collect::<Vec<_>>()),
+        Some(entries) => join_words(&entries.iter().map(shepherd_util::EntryId::as_str).collect::<Vec<_>>()),
     };
     let label = if exception.label.is_empty() { String::new() } else { format!(" ({})", exception.label) };
-    format!("{}{label}: {what} {rule}.", span_of_days(exception.from, exception.to))
+    format!("{}{label}: {what} {rule}.", format_day_range(exception.from, exception.to))
 }
 
-fn about(entry: &Entry, rules: &Rules) -> Vec<String> {
+fn describe_entry(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(disabled) = &entry.disabled {
         let reason = disabled.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -96,7 +97,10 @@ fn about(entry: &Entry, rules: &Rules) -> Vec<String> {
     }
     if let Some(profiles) = &entry.profiles {
         let label = |id| rules.profiles.get(id).map(|profile| profile.label.as_str());
-        lines.push(format!("Only for {}.", listed(&profiles.iter().filter_map(label).collect::<Vec<_>>())));
+        lines.push(format!(
+            "Only for {}.",
+            join_words(&profiles.iter().filter_map(label).collect::<Vec<_>>())
+        ));
     }
     match &entry.availability {
         AvailabilityPolicy::Always => lines.push("At any time.".to_owned()),
@@ -104,10 +108,10 @@ fn about(entry: &Entry, rules: &Rules) -> Vec<String> {
             let modes: Vec<&str> = window.modes.iter().flatten().map(String::as_str).collect();
             let modes =
                 if modes.is_empty() { String::new() } else { format!(", if it is {}", modes.join(" or ")) };
-            format!("{} {}{modes}.", days(window.days), hours(window.start, window.end))
+            format!("{} {}{modes}.", format_days(window.days), format_hours(window.start, window.end))
         })),
     }
-    lines.extend(amounts(entry, rules));
+    lines.extend(describe_limits(entry, rules));
     if let Some(unlock) = &entry.unlock {
         lines.push(format!(
             "Only after {} of {} on the same day.",
@@ -122,23 +126,24 @@ fn about(entry: &Entry, rules: &Rules) -> Vec<String> {
         lines.push(format!("{each} of it earn {earned} for {label}, at most {ceiling} a day."));
     }
     let warnings = entry.warnings.warnings().iter();
-    let moments: Vec<String> = warnings.map(|warning| words::short(warning.before)).collect();
+    let moments: Vec<String> =
+        warnings.map(|warning| formatting::format_short_duration(warning.before)).collect();
     if !moments.is_empty() {
-        lines.push(format!("Warns {} before the end.", listed(&moments)));
+        lines.push(format!("Warns {} before the end.", join_words(&moments)));
     }
-    lines.extend(enforcement::about(&entry.run));
+    lines.extend(enforcement::describe_run(&entry.run));
     lines
 }
 
-fn amounts(entry: &Entry, rules: &Rules) -> Vec<String> {
+fn describe_limits(entry: &PolicyEntry, rules: &PolicyRules) -> Vec<String> {
     let limits = &entry.limits;
     let mut lines = vec![match limits.max_run {
         Some(longest) => format!("At most {} at a time.", HumanDuration(longest)),
         None => "As long as one likes at a time.".to_owned(),
     }];
-    let mut quotas = quota(&limits.daily_quota);
+    let mut quotas = describe_quota(&limits.daily_quota);
     quotas.extend(limits.weekly_quota.map(|amount| format!("{} a week", HumanDuration(amount))));
-    if entry.cost == Cost::Free {
+    if entry.cost == TimeCost::Free {
         lines.push("Costs nothing.".to_owned());
     } else if !quotas.is_empty() {
         lines.push(format!("At most {}.", quotas.join("; ")));
@@ -146,7 +151,7 @@ fn amounts(entry: &Entry, rules: &Rules) -> Vec<String> {
     let label = |id| rules.budgets.get(id).map(|budget| budget.label.as_str());
     let budgets: Vec<&str> = entry.budgets.iter().filter_map(label).collect();
     if !budgets.is_empty() {
-        lines.push(format!("Its time is taken from {}.", listed(&budgets)));
+        lines.push(format!("Its time is taken from {}.", join_words(&budgets)));
     }
     if !limits.cooldown_after_run.is_zero() {
         lines.push(format!("Then a pause of {}.", HumanDuration(limits.cooldown_after_run)));

@@ -8,14 +8,15 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use shepherd_api::{EntryKind, EntryView};
 use shepherd_core::policy::{
-    AvailabilityPolicy, Budget, Cost, DailyQuota, Day, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules,
-    TimeWindow, WarningPolicy, Weekdays,
+    AvailabilityPolicy, DailyQuota, Day, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry, PolicyRules,
+    TimeBudget, TimeCost, TimeWindow, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
-    CoreEngine, Counter, HostCapabilities, LaunchDecision, LaunchRequest, Place, StoredState, UsageKey,
+    CoreEngine, EngineEnvironment, HostCapabilities, LaunchDecision, LaunchRequest, StoredState,
+    UsageCounter, UsageKey,
 };
-use shepherd_util::{BootId, MonotonicInstant, Now, ProfileId, SessionId};
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use shepherd_util::{BootId, ClockReading, MonotonicInstant, ProfileId, SessionId};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 
 /// Enough for a steady median on a noisy machine.
 const ROUNDS: usize = 101;
@@ -28,14 +29,14 @@ const NIGHT: &str = "2026-11-16T02:30:00Z";
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-type Anything = Box<dyn std::error::Error>;
+type CoreBenchError = Box<dyn std::error::Error>;
 
 fn window(days: Weekdays, from: u16, to: u16, minute: u16) -> Option<TimeWindow> {
     let (start, end) = (MinuteOfDay::new(from, minute)?, MinuteOfDay::new(to, minute)?);
     Some(TimeWindow { days, start, end, modes: None })
 }
 
-fn entry(number: usize) -> Result<Entry, Anything> {
+fn entry(number: usize) -> Result<PolicyEntry, CoreBenchError> {
     // Not all at the same time, or one look would do for all of them.
     let minute = u16::try_from(number % 12)? * 5;
     let windows = [
@@ -43,7 +44,7 @@ fn entry(number: usize) -> Result<Entry, Anything> {
         window(Weekdays::WEEKDAYS, 15, 18, minute),
         window(Weekdays::WEEKENDS, 9, 20, minute),
     ];
-    Ok(Entry {
+    Ok(PolicyEntry {
         entry_id: format!("game-{number}").parse()?,
         label: format!("Game {number}"),
         icon_ref: Some(format!("game-{number}")),
@@ -63,7 +64,7 @@ fn entry(number: usize) -> Result<Entry, Anything> {
         warnings: WarningPolicy::default(),
         disabled: None,
         budgets: vec!["games".parse()?, "screen".parse()?],
-        cost: Cost::Counts,
+        cost: TimeCost::Counts,
         earns: None,
         unlock: None,
         run: shepherd_core::policy::RunPolicy::default(),
@@ -71,36 +72,36 @@ fn entry(number: usize) -> Result<Entry, Anything> {
 }
 
 /// A policy of so many entries, three windows and two budgets each, and a fortnight's use of all of them.
-fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, Anything> {
+fn engine(entries: usize, wall: Timestamp) -> Result<CoreEngine, CoreBenchError> {
     let zone = TimeZone::get("Europe/Berlin")?;
-    let budget = |daily| Budget {
+    let budget = |daily| TimeBudget {
         label: "budget".to_owned(),
         daily: DailyQuota::every_day(daily),
         weekly: Some(HOUR * 40),
     };
     let today = Day::from_date(zone.to_datetime(wall).date());
-    let rules = Rules {
+    let rules = PolicyRules {
         zone: Some(zone.clone()),
         entries: (0..entries).map(entry).collect::<Result<_, _>>()?,
         budgets: [("games".parse()?, budget(HOUR * 4)), ("screen".parse()?, budget(HOUR * 5))].into(),
-        ..Rules::default()
+        ..PolicyRules::default()
     };
     let mut store = StoredState::default();
-    let own = rules.entries.iter().map(|entry| Counter::Entry(entry.entry_id.clone()));
-    let shared = rules.budgets.keys().cloned().map(Counter::Budget);
+    let own = rules.entries.iter().map(|entry| UsageCounter::Entry(entry.entry_id.clone()));
+    let shared = rules.budgets.keys().cloned().map(UsageCounter::Budget);
     for counter in own.chain(shared) {
         for ago in 0..14 {
-            let day = today.plus(-ago);
+            let day = today.plus_days(-ago);
             let key = UsageKey { profile: ProfileId::default(), counter: counter.clone(), day };
             store.usage.insert(key, HOUR / 2);
         }
     }
     let boot: BootId = "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e".parse()?;
-    let place = Place { boot, zone };
-    Ok(CoreEngine::new(Policy::new(rules)?, store, HostCapabilities::everything(), place))
+    let place = EngineEnvironment { boot, zone };
+    Ok(CoreEngine::new(Policy::new(rules)?, store, HostCapabilities::all_supported(), place))
 }
 
-fn listing(engine: &CoreEngine, now: Now, open: bool) -> f64 {
+fn listing(engine: &CoreEngine, now: ClockReading, open: bool) -> f64 {
     let (views, took) = timed(|| engine.list_entries(now));
     let as_meant = |view: &EntryView| view.enabled == open && view.next_available.is_none() == open;
     assert!(black_box(views).iter().all(as_meant), "all of them are open, or shut until the morning");
@@ -108,21 +109,21 @@ fn listing(engine: &CoreEngine, now: Now, open: bool) -> f64 {
 }
 
 /// One listing after another, as long as one of all their entries together: what disturbs the one disturbs the other.
-fn listings(engine: &CoreEngine, now: Now, times: u32) -> f64 {
+fn listings(engine: &CoreEngine, now: ClockReading, times: u32) -> f64 {
     let (views, took) = timed(|| (0..times).map(|_| engine.list_entries(now)).collect::<Vec<_>>());
     drop(black_box(views));
     millis(took) / f64::from(times)
 }
 
 /// What every command of a client costs besides its own work: the tick that follows it.
-fn idle_tick(engine: &mut CoreEngine, now: Now) -> f64 {
+fn idle_tick(engine: &mut CoreEngine, now: ClockReading) -> f64 {
     let (events, took) = timed(|| engine.tick(now));
     assert!(black_box(events).is_empty(), "nothing is due");
     millis(took) * 1_000.0
 }
 
 /// The launch is taken back each time, so that the next one finds the same engine.
-fn launch(engine: &mut CoreEngine, request: &LaunchRequest, now: Now) -> f64 {
+fn launch(engine: &mut CoreEngine, request: &LaunchRequest, now: ClockReading) -> f64 {
     let (decision, took) = timed(|| engine.request_launch(request, now));
     assert!(matches!(black_box(decision), LaunchDecision::Approved(_)), "the bench is about an approval");
     engine.launch_failed(&request.session_id, "taken back".to_owned(), now);
@@ -130,9 +131,9 @@ fn launch(engine: &mut CoreEngine, request: &LaunchRequest, now: Now) -> f64 {
     millis(took) * 1_000.0
 }
 
-fn main() -> Result<(), Anything> {
+fn main() -> Result<(), CoreBenchError> {
     let wall: Timestamp = NOW.parse()?;
-    let now = Now { wall, mono: MonotonicInstant::BOOT.after(HOUR) };
+    let now = ClockReading { wall, mono: MonotonicInstant::BOOT.after(HOUR) };
     // The largest comes last: what it leaves behind in the heap would scatter the others all over it.
     let (hundred, mut thousand, asleep) = (engine(100, wall)?, engine(1_000, wall)?, engine(1_000, wall)?);
     let many = engine(10_000, wall)?;
@@ -143,7 +144,7 @@ fn main() -> Result<(), Anything> {
         actor: "bench".to_owned(),
     };
     let week = wall.checked_add(HOUR * 24 * 7)?;
-    let night = Now { wall: NIGHT.parse()?, ..now };
+    let night = ClockReading { wall: NIGHT.parse()?, ..now };
     let (mut small, mut large, mut launches, mut weeks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut nights, mut ticks, mut looks, mut ten) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS {
@@ -162,32 +163,57 @@ fn main() -> Result<(), Anything> {
             weeks.push(millis(took));
         }
     }
-    let row = |bench: &str, unit: &str, figure, bar| Row {
+    let row = |bench: &str, unit: &str, figure, bar| BenchmarkRow {
         bench: bench.to_owned(),
         unit: unit.to_owned(),
         figure,
         baseline: None,
         bar,
     };
-    report(&row("core: list_entries of 1,000 entries", "ms", median(&mut small), Bar::AtMost(1.0)))?;
-    report(&Row {
-        baseline: Some(Baseline { name: "ten times of 1,000".to_owned(), figure: median(&mut ten) }),
+    report(&row(
+        "core: list_entries of 1,000 entries",
+        "ms",
+        median(&mut small),
+        BenchmarkLimit::AtMost(1.0),
+    ))?;
+    report(&BenchmarkRow {
+        baseline: Some(BenchmarkBaseline { name: "ten times of 1,000".to_owned(), figure: median(&mut ten) }),
         ..row(
             "core: list_entries of 10,000, a thousand of them",
             "ms",
             median(&mut large),
-            Bar::RatioAtMost(1.5),
+            BenchmarkLimit::RatioAtMost(1.5),
         )
     })?;
     report(&row(
         "core: list_entries of 1,000 entries at night",
         "ms",
         median(&mut nights),
-        Bar::AtMost(1.0),
+        BenchmarkLimit::AtMost(1.0),
     ))?;
-    report(&row("core: tick with nothing due, 1,000 entries", "µs", median(&mut ticks), Bar::AtMost(2.0)))?;
-    report(&row("core: tick after a session, 1,000 entries", "µs", median(&mut looks), Bar::AtMost(500.0)))?;
-    report(&row("core: request_launch among 1,000 entries", "µs", median(&mut launches), Bar::AtMost(20.0)))?;
-    report(&row("core: timeline of a week of 100 entries", "ms", median(&mut weeks), Bar::AtMost(20.0)))?;
+    report(&row(
+        "core: tick with nothing due, 1,000 entries",
+        "µs",
+        median(&mut ticks),
+        BenchmarkLimit::AtMost(2.0),
+    ))?;
+    report(&row(
+        "core: tick after a session, 1,000 entries",
+        "µs",
+        median(&mut looks),
+        BenchmarkLimit::AtMost(500.0),
+    ))?;
+    report(&row(
+        "core: request_launch among 1,000 entries",
+        "µs",
+        median(&mut launches),
+        BenchmarkLimit::AtMost(20.0),
+    ))?;
+    report(&row(
+        "core: timeline of a week of 100 entries",
+        "ms",
+        median(&mut weeks),
+        BenchmarkLimit::AtMost(20.0),
+    ))?;
     Ok(())
 }

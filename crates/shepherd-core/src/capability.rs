@@ -38,7 +38,7 @@ pub struct HostCapabilities {
 impl HostCapabilities {
     /// A host that lacks nothing, for questions that are not about a host.
     #[must_use]
-    pub fn everything() -> Self {
+    pub fn all_supported() -> Self {
         Self {
             spawn_kinds_supported: ["process", "vm", "media", "custom"].map(str::to_owned).into(),
             can_kill_forcefully: true,

@@ -12,18 +12,18 @@ use crate::policy::Day;
 /// Seconds of civil time since midnight of 1 January 1970: what a clock on the wall shows, as a number.
 pub(crate) type CivilSecond = i64;
 
-pub(crate) const DAY: i64 = 24 * 60 * 60;
+pub(crate) const SECONDS_PER_DAY: i64 = 24 * 60 * 60;
 
 /// A moment as the clock on the wall shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Local {
+pub(crate) struct LocalTime {
     /// Whole seconds of the instant.
     pub(crate) second: i64,
     /// What the wall shows minus the instant.
     pub(crate) offset: i64,
 }
 
-impl Local {
+impl LocalTime {
     pub(crate) fn at(zone: &TimeZone, at: Timestamp) -> Self {
         Self { second: at.as_second(), offset: i64::from(zone.to_offset(at).seconds()) }
     }
@@ -38,46 +38,54 @@ impl Local {
 }
 
 pub(crate) fn day_of(civil: CivilSecond) -> Day {
-    Day(i32::try_from(civil.div_euclid(DAY)).unwrap_or(if civil < 0 { i32::MIN } else { i32::MAX }))
+    Day(i32::try_from(civil.div_euclid(SECONDS_PER_DAY)).unwrap_or(if civil < 0 {
+        i32::MIN
+    } else {
+        i32::MAX
+    }))
 }
 
 /// The midnight at which a day begins, on the wall.
-pub(crate) fn start_of(day: Day) -> CivilSecond {
-    i64::from(day.0) * DAY
+pub(crate) fn start_of_day(day: Day) -> CivilSecond {
+    i64::from(day.0) * SECONDS_PER_DAY
 }
 
 /// The clock on the wall of a zone. It knows by heart the stretch from one moment to the next jump, where nearly all
 /// questions about that moment lie.
 #[derive(Clone, Copy)]
-pub(crate) struct Wall<'a> {
+pub(crate) struct ZoneClock<'a> {
     pub(crate) zone: &'a TimeZone,
-    from: Local,
-    jump: Option<i64>,
+    from: LocalTime,
+    next_transition: Option<i64>,
 }
 
-impl<'a> Wall<'a> {
-    pub(crate) fn near(zone: &'a TimeZone, at: Timestamp) -> Self {
-        let from = Local::at(zone, at);
-        Self { zone, from, jump: jump_after(zone, from.second) }
+impl<'a> ZoneClock<'a> {
+    pub(crate) fn cached_from(zone: &'a TimeZone, at: Timestamp) -> Self {
+        let from = LocalTime::at(zone, at);
+        Self { zone, from, next_transition: find_transition_after(zone, from.second) }
     }
 
-    fn knows(&self, second: i64) -> bool {
-        self.from.second <= second && self.jump.is_none_or(|jump| second < jump)
+    fn is_cached(&self, second: i64) -> bool {
+        self.from.second <= second && self.next_transition.is_none_or(|jump| second < jump)
     }
 
     /// What it shows.
-    pub(crate) fn local(&self, at: Timestamp) -> Local {
+    pub(crate) fn local(&self, at: Timestamp) -> LocalTime {
         let second = at.as_second();
-        if self.knows(second) { Local { second, offset: self.from.offset } } else { Local::at(self.zone, at) }
+        if self.is_cached(second) {
+            LocalTime { second, offset: self.from.offset }
+        } else {
+            LocalTime::at(self.zone, at)
+        }
     }
 
     /// The instant at which the offset changes next.
-    pub(crate) fn next_jump(&self, after: i64) -> Option<i64> {
-        if self.knows(after) { self.jump } else { jump_after(self.zone, after) }
+    pub(crate) fn next_transition_after(&self, after: i64) -> Option<i64> {
+        if self.is_cached(after) { self.next_transition } else { find_transition_after(self.zone, after) }
     }
 
     /// The first instant at or after `at` when it shows this or a later time.
-    pub(crate) fn first_showing(&self, at: Timestamp, civil: CivilSecond) -> Option<Timestamp> {
+    pub(crate) fn first_instant_showing(&self, at: Timestamp, civil: CivilSecond) -> Option<Timestamp> {
         let mut local = self.local(at);
         // Without a jump it takes one round, with a jump two; no zone has many within days.
         for _ in 0..8 {
@@ -85,7 +93,7 @@ impl<'a> Wall<'a> {
                 return timestamp(local.second);
             }
             let then = local.second + (civil - local.civil());
-            match self.next_jump(local.second).filter(|jump| *jump <= then) {
+            match self.next_transition_after(local.second).filter(|jump| *jump <= then) {
                 None => return timestamp(then),
                 Some(jump) => local = self.local(timestamp(jump)?),
             }
@@ -95,11 +103,11 @@ impl<'a> Wall<'a> {
 
     /// The first instant at or after `at` when it shows a day later than `day`.
     pub(crate) fn end_of_day(&self, at: Timestamp, day: Day) -> Option<Timestamp> {
-        self.first_showing(at, start_of(day.plus(1)))
+        self.first_instant_showing(at, start_of_day(day.plus_days(1)))
     }
 }
 
-fn jump_after(zone: &TimeZone, after: i64) -> Option<i64> {
+fn find_transition_after(zone: &TimeZone, after: i64) -> Option<i64> {
     let after = Timestamp::from_second(after).ok()?;
     zone.following(after).next().map(|transition| transition.timestamp().as_second())
 }
@@ -116,8 +124,8 @@ mod tests {
     fn check(zone: &str, at: &str, end: &str) {
         let zone = TimeZone::get(zone).unwrap();
         let at: Timestamp = at.parse().unwrap();
-        let day = Local::at(&zone, at).day();
-        assert_eq!(Wall::near(&zone, at).end_of_day(at, day).unwrap().to_string(), end);
+        let day = LocalTime::at(&zone, at).day();
+        assert_eq!(ZoneClock::cached_from(&zone, at).end_of_day(at, day).unwrap().to_string(), end);
     }
 
     #[test]

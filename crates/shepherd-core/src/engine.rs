@@ -1,7 +1,7 @@
 //! `CoreEngine`: told what happens and when, it says what must be done. It never asks the world for anything.
 //!
-//! The state machine (S3.6) is the session in [`Snapshot::session`]; `Idle` is that there is none, and the rest is its
-//! [`Stage`](crate::Stage):
+//! The state machine (S3.6) is the session in [`EngineSnapshot::session`]; `Idle` is that there is none, and the rest is its
+//! [`SessionStage`](crate::Stage):
 //!
 //! ```text
 //!          request_launch              start_session             deadline, stop_current
@@ -26,48 +26,48 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use shepherd_api::{API_VERSION, AuditEvent, AuditKind, DaemonStateSnapshot, EntryView};
-use shepherd_util::{BootId, EntryId, Now, ProfileId};
+use shepherd_util::{BootId, ClockReading, EntryId, ProfileId};
 
 use crate::capability::HostCapabilities;
-use crate::civil::{Local, Wall};
-use crate::judge::{Facts, Hearing, Moment, Nobody, Record};
-use crate::policy::{Day, Entry, Policy};
+use crate::civil::{LocalTime, ZoneClock};
+use crate::evaluation::{EntryEvaluation, EntryHistory, EvaluationContext, EvaluationTime, NoObserver};
+use crate::policy::{Day, Policy, PolicyEntry};
 use crate::session::ScheduledWarning;
-use crate::state::{Pulse, Snapshot, StoreWrite, StoredState, Until};
-use crate::usage::UsageBook;
+use crate::state::{DaemonHeartbeat, EngineSnapshot, PauseEnd, StoreWrite, StoredState};
+use crate::usage::UsageTable;
 
-mod answer;
 mod charge;
 mod clock;
+mod errors;
 mod event;
 mod explain;
-mod gifts;
+mod extension;
+mod grants;
 mod launch;
+mod lifecycle;
+mod missed_warnings;
+mod queries;
 mod recover;
-mod refusal;
 mod reload;
 mod requests;
-mod run;
-mod stretch;
 mod undo;
-mod unheard;
 
-pub use clock::JITTER;
+pub use clock::CLOCK_JITTER;
+pub use errors::{GrantError, QueryError, UnknownModeError};
 pub use event::CoreEvent;
-pub use gifts::NewGrant;
-pub use launch::{LaunchDecision, LaunchRequest, NotAwaited};
-pub use recover::SessionFate;
-pub use refusal::{AskError, GiftError, UnknownMode};
-pub use requests::NewRequest;
-pub use run::{ExitInfo, StopDecision, StopRequest};
-pub use undo::Undo;
+pub use grants::NewGrant;
+pub use launch::{LaunchDecision, LaunchNotAwaited, LaunchRequest};
+pub use lifecycle::{ExitInfo, StopDecision, StopRequest};
+pub use recover::SessionLiveness;
+pub use requests::NewTimeRequest;
+pub use undo::UndoAction;
 
 /// On whose behalf the engine itself acts, in the audit log.
-pub(crate) const POLICY: &str = "policy";
+pub(crate) const POLICY_ACTOR: &str = "policy";
 
 /// Where the engine finds itself.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct EngineEnvironment {
     /// The present boot of the machine.
     pub boot: BootId,
     /// The system's time zone.
@@ -88,30 +88,30 @@ enum NextChange {
 pub struct CoreEngine {
     policy: Policy,
     capabilities: HostCapabilities,
-    place: Place,
-    usage: UsageBook,
-    cooldowns: BTreeMap<(ProfileId, EntryId), Until>,
-    snapshot: Snapshot,
+    environment: EngineEnvironment,
+    usage: UsageTable,
+    cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
+    snapshot: EngineSnapshot,
     /// The last sign of life of the daemon before this one.
-    pulse: Option<Pulse>,
+    heartbeat: Option<DaemonHeartbeat>,
     /// A warning that fell due while there was no daemon.
-    unheard: Option<ScheduledWarning>,
+    missed_warning: Option<ScheduledWarning>,
     writes: Vec<StoreWrite>,
-    last_seen: Option<Now>,
+    last_seen: Option<ClockReading>,
     /// The latest time that counted, on both clocks, as far as this boot goes.
-    anchor: Option<Now>,
+    anchor: Option<ClockReading>,
     next_change: NextChange,
-    noticed: Noticed,
+    clock_changes: ClockChanges,
     store_trouble: Option<String>,
 }
 
 /// What was noticed of the clocks. The next tick deals with it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Noticed {
+struct ClockChanges {
     /// The clock was set, or may have been: what was planned has to be looked at again.
-    upset: bool,
+    needs_recheck: bool,
     /// The clock was set for certain: what can be launched may have changed.
-    set: bool,
+    clock_set: bool,
     /// The machine slept: ends on the clock that stops meanwhile have moved away.
     slept: bool,
     /// The clock is not believed, and the log has it.
@@ -121,30 +121,35 @@ struct Noticed {
 impl CoreEngine {
     /// An engine that knows what the store knew (S3.1). If there was a session, [`CoreEngine::recover`] comes next.
     #[must_use]
-    pub fn new(policy: Policy, store: StoredState, capabilities: HostCapabilities, place: Place) -> Self {
-        let anchor = store.snapshot.clock.seen_in(place.boot);
+    pub fn new(
+        policy: Policy,
+        store: StoredState,
+        capabilities: HostCapabilities,
+        place: EngineEnvironment,
+    ) -> Self {
+        let anchor = store.snapshot.clock.latest_in_boot(place.boot);
         Self {
             policy,
             capabilities,
-            place,
-            usage: UsageBook::new(store.usage),
+            environment: place,
+            usage: UsageTable::new(store.usage),
             cooldowns: store.cooldowns,
             snapshot: store.snapshot,
-            pulse: store.pulse,
-            unheard: None,
+            heartbeat: store.heartbeat,
+            missed_warning: None,
             writes: Vec::new(),
             last_seen: None,
             anchor,
             next_change: NextChange::Unknown,
-            noticed: Noticed::default(),
+            clock_changes: ClockChanges::default(),
             store_trouble: None,
         }
     }
 
     /// Begins again with what a store knows that could not be read before. [`CoreEngine::recover`] comes next.
-    pub fn begin_again(&mut self, store: StoredState) {
+    pub fn restart_from(&mut self, store: StoredState) {
         let (policy, capabilities, place) =
-            (self.policy.clone(), self.capabilities.clone(), self.place.clone());
+            (self.policy.clone(), self.capabilities.clone(), self.environment.clone());
         *self = Self::new(policy, store, capabilities, place);
     }
 
@@ -162,7 +167,7 @@ impl CoreEngine {
 
     /// What outlives the daemon, as it is now.
     #[must_use]
-    pub fn snapshot(&self) -> &Snapshot {
+    pub fn snapshot(&self) -> &EngineSnapshot {
         &self.snapshot
     }
 
@@ -173,14 +178,14 @@ impl CoreEngine {
             usage: self.usage.iter().collect(),
             cooldowns: self.cooldowns.clone(),
             snapshot: self.snapshot.clone(),
-            pulse: self.pulse,
+            heartbeat: self.heartbeat,
         }
     }
 
     /// The zone in which windows are meant.
     #[must_use]
     pub fn zone(&self) -> &TimeZone {
-        self.policy.rules().zone.as_ref().unwrap_or(&self.place.zone)
+        self.policy.rules().zone.as_ref().unwrap_or(&self.environment.zone)
     }
 
     /// What has to be made durable, all or none, before anything is done about the events. If that fails, they go back
@@ -196,7 +201,7 @@ impl CoreEngine {
     pub fn writes_failed(&mut self, writes: Vec<StoreWrite>, detail: String) {
         let later = std::mem::replace(&mut self.writes, writes);
         self.writes.extend(later);
-        self.save();
+        self.save_snapshot();
         self.store_failed(detail);
     }
 
@@ -206,42 +211,42 @@ impl CoreEngine {
     }
 
     /// The store works again.
-    pub fn store_works(&mut self) {
+    pub fn store_recovered(&mut self) {
         self.store_trouble = None;
     }
 
     /// How it stands with every entry, for whoever names no profile (S3.2).
     #[must_use]
-    pub fn list_entries(&self, now: Now) -> Vec<EntryView> {
+    pub fn list_entries(&self, now: ClockReading) -> Vec<EntryView> {
         self.list_entries_for(&self.policy.default_profile(), now)
     }
 
     /// How it stands with every entry now.
     #[must_use]
-    pub fn list_entries_for(&self, profile: &ProfileId, now: Now) -> Vec<EntryView> {
-        self.views(profile, self.moment(now))
+    pub fn list_entries_for(&self, profile: &ProfileId, now: ClockReading) -> Vec<EntryView> {
+        self.entry_views(profile, self.evaluation_time(now))
     }
 
     /// How it would stand with every entry at another time: with today's use if it is today, and no session.
     #[must_use]
     pub fn list_entries_at(&self, profile: &ProfileId, at: jiff::Timestamp) -> Vec<EntryView> {
-        self.views(profile, self.other_moment(at))
+        self.entry_views(profile, self.evaluation_time_at(at))
     }
 
-    fn views(&self, profile: &ProfileId, at: Moment) -> Vec<EntryView> {
-        let mut hearing = Hearing::new(self.facts(at), profile, at);
+    fn entry_views(&self, profile: &ProfileId, at: EvaluationTime) -> Vec<EntryView> {
+        let mut hearing = EntryEvaluation::new(self.evaluation_context(at), profile, at);
         let entries = self.policy.entries();
         let mut views = Vec::with_capacity(entries.len());
-        let recorded = entries.iter().zip(hearing.records());
+        let recorded = entries.iter().zip(hearing.entry_histories());
         let shown = recorded.filter(|(entry, _)| entry.is_for(profile));
-        views.extend(shown.map(|(entry, record)| hear(&mut hearing, entry, record, at)));
+        views.extend(shown.map(|(entry, record)| build_entry_view(&mut hearing, entry, record, at)));
         views
     }
 
     /// All that a client needs to draw itself.
     #[must_use]
-    pub fn get_state(&self, now: Now) -> DaemonStateSnapshot {
-        let day = Local::at(self.zone(), self.counted(now)).day();
+    pub fn get_state(&self, now: ClockReading) -> DaemonStateSnapshot {
+        let day = LocalTime::at(self.zone(), self.effective_time(now)).day();
         DaemonStateSnapshot {
             api_version: API_VERSION,
             at: now.wall,
@@ -253,12 +258,12 @@ impl CoreEngine {
     }
 
     fn mode_on(&self, day: Day) -> &str {
-        self.snapshot.mode.as_deref().unwrap_or_else(|| self.policy.rules().modes.on(day))
+        self.snapshot.mode.as_deref().unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
     }
 
-    fn facts(&self, at: Moment) -> Facts<'_> {
+    fn evaluation_context(&self, at: EvaluationTime) -> EvaluationContext<'_> {
         let active = self.snapshot.session.as_ref().filter(|_| at.mono.is_some());
-        Facts {
+        EvaluationContext {
             policy: &self.policy,
             capabilities: &self.capabilities,
             usage: &self.usage,
@@ -266,21 +271,21 @@ impl CoreEngine {
             grants: &self.snapshot.grants,
             streaks: &self.snapshot.streaks,
             mode: self.snapshot.mode.as_deref(),
-            wall: Wall::near(self.zone(), at.wall),
-            boot: self.place.boot,
+            wall: ZoneClock::cached_from(self.zone(), at.wall),
+            boot: self.environment.boot,
             active: active.map(|session| (&session.session_id, &session.entry_id)),
             clock_behind: self.clock_behind(at.shown),
-            trusted_again: self.trusted_again(at.shown),
+            clock_trusted_at: self.clock_trusted_at(at.shown),
             store_trouble: self.store_trouble.as_deref(),
         }
     }
 
-    fn audit(&mut self, now: Now, actor: &str, what: AuditKind) {
+    fn append_audit(&mut self, now: ClockReading, actor: &str, what: AuditKind) {
         let event = AuditEvent { at: now.wall, actor: actor.to_owned(), what };
         self.writes.push(StoreWrite::AppendAudit(Box::new(event)));
     }
 
-    fn save(&mut self) {
+    fn save_snapshot(&mut self) {
         // Of several in one step only the last matters.
         self.writes.retain(|write| !matches!(write, StoreWrite::SaveSnapshot(_)));
         self.writes.push(StoreWrite::SaveSnapshot(Box::new(self.snapshot.clone())));
@@ -288,24 +293,34 @@ impl CoreEngine {
 }
 
 /// How it stands with one entry.
-fn view(facts: &Facts<'_>, profile: &ProfileId, entry: &Entry, at: Moment) -> EntryView {
-    let mut hearing = Hearing::new(*facts, profile, at);
-    let record = hearing.record(entry);
-    hear(&mut hearing, entry, record, at)
+fn evaluate_entry(
+    facts: &EvaluationContext<'_>,
+    profile: &ProfileId,
+    entry: &PolicyEntry,
+    at: EvaluationTime,
+) -> EntryView {
+    let mut hearing = EntryEvaluation::new(*facts, profile, at);
+    let record = hearing.entry_history(entry);
+    build_entry_view(&mut hearing, entry, record, at)
 }
 
 /// The same for one of many.
-fn hear(hearing: &mut Hearing<'_>, entry: &Entry, record: Record<'_>, at: Moment) -> EntryView {
-    let finding = hearing.judge(entry, record, &mut Nobody);
+fn build_entry_view(
+    hearing: &mut EntryEvaluation<'_>,
+    entry: &PolicyEntry,
+    record: EntryHistory<'_>,
+    at: EvaluationTime,
+) -> EntryView {
+    let finding = hearing.evaluate(entry, record, &mut NoObserver);
     let enabled = finding.reasons.is_empty();
-    let next_available = if enabled { None } else { hearing.available_again(entry, record, &finding) };
+    let next_available = if enabled { None } else { hearing.next_available(entry, record, &finding) };
     EntryView {
         entry_id: entry.entry_id.clone(),
         label: entry.label.clone(),
         icon_ref: entry.icon_ref.clone(),
         kind: entry.kind.name().to_owned(),
         enabled,
-        max_run_if_started_now: if enabled { finding.longest(at.wall).map(Into::into) } else { None },
+        max_run_if_started_now: if enabled { finding.longest_run(at.wall).map(Into::into) } else { None },
         reasons: finding.reasons,
         next_available,
     }

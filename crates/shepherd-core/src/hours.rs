@@ -2,46 +2,46 @@
 
 use jiff::Timestamp;
 
-use crate::civil::{CivilSecond, DAY, Local, Wall, day_of, start_of, timestamp};
-use crate::policy::{AvailabilityPolicy, Day, DayRule, Entry, Exception, Policy, TimeWindow};
+use crate::civil::{CivilSecond, LocalTime, SECONDS_PER_DAY, ZoneClock, day_of, start_of_day, timestamp};
+use crate::policy::{AvailabilityPolicy, DateException, Day, DayRule, Policy, PolicyEntry, TimeWindow};
 
 /// How far ahead an opening or a closing is looked for.
 const HORIZON_DAYS: i32 = 400;
 
 /// The hours of one entry.
 #[derive(Clone, Copy)]
-pub(crate) struct Hours<'a> {
+pub(crate) struct OpeningHours<'a> {
     pub(crate) policy: &'a Policy,
-    pub(crate) entry: &'a Entry,
+    pub(crate) entry: &'a PolicyEntry,
     /// The mode that somebody chose.
     pub(crate) mode: Option<&'a str>,
-    pub(crate) wall: Wall<'a>,
+    pub(crate) wall: ZoneClock<'a>,
 }
 
 /// Whether an entry is open at a moment, and until when that stays so, as far as anyone can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum OpenState {
     Open { closes: Option<Timestamp> },
     Closed { opens: Option<Timestamp> },
 }
 
-impl<'a> Hours<'a> {
+impl<'a> OpeningHours<'a> {
     /// The mode on a day.
     pub(crate) fn mode_on(&self, day: Day) -> &'a str {
-        self.mode.unwrap_or_else(|| self.policy.rules().modes.on(day))
+        self.mode.unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
     }
 
-    pub(crate) fn at(&self, at: Timestamp) -> Opening {
+    pub(crate) fn open_state_at(&self, at: Timestamp) -> OpenState {
         let local = self.wall.local(at);
         if self.never_closes(local.day()) {
-            return Opening::Open { closes: None };
+            return OpenState::Open { closes: None };
         }
         let civil = local.civil();
         match self.closing_after(civil) {
-            Some(at) if at == civil => {
-                Opening::Closed { opens: self.next_change(local, self.opening_after(civil), Want::Open) }
-            }
-            closing => Opening::Open { closes: self.next_change(local, closing, Want::Closed) },
+            Some(at) if at == civil => OpenState::Closed {
+                opens: self.next_change(local, self.opening_after(civil), TargetState::Open),
+            },
+            closing => OpenState::Open { closes: self.next_change(local, closing, TargetState::Closed) },
         }
     }
 
@@ -51,17 +51,17 @@ impl<'a> Hours<'a> {
     }
 
     /// Open until then, and then for as long as the hours keep it open by themselves.
-    pub(crate) fn follow(&self, until: Timestamp) -> Timestamp {
-        match self.at(until) {
-            Opening::Open { closes } => closes.unwrap_or(Timestamp::MAX).max(until),
-            Opening::Closed { .. } => until,
+    pub(crate) fn extend_through_open_hours(&self, until: Timestamp) -> Timestamp {
+        match self.open_state_at(until) {
+            OpenState::Open { closes } => closes.unwrap_or(Timestamp::MAX).max(until),
+            OpenState::Closed { .. } => until,
         }
     }
 
     /// The day that the window at a moment belongs to: the one before, if it began there and crossed midnight (S2.3).
-    pub(crate) fn day_at(&self, at: Timestamp) -> Day {
+    pub(crate) fn window_day_at(&self, at: Timestamp) -> Day {
         let civil = self.wall.local(at).civil();
-        let (yesterday, today) = (day_of(civil).plus(-1), day_of(civil));
+        let (yesterday, today) = (day_of(civil).plus_days(-1), day_of(civil));
         let covers = |day| self.end_covering(day, civil).is_some();
         if covers(yesterday) && !covers(today) { yesterday } else { today }
     }
@@ -69,13 +69,13 @@ impl<'a> Hours<'a> {
     /// Spares the search of a year for the most common kind of entry.
     fn never_closes(&self, today: Day) -> bool {
         // An exception of yesterday may reach into today.
-        let ahead = |exception: &Exception| exception.to >= today.plus(-1);
+        let ahead = |exception: &DateException| exception.to >= today.plus_days(-1);
         self.entry.availability == AvailabilityPolicy::Always
             && !self.policy.rules().exceptions.iter().any(ahead)
     }
 
     /// Calls `visit` with each open span of a day, in minutes after its midnight.
-    fn each_span(&self, day: Day, mut visit: impl FnMut(i64, i64)) {
+    fn for_each_span(&self, day: Day, mut visit: impl FnMut(i64, i64)) {
         let id = &self.entry.entry_id;
         let rules = self.policy.rules();
         let exception = rules.exceptions.iter().rev().find(|exception| {
@@ -92,12 +92,12 @@ impl<'a> Hours<'a> {
                     visit(from, if to > from { to } else { to + 1440 });
                 }
             }
-            Some(DayRule::AsOn(weekday)) => self.each_window(day, *weekday, visit),
-            None => self.each_window(day, day.weekday(), visit),
+            Some(DayRule::AsOn(weekday)) => self.for_each_window(day, *weekday, visit),
+            None => self.for_each_window(day, day.weekday(), visit),
         }
     }
 
-    fn each_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64)) {
+    fn for_each_window(&self, day: Day, weekday: usize, mut visit: impl FnMut(i64, i64)) {
         let windows = match &self.entry.availability {
             AvailabilityPolicy::Always => return visit(0, 1440),
             AvailabilityPolicy::Windows(windows) => windows,
@@ -117,14 +117,14 @@ impl<'a> Hours<'a> {
     /// Of the spans that cover a moment, the end of the longest. A span belongs to its day or to the one before.
     fn latest_end_covering(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
-        self.end_covering(today.plus(-1), civil).max(self.end_covering(today, civil))
+        self.end_covering(today.plus_days(-1), civil).max(self.end_covering(today, civil))
     }
 
     /// The same of the spans of one day.
     fn end_covering(&self, day: Day, civil: CivilSecond) -> Option<CivilSecond> {
-        let midnight = start_of(day);
+        let midnight = start_of_day(day);
         let mut latest = None;
-        self.each_span(day, |from, to| {
+        self.for_each_span(day, |from, to| {
             let end = midnight + to * 60;
             if midnight + from * 60 <= civil && civil < end {
                 latest = latest.max(Some(end));
@@ -137,7 +137,7 @@ impl<'a> Hours<'a> {
     fn closing_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let mut at = civil;
         while let Some(end) = self.latest_end_covering(at) {
-            if end - civil > i64::from(HORIZON_DAYS) * DAY {
+            if end - civil > i64::from(HORIZON_DAYS) * SECONDS_PER_DAY {
                 return None;
             }
             at = end;
@@ -149,9 +149,9 @@ impl<'a> Hours<'a> {
     fn opening_after(&self, civil: CivilSecond) -> Option<CivilSecond> {
         let today = day_of(civil);
         (0..=self.horizon(today)).find_map(|ahead| {
-            let midnight = start_of(today.plus(ahead));
+            let midnight = start_of_day(today.plus_days(ahead));
             let mut first: Option<CivilSecond> = None;
-            self.each_span(today.plus(ahead), |from, _| {
+            self.for_each_span(today.plus_days(ahead), |from, _| {
                 let start = midnight + from * 60;
                 if start > civil {
                     first = Some(first.map_or(start, |known| known.min(start)));
@@ -166,24 +166,29 @@ impl<'a> Hours<'a> {
         let rules = self.policy.rules();
         let dated = rules.exceptions.iter().map(|exception| exception.to);
         let mut dated = dated.chain(rules.modes.by_date.iter().map(|(_, to, _)| *to));
-        if dated.any(|to| to >= today.plus(-1)) { HORIZON_DAYS } else { 8 }
+        if dated.any(|to| to >= today.plus_days(-1)) { HORIZON_DAYS } else { 8 }
     }
 
     /// When the wall comes to show the time of a change, if it does not jump past it, or to another one, before.
-    fn next_change(&self, mut local: Local, mut civil: Option<CivilSecond>, want: Want) -> Option<Timestamp> {
-        let horizon = local.second + i64::from(HORIZON_DAYS) * DAY;
+    fn next_change(
+        &self,
+        mut local: LocalTime,
+        mut civil: Option<CivilSecond>,
+        want: TargetState,
+    ) -> Option<Timestamp> {
+        let horizon = local.second + i64::from(HORIZON_DAYS) * SECONDS_PER_DAY;
         loop {
             let change = civil.map(|civil| civil - local.offset);
-            let jump = self.wall.next_jump(local.second);
+            let jump = self.wall.next_transition_after(local.second);
             match (change, jump) {
                 (change, Some(jump)) if change.is_none_or(|change| jump <= change) && jump < horizon => {
                     local = self.wall.local(timestamp(jump)?);
-                    if self.covers(local.civil()) == (want == Want::Open) {
+                    if self.covers(local.civil()) == (want == TargetState::Open) {
                         return timestamp(jump);
                     }
                     civil = match want {
-                        Want::Closed => self.closing_after(local.civil()),
-                        Want::Open => self.opening_after(local.civil()),
+                        TargetState::Closed => self.closing_after(local.civil()),
+                        TargetState::Open => self.opening_after(local.civil()),
                     };
                 }
                 (change, _) => return timestamp(change?),
@@ -193,7 +198,7 @@ impl<'a> Hours<'a> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Want {
+enum TargetState {
     Open,
     Closed,
 }

@@ -16,12 +16,17 @@ mod entry;
 mod quota;
 mod run;
 
-pub use access::{Access, Account};
-pub use calendar::{AvailabilityPolicy, Day, DayRule, Exception, MinuteOfDay, Modes, TimeWindow, Weekdays};
+pub use access::{AccessPolicy, SystemAccount};
+pub use calendar::{
+    AvailabilityPolicy, DateException, Day, DayRule, HouseholdModes, MinuteOfDay, TimeWindow, Weekdays,
+};
 pub use check::PolicyError;
-pub use entry::{Cost, Disabled, Earning, Entry, LimitsPolicy, Unlock, Warning, WarningPolicy};
+pub use entry::{
+    DisabledReason, EarningRule, LimitsPolicy, PolicyEntry, TimeCost, UnlockRule, WarningPolicy,
+    WarningThreshold,
+};
 pub use quota::{DailyQuota, WeekdayAmounts};
-pub use run::{Compositor, Display, Driver, RunLimits, RunPolicy};
+pub use run::{CompositorConfig, CustomDriver, ResourceLimits, RunPolicy, WindowDisplay};
 
 /// A mode of the household: school, holiday, grandparents.
 pub type ModeName = String;
@@ -29,7 +34,7 @@ pub type ModeName = String;
 /// The whole policy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    rules: Rules,
+    rules: PolicyRules,
     index: BTreeMap<EntryId, usize>,
     /// Which entries earn time for a budget, so that nobody has to look through all of them.
     earners: BTreeMap<BudgetId, Vec<usize>>,
@@ -37,23 +42,23 @@ pub struct Policy {
 
 /// What a policy is made of.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rules {
-    /// The zone in which windows are meant; `None` is the system's.
+pub struct PolicyRules {
+    /// The zone in which windows are meant; `NotRequested` is the system's.
     pub zone: Option<TimeZone>,
     /// Whose time is counted. At least one.
     pub profiles: BTreeMap<ProfileId, Profile>,
     /// What can be launched, in the order in which it is shown.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<PolicyEntry>,
     /// Quotas that entries share.
-    pub budgets: BTreeMap<BudgetId, Budget>,
+    pub budgets: BTreeMap<BudgetId, TimeBudget>,
     /// The modes of the household.
-    pub modes: Modes,
+    pub modes: HouseholdModes,
     /// Days on which the week does not apply. Of several for a day the last one wins.
-    pub exceptions: Vec<Exception>,
+    pub exceptions: Vec<DateException>,
     /// A break after so much time in a row.
     pub breaks: Option<BreakRule>,
     /// How far a grant can go.
-    pub ceilings: Ceilings,
+    pub ceilings: GrantCeilings,
     /// Whether a suspended hour costs anything.
     pub suspended_time: SuspendedTime,
     /// What a new policy does to a session that runs.
@@ -61,15 +66,15 @@ pub struct Rules {
     /// What the end of the daemon does to a session that runs.
     pub on_shutdown: OnShutdown,
     /// Media libraries: what their entries show.
-    pub libraries: BTreeMap<String, Library>,
+    pub libraries: BTreeMap<String, MediaLibrary>,
     /// Programs that run custom entries, by type.
-    pub drivers: BTreeMap<String, Driver>,
+    pub drivers: BTreeMap<String, CustomDriver>,
     /// The compositor, if the daemon is to work with one.
-    pub compositor: Option<Compositor>,
+    pub compositor: Option<CompositorConfig>,
     /// Who may do what at the daemon's socket.
-    pub access: Access,
+    pub access: AccessPolicy,
     /// Whether the policy is read again when its file changes.
-    pub watch: Watch,
+    pub reload_on_change: ReloadOnChange,
     /// How long a program may take to start.
     pub launch_timeout: Duration,
     /// How long a program may take to end after it was asked to.
@@ -78,7 +83,7 @@ pub struct Rules {
     pub clock_tolerance: Duration,
 }
 
-impl Default for Rules {
+impl Default for PolicyRules {
     /// No entries; one profile; the defaults that the documentation names.
     fn default() -> Self {
         Self {
@@ -89,18 +94,18 @@ impl Default for Rules {
             )]),
             entries: Vec::new(),
             budgets: BTreeMap::new(),
-            modes: Modes::default(),
+            modes: HouseholdModes::default(),
             exceptions: Vec::new(),
             breaks: None,
-            ceilings: Ceilings::default(),
+            ceilings: GrantCeilings::default(),
             suspended_time: SuspendedTime::Free,
             on_reload: OnReload::KeepPlan,
             on_shutdown: OnShutdown::LeaveSessions,
             libraries: BTreeMap::new(),
             drivers: BTreeMap::new(),
             compositor: None,
-            access: Access::default(),
-            watch: Watch::No,
+            access: AccessPolicy::default(),
+            reload_on_change: ReloadOnChange::No,
             launch_timeout: Duration::from_secs(30),
             stop_grace: Duration::from_secs(10),
             clock_tolerance: Duration::from_secs(10 * 60),
@@ -114,12 +119,12 @@ pub struct Profile {
     /// For people.
     pub label: String,
     /// Who this is to the operating system. A client of such an account plays on this profile's time and no other.
-    pub accounts: Vec<Account>,
+    pub accounts: Vec<SystemAccount>,
 }
 
 /// A quota that several entries share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct TimeBudget {
     /// For people.
     pub label: String,
     /// A day.
@@ -139,8 +144,8 @@ pub struct BreakRule {
 
 /// How far grants can go (S2.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ceilings {
-    /// Extra time on one day, all grants together; `None` is without limit.
+pub struct GrantCeilings {
+    /// Extra time on one day, all grants together; `NotRequested` is without limit.
     pub extra_per_day: Option<Duration>,
     /// No window is stretched beyond this time of day.
     pub open_until: Option<MinuteOfDay>,
@@ -175,7 +180,7 @@ pub enum OnShutdown {
 
 /// Whether a changed file is a new policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
+pub enum ReloadOnChange {
     /// Only when somebody says so.
     No,
     /// As soon as it has been written.
@@ -184,10 +189,10 @@ pub enum Watch {
 
 /// What the media entries of a library show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Library {
+pub struct MediaLibrary {
     /// Files and folders.
     pub paths: Vec<String>,
-    /// What plays them; `None` is the default player.
+    /// What plays them; `NotRequested` is the default player.
     pub player: Option<String>,
 }
 
@@ -196,7 +201,7 @@ impl Policy {
     ///
     /// # Errors
     /// With the first that does not.
-    pub fn new(rules: Rules) -> Result<Self, PolicyError> {
+    pub fn new(rules: PolicyRules) -> Result<Self, PolicyError> {
         if rules.profiles.is_empty() {
             return Err(PolicyError::NoProfile);
         }
@@ -210,25 +215,25 @@ impl Policy {
             }
         }
         let policy = Self { rules, index, earners };
-        policy.check()?;
+        policy.check_references()?;
         Ok(policy)
     }
 
     /// All of it.
     #[must_use]
-    pub fn rules(&self) -> &Rules {
+    pub fn rules(&self) -> &PolicyRules {
         &self.rules
     }
 
     /// The entries, in the order in which they are shown.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[PolicyEntry] {
         &self.rules.entries
     }
 
     /// One entry.
     #[must_use]
-    pub fn entry(&self, entry_id: &EntryId) -> Option<&Entry> {
+    pub fn entry(&self, entry_id: &EntryId) -> Option<&PolicyEntry> {
         self.rules.entries.get(*self.index.get(entry_id)?)
     }
 
@@ -237,20 +242,23 @@ impl Policy {
         self.index.iter().map(|(entry_id, position)| (entry_id, *position))
     }
 
-    /// As which user an entry runs for a profile: its own, else the first that the profile names; `None` is the
+    /// As which user an entry runs for a profile: its own, else the first that the profile names; `NotRequested` is the
     /// daemon's.
     #[must_use]
-    pub fn account_of<'a>(&'a self, entry: &'a Entry, profile: &ProfileId) -> Option<&'a str> {
+    pub fn system_account<'a>(&'a self, entry: &'a PolicyEntry, profile: &ProfileId) -> Option<&'a str> {
         let accounts = || self.rules.profiles.get(profile).into_iter().flat_map(|profile| &profile.accounts);
-        let named = |account: &'a Account| match account {
-            Account::User(name) => Some(name.as_str()),
-            Account::Uid(_) | Account::Group(_) | Account::Gid(_) => None,
+        let named = |account: &'a SystemAccount| match account {
+            SystemAccount::User(name) => Some(name.as_str()),
+            SystemAccount::Uid(_) | SystemAccount::Group(_) | SystemAccount::Gid(_) => None,
         };
         entry.run.user.as_deref().or_else(|| accounts().find_map(named))
     }
 
     /// The entries whose use adds to a budget.
-    pub(crate) fn earners(&self, budget: &BudgetId) -> impl Iterator<Item = (&EntryId, &Earning)> {
+    pub(crate) fn earning_entries(
+        &self,
+        budget: &BudgetId,
+    ) -> impl Iterator<Item = (&EntryId, &EarningRule)> {
         let positions = self.earners.get(budget).into_iter().flatten();
         positions.filter_map(|position| {
             let entry = self.rules.entries.get(*position)?;
@@ -264,7 +272,7 @@ impl Policy {
         let bounded = |quota: &DailyQuota| {
             quota.base.iter().chain(quota.by_mode.values().flatten()).any(Option::is_some)
         };
-        let entry = |entry: &Entry| {
+        let entry = |entry: &PolicyEntry| {
             bounded(&entry.limits.daily_quota)
                 || entry.limits.weekly_quota.is_some()
                 || entry.unlock.is_some()

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use shepherd_api::{EndReason, Severity};
-use shepherd_util::{BootId, Counting, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId};
+use shepherd_api::{EndReason, WarningSeverity};
+use shepherd_util::{
+    BootId, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId, SessionId,
+};
 
-use crate::policy::{Day, Entry};
+use crate::policy::{Day, PolicyEntry};
 
 /// What to do at launch, when to warn, when and how to expire (S3.4). Worked out once, at launch.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,12 +19,12 @@ pub struct SessionPlan {
     /// Of which entry.
     pub entry_id: EntryId,
     /// The entry as the policy had it.
-    pub entry: Entry,
+    pub entry: PolicyEntry,
     /// Whose time it is.
     pub profile: ProfileId,
     /// When it was approved.
     pub started_at: Timestamp,
-    /// When it ends, if the machine stays awake; `None` is without end.
+    /// When it ends, if the machine stays awake; `NotRequested` is without end.
     pub deadline: Option<MonotonicInstant>,
     /// The warnings, in the order in which they come.
     pub warnings: Vec<ScheduledWarning>,
@@ -36,7 +38,7 @@ pub struct ScheduledWarning {
     /// So long before the end.
     pub before: Duration,
     /// How loud.
-    pub severity: Severity,
+    pub severity: WarningSeverity,
     /// What will be said.
     pub message_template: Option<String>,
     /// Whether the end was still further away when it was last planned. A session shorter than a threshold has no
@@ -46,39 +48,39 @@ pub struct ScheduledWarning {
 
 /// The two ends of a session; the earlier wins (S4.4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ends {
+pub struct SessionDeadlines {
     /// When run time or a quota is used up.
     pub run: Option<Deadline>,
     /// When the window closes.
     pub window: Option<Deadline>,
 }
 
-impl Ends {
+impl SessionDeadlines {
     /// The one that comes first if the machine stays awake.
     #[must_use]
-    pub fn first(&self, now: MonotonicInstant) -> Option<Deadline> {
+    pub fn earliest(&self, now: MonotonicInstant) -> Option<Deadline> {
         match (self.run, self.window) {
             (Some(run), Some(window)) => Some(run.earlier(window, now)),
             (run, window) => run.or(window),
         }
     }
 
-    /// What is left; `None` is without end.
+    /// What is left; `NotRequested` is without end.
     #[must_use]
     pub fn remaining(&self, now: MonotonicInstant) -> Option<Duration> {
-        self.first(now).map(|deadline| deadline.remaining(now))
+        self.earliest(now).map(|deadline| deadline.remaining(now))
     }
 
-    /// How much can have counted since then at most, before the first end came; `None` is without end. Where sleep
+    /// How much can have counted since then at most, before the first end came; `NotRequested` is without end. Where sleep
     /// counts, but not for an end, nobody knows whether it came before.
-    pub(crate) fn most_since(
+    pub(crate) fn max_counted_since(
         &self,
         then: MonotonicInstant,
         now: MonotonicInstant,
-        counting: Counting,
+        counting: DeadlineClock,
     ) -> Option<Duration> {
-        let most = |end: Deadline| match (end.counting(), counting) {
-            (Counting::Awake, Counting::Total) => {
+        let most = |end: Deadline| match (end.clock(), counting) {
+            (DeadlineClock::Awake, DeadlineClock::Total) => {
                 end.remaining(then).saturating_add(now.suspended_since(then))
             }
             _ => end.remaining(then),
@@ -113,13 +115,13 @@ pub struct SessionRecord {
     /// When it was approved.
     pub started: MonotonicInstant,
     /// When it ends.
-    pub ends: Ends,
+    pub ends: SessionDeadlines,
     /// Warnings that are still to come, in order.
     pub warnings: Vec<ScheduledWarning>,
     /// Thresholds of the warnings that were given, so that none comes twice even if the end moves.
     pub given: Vec<Duration>,
     /// How far grants have moved its ends, so that exactly that can be taken back.
-    pub extensions: Vec<Extension>,
+    pub extensions: Vec<SessionExtension>,
     /// Up to here its time has been charged.
     pub charged_to: MonotonicInstant,
     /// The day that it was charged to last.
@@ -130,7 +132,7 @@ pub struct SessionRecord {
     #[serde(default)]
     pub in_a_row: Duration,
     /// Where it is.
-    pub stage: Stage,
+    pub stage: SessionStage,
     /// How long the program may take to end after it was asked to.
     pub stop_grace: Duration,
     /// Counters besides the entry's own that its time is charged to.
@@ -143,7 +145,7 @@ pub struct SessionRecord {
 
 /// How far a grant has moved the ends of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extension {
+pub struct SessionExtension {
     /// Which grant.
     pub grant_id: GrantId,
     /// By how much the run got longer.
@@ -155,7 +157,7 @@ pub struct Extension {
 /// Where a session is (S3.6). `Ended` is not here: an ended session is no longer remembered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Stage {
+pub enum SessionStage {
     /// Approved; the program is being started.
     Launching,
     /// Stopped before its program came up: should it still come up, it is ended at once.
@@ -169,7 +171,7 @@ pub enum Stage {
         host_session_handle: String,
         /// `Warned`, and how loudly at most.
         #[serde(default)]
-        warned: Option<Severity>,
+        warned: Option<WarningSeverity>,
     },
     /// The program is being ended.
     Expiring {
@@ -194,13 +196,15 @@ impl SessionRecord {
     #[must_use]
     pub fn grace_left(&self, now: MonotonicInstant) -> Duration {
         match self.stage {
-            Stage::Expiring { called, .. } => self.stop_grace.saturating_sub(now.awake_since(called)),
-            Stage::Launching | Stage::Withdrawn { .. } | Stage::Running { .. } => self.stop_grace,
+            SessionStage::Expiring { called, .. } => self.stop_grace.saturating_sub(now.awake_since(called)),
+            SessionStage::Launching | SessionStage::Withdrawn { .. } | SessionStage::Running { .. } => {
+                self.stop_grace
+            }
         }
     }
 }
 
-impl Stage {
+impl SessionStage {
     /// What the host needs to find the program again, once there is one.
     #[must_use]
     pub fn host_session_handle(&self) -> Option<&str> {
@@ -214,7 +218,7 @@ impl Stage {
 
     /// Why it will have ended, once that is settled.
     #[must_use]
-    pub fn end(&self) -> Option<&EndReason> {
+    pub fn end_reason(&self) -> Option<&EndReason> {
         match self {
             Self::Launching | Self::Running { .. } => None,
             Self::Withdrawn { reason } | Self::Expiring { reason, .. } => Some(reason),
@@ -239,21 +243,21 @@ impl Stage {
     }
 
     /// A warning was given.
-    pub(crate) fn warn(&mut self, severity: Severity) {
+    pub(crate) fn record_warning(&mut self, severity: WarningSeverity) {
         if let Self::Running { warned, .. } = self {
             *warned = (*warned).max(Some(severity));
         }
     }
 
     /// The clock of the boot in which the end was called is gone.
-    pub(crate) fn move_to_boot(&mut self, now: MonotonicInstant) {
+    pub(crate) fn restart_grace(&mut self, now: MonotonicInstant) {
         if let Self::Expiring { called, .. } = self {
             *called = now;
         }
     }
 
     /// The program has come up.
-    pub(crate) fn come_up(&mut self, host_session_handle: String, now: MonotonicInstant) {
+    pub(crate) fn program_started(&mut self, host_session_handle: String, now: MonotonicInstant) {
         let stage = std::mem::replace(self, Self::Launching);
         *self = match stage {
             Self::Launching => Self::Running { host_session_handle, warned: None },

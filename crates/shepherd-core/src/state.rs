@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use shepherd_api::{AuditEvent, GrantView, RequestView};
-use shepherd_util::{BootId, BootInstant, BudgetId, EntryId, Now, ProfileId};
+use shepherd_api::{AuditEvent, GrantView, TimeRequestView};
+use shepherd_util::{BootId, BootInstant, BudgetId, ClockReading, EntryId, ProfileId};
 
 use crate::policy::{Day, ModeName};
 use crate::session::SessionRecord;
@@ -17,7 +17,7 @@ use crate::session::SessionRecord;
 /// What use is counted under.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Counter {
+pub enum UsageCounter {
     /// One entry.
     Entry(EntryId),
     /// A budget.
@@ -30,7 +30,7 @@ pub struct UsageKey {
     /// Whose.
     pub profile: ProfileId,
     /// Of what.
-    pub counter: Counter,
+    pub counter: UsageCounter,
     /// On which accounting day.
     pub day: Day,
 }
@@ -38,7 +38,7 @@ pub struct UsageKey {
 /// A moment that no change of the wall clock brings nearer while its boot lasts. After a reboot only the wall clock is
 /// left to go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Until {
+pub struct PauseEnd {
     /// By the wall clock.
     pub wall: Timestamp,
     /// By the clock of the boot in which it was set.
@@ -51,43 +51,43 @@ pub struct StoredState {
     /// Use by key.
     pub usage: BTreeMap<UsageKey, Duration>,
     /// Pauses after a run.
-    pub cooldowns: BTreeMap<(ProfileId, EntryId), Until>,
+    pub cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
     /// The rest.
-    pub snapshot: Snapshot,
+    pub snapshot: EngineSnapshot,
     /// The last sign of life while a session ran, if one can be read.
-    pub pulse: Option<Pulse>,
+    pub heartbeat: Option<DaemonHeartbeat>,
 }
 
-/// How often a [`Pulse`] has to be made durable while there is a session, from its launch to its end. A power cut costs
+/// How often a [`DaemonHeartbeat`] has to be made durable while there is a session, from its launch to its end. A power cut costs
 /// the child at most this and what a disk takes to write it, and never wins it anything.
-pub const PULSE: Duration = Duration::from_secs(30);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A sign of life: the daemon was there at this moment, and so was whatever it had in hand. It says nothing else,
 /// because what follows from it can be worked out; so nobody but whoever writes it has to wake up for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pulse {
+pub struct DaemonHeartbeat {
     /// In which boot.
     pub boot: BootId,
     /// When.
-    pub at: Now,
+    pub at: ClockReading,
 }
 
 /// The rest of what outlives the daemon: small, and written as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Snapshot {
+pub struct EngineSnapshot {
     /// The session, if there is one.
     pub session: Option<SessionRecord>,
     /// What is known of the clock.
     pub clock: ClockRecord,
-    /// The mode that somebody chose; `None` lets the calendar decide.
+    /// The mode that somebody chose; `NotRequested` lets the calendar decide.
     pub mode: Option<ModeName>,
     /// Extra time and longer windows, and for a while those that have lapsed or were taken back.
     pub grants: Vec<GrantView>,
     /// What children asked for, and for a while how it was answered.
-    pub requests: Vec<RequestView>,
+    pub requests: Vec<TimeRequestView>,
     /// Time in a row, by profile.
-    pub streaks: BTreeMap<ProfileId, Streak>,
+    pub streaks: BTreeMap<ProfileId, PlayStreak>,
 }
 
 /// What is known of the clock (S4.5).
@@ -108,19 +108,19 @@ pub struct ClockRecord {
 
 impl ClockRecord {
     /// The latest time that counted, on both clocks, if that was in this boot.
-    pub(crate) fn seen_in(&self, boot: BootId) -> Option<Now> {
+    pub(crate) fn latest_in_boot(&self, boot: BootId) -> Option<ClockReading> {
         let mono = self.seen_at?.during(boot)?;
-        self.latest_seen.map(|wall| Now { wall, mono })
+        self.latest_seen.map(|wall| ClockReading { wall, mono })
     }
 }
 
 /// Time in a row, for the rule about breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Streak {
+pub struct PlayStreak {
     /// How much.
     pub played: Duration,
     /// When the break that ends it would be over, counted from the last end of a session.
-    pub rested: Until,
+    pub rested: PauseEnd,
 }
 
 /// One durable change. Those of one step belong together: all or none.
@@ -140,10 +140,10 @@ pub enum StoreWrite {
         /// Of which entry.
         entry_id: EntryId,
         /// Until when.
-        until: Until,
+        until: PauseEnd,
     },
     /// The rest, as a whole.
-    SaveSnapshot(Box<Snapshot>),
+    SaveSnapshot(Box<EngineSnapshot>),
     /// A line for the audit log.
     AppendAudit(Box<AuditEvent>),
 }

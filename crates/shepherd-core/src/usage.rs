@@ -6,56 +6,56 @@ use std::time::Duration;
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 use crate::policy::Day;
-use crate::state::{Counter, UsageKey};
+use crate::state::{UsageCounter, UsageKey};
 
 /// Use by profile.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct UsageBook(BTreeMap<ProfileId, ProfileUsage>);
+pub(crate) struct UsageTable(BTreeMap<ProfileId, ProfileUsage>);
 
 /// Use of one profile.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ProfileUsage {
-    entries: BTreeMap<EntryId, Days>,
-    budgets: BTreeMap<BudgetId, Days>,
+    entries: BTreeMap<EntryId, DailyUsage>,
+    budgets: BTreeMap<BudgetId, DailyUsage>,
 }
 
 /// Use by day, in order. Nearly all questions are about the last few days, which lie side by side.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Days(Vec<(Day, Duration)>);
+pub(crate) struct DailyUsage(Vec<(Day, Duration)>);
 
-impl UsageBook {
+impl UsageTable {
     pub(crate) fn new(usage: BTreeMap<UsageKey, Duration>) -> Self {
         let mut book = Self::default();
         for (UsageKey { profile, counter, day }, amount) in usage {
-            book.days_of(profile, counter).add(day, amount);
+            book.daily_usage_mut(profile, counter).add(day, amount);
         }
         book
     }
 
     pub(crate) fn add(&mut self, key: &UsageKey, amount: Duration) {
-        self.days_of(key.profile.clone(), key.counter.clone()).add(key.day, amount);
+        self.daily_usage_mut(key.profile.clone(), key.counter.clone()).add(key.day, amount);
     }
 
-    fn days_of(&mut self, profile: ProfileId, counter: Counter) -> &mut Days {
+    fn daily_usage_mut(&mut self, profile: ProfileId, counter: UsageCounter) -> &mut DailyUsage {
         let usage = self.0.entry(profile).or_default();
         match counter {
-            Counter::Entry(entry) => usage.entries.entry(entry).or_default(),
-            Counter::Budget(budget) => usage.budgets.entry(budget).or_default(),
+            UsageCounter::Entry(entry) => usage.entries.entry(entry).or_default(),
+            UsageCounter::Budget(budget) => usage.budgets.entry(budget).or_default(),
         }
     }
 
-    pub(crate) fn of(&self, profile: &ProfileId) -> Option<&ProfileUsage> {
+    pub(crate) fn profile_usage(&self, profile: &ProfileId) -> Option<&ProfileUsage> {
         self.0.get(profile)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (UsageKey, Duration)> {
         self.0.iter().flat_map(|(profile, usage)| {
-            let key = |counter: Counter, day: Day| UsageKey { profile: profile.clone(), counter, day };
+            let key = |counter: UsageCounter, day: Day| UsageKey { profile: profile.clone(), counter, day };
             let entries = usage.entries.iter().flat_map(move |(entry, days)| {
-                days.0.iter().map(move |(day, used)| (key(Counter::Entry(entry.clone()), *day), *used))
+                days.0.iter().map(move |(day, used)| (key(UsageCounter::Entry(entry.clone()), *day), *used))
             });
             let budgets = usage.budgets.iter().flat_map(move |(budget, days)| {
-                days.0.iter().map(move |(day, used)| (key(Counter::Budget(budget.clone()), *day), *used))
+                days.0.iter().map(move |(day, used)| (key(UsageCounter::Budget(budget.clone()), *day), *used))
             });
             entries.chain(budgets)
         })
@@ -63,21 +63,21 @@ impl UsageBook {
 }
 
 impl ProfileUsage {
-    pub(crate) fn of_entry(&self, entry: &EntryId) -> Option<&Days> {
+    pub(crate) fn entry_usage(&self, entry: &EntryId) -> Option<&DailyUsage> {
         self.entries.get(entry)
     }
 
     /// The use of each entry, in the order of their names.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&EntryId, &Days)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&EntryId, &DailyUsage)> {
         self.entries.iter()
     }
 
-    pub(crate) fn of_budget(&self, budget: &BudgetId) -> Option<&Days> {
+    pub(crate) fn budget_usage(&self, budget: &BudgetId) -> Option<&DailyUsage> {
         self.budgets.get(budget)
     }
 }
 
-impl Days {
+impl DailyUsage {
     fn add(&mut self, day: Day, amount: Duration) {
         let at = self.0.partition_point(|(other, _)| *other < day);
         match self.0.get_mut(at) {
@@ -86,7 +86,7 @@ impl Days {
         }
     }
 
-    fn since(&self, day: Day) -> &[(Day, Duration)] {
+    fn days_since(&self, day: Day) -> &[(Day, Duration)] {
         // There can't be more days than lie between it and the last one, so nobody has to look further back.
         let last = self.0.last().map_or(day, |(last, _)| *last);
         let most = usize::try_from(last.0.saturating_sub(day.0).saturating_add(1)).unwrap_or(0);
@@ -96,15 +96,15 @@ impl Days {
 }
 
 /// What was used on a day.
-pub(crate) fn on(days: Option<&Days>, day: Day) -> Duration {
-    let first = days.and_then(|days| days.since(day).first());
+pub(crate) fn used_on_day(days: Option<&DailyUsage>, day: Day) -> Duration {
+    let first = days.and_then(|days| days.days_since(day).first());
     first.filter(|(other, _)| *other == day).map_or(Duration::ZERO, |(_, used)| *used)
 }
 
 /// The whole week: what was borrowed from a later day of it is gone, too.
-pub(crate) fn in_week(days: Option<&Days>, day: Day) -> Duration {
+pub(crate) fn used_in_week(days: Option<&DailyUsage>, day: Day) -> Duration {
     let monday = day.week_start();
-    let since = days.into_iter().flat_map(|days| days.since(monday));
-    let week = since.take_while(|(other, _)| *other < monday.plus(7));
+    let since = days.into_iter().flat_map(|days| days.days_since(monday));
+    let week = since.take_while(|(other, _)| *other < monday.plus_days(7));
     week.fold(Duration::ZERO, |sum, (_, used)| sum.saturating_add(*used))
 }

@@ -1,28 +1,28 @@
 //! What every host has to hold to, as a suite that can be run against any (S5.4).
 //!
-//! An adapter implements [`Stage`]: how to make its host, and which of its entries plays which [`Part`]. Its tests
+//! An adapter implements [`ConformanceHarness`]: how to make its host, and which of its entries plays which [`TestProgram`]. Its tests
 //! call [`run`] and find nothing in what it returns.
 
 use std::time::Duration;
 
-use shepherd_core::policy::Entry;
+use shepherd_core::policy::PolicyEntry;
 use shepherd_util::SessionId;
 
-use crate::Host;
+use crate::HostAdapter;
 
+mod case_context;
 mod cases;
-mod play;
 mod restart;
 
-use play::Play;
+use case_context::CaseContext;
 
 /// What a program of the suite does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TestProgram {
     /// Runs until it is asked to end, and ends then.
-    Runs,
+    EndsOnRequest,
     /// Runs, and ignores every request to end.
-    Ignores,
+    IgnoresRequests,
     /// Ends by itself with this code, so long after its start.
     Exits {
         /// When.
@@ -33,30 +33,30 @@ pub enum Part {
     /// Ends by itself, of `SIGKILL`, at once.
     KillsItself,
     /// Hands over to another program, which runs until it is asked to end, and leaves.
-    HandsOver,
+    ForksAndExits,
     /// Can't be started.
-    Fails,
+    FailsToStart,
 }
 
 /// Where the suite is played: an adapter, and what it runs.
-pub trait Stage {
+pub trait ConformanceHarness {
     /// The adapter.
-    type Host: Host;
+    type TestedHost: HostAdapter;
 
     /// The first host, or the one that comes after the former was dropped, as a daemon comes after another.
-    fn host(&mut self) -> Self::Host;
+    fn host(&mut self) -> Self::TestedHost;
 
     /// An entry that plays a part.
-    fn entry(&mut self, part: Part) -> Entry;
+    fn entry_for(&mut self, part: TestProgram) -> PolicyEntry;
 
     /// An id that no other session has.
-    fn session_id(&mut self) -> SessionId;
+    fn new_session_id(&mut self) -> SessionId;
 
     /// Lets time pass.
-    fn pass(&mut self, duration: Duration);
+    fn advance_time(&mut self, duration: Duration);
 
     /// How often a session is stopped and the next one started at once.
-    fn pairs(&self) -> usize {
+    fn stop_start_rounds(&self) -> usize {
         100
     }
 }
@@ -64,7 +64,7 @@ pub trait Stage {
 /// A case that a host does not hold to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{case}: {detail}")]
-pub struct Violation {
+pub struct ConformanceViolation {
     /// Which.
     pub case: &'static str,
     /// What happened instead.
@@ -72,17 +72,24 @@ pub struct Violation {
 }
 
 /// One case: a name that is a sentence, and how it is played.
-type Case<S> = (&'static str, fn(&mut Play<'_, S>) -> Result<(), String>);
+type ConformanceCase<S> = (&'static str, fn(&mut CaseContext<'_, S>) -> Result<(), String>);
 
 /// Plays every case; what it returns is what went wrong.
-pub fn run<S: Stage>(stage: &mut S) -> Vec<Violation> {
-    cases::all().into_iter().chain(restart::all()).filter_map(|case| play_one(stage, case)).collect()
+pub fn run<S: ConformanceHarness>(stage: &mut S) -> Vec<ConformanceViolation> {
+    cases::start_stop_cases()
+        .into_iter()
+        .chain(restart::restart_cases())
+        .filter_map(|case| run_case(stage, case))
+        .collect()
 }
 
-fn play_one<S: Stage>(stage: &mut S, (case, play): Case<S>) -> Option<Violation> {
-    let mut scene = Play::new(stage);
+fn run_case<S: ConformanceHarness>(
+    stage: &mut S,
+    (case, play): ConformanceCase<S>,
+) -> Option<ConformanceViolation> {
+    let mut scene = CaseContext::new(stage);
     // What a case forgets to expect is found at its end.
-    let outcome = play(&mut scene).and_then(|()| scene.silence());
-    scene.clear();
-    outcome.err().map(|detail| Violation { case, detail })
+    let outcome = play(&mut scene).and_then(|()| scene.expect_no_event());
+    scene.stop_all();
+    outcome.err().map(|detail| ConformanceViolation { case, detail })
 }

@@ -46,7 +46,7 @@ pub enum HostEvent {
     /// It may still run, but can't be taken back yet. The host tries again until it is
     /// [`Reattached`](Self::Reattached) or [`Gone`](Self::Gone), carries out then what was ordered meanwhile, and
     /// starts nothing else before.
-    InDoubt {
+    ReattachPending {
         /// Which session.
         session_id: SessionId,
         /// Why, for people.
@@ -65,7 +65,7 @@ pub enum HostEvent {
         status: ExitStatus,
     },
     /// Something did not go as ordered, but goes on: a process that outlives its kill, a compositor that went away.
-    Trouble {
+    Problem {
         /// Which session, if it is about one.
         session_id: Option<SessionId>,
         /// For people.
@@ -82,10 +82,10 @@ impl HostEvent {
             | Self::SpawnFailed { session_id, .. }
             | Self::Reattached { session_id, .. }
             | Self::Gone { session_id }
-            | Self::InDoubt { session_id, .. }
+            | Self::ReattachPending { session_id, .. }
             | Self::WindowReady { session_id }
             | Self::Exited { session_id, .. } => Some(session_id),
-            Self::Trouble { session_id, .. } => session_id.as_ref(),
+            Self::Problem { session_id, .. } => session_id.as_ref(),
         }
     }
 }

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use shepherd_core::HostCapabilities;
-use shepherd_core::policy::{Display, Policy};
+use shepherd_core::policy::{Policy, WindowDisplay};
 use shepherd_util::SessionId;
 
-use crate::{ExitStatus, Host, HostEvents, HostSessionHandle, SpawnOrder, StopOrder};
+use crate::{ExitStatus, HostAdapter, HostEvents, HostSessionHandle, HostSpawnRequest, HostStopRequest};
 
+mod platform;
 mod program;
-mod world;
 
-pub use world::FakeWorld;
+pub use platform::FakePlatform;
 
-/// What a program of a [`FakeWorld`] does. The default starts at once, shows no window, runs for ever, and ends when
+/// What a program of a [`FakePlatform`] does. The default starts at once, shows no window, runs for ever, and ends when
 /// it is asked to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FakeProgram {
@@ -22,9 +22,9 @@ pub struct FakeProgram {
     /// It shows its first window so long after its start.
     pub window: Option<Duration>,
     /// It ends by itself, so long after its start.
-    pub ends: Option<(Duration, ExitStatus)>,
+    pub exits: Option<(Duration, ExitStatus)>,
     /// What it does when it is asked to end.
-    pub when_asked: WhenAsked,
+    pub stop_response: StopResponse,
 }
 
 /// How a program starts.
@@ -44,7 +44,7 @@ pub enum FakeStart {
 
 /// What a program does when it is asked to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenAsked {
+pub enum StopResponse {
     /// It ends.
     #[default]
     Ends,
@@ -54,11 +54,11 @@ pub enum WhenAsked {
 
 /// An order that a [`FakeHost`] was given.
 #[derive(Clone, Debug, PartialEq)]
-pub enum FakeOrder {
+pub enum FakeHostRequest {
     /// To start something.
-    Spawn(Box<SpawnOrder>),
+    Spawn(Box<HostSpawnRequest>),
     /// To end something.
-    Stop(StopOrder),
+    Stop(HostStopRequest),
     /// To take something back.
     Reattach {
         /// Which session.
@@ -67,20 +67,20 @@ pub enum FakeOrder {
         handle: Option<HostSessionHandle>,
     },
     /// To show something.
-    Show {
+    ShowWindow {
         /// Which session.
         session_id: SessionId,
         /// How.
-        display: Display,
+        display: WindowDisplay,
     },
     /// Another policy applies.
-    PolicyChanged,
+    ApplyPolicy,
 }
 
-/// A host in a [`FakeWorld`].
+/// A host in a [`FakePlatform`].
 #[derive(Debug)]
 pub struct FakeHost {
-    world: FakeWorld,
+    platform: FakePlatform,
     capabilities: HostCapabilities,
     limitations: Vec<String>,
 }
@@ -88,19 +88,19 @@ pub struct FakeHost {
 impl Default for FakeHost {
     /// In a world of its own.
     fn default() -> Self {
-        FakeWorld::default().host()
+        FakePlatform::default().host()
     }
 }
 
 impl FakeHost {
-    fn new(world: FakeWorld) -> Self {
-        Self { world, capabilities: HostCapabilities::everything(), limitations: Vec::new() }
+    fn new(world: FakePlatform) -> Self {
+        Self { platform: world, capabilities: HostCapabilities::all_supported(), limitations: Vec::new() }
     }
 
     /// The world that it is in.
     #[must_use]
-    pub fn world(&self) -> FakeWorld {
-        self.world.clone()
+    pub fn platform(&self) -> FakePlatform {
+        self.platform.clone()
     }
 
     /// The same host, but it can do only this.
@@ -111,12 +111,12 @@ impl FakeHost {
         self
     }
 
-    fn note(&self, order: FakeOrder) {
-        self.world.state().orders.push(order);
+    fn record_request(&self, order: FakeHostRequest) {
+        self.platform.lock_state().requests.push(order);
     }
 }
 
-impl Host for FakeHost {
+impl HostAdapter for FakeHost {
     fn capabilities(&self) -> HostCapabilities {
         self.capabilities.clone()
     }
@@ -126,34 +126,34 @@ impl Host for FakeHost {
     }
 
     fn subscribe(&mut self) -> HostEvents {
-        self.world.state().subscribe()
+        self.platform.lock_state().subscribe()
     }
 
-    fn policy_changed(&mut self, _policy: &Policy) {
-        self.note(FakeOrder::PolicyChanged);
+    fn apply_policy(&mut self, _policy: &Policy) {
+        self.record_request(FakeHostRequest::ApplyPolicy);
     }
 
-    fn spawn(&mut self, order: SpawnOrder) {
-        self.note(FakeOrder::Spawn(Box::new(order.clone())));
-        self.world.state().spawn(&order);
+    fn spawn(&mut self, order: HostSpawnRequest) {
+        self.record_request(FakeHostRequest::Spawn(Box::new(order.clone())));
+        self.platform.lock_state().spawn(&order);
     }
 
-    fn stop(&mut self, order: StopOrder) {
-        self.note(FakeOrder::Stop(order.clone()));
-        self.world.state().stop(&order);
+    fn stop(&mut self, order: HostStopRequest) {
+        self.record_request(FakeHostRequest::Stop(order.clone()));
+        self.platform.lock_state().stop(&order);
     }
 
     fn reattach(&mut self, session_id: &SessionId, handle: Option<&HostSessionHandle>) {
-        let order = FakeOrder::Reattach { session_id: session_id.clone(), handle: handle.cloned() };
-        self.note(order);
-        self.world.state().reattach(session_id);
+        let order = FakeHostRequest::Reattach { session_id: session_id.clone(), handle: handle.cloned() };
+        self.record_request(order);
+        self.platform.lock_state().reattach(session_id);
     }
 
-    fn earlier_sessions(&self) -> Vec<SessionId> {
-        self.world.state().programs.keys().cloned().collect()
+    fn recorded_sessions(&self) -> Vec<SessionId> {
+        self.platform.lock_state().programs.keys().cloned().collect()
     }
 
-    fn show(&mut self, session_id: &SessionId, display: Display) {
-        self.note(FakeOrder::Show { session_id: session_id.clone(), display });
+    fn show_window(&mut self, session_id: &SessionId, display: WindowDisplay) {
+        self.record_request(FakeHostRequest::ShowWindow { session_id: session_id.clone(), display });
     }
 }

@@ -14,14 +14,14 @@
 mod event;
 mod handle;
 mod host;
-mod order;
+mod request;
 
 pub mod conformance;
 mod fake;
 
 pub use event::{ExitStatus, HostEvent, HostEvents, SpawnFailure};
-pub use fake::{FakeHost, FakeOrder, FakeProgram, FakeStart, FakeWorld, WhenAsked};
+pub use fake::{FakeHost, FakeHostRequest, FakePlatform, FakeProgram, FakeStart, StopResponse};
 pub use handle::HostSessionHandle;
-pub use host::Host;
-pub use order::{SpawnOrder, StopOrder};
+pub use host::HostAdapter;
+pub use request::{HostSpawnRequest, HostStopRequest};
 pub use shepherd_core::HostCapabilities;

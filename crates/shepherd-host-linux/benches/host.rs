@@ -8,22 +8,24 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use shepherd_api::EntryKind;
-use shepherd_core::policy::{AvailabilityPolicy, Cost, Entry, LimitsPolicy, RunPolicy, WarningPolicy};
-use shepherd_host_api::{Host, HostEvent, HostEvents, SpawnOrder, StopOrder};
+use shepherd_core::policy::{
+    AvailabilityPolicy, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy,
+};
+use shepherd_host_api::{HostAdapter, HostEvent, HostEvents, HostSpawnRequest, HostStopRequest};
 use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
 use shepherd_util::{ProfileId, SessionId};
-use ward_bench::{Bar, Baseline, Row, median, millis, percentile, report};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, percentile, report};
 use ward_process::Containment;
 
 /// Five hundred processes, a quarter of them in sessions of their own.
-const FIVE_HUNDRED: &str = "fork 125 [ setsid; sleep 600000 ]; fork 374 [ sleep 600000 ]; sleep 600000";
+const LARGE_TREE: &str = "fork 125 [ setsid; sleep 600000 ]; fork 374 [ sleep 600000 ]; sleep 600000";
 
 /// The argument with which this program is the one that is signalled.
 const AWAIT_SIGNAL: &str = "await-signal";
 
 fn main() {
     if std::env::args().any(|argument| argument == AWAIT_SIGNAL) {
-        return say_when_signalled();
+        return report_signal_time();
     }
     for containment in ward_process::probe().available() {
         first_signal(containment);
@@ -33,7 +35,7 @@ fn main() {
     }
 }
 
-fn say_when_signalled() {
+fn report_signal_time() {
     // SAFETY: all three take a set on our own stack; the signal is blocked before anybody is told to send it.
     unsafe {
         let mut set = std::mem::zeroed();
@@ -56,7 +58,7 @@ fn now() -> i64 {
 }
 
 fn first_signal(containment: Containment) {
-    let mut bench = Bench::new(containment);
+    let mut bench = BenchHost::new(containment);
     let program = std::env::current_exe().unwrap();
     let mut samples: Vec<f64> = (0..200)
         .map(|_| {
@@ -73,21 +75,28 @@ fn first_signal(containment: Containment) {
     for (name, percent, bar) in [("median", 50.0, 5.0), ("p99", 99.0, 20.0)] {
         let bench = format!("host: order to signal, {name} ({containment})");
         let figure = percentile(&mut samples, percent);
-        report(&Row { bench, unit: "ms".into(), figure, baseline: None, bar: Bar::AtMost(bar) }).unwrap();
+        report(&BenchmarkRow {
+            bench,
+            unit: "ms".into(),
+            figure,
+            baseline: None,
+            bar: BenchmarkLimit::AtMost(bar),
+        })
+        .unwrap();
     }
 }
 
 fn kill_against_bare_write() {
-    let mut bench = Bench::new(Containment::Cgroup);
+    let mut bench = BenchHost::new(Containment::Cgroup);
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..9 {
-        let (session_id, group) = bench.five_hundred();
+        let (session_id, group) = bench.start_large_tree();
         let start = Instant::now();
         bench.stop(&session_id, Duration::ZERO);
         ours.push(millis(start.elapsed()));
         drop(group);
 
-        let (_, group) = bench.five_hundred();
+        let (_, group) = bench.start_large_tree();
         let start = Instant::now();
         std::fs::write(group.join("cgroup.kill"), "1").unwrap();
         let events = || std::fs::read_to_string(group.join("cgroup.events")).unwrap_or_default();
@@ -97,24 +106,24 @@ fn kill_against_bare_write() {
         bare.push(millis(start.elapsed()));
         bench.await_exit();
     }
-    let baseline = Baseline { name: "bare write to cgroup.kill".into(), figure: median(&mut bare) };
-    report(&Row {
+    let baseline = BenchmarkBaseline { name: "bare write to cgroup.kill".into(), figure: median(&mut bare) };
+    report(&BenchmarkRow {
         bench: "host: tree of 500 gone".into(),
         unit: "ms".into(),
         figure: median(&mut ours),
         baseline: Some(baseline),
-        bar: Bar::RatioAtMost(2.0),
+        bar: BenchmarkLimit::RatioAtMost(2.0),
     })
     .unwrap();
 }
 
-struct Bench {
+struct BenchHost {
     host: LinuxHost,
     events: HostEvents,
     _folder: tempfile::TempDir,
 }
 
-impl Bench {
+impl BenchHost {
     fn new(containment: Containment) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = LinuxHostOptions::new(folder.path().to_owned());
@@ -127,8 +136,11 @@ impl Bench {
     fn start(&mut self, program: &Path, argument: &str) -> (SessionId, PathBuf) {
         let session_id = SessionId::from_random(now().unsigned_abs().into());
         let argv = vec![program.to_str().unwrap().to_owned(), argument.to_owned()];
-        let order =
-            SpawnOrder { session_id: session_id.clone(), entry: entry(argv), profile: ProfileId::default() };
+        let order = HostSpawnRequest {
+            session_id: session_id.clone(),
+            entry: entry(argv),
+            profile: ProfileId::default(),
+        };
         self.host.spawn(order);
         match self.events.blocking_recv() {
             Some(HostEvent::Spawned { output: Some(log), .. }) => (session_id, log),
@@ -137,8 +149,8 @@ impl Bench {
     }
 
     /// A large tree and its group.
-    fn five_hundred(&mut self) -> (SessionId, PathBuf) {
-        let (session_id, _) = self.start(Path::new(env!("CARGO_BIN_EXE_fake-entry")), FIVE_HUNDRED);
+    fn start_large_tree(&mut self) -> (SessionId, PathBuf) {
+        let (session_id, _) = self.start(Path::new(env!("CARGO_BIN_EXE_fake-entry")), LARGE_TREE);
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2")).unwrap();
         let mount = PathBuf::from(mount.split(' ').nth(1).unwrap());
@@ -153,7 +165,7 @@ impl Bench {
     }
 
     fn stop(&mut self, session_id: &SessionId, grace: Duration) {
-        self.host.stop(StopOrder { session_id: session_id.clone(), grace });
+        self.host.stop(HostStopRequest { session_id: session_id.clone(), grace });
         self.await_exit();
     }
 
@@ -177,8 +189,8 @@ fn wait_for(mut condition: impl FnMut() -> bool) {
     }
 }
 
-fn entry(argv: Vec<String>) -> Entry {
-    Entry {
+fn entry(argv: Vec<String>) -> PolicyEntry {
+    PolicyEntry {
         entry_id: "bench".parse().unwrap(),
         label: "bench".to_owned(),
         icon_ref: None,
@@ -189,7 +201,7 @@ fn entry(argv: Vec<String>) -> Entry {
         warnings: WarningPolicy::default(),
         disabled: None,
         budgets: Vec::new(),
-        cost: Cost::Counts,
+        cost: TimeCost::Counts,
         earns: None,
         unlock: None,
         run: RunPolicy::default(),

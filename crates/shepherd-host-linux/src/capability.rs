@@ -3,19 +3,19 @@
 use std::ffi::OsStr;
 
 use shepherd_host_api::HostCapabilities;
-use ward_process::{Containment, Probe, find_program};
+use ward_process::{Containment, ContainmentReport, find_program};
 
-use crate::options::{AsRoot, LinuxHostOptions};
-use crate::recipe::{MPV, QEMU};
-use crate::sway::Windows;
+use crate::launch_command::{MPV, QEMU};
+use crate::options::{LinuxHostOptions, RunAsRoot};
+use crate::sway::WindowControl;
 
 /// What holds now. Windows are there only while there is a compositor.
 pub(crate) fn capabilities(
     containment: Containment,
-    windows: &Windows,
+    windows: &WindowControl,
     options: &LinuxHostOptions,
 ) -> HostCapabilities {
-    let windows = windows.are_seen();
+    let windows = windows.is_connected();
     HostCapabilities {
         // Each kind has a driver that needs nothing but itself; what a single entry lacks is said at its start.
         spawn_kinds_supported: ["process", "vm", "media", "custom"].map(str::to_owned).into(),
@@ -28,13 +28,13 @@ pub(crate) fn capabilities(
         can_force_foreground: windows,
         can_force_fullscreen: windows,
         can_lock_to_single_app: false,
-        needs_account: rustix::process::geteuid().is_root() && options.as_root == AsRoot::Never,
+        needs_account: rustix::process::geteuid().is_root() && options.as_root == RunAsRoot::Never,
     }
 }
 
 pub(crate) fn limitations(
     containment: Containment,
-    probe: &Probe,
+    probe: &ContainmentReport,
     options: &LinuxHostOptions,
 ) -> Vec<String> {
     let mut sentences = Vec::new();
@@ -49,8 +49,8 @@ pub(crate) fn limitations(
         sentences.push(format!("A program that sets out to do so can get out of a {containment}."));
     }
     match (rustix::process::geteuid().is_root(), options.as_root) {
-        (true, AsRoot::Never) => {}
-        (true, AsRoot::UnlessNamed) => sentences.push(
+        (true, RunAsRoot::Never) => {}
+        (true, RunAsRoot::WithoutAccount) => sentences.push(
             "What names no account runs as root, and root can leave every containment: name one, and start the \
              daemon without `--allow-root`."
                 .to_owned(),

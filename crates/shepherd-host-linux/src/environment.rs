@@ -7,17 +7,17 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::user::User;
+use crate::user::UnixUser;
 
 /// Language and time zone.
-const FOR_EVERYBODY: &[&str] = &["LANG", "LANGUAGE", "TZ"];
+const LOCALE_VARIABLES: &[&str] = &["LANG", "LANGUAGE", "TZ"];
 
 /// The daemon's own screen and sound: the display names are passed on to other users, too, who may or may not be
 /// let in there.
-const DISPLAYS: &[&str] = &["DISPLAY", "WAYLAND_DISPLAY"];
+const DISPLAY_VARIABLES: &[&str] = &["DISPLAY", "WAYLAND_DISPLAY"];
 
 /// Who the daemon is, and what only it can use.
-const FOR_OUR_OWN_USER: &[&str] =
+const OWN_USER_VARIABLES: &[&str] =
     &["HOME", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "XAUTHORITY", "PULSE_SERVER", "PIPEWIRE_REMOTE"];
 
 /// Language in detail: `LC_ALL`, `LC_TIME`, …
@@ -27,15 +27,15 @@ const LOCALE_PREFIX: &str = "LC_";
 pub(crate) fn base(
     daemon: &[(OsString, OsString)],
     search_path: &OsStr,
-    user: Option<&User>,
+    user: Option<&UnixUser>,
 ) -> Vec<(OsString, OsString)> {
     let mut environment: Vec<_> = daemon
         .iter()
         .filter(|(name, _)| {
             name.to_str().is_some_and(|name| {
-                let own = user.is_none() && FOR_OUR_OWN_USER.contains(&name);
-                own || FOR_EVERYBODY.contains(&name)
-                    || DISPLAYS.contains(&name)
+                let own = user.is_none() && OWN_USER_VARIABLES.contains(&name);
+                own || LOCALE_VARIABLES.contains(&name)
+                    || DISPLAY_VARIABLES.contains(&name)
                     || name.starts_with(LOCALE_PREFIX)
             })
         })
@@ -44,7 +44,7 @@ pub(crate) fn base(
     if let Some(user) = user {
         environment.push(("HOME".into(), user.home.clone().into_os_string()));
         environment.extend(["USER", "LOGNAME"].map(|name| (name.into(), user.name.clone().into())));
-        let runtime = PathBuf::from(format!("/run/user/{}", user.user));
+        let runtime = PathBuf::from(format!("/run/user/{}", user.uid));
         if runtime.is_dir() {
             environment.push(("XDG_RUNTIME_DIR".into(), runtime.into_os_string()));
         }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn another_user_gets_its_own_home_and_not_our_keys() {
         let user =
-            User { name: "kid".into(), user: 54_321, group: 9, groups: vec![9], home: "/home/kid".into() };
+            UnixUser { name: "kid".into(), uid: 54_321, gid: 9, gids: vec![9], home: "/home/kid".into() };
         let environment = base(&daemon(), OsStr::new("/bin"), Some(&user));
         assert_eq!(
             names(&environment),

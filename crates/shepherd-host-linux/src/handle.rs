@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use shepherd_host_api::HostSessionHandle;
 use ward_process::TreeRecord;
 
-use crate::ask::Ask;
+use crate::stop_method::StopMethod;
 
 /// All that a later daemon needs: which tree it is, and how it likes to be ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Handle {
+pub(crate) struct LinuxSessionHandle {
     pub(crate) tree: TreeRecord,
-    pub(crate) asks: Vec<Ask>,
+    pub(crate) asks: Vec<StopMethod>,
     /// The folder of its control socket, to be removed with it.
     pub(crate) sockets: Option<PathBuf>,
 }
 
-impl Handle {
-    pub(crate) fn to_text(&self) -> Result<HostSessionHandle, serde_json::Error> {
+impl LinuxSessionHandle {
+    pub(crate) fn encode(&self) -> Result<HostSessionHandle, serde_json::Error> {
         serde_json::to_string(self).map(HostSessionHandle::new)
     }
 

@@ -1,9 +1,9 @@
 //! Shepherd on Linux: entries become process trees that end when they are told to, whole.
 //!
 //! [`LinuxHost`] is a [`Host`](shepherd_host_api::Host) on `ward-process`. A *recipe* turns an entry into a command
-//! line and into the ways to ask it to end (`recipe`, `ask`). Starting happens on a thread of its own (`start`),
+//! line and into the ways to ask it to end (`launch_command`, `stop_method`). Starting happens on a thread of its own (`start_job`),
 //! watching and ending on one thread for all sessions (`worker`) that sleeps unless something happens, and tidying up
-//! on a third (`janitor`), so that neither a slow disk nor a stubborn program delays a kill. Windows are a fourth's
+//! on a third (`cleanup`), so that neither a slow disk nor a stubborn program delays a kill. Windows are a fourth's
 //! (`sway`), if the policy names a compositor. Start with `host.rs`.
 //!
 //! What it never does: decide whether something may run, start a shell, hand the daemon's own environment on, or end
@@ -12,25 +12,25 @@
 mod host;
 mod options;
 
-mod recipe;
+mod launch_command;
 
 mod environment;
 mod user;
 
-mod apart;
-mod doubts;
-mod rival;
+mod background_thread;
+mod conflicting_program;
+mod reattach_job;
 mod socket_folder;
-mod start;
-mod take_back;
+mod start_job;
+mod unresolved;
 
-mod rehearsal;
+mod preflight;
 
-mod ask;
-mod descent;
+mod stop_ladder;
+mod stop_method;
 mod worker;
 
-mod line;
+mod mailbox;
 
 #[cfg(feature = "sway")]
 mod sway;
@@ -38,12 +38,12 @@ mod sway;
 #[path = "no_sway.rs"]
 mod sway;
 
-mod folder;
+mod cleanup;
 mod handle;
-mod janitor;
+mod state_folder;
 
 mod capability;
 
 pub use host::LinuxHost;
-pub use options::{AsRoot, HostError, LinuxHostOptions};
-pub use rehearsal::{Missing, rehearse};
+pub use options::{HostSetupError, LinuxHostOptions, RunAsRoot};
+pub use preflight::{MissingRequirement, find_missing_requirements};

@@ -4,52 +4,52 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use shepherd_core::policy::{Compositor, Display};
+use shepherd_core::policy::{CompositorConfig, WindowDisplay};
 use shepherd_util::SessionId;
-use ward_process::{Containment, Tree};
+use ward_process::{Containment, ProcessTree};
 
-use crate::folder::StateFolder;
-use crate::line::Line;
+use crate::mailbox::MailboxSender;
 use crate::options::LinuxHostOptions;
+use crate::state_folder::StateFolder;
 use crate::worker;
 
-pub(crate) struct Windows;
+pub(crate) struct WindowControl;
 
-pub(crate) struct WindowsLine;
+pub(crate) struct WindowNotifier;
 
-pub(crate) struct Entrance;
+pub(crate) struct CompositorAccess;
 
-impl Entrance {
-    pub(crate) fn enter(&self, _session_id: &SessionId) -> Option<PathBuf> {
+impl CompositorAccess {
+    pub(crate) fn prepare_session(&self, _session_id: &SessionId) -> Option<PathBuf> {
         None
     }
 }
 
-impl Windows {
+impl WindowControl {
     #[expect(clippy::unnecessary_wraps, reason = "with Sway a thread may be refused")]
     pub(crate) fn start(
         _options: &Arc<LinuxHostOptions>,
         _containment: Containment,
         _folder: StateFolder,
-        _worker: Line<worker::Message>,
+        _worker: MailboxSender<worker::WorkerMessage>,
     ) -> io::Result<Self> {
         Ok(Self)
     }
 
-    pub(crate) fn line(&self) -> WindowsLine {
-        WindowsLine
+    pub(crate) fn notifier(&self) -> WindowNotifier {
+        WindowNotifier
     }
 
-    pub(crate) fn follow(&mut self, _compositor: Option<&Compositor>) {}
+    pub(crate) fn use_compositor(&mut self, _compositor: Option<&CompositorConfig>) {}
 
-    pub(crate) fn show(&self, _session_id: &SessionId, _display: Display) {}
+    pub(crate) fn show_window(&self, _session_id: &SessionId, _display: WindowDisplay) {}
 
-    pub(crate) fn are_seen(&self) -> bool {
+    pub(crate) fn is_connected(&self) -> bool {
         false
     }
 
-    pub(crate) fn entrance(&self) -> Entrance {
-        Entrance
+    pub(crate) fn compositor_access(&self) -> CompositorAccess {
+        CompositorAccess
     }
 
     pub(crate) fn limitation(&self) -> Option<String> {
@@ -58,14 +58,14 @@ impl Windows {
     }
 }
 
-impl WindowsLine {
-    pub(crate) fn runs(&self, _session_id: &SessionId, _tree: &Tree) {}
+impl WindowNotifier {
+    pub(crate) fn session_running(&self, _session_id: &SessionId, _tree: &ProcessTree) {}
 
-    pub(crate) fn forget(&self, _session_id: &SessionId) {}
+    pub(crate) fn session_failed(&self, _session_id: &SessionId) {}
 
-    pub(crate) fn clear_away(&self, _session_id: &SessionId) -> bool {
+    pub(crate) fn kill_sway_children(&self, _session_id: &SessionId) -> bool {
         true
     }
 
-    pub(crate) fn ended(&self, _session_id: &SessionId) {}
+    pub(crate) fn session_ended(&self, _session_id: &SessionId) {}
 }

@@ -26,16 +26,16 @@ pub struct LinuxHostOptions {
     /// What holds programs together; `None` is the strongest that this machine gives.
     pub containment: Option<Containment>,
     /// Whether anything may run as root, if we do.
-    pub as_root: AsRoot,
+    pub as_root: RunAsRoot,
 }
 
 /// Whether a program may run as root: nothing could hold it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AsRoot {
+pub enum RunAsRoot {
     /// Whatever names no account is not to be started.
     Never,
     /// Whatever names no account. For trying things out where nobody but root is.
-    UnlessNamed,
+    WithoutAccount,
 }
 
 impl LinuxHostOptions {
@@ -48,14 +48,14 @@ impl LinuxHostOptions {
             environment: Vec::new(),
             search_path: SEARCH_PATH.into(),
             containment: None,
-            as_root: AsRoot::Never,
+            as_root: RunAsRoot::Never,
         }
     }
 }
 
 /// Why there is no host.
 #[derive(Debug, thiserror::Error)]
-pub enum HostError {
+pub enum HostSetupError {
     /// Nothing can be held together.
     #[error("could not set up supervision")]
     Supervisor(#[from] SetupError),

@@ -5,7 +5,7 @@
 //! or ended because of what a compositor says.
 //!
 //! A Sway of our own goes on while a session runs, whatever becomes of the daemon, and the next one takes both back
-//! (`own`). It starts programs for whoever asks; they end with the session (`guests`).
+//! (`own_sway`). It starts programs for whoever asks; they end with the session (`sway_children`).
 //!
 //! For windows of Xwayland, Sway only knows the number that the program itself claims.
 
@@ -14,115 +14,126 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use shepherd_core::policy::{Compositor, Display};
+use shepherd_core::policy::{CompositorConfig, WindowDisplay};
 use shepherd_util::SessionId;
-use ward_process::{Containment, Membership, Tree};
+use ward_process::{Containment, ProcessTree, TreeMembership};
 
-use crate::folder::StateFolder;
-use crate::line::{Line, line};
+use crate::mailbox::{MailboxSender, mailbox};
 use crate::options::LinuxHostOptions;
+use crate::state_folder::StateFolder;
 use crate::worker;
 
+mod compositor_watcher;
+mod connection;
+mod discovery;
 mod display;
-mod find;
-mod guests;
 mod layout;
-mod link;
-mod own;
-mod sight;
-mod watcher;
+mod own_sway;
+mod status;
+mod sway_children;
 
-use guests::Guests;
-use sight::{Sight, View};
-use watcher::Watcher;
+use compositor_watcher::CompositorWatcher;
+use status::{CompositorState, CompositorStatus};
+use sway_children::SwayChildren;
 
 /// What the thread is told.
-enum Message {
+enum CompositorMessage {
     /// Work with this compositor.
-    Follow(Option<Compositor>),
+    UseCompositor(Option<CompositorConfig>),
     /// A session runs, and these are its processes.
-    Runs(SessionId, Membership),
+    SessionRunning(SessionId, TreeMembership),
     /// Show it so, now and when it opens other windows.
-    Show(SessionId, Display),
+    ShowWindow(SessionId, WindowDisplay),
     /// It is over.
-    Ended(SessionId),
+    SessionEnded(SessionId),
     /// The host is no more.
-    Leave,
+    Shutdown,
 }
 
 /// What it takes to start one.
-struct Means {
+struct SwayContext {
     options: Arc<LinuxHostOptions>,
     /// What holds the sessions.
     containment: Containment,
     /// Where its output goes, and what a later daemon needs to take it back.
     folder: StateFolder,
-    guests: Guests,
+    sway_children: SwayChildren,
 }
 
 /// The windows of all sessions.
-pub(crate) struct Windows {
-    follows: Option<Compositor>,
-    sight: Sight,
-    guests: Guests,
-    line: Line<Message>,
+pub(crate) struct WindowControl {
+    compositor: Option<CompositorConfig>,
+    status: CompositorStatus,
+    sway_children: SwayChildren,
+    mailbox: MailboxSender<CompositorMessage>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Windows {
+impl WindowControl {
     /// Starts the thread, which sleeps until the policy names a compositor.
     pub(crate) fn start(
         options: &Arc<LinuxHostOptions>,
         containment: Containment,
         folder: StateFolder,
-        worker: Line<worker::Message>,
+        worker: MailboxSender<worker::WorkerMessage>,
     ) -> io::Result<Self> {
-        let (line, inbox) = line()?;
-        let (sight, guests) = (Sight::new(), Guests::default());
-        let means = Means { options: Arc::clone(options), containment, folder, guests: guests.clone() };
-        let thread = Watcher::start(inbox, worker, means, sight.clone())?;
-        Ok(Self { follows: None, sight, guests, line, thread: Some(thread) })
+        let (line, inbox) = mailbox()?;
+        let (sight, guests) = (CompositorStatus::new(), SwayChildren::default());
+        let means =
+            SwayContext { options: Arc::clone(options), containment, folder, sway_children: guests.clone() };
+        let thread = CompositorWatcher::start(inbox, worker, means, sight.clone())?;
+        Ok(Self {
+            compositor: None,
+            status: sight,
+            sway_children: guests,
+            mailbox: line,
+            thread: Some(thread),
+        })
     }
 
     /// For the thread that knows when sessions run.
-    pub(crate) fn line(&self) -> WindowsLine {
-        WindowsLine { line: self.line.clone(), guests: self.guests.clone() }
+    pub(crate) fn notifier(&self) -> WindowNotifier {
+        WindowNotifier { mailbox: self.mailbox.clone(), sway_children: self.sway_children.clone() }
     }
 
     /// Works with this compositor from now on. Looks for nothing itself: that is for the thread, which a compositor or a
     /// folder that hangs holds up.
-    pub(crate) fn follow(&mut self, compositor: Option<&Compositor>) {
-        if self.follows.as_ref() == compositor {
+    pub(crate) fn use_compositor(&mut self, compositor: Option<&CompositorConfig>) {
+        if self.compositor.as_ref() == compositor {
             return;
         }
-        self.follows = compositor.cloned();
-        self.sight.set(if compositor.is_some() { View::Coming } else { View::Unwanted });
-        self.line.send(Message::Follow(self.follows.clone()));
+        self.compositor = compositor.cloned();
+        self.status.set(if compositor.is_some() {
+            CompositorState::Starting
+        } else {
+            CompositorState::NotConfigured
+        });
+        self.mailbox.send(CompositorMessage::UseCompositor(self.compositor.clone()));
     }
 
-    pub(crate) fn show(&self, session_id: &SessionId, display: Display) {
-        self.line.send(Message::Show(session_id.clone(), display));
+    pub(crate) fn show_window(&self, session_id: &SessionId, display: WindowDisplay) {
+        self.mailbox.send(CompositorMessage::ShowWindow(session_id.clone(), display));
     }
 
     /// Whether windows are noticed, and can be brought to the front and made to fill the screen.
-    pub(crate) fn are_seen(&self) -> bool {
-        self.sight.is_clear()
+    pub(crate) fn is_connected(&self) -> bool {
+        self.status.is_connected()
     }
 
     /// For whoever starts programs.
-    pub(crate) fn entrance(&self) -> Entrance {
-        Entrance { sight: self.sight.clone(), guests: self.guests.clone() }
+    pub(crate) fn compositor_access(&self) -> CompositorAccess {
+        CompositorAccess { status: self.status.clone(), sway_children: self.sway_children.clone() }
     }
 
     /// What is missing, if something is.
     pub(crate) fn limitation(&self) -> Option<String> {
-        self.sight.limitation()
+        self.status.limitation()
     }
 }
 
-impl Drop for Windows {
+impl Drop for WindowControl {
     fn drop(&mut self) {
-        self.line.send(Message::Leave);
+        self.mailbox.send(CompositorMessage::Shutdown);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -130,46 +141,46 @@ impl Drop for Windows {
 }
 
 /// The way of a program to its compositor.
-pub(crate) struct Entrance {
-    sight: Sight,
-    guests: Guests,
+pub(crate) struct CompositorAccess {
+    status: CompositorStatus,
+    sway_children: SwayChildren,
 }
 
-impl Entrance {
+impl CompositorAccess {
     /// A session is about to start: says where it finds the compositor. One that is coming is waited for. What a Sway of
     /// ours starts from now on ends with the session.
-    pub(crate) fn enter(&self, session_id: &SessionId) -> Option<PathBuf> {
-        let display = self.sight.display();
-        self.guests.expect(session_id);
+    pub(crate) fn prepare_session(&self, session_id: &SessionId) -> Option<PathBuf> {
+        let display = self.status.wait_for_display();
+        self.sway_children.session_starting(session_id);
         display
     }
 }
 
 /// Says which sessions there are.
-pub(crate) struct WindowsLine {
-    line: Line<Message>,
-    guests: Guests,
+pub(crate) struct WindowNotifier {
+    mailbox: MailboxSender<CompositorMessage>,
+    sway_children: SwayChildren,
 }
 
-impl WindowsLine {
-    pub(crate) fn runs(&self, session_id: &SessionId, tree: &Tree) {
-        self.guests.runs(session_id);
-        self.line.send(Message::Runs(session_id.clone(), tree.membership()));
+impl WindowNotifier {
+    pub(crate) fn session_running(&self, session_id: &SessionId, tree: &ProcessTree) {
+        self.sway_children.session_running(session_id);
+        self.mailbox.send(CompositorMessage::SessionRunning(session_id.clone(), tree.membership()));
     }
 
     /// It did not start.
-    pub(crate) fn forget(&self, session_id: &SessionId) {
-        self.guests.forget(session_id);
+    pub(crate) fn session_failed(&self, session_id: &SessionId) {
+        self.sway_children.session_failed(session_id);
     }
 
     /// It is over: ends what a Sway of ours has started meanwhile. Whether nothing of it is left; until then it is to be
     /// called again. Never waits.
-    pub(crate) fn clear_away(&self, session_id: &SessionId) -> bool {
-        self.guests.clear_away(session_id)
+    pub(crate) fn kill_sway_children(&self, session_id: &SessionId) -> bool {
+        self.sway_children.kill_started_since(session_id)
     }
 
-    pub(crate) fn ended(&self, session_id: &SessionId) {
-        self.line.send(Message::Ended(session_id.clone()));
+    pub(crate) fn session_ended(&self, session_id: &SessionId) {
+        self.mailbox.send(CompositorMessage::SessionEnded(session_id.clone()));
     }
 }
 
@@ -179,15 +190,23 @@ mod tests {
 
     /// The daemon's loop must not wait for a disk or a compositor, and so does not look for one (S13.3b).
     #[test]
-    fn whoever_applies_a_policy_does_not_look_for_the_compositor() {
-        let (line, inbox) = line().unwrap();
-        let sight = Sight::new();
-        let mut windows = Windows { follows: None, sight, guests: Guests::default(), line, thread: None };
-        let nowhere = Compositor::Connect { socket: Some("/nonexistent/sway".into()) };
-        windows.follow(Some(&nowhere));
+    fn applying_a_policy_does_not_wait_for_the_compositor() {
+        let (line, inbox) = mailbox().unwrap();
+        let sight = CompositorStatus::new();
+        let mut windows = WindowControl {
+            compositor: None,
+            status: sight,
+            sway_children: SwayChildren::default(),
+            mailbox: line,
+            thread: None,
+        };
+        let nowhere = CompositorConfig::Connect { socket: Some("/nonexistent/sway".into()) };
+        windows.use_compositor(Some(&nowhere));
         // Nobody has looked yet, or it would be missing.
         assert_eq!(windows.limitation(), None);
-        assert!(!windows.are_seen());
-        assert!(matches!(inbox.next(), Some(Message::Follow(Some(follows))) if follows == nowhere));
+        assert!(!windows.is_connected());
+        assert!(
+            matches!(inbox.try_next(), Some(CompositorMessage::UseCompositor(Some(follows))) if follows == nowhere)
+        );
     }
 }

@@ -2,40 +2,40 @@
 
 use std::path::{Path, PathBuf};
 
-use shepherd_util::{GroupLine, group_lines, user_lines};
+use shepherd_util::{GroupEntry, parse_group, parse_passwd};
 
 /// A user of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct User {
+pub(crate) struct UnixUser {
     pub(crate) name: String,
-    pub(crate) user: u32,
-    pub(crate) group: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
     /// All its groups, its own included.
-    pub(crate) groups: Vec<u32>,
+    pub(crate) gids: Vec<u32>,
     pub(crate) home: PathBuf,
 }
 
-impl User {
+impl UnixUser {
     /// Looks a name up in the texts of `/etc/passwd` and `/etc/group`.
     pub(crate) fn find(name: &str, passwd: &str, group: &str) -> Option<Self> {
-        let line = user_lines(passwd).find(|line| line.name == name && line.home.is_some())?;
+        let line = parse_passwd(passwd).find(|line| line.name == name && line.home.is_some())?;
         let mut groups = vec![line.gid];
-        for GroupLine { gid, members, .. } in group_lines(group) {
+        for GroupEntry { gid, members, .. } in parse_group(group) {
             if members.contains(&name) && !groups.contains(&gid) {
                 groups.push(gid);
             }
         }
         let home = PathBuf::from(line.home?);
-        Some(Self { name: name.to_owned(), user: line.uid, group: line.gid, groups, home })
+        Some(Self { name: name.to_owned(), uid: line.uid, gid: line.gid, gids: groups, home })
     }
 
     /// The same, on this machine.
-    pub(crate) fn find_here(name: &str) -> std::io::Result<Option<Self>> {
-        Self::find_in(name, Path::new("/etc/passwd"), Path::new("/etc/group"))
+    pub(crate) fn find_on_system(name: &str) -> std::io::Result<Option<Self>> {
+        Self::find_in_files(name, Path::new("/etc/passwd"), Path::new("/etc/group"))
     }
 
     /// Somebody's full name in another encoding is no reason to know nobody.
-    fn find_in(name: &str, passwd: &Path, group: &Path) -> std::io::Result<Option<Self>> {
+    fn find_in_files(name: &str, passwd: &Path, group: &Path) -> std::io::Result<Option<Self>> {
         let text =
             |file| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(file)?).into_owned());
         Ok(Self::find(name, &text(passwd)?, &text(group)?))
@@ -51,14 +51,14 @@ mod tests {
 
     #[test]
     fn a_user_comes_with_all_its_groups_and_no_others() {
-        let kid = User {
+        let kid = UnixUser {
             name: "kid".into(),
-            user: 1001,
-            group: 1002,
-            groups: vec![1002, 29, 60],
+            uid: 1001,
+            gid: 1002,
+            gids: vec![1002, 29, 60],
             home: "/home/kid".into(),
         };
-        assert_eq!(User::find("kid", PASSWD, GROUP), Some(kid));
+        assert_eq!(UnixUser::find("kid", PASSWD, GROUP), Some(kid));
     }
 
     #[test]
@@ -71,14 +71,14 @@ mod tests {
         )
         .unwrap();
         std::fs::write(&group, GROUP).unwrap();
-        let found = |name| User::find_in(name, &passwd, &group).unwrap().map(|user| user.user);
+        let found = |name| UnixUser::find_in_files(name, &passwd, &group).unwrap().map(|user| user.uid);
         assert_eq!((found("kid"), found("opa")), (Some(1001), Some(1003)));
     }
 
     #[test]
-    fn who_is_not_listed_properly_is_nobody() {
+    fn a_user_without_a_valid_line_is_not_found() {
         for name in ["", "kidder", "broken", "# no user", "1001"] {
-            assert_eq!(User::find(name, PASSWD, GROUP), None, "{name}");
+            assert_eq!(UnixUser::find(name, PASSWD, GROUP), None, "{name}");
         }
     }
 }

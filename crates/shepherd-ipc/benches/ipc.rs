@@ -8,23 +8,23 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use shepherd_api::{Command, DaemonStateSnapshot, Event, EventKind, Reply, Role};
+use shepherd_api::{ClientRole, Command, CommandReply, DaemonStateSnapshot, Event, EventKind};
 use shepherd_ipc::{
-    Client, ClientOptions, Gatekeeper, Hub, Incoming, Limits, Peer, PinKeeper, PinState, Server,
-    ServerOptions, Standing,
+    BlockingClient, ClientHub, ClientOptions, ConnectionLimits, IncomingEvent, IpcServer, PeerAuthorizer,
+    PeerCredentials, PeerPermissions, PinState, PinStore, ServerOptions,
 };
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 
 const ROUND_TRIPS: usize = 4_000;
 const CLIENTS: usize = 4;
 const SUBSCRIBERS: usize = 500;
 const EVENTS: usize = 50;
 
-struct Everybody;
+struct ShellForEveryone;
 
-impl Gatekeeper for Everybody {
-    fn standing(&self, _: &Peer, _: PinState) -> Option<Standing> {
-        Some(Standing { role: Role::Shell, role_with_pin: Role::Shell, profile: None })
+impl PeerAuthorizer for ShellForEveryone {
+    fn authorize(&self, _: &PeerCredentials, _: PinState) -> Option<PeerPermissions> {
+        Some(PeerPermissions { role: ClientRole::Shell, role_with_pin: ClientRole::Shell, profile: None })
     }
 }
 
@@ -35,12 +35,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hub = start_daemon(folder.path())?;
     let options = ClientOptions::new(folder.path().join("s"), "bench");
     round_trip(&options)?;
-    many(&options)?;
-    everybody(&options, &hub)
+    concurrent_clients(&options)?;
+    broadcast_latency(&options, &hub)
 }
 
 /// A daemon on a thread of its own, until the process ends.
-fn start_daemon(folder: &Path) -> Result<Hub, Box<dyn std::error::Error>> {
+fn start_daemon(folder: &Path) -> Result<ClientHub, Box<dyn std::error::Error>> {
     let (ready, hub) = std::sync::mpsc::channel();
     let folder = folder.to_owned();
     std::thread::spawn(move || {
@@ -51,18 +51,18 @@ fn start_daemon(folder: &Path) -> Result<Hub, Box<dyn std::error::Error>> {
                 mode: 0o600,
                 group: None,
                 daemon_version: String::new(),
-                limits: Limits::default(),
+                limits: ConnectionLimits::default(),
             };
-            let pin = PinKeeper::open(folder.join("pin")).expect("no PIN");
-            let mut server = Server::bind(options, Arc::new(Everybody), pin).expect("a socket");
+            let pin = PinStore::open(folder.join("pin")).expect("no PIN");
+            let mut server = IpcServer::bind(options, Arc::new(ShellForEveryone), pin).expect("a socket");
             let hub = server.hub().clone();
             ready.send(hub.clone()).expect("somebody waits");
-            while let Some(incoming) = server.next().await {
-                if let Incoming::Request { client, request_id, command } = incoming {
+            while let Some(incoming) = server.next_event().await {
+                if let IncomingEvent::Request { client, request_id, command } = incoming {
                     let snapshot = snapshot();
                     let reply = match command {
-                        Command::SubscribeEvents {} => Reply::Subscribed { snapshot },
-                        _ => Reply::State { snapshot },
+                        Command::SubscribeEvents {} => CommandReply::Subscribed { snapshot },
+                        _ => CommandReply::State { snapshot },
                     };
                     hub.respond(&client.client_id, request_id, Ok(reply));
                 }
@@ -94,7 +94,7 @@ fn round_trip(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>>
         let mut byte = [0];
         while far.read_exact(&mut byte).is_ok() && far.write_all(&byte).is_ok() {}
     });
-    let mut client = Client::connect(options)?;
+    let mut client = BlockingClient::connect(options)?;
     let (mut calls, mut echoes) = (Vec::new(), Vec::new());
     for _ in 0..ROUND_TRIPS {
         let (reply, time) = timed(|| client.call(Command::GetState {}));
@@ -104,28 +104,28 @@ fn round_trip(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>>
         echo?;
         echoes.push(micros(time));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "ipc: get_state, round trip (median)".to_owned(),
         unit: "µs".to_owned(),
         figure: median(&mut calls),
-        baseline: Some(Baseline {
+        baseline: Some(BenchmarkBaseline {
             name: "a byte to a thread and back".to_owned(),
             figure: median(&mut echoes),
         }),
-        bar: Bar::AtMost(100.0),
+        bar: BenchmarkLimit::AtMost(100.0),
     })?;
     Ok(())
 }
 
 /// Several clients at once, each with as many requests under way as it may have.
-fn many(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>> {
+fn concurrent_clients(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>> {
     let mut rates = Vec::new();
     for _ in 0..5 {
         let started = Instant::now();
         let threads: Vec<_> = (0..CLIENTS)
             .map(|_| {
                 let socket = options.socket.clone();
-                std::thread::spawn(move || flood(&socket).map_err(|error| error.to_string()))
+                std::thread::spawn(move || send_flood(&socket).map_err(|error| error.to_string()))
             })
             .collect();
         let mut answered = 0;
@@ -136,18 +136,18 @@ fn many(options: &ClientOptions) -> Result<(), Box<dyn std::error::Error>> {
         // The rates that a user may have fill up again.
         std::thread::sleep(Duration::from_secs(1));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: format!("ipc: get_state, {CLIENTS} clients at once"),
         unit: "requests/s".to_owned(),
         figure: median(&mut rates),
         baseline: None,
-        bar: Bar::AtLeast(20_000.0),
+        bar: BenchmarkLimit::AtLeast(20_000.0),
     })?;
     Ok(())
 }
 
 /// How many answers came that were none of "too fast".
-fn flood(socket: &Path) -> Result<u32, Box<dyn std::error::Error>> {
+fn send_flood(socket: &Path) -> Result<u32, Box<dyn std::error::Error>> {
     const PIPELINED: usize = 4;
     let mut stream = UnixStream::connect(socket)?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -168,10 +168,10 @@ fn flood(socket: &Path) -> Result<u32, Box<dyn std::error::Error>> {
 }
 
 /// From the loop's word to the last of all subscribers.
-fn everybody(options: &ClientOptions, hub: &Hub) -> Result<(), Box<dyn std::error::Error>> {
+fn broadcast_latency(options: &ClientOptions, hub: &ClientHub) -> Result<(), Box<dyn std::error::Error>> {
     let mut subscribers = Vec::new();
     for _ in 0..SUBSCRIBERS {
-        let mut client = Client::connect(options)?;
+        let mut client = BlockingClient::connect(options)?;
         client.subscribe()?;
         subscribers.push(client);
     }
@@ -181,16 +181,16 @@ fn everybody(options: &ClientOptions, hub: &Hub) -> Result<(), Box<dyn std::erro
         let started = Instant::now();
         hub.broadcast(&event);
         for client in &mut subscribers {
-            client.pushed(None)?;
+            client.next_push(None)?;
         }
         times.push(millis(started.elapsed()));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: format!("ipc: an event reaches {SUBSCRIBERS} subscribers (median)"),
         unit: "ms".to_owned(),
         figure: median(&mut times),
         baseline: None,
-        bar: Bar::AtMost(20.0),
+        bar: BenchmarkLimit::AtMost(20.0),
     })?;
     Ok(())
 }

@@ -6,30 +6,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use shepherd_api::Role;
-use shepherd_core::policy::{Access, Account, Profile};
-use shepherd_util::{GroupLine, ProfileId, UserLine, group_lines, user_lines};
+use shepherd_api::ClientRole;
+use shepherd_core::policy::{AccessPolicy, Profile, SystemAccount};
+use shepherd_util::{GroupEntry, PasswdEntry, ProfileId, parse_group, parse_passwd};
 
-use crate::Authority;
+use crate::AccessRules;
 
 const USERS_FILE: &str = "/etc/passwd";
 const GROUPS_FILE: &str = "/etc/group";
 
 /// The accounts of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Accounts {
-    users: BTreeMap<String, User>,
-    groups: BTreeMap<String, Group>,
+pub struct SystemAccounts {
+    users: BTreeMap<String, UserAccount>,
+    groups: BTreeMap<String, GroupAccount>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct User {
+struct UserAccount {
     uid: u32,
     gid: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Group {
+struct GroupAccount {
     gid: u32,
     members: Vec<String>,
 }
@@ -37,21 +37,21 @@ struct Group {
 /// The accounts of this machine can't be read.
 #[derive(Debug, thiserror::Error)]
 #[error("reading {file}")]
-pub struct AccountsError {
+pub struct AccountsReadError {
     /// What was to be read.
     pub file: &'static str,
     /// What the system said.
     pub source: io::Error,
 }
 
-impl Accounts {
+impl SystemAccounts {
     /// The accounts of this machine.
     ///
     /// # Errors
     /// A file can't be read.
-    pub fn read() -> Result<Self, AccountsError> {
+    pub fn read() -> Result<Self, AccountsReadError> {
         let text = |file| {
-            let bytes = std::fs::read(file).map_err(|source| AccountsError { file, source })?;
+            let bytes = std::fs::read(file).map_err(|source| AccountsReadError { file, source })?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         Ok(Self::parse(&text(USERS_FILE)?, &text(GROUPS_FILE)?))
@@ -59,7 +59,7 @@ impl Accounts {
 
     /// The number of a group.
     #[must_use]
-    pub fn group(&self, name: &str) -> Option<u32> {
+    pub fn group_id(&self, name: &str) -> Option<u32> {
         self.groups.get(name).map(|group| group.gid)
     }
 
@@ -68,12 +68,12 @@ impl Accounts {
     #[must_use]
     pub fn parse(users: &str, groups: &str) -> Self {
         let mut accounts = Self::default();
-        for UserLine { name, uid, gid, .. } in user_lines(users) {
-            accounts.users.entry(name.to_owned()).or_insert(User { uid, gid });
+        for PasswdEntry { name, uid, gid, .. } in parse_passwd(users) {
+            accounts.users.entry(name.to_owned()).or_insert(UserAccount { uid, gid });
         }
-        for GroupLine { name, gid, members } in group_lines(groups) {
+        for GroupEntry { name, gid, members } in parse_group(groups) {
             let members = members.into_iter().map(str::to_owned).collect();
-            accounts.groups.entry(name.to_owned()).or_insert(Group { gid, members });
+            accounts.groups.entry(name.to_owned()).or_insert(GroupAccount { gid, members });
         }
         accounts
     }
@@ -86,25 +86,25 @@ impl Accounts {
         first.chain(listed).map(|user| user.uid).collect()
     }
 
-    fn find(&self, account: &Account) -> Option<Number> {
+    fn find(&self, account: &SystemAccount) -> Option<UnixId> {
         match account {
-            Account::Uid(uid) => Some(Number::Uid(*uid)),
-            Account::Gid(gid) => Some(Number::Gid(*gid)),
-            Account::User(name) => self.users.get(name).map(|user| Number::Uid(user.uid)),
-            Account::Group(name) => self.groups.get(name).map(|group| Number::Gid(group.gid)),
+            SystemAccount::Uid(uid) => Some(UnixId::Uid(*uid)),
+            SystemAccount::Gid(gid) => Some(UnixId::Gid(*gid)),
+            SystemAccount::User(name) => self.users.get(name).map(|user| UnixId::Uid(user.uid)),
+            SystemAccount::Group(name) => self.groups.get(name).map(|group| UnixId::Gid(group.gid)),
         }
     }
 }
 
 #[derive(Clone, Copy)]
-enum Number {
+enum UnixId {
     Uid(u32),
     Gid(u32),
 }
 
 /// Something in a policy that does not fit this machine. What it would have permitted is not permitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AccountFault {
+pub enum AccountResolveError {
     /// There is no such user.
     #[error(
         "there is no user `{0}` on this machine; create it, or give its number if a directory service knows it"
@@ -129,47 +129,48 @@ pub enum AccountFault {
 
 /// The rules of a policy in numbers, and all that did not fit.
 #[must_use]
-pub fn resolve(
-    access: &Access,
+pub fn resolve_access(
+    access: &AccessPolicy,
     profiles: &BTreeMap<ProfileId, Profile>,
     owner_uid: u32,
-    accounts: &Accounts,
-) -> (Authority, Vec<AccountFault>) {
-    let mut resolver = Resolver {
+    accounts: &SystemAccounts,
+) -> (AccessRules, Vec<AccountResolveError>) {
+    let mut resolver = AccountResolver {
         accounts,
-        authority: Authority { owner_uid, others: access.others, ..Authority::default() },
-        faults: Vec::new(),
+        authority: AccessRules { owner_uid, others: access.others, ..AccessRules::default() },
+        errors: Vec::new(),
     };
     for (account, role) in &access.rules {
-        resolver.permit(account, *role);
+        resolver.grant_role(account, *role);
     }
     // Users by name come first, so that a child of a family's group can have a profile of its own.
     for wants_users in [true, false] {
         for (profile, Profile { accounts, .. }) in profiles {
-            let is_user = |account: &&Account| matches!(account, Account::User(_) | Account::Uid(_));
+            let is_user =
+                |account: &&SystemAccount| matches!(account, SystemAccount::User(_) | SystemAccount::Uid(_));
             for account in accounts.iter().filter(|account| is_user(account) == wants_users) {
-                resolver.bind(account, profile);
+                resolver.assign_profile(account, profile);
             }
         }
     }
-    (resolver.authority, resolver.faults)
+    (resolver.authority, resolver.errors)
 }
 
-struct Resolver<'a> {
-    accounts: &'a Accounts,
-    authority: Authority,
-    faults: Vec<AccountFault>,
+struct AccountResolver<'a> {
+    accounts: &'a SystemAccounts,
+    authority: AccessRules,
+    errors: Vec<AccountResolveError>,
 }
 
-impl Resolver<'_> {
-    fn permit(&mut self, account: &Account, role: Role) {
-        let raise = |roles: &mut BTreeMap<u32, Role>, number| {
+impl AccountResolver<'_> {
+    fn grant_role(&mut self, account: &SystemAccount, role: ClientRole) {
+        let raise = |roles: &mut BTreeMap<u32, ClientRole>, number| {
             let before = roles.entry(number).or_insert(role);
             *before = role.max(*before);
         };
-        match self.number(account) {
-            Some(Number::Uid(uid)) => raise(&mut self.authority.users, uid),
-            Some(Number::Gid(gid)) => {
+        match self.resolve_account(account) {
+            Some(UnixId::Uid(uid)) => raise(&mut self.authority.users, uid),
+            Some(UnixId::Gid(gid)) => {
                 raise(&mut self.authority.groups, gid);
                 for uid in self.accounts.members(gid) {
                     raise(&mut self.authority.users, uid);
@@ -179,16 +180,16 @@ impl Resolver<'_> {
         }
     }
 
-    fn bind(&mut self, account: &Account, profile: &ProfileId) {
-        match self.number(account) {
-            Some(Number::Uid(uid)) => {
+    fn assign_profile(&mut self, account: &SystemAccount, profile: &ProfileId) {
+        match self.resolve_account(account) {
+            Some(UnixId::Uid(uid)) => {
                 let first = self.authority.profiles.entry(uid).or_insert_with(|| profile.clone());
                 if first != profile {
                     let (first, second) = (first.clone(), profile.clone());
-                    self.faults.push(AccountFault::TwoProfiles { uid, first, second });
+                    self.errors.push(AccountResolveError::TwoProfiles { uid, first, second });
                 }
             }
-            Some(Number::Gid(gid)) => {
+            Some(UnixId::Gid(gid)) => {
                 self.authority.group_profiles.entry(gid).or_insert_with(|| profile.clone());
                 for uid in self.accounts.members(gid) {
                     self.authority.profiles.entry(uid).or_insert_with(|| profile.clone());
@@ -198,17 +199,17 @@ impl Resolver<'_> {
         }
     }
 
-    fn number(&mut self, account: &Account) -> Option<Number> {
+    fn resolve_account(&mut self, account: &SystemAccount) -> Option<UnixId> {
         let number = self.accounts.find(account);
         if number.is_none() {
             let fault = match account {
-                Account::Group(name) => AccountFault::UnknownGroup(name.clone()),
-                Account::User(name) => AccountFault::UnknownUser(name.clone()),
+                SystemAccount::Group(name) => AccountResolveError::UnknownGroup(name.clone()),
+                SystemAccount::User(name) => AccountResolveError::UnknownUser(name.clone()),
                 // Numbers need no looking up.
-                Account::Uid(_) | Account::Gid(_) => return None,
+                SystemAccount::Uid(_) | SystemAccount::Gid(_) => return None,
             };
-            if !self.faults.contains(&fault) {
-                self.faults.push(fault);
+            if !self.errors.contains(&fault) {
+                self.errors.push(fault);
             }
         }
         number

@@ -1,19 +1,19 @@
 //! The other end of the socket: for whoever wants something of the daemon.
 
 #[cfg(feature = "async-client")]
-mod asynchronous;
+mod async_client;
 mod blocking;
-mod conversation;
 mod error;
 mod options;
-mod picture;
-mod watch;
+mod protocol;
+mod watch_state;
+mod watcher;
 
 #[cfg(feature = "async-client")]
-pub use asynchronous::{AsyncClient, AsyncWatch};
-pub use blocking::Client;
-pub use conversation::Pushed;
+pub use async_client::{AsyncClient, AsyncDaemonWatcher};
+pub use blocking::BlockingClient;
 pub use error::{CallError, ConnectError};
 pub use options::ClientOptions;
-pub use picture::{Update, WatchError};
-pub use watch::Watch;
+pub use protocol::ServerPush;
+pub use watch_state::{WatchError, WatchUpdate};
+pub use watcher::DaemonWatcher;

@@ -54,7 +54,7 @@ impl FrameDecoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next line, without its end; `None` until more is fed.
+    /// The next line, without its end; `Normal` until more is fed.
     ///
     /// # Errors
     /// The line is too long. It stays an error for ever.
@@ -90,7 +90,7 @@ impl FrameDecoder {
 
     /// Whether a line was begun and has not ended.
     #[must_use]
-    pub fn is_within_a_line(&self) -> bool {
+    pub fn has_partial_line(&self) -> bool {
         self.start < self.buffer.len()
     }
 }

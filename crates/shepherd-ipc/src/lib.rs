@@ -4,14 +4,14 @@
 //! Without features it is the blocking [`Client`] and nothing that needs a runtime. `server` adds the daemon's side,
 //! `async-client` the same client for whoever has a runtime.
 //!
-//! Start at [`Client`] and [`Watch`], or at [`Server`] and [`Authority`].
+//! Start at [`Client`] and [`DaemonWatcher`], or at [`IpcServer`] and [`AccessRules`].
 
 #![warn(missing_docs)]
 
 #[cfg(feature = "server")]
-mod accounts;
+mod access;
 #[cfg(feature = "server")]
-mod authority;
+mod accounts;
 mod client;
 mod frame;
 #[cfg(feature = "server")]
@@ -20,14 +20,20 @@ mod pin;
 mod server;
 
 #[cfg(feature = "server")]
-pub use accounts::{AccountFault, Accounts, AccountsError, resolve};
+pub use access::{AccessRules, PeerAuthorizer, PeerCredentials, PeerPermissions, PinState};
 #[cfg(feature = "server")]
-pub use authority::{Authority, Gatekeeper, Peer, PinState, Standing};
+pub use accounts::{AccountResolveError, AccountsReadError, SystemAccounts, resolve_access};
 #[cfg(feature = "async-client")]
-pub use client::{AsyncClient, AsyncWatch};
-pub use client::{CallError, Client, ClientOptions, ConnectError, Pushed, Update, Watch, WatchError};
+pub use client::{AsyncClient, AsyncDaemonWatcher};
+pub use client::{
+    BlockingClient, CallError, ClientOptions, ConnectError, DaemonWatcher, ServerPush, WatchError,
+    WatchUpdate,
+};
 pub use frame::{FrameDecoder, FrameTooLarge, MAX_ADMIN_FRAME, MAX_FRAME, MAX_REPLY_FRAME};
 #[cfg(feature = "server")]
-pub use pin::{PinError, PinKeeper};
+pub use pin::{PinStore, PinStoreError};
 #[cfg(feature = "server")]
-pub use server::{BindError, ClientInfo, Counts, Hub, Incoming, Limits, Rates, Server, ServerOptions};
+pub use server::{
+    BindError, ClientHub, ClientInfo, CommandRates, ConnectionCounts, ConnectionLimits, IncomingEvent,
+    IpcServer, ServerOptions,
+};

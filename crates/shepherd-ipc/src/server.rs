@@ -11,30 +11,30 @@
 //! what a client sends too fast waits in its own socket. The loop never waits for a client: what it says goes into
 //! outboxes, and who does not empty its own misses events and is told so.
 
-mod client;
+mod command_lanes;
+mod connected_client;
 mod connection;
 mod hub;
-mod lanes;
 mod limits;
 mod listen;
 mod outbox;
 mod registry;
-mod shared;
+mod server_state;
 mod wire;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use shepherd_api::{ApiError, Command, ErrorCode, Role};
+use shepherd_api::{ApiError, ClientRole, Command, ErrorCode};
 use shepherd_util::{ClientId, ProfileId};
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
 
-use crate::{Gatekeeper, Peer, PinKeeper};
-pub use hub::{Counts, Hub};
-use lanes::LaneEnds;
-pub use limits::{Limits, Rates};
+use crate::{PeerAuthorizer, PeerCredentials, PinStore};
+use command_lanes::LaneReceivers;
+pub use hub::{ClientHub, ConnectionCounts};
+pub use limits::{CommandRates, ConnectionLimits};
 pub use listen::BindError;
 use listen::BoundSocket;
 
@@ -42,7 +42,7 @@ use listen::BoundSocket;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long the clients are given to read the last word.
-const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where and how to listen.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ pub struct ServerOptions {
     /// What the daemon says of itself.
     pub daemon_version: String,
     /// How much of everything.
-    pub limits: Limits,
+    pub limits: ConnectionLimits,
 }
 
 /// A client as it was when it said something.
@@ -67,12 +67,12 @@ pub struct ClientInfo {
     /// What it calls itself; nothing is permitted because of it.
     pub name: String,
     /// Who it is to the kernel.
-    pub peer: Peer,
+    pub peer: PeerCredentials,
     /// What it may do.
-    pub role: Role,
+    pub role: ClientRole,
     /// What it may do after it gave the PIN.
-    pub role_with_pin: Role,
-    /// Whose time it uses; `None` if the policy does not say.
+    pub role_with_pin: ClientRole,
+    /// Whose time it uses; `Normal` if the policy does not say.
     pub profile: Option<ProfileId>,
 }
 
@@ -81,21 +81,21 @@ impl ClientInfo {
     /// given no profile, as the front end of a login that all children share.
     #[must_use]
     pub fn may_see(&self, profile: &ProfileId) -> bool {
-        self.role == Role::Admin || self.profile.as_ref().is_none_or(|own| own == profile)
+        self.role == ClientRole::Admin || self.profile.as_ref().is_none_or(|own| own == profile)
     }
 
     /// What it is called that this client may not do something for which one has to be this: if the PIN would help,
     /// the client is told.
     #[must_use]
-    pub fn refusal_for_want_of(&self, role: Role) -> ErrorCode {
+    pub fn refusal_code(&self, role: ClientRole) -> ErrorCode {
         if self.role_with_pin >= role { ErrorCode::PinRequired } else { ErrorCode::NotPermitted }
     }
 }
 
 /// What the loop is told.
 #[derive(Debug)]
-pub enum Incoming {
-    /// A command that this client's role may give. [`Hub::respond`] answers it; each needs an answer.
+pub enum IncomingEvent {
+    /// A command that this client's role may give. [`ClientHub::respond`] answers it; each needs an answer.
     Request {
         /// Who.
         client: ClientInfo,
@@ -119,7 +119,7 @@ pub enum Incoming {
     /// Something was refused and answered. For the record.
     Refused {
         /// Who.
-        peer: Peer,
+        peer: PeerCredentials,
         /// What it calls itself; empty if it did not come so far.
         name: String,
         /// Which command; `connect` if it was not let in.
@@ -129,7 +129,7 @@ pub enum Incoming {
         /// How many refusals before this one were not handed on, because there were too many.
         unrecorded: u64,
     },
-    /// A subscriber fell behind and has caught up. [`Hub::resync`] tells it how it stands now.
+    /// A subscriber fell behind and has caught up. [`ClientHub::resync`] tells it how it stands now.
     NeedsSnapshot {
         /// Who.
         client_id: ClientId,
@@ -138,22 +138,22 @@ pub enum Incoming {
 
 /// A socket that listens. Dropping it ends all connections.
 #[derive(Debug)]
-pub struct Server {
-    hub: Hub,
-    incoming: LaneEnds,
-    accepting: JoinHandle<()>,
+pub struct IpcServer {
+    hub: ClientHub,
+    incoming: LaneReceivers,
+    accept_task: JoinHandle<()>,
     _socket: BoundSocket,
 }
 
-impl Server {
+impl IpcServer {
     /// Listens. It needs a runtime of tokio, and one thread of it is enough.
     ///
     /// # Errors
     /// Another daemon listens there, or the socket can't be made.
     pub fn bind(
         options: ServerOptions,
-        gatekeeper: Arc<dyn Gatekeeper>,
-        pin: PinKeeper,
+        gatekeeper: Arc<dyn PeerAuthorizer>,
+        pin: PinStore,
     ) -> Result<Self, BindError> {
         let (socket, listener) = listen::bind_socket(&options.socket, options.mode, options.group)?;
         let listener = UnixListener::from_std(listener).map_err(|source| BindError::Io {
@@ -161,47 +161,47 @@ impl Server {
             path: options.socket.clone(),
             source,
         })?;
-        let (lanes, incoming) = lanes::lanes();
-        let hub = Hub::new(options.daemon_version, options.limits, gatekeeper, pin, lanes);
+        let (lanes, incoming) = command_lanes::lane_channels();
+        let hub = ClientHub::new(options.daemon_version, options.limits, gatekeeper, pin, lanes);
         let accepting = tokio::spawn(accept(listener, hub.clone()));
-        Ok(Self { hub, incoming, accepting, _socket: socket })
+        Ok(Self { hub, incoming, accept_task: accepting, _socket: socket })
     }
 
     /// What to answer with.
     #[must_use]
-    pub fn hub(&self) -> &Hub {
+    pub fn hub(&self) -> &ClientHub {
         &self.hub
     }
 
     /// The next thing that a client wants. May be cancelled without losing any.
-    pub async fn next(&mut self) -> Option<Incoming> {
-        self.incoming.next().await
+    pub async fn next_event(&mut self) -> Option<IncomingEvent> {
+        self.incoming.next_event().await
     }
 
     /// Ends all connections in order: each is told.
     pub async fn shutdown(mut self) {
-        self.accepting.abort();
+        self.accept_task.abort();
         self.incoming.close();
-        self.hub.close_all(&going_down());
-        let _ = tokio::time::timeout(SHUTDOWN_PATIENCE, self.hub.all_gone()).await;
+        self.hub.close_all(&shutting_down_error());
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.hub.wait_until_disconnected()).await;
     }
 }
 
-impl Drop for Server {
+impl Drop for IpcServer {
     fn drop(&mut self) {
-        self.accepting.abort();
-        self.hub.close_all(&going_down());
+        self.accept_task.abort();
+        self.hub.close_all(&shutting_down_error());
     }
 }
 
-fn going_down() -> ApiError {
+fn shutting_down_error() -> ApiError {
     ApiError::new(ErrorCode::ShuttingDown, "The daemon is going down.")
 }
 
-async fn accept(listener: UnixListener, hub: Hub) {
+async fn accept(listener: UnixListener, hub: ClientHub) {
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => connection::admit(stream, &hub),
+            Ok((stream, _)) => connection::accept_connection(stream, &hub),
             Err(_) => {
                 hub.shared.counters.failed_accepts.add(1);
                 tokio::time::sleep(ACCEPT_PAUSE).await;

@@ -11,12 +11,12 @@ use rusqlite::Connection;
 use shepherd_core::StoreWrite;
 use shepherd_store::conformance::sample;
 use shepherd_store::{
-    AuditCheck, SqliteStore, Store, audit_format, audit_log_path, read_audit_log, record_of,
+    AuditCheck, SqliteStore, Store, audit_format, audit_log_path, event_to_record, read_audit_log,
 };
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
-use ward_ledger::{Hash, seal, verify};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
+use ward_ledger::{Sha256Hash, seal, verify};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type StoreBenchResult<T> = Result<T, Box<dyn Error>>;
 
 const PROFILES: [&str; 2] = ["ada", "bob"];
 const COUNTERS: usize = 30;
@@ -30,7 +30,7 @@ const VERIFY_ROUNDS: usize = 9;
 const PAGE_ROUNDS: usize = 100;
 const PAGE: u32 = 100;
 
-fn main() -> Outcome<()> {
+fn main() -> StoreBenchResult<()> {
     let folder = tempfile::tempdir()?;
     bench_load(&folder.path().join("usage"))?;
     bench_apply(folder.path())?;
@@ -38,14 +38,18 @@ fn main() -> Outcome<()> {
     bench_pages(&folder.path().join("audit"))
 }
 
-fn bench_load(folder: &Path) -> Outcome<()> {
-    let (mut store, _) = SqliteStore::open(folder, sample::at(0))?;
+fn bench_load(folder: &Path) -> StoreBenchResult<()> {
+    let (mut store, _) = SqliteStore::open(folder, sample::timestamp(0))?;
     let mut rows = 0;
     for day in 0..DAYS {
         let mut writes = Vec::new();
         for profile in PROFILES {
             for number in 0..COUNTERS {
-                let key = sample::key(profile, sample::entry(&format!("entry-{number:02}")), 19_000 + day);
+                let key = sample::usage_key(
+                    profile,
+                    sample::entry_counter(&format!("entry-{number:02}")),
+                    19_000 + day,
+                );
                 writes.push(StoreWrite::AddUsage { key, amount: Duration::from_micros(1_234_567_891) });
             }
         }
@@ -55,7 +59,7 @@ fn bench_load(folder: &Path) -> Outcome<()> {
     drop(store);
     let (mut loads, mut starts) = (Vec::new(), Vec::new());
     for _ in 0..LOAD_ROUNDS {
-        let (opened, opening) = timed(|| SqliteStore::open(folder, sample::at(0)));
+        let (opened, opening) = timed(|| SqliteStore::open(folder, sample::timestamp(0)));
         let (store, _) = opened?;
         let (state, loading) = timed(|| store.load());
         assert_eq!(state?.usage.len(), rows);
@@ -63,12 +67,12 @@ fn bench_load(folder: &Path) -> Outcome<()> {
         starts.push(millis(opening + loading));
     }
     for (what, samples) in [("load", &mut loads), ("open, check and load", &mut starts)] {
-        report(&Row {
+        report(&BenchmarkRow {
             bench: format!("store: {what} five years of usage"),
             unit: "ms".into(),
             figure: median(samples),
             baseline: None,
-            bar: Bar::AtMost(200.0),
+            bar: BenchmarkLimit::AtMost(200.0),
         })?;
     }
     Ok(())
@@ -76,13 +80,13 @@ fn bench_load(folder: &Path) -> Outcome<()> {
 
 /// A batch without an event is compared with a transaction of SQLite; one with an event also has to write to the log,
 /// and is compared with both together.
-fn bench_apply(folder: &Path) -> Outcome<()> {
-    let (mut store, _) = SqliteStore::open(&folder.join("apply"), sample::at(0))?;
+fn bench_apply(folder: &Path) -> StoreBenchResult<()> {
+    let (mut store, _) = SqliteStore::open(&folder.join("apply"), sample::timestamp(0))?;
     let bare = Connection::open(folder.join("bare.db"))?;
     bare.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE t (id INTEGER PRIMARY KEY, x)",
     )?;
-    let key = sample::key("ada", sample::entry("chess"), 20_000);
+    let key = sample::usage_key("ada", sample::entry_counter("chess"), 20_000);
     let content = serde_json::to_string(&sample::snapshot(1))?;
     let mut log = OpenOptions::new().append(true).create(true).open(folder.join("bare.log"))?;
     let line = [b'x'; 300];
@@ -119,33 +123,37 @@ fn bench_apply(folder: &Path) -> Outcome<()> {
             2.0,
         ),
     ] {
-        report(&Row {
+        report(&BenchmarkRow {
             bench: format!("store: apply {what}"),
             unit: "ms".into(),
             figure: median(samples),
-            baseline: Some(Baseline { name: name.into(), figure: median(baseline) }),
-            bar: Bar::RatioAtMost(bar),
+            baseline: Some(BenchmarkBaseline { name: name.into(), figure: median(baseline) }),
+            bar: BenchmarkLimit::RatioAtMost(bar),
         })?;
     }
     Ok(())
 }
 
-fn bench_verify(folder: &Path) -> Outcome<()> {
+fn bench_verify(folder: &Path) -> StoreBenchResult<()> {
     let store_folder = folder.join("audit");
-    let (mut store, _) = SqliteStore::open(&store_folder, sample::at(0))?;
+    let (mut store, _) = SqliteStore::open(&store_folder, sample::timestamp(0))?;
     for batch in 0..EVENTS / EVENTS_A_BATCH {
         let numbers = batch * EVENTS_A_BATCH..(batch + 1) * EVENTS_A_BATCH;
         let writes: Vec<StoreWrite> =
-            numbers.map(|number| StoreWrite::AppendAudit(Box::new(sample::note(number)))).collect();
+            numbers.map(|number| StoreWrite::AppendAudit(Box::new(sample::note_event(number)))).collect();
         store.apply(&writes)?;
     }
     drop(store);
     let plain = folder.join("plain.log");
     let mut file = BufWriter::new(File::create(&plain)?);
-    let mut previous = Hash::GENESIS;
+    let mut previous = Sha256Hash::GENESIS;
     for sequence in 1..=EVENTS {
-        let sealed =
-            seal(&audit_format(), None, (sequence, previous), record_of(&sample::note(sequence - 1))?)?;
+        let sealed = seal(
+            &audit_format(),
+            None,
+            (sequence, previous),
+            event_to_record(&sample::note_event(sequence - 1))?,
+        )?;
         file.write_all(&sealed.line)?;
         previous = sealed.hash;
     }
@@ -159,36 +167,39 @@ fn bench_verify(folder: &Path) -> Outcome<()> {
             samples.push(millis(took));
         }
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "store: verify 100,000 audit events".into(),
         unit: "ms".into(),
         figure: median(&mut ours),
-        baseline: Some(Baseline {
+        baseline: Some(BenchmarkBaseline {
             name: "a plain ledger of the same events".into(),
             figure: median(&mut theirs),
         }),
-        bar: Bar::RatioAtMost(1.2),
+        bar: BenchmarkLimit::RatioAtMost(1.2),
     })?;
     Ok(())
 }
 
 /// A start that verifies the whole log, and pages out of it: the price of a page doesn't depend on where it stands.
-fn bench_pages(folder: &Path) -> Outcome<()> {
+fn bench_pages(folder: &Path) -> StoreBenchResult<()> {
     let (mut starts, mut verified) = (Vec::new(), Vec::new());
     for _ in 0..VERIFY_ROUNDS {
         let (found, took) = timed(|| verify(&audit_log_path(folder), &audit_format(), None));
         assert!(found?.is_sound());
         verified.push(millis(took));
-        let (opened, took) = timed(|| SqliteStore::open(folder, sample::at(0)));
+        let (opened, took) = timed(|| SqliteStore::open(folder, sample::timestamp(0)));
         assert_eq!(opened?.1.audit_check, AuditCheck::Whole { records: EVENTS });
         starts.push(millis(took));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "store: open with 100,000 audit events".into(),
         unit: "ms".into(),
         figure: median(&mut starts),
-        baseline: Some(Baseline { name: "verifying them alone".into(), figure: median(&mut verified) }),
-        bar: Bar::RatioAtMost(2.5),
+        baseline: Some(BenchmarkBaseline {
+            name: "verifying them alone".into(),
+            figure: median(&mut verified),
+        }),
+        bar: BenchmarkLimit::RatioAtMost(2.5),
     })?;
     let (mut middle, mut first) = (Vec::new(), Vec::new());
     for _ in 0..PAGE_ROUNDS {
@@ -198,12 +209,12 @@ fn bench_pages(folder: &Path) -> Outcome<()> {
             samples.push(millis(took));
         }
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "store: 100 audit lines out of the middle of 100,000".into(),
         unit: "ms".into(),
         figure: median(&mut middle),
-        baseline: Some(Baseline { name: "the first 100".into(), figure: median(&mut first) }),
-        bar: Bar::RatioAtMost(3.0),
+        baseline: Some(BenchmarkBaseline { name: "the first 100".into(), figure: median(&mut first) }),
+        bar: BenchmarkLimit::RatioAtMost(3.0),
     })?;
     Ok(())
 }

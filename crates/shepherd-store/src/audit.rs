@@ -10,56 +10,59 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 use thiserror::Error;
-use ward_ledger::verify::VerifyError;
-use ward_ledger::{AppendError, Format, Hash, Ledger, Options, RecordError, Recovery, Sealed, seal};
+use ward_ledger::verify::LedgerVerifyError;
+use ward_ledger::{
+    Ledger, LedgerAppendError, LedgerFormat, LedgerOptions, LedgerRecovery, SealError, SealedRecord,
+    Sha256Hash, seal,
+};
 
+mod full_check;
 mod page;
 mod tail;
-mod whole;
 
+pub(crate) use full_check::verify_if_small;
+pub use full_check::{AuditCheck, WHOLE_CHECK_BYTES};
 pub use page::read_audit_log;
-pub(crate) use whole::check_whole;
-pub use whole::{AuditCheck, WHOLE_CHECK_BYTES};
 
 /// The member of a record that holds its own hash.
 pub(crate) const HASH_FIELD: &str = "event_hash";
 
 /// The format of the audit log, for whoever verifies it.
 #[must_use]
-pub fn audit_format() -> Format {
-    Format::new(HASH_FIELD).expect("lower-case letters that end in `_hash`")
+pub fn audit_format() -> LedgerFormat {
+    LedgerFormat::new(HASH_FIELD).expect("lower-case letters that end in `_hash`")
 }
 
 /// A place in the chain: the last record before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Anchor {
+pub(crate) struct AuditAnchor {
     pub(crate) sequence: u64,
-    pub(crate) hash: Hash,
+    pub(crate) hash: Sha256Hash,
 }
 
-impl Default for Anchor {
+impl Default for AuditAnchor {
     fn default() -> Self {
-        Self { sequence: 0, hash: Hash::GENESIS }
+        Self { sequence: 0, hash: Sha256Hash::GENESIS }
     }
 }
 
 /// Why the audit log can't be continued.
 #[derive(Debug, Error)]
-pub enum AuditFault {
+pub enum AuditLogError {
     /// The ledger doesn't open it.
     #[error(transparent)]
-    Open(#[from] ward_ledger::OpenError),
+    Open(#[from] ward_ledger::LedgerOpenError),
     /// The ledger doesn't take the events.
     #[error(transparent)]
-    Append(#[from] AppendError),
+    Append(#[from] LedgerAppendError),
     /// It can't be verified.
     #[error(transparent)]
-    Verify(#[from] VerifyError),
+    Verify(#[from] LedgerVerifyError),
     /// Events that were there are gone.
     #[error(
         "it ends with number {found}, and the database knows of {known}: its end was cut off, or it is an older copy"
     )]
-    Cut {
+    Truncated {
         /// How many the database knows to be there.
         known: u64,
         /// How many there are.
@@ -81,7 +84,7 @@ pub enum AuditFault {
     },
     /// What stands in the log is no record of its chain.
     #[error("{} has after number {after} what nobody wrote there: a line was changed, removed or added", path.display())]
-    Line {
+    InvalidLine {
         /// The file.
         path: PathBuf,
         /// The last number that is in order.
@@ -91,7 +94,7 @@ pub enum AuditFault {
     #[error(
         "it has events after number {known} that the database doesn't know of: the database is an older copy"
     )]
-    Ahead {
+    AheadOfDatabase {
         /// The last that the database knows to be there.
         known: u64,
     },
@@ -99,43 +102,43 @@ pub enum AuditFault {
     #[error(
         "what stands there up to number {sequence} is not what the database knows: somebody else wrote it"
     )]
-    Other {
+    ContentMismatch {
         /// The number of the event.
         sequence: u64,
     },
 }
 
-impl AuditFault {
+impl AuditLogError {
     /// Whether the log itself is not what it should be, so that trying again is of no use.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Open(fault) => !matches!(
                 fault,
-                ward_ledger::OpenError::File { .. } | ward_ledger::OpenError::Recovery { .. }
+                ward_ledger::LedgerOpenError::File { .. } | ward_ledger::LedgerOpenError::Recovery { .. }
             ),
             Self::Append(_) | Self::Read { .. } | Self::Verify(_) => false,
-            Self::Cut { .. }
+            Self::Truncated { .. }
             | Self::Broken { .. }
-            | Self::Line { .. }
-            | Self::Ahead { .. }
-            | Self::Other { .. } => true,
+            | Self::InvalidLine { .. }
+            | Self::AheadOfDatabase { .. }
+            | Self::ContentMismatch { .. } => true,
         }
     }
 }
 
 /// Where the chain is after each of the records.
-pub(crate) fn chained(
-    from: Anchor,
+pub(crate) fn compute_anchors(
+    from: AuditAnchor,
     records: &[Map<String, Value>],
-) -> Result<Vec<Anchor>, (usize, RecordError)> {
+) -> Result<Vec<AuditAnchor>, (usize, SealError)> {
     let format = audit_format();
     let mut anchor = from;
     let mut anchors = Vec::with_capacity(records.len());
     for (index, record) in records.iter().enumerate() {
         let place = (anchor.sequence + 1, anchor.hash);
-        let Sealed { hash, .. } =
+        let SealedRecord { hash, .. } =
             seal(&format, None, place, record.clone()).map_err(|error| (index, error))?;
-        anchor = Anchor { sequence: anchor.sequence + 1, hash };
+        anchor = AuditAnchor { sequence: anchor.sequence + 1, hash };
         anchors.push(anchor);
     }
     Ok(anchors)
@@ -148,7 +151,7 @@ pub(crate) struct AuditLog {
     /// `None` after a failure: then the log is opened and compared again.
     ledger: Option<Ledger>,
     /// Where the log ended when it was last in order.
-    anchor: Anchor,
+    anchor: AuditAnchor,
     /// What the database has for it from there on.
     outbox: Vec<Map<String, Value>>,
 }
@@ -157,12 +160,12 @@ impl AuditLog {
     /// Opens the log, makes sure that it is the one that the database knows, and appends what it lacks.
     pub(crate) fn open(
         path: &Path,
-        anchor: Anchor,
+        anchor: AuditAnchor,
         outbox: Vec<Map<String, Value>>,
-    ) -> Result<(Self, Recovery), AuditFault> {
+    ) -> Result<(Self, LedgerRecovery), AuditLogError> {
         let mut log = Self { path: path.to_owned(), ledger: None, anchor, outbox };
         let recovery = log.open_ledger()?;
-        log.settle()?;
+        log.flush_outbox()?;
         Ok((log, recovery))
     }
 
@@ -171,22 +174,22 @@ impl AuditLog {
     }
 
     /// Where the log ends.
-    pub(crate) fn anchor(&self) -> Anchor {
+    pub(crate) fn anchor(&self) -> AuditAnchor {
         self.anchor
     }
 
     /// What the database has and the log has not.
-    pub(crate) fn waiting(&self) -> usize {
+    pub(crate) fn pending_count(&self) -> usize {
         self.outbox.len()
     }
 
     /// Takes over what was committed to the outbox; all that was there before is in the log.
-    pub(crate) fn committed(&mut self, records: Vec<Map<String, Value>>) {
+    pub(crate) fn enqueue_committed(&mut self, records: Vec<Map<String, Value>>) {
         self.outbox.extend(records);
     }
 
     /// Appends what waits; when this returns, it is in the log and on disk.
-    pub(crate) fn settle(&mut self) -> Result<(), AuditFault> {
+    pub(crate) fn flush_outbox(&mut self) -> Result<(), AuditLogError> {
         if self.outbox.is_empty() {
             return Ok(());
         }
@@ -196,8 +199,8 @@ impl AuditLog {
         }
         let Some(ledger) = self.ledger.as_mut().filter(|_| !self.outbox.is_empty()) else { return Ok(()) };
         let appended = ledger.append_all(self.outbox.clone()).inspect_err(|_| self.ledger = None)?;
-        let end = chained(self.anchor, &self.outbox).ok().and_then(|links| links.last().copied());
-        let found = appended.last().map(|last| Anchor { sequence: last.sequence, hash: last.hash });
+        let end = compute_anchors(self.anchor, &self.outbox).ok().and_then(|links| links.last().copied());
+        let found = appended.last().map(|last| AuditAnchor { sequence: last.sequence, hash: last.hash });
         match (end, found) {
             (Some(end), Some(found)) if end == found => {
                 self.anchor = end;
@@ -207,20 +210,20 @@ impl AuditLog {
             // Something else stands before it; the next attempt finds out what.
             (_, found) => {
                 self.ledger = None;
-                Err(AuditFault::Other { sequence: found.map_or(0, |found| found.sequence) })
+                Err(AuditLogError::ContentMismatch { sequence: found.map_or(0, |found| found.sequence) })
             }
         }
     }
 
     /// Opens the log and leaves in the outbox what it lacks.
-    fn open_ledger(&mut self) -> Result<Recovery, AuditFault> {
+    fn open_ledger(&mut self) -> Result<LedgerRecovery, AuditLogError> {
         if self.anchor.sequence > 0 && !self.path.exists() && tail::closed_segments(&self.path)?.is_empty() {
-            return Err(AuditFault::Cut { known: self.anchor.sequence, found: 0 });
+            return Err(AuditLogError::Truncated { known: self.anchor.sequence, found: 0 });
         }
-        let (ledger, recovery) = Ledger::open(&self.path, Options::new(audit_format()))?;
+        let (ledger, recovery) = Ledger::open(&self.path, LedgerOptions::new(audit_format()))?;
         let found = tail::read_after(&self.path, self.anchor, self.outbox.len())?;
         if !self.outbox.starts_with(&found.events) {
-            return Err(AuditFault::Other { sequence: found.end.sequence });
+            return Err(AuditLogError::ContentMismatch { sequence: found.end.sequence });
         }
         self.outbox.drain(..found.events.len());
         self.anchor = found.end;

@@ -5,16 +5,16 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use shepherd_core::{Counter, UsageKey};
+use shepherd_core::{UsageCounter, UsageKey};
 use thiserror::Error;
-use ward_ledger::RecordError;
+use ward_ledger::SealError;
 
-use crate::aside::KeptAside;
-use crate::audit::AuditFault;
-use crate::way::Exposed;
+use crate::audit::AuditLogError;
+use crate::path_exposure::ExposedPath;
+use crate::quarantine::QuarantineLocation;
 
 /// What a backend said.
-pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
+pub(crate) type BackendError = Box<dyn StdError + Send + Sync>;
 
 /// Why a store did not do what it was asked.
 #[derive(Debug, Error)]
@@ -27,7 +27,7 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
         /// What it said.
-        source: Cause,
+        source: BackendError,
     },
     /// Somebody else is writing to the database.
     #[error("{} is locked by another program; end whatever has it open, such as `sqlite3`", path.display())]
@@ -37,7 +37,7 @@ pub enum StoreError {
     },
     /// There is no room for the write.
     #[error("no room to write to {}; free some space on its disk", path.display())]
-    Full {
+    DiskFull {
         /// The database.
         path: PathBuf,
     },
@@ -51,7 +51,7 @@ pub enum StoreError {
     },
     /// The disk failed in the middle of a write, so that nobody knows whether it happened.
     #[error("a write to {} failed before; restart the daemon once the disk is in order", path.display())]
-    Unsure {
+    UncertainCommit {
         /// The database.
         path: PathBuf,
     },
@@ -70,7 +70,7 @@ pub enum StoreError {
         /// Which event of the batch, from 0.
         index: usize,
         /// Why not.
-        source: EventError,
+        source: AuditEventError,
     },
     /// A value that JSON has no words for.
     #[error("a value can't be written as JSON; report this as a fault of Shepherd")]
@@ -88,7 +88,7 @@ pub enum StoreError {
         /// The log.
         path: PathBuf,
         /// What is wrong.
-        source: AuditFault,
+        source: AuditLogError,
     },
     /// The audit log can't be shown.
     #[error("can't read the audit log {}; run `shepherd audit verify`", path.display())]
@@ -96,7 +96,7 @@ pub enum StoreError {
         /// The log.
         path: PathBuf,
         /// What is wrong.
-        source: AuditFault,
+        source: AuditLogError,
     },
     /// The file that vouches for the database can't be written.
     #[error("can't write {}; see to its disk and its permissions", path.display())]
@@ -108,7 +108,7 @@ pub enum StoreError {
     },
     /// The sign of life can't be written.
     #[error("can't write the sign of life {}; see to its disk and its permissions", path.display())]
-    Pulse {
+    Heartbeat {
         /// The file.
         path: PathBuf,
         /// What the system said.
@@ -119,20 +119,20 @@ pub enum StoreError {
     Injected,
 }
 
-struct Named<'a>(&'a Counter);
+struct Named<'a>(&'a UsageCounter);
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Counter::Entry(id) => write!(formatter, "entry `{id}`"),
-            Counter::Budget(id) => write!(formatter, "budget `{id}`"),
+            UsageCounter::Entry(id) => write!(formatter, "entry `{id}`"),
+            UsageCounter::Budget(id) => write!(formatter, "budget `{id}`"),
         }
     }
 }
 
 /// Why an event is not a record of the audit log, or a record not an event.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum EventError {
+pub enum AuditEventError {
     /// Not a JSON object.
     #[error("it is not a JSON object")]
     NotAnObject,
@@ -141,12 +141,12 @@ pub enum EventError {
     Json(String),
     /// Not what the ledger takes.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Record(#[from] SealError),
 }
 
 /// Why there is no store. Whatever it is, nothing may be granted.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum StoreOpenError {
     /// The system refused.
     #[error("can't {step} {}; the daemon's user must be able to, and its disk must be in order", path.display())]
     File {
@@ -187,7 +187,7 @@ pub enum OpenError {
         /// The folder.
         path: PathBuf,
         /// Where others can write.
-        way: Exposed,
+        way: ExposedPath,
     },
     /// Another daemon has the folder.
     #[error("{} is in use by another daemon; end that one first", path.display())]
@@ -200,7 +200,7 @@ pub enum OpenError {
         "{} has schema version {found}, and this program knows versions up to {known}; install the newer Shepherd again",
         path.display()
     )]
-    Newer {
+    NewerSchema {
         /// The database.
         path: PathBuf,
         /// Its version.
@@ -210,18 +210,18 @@ pub enum OpenError {
     },
     /// The database is damaged. It is kept aside, and nothing takes its place until an administrator says so.
     #[error(transparent)]
-    Damaged(Box<Damage>),
+    Damaged(Box<StoreDamage>),
     /// The audit log is not the one that belongs to the database; the database is in order and stays where it is.
     #[error("the audit log {} can't be continued; look at it with `shepherd audit verify`, then begin anew", path.display())]
     Audit {
         /// The log.
         path: PathBuf,
         /// What is wrong.
-        source: AuditFault,
+        source: AuditLogError,
     },
     /// There is nothing to begin anew.
     #[error("the store in {} is in order; it is not begun anew", path.display())]
-    InOrder {
+    NotDamaged {
         /// The folder.
         path: PathBuf,
     },
@@ -233,19 +233,19 @@ pub enum OpenError {
 /// A damaged database, and where it is now.
 #[derive(Debug, Error)]
 #[error("the store in {} is damaged: {fault}; {kept}; nothing is granted until an administrator begins it anew", folder.display())]
-pub struct Damage {
+pub struct StoreDamage {
     /// The folder of the store.
     pub folder: PathBuf,
     /// What shows the damage.
     pub fault: String,
     /// Where the files are now.
-    pub kept: KeptAside,
+    pub kept: QuarantineLocation,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::sample::{entry, key};
+    use crate::conformance::sample::{entry_counter, usage_key};
 
     fn db() -> PathBuf {
         PathBuf::from("/data/shepherd.db")
@@ -259,20 +259,20 @@ mod tests {
     #[test]
     fn every_refusal_of_a_store_says_where_what_and_what_to_do() {
         let io = || io::Error::from_raw_os_error(5);
-        let fault = || AuditFault::Ahead { known: 7 };
+        let fault = || AuditLogError::AheadOfDatabase { known: 7 };
         let (step, path, index) = ("read", db(), 0);
         let errors = [
             StoreError::Database { step, path, source: Box::new(io()) },
             StoreError::Busy { path: db() },
-            StoreError::Full { path: db() },
+            StoreError::DiskFull { path: db() },
             StoreError::Damaged { path: db(), fault: "its tables have been changed".to_owned() },
-            StoreError::Unsure { path: db() },
-            StoreError::Overflow { key: Box::new(key("ada", entry("chess"), 20_000)) },
-            StoreError::Event { index, source: EventError::NotAnObject },
+            StoreError::UncertainCommit { path: db() },
+            StoreError::Overflow { key: Box::new(usage_key("ada", entry_counter("chess"), 20_000)) },
+            StoreError::Event { index, source: AuditEventError::NotAnObject },
             StoreError::Audit { path: log(), source: fault() },
             StoreError::ReadAudit { path: log(), source: fault() },
             StoreError::Head { path: PathBuf::from("/data/shepherd.db.head"), source: io() },
-            StoreError::Pulse { path: PathBuf::from("/data/shepherd.pulse"), source: io() },
+            StoreError::Heartbeat { path: PathBuf::from("/data/shepherd.pulse"), source: io() },
         ];
         let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
         let expected = [

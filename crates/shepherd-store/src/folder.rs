@@ -15,19 +15,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
-use crate::aside::DAMAGED;
-use crate::error::OpenError;
-use crate::way::{Exposed, exposed};
+use crate::error::StoreOpenError;
+use crate::path_exposure::{ExposedPath, find_exposed_ancestors};
+use crate::quarantine::DAMAGED;
 
 const DATABASE: &str = "shepherd.db";
 const AUDIT_LOG: &str = "audit.log";
-const LOCK: &str = "shepherd.lock";
-const PULSE: &str = "shepherd.pulse";
+const LOCK_FILE: &str = "shepherd.lock";
+const HEARTBEAT_FILE: &str = "shepherd.pulse";
 /// A database that is being made; it takes its name when it is whole.
-const UNFINISHED: &str = "new-shepherd.db";
+const UNFINISHED_DATABASE: &str = "new-shepherd.db";
 
 /// What the lock says once there is a database. Any content counts, so that half of it does, too.
-const MARK: &[u8] = b"There is a store in this folder.\n";
+const INITIALIZED_MARK: &[u8] = b"There is a store in this folder.\n";
 
 /// Permission bits with which somebody else could change what is in a folder or file.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -38,50 +38,50 @@ pub fn audit_log_path(folder: &Path) -> PathBuf {
     folder.join(AUDIT_LOG)
 }
 
-pub(crate) fn pulse_path(folder: &Path) -> PathBuf {
-    folder.join(PULSE)
+pub(crate) fn heartbeat_path(folder: &Path) -> PathBuf {
+    folder.join(HEARTBEAT_FILE)
 }
 
 /// A folder that nobody else uses as long as this value lives.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct StoreFolder {
     path: PathBuf,
     /// Where others could put another one in its place.
-    exposed: Vec<Exposed>,
+    exposed: Vec<ExposedPath>,
     lock: File,
 }
 
-impl Folder {
+impl StoreFolder {
     /// Takes the folder, and makes it where there is none and nobody else can have taken it away.
-    pub(crate) fn claim(folder: &Path) -> Result<Self, OpenError> {
-        let file_error = |step| move |source| OpenError::File { step, path: folder.to_owned(), source };
+    pub(crate) fn claim(folder: &Path) -> Result<Self, StoreOpenError> {
+        let file_error = |step| move |source| StoreOpenError::File { step, path: folder.to_owned(), source };
         let user = geteuid().as_raw();
-        let exposed = exposed(folder, user).map_err(file_error("find"))?;
+        let exposed = find_exposed_ancestors(folder, user).map_err(file_error("find"))?;
         if let Some(way) = exposed.first().filter(|_| !folder.exists()) {
-            return Err(OpenError::Exposed { path: folder.to_owned(), way: way.clone() });
+            return Err(StoreOpenError::Exposed { path: folder.to_owned(), way: way.clone() });
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(file_error("create"))?;
         // SQLite is told to follow no link, and means those on the way, too.
         let path = fs::canonicalize(folder).map_err(file_error("find"))?;
         check_private(&path, &fs::metadata(&path).map_err(file_error("look at"))?, user)?;
-        let lock_path = path.join(LOCK);
-        let lock = private()
+        let lock_path = path.join(LOCK_FILE);
+        let lock = private_open_options()
             .write(true)
             .create(true)
             .truncate(false)
             .open(&lock_path)
-            .map_err(|source| OpenError::File { step: "open", path: lock_path.clone(), source })?;
+            .map_err(|source| StoreOpenError::File { step: "open", path: lock_path.clone(), source })?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::InUse { path }),
+            Err(TryLockError::WouldBlock) => return Err(StoreOpenError::InUse { path }),
             Err(TryLockError::Error(source)) => {
-                return Err(OpenError::File { step: "lock", path: lock_path, source });
+                return Err(StoreOpenError::File { step: "lock", path: lock_path, source });
             }
         }
         let claimed = Self { path, exposed, lock };
-        for name in claimed.look()?.names() {
+        for name in claimed.list_contents()?.file_names() {
             let path = claimed.path.join(name);
-            let metadata = fs::symlink_metadata(&path).map_err(|source| OpenError::File {
+            let metadata = fs::symlink_metadata(&path).map_err(|source| StoreOpenError::File {
                 step: "look at",
                 path: path.clone(),
                 source,
@@ -92,19 +92,23 @@ impl Folder {
     }
 
     /// Notes in the lock that there is a database, so that its absence can't be taken for a new folder.
-    pub(crate) fn mark(&self) -> Result<(), OpenError> {
+    pub(crate) fn mark_initialized(&self) -> Result<(), StoreOpenError> {
         let mark = || {
-            if self.is_marked()? {
+            if self.is_initialized()? {
                 return Ok(());
             }
-            self.lock.write_all_at(MARK, 0)?;
+            self.lock.write_all_at(INITIALIZED_MARK, 0)?;
             self.lock.sync_all()?;
             sync_folder(&self.path)
         };
-        mark().map_err(|source| OpenError::File { step: "write", path: self.path.join(LOCK), source })
+        mark().map_err(|source| StoreOpenError::File {
+            step: "write",
+            path: self.path.join(LOCK_FILE),
+            source,
+        })
     }
 
-    fn is_marked(&self) -> io::Result<bool> {
+    fn is_initialized(&self) -> io::Result<bool> {
         Ok(self.lock.metadata()?.len() > 0)
     }
 
@@ -112,34 +116,37 @@ impl Folder {
         &self.path
     }
 
-    pub(crate) fn exposed(&self) -> &[Exposed] {
+    pub(crate) fn exposed_paths(&self) -> &[ExposedPath] {
         &self.exposed
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
+    pub(crate) fn database_path(&self) -> PathBuf {
         self.path.join(DATABASE)
     }
 
-    pub(crate) fn unfinished(&self) -> PathBuf {
-        self.path.join(UNFINISHED)
+    pub(crate) fn unfinished_database_path(&self) -> PathBuf {
+        self.path.join(UNFINISHED_DATABASE)
     }
 
-    pub(crate) fn head(&self) -> PathBuf {
+    pub(crate) fn head_path(&self) -> PathBuf {
         self.path.join(format!("{DATABASE}.head"))
     }
 
-    pub(crate) fn audit_log(&self) -> PathBuf {
+    pub(crate) fn audit_log_path(&self) -> PathBuf {
         audit_log_path(&self.path)
     }
 
     /// What the folder holds at this moment.
-    pub(crate) fn look(&self) -> Result<Contents, OpenError> {
+    pub(crate) fn list_contents(&self) -> Result<StoreFolderContents, StoreOpenError> {
         let look = || {
-            let mut contents = Contents { marked: self.is_marked()?, ..Contents::default() };
+            let mut contents = StoreFolderContents {
+                is_initialized: self.is_initialized()?,
+                ..StoreFolderContents::default()
+            };
             for entry in fs::read_dir(&self.path)? {
                 // Ours are all ASCII; what can't be read as text is somebody else's.
                 let Ok(name) = entry?.file_name().into_string() else { continue };
-                if name.starts_with(UNFINISHED) {
+                if name.starts_with(UNFINISHED_DATABASE) {
                     contents.unfinished.push(name);
                 } else if name.starts_with(DATABASE) {
                     contents.database.push(name);
@@ -147,20 +154,20 @@ impl Folder {
                     contents.audit.push(name);
                 } else if name.starts_with(DAMAGED) {
                     contents.damaged.push(name);
-                } else if name == LOCK {
+                } else if name == LOCK_FILE {
                     contents.lock = Some(name);
-                } else if name == PULSE {
+                } else if name == HEARTBEAT_FILE {
                     contents.pulse = Some(name);
                 }
             }
             contents.damaged.sort();
             Ok(contents)
         };
-        look().map_err(|source| OpenError::File { step: "list", path: self.path.clone(), source })
+        look().map_err(|source| StoreOpenError::File { step: "list", path: self.path.clone(), source })
     }
 }
 
-impl Drop for Folder {
+impl Drop for StoreFolder {
     fn drop(&mut self) {
         // A program that is being started by another thread still shares our files, and with them the lock, until it
         // executes. Closing ours would not be enough. If this fails, the lock ends with the process.
@@ -170,7 +177,7 @@ impl Drop for Folder {
 
 /// The names of the files of a store, by what they belong to.
 #[derive(Debug, Default)]
-pub(crate) struct Contents {
+pub(crate) struct StoreFolderContents {
     pub(crate) database: Vec<String>,
     pub(crate) audit: Vec<String>,
     pub(crate) unfinished: Vec<String>,
@@ -179,16 +186,16 @@ pub(crate) struct Contents {
     lock: Option<String>,
     pulse: Option<String>,
     /// Whether the lock tells of a database.
-    marked: bool,
+    is_initialized: bool,
 }
 
-impl Contents {
+impl StoreFolderContents {
     /// Whether there has never been a store here, as far as anybody can tell.
-    pub(crate) fn is_untouched(&self) -> bool {
-        !self.marked && self.database.is_empty() && self.audit.is_empty() && self.damaged.is_empty()
+    pub(crate) fn is_never_used(&self) -> bool {
+        !self.is_initialized && self.database.is_empty() && self.audit.is_empty() && self.damaged.is_empty()
     }
 
-    fn names(&self) -> impl Iterator<Item = &String> {
+    fn file_names(&self) -> impl Iterator<Item = &String> {
         let lists = [&self.database, &self.audit, &self.unfinished, &self.damaged];
         lists.into_iter().flatten().chain(&self.lock).chain(&self.pulse)
     }
@@ -199,21 +206,21 @@ impl Contents {
 }
 
 /// Refuses what anybody but `user` and root can change.
-fn check_private(path: &Path, metadata: &Metadata, user: u32) -> Result<(), OpenError> {
+fn check_private(path: &Path, metadata: &Metadata, user: u32) -> Result<(), StoreOpenError> {
     let owner = metadata.uid();
     if owner != user && owner != 0 {
-        return Err(OpenError::Owner { path: path.to_owned(), owner, user });
+        return Err(StoreOpenError::Owner { path: path.to_owned(), owner, user });
     }
     let mode = metadata.permissions().mode() & 0o7777;
     // The mode of a link means nothing, and links are refused when they are opened.
     if !metadata.is_symlink() && mode & WRITABLE_BY_OTHERS != 0 {
-        return Err(OpenError::Mode { path: path.to_owned(), mode });
+        return Err(StoreOpenError::Mode { path: path.to_owned(), mode });
     }
     Ok(())
 }
 
 /// A file for us alone, and not one that a link leads to.
-pub(crate) fn private() -> OpenOptions {
+pub(crate) fn private_open_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).mode(0o600).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
     options
@@ -239,7 +246,7 @@ mod tests {
         check_private(folder.path(), &metadata, owner).unwrap();
         for user in [0, owner + 1] {
             let refused = check_private(folder.path(), &metadata, user).unwrap_err();
-            assert!(matches!(refused, OpenError::Owner { .. }), "{refused}");
+            assert!(matches!(refused, StoreOpenError::Owner { .. }), "{refused}");
         }
     }
 }

@@ -14,21 +14,23 @@ mod store;
 pub mod conformance;
 mod memory;
 
-mod aside;
 mod audit;
 mod folder;
-mod pulse;
-mod way;
+mod heartbeat;
+mod path_exposure;
+mod quarantine;
 
 mod sqlite;
 
-pub use aside::KeptAside;
-pub use audit::{AuditCheck, AuditFault, WHOLE_CHECK_BYTES, audit_format, read_audit_log};
-pub use error::{Damage, EventError, OpenError, StoreError};
+pub use audit::{AuditCheck, AuditLogError, WHOLE_CHECK_BYTES, audit_format, read_audit_log};
+pub use error::{AuditEventError, StoreDamage, StoreError, StoreOpenError};
 pub use folder::audit_log_path;
-pub use memory::{Commit, Memory, MemoryStore};
-pub use pulse::PulseFile;
-pub use record::{event_of, record_of};
-pub use sqlite::{Administrator, Begun, Claim, Opened, Part, SCHEMA_VERSION, SqliteStore};
+pub use heartbeat::HeartbeatFile;
+pub use memory::{CommitFailure, MemoryBackend, MemoryStore};
+pub use path_exposure::{ExposedPath, ExposedTo, find_exposed_for_file};
+pub use quarantine::QuarantineLocation;
+pub use record::{event_to_record, record_to_event};
+pub use sqlite::{
+    ResetPartOutcome, ResetReport, ResetRequest, SCHEMA_VERSION, SqliteStore, StoreClaim, StoreOpenReport,
+};
 pub use store::{AUDIT_PAGE_BYTES, Store};
-pub use way::{Exposed, ExposedTo, exposed_file};

@@ -6,124 +6,136 @@ use rusqlite::{Connection, TransactionBehavior};
 use serde_json::{Map, Value};
 use shepherd_api::AuditRecord;
 use shepherd_core::policy::Day;
-use shepherd_core::{Counter, Snapshot, StoreWrite, StoredState, Until};
+use shepherd_core::{EngineSnapshot, PauseEnd, StoreWrite, StoredState, UsageCounter};
 use shepherd_util::{EntryId, ProfileId};
 
-use crate::audit::{AuditLog, chained, read_audit_log};
+use crate::audit::{AuditLog, compute_anchors, read_audit_log};
 use crate::error::StoreError;
-use crate::folder::{Folder, pulse_path};
-use crate::pulse;
-use crate::record::record_of;
+use crate::folder::{StoreFolder, heartbeat_path};
+use crate::heartbeat;
+use crate::record::event_to_record;
 use crate::store::Store;
 
 mod batch;
-mod begin;
 mod check;
 mod create;
 mod digest;
+mod fault;
 mod head;
 mod open;
+mod reset;
 mod rows;
 mod schema;
 mod state;
-mod trouble;
 
-pub use begin::{Administrator, Begun, Part};
-pub use open::{Claim, Opened};
+pub use open::{StoreClaim, StoreOpenReport};
+pub use reset::{ResetPartOutcome, ResetReport, ResetRequest};
 pub use schema::SCHEMA_VERSION;
 
-use batch::Batch;
-use head::Head;
-use state::State;
-use trouble::{Trouble, is_disk_failure};
+use batch::SqliteBatch;
+use fault::{SqliteFault, is_disk_failure};
+use head::StoreHeadFile;
+use state::DatabaseState;
 
 /// The store on disk. One process at a time has it.
 #[derive(Debug)]
 pub struct SqliteStore {
     connection: Connection,
     /// What the database says of itself since the last batch.
-    state: State,
-    head: Head,
+    state: DatabaseState,
+    head: StoreHeadFile,
     audit: AuditLog,
     /// Set when the disk failed at a commit: what is on it is not what SQLite says.
-    unsure: bool,
+    commit_uncertain: bool,
     /// Last, so that the folder is given free when everything is closed.
-    folder: Folder,
+    folder: StoreFolder,
 }
 
 impl SqliteStore {
     /// How many acknowledged events are safe in the database but not yet in the audit log. More than none means that
     /// the log can't be written, and that the next batch will fail.
     #[must_use]
-    pub fn events_waiting(&self) -> usize {
-        self.audit.waiting()
+    pub fn pending_event_count(&self) -> usize {
+        self.audit.pending_count()
     }
 
     /// Finishes what the last batch left to do. It was acknowledged; what is left can be done again and again.
-    fn settle(&mut self) -> Result<(), StoreError> {
+    fn flush_pending(&mut self) -> Result<(), StoreError> {
         self.audit
-            .settle()
+            .flush_outbox()
             .map_err(|source| StoreError::Audit { path: self.audit.path().to_owned(), source })?;
         self.head
-            .write(self.state.vouched())
+            .write(self.state.head_content())
             .map_err(|source| StoreError::Head { path: self.head.path().to_owned(), source })
     }
 
-    fn commit(&mut self, writes: &[StoreWrite], records: &[Map<String, Value>]) -> Result<State, Trouble> {
+    fn commit(
+        &mut self,
+        writes: &[StoreWrite],
+        records: &[Map<String, Value>],
+    ) -> Result<DatabaseState, SqliteFault> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut batch = Batch::begin(&transaction, &self.state)?;
+        let mut batch = SqliteBatch::begin(&transaction, &self.state)?;
         for write in writes {
             batch.write(write)?;
         }
-        batch.fill_outbox(self.audit.anchor(), records)?;
+        batch.replace_outbox(self.audit.anchor(), records)?;
         let state = batch.finish()?;
-        transaction.commit().inspect_err(|error| self.unsure = is_disk_failure(error))?;
+        transaction.commit().inspect_err(|error| self.commit_uncertain = is_disk_failure(error))?;
         Ok(state)
     }
 
-    fn trouble(&self, trouble: Trouble, step: &'static str) -> StoreError {
-        trouble.at(step, &self.folder.database())
+    fn store_error(&self, trouble: SqliteFault, step: &'static str) -> StoreError {
+        trouble.into_store_error(step, &self.folder.database_path())
     }
 }
 
 impl Store for SqliteStore {
     fn load(&self) -> Result<StoredState, StoreError> {
-        let state = rows::all(&self.connection).map_err(|trouble| self.trouble(trouble, "read"))?;
-        Ok(StoredState { pulse: pulse::read(&pulse_path(self.folder.path())), ..state })
+        let state = rows::read_all(&self.connection).map_err(|trouble| self.store_error(trouble, "read"))?;
+        Ok(StoredState { heartbeat: heartbeat::read_heartbeat(&heartbeat_path(self.folder.path())), ..state })
     }
 
     fn apply(&mut self, writes: &[StoreWrite]) -> Result<(), StoreError> {
-        if self.unsure {
-            return Err(StoreError::Unsure { path: self.folder.database() });
+        if self.commit_uncertain {
+            return Err(StoreError::UncertainCommit { path: self.folder.database_path() });
         }
         if writes.is_empty() {
             return Ok(());
         }
-        self.settle()?;
-        let records = records_of(writes)?;
-        chained(self.audit.anchor(), &records)
+        self.flush_pending()?;
+        let records = audit_records(writes)?;
+        compute_anchors(self.audit.anchor(), &records)
             .map_err(|(index, source)| StoreError::Event { index, source: source.into() })?;
-        self.state = self.commit(writes, &records).map_err(|trouble| self.trouble(trouble, "write to"))?;
-        self.audit.committed(records);
+        self.state =
+            self.commit(writes, &records).map_err(|trouble| self.store_error(trouble, "write to"))?;
+        self.audit.enqueue_committed(records);
         // The batch is durable, and whatever fails from here on must not say otherwise: the next one tells.
-        self.settle().ok();
+        self.flush_pending().ok();
         Ok(())
     }
 
-    fn get_usage(&self, profile: &ProfileId, counter: &Counter, day: Day) -> Result<Duration, StoreError> {
-        rows::usage(&self.connection, profile, counter, day).map_err(|trouble| self.trouble(trouble, "read"))
+    fn get_usage(
+        &self,
+        profile: &ProfileId,
+        counter: &UsageCounter,
+        day: Day,
+    ) -> Result<Duration, StoreError> {
+        rows::read_usage(&self.connection, profile, counter, day)
+            .map_err(|trouble| self.store_error(trouble, "read"))
     }
 
     fn get_cooldown_until(
         &self,
         profile: &ProfileId,
         entry_id: &EntryId,
-    ) -> Result<Option<Until>, StoreError> {
-        rows::cooldown(&self.connection, profile, entry_id).map_err(|trouble| self.trouble(trouble, "read"))
+    ) -> Result<Option<PauseEnd>, StoreError> {
+        rows::read_cooldown(&self.connection, profile, entry_id)
+            .map_err(|trouble| self.store_error(trouble, "read"))
     }
 
-    fn load_snapshot(&self) -> Result<Snapshot, StoreError> {
-        rows::snapshot(&self.connection).map_err(|trouble| self.trouble(trouble, "read"))
+    fn load_snapshot(&self) -> Result<EngineSnapshot, StoreError> {
+        rows::read_snapshot(&self.connection).map_err(|trouble| self.store_error(trouble, "read"))
     }
 
     fn generation(&self) -> u64 {
@@ -140,11 +152,12 @@ impl Store for SqliteStore {
 }
 
 /// The records of the events of a batch.
-fn records_of(writes: &[StoreWrite]) -> Result<Vec<Map<String, Value>>, StoreError> {
+fn audit_records(writes: &[StoreWrite]) -> Result<Vec<Map<String, Value>>, StoreError> {
     let events = writes.iter().filter_map(|write| match write {
         StoreWrite::AppendAudit(event) => Some(event),
         _ => None,
     });
-    let record = |(index, event)| record_of(event).map_err(|source| StoreError::Event { index, source });
+    let record =
+        |(index, event)| event_to_record(event).map_err(|source| StoreError::Event { index, source });
     events.map(|event| &**event).enumerate().map(record).collect()
 }

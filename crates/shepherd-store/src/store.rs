@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::policy::Day;
-use shepherd_core::{Counter, Snapshot, StoreWrite, StoredState, Until, UsageKey};
+use shepherd_core::{EngineSnapshot, PauseEnd, StoreWrite, StoredState, UsageCounter, UsageKey};
 use shepherd_util::{EntryId, ProfileId};
 
 use crate::error::StoreError;
@@ -36,7 +36,12 @@ pub trait Store: Send {
     ///
     /// # Errors
     /// When it can't be read.
-    fn get_usage(&self, profile: &ProfileId, counter: &Counter, day: Day) -> Result<Duration, StoreError>;
+    fn get_usage(
+        &self,
+        profile: &ProfileId,
+        counter: &UsageCounter,
+        day: Day,
+    ) -> Result<Duration, StoreError>;
 
     /// Until when an entry is closed to a profile after a run; `None` if it has not run yet.
     ///
@@ -46,13 +51,13 @@ pub trait Store: Send {
         &self,
         profile: &ProfileId,
         entry_id: &EntryId,
-    ) -> Result<Option<Until>, StoreError>;
+    ) -> Result<Option<PauseEnd>, StoreError>;
 
     /// The part that is written as a whole.
     ///
     /// # Errors
     /// When it can't be read.
-    fn load_snapshot(&self) -> Result<Snapshot, StoreError>;
+    fn load_snapshot(&self) -> Result<EngineSnapshot, StoreError>;
 
     /// How many batches it holds, of all there ever were. Whoever is not sure whether a batch that failed was written
     /// opens the store again and compares this with what it was before.
@@ -88,7 +93,7 @@ pub trait Store: Send {
     fn add_usage(
         &mut self,
         profile: &ProfileId,
-        counter: &Counter,
+        counter: &UsageCounter,
         day: Day,
         amount: Duration,
     ) -> Result<(), StoreError> {
@@ -104,7 +109,7 @@ pub trait Store: Send {
         &mut self,
         profile: &ProfileId,
         entry_id: &EntryId,
-        until: Until,
+        until: PauseEnd,
     ) -> Result<(), StoreError> {
         let (profile, entry_id) = (profile.clone(), entry_id.clone());
         self.apply(&[StoreWrite::SetCooldown { profile, entry_id, until }])
@@ -114,7 +119,7 @@ pub trait Store: Send {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    fn save_snapshot(&mut self, snapshot: Snapshot) -> Result<(), StoreError> {
+    fn save_snapshot(&mut self, snapshot: EngineSnapshot) -> Result<(), StoreError> {
         self.apply(&[StoreWrite::SaveSnapshot(Box::new(snapshot))])
     }
 }
@@ -122,18 +127,18 @@ pub trait Store: Send {
 /// Whole microseconds, rounded up: what is counted is never less than what was used.
 ///
 /// `None` if it does not fit a number of the database.
-pub(crate) fn micros(amount: Duration) -> Option<i64> {
+pub(crate) fn to_micros_rounded_up(amount: Duration) -> Option<i64> {
     i64::try_from(amount.as_nanos().div_ceil(1000)).ok()
 }
 
 /// The sum, if it still fits a number of the database.
-pub(crate) fn added(key: &UsageKey, used_us: i64, amount: Duration) -> Result<i64, StoreError> {
-    micros(amount)
+pub(crate) fn add_usage_micros(key: &UsageKey, used_us: i64, amount: Duration) -> Result<i64, StoreError> {
+    to_micros_rounded_up(amount)
         .and_then(|amount| used_us.checked_add(amount))
         .ok_or_else(|| StoreError::Overflow { key: Box::new(key.clone()) })
 }
 
-/// The length of time of a number that [`added`] made.
-pub(crate) fn length(used_us: i64) -> Duration {
+/// The length of time of a number that [`add_usage_micros`] made.
+pub(crate) fn duration_from_micros(used_us: i64) -> Duration {
     Duration::from_micros(used_us.unsigned_abs())
 }

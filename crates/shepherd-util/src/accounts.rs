@@ -2,7 +2,7 @@
 
 /// A user, as one line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UserLine<'t> {
+pub struct PasswdEntry<'t> {
     /// Its name.
     pub name: &'t str,
     /// Its number.
@@ -15,7 +15,7 @@ pub struct UserLine<'t> {
 
 /// A group, as one line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupLine<'t> {
+pub struct GroupEntry<'t> {
     /// Its name.
     pub name: &'t str,
     /// Its number.
@@ -25,23 +25,23 @@ pub struct GroupLine<'t> {
 }
 
 /// The users that the text of a `passwd` file names. Of two with one name the first counts.
-pub fn user_lines(passwd: &str) -> impl Iterator<Item = UserLine<'_>> {
+pub fn parse_passwd(passwd: &str) -> impl Iterator<Item = PasswdEntry<'_>> {
     passwd.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let (name, _, uid, gid) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
         let home = fields.nth(1);
         let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
-        (!name.is_empty()).then_some(UserLine { name, uid, gid, home })
+        (!name.is_empty()).then_some(PasswdEntry { name, uid, gid, home })
     })
 }
 
 /// The groups that the text of a `group` file names. Of two with one name the first counts.
-pub fn group_lines(group: &str) -> impl Iterator<Item = GroupLine<'_>> {
+pub fn parse_group(group: &str) -> impl Iterator<Item = GroupEntry<'_>> {
     group.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let (name, _, gid, members) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
         let members = members.split(',').map(str::trim).filter(|member| !member.is_empty()).collect();
-        Some(GroupLine { name, gid: gid.parse().ok()?, members }).filter(|line| !line.name.is_empty())
+        Some(GroupEntry { name, gid: gid.parse().ok()?, members }).filter(|line| !line.name.is_empty())
     })
 }
 
@@ -53,15 +53,15 @@ mod tests {
     fn a_line_of_an_account_is_one_and_no_other_is() {
         let passwd =
             "root:x:0:0:root:/root:/bin/bash\n# nobody\n\n::1:1::/:\nbroken:x:many:1::/:\nshort:x:7:8\n";
-        let user = |name, uid, gid, home| UserLine { name, uid, gid, home };
+        let user = |name, uid, gid, home| PasswdEntry { name, uid, gid, home };
         assert_eq!(
-            user_lines(passwd).collect::<Vec<_>>(),
+            parse_passwd(passwd).collect::<Vec<_>>(),
             [user("root", 0, 0, Some("/root")), user("short", 7, 8, None)]
         );
         let group = "root:x:0:\n:x:1:\naudio:x:29:root, kid,\nbroken:x:-1:kid\nshort:x:5\n";
-        let line = |name, gid, members: &[&'static str]| GroupLine { name, gid, members: members.to_vec() };
+        let line = |name, gid, members: &[&'static str]| GroupEntry { name, gid, members: members.to_vec() };
         assert_eq!(
-            group_lines(group).collect::<Vec<_>>(),
+            parse_group(group).collect::<Vec<_>>(),
             [line("root", 0, &[]), line("audio", 29, &["root", "kid"])]
         );
     }

@@ -9,9 +9,9 @@ mod system;
 use serde::{Deserialize, Serialize};
 
 pub use boot::{BootId, BootIdError, BootInstant};
-pub use deadline::{Counting, Deadline};
+pub use deadline::{Deadline, DeadlineClock};
 pub use instant::MonotonicInstant;
-pub(crate) use instant::micros;
+pub(crate) use instant::saturating_micros;
 pub use manual::ManualClock;
 pub use system::SystemClock;
 
@@ -21,7 +21,7 @@ pub type WallTime = jiff::Timestamp;
 
 /// The moment at which something is decided, on both kinds of clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Now {
+pub struct ClockReading {
     /// What the wall clock shows.
     pub wall: WallTime,
     /// How long the machine has been up, with and without sleep.
@@ -31,17 +31,17 @@ pub struct Now {
 /// Whoever knows what time it is.
 pub trait Clock {
     /// The present moment.
-    fn now(&self) -> Now;
+    fn now(&self) -> ClockReading;
 }
 
 impl<C: Clock + ?Sized> Clock for &C {
-    fn now(&self) -> Now {
+    fn now(&self) -> ClockReading {
         (**self).now()
     }
 }
 
 impl<C: Clock + ?Sized> Clock for std::sync::Arc<C> {
-    fn now(&self) -> Now {
+    fn now(&self) -> ClockReading {
         (**self).now()
     }
 }

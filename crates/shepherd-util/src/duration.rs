@@ -84,7 +84,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let mut next_unit = 0;
     let mut at = skip_blanks(text, 0);
     if at == text.len() {
-        return Err(error(DurationProblem::Empty, 0..text.len()));
+        return Err(duration_error(DurationProblem::Empty, 0..text.len()));
     }
     while at < text.len() {
         let number_end = skip_while(text, at, |character| character.is_ascii_digit());
@@ -94,9 +94,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         let unit = find_unit(text, at..number_end, unit_start..unit_end)?;
         match unit.cmp(&next_unit) {
             std::cmp::Ordering::Less if unit + 1 == next_unit => {
-                return Err(error(DurationProblem::RepeatedUnit, unit_start..unit_end));
+                return Err(duration_error(DurationProblem::RepeatedUnit, unit_start..unit_end));
             }
-            std::cmp::Ordering::Less => return Err(misplaced(text, at, unit_start..unit_end)),
+            std::cmp::Ordering::Less => return Err(misplaced_unit_error(text, at, unit_start..unit_end)),
             _ => next_unit = unit + 1,
         }
         let number = text.get(at..number_end).and_then(|digits| digits.parse::<u64>().ok());
@@ -105,7 +105,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
             number.and_then(|number| number.checked_mul(length)).and_then(|part| total.checked_add(part));
         total = sum
             .filter(|sum| Duration::from_millis(*sum) <= MAX_DURATION)
-            .ok_or_else(|| error(DurationProblem::TooLong, at..unit_end))?;
+            .ok_or_else(|| duration_error(DurationProblem::TooLong, at..unit_end))?;
         at = skip_blanks(text, unit_end);
     }
     Ok(Duration::from_millis(total))
@@ -115,12 +115,12 @@ fn check_number(text: &str, start: usize, end: usize) -> Result<(), DurationErro
     let following = text.get(end..).and_then(|rest| rest.chars().next());
     match following {
         Some('-' | '\u{2212}') if start == end => {
-            Err(error(DurationProblem::Negative, end..end + following.map_or(1, char::len_utf8)))
+            Err(duration_error(DurationProblem::Negative, end..end + following.map_or(1, char::len_utf8)))
         }
-        Some('.' | ',') => Err(error(DurationProblem::Fraction, start..end + 1)),
+        Some('.' | ',') => Err(duration_error(DurationProblem::Fraction, start..end + 1)),
         _ if start == end => {
             let wrong = text.get(end..).map_or(0, |rest| rest.chars().next().map_or(0, char::len_utf8));
-            Err(error(DurationProblem::NumberMissing, end..end + wrong))
+            Err(duration_error(DurationProblem::NumberMissing, end..end + wrong))
         }
         _ => Ok(()),
     }
@@ -132,25 +132,25 @@ fn find_unit(text: &str, number: Range<usize>, unit: Range<usize>) -> Result<usi
         let other = text.get(unit.start..).and_then(|rest| rest.chars().next());
         return Err(match other {
             Some(character) if !character.is_ascii_digit() => {
-                error(DurationProblem::UnknownUnit, unit.start..unit.start + character.len_utf8())
+                duration_error(DurationProblem::UnknownUnit, unit.start..unit.start + character.len_utf8())
             }
-            _ => error(DurationProblem::UnitMissing, number),
+            _ => duration_error(DurationProblem::UnitMissing, number),
         });
     }
     UNITS
         .iter()
         .position(|(name, _)| *name == written)
-        .ok_or_else(|| error(DurationProblem::UnknownUnit, unit))
+        .ok_or_else(|| duration_error(DurationProblem::UnknownUnit, unit))
 }
 
 /// A unit after a shorter one: there before, or only in the wrong place.
-fn misplaced(text: &str, part: usize, unit: Range<usize>) -> DurationError {
+fn misplaced_unit_error(text: &str, part: usize, unit: Range<usize>) -> DurationError {
     let written = text.get(unit.clone()).unwrap_or_default();
     let before = text.get(..part).unwrap_or_default();
     let repeated =
         before.split(|character: char| !character.is_alphabetic()).any(|earlier| earlier == written);
     let problem = if repeated { DurationProblem::RepeatedUnit } else { DurationProblem::UnorderedUnits };
-    error(problem, unit)
+    duration_error(problem, unit)
 }
 
 fn skip_blanks(text: &str, from: usize) -> usize {
@@ -162,7 +162,7 @@ fn skip_while(text: &str, from: usize, wanted: impl Fn(char) -> bool) -> usize {
     from + rest.find(|character| !wanted(character)).unwrap_or(rest.len())
 }
 
-fn error(problem: DurationProblem, at: Range<usize>) -> DurationError {
+fn duration_error(problem: DurationProblem, at: Range<usize>) -> DurationError {
     DurationError { problem, at }
 }
 
@@ -208,13 +208,13 @@ impl Serialize for DurationText {
 
 impl<'de> Deserialize<'de> for DurationText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextOrSeconds)
+        deserializer.deserialize_any(DurationVisitor)
     }
 }
 
-struct TextOrSeconds;
+struct DurationVisitor;
 
-impl Visitor<'_> for TextOrSeconds {
+impl Visitor<'_> for DurationVisitor {
     type Value = DurationText;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

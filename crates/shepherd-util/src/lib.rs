@@ -3,7 +3,7 @@
 //! Nothing here decides anything, and only [`SystemClock`] and [`BootId::read`] touch the world. Everything else
 //! is values and pure functions, so that the crates that decide can use it without losing their purity.
 //!
-//! Start at [`Now`]: it is what every decision is given.
+//! Start at [`ClockReading`]: it is what every decision is given.
 
 mod accounts;
 mod clock;
@@ -13,10 +13,10 @@ mod id;
 mod paths;
 mod rate;
 
-pub use accounts::{GroupLine, UserLine, group_lines, user_lines};
+pub use accounts::{GroupEntry, PasswdEntry, parse_group, parse_passwd};
 pub use clock::{
-    BootId, BootIdError, BootInstant, Clock, Counting, Deadline, ManualClock, MonotonicInstant, Now,
-    SystemClock, WallTime,
+    BootId, BootIdError, BootInstant, Clock, ClockReading, Deadline, DeadlineClock, ManualClock,
+    MonotonicInstant, SystemClock, WallTime,
 };
 pub use duration::{
     DurationError, DurationProblem, DurationText, MAX_DURATION, format_duration, parse_duration,
@@ -26,6 +26,6 @@ pub use id::{
     BudgetId, ClientId, EntryId, GrantId, IdError, IdProblem, MAX_NAME_LENGTH, ProfileId, RequestId,
     SessionId,
 };
-pub use paths::{Environment, MAX_SOCKET_PATH, PathError, Paths};
-pub use rate::{KeyedLimiter, RateLimit, TokenBucket, Wait};
-pub use ward_diag::Chain;
+pub use paths::{EnvironmentVariables, MAX_SOCKET_PATH, PathError, ShepherdPaths};
+pub use rate::{KeyedLimiter, RateLimit, RateLimitExceeded, TokenBucket};
+pub use ward_diag::ErrorChain;

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 pub const MAX_SOCKET_PATH: usize = 107;
 
 /// The environment variables that a program was started with; only its `main` reads them.
-pub type Environment = BTreeMap<String, OsString>;
+pub type EnvironmentVariables = BTreeMap<String, OsString>;
 
 /// The places that daemon and command line agree on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Paths {
+pub struct ShepherdPaths {
     /// The policy; `SHEPHERD_POLICY` overrides it.
     pub policy: PathBuf,
     /// Database, audit log and session logs; `SHEPHERD_DATA` overrides it.
@@ -45,18 +45,18 @@ pub enum PathError {
     },
 }
 
-impl Paths {
+impl ShepherdPaths {
     /// The places of a system service.
     ///
     /// # Errors
     /// If an override can't be used.
-    pub fn system(environment: &Environment) -> Result<Self, PathError> {
+    pub fn system(environment: &EnvironmentVariables) -> Result<Self, PathError> {
         Self {
             policy: PathBuf::from("/etc/shepherd/policy.toml"),
             data: PathBuf::from("/var/lib/shepherd"),
             socket: PathBuf::from("/run/shepherd/shepherd.sock"),
         }
-        .overridden(environment)
+        .apply_overrides(environment)
     }
 
     /// The places of an ordinary user, by the XDG base directory specification. As it demands, a relative path in
@@ -64,26 +64,28 @@ impl Paths {
     ///
     /// # Errors
     /// If there is no home folder, or an override can't be used.
-    pub fn user(environment: &Environment) -> Result<Self, PathError> {
-        let home = absolute(environment, "HOME").ok_or(PathError::NoHome)?;
+    pub fn user(environment: &EnvironmentVariables) -> Result<Self, PathError> {
+        let home = absolute_variable_path(environment, "HOME").ok_or(PathError::NoHome)?;
         let folder = |variable: &str, fallback: &str| {
-            absolute(environment, variable).unwrap_or_else(|| home.join(fallback)).join("shepherd")
+            absolute_variable_path(environment, variable)
+                .unwrap_or_else(|| home.join(fallback))
+                .join("shepherd")
         };
         let data = folder("XDG_DATA_HOME", ".local/share");
-        let runtime = absolute(environment, "XDG_RUNTIME_DIR").unwrap_or_else(|| data.clone());
+        let runtime = absolute_variable_path(environment, "XDG_RUNTIME_DIR").unwrap_or_else(|| data.clone());
         let socket = runtime.join("shepherd.sock");
         Self { policy: folder("XDG_CONFIG_HOME", ".config").join("policy.toml"), data, socket }
-            .overridden(environment)
+            .apply_overrides(environment)
     }
 
-    fn overridden(mut self, environment: &Environment) -> Result<Self, PathError> {
+    fn apply_overrides(mut self, environment: &EnvironmentVariables) -> Result<Self, PathError> {
         let overrides = [
             ("SHEPHERD_POLICY", &mut self.policy),
             ("SHEPHERD_DATA", &mut self.data),
             ("SHEPHERD_SOCKET", &mut self.socket),
         ];
         for (variable, path) in overrides {
-            if let Some(value) = set(environment, variable) {
+            if let Some(value) = variable_path(environment, variable) {
                 if value.is_relative() {
                     return Err(PathError::Relative { variable, value: value.to_owned() });
                 }
@@ -96,10 +98,10 @@ impl Paths {
 }
 
 /// A variable's path; empty is as good as not set.
-fn set<'e>(environment: &'e Environment, variable: &str) -> Option<&'e Path> {
+fn variable_path<'e>(environment: &'e EnvironmentVariables, variable: &str) -> Option<&'e Path> {
     environment.get(variable).filter(|value| !value.is_empty()).map(Path::new)
 }
 
-fn absolute(environment: &Environment, variable: &str) -> Option<PathBuf> {
-    set(environment, variable).filter(|path| path.is_absolute()).map(Path::to_owned)
+fn absolute_variable_path(environment: &EnvironmentVariables, variable: &str) -> Option<PathBuf> {
+    variable_path(environment, variable).filter(|path| path.is_absolute()).map(Path::to_owned)
 }

@@ -18,7 +18,7 @@ const MAX_REFILL_US: u64 = u64::MAX / 4;
 /// What who comes too soon is told: come back after this time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many requests; try again in {} ms", _0.as_micros().div_ceil(1000))]
-pub struct Wait(pub Duration);
+pub struct RateLimitExceeded(pub Duration);
 
 impl RateLimit {
     /// A bucket of `burst` tokens, to which one is added every `period`. A period below a microsecond is one; one
@@ -60,24 +60,24 @@ impl TokenBucket {
     ///
     /// # Errors
     /// How long to wait, if there is none. Nothing is taken then.
-    pub fn take(&mut self, now: MonotonicInstant) -> Result<(), Wait> {
-        self.full_at_us = taken(self.limit, self.full_at_us, now)?;
+    pub fn take(&mut self, now: MonotonicInstant) -> Result<(), RateLimitExceeded> {
+        self.full_at_us = take_token(self.limit, self.full_at_us, now)?;
         Ok(())
     }
 }
 
 /// The moment at which a bucket is full after one more token is taken.
-fn taken(limit: RateLimit, full_at_us: u64, now: MonotonicInstant) -> Result<u64, Wait> {
-    let now_us = crate::clock::micros(now.total());
+fn take_token(limit: RateLimit, full_at_us: u64, now: MonotonicInstant) -> Result<u64, RateLimitExceeded> {
+    let now_us = crate::clock::saturating_micros(now.total());
     // A clock at the end of time grants nothing.
     let Some(full_after) = full_at_us.max(now_us).checked_add(limit.period_us) else {
-        return Err(Wait(Duration::from_micros(limit.period_us)));
+        return Err(RateLimitExceeded(Duration::from_micros(limit.period_us)));
     };
     // An empty bucket is full after one whole refill; one that needed longer had no token to give.
     let needed = full_after.saturating_sub(now_us);
     match needed.saturating_sub(limit.refill_us()) {
         0 => Ok(full_after),
-        wait => Err(Wait(Duration::from_micros(wait))),
+        wait => Err(RateLimitExceeded(Duration::from_micros(wait))),
     }
 }
 
@@ -87,7 +87,7 @@ fn taken(limit: RateLimit, full_at_us: u64, now: MonotonicInstant) -> Result<u64
 #[derive(Debug, Clone)]
 pub struct KeyedLimiter<K> {
     limit: RateLimit,
-    places: usize,
+    max_keys: usize,
     full_at: BTreeMap<K, u64>,
     by_moment: BTreeSet<(u64, K)>,
     newcomers: TokenBucket,
@@ -99,7 +99,7 @@ impl<K: Ord + Clone> KeyedLimiter<K> {
     pub fn new(limit: RateLimit, places: usize) -> Self {
         Self {
             limit,
-            places,
+            max_keys: places,
             full_at: BTreeMap::new(),
             by_moment: BTreeSet::new(),
             newcomers: TokenBucket::full(limit),
@@ -110,13 +110,13 @@ impl<K: Ord + Clone> KeyedLimiter<K> {
     ///
     /// # Errors
     /// How long to wait, if there is none.
-    pub fn take(&mut self, key: &K, now: MonotonicInstant) -> Result<(), Wait> {
+    pub fn take(&mut self, key: &K, now: MonotonicInstant) -> Result<(), RateLimitExceeded> {
         self.forget_full(now);
         let before = self.full_at.get(key).copied();
-        if before.is_none() && self.full_at.len() >= self.places {
+        if before.is_none() && self.full_at.len() >= self.max_keys {
             return self.newcomers.take(now);
         }
-        let full_at = taken(self.limit, before.unwrap_or(0), now)?;
+        let full_at = take_token(self.limit, before.unwrap_or(0), now)?;
         if let Some(before) = before {
             self.by_moment.remove(&(before, key.clone()));
         }
@@ -127,12 +127,12 @@ impl<K: Ord + Clone> KeyedLimiter<K> {
 
     /// How many keys are remembered.
     #[must_use]
-    pub fn remembered(&self) -> usize {
+    pub fn tracked_keys(&self) -> usize {
         self.full_at.len()
     }
 
     fn forget_full(&mut self, now: MonotonicInstant) {
-        let now_us = crate::clock::micros(now.total());
+        let now_us = crate::clock::saturating_micros(now.total());
         while let Some((moment, _)) = self.by_moment.first() {
             if *moment > now_us {
                 break;

@@ -7,25 +7,25 @@
 //! Start with `service.rs`, the loop; `service/carry_out.rs` is what it does about an answer of the engine, and
 //! `run.rs` puts everything together.
 
-mod begin;
 mod options;
 mod run;
+mod startup;
 
 mod service;
 
+mod file_watch;
+mod heartbeat;
 mod log;
 mod metrics;
 mod notify;
 mod policy_source;
-mod pulse;
 mod store_thread;
-mod timelines;
+mod timeline_thread;
 mod timer;
-mod watch;
 mod zone;
 
 mod sys;
 
-pub use options::{Options, OptionsError};
-pub use policy_source::exposed_policy;
+pub use options::{DaemonOptions, DaemonOptionsError};
+pub use policy_source::policy_exposure_warnings;
 pub use run::run;

@@ -13,20 +13,20 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use format::{Json, WithPriority};
+use format::{JournalPriorityFormat, JsonLineFormat};
 pub(crate) use panics::abort_on_panic;
 use thread::LogThread;
-pub(crate) use thread::{LogQueue, lines_lost};
+pub(crate) use thread::{LogQueue, lost_line_count};
 
 /// What is logged, if it is not said.
 const DEFAULT_FILTER: &str = "info";
 
 /// How long the end of the process waits for its last words to be taken.
-pub(crate) const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum LogFormat {
     /// For people.
     Text,
     /// For the journal, which has a clock of its own and wants to know how bad it is.
@@ -39,8 +39,8 @@ enum Format {
 pub(crate) fn start() -> std::io::Result<LogQueue> {
     let stderr = std::io::stderr();
     let queue = LogThread::start(stderr.as_fd().try_clone_to_owned()?.into())?;
-    let (filter, filter_fault) = filter(std::env::var_os("SHEPHERD_LOG"));
-    let (format, format_fault) = format(std::env::var_os("SHEPHERD_LOG_FORMAT"));
+    let (filter, filter_fault) = parse_filter(std::env::var_os("SHEPHERD_LOG"));
+    let (format, format_fault) = parse_format(std::env::var_os("SHEPHERD_LOG_FORMAT"));
     let writer = queue.clone();
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -50,9 +50,11 @@ pub(crate) fn start() -> std::io::Result<LogQueue> {
         .log_internal_errors(false)
         .with_writer(move || writer.clone());
     let set = match format {
-        Format::Text => lines.try_init(),
-        Format::Journal => lines.without_time().with_ansi(false).map_event_format(WithPriority).try_init(),
-        Format::Json => lines.event_format(Json).try_init(),
+        LogFormat::Text => lines.try_init(),
+        LogFormat::Journal => {
+            lines.without_time().with_ansi(false).map_event_format(JournalPriorityFormat).try_init()
+        }
+        LogFormat::Json => lines.event_format(JsonLineFormat).try_init(),
     };
     // Whoever embeds us may log by other means.
     set.ok();
@@ -63,7 +65,7 @@ pub(crate) fn start() -> std::io::Result<LogQueue> {
 }
 
 /// The filter, and what is wrong with the one that was asked for.
-fn filter(asked: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>) {
+fn parse_filter(asked: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>) {
     let default = || EnvFilter::new(DEFAULT_FILTER);
     let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return (default(), None) };
     let asked = asked.to_string_lossy();
@@ -79,13 +81,13 @@ fn filter(asked: Option<std::ffi::OsString>) -> (EnvFilter, Option<String>) {
 }
 
 /// The format, and what is wrong with the one that was asked for.
-fn format(asked: Option<std::ffi::OsString>) -> (Format, Option<String>) {
-    let usual = if stderr_is_the_journal() { Format::Journal } else { Format::Text };
+fn parse_format(asked: Option<std::ffi::OsString>) -> (LogFormat, Option<String>) {
+    let usual = if stderr_is_journal() { LogFormat::Journal } else { LogFormat::Text };
     let asked = asked.unwrap_or_default();
     match &*asked.to_string_lossy() {
         "" => (usual, None),
-        "text" => (Format::Text, None),
-        "json" => (Format::Json, None),
+        "text" => (LogFormat::Text, None),
+        "json" => (LogFormat::Json, None),
         other => {
             (usual, Some(format!("SHEPHERD_LOG_FORMAT is `{other}`, which is neither `text` nor `json`")))
         }
@@ -93,7 +95,7 @@ fn format(asked: Option<std::ffi::OsString>) -> (Format, Option<String>) {
 }
 
 /// Whether standard error is what systemd says it is. Who inherited the variable and writes elsewhere has no journal.
-fn stderr_is_the_journal() -> bool {
+fn stderr_is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     rustix::fs::fstat(std::io::stderr())
         .is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))

@@ -5,5 +5,5 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    shepherdd::run(&shepherdd::Options::parse())
+    shepherdd::run(&shepherdd::DaemonOptions::parse())
 }

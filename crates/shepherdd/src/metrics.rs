@@ -7,16 +7,16 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use shepherd_core::CoreEvent;
-use shepherd_ipc::Counts;
+use shepherd_ipc::ConnectionCounts;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(crate) struct CommandName {
+pub(crate) struct CommandLabel {
     command: &'static str,
 }
 
 /// The counters, and the registry that knows them all.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub(crate) struct DaemonMetrics {
     registry: Registry,
     pub(crate) launches_approved: Counter,
     pub(crate) launches_denied: Counter,
@@ -25,7 +25,7 @@ pub(crate) struct Metrics {
     warnings: Counter,
     expiries: Counter,
     pub(crate) store_failures: Counter,
-    commands: Family<CommandName, Counter>,
+    commands: Family<CommandLabel, Counter>,
     clients: Gauge,
     subscribers: Gauge,
     connections_accepted: Counter,
@@ -40,7 +40,7 @@ pub(crate) struct Metrics {
     pub(crate) entries: Gauge,
 }
 
-impl Metrics {
+impl DaemonMetrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix("shepherd");
         let mut counter = |name: &str, help: &str| {
@@ -101,11 +101,11 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn command(&self, command: &'static str) {
-        self.commands.get_or_create(&CommandName { command }).inc();
+    pub(crate) fn count_command(&self, command: &'static str) {
+        self.commands.get_or_create(&CommandLabel { command }).inc();
     }
 
-    pub(crate) fn count(&self, event: &CoreEvent) {
+    pub(crate) fn count_event(&self, event: &CoreEvent) {
         match event {
             CoreEvent::SessionStarted { .. } => drop(self.sessions_started.inc()),
             CoreEvent::Warning { .. } => drop(self.warnings.inc()),
@@ -118,17 +118,17 @@ impl Metrics {
     }
 
     /// Takes over what is counted elsewhere.
-    pub(crate) fn take_over(&self, counts: &Counts, log_lines_lost: u64) {
+    pub(crate) fn update_transport_counts(&self, counts: &ConnectionCounts, log_lines_lost: u64) {
         self.clients.set(i64::try_from(counts.clients).unwrap_or(i64::MAX));
         self.subscribers.set(i64::try_from(counts.subscribers).unwrap_or(i64::MAX));
         for (counter, count) in [
             (&self.connections_accepted, counts.accepted),
-            (&self.connections_turned_away, counts.turned_away),
+            (&self.connections_turned_away, counts.rejected),
             (&self.connections_failed, counts.failed_accepts),
-            (&self.connections_ended, counts.faults),
+            (&self.connections_ended, counts.protocol_errors),
             (&self.commands_refused, counts.refused),
             (&self.commands_rate_limited, counts.rate_limited),
-            (&self.events_left_out, counts.events_left_out),
+            (&self.events_left_out, counts.events_dropped),
             (&self.log_lines_lost, log_lines_lost),
         ] {
             counter.inc_by(count.saturating_sub(counter.get()));
@@ -136,7 +136,7 @@ impl Metrics {
     }
 
     /// All of them, in the text format.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn encode_text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         encode(&mut text, &self.registry).ok();

@@ -11,7 +11,7 @@ pub(crate) fn ready(status: &str) {
 }
 
 /// The loop runs.
-pub(crate) fn alive() {
+pub(crate) fn ping_watchdog() {
     send(&[NotifyState::Watchdog]);
 }
 
@@ -27,7 +27,7 @@ fn send(states: &[NotifyState<'_>]) {
 }
 
 /// How often systemd wants to hear that the loop runs; `None` if it does not.
-pub(crate) fn watchdog() -> Option<Interval> {
+pub(crate) fn watchdog_interval() -> Option<Interval> {
     let timeout: Duration = sd_notify::watchdog_enabled()?;
     let mut interval = tokio::time::interval(timeout / 2);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

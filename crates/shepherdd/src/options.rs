@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use shepherd_ipc::{Accounts, AccountsError};
-use shepherd_util::{Environment, PathError, Paths};
+use shepherd_ipc::{AccountsReadError, SystemAccounts};
+use shepherd_util::{EnvironmentVariables, PathError, ShepherdPaths};
 
 /// Decides what may run, when and for how long, and ends it when time is up.
 #[derive(Clone, Debug, Default, Parser)]
@@ -21,7 +21,7 @@ use shepherd_util::{Environment, PathError, Paths};
                   Examples:\n  shepherdd\n  shepherdd --policy ./policy.toml --data-dir ./data --socket ./shepherd.sock\n  \
                   shepherdd --socket-group family --socket-mode 660"
 )]
-pub struct Options {
+pub struct DaemonOptions {
     /// The policy file.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
@@ -45,17 +45,17 @@ pub struct Options {
 
 /// Who may knock at the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Knocking {
+pub(crate) struct SocketAccess {
     pub(crate) mode: u32,
     pub(crate) group: Option<u32>,
 }
 
 /// Anybody may knock: who is let in, the credentials of the kernel and the policy decide.
-const SOCKET_MODE: u32 = 0o666;
+const DEFAULT_SOCKET_MODE: u32 = 0o666;
 
 /// Why the daemon does not know where its things are.
 #[derive(Debug, thiserror::Error)]
-pub enum OptionsError {
+pub enum DaemonOptionsError {
     /// The environment does not say.
     #[error(transparent)]
     Paths(#[from] PathError),
@@ -69,7 +69,7 @@ pub enum OptionsError {
     },
     /// The groups of this machine can't be read.
     #[error(transparent)]
-    Accounts(#[from] AccountsError),
+    Accounts(#[from] AccountsReadError),
     /// Nobody has heard of the group.
     #[error("there is no group `{name}` on this machine; make it with `groupadd`, or name another")]
     NoSuchGroup {
@@ -78,12 +78,16 @@ pub enum OptionsError {
     },
 }
 
-impl Options {
+impl DaemonOptions {
     /// The places to use: an option wins over the environment, and that over the defaults of the user.
     ///
     /// # Errors
     /// When there is no way to tell.
-    pub fn paths(&self, environment: &Environment, is_root: bool) -> Result<Paths, OptionsError> {
+    pub fn paths(
+        &self,
+        environment: &EnvironmentVariables,
+        is_root: bool,
+    ) -> Result<ShepherdPaths, DaemonOptionsError> {
         let mut environment = environment.clone();
         let given = [
             ("SHEPHERD_POLICY", &self.policy),
@@ -92,23 +96,25 @@ impl Options {
         ];
         for (variable, path) in given {
             if let Some(path) = path {
-                environment.insert(variable.to_owned(), absolute(path)?);
+                environment.insert(variable.to_owned(), absolute_path(path)?);
             }
         }
-        Ok(if is_root { Paths::system(&environment) } else { Paths::user(&environment) }?)
+        Ok(if is_root { ShepherdPaths::system(&environment) } else { ShepherdPaths::user(&environment) }?)
     }
 
-    pub(crate) fn knocking(&self) -> Result<Knocking, OptionsError> {
-        let group = self.socket_group.as_deref().map(group_number).transpose()?;
-        Ok(Knocking { mode: self.socket_mode.unwrap_or(SOCKET_MODE), group })
+    pub(crate) fn socket_access(&self) -> Result<SocketAccess, DaemonOptionsError> {
+        let group = self.socket_group.as_deref().map(resolve_group_id).transpose()?;
+        Ok(SocketAccess { mode: self.socket_mode.unwrap_or(DEFAULT_SOCKET_MODE), group })
     }
 }
 
-fn group_number(name: &str) -> Result<u32, OptionsError> {
+fn resolve_group_id(name: &str) -> Result<u32, DaemonOptionsError> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }
-    Accounts::read()?.group(name).ok_or_else(|| OptionsError::NoSuchGroup { name: name.to_owned() })
+    SystemAccounts::read()?
+        .group_id(name)
+        .ok_or_else(|| DaemonOptionsError::NoSuchGroup { name: name.to_owned() })
 }
 
 fn octal(text: &str) -> Result<u32, String> {
@@ -116,9 +122,9 @@ fn octal(text: &str) -> Result<u32, String> {
     mode.ok_or_else(|| "a mode is three octal digits, such as 660".to_owned())
 }
 
-fn absolute(path: &Path) -> Result<OsString, OptionsError> {
+fn absolute_path(path: &Path) -> Result<OsString, DaemonOptionsError> {
     let absolute = std::path::absolute(path);
     absolute
         .map(PathBuf::into_os_string)
-        .map_err(|source| OptionsError::Absolute { path: path.to_owned(), source })
+        .map_err(|source| DaemonOptionsError::Absolute { path: path.to_owned(), source })
 }

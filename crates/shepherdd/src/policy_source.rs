@@ -8,23 +8,23 @@ use data_encoding::HEXLOWER;
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 use shepherd_core::policy::Policy;
-use shepherd_store::{Exposed, ExposedTo};
+use shepherd_store::{ExposedPath, ExposedTo};
 
 /// The longest policy that is read. A thousand entries with everything said are a tenth of it.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_POLICY_BYTES: u64 = 4 * 1024 * 1024;
 
 /// A policy that may apply.
 #[derive(Debug)]
-pub(crate) struct Loaded {
+pub(crate) struct PolicyWithSource {
     /// What it says, checked.
     pub(crate) policy: Policy,
     /// Where that stands.
-    pub(crate) source: Source,
+    pub(crate) source: PolicySource,
 }
 
 /// The text of a policy.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct PolicySource {
     /// As it was written.
     pub(crate) text: String,
     /// SHA-256 of the text.
@@ -34,34 +34,34 @@ pub(crate) struct Source {
 /// A policy that does not.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{sentence}")]
-pub(crate) struct Rejected {
+pub(crate) struct PolicyRejection {
     /// For people.
     pub(crate) sentence: String,
     /// Every fault, as it would be shown.
     pub(crate) faults: Vec<String>,
 }
 
-impl Rejected {
+impl PolicyRejection {
     /// One fault, which is all there is to say.
-    pub(crate) fn because(sentence: String) -> Self {
+    pub(crate) fn from_sentence(sentence: String) -> Self {
         Self { faults: vec![sentence.clone()], sentence }
     }
 }
 
 /// Reads and checks a file.
-pub(crate) fn read(path: &Path) -> Result<Loaded, Rejected> {
-    let bytes = read_bounded(path).map_err(|error| unreadable(path, &error))?;
-    check(&path.display().to_string(), &bytes)
+pub(crate) fn read_file(path: &Path) -> Result<PolicyWithSource, PolicyRejection> {
+    let bytes = read_bounded(path).map_err(|error| read_rejection(path, &error))?;
+    check_text(&path.display().to_string(), &bytes)
 }
 
 /// Reads and checks a file on a thread of its own, while others have something to do.
-pub(crate) fn read_meanwhile(path: &Path) -> impl FnOnce() -> Result<Loaded, Rejected> {
+pub(crate) fn read_in_background(path: &Path) -> impl FnOnce() -> Result<PolicyWithSource, PolicyRejection> {
     let (here, there) = (path.to_owned(), path.to_owned());
-    let reading = std::thread::Builder::new().name("policy".to_owned()).spawn(move || read(&there));
+    let reading = std::thread::Builder::new().name("policy".to_owned()).spawn(move || read_file(&there));
     move || match reading.map(std::thread::JoinHandle::join) {
         Ok(Ok(result)) => result,
         // There is no other thread to be had, or it did not survive.
-        Ok(Err(_)) | Err(_) => read(&here),
+        Ok(Err(_)) | Err(_) => read_file(&here),
     }
 }
 
@@ -73,42 +73,42 @@ fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other("it is not a file"));
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(std::io::Error::other(format!("it is longer than {MOST_BYTES} bytes")));
+    file.take(MAX_POLICY_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_POLICY_BYTES {
+        return Err(std::io::Error::other(format!("it is longer than {MAX_POLICY_BYTES} bytes")));
     }
     Ok(bytes)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Rejected {
+fn read_rejection(path: &Path, error: &std::io::Error) -> PolicyRejection {
     let cure = match error.kind() {
         std::io::ErrorKind::NotFound => "; `shepherd policy init` writes one to begin with",
         _ => "",
     };
-    Rejected::because(format!("can't read {}: {error}{cure}", path.display()))
+    PolicyRejection::from_sentence(format!("can't read {}: {error}{cure}", path.display()))
 }
 
 /// Checks a text.
-pub(crate) fn check(name: &str, bytes: &[u8]) -> Result<Loaded, Rejected> {
+pub(crate) fn check_text(name: &str, bytes: &[u8]) -> Result<PolicyWithSource, PolicyRejection> {
     let loaded = shepherd_config::load_bytes(name, bytes).map_err(|report| {
         let sentence = format!("{name} is not a valid policy");
-        Rejected { sentence, faults: report.lines() }
+        PolicyRejection { sentence, faults: report.lines() }
     })?;
     // What could be loaded is UTF-8.
     let text = String::from_utf8_lossy(bytes).into_owned();
     let digest = HEXLOWER.encode(&Sha256::digest(bytes));
-    Ok(Loaded { policy: loaded.policy, source: Source { text, digest } })
+    Ok(PolicyWithSource { policy: loaded.policy, source: PolicySource { text, digest } })
 }
 
 /// Who but root can change the policy of a daemon that is root, in sentences; of another nobody expects as much.
 #[must_use]
-pub fn exposed_policy(path: &Path) -> Vec<String> {
+pub fn policy_exposure_warnings(path: &Path) -> Vec<String> {
     if !rustix::process::geteuid().is_root() {
         return Vec::new();
     }
     // What can't be looked at can't be read, which is told elsewhere.
-    let exposed = shepherd_store::exposed_file(path, 0).unwrap_or_default();
-    let sentence = |Exposed { path, to }: Exposed| {
+    let exposed = shepherd_store::find_exposed_for_file(path, 0).unwrap_or_default();
+    let sentence = |ExposedPath { path, to }: ExposedPath| {
         let path = path.display();
         match to {
             ExposedTo::Owner(owner) => {
@@ -127,7 +127,7 @@ pub fn exposed_policy(path: &Path) -> Vec<String> {
 }
 
 /// Replaces the file, so that a crash leaves the old or the new one.
-pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
     // Of a link it is the file behind it that changes.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
@@ -164,7 +164,7 @@ mod tests {
         symlink("family.toml", &link).unwrap();
         let of = || fs::metadata(&file).map(|known| (known.mode(), known.uid(), known.gid())).unwrap();
         let before = of();
-        replace(&link, "new").unwrap();
+        replace_file(&link, "new").unwrap();
         assert_eq!((fs::read_to_string(&file).unwrap().as_str(), of()), ("new", before));
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "and nothing else is left");

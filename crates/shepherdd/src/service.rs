@@ -6,103 +6,103 @@ use std::io;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
-use shepherd_api::{ApiError, Reply};
+use shepherd_api::{ApiError, CommandReply};
 use shepherd_core::CoreEngine;
-use shepherd_host_api::{Host, HostEvent, HostEvents};
-use shepherd_ipc::{Hub, Incoming, Server};
-use shepherd_util::{ClientId, Clock, Now, SessionId, SystemClock};
+use shepherd_host_api::{HostAdapter, HostEvent, HostEvents};
+use shepherd_ipc::{ClientHub, IncomingEvent, IpcServer};
+use shepherd_util::{ClientId, Clock, ClockReading, SessionId, SystemClock};
 use tokio::signal::unix::Signal;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Interval;
 
-use crate::metrics::Metrics;
-use crate::policy_source::{Rejected, Source};
-use crate::pulse::{PulseReport, PulseThread, Rhythm};
-use crate::store_thread::{Report, StoreThread};
-use crate::timelines::Timelines;
-use crate::timer::{ClockWatch, DueTimer};
-use crate::watch::{Change, Watch};
+use crate::file_watch::{FileWatcher, WatchedFile};
+use crate::heartbeat::{HeartbeatMode, HeartbeatReport, HeartbeatThread};
+use crate::metrics::DaemonMetrics;
+use crate::policy_source::{PolicyRejection, PolicySource};
+use crate::store_thread::{StoreReport, StoreThread};
+use crate::timeline_thread::TimelineThread;
+use crate::timer::{ClockSetWatcher, DueTimer};
 
-mod answer;
 mod authority;
-mod carry_out;
-mod files;
+mod effects;
+mod file_reads;
 mod health;
 mod host_events;
 mod policy;
+mod profile_choice;
 mod refusals;
+mod requests;
 mod shut_down;
-mod who;
 
-use carry_out::Waiting;
-pub(crate) use files::{FileRead, Files, accounts};
-pub(crate) use refusals::Refusals;
+use effects::PendingCommit;
+pub(crate) use file_reads::{FileReadQueue, FileReadResult, read_accounts};
+pub(crate) use refusals::RefusalLimiter;
 
 /// Everything that the loop waits for.
-pub(crate) struct Inputs {
+pub(crate) struct InputSources {
     pub(crate) due: DueTimer,
-    pub(crate) clock: ClockWatch,
+    pub(crate) clock: ClockSetWatcher,
     pub(crate) host: HostEvents,
-    pub(crate) store: UnboundedReceiver<Report>,
-    pub(crate) pulse: UnboundedReceiver<PulseReport>,
-    pub(crate) clients: Server,
-    pub(crate) end: [Signal; 2],
-    pub(crate) reload: Signal,
-    pub(crate) files: Watch,
-    pub(crate) read: UnboundedReceiver<FileRead>,
+    pub(crate) store: UnboundedReceiver<StoreReport>,
+    pub(crate) heartbeat: UnboundedReceiver<HeartbeatReport>,
+    pub(crate) clients: IpcServer,
+    pub(crate) terminate_signals: [Signal; 2],
+    pub(crate) reload_signal: Signal,
+    pub(crate) file_watch: FileWatcher,
+    pub(crate) file_results: UnboundedReceiver<FileReadResult>,
     pub(crate) watchdog: Option<Interval>,
 }
 
 /// One thing that happened.
-enum Input {
-    Due,
+enum LoopInput {
+    TimerDue,
     Host(HostEvent),
-    Store(Report),
-    Pulse(PulseReport),
-    End,
+    Store(StoreReport),
+    Heartbeat(HeartbeatReport),
+    Terminate,
     Reload,
     ClockSet,
-    File(Change),
-    Read(FileRead),
+    FileChanged(WatchedFile),
+    FileRead(FileReadResult),
     Watchdog,
-    Client(Incoming),
+    Client(IncomingEvent),
 }
 
-impl Inputs {
+impl InputSources {
     /// The next thing that happened. Of several, what enforces comes first and what clients want last.
-    async fn next(&mut self) -> io::Result<Input> {
+    async fn next(&mut self) -> io::Result<LoopInput> {
         let Self {
             due,
             clock,
             host,
             store,
-            pulse,
+            heartbeat: pulse,
             clients,
-            end: [terminate, interrupt],
-            reload,
-            files,
-            read,
+            terminate_signals: [terminate, interrupt],
+            reload_signal: reload,
+            file_watch: files,
+            file_results: read,
             watchdog,
         } = self;
         Ok(tokio::select! {
             biased;
-            result = due.due() => { result?; Input::Due }
-            Some(event) = host.recv() => Input::Host(event),
-            Some(_) = terminate.recv() => Input::End,
-            Some(_) = interrupt.recv() => Input::End,
-            Some(report) = store.recv() => Input::Store(report),
-            Some(report) = pulse.recv() => Input::Pulse(report),
-            result = clock.set() => { result?; Input::ClockSet }
-            _ = tick(watchdog) => Input::Watchdog,
-            Some(_) = reload.recv() => Input::Reload,
-            Some(read) = read.recv() => Input::Read(read),
-            change = files.changed() => Input::File(change?),
-            Some(incoming) = clients.next() => Input::Client(incoming),
+            result = due.wait_until_due() => { result?; LoopInput::TimerDue }
+            Some(event) = host.recv() => LoopInput::Host(event),
+            Some(_) = terminate.recv() => LoopInput::Terminate,
+            Some(_) = interrupt.recv() => LoopInput::Terminate,
+            Some(report) = store.recv() => LoopInput::Store(report),
+            Some(report) = pulse.recv() => LoopInput::Heartbeat(report),
+            result = clock.wait_until_set() => { result?; LoopInput::ClockSet }
+            _ = watchdog_tick(watchdog) => LoopInput::Watchdog,
+            Some(_) = reload.recv() => LoopInput::Reload,
+            Some(read) = read.recv() => LoopInput::FileRead(read),
+            change = files.next_change() => LoopInput::FileChanged(change?),
+            Some(incoming) = clients.next_event() => LoopInput::Client(incoming),
         })
     }
 }
 
-async fn tick(watchdog: &mut Option<Interval>) {
+async fn watchdog_tick(watchdog: &mut Option<Interval>) {
     match watchdog {
         Some(interval) => drop(interval.tick().await),
         None => std::future::pending().await,
@@ -110,57 +110,57 @@ async fn tick(watchdog: &mut Option<Interval>) {
 }
 
 /// What the loop owns.
-pub(crate) struct Service {
+pub(crate) struct DaemonService {
     pub(crate) engine: CoreEngine,
-    pub(crate) host: Box<dyn Host>,
+    pub(crate) host: Box<dyn HostAdapter>,
     pub(crate) store: StoreThread,
-    pub(crate) pulse: PulseThread,
-    pub(crate) clients: Hub,
+    pub(crate) heartbeat: HeartbeatThread,
+    pub(crate) clients: ClientHub,
     pub(crate) clock: SystemClock,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: DaemonMetrics,
     pub(crate) policy: PolicyState,
     /// What is read beside the loop.
-    pub(crate) files: Files,
+    pub(crate) file_reads: FileReadQueue,
     /// The system's time zone.
     pub(crate) zone: TimeZone,
     /// When it came up.
-    pub(crate) started: Now,
+    pub(crate) started: ClockReading,
     /// What this daemon can't do besides what its host can't, in sentences.
     pub(crate) limitations: Vec<String>,
     /// Where the audit log is.
     pub(crate) audit_log: PathBuf,
     /// Why the store does not work, as long as it does not.
-    pub(crate) store_trouble: Option<String>,
+    pub(crate) store_error: Option<String>,
     /// What was found running when the daemon came up, and ended, because no store knew of it.
-    pub(crate) strays: Vec<SessionId>,
+    pub(crate) stopped_strays: Vec<SessionId>,
     /// Why no sign of life can be written, as long as that is so.
-    pub(crate) pulse_trouble: Option<String>,
+    pub(crate) heartbeat_error: Option<String>,
     /// What happens when its batch is durable, in the order of the batches.
-    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) pending_commits: VecDeque<PendingCommit>,
     /// Who waits for lines of the audit log, by the number of the question.
-    pub(crate) audit_questions: BTreeMap<u64, RequestAddress>,
+    pub(crate) audit_queries: BTreeMap<u64, RequestAddress>,
     /// Who draws timelines.
-    pub(crate) timelines: Timelines,
+    pub(crate) timeline_thread: TimelineThread,
     /// Which refusals are recorded.
-    pub(crate) refusals: Refusals,
+    pub(crate) refusals: RefusalLimiter,
     /// What clients were told last.
-    pub(crate) announced: Announced,
+    pub(crate) announced: AnnouncedState,
 }
 
 /// The policy that applies, and where it came from.
 pub(crate) struct PolicyState {
     pub(crate) path: PathBuf,
     /// `None` while none could be loaded: everything is refused.
-    pub(crate) source: Option<Source>,
+    pub(crate) source: Option<PolicySource>,
     /// Why the file, as it is now, does not apply.
-    pub(crate) rejected: Option<Rejected>,
+    pub(crate) rejected: Option<PolicyRejection>,
     /// Who else can change the file, in sentences.
     pub(crate) exposed: Vec<String>,
 }
 
 /// What clients are told only when it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Announced {
+pub(crate) struct AnnouncedState {
     pub(crate) mode: String,
     pub(crate) clock_trusted: bool,
 }
@@ -174,100 +174,103 @@ pub(crate) struct RequestAddress {
 
 /// Whether the loop goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
-    GoOn,
+enum LoopControl {
+    Continue,
     ShutDown,
 }
 
-impl Service {
+impl DaemonService {
     /// Runs until a signal ends it.
-    pub(crate) async fn run(mut self, mut inputs: Inputs) -> io::Result<()> {
+    pub(crate) async fn run(mut self, mut inputs: InputSources) -> io::Result<()> {
         loop {
             let due = self.engine.next_due();
             inputs.due.arm(due)?;
             let input = inputs.next().await?;
             let now = self.clock.now();
             // The runtime looks at its timers only now and then while clients keep it busy.
-            if matches!(input, Input::Client(_)) && due.is_some_and(|due| due.total() <= now.mono.total()) {
-                self.handle(Input::Due, now);
+            if matches!(input, LoopInput::Client(_)) && due.is_some_and(|due| due.total() <= now.mono.total())
+            {
+                self.handle(LoopInput::TimerDue, now);
             }
-            if self.handle(input, now) == Next::ShutDown {
+            if self.handle(input, now) == LoopControl::ShutDown {
                 self.shut_down(inputs).await;
                 return Ok(());
             }
         }
     }
 
-    fn handle(&mut self, input: Input, now: Now) -> Next {
-        if let Some(last) = self.pulse.before_sleep(now) {
+    fn handle(&mut self, input: LoopInput, now: ClockReading) -> LoopControl {
+        if let Some(last) = self.heartbeat.take_beat_before_sleep(now) {
             // What was played before belongs to the day before.
-            self.engine.count_until(last);
+            self.engine.count_usage_until(last);
         }
-        let next = self.take(input, now);
-        self.pulse.take_up(self.rhythm());
+        let next = self.dispatch(input, now);
+        self.heartbeat.set_mode(self.heartbeat_mode());
         next
     }
 
     /// Signs of life are given while there is a session.
-    pub(crate) fn rhythm(&self) -> Rhythm {
+    pub(crate) fn heartbeat_mode(&self) -> HeartbeatMode {
         match &self.engine.snapshot().session {
-            Some(_) => Rhythm::Beating,
-            None => Rhythm::Resting,
+            Some(_) => HeartbeatMode::Active,
+            None => HeartbeatMode::Paused,
         }
     }
 
-    fn take(&mut self, input: Input, now: Now) -> Next {
+    fn dispatch(&mut self, input: LoopInput, now: ClockReading) -> LoopControl {
         match input {
-            Input::Due | Input::ClockSet => self.tick(now),
-            Input::Host(event) => self.host_event(event, now),
-            Input::Store(report) => self.store_report(report, now),
-            Input::Pulse(report) => self.pulse_report(report, now),
-            Input::End => return Next::ShutDown,
-            Input::Reload => self.read_policy(policy::Asked::Signal),
-            Input::File(Change::Policy) => self.policy_file_changed(),
-            Input::File(Change::Zone) => self.want(files::Wanted::Zone),
-            Input::Read(read) => self.file_read(read, now),
-            Input::Watchdog => crate::notify::alive(),
-            Input::Client(incoming) => self.incoming(incoming, now),
+            LoopInput::TimerDue | LoopInput::ClockSet => self.tick(now),
+            LoopInput::Host(event) => self.handle_host_event(event, now),
+            LoopInput::Store(report) => self.handle_store_report(report, now),
+            LoopInput::Heartbeat(report) => self.handle_heartbeat_report(report, now),
+            LoopInput::Terminate => return LoopControl::ShutDown,
+            LoopInput::Reload => self.request_policy_read(policy::PolicyRequester::Signal),
+            LoopInput::FileChanged(WatchedFile::Policy) => self.policy_file_changed(),
+            LoopInput::FileChanged(WatchedFile::Zone) => {
+                self.request_file_read(file_reads::FileReadRequest::Zone);
+            }
+            LoopInput::FileRead(read) => self.handle_file_read(read, now),
+            LoopInput::Watchdog => crate::notify::ping_watchdog(),
+            LoopInput::Client(incoming) => self.handle_incoming(incoming, now),
         }
-        Next::GoOn
+        LoopControl::Continue
     }
 
-    fn respond(&self, to: &RequestAddress, answer: Result<Reply, ApiError>) {
+    fn respond(&self, to: &RequestAddress, answer: Result<CommandReply, ApiError>) {
         self.clients.respond(&to.client_id, to.request_id, answer);
     }
 
     /// The engine takes note of the moment, and does what is due.
-    fn tick(&mut self, now: Now) {
+    fn tick(&mut self, now: ClockReading) {
         let events = self.engine.tick(now);
-        self.carry_out(events, now);
+        self.apply_events(events, now);
     }
 
     /// A sign of life that can't be written is no reason to end anything. The store gets what it would have said.
-    fn pulse_report(&mut self, report: PulseReport, now: Now) {
+    fn handle_heartbeat_report(&mut self, report: HeartbeatReport, now: ClockReading) {
         match report {
-            PulseReport::Failed { detail } => {
-                if self.pulse_trouble.replace(detail.clone()).is_none() {
+            HeartbeatReport::Failed { detail } => {
+                if self.heartbeat_error.replace(detail.clone()).is_none() {
                     tracing::warn!(
                         detail,
                         "no sign of life can be written; use is written to the store instead"
                     );
                 }
-                self.engine.count_until(now);
-                self.carry_out(Vec::new(), now);
+                self.engine.count_usage_until(now);
+                self.apply_events(Vec::new(), now);
             }
-            PulseReport::Works => {
-                self.pulse_trouble = None;
+            HeartbeatReport::Recovered => {
+                self.heartbeat_error = None;
                 tracing::info!("signs of life are written again");
             }
         }
     }
 
-    fn zone_read(&mut self, zone: TimeZone, now: Now) {
+    fn apply_time_zone(&mut self, zone: TimeZone, now: ClockReading) {
         if zone != self.zone {
             self.zone.clone_from(&zone);
             let events = self.engine.zone_changed(zone, now);
-            self.carry_out(events, now);
+            self.apply_events(events, now);
         }
     }
 }

@@ -12,37 +12,39 @@ use std::time::Duration;
 use jiff::Timestamp;
 use shepherd_api::{AuditEvent, AuditRecord};
 use shepherd_core::{StoreWrite, StoredState};
-use shepherd_store::{OpenError, Opened, SqliteStore, Store, StoreError};
-use shepherd_util::Chain;
+use shepherd_store::{SqliteStore, Store, StoreError, StoreOpenError, StoreOpenReport};
+use shepherd_util::ErrorChain;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-mod inbox;
-mod waiting;
+mod mailbox;
+mod pending;
 
-use inbox::{Closed, Job, Receiver, Room, Sender, inbox};
-use waiting::{Attempt, Waiting};
+use mailbox::{
+    StoreEnqueueOutcome, StoreJob, StoreJobReceiver, StoreJobSender, StoreMailboxClosed, store_mailbox,
+};
+use pending::{BatchAttempt, PendingBatch};
 
 /// How long to wait before trying again what could not be written. Long enough to be no burden, short enough that
 /// nobody has to restart a daemon after making room on a disk.
-const TRY_AGAIN: Duration = Duration::from_secs(5);
+const RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// How long at most, when it has failed again and again. Whoever asks for something makes it be tried at once.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// Batches that are made durable together: enough that no flood of them gets ahead of the disk, few enough that their
 /// audit lines, which come all at once then, don't make subscribers fall behind.
-const MOST_TOGETHER: usize = 32;
+const MAX_MERGED_BATCHES: usize = 32;
 
 /// What came of a job.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum StoreReport {
     /// A store that could not be read before can be. Until the loop says that it goes by this, nothing is written
     /// that would change it.
     Opened {
         /// What it knows.
         stored: Box<StoredState>,
         /// How it was found.
-        opened: Box<Opened>,
+        opened: Box<StoreOpenReport>,
     },
     /// Every batch up to this one is on disk.
     Durable {
@@ -61,7 +63,7 @@ pub(crate) enum Report {
     /// Lines of the audit log, as asked for.
     Audit {
         /// The number of the question.
-        question: u64,
+        query_id: u64,
         /// The lines, or why there are none, for people.
         lines: Result<Vec<AuditRecord>, String>,
     },
@@ -69,82 +71,82 @@ pub(crate) enum Report {
 
 /// Who waits for a batch to be durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Awaited {
+pub(crate) enum BatchWaiter {
     /// The loop has something to do when it is.
-    ByUs,
+    EventLoop,
     /// Nobody. Unless it has lines for the audit log, or ends a trouble, the loop is not woken for it.
-    ByNobody,
+    Nobody,
 }
 
 /// What became of a batch that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HandedOver {
+pub(crate) enum BatchSubmission {
     /// It is reported under this number.
-    Reported(u64),
+    Queued(u64),
     /// Too many wait already. It is not lost, but nobody hears of it by itself.
-    Crowded,
+    Overloaded,
 }
 
 /// The loop's end of it.
 pub(crate) struct StoreThread {
-    jobs: Sender,
+    jobs: StoreJobSender,
     thread: JoinHandle<()>,
     /// For what can't even be tried.
-    reports: UnboundedSender<Report>,
-    contents: Contents,
-    next: u64,
+    reports: UnboundedSender<StoreReport>,
+    contents: StoreContentsState,
+    last_number: u64,
 }
 
 /// Why nothing more can be written or read.
-const GONE: &str = "the store's thread is gone";
+const THREAD_GONE: &str = "the store's thread is gone";
 
 /// Why nothing more is granted while too many batches wait.
-pub(crate) const NO_ANSWER: &str = "the disk does not answer";
+pub(crate) const DISK_UNRESPONSIVE: &str = "the disk does not answer";
 
 impl StoreThread {
     /// Puts a store on its thread; `None` is one that can't be read yet.
     pub(crate) fn start(
         folder: PathBuf,
         store: Option<SqliteStore>,
-    ) -> std::io::Result<(Self, UnboundedReceiver<Report>)> {
-        let (jobs, todo) = inbox();
+    ) -> std::io::Result<(Self, UnboundedReceiver<StoreReport>)> {
+        let (jobs, todo) = store_mailbox();
         let (reports, done) = unbounded_channel();
         let sequence = store.as_ref().map_or(0, Store::audit_end);
-        let contents = if store.is_some() { Contents::Known } else { Contents::Unknown };
-        let (waiting, patience) = (Waiting::default(), TRY_AGAIN);
-        let open: Open = Box::new(move || {
+        let contents = if store.is_some() { StoreContentsState::Known } else { StoreContentsState::Unknown };
+        let (waiting, patience) = (PendingBatch::default(), RETRY_DELAY);
+        let open: StoreOpener = Box::new(move || {
             let (store, opened) = SqliteStore::open(&folder, Timestamp::now())?;
             Ok((Box::new(store), opened))
         });
         let store = store.map(|store| -> Box<dyn Store> { Box::new(store) });
-        let worker = Worker {
+        let worker = StoreWorker {
             open,
             store,
             contents,
             sequence,
             reports: reports.clone(),
             attempt: None,
-            waiting,
-            patience,
+            pending: waiting,
+            retry_delay: patience,
         };
         let thread = std::thread::Builder::new().name("store".to_owned()).spawn(move || worker.run(&todo))?;
-        Ok((Self { jobs, thread, reports, contents, next: 0 }, done))
+        Ok((Self { jobs, thread, reports, contents, last_number: 0 }, done))
     }
 
     /// Makes these durable. Never waits.
-    pub(crate) fn write(&mut self, mut writes: Vec<StoreWrite>, awaited: Awaited) -> HandedOver {
-        if self.contents == Contents::Unknown {
+    pub(crate) fn submit(&mut self, mut writes: Vec<StoreWrite>, awaited: BatchWaiter) -> BatchSubmission {
+        if self.contents == StoreContentsState::Unknown {
             // Whoever does not know what the store holds must not write over it.
             writes.retain(|write| matches!(write, StoreWrite::AppendAudit(_)));
         }
-        let batch = self.number();
-        match self.jobs.write(batch, writes, awaited) {
-            Room::InLine => HandedOver::Reported(batch),
-            Room::Crowded => HandedOver::Crowded,
-            Room::Gone => {
+        let batch = self.next_number();
+        match self.jobs.enqueue_batch(batch, writes, awaited) {
+            StoreEnqueueOutcome::Queued => BatchSubmission::Queued(batch),
+            StoreEnqueueOutcome::Full => BatchSubmission::Overloaded,
+            StoreEnqueueOutcome::ReceiverGone => {
                 // The loop has its own end as long as it runs.
-                self.reports.send(Report::Failed { batch, detail: GONE.to_owned() }).ok();
-                HandedOver::Reported(batch)
+                self.reports.send(StoreReport::Failed { batch, detail: THREAD_GONE.to_owned() }).ok();
+                BatchSubmission::Queued(batch)
             }
         }
     }
@@ -155,18 +157,18 @@ impl StoreThread {
     }
 
     /// The loop goes by what the store knows.
-    pub(crate) fn adopted(&mut self) {
-        self.contents = Contents::Known;
+    pub(crate) fn mark_contents_known(&mut self) {
+        self.contents = StoreContentsState::Known;
     }
 
     /// Reads lines of the audit log. Returns the number under which they are reported, or why they will not be, for
     /// people.
     pub(crate) fn read_audit(&mut self, after: Option<u64>, limit: u32) -> Result<u64, &'static str> {
-        let question = self.number();
-        match self.jobs.read_audit(question, after, limit) {
-            Room::InLine => Ok(question),
-            Room::Crowded => Err(NO_ANSWER),
-            Room::Gone => Err(GONE),
+        let question = self.next_number();
+        match self.jobs.enqueue_audit_read(question, after, limit) {
+            StoreEnqueueOutcome::Queued => Ok(question),
+            StoreEnqueueOutcome::Full => Err(DISK_UNRESPONSIVE),
+            StoreEnqueueOutcome::ReceiverGone => Err(THREAD_GONE),
         }
     }
 
@@ -176,107 +178,107 @@ impl StoreThread {
         self.thread.join().ok();
     }
 
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
+    fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
     }
 }
 
 /// How the store is opened again.
-type Open = Box<dyn FnMut() -> Result<(Box<dyn Store>, Opened), OpenError> + Send>;
+type StoreOpener = Box<dyn FnMut() -> Result<(Box<dyn Store>, StoreOpenReport), StoreOpenError> + Send>;
 
-struct Worker {
-    open: Open,
+struct StoreWorker {
+    open: StoreOpener,
     /// `None` after a failure that left unsure what is on the disk, until it could be looked at.
     store: Option<Box<dyn Store>>,
-    contents: Contents,
+    contents: StoreContentsState,
     /// The number of the last line of the audit log that is known to be there.
     sequence: u64,
-    reports: UnboundedSender<Report>,
+    reports: UnboundedSender<StoreReport>,
     /// What was given to the store and may or may not be on disk.
-    attempt: Option<Attempt>,
+    attempt: Option<BatchAttempt>,
     /// What came since.
-    waiting: Waiting,
+    pending: PendingBatch,
     /// How long it is until what waits is tried again.
-    patience: Duration,
+    retry_delay: Duration,
 }
 
 /// Whether it is known what the store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contents {
+enum StoreContentsState {
     /// It could not be read.
     Unknown,
     /// The loop goes by it, or has been told.
     Known,
 }
 
-impl Worker {
-    fn run(mut self, todo: &Receiver) {
+impl StoreWorker {
+    fn run(mut self, todo: &StoreJobReceiver) {
         let mut next = None;
         loop {
-            let job = next.take().map_or_else(|| self.wait(todo), |job| Ok(Some(job)));
+            let job = next.take().map_or_else(|| self.next_job(todo), |job| Ok(Some(job)));
             match job {
-                Ok(Some(Job::Write(batch))) => {
-                    self.waiting.absorb(*batch);
-                    next = self.gather(todo);
+                Ok(Some(StoreJob::Write(batch))) => {
+                    self.pending.absorb(*batch);
+                    next = self.merge_queued_batches(todo);
                     self.try_to_write();
                 }
-                Ok(Some(Job::ReadAudit { question, after, limit })) => {
+                Ok(Some(StoreJob::ReadAudit { query_id: question, after, limit })) => {
                     let lines = self.read_audit(after, limit);
-                    self.report(Report::Audit { question, lines });
+                    self.report(StoreReport::Audit { query_id: question, lines });
                 }
                 Ok(None) => {
                     if !self.try_to_write() {
-                        self.patience = (self.patience * 2).min(LONGEST_WAIT);
+                        self.retry_delay = (self.retry_delay * 2).min(MAX_RETRY_DELAY);
                     }
                 }
-                Err(Closed) => return self.leave(),
+                Err(StoreMailboxClosed) => return self.flush_before_exit(),
             }
         }
     }
 
     /// What waits is tried once more, and if that fails, it is told that it is lost.
-    fn leave(&mut self) {
+    fn flush_before_exit(&mut self) {
         if self.is_idle() {
             return;
         }
         if let Err(detail) = self.flush() {
             let tried = self.attempt.as_ref().map_or(0, |attempt| attempt.writes.len());
-            let count = tried + self.waiting.count();
+            let count = tried + self.pending.write_count();
             tracing::error!(count, detail, "what could not be written is lost");
         }
     }
 
     /// Whether there is nothing to write.
     fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.attempt.is_none()
+        self.pending.is_empty() && self.attempt.is_none()
     }
 
     /// Whether nothing waits any more.
     fn try_to_write(&mut self) -> bool {
         let Err(detail) = self.flush() else { return true };
         // Whoever heard of the trouble has to hear of its end.
-        self.waiting.is_awaited_now();
+        self.pending.set_awaited();
         let tried = self.attempt.as_mut().map(|attempt| {
             attempt.is_awaited = true;
             attempt.up_to
         });
-        self.report(Report::Failed { batch: self.waiting.up_to().max(tried.unwrap_or(0)), detail });
+        self.report(StoreReport::Failed { batch: self.pending.up_to().max(tried.unwrap_or(0)), detail });
         false
     }
 
     /// The next job, or none when it is time to try again what waits.
-    fn wait(&self, todo: &Receiver) -> Result<Option<Job>, Closed> {
-        if self.is_idle() { todo.next().map(Some) } else { todo.next_within(self.patience) }
+    fn next_job(&self, todo: &StoreJobReceiver) -> Result<Option<StoreJob>, StoreMailboxClosed> {
+        if self.is_idle() { todo.recv().map(Some) } else { todo.recv_timeout(self.retry_delay) }
     }
 
     /// Takes what has come meanwhile, to be made durable together: a disk is slower than a client that asks for what
     /// it can't have, and others would wait behind it. Returns the first job that is something else.
-    fn gather(&mut self, todo: &Receiver) -> Option<Job> {
-        for _ in 0..MOST_TOGETHER {
-            match todo.next_at_once()? {
-                Job::Write(batch) => self.waiting.absorb(*batch),
-                other @ Job::ReadAudit { .. } => return Some(other),
+    fn merge_queued_batches(&mut self, todo: &StoreJobReceiver) -> Option<StoreJob> {
+        for _ in 0..MAX_MERGED_BATCHES {
+            match todo.try_recv()? {
+                StoreJob::Write(batch) => self.pending.absorb(*batch),
+                other @ StoreJob::ReadAudit { .. } => return Some(other),
             }
         }
         None
@@ -284,48 +286,48 @@ impl Worker {
 
     fn read_audit(&self, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, String> {
         let store = self.store.as_ref().ok_or("the store can't be read now")?;
-        store.read_audit(after, limit).map_err(|error| Chain(&error).to_string())
+        store.read_audit(after, limit).map_err(|error| ErrorChain(&error).to_string())
     }
 
     /// Tries to write all that waits: first what was tried before, then what came meanwhile.
     fn flush(&mut self) -> Result<(), String> {
         let mut store = match self.store.take() {
             Some(store) => store,
-            None => self.open_again()?,
+            None => self.reopen_store()?,
         };
         loop {
-            let next = self.attempt.take().or_else(|| self.waiting.attempt(store.generation()));
+            let next = self.attempt.take().or_else(|| self.pending.take_attempt(store.generation()));
             let Some(mut attempt) = next else { break };
             // One that seemed to fail may be there all the same.
             let is_there = store.generation() > attempt.generation;
             if !is_there && let Err(error) = attempt.apply_to(&mut *store) {
                 self.attempt = Some(attempt);
-                if !matches!(error, StoreError::Unsure { .. } | StoreError::Damaged { .. }) {
+                if !matches!(error, StoreError::UncertainCommit { .. } | StoreError::Damaged { .. }) {
                     self.store = Some(store);
                 }
-                return Err(Chain(&error).to_string());
+                return Err(ErrorChain(&error).to_string());
             }
-            self.written(attempt, &*store);
+            self.report_written(attempt, &*store);
         }
         self.store = Some(store);
         Ok(())
     }
 
-    fn open_again(&mut self) -> Result<Box<dyn Store>, String> {
-        let (store, opened) = (self.open)().map_err(|error| Chain(&error).to_string())?;
-        if self.contents == Contents::Unknown {
-            let stored = Box::new(store.load().map_err(|error| Chain(&error).to_string())?);
+    fn reopen_store(&mut self) -> Result<Box<dyn Store>, String> {
+        let (store, opened) = (self.open)().map_err(|error| ErrorChain(&error).to_string())?;
+        if self.contents == StoreContentsState::Unknown {
+            let stored = Box::new(store.load().map_err(|error| ErrorChain(&error).to_string())?);
             self.sequence = store.audit_end();
-            self.contents = Contents::Known;
-            self.report(Report::Opened { stored, opened: Box::new(opened) });
+            self.contents = StoreContentsState::Known;
+            self.report(StoreReport::Opened { stored, opened: Box::new(opened) });
         }
         Ok(store)
     }
 
     /// What was tried is on disk.
-    fn written(&mut self, attempt: Attempt, store: &dyn Store) {
-        self.patience = TRY_AGAIN;
-        let Attempt { up_to, writes, is_awaited, .. } = attempt;
+    fn report_written(&mut self, attempt: BatchAttempt, store: &dyn Store) {
+        self.retry_delay = RETRY_DELAY;
+        let BatchAttempt { up_to, writes, is_awaited, .. } = attempt;
         let lines = writes.into_iter().filter_map(|write| match write {
             StoreWrite::AppendAudit(line) => Some(*line),
             StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
@@ -344,11 +346,11 @@ impl Worker {
             store.read_audit(Some(before), grown).unwrap_or_default()
         };
         if is_awaited || !lines.is_empty() {
-            self.report(Report::Durable { up_to, lines });
+            self.report(StoreReport::Durable { up_to, lines });
         }
     }
 
-    fn report(&self, report: Report) {
+    fn report(&self, report: StoreReport) {
         // The loop is gone only when the daemon is.
         self.reports.send(report).ok();
     }

@@ -8,7 +8,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Watches a descriptor for something to read. It must not block.
 #[expect(unsafe_code, reason = "tokio asks for a promise about the descriptor that only its owner can give")]
-pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn register_readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is a valid descriptor, the `AsyncFd` owns it from here on, and nobody replaces or closes
     // it before the registration is dropped.
     unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }
@@ -18,7 +18,7 @@ pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 /// Gives the system what is free. Reading a policy takes many times what a policy is, and the allocator would keep it
 /// for the next one, which may be months away.
 #[cfg_attr(target_env = "gnu", expect(unsafe_code, reason = "a function of the C library"))]
-pub(crate) fn give_memory_back() {
+pub(crate) fn release_free_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes its own locks, and touches only memory that is free.
     unsafe {

@@ -25,7 +25,7 @@ pub(crate) struct DueTimer {
 impl DueTimer {
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let timer = sys::readable(timerfd_create(TimerfdClockId::Boottime, flags)?)?;
+        let timer = sys::register_readable(timerfd_create(TimerfdClockId::Boottime, flags)?)?;
         Ok(Self { timer, armed: None })
     }
 
@@ -43,22 +43,22 @@ impl DueTimer {
     }
 
     /// Waits until it comes.
-    pub(crate) async fn due(&mut self) -> io::Result<()> {
-        read(&self.timer).await?;
+    pub(crate) async fn wait_until_due(&mut self) -> io::Result<()> {
+        read_timer(&self.timer).await?;
         self.armed = None;
         Ok(())
     }
 }
 
 /// Tells when the wall clock is set.
-pub(crate) struct ClockWatch {
+pub(crate) struct ClockSetWatcher {
     timer: AsyncFd<OwnedFd>,
 }
 
-impl ClockWatch {
+impl ClockSetWatcher {
     pub(crate) fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-        let timer = sys::readable(timerfd_create(TimerfdClockId::Realtime, flags)?)?;
+        let timer = sys::register_readable(timerfd_create(TimerfdClockId::Realtime, flags)?)?;
         let watch = Self { timer };
         watch.arm()?;
         Ok(watch)
@@ -79,15 +79,15 @@ impl ClockWatch {
     }
 
     /// Waits until somebody sets the clock.
-    pub(crate) async fn set(&self) -> io::Result<()> {
-        match read(&self.timer).await {
+    pub(crate) async fn wait_until_set(&self) -> io::Result<()> {
+        match read_timer(&self.timer).await {
             Err(error) if Errno::from_io_error(&error) == Some(Errno::CANCELED) => self.arm(),
             other => other,
         }
     }
 }
 
-async fn read(timer: &AsyncFd<OwnedFd>) -> io::Result<()> {
+async fn read_timer(timer: &AsyncFd<OwnedFd>) -> io::Result<()> {
     loop {
         let mut guard = timer.readable().await?;
         let mut expirations = [0; 8];

@@ -12,21 +12,21 @@ use sha2::{Digest, Sha256};
 pub(crate) const ZONE_FILE: &str = "/etc/localtime";
 
 /// The folder of all zones, in whichever place it is.
-const ZONES: &str = "zoneinfo/";
+const ZONEINFO_FOLDER: &str = "zoneinfo/";
 
 /// The zone that applies. A variable of our environment, which nobody can change, goes before the file.
-pub(crate) fn system() -> TimeZone {
+pub(crate) fn read_system_zone() -> TimeZone {
     if std::env::var_os("TZ").is_some() {
         return TimeZone::system();
     }
-    read(Path::new(ZONE_FILE)).unwrap_or_else(TimeZone::system)
+    read_zone_file(Path::new(ZONE_FILE)).unwrap_or_else(TimeZone::system)
 }
 
-fn read(file: &Path) -> Option<TimeZone> {
+fn read_zone_file(file: &Path) -> Option<TimeZone> {
     let target = fs::canonicalize(file).ok()?;
     let bytes = fs::read(&target).ok()?;
     // By name the library would look at every zone there is first, for milliseconds.
-    if let Some((_, name)) = target.to_str().and_then(|target| target.split_once(ZONES)) {
+    if let Some((_, name)) = target.to_str().and_then(|target| target.split_once(ZONEINFO_FOLDER)) {
         return TimeZone::tzif(name, &bytes).ok();
     }
     // A copy of one. Two of them have different names, so that another one is known to be another.
@@ -44,15 +44,15 @@ mod tests {
         let zones = Path::new("/usr/share/zoneinfo");
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(zones.join("Asia/Tokyo"), &link).unwrap();
-        assert_eq!(read(&link).unwrap().iana_name(), Some("Asia/Tokyo"));
+        assert_eq!(read_zone_file(&link).unwrap().iana_name(), Some("Asia/Tokyo"));
         let copies = ["Asia/Tokyo", "Europe/Berlin"].map(|name| {
             let copy = folder.path().join("copy");
             fs::copy(zones.join(name), &copy).unwrap();
-            read(&copy).unwrap()
+            read_zone_file(&copy).unwrap()
         });
         assert_ne!(copies[0].iana_name(), copies[1].iana_name());
         let noon: jiff::Timestamp = "2026-07-01T12:00:00Z".parse().unwrap();
         assert_eq!(copies[0].to_offset(noon), jiff::tz::offset(9));
-        assert_eq!(read(&folder.path().join("nothing")), None);
+        assert_eq!(read_zone_file(&folder.path().join("nothing")), None);
     }
 }

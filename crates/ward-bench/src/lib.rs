@@ -1,7 +1,7 @@
 //! What a benchmark reports: a figure, its baseline from the same run, and the bar.
 //!
 //! A benchmark is a `benches/*.rs` file with `harness = false` that calls [`report`] once for each
-//! [`Row`]. `cargo xtask bench` runs them all and draws one table. The machine is shared and noisy,
+//! [`BenchmarkRow`]. `cargo xtask bench` runs them all and draws one table. The machine is shared and noisy,
 //! so a bar is a ratio to a baseline of the same run wherever one makes sense.
 
 #![warn(missing_docs)]
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct BenchmarkRow {
     /// What was measured, as a short phrase: `ledger: verify 1,000,000 records`.
     pub bench: String,
     /// Unit of `figure` and of the baseline: `ms`, `MB/s`, `MB`.
@@ -21,14 +21,14 @@ pub struct Row {
     /// The measured value.
     pub figure: f64,
     /// What it is compared with, measured in the same run.
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<BenchmarkBaseline>,
     /// What was promised.
-    pub bar: Bar,
+    pub bar: BenchmarkLimit,
 }
 
-/// The yardstick of a [`Row`].
+/// The yardstick of a [`BenchmarkRow`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Baseline {
+pub struct BenchmarkBaseline {
     /// What the yardstick is: `sha256sum of the same file`.
     pub name: String,
     /// Its value, in the row's unit.
@@ -38,7 +38,7 @@ pub struct Baseline {
 /// The promise, either on the ratio to the baseline or on the figure itself.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bar {
+pub enum BenchmarkLimit {
     /// `figure / baseline` is at most this.
     RatioAtMost(f64),
     /// `figure / baseline` is at least this.
@@ -49,7 +49,7 @@ pub enum Bar {
     AtLeast(f64),
 }
 
-impl Row {
+impl BenchmarkRow {
     /// `figure / baseline`, where there is a baseline other than zero.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
@@ -61,10 +61,10 @@ impl Row {
     #[must_use]
     pub fn is_met(&self) -> bool {
         match self.bar {
-            Bar::RatioAtMost(limit) => self.ratio().is_some_and(|ratio| ratio <= limit),
-            Bar::RatioAtLeast(limit) => self.ratio().is_some_and(|ratio| ratio >= limit),
-            Bar::AtMost(limit) => self.figure <= limit,
-            Bar::AtLeast(limit) => self.figure >= limit,
+            BenchmarkLimit::RatioAtMost(limit) => self.ratio().is_some_and(|ratio| ratio <= limit),
+            BenchmarkLimit::RatioAtLeast(limit) => self.ratio().is_some_and(|ratio| ratio >= limit),
+            BenchmarkLimit::AtMost(limit) => self.figure <= limit,
+            BenchmarkLimit::AtLeast(limit) => self.figure >= limit,
         }
     }
 }
@@ -73,7 +73,7 @@ impl Row {
 ///
 /// # Errors
 /// When standard output can't be written.
-pub fn report(row: &Row) -> std::io::Result<()> {
+pub fn report(row: &BenchmarkRow) -> std::io::Result<()> {
     let line = serde_json::to_string(row)?;
     writeln!(std::io::stdout().lock(), "{line}")
 }
@@ -115,30 +115,30 @@ pub fn millis(duration: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    fn row(figure: f64, baseline: Option<f64>, bar: Bar) -> Row {
-        Row {
+    fn row(figure: f64, baseline: Option<f64>, bar: BenchmarkLimit) -> BenchmarkRow {
+        BenchmarkRow {
             bench: "b".into(),
             unit: "ms".into(),
             figure,
-            baseline: baseline.map(|figure| Baseline { name: "yardstick".into(), figure }),
+            baseline: baseline.map(|figure| BenchmarkBaseline { name: "yardstick".into(), figure }),
             bar,
         }
     }
 
     #[test]
     fn a_bar_is_met_on_its_own_side_only() {
-        assert!(row(4.0, Some(2.0), Bar::RatioAtMost(2.0)).is_met());
-        assert!(!row(4.1, Some(2.0), Bar::RatioAtMost(2.0)).is_met());
-        assert!(row(1.0, Some(3.0), Bar::RatioAtLeast(0.33)).is_met());
-        assert!(!row(1.0, Some(4.0), Bar::RatioAtLeast(0.33)).is_met());
-        assert!(row(5.0, None, Bar::AtMost(5.0)).is_met());
-        assert!(!row(5.0, None, Bar::AtLeast(6.0)).is_met());
+        assert!(row(4.0, Some(2.0), BenchmarkLimit::RatioAtMost(2.0)).is_met());
+        assert!(!row(4.1, Some(2.0), BenchmarkLimit::RatioAtMost(2.0)).is_met());
+        assert!(row(1.0, Some(3.0), BenchmarkLimit::RatioAtLeast(0.33)).is_met());
+        assert!(!row(1.0, Some(4.0), BenchmarkLimit::RatioAtLeast(0.33)).is_met());
+        assert!(row(5.0, None, BenchmarkLimit::AtMost(5.0)).is_met());
+        assert!(!row(5.0, None, BenchmarkLimit::AtLeast(6.0)).is_met());
     }
 
     #[test]
     fn a_ratio_without_a_baseline_keeps_no_promise() {
-        assert!(!row(1.0, None, Bar::RatioAtMost(9.0)).is_met());
-        assert!(!row(1.0, Some(0.0), Bar::RatioAtLeast(0.0)).is_met());
+        assert!(!row(1.0, None, BenchmarkLimit::RatioAtMost(9.0)).is_met());
+        assert!(!row(1.0, Some(0.0), BenchmarkLimit::RatioAtLeast(0.0)).is_met());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The bar of reading files that were made to be slow: the largest against one of a quarter of its size.
 
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
-use ward_diag::{MAX_SOURCE_BYTES, Source, Style, read};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
+use ward_diag::{MAX_SOURCE_BYTES, ReportStyle, SourceText, read};
 
 const ROUNDS: usize = 9;
 
@@ -25,22 +25,22 @@ fn main() -> std::io::Result<()> {
             small.push(time_of(unit, MAX_SOURCE_BYTES / 4));
             large.push(time_of(unit, MAX_SOURCE_BYTES));
         }
-        report(&Row {
+        report(&BenchmarkRow {
             bench: format!("diag: 1 MiB of {kind}"),
             unit: "ms".into(),
             figure: median(&mut large),
-            baseline: Some(Baseline { name: "a quarter of it".into(), figure: median(&mut small) }),
-            bar: Bar::RatioAtMost(MOST),
+            baseline: Some(BenchmarkBaseline { name: "a quarter of it".into(), figure: median(&mut small) }),
+            bar: BenchmarkLimit::RatioAtMost(MOST),
         })?;
     }
     Ok(())
 }
 
 fn time_of(unit: &str, bytes: usize) -> f64 {
-    let source = Source::new("a.toml", unit.repeat(bytes / unit.len())).hide_values_of(["token"]);
+    let source = SourceText::new("a.toml", unit.repeat(bytes / unit.len())).hide_values_of(["token"]);
     let (shown, time) = timed(|| match read(source, |root| root.required::<u8>("number")) {
         Ok(_) => 0,
-        Err(report) => report.render(Style::Plain).len(),
+        Err(report) => report.render(ReportStyle::Plain).len(),
     });
     assert!(shown > 0, "this file must be refused");
     millis(time)

@@ -2,60 +2,60 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Spanned, Table, Value};
+use crate::{Spanned, TomlTable, TomlValue};
 
 /// A type that can be read from a value. An implementation records what doesn't fit, through the methods of
-/// [`Value`], and gives `None`.
+/// [`TomlValue`], and gives `None`.
 pub trait FromValue<'a>: Sized {
     /// Reads the value, or records why not.
-    fn from_value(value: Value<'a>) -> Option<Self>;
+    fn from_value(value: TomlValue<'a>) -> Option<Self>;
 }
 
-impl<'a> FromValue<'a> for Value<'a> {
-    fn from_value(value: Value<'a>) -> Option<Self> {
+impl<'a> FromValue<'a> for TomlValue<'a> {
+    fn from_value(value: TomlValue<'a>) -> Option<Self> {
         Some(value)
     }
 }
 
-impl<'a> FromValue<'a> for Table<'a> {
-    fn from_value(value: Value<'a>) -> Option<Self> {
+impl<'a> FromValue<'a> for TomlTable<'a> {
+    fn from_value(value: TomlValue<'a>) -> Option<Self> {
         value.table()
     }
 }
 
 impl<'a> FromValue<'a> for &'a str {
-    fn from_value(value: Value<'a>) -> Option<Self> {
+    fn from_value(value: TomlValue<'a>) -> Option<Self> {
         value.text()
     }
 }
 
 impl FromValue<'_> for String {
-    fn from_value(value: Value<'_>) -> Option<Self> {
+    fn from_value(value: TomlValue<'_>) -> Option<Self> {
         value.text().map(str::to_owned)
     }
 }
 
 impl FromValue<'_> for bool {
-    fn from_value(value: Value<'_>) -> Option<Self> {
+    fn from_value(value: TomlValue<'_>) -> Option<Self> {
         value.boolean()
     }
 }
 
 impl FromValue<'_> for f64 {
-    fn from_value(value: Value<'_>) -> Option<Self> {
+    fn from_value(value: TomlValue<'_>) -> Option<Self> {
         value.number_in(f64::MIN..=f64::MAX)
     }
 }
 
 impl<'a, T: FromValue<'a>> FromValue<'a> for Spanned<T> {
-    fn from_value(value: Value<'a>) -> Option<Self> {
+    fn from_value(value: TomlValue<'a>) -> Option<Self> {
         let span = value.span();
         T::from_value(value).map(|read| Spanned::new(read, span))
     }
 }
 
 impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
-    fn from_value(value: Value<'a>) -> Option<Self> {
+    fn from_value(value: TomlValue<'a>) -> Option<Self> {
         // Every element is read before the first bad one ends it, so that all are reported.
         let read: Vec<Option<T>> = value.elements()?.into_iter().map(T::from_value).collect();
         read.into_iter().collect()
@@ -63,7 +63,7 @@ impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
 }
 
 impl<'a, T: FromValue<'a>> FromValue<'a> for BTreeMap<String, T> {
-    fn from_value(value: Value<'a>) -> Option<Self> {
+    fn from_value(value: TomlValue<'a>) -> Option<Self> {
         let entries = value.table()?.entries();
         let read: Vec<_> = entries
             .into_iter()
@@ -76,7 +76,7 @@ impl<'a, T: FromValue<'a>> FromValue<'a> for BTreeMap<String, T> {
 macro_rules! whole_numbers {
     ($($number:ty),*) => {$(
         impl FromValue<'_> for $number {
-            fn from_value(value: Value<'_>) -> Option<Self> {
+            fn from_value(value: TomlValue<'_>) -> Option<Self> {
                 let limits = i128::from(<$number>::MIN)..=i128::from(<$number>::MAX);
                 value.integer_in(limits).and_then(|number| number.try_into().ok())
             }

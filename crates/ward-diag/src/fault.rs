@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::places::Places;
-use crate::printable::readable;
+use crate::escape::escape_and_truncate;
+use crate::span_set::SpanSet;
 use crate::{Span, Spanned, closest};
 
 /// How many faults are kept. Whoever has more mends these first; the rest is counted.
@@ -47,24 +47,24 @@ pub mod code {
 
 /// What is wrong, where, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigFault {
     pub(crate) code: &'static str,
     pub(crate) span: Span,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
-    pub(crate) related: Vec<Related>,
+    pub(crate) related: Vec<RelatedPlace>,
 }
 
 /// A second place that belongs to a fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Related {
+pub struct RelatedPlace {
     /// Where it is.
     pub span: Span,
     /// What it has to do with the fault, such as `first defined here`.
     pub note: String,
 }
 
-impl Fault {
+impl ConfigFault {
     /// A fault at a place. The code is stable and kebab-case; the message starts lower-case, without a full stop.
     pub fn new(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self { code, span, message: message.into(), help: None, related: Vec::new() }
@@ -81,7 +81,7 @@ impl Fault {
     #[must_use]
     pub fn related(mut self, span: Span, note: impl Into<String>) -> Self {
         if span != Span::FILE {
-            self.related.push(Related { span, note: note.into() });
+            self.related.push(RelatedPlace { span, note: note.into() });
         }
         self
     }
@@ -106,27 +106,27 @@ impl Fault {
 
     /// How to mend it.
     #[must_use]
-    pub fn cure(&self) -> Option<&str> {
+    pub fn help_text(&self) -> Option<&str> {
         self.help.as_deref()
     }
 
     /// The second places.
     #[must_use]
-    pub fn related_places(&self) -> &[Related] {
+    pub fn related_places(&self) -> &[RelatedPlace] {
         &self.related
     }
 }
 
 /// Why a parser refuses a text: what a function gives back that knows nothing of files and spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invalid {
+pub struct InvalidValue {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
     pub(crate) at: Option<Range<usize>>,
 }
 
-impl Invalid {
+impl InvalidValue {
     /// A refusal, to be pointed at the whole value.
     pub fn new(message: impl Into<String>) -> Self {
         Self { code: code::INVALID, message: message.into(), help: None, at: None }
@@ -156,21 +156,21 @@ impl Invalid {
 
 /// All faults found so far. Shared by everything that reads one document.
 #[derive(Debug, Default)]
-pub struct Faults {
-    kept: RefCell<Kept>,
+pub struct FaultCollector {
+    kept: RefCell<CollectedFaults>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct CollectedFaults {
     // Keyed by place, then by order of discovery: sorted at all times, and the last one is the one to drop.
-    by_place: BTreeMap<(usize, usize), Fault>,
+    by_place: BTreeMap<(usize, usize), ConfigFault>,
     found: usize,
-    hidden: Places,
+    hidden: SpanSet,
 }
 
-impl Faults {
+impl FaultCollector {
     /// Records a fault. Beyond [`MAX_FAULTS`] those furthest down are only counted.
-    pub fn push(&self, fault: Fault) {
+    pub fn push(&self, fault: ConfigFault) {
         let mut kept = self.kept.borrow_mut();
         let key = (fault.span.start, kept.found);
         kept.found += 1;
@@ -197,17 +197,17 @@ impl Faults {
         self.kept.borrow_mut().hidden.insert(span);
     }
 
-    pub(crate) fn hides(&self, span: Span) -> bool {
+    pub(crate) fn is_hidden(&self, span: Span) -> bool {
         self.kept.borrow().hidden.overlaps(span)
     }
 
     /// A name for a message, or `***` where it must not be shown.
-    fn named(&self, name: &str, span: Span) -> String {
-        if self.hides(span) { "***".to_owned() } else { readable(name) }
+    fn display_name(&self, name: &str, span: Span) -> String {
+        if self.is_hidden(span) { "***".to_owned() } else { escape_and_truncate(name) }
     }
 
     /// Records a fault for each name that was there before, pointing at the first of its kind.
-    pub fn duplicates<'n, N: Ord + std::fmt::Display + 'n>(
+    pub fn report_duplicates<'n, N: Ord + std::fmt::Display + 'n>(
         &self,
         what: &str,
         names: impl IntoIterator<Item = &'n Spanned<N>>,
@@ -219,10 +219,13 @@ impl Faults {
                     first.insert(&name.value, name.span);
                 }
                 Some(before) => self.push(
-                    Fault::new(
+                    ConfigFault::new(
                         code::DUPLICATE,
                         name.span,
-                        format!("{what} `{}` is used twice", self.named(&name.value.to_string(), name.span)),
+                        format!(
+                            "{what} `{}` is used twice",
+                            self.display_name(&name.value.to_string(), name.span)
+                        ),
                     )
                     .related(*before, "first used here")
                     .help(format!("give each its own {what}")),
@@ -232,7 +235,7 @@ impl Faults {
     }
 
     /// Records that a name refers to nothing, with the nearest of those that exist.
-    pub fn unknown_name<'c>(
+    pub fn report_unknown_name<'c>(
         &self,
         what: &str,
         name: Spanned<&str>,
@@ -242,19 +245,19 @@ impl Faults {
         let help = match closest(name.value, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if known.is_empty() => format!("no {what} is defined in this file"),
-            None => format!("there is {}", listed(&known, "and")),
+            None => format!("there is {}", join_names(&known, "and")),
         };
         self.push(
-            Fault::new(
+            ConfigFault::new(
                 code::UNKNOWN_NAME,
                 name.span,
-                format!("there is no {what} `{}`", self.named(name.value, name.span)),
+                format!("there is no {what} `{}`", self.display_name(name.value, name.span)),
             )
             .help(help),
         );
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Fault>, usize, Places) {
+    pub(crate) fn into_parts(self) -> (Vec<ConfigFault>, usize, SpanSet) {
         let kept = self.kept.into_inner();
         let more = kept.found - kept.by_place.len();
         (kept.by_place.into_values().collect(), more, kept.hidden)
@@ -265,9 +268,9 @@ impl Faults {
 const MAX_LISTED: usize = 12;
 
 /// "`a`, `b` or `c`".
-pub(crate) fn listed(names: &[&str], last: &str) -> String {
+pub(crate) fn join_names(names: &[&str], last: &str) -> String {
     let shown: Vec<String> =
-        names.iter().take(MAX_LISTED).map(|name| format!("`{}`", readable(name))).collect();
+        names.iter().take(MAX_LISTED).map(|name| format!("`{}`", escape_and_truncate(name))).collect();
     let more = names.len() - shown.len();
     match shown.as_slice() {
         [] => String::new(),

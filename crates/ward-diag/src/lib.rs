@@ -1,7 +1,7 @@
 //! TOML in; a typed value or *every* fault out, each with its place, what is wrong and what would be right.
 //!
-//! Start at [`read`]: it parses a [`Source`], hands the root [`Table`] to the caller, and returns the value
-//! or a [`Report`]. Reading never stops at the first fault: each accessor records what it found and returns
+//! Start at [`read`]: it parses a [`SourceText`], hands the root [`TomlTable`] to the caller, and returns the value
+//! or a [`FaultReport`]. Reading never stops at the first fault: each accessor records what it found and returns
 //! `None`, so that a person mends a file in one go. A report is rendered for a terminal or serialised as JSON.
 //!
 //! ```
@@ -66,17 +66,17 @@
 //! ```
 //!
 //! What this crate never does: read a file, print, decide about colours, or know what any key means.
-//! A value that must not be shown is hidden by the name of its key: [`Source::hide_values_of`].
+//! A value that must not be shown is hidden by the name of its key: [`SourceText::hide_values_of`].
 //!
-//! [`Chain`] does for errors what a report does for files: it shows one with everything behind it.
+//! [`ErrorChain`] does for errors what a report does for files: it shows one with everything behind it.
 
 #![warn(missing_docs)]
 
-mod chain;
-mod places;
-mod printable;
+mod error_chain;
+mod escape;
 mod source;
 mod span;
+mod span_set;
 mod suggest;
 
 mod fault;
@@ -84,22 +84,22 @@ mod secret;
 mod syntax;
 
 mod convert;
-mod reading;
+mod document;
 mod table;
 mod value;
 
 mod render;
 mod report;
 
-pub use chain::Chain;
 pub use convert::FromValue;
-pub use fault::{Fault, Faults, Invalid, MAX_FAULTS, Related, code};
-pub use reading::read;
-pub use render::Style;
-pub use report::Report;
-pub use source::{MAX_SOURCE_BYTES, Position, Source};
+pub use document::read;
+pub use error_chain::ErrorChain;
+pub use fault::{ConfigFault, FaultCollector, InvalidValue, MAX_FAULTS, RelatedPlace, code};
+pub use render::ReportStyle;
+pub use report::FaultReport;
+pub use source::{MAX_SOURCE_BYTES, SourcePosition, SourceText};
 pub use span::{Span, Spanned};
 pub use suggest::closest;
 pub use syntax::MAX_SYNTAX_FAULTS;
-pub use table::Table;
-pub use value::{Shape, Value};
+pub use table::TomlTable;
+pub use value::{TomlValue, ValueKind};

@@ -3,13 +3,13 @@
 use annotate_snippets::renderer::{DEFAULT_EMPHASIS_STYLE, DEFAULT_HELP_STYLE};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
-use crate::places::Places;
-use crate::printable::{printable, visible};
-use crate::{Fault, Position, Source, Span};
+use crate::escape::{escape_char, escape_invisible};
+use crate::span_set::SpanSet;
+use crate::{ConfigFault, SourcePosition, SourceText, Span};
 
 /// Whether a report has colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum ReportStyle {
     /// Text only.
     Plain,
     /// With ANSI escapes.
@@ -21,20 +21,20 @@ const INDENT: &str = "   ";
 
 /// How much of a line is shown on each side of a place. The renderer cuts to the width of a screen; this keeps
 /// it from ever seeing a line of a megabyte.
-const MAX_BESIDE: usize = 300;
+const MAX_CONTEXT: usize = 300;
 
 /// What stands for a value that must not be shown. Its length says nothing.
 const MASK: &str = "***";
 
 pub(crate) fn render(
-    source: &Source,
-    faults: &[Fault],
+    source: &SourceText,
+    faults: &[ConfigFault],
     more: usize,
-    hidden: &Places,
-    style: Style,
+    hidden: &SpanSet,
+    style: ReportStyle,
 ) -> String {
-    let page = Page { source, hidden, style };
-    let mut text = faults.iter().map(|fault| page.fault(fault)).collect::<Vec<_>>().join("\n");
+    let page = ReportRenderer { source, hidden, style };
+    let mut text = faults.iter().map(|fault| page.render_fault(fault)).collect::<Vec<_>>().join("\n");
     match more {
         0 => {}
         1 => text.push_str("\nand 1 more fault\n"),
@@ -43,56 +43,56 @@ pub(crate) fn render(
     text
 }
 
-struct Page<'r> {
-    source: &'r Source,
-    hidden: &'r Places,
-    style: Style,
+struct ReportRenderer<'r> {
+    source: &'r SourceText,
+    hidden: &'r SpanSet,
+    style: ReportStyle,
 }
 
 /// One line of the source, ready to be shown, with what to mark on it.
-struct Line {
+struct SnippetLine {
     number: usize,
     text: String,
-    marks: Vec<Mark>,
+    marks: Vec<SnippetMark>,
 }
 
-struct Mark {
+struct SnippetMark {
     start: usize,
     end: usize,
     kind: AnnotationKind,
     note: Option<String>,
 }
 
-impl Page<'_> {
-    fn fault(&self, fault: &Fault) -> String {
-        let Position { line, column } = self.source.position(fault.span.start);
-        let place = format!("{}:{line}:{column}:", printable(self.source.name()));
-        let place = self.painted(&place, DEFAULT_EMPHASIS_STYLE);
-        let mut text = format!("{place} {}\n", printable(&fault.message));
-        text.push_str(&self.snippet(fault));
+impl ReportRenderer<'_> {
+    fn render_fault(&self, fault: &ConfigFault) -> String {
+        let SourcePosition { line, column } = self.source.position(fault.span.start);
+        let place = format!("{}:{line}:{column}:", escape_invisible(self.source.name()));
+        let place = self.apply_style(&place, DEFAULT_EMPHASIS_STYLE);
+        let mut text = format!("{place} {}\n", escape_invisible(&fault.message));
+        text.push_str(&self.render_snippet(fault));
         if let Some(help) = &fault.help {
-            let label = self.painted("help:", DEFAULT_HELP_STYLE);
-            text.push_str(&format!("{label} {}\n", printable(help)));
+            let label = self.apply_style("help:", DEFAULT_HELP_STYLE);
+            text.push_str(&format!("{label} {}\n", escape_invisible(help)));
         }
         text
     }
 
-    fn painted(&self, text: &str, style: annotate_snippets::renderer::Style) -> String {
+    fn apply_style(&self, text: &str, style: annotate_snippets::renderer::Style) -> String {
         match self.style {
-            Style::Plain => text.to_owned(),
-            Style::Coloured => format!("{style}{text}{style:#}"),
+            ReportStyle::Plain => text.to_owned(),
+            ReportStyle::Coloured => format!("{style}{text}{style:#}"),
         }
     }
 
     /// The lines of a fault and its related places, without the frame that the renderer puts around them.
-    fn snippet(&self, fault: &Fault) -> String {
+    fn render_snippet(&self, fault: &ConfigFault) -> String {
         let lines = self.lines(fault);
         if lines.is_empty() {
             return String::new();
         }
         let renderer = match self.style {
-            Style::Plain => Renderer::plain(),
-            Style::Coloured => Renderer::styled(),
+            ReportStyle::Plain => Renderer::plain(),
+            ReportStyle::Coloured => Renderer::styled(),
         };
         let width = lines.iter().map(|line| line.number).max().unwrap_or(1).to_string().len();
         let mut text = String::new();
@@ -102,19 +102,20 @@ impl Page<'_> {
                 text.push_str(&format!("{INDENT}{:width$} ...\n", ""));
             }
             previous = Some(line.number);
-            text.push_str(&rendered(line, &renderer, width));
+            text.push_str(&render_line(line, &renderer, width));
         }
         text
     }
 
-    fn lines(&self, fault: &Fault) -> Vec<Line> {
+    fn lines(&self, fault: &ConfigFault) -> Vec<SnippetLine> {
         if fault.span == Span::FILE {
             return Vec::new();
         }
         let mut places = vec![(fault.span, AnnotationKind::Primary, None)];
         let related = fault.related.iter();
-        places
-            .extend(related.map(|place| (place.span, AnnotationKind::Context, Some(printable(&place.note)))));
+        places.extend(
+            related.map(|place| (place.span, AnnotationKind::Context, Some(escape_invisible(&place.note)))),
+        );
         let places: Vec<_> =
             places.into_iter().map(|(span, kind, note)| (self.source.clamp(span), kind, note)).collect();
         let mut numbers: Vec<usize> =
@@ -133,29 +134,29 @@ impl Page<'_> {
 
     /// One line, cut around its first place, with masks over what must not be seen. A place that goes on in
     /// the next line is marked to the end of this one.
-    fn line(&self, number: usize, places: &[(Span, AnnotationKind, Option<String>)]) -> Line {
+    fn line(&self, number: usize, places: &[(Span, AnnotationKind, Option<String>)]) -> SnippetLine {
         let whole = self.source.line_span(number);
         let focus = places.first().map_or(whole.start, |(span, ..)| span.start);
         let cut = self.source.clamp(Span {
-            start: whole.start.max(focus.saturating_sub(MAX_BESIDE)),
-            end: whole.end.min(focus.saturating_add(MAX_BESIDE)),
+            start: whole.start.max(focus.saturating_sub(MAX_CONTEXT)),
+            end: whole.end.min(focus.saturating_add(MAX_CONTEXT)),
         });
-        let masked = Masked::new(self.source, cut, self.hidden);
+        let masked = MaskedText::new(self.source, cut, self.hidden);
         let start_note = if cut.start > whole.start { "…" } else { "" };
         let end_note = if cut.end < whole.end { "…" } else { "" };
         let marks = places
             .iter()
             .map(|(span, kind, note)| {
-                let start = masked.place(span.start.clamp(cut.start, cut.end)) + start_note.len();
-                let end = masked.place(span.end.clamp(cut.start, cut.end)) + start_note.len();
-                Mark { start, end: end.max(start), kind: *kind, note: note.clone() }
+                let start = masked.map_offset(span.start.clamp(cut.start, cut.end)) + start_note.len();
+                let end = masked.map_offset(span.end.clamp(cut.start, cut.end)) + start_note.len();
+                SnippetMark { start, end: end.max(start), kind: *kind, note: note.clone() }
             })
             .collect();
-        Line { number: number + 1, text: format!("{start_note}{}{end_note}", masked.text), marks }
+        SnippetLine { number: number + 1, text: format!("{start_note}{}{end_note}", masked.text), marks }
     }
 }
 
-fn rendered(line: &Line, renderer: &Renderer, width: usize) -> String {
+fn render_line(line: &SnippetLine, renderer: &Renderer, width: usize) -> String {
     let marks =
         line.marks.iter().map(|mark| mark.kind.span(mark.start..mark.end).label(mark.note.as_deref()));
     let snippet = Snippet::source(line.text.as_str()).line_start(line.number).annotations(marks);
@@ -167,44 +168,44 @@ fn rendered(line: &Line, renderer: &Renderer, width: usize) -> String {
 }
 
 /// Part of a text with masks and escapes in it, and where the places of the original went.
-struct Masked {
+struct MaskedText {
     text: String,
     /// Where each piece of the original begins, and where what stands for it does.
     pieces: Vec<(usize, usize)>,
 }
 
-impl Masked {
-    fn new(source: &Source, cut: Span, hidden: &Places) -> Self {
+impl MaskedText {
+    fn new(source: &SourceText, cut: Span, hidden: &SpanSet) -> Self {
         let mut masked = Self { text: String::new(), pieces: Vec::new() };
         let mut from = cut.start;
-        for span in hidden.within(cut) {
+        for span in hidden.overlapping(cut) {
             let mask = source.clamp(Span { start: span.start.max(from), end: span.end.min(cut.end) });
             if mask.start < mask.end {
-                masked.show(source, Span { start: from, end: mask.start });
+                masked.push_visible(source, Span { start: from, end: mask.start });
                 masked.pieces.push((mask.start, masked.text.len()));
                 masked.text.push_str(MASK);
                 from = mask.end;
             }
         }
-        masked.show(source, Span { start: from, end: cut.end });
+        masked.push_visible(source, Span { start: from, end: cut.end });
         masked.pieces.push((cut.end, masked.text.len()));
         masked
     }
 
-    fn show(&mut self, source: &Source, span: Span) {
+    fn push_visible(&mut self, source: &SourceText, span: Span) {
         for (at, character) in source.slice(span).char_indices() {
             self.pieces.push((span.start + at, self.text.len()));
             // The renderer has its own pictures for these, and knows how wide a tab is.
             if character.is_ascii_control() {
                 self.text.push(character);
             } else {
-                self.text.extend(visible(character));
+                self.text.extend(escape_char(character));
             }
         }
     }
 
     /// An offset of the source as an offset of the masked text; inside a piece it is the piece's end.
-    fn place(&self, offset: usize) -> usize {
+    fn map_offset(&self, offset: usize) -> usize {
         let piece = self.pieces.partition_point(|(start, _)| *start < offset);
         self.pieces.get(piece).map_or(self.text.len(), |(_, shown)| *shown)
     }

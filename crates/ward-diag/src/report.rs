@@ -4,22 +4,22 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use crate::places::Places;
-use crate::render::{self, Style};
-use crate::{Fault, Faults, Position, Source};
+use crate::render::{self, ReportStyle};
+use crate::span_set::SpanSet;
+use crate::{ConfigFault, FaultCollector, SourcePosition, SourceText};
 
 /// Why a document was refused: every fault, in source order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct FaultReport {
     // Boxed, so that a `Result` with a report in it stays small.
-    source: Box<Source>,
-    faults: Vec<Fault>,
+    source: Box<SourceText>,
+    faults: Vec<ConfigFault>,
     more: usize,
-    hidden: Places,
+    hidden: SpanSet,
 }
 
-impl Report {
-    pub(crate) fn new(source: Source, faults: Faults) -> Self {
+impl FaultReport {
+    pub(crate) fn new(source: SourceText, faults: FaultCollector) -> Self {
         let (mut faults, more, hidden) = faults.into_parts();
         for fault in &mut faults {
             fault.span = source.clamp(fault.span);
@@ -32,27 +32,27 @@ impl Report {
 
     /// The faults that were kept.
     #[must_use]
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[ConfigFault] {
         &self.faults
     }
 
     /// How many more there are.
     #[must_use]
-    pub fn more(&self) -> usize {
+    pub fn omitted_count(&self) -> usize {
         self.more
     }
 
     /// The text that was read.
     #[must_use]
-    pub fn source(&self) -> &Source {
+    pub fn source(&self) -> &SourceText {
         &self.source
     }
 
     /// Each fault on a line of its own: place, fault and cure, for a log.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let line = |fault: &Fault| {
-            let Position { line, column } = self.source.position(fault.span.start);
+        let line = |fault: &ConfigFault| {
+            let SourcePosition { line, column } = self.source.position(fault.span.start);
             let cure = fault.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
             format!("{}:{line}:{column}: {}{cure}", self.source.name(), fault.message)
         };
@@ -61,21 +61,21 @@ impl Report {
 
     /// The report for people. Whether it may have colours, the caller knows.
     #[must_use]
-    pub fn render(&self, style: Style) -> String {
+    pub fn render(&self, style: ReportStyle) -> String {
         render::render(&self.source, &self.faults, self.more, &self.hidden, style)
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for FaultReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.render(Style::Plain))
+        formatter.write_str(&self.render(ReportStyle::Plain))
     }
 }
 
-impl std::error::Error for Report {}
+impl std::error::Error for FaultReport {}
 
 /// `{ "faults": [...], "more": 0 }`; the text itself is not part of it.
-impl Serialize for Report {
+impl Serialize for FaultReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let faults: Vec<FaultRecord<'_>> = self.faults.iter().map(|fault| self.record(fault)).collect();
         let mut report = serializer.serialize_struct("Report", 2)?;
@@ -90,26 +90,26 @@ struct FaultRecord<'r> {
     file: &'r str,
     line: usize,
     column: usize,
-    end: Position,
+    end: SourcePosition,
     code: &'static str,
     fault: &'r str,
     #[serde(skip_serializing_if = "Option::is_none")]
     help: Option<&'r str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    related: Vec<RelatedRecord<'r>>,
+    related: Vec<RelatedPlaceRecord<'r>>,
 }
 
 #[derive(serde::Serialize)]
-struct RelatedRecord<'r> {
+struct RelatedPlaceRecord<'r> {
     line: usize,
     column: usize,
-    end: Position,
+    end: SourcePosition,
     note: &'r str,
 }
 
-impl Report {
-    fn record<'r>(&'r self, fault: &'r Fault) -> FaultRecord<'r> {
-        let Position { line, column } = self.source.position(fault.span.start);
+impl FaultReport {
+    fn record<'r>(&'r self, fault: &'r ConfigFault) -> FaultRecord<'r> {
+        let SourcePosition { line, column } = self.source.position(fault.span.start);
         FaultRecord {
             file: self.source.name(),
             line,
@@ -122,8 +122,8 @@ impl Report {
                 .related
                 .iter()
                 .map(|related| {
-                    let Position { line, column } = self.source.position(related.span.start);
-                    RelatedRecord {
+                    let SourcePosition { line, column } = self.source.position(related.span.start);
+                    RelatedPlaceRecord {
                         line,
                         column,
                         end: self.source.position(related.span.end),

@@ -8,31 +8,31 @@ pub const MAX_SOURCE_BYTES: usize = 1024 * 1024;
 
 /// A configuration text and the name it is reported under.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceText {
     name: String,
     text: String,
     line_starts: Vec<usize>,
     hidden_keys: Vec<String>,
-    refusal: Option<Refusal>,
+    rejection: Option<SourceRejection>,
 }
 
 /// Why a text can't even be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum SourceRejection {
     TooLarge { bytes: usize },
     NotUtf8 { at: usize },
 }
 
 /// Line and column as editors count them: from 1, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-pub struct Position {
+pub struct SourcePosition {
     /// Line, from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
 }
 
-impl Source {
+impl SourceText {
     /// A text under the name that people know it by, usually its path. A byte order mark is dropped.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
@@ -40,11 +40,12 @@ impl Source {
             Some(rest) => rest.to_owned(),
             None => text,
         };
-        let refusal = (text.len() > MAX_SOURCE_BYTES).then_some(Refusal::TooLarge { bytes: text.len() });
+        let refusal =
+            (text.len() > MAX_SOURCE_BYTES).then_some(SourceRejection::TooLarge { bytes: text.len() });
         // Nothing of a refused text is shown, so nothing of it is kept.
         let text = if refusal.is_some() { String::new() } else { text };
         let line_starts = line_starts(&text);
-        Self { name: name.into(), text, line_starts, hidden_keys: Vec::new(), refusal }
+        Self { name: name.into(), text, line_starts, hidden_keys: Vec::new(), rejection: refusal }
     }
 
     /// Like [`new`](Self::new) for the bytes of a file; what is not UTF-8 becomes a fault with its place.
@@ -53,14 +54,14 @@ impl Source {
             Ok(text) => Self::new(name, text),
             Err(_) if bytes.len() > MAX_SOURCE_BYTES => {
                 let mut source = Self::new(name, "");
-                source.refusal = Some(Refusal::TooLarge { bytes: bytes.len() });
+                source.rejection = Some(SourceRejection::TooLarge { bytes: bytes.len() });
                 source
             }
             Err(error) => {
                 let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
                 let mut source = Self::new(name, String::from_utf8_lossy(bytes));
                 let dropped_mark = if bytes.starts_with("\u{feff}".as_bytes()) { 3 } else { 0 };
-                source.refusal = Some(Refusal::NotUtf8 { at: valid.len() - dropped_mark });
+                source.rejection = Some(SourceRejection::NotUtf8 { at: valid.len() - dropped_mark });
                 source
             }
         }
@@ -70,7 +71,7 @@ impl Source {
     /// secret too, the values of unknown keys are then hidden as well, and so are all comments. Of a file that
     /// doesn't parse, nothing is shown or read below the first mention of such a key; syntax faults there have
     /// their place, fault and cure, but no text.
-    /// A caller who makes sentences of its own from values uses [`Value::quoted`](crate::Value::quoted) for them.
+    /// A caller who makes sentences of its own from values uses [`TomlValue::quoted`](crate::TomlValue::quoted) for them.
     #[must_use]
     pub fn hide_values_of<'k>(mut self, keys: impl IntoIterator<Item = &'k str>) -> Self {
         self.hidden_keys = keys.into_iter().map(str::to_owned).collect();
@@ -91,12 +92,12 @@ impl Source {
 
     /// Where a byte stands for a person. An offset past the end is the end; one inside a character is its start.
     #[must_use]
-    pub fn position(&self, offset: usize) -> Position {
-        let offset = self.floor(offset);
+    pub fn position(&self, offset: usize) -> SourcePosition {
+        let offset = self.floor_offset(offset);
         let line = self.line_of(offset);
         let start = self.line_starts.get(line).copied().unwrap_or(0);
         let before = self.text.get(start..offset).unwrap_or_default();
-        Position { line: line + 1, column: before.chars().count() + 1 }
+        SourcePosition { line: line + 1, column: before.chars().count() + 1 }
     }
 
     /// The text of a span, or nothing where it doesn't lie in the text.
@@ -109,8 +110,8 @@ impl Source {
         &self.hidden_keys
     }
 
-    pub(crate) fn refusal(&self) -> Option<&Refusal> {
-        self.refusal.as_ref()
+    pub(crate) fn rejection(&self) -> Option<&SourceRejection> {
+        self.rejection.as_ref()
     }
 
     /// Index, from 0, of the line that an offset lies in.
@@ -130,11 +131,11 @@ impl Source {
 
     /// A span that lies in the text and on character boundaries, whatever was given.
     pub(crate) fn clamp(&self, span: Span) -> Span {
-        let start = self.floor(span.start);
-        Span { start, end: self.floor(span.end).max(start) }
+        let start = self.floor_offset(span.start);
+        Span { start, end: self.floor_offset(span.end).max(start) }
     }
 
-    fn floor(&self, offset: usize) -> usize {
+    fn floor_offset(&self, offset: usize) -> usize {
         self.text.floor_char_boundary(offset.min(self.text.len()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A range of bytes in the text of a [`Source`](crate::Source).
+/// A range of bytes in the text of a [`SourceText`](crate::Source).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span {
     /// Offset of the first byte.
@@ -44,7 +44,7 @@ impl<T> Spanned<T> {
     }
 
     /// A value that stands nowhere in the text: a default.
-    pub const fn nowhere(value: T) -> Self {
+    pub const fn without_span(value: T) -> Self {
         Self { value, span: Span::FILE }
     }
 

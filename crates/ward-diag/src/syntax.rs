@@ -10,10 +10,10 @@ mod lines;
 
 use toml::de::{DeTable, Error};
 
-use crate::secret::Curtain;
-use crate::{Fault, Faults, MAX_SOURCE_BYTES, Source, Span, code};
-use explain::Broken;
-use lines::Lines;
+use crate::secret::RedactionBoundary;
+use crate::{ConfigFault, FaultCollector, MAX_SOURCE_BYTES, SourceText, Span, code};
+use explain::SyntaxRepair;
+use lines::SourceLines;
 
 /// How many syntax faults are looked for. Each costs a pass over the text.
 pub const MAX_SYNTAX_FAULTS: usize = 20;
@@ -26,11 +26,11 @@ const MAX_PARSED_BYTES: usize = 4 * MAX_SOURCE_BYTES;
 const BYTES_PER_ERROR: usize = 32;
 
 /// What may still be parsed.
-struct Budget {
+struct ParseBudget {
     bytes: usize,
 }
 
-impl Budget {
+impl ParseBudget {
     /// Pays for a pass that is expected to end in about so many complaints.
     fn spend(&mut self, text: &str, errors: usize) -> bool {
         let cost = errors.saturating_mul(BYTES_PER_ERROR).saturating_add(text.len());
@@ -42,13 +42,13 @@ impl Budget {
 
 /// A text that parses: the source without what is broken, each part of which is put on record. Where that can't
 /// be had the result is empty. It begins with what the parser found wrong with the source itself.
-pub(crate) fn mended(
-    source: &Source,
+pub(crate) fn blank_syntax_errors(
+    source: &SourceText,
     mut errors: Vec<Error>,
-    curtain: &Curtain<'_>,
-    faults: &Faults,
+    curtain: &RedactionBoundary<'_>,
+    faults: &FaultCollector,
 ) -> String {
-    let mut budget = Budget { bytes: MAX_PARSED_BYTES };
+    let mut budget = ParseBudget { bytes: MAX_PARSED_BYTES };
     let mut text = source.text().to_owned();
     budget.spend(&text, errors.len());
     for found in 0.. {
@@ -56,14 +56,14 @@ pub(crate) fn mended(
         let Some(error) = first else { return text };
         let place = source.clamp(error.span().map_or(Span::FILE, Span::from));
         if found == MAX_SYNTAX_FAULTS || !budget.spend(&text, errors.len()) {
-            let fault = Fault::new(code::SYNTAX, place, "there are more syntax errors from here on");
-            record(fault.help("mend those above first"), curtain, faults);
+            let fault = ConfigFault::new(code::SYNTAX, place, "there are more syntax errors from here on");
+            record_fault(fault.help("mend those above first"), curtain, faults);
             break;
         }
-        let lines = Lines { source, text: &text, curtain };
-        let broken = explain::explain(&lines, error.message(), place);
-        let without = blanked(&text, broken.blank);
-        record(
+        let lines = SourceLines { source, text: &text, curtain };
+        let broken = explain::explain_error(&lines, error.message(), place);
+        let without = blank_span(&text, broken.blank);
+        record_fault(
             with_first_definition(broken, source, &without, || budget.spend(&without, errors.len())),
             curtain,
             faults,
@@ -77,20 +77,20 @@ pub(crate) fn mended(
     String::new()
 }
 
-fn record(fault: Fault, curtain: &Curtain<'_>, faults: &Faults) {
+fn record_fault(fault: ConfigFault, curtain: &RedactionBoundary<'_>, faults: &FaultCollector) {
     let related = fault.related_places().iter().map(|related| related.span);
     for span in std::iter::once(fault.span()).chain(related) {
-        faults.hide(curtain.beside_key(span.start));
+        faults.hide(curtain.redacted_part_of_line(span.start));
     }
     faults.push(fault);
 }
 
 fn with_first_definition(
-    broken: Broken,
-    source: &Source,
+    broken: SyntaxRepair,
+    source: &SourceText,
     mended: &str,
     affordable: impl FnOnce() -> bool,
-) -> Fault {
+) -> ConfigFault {
     if broken.fault.code() != code::DUPLICATE_KEY || !affordable() {
         return broken.fault;
     }
@@ -101,7 +101,7 @@ fn with_first_definition(
 }
 
 /// The text with a span replaced by spaces; line ends stay, so that every place stays.
-fn blanked(text: &str, span: Span) -> String {
+fn blank_span(text: &str, span: Span) -> String {
     let (Some(before), Some(inside), Some(after)) =
         (text.get(..span.start), text.get(span.start..span.end), text.get(span.end..))
     else {

@@ -1,33 +1,33 @@
 //! One value with its place, its name for messages, and the ways to read it.
 
-mod words;
+mod messages;
 
 use std::ops::RangeInclusive;
 
 use toml::de::DeValue;
 
-use crate::fault::listed;
-use crate::printable::readable;
-use crate::reading::Reading;
-use crate::{Fault, FromValue, Invalid, Span, Spanned, Table, closest, code};
+use crate::document::DocumentContext;
+use crate::escape::escape_and_truncate;
+use crate::fault::join_names;
+use crate::{ConfigFault, FromValue, InvalidValue, Span, Spanned, TomlTable, closest, code};
 
 /// A value of the document. Each way of reading it records a fault where it doesn't fit, and gives `None`.
 #[derive(Debug, Clone, Copy)]
-pub struct Value<'a> {
+pub struct TomlValue<'a> {
     raw: &'a toml::Spanned<DeValue<'a>>,
-    name: Name<'a>,
-    reading: &'a Reading<'a>,
+    name: ValueName<'a>,
+    reading: &'a DocumentContext<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Name<'a> {
+enum ValueName<'a> {
     Key(&'a str),
     ElementOf(&'a str),
 }
 
 /// What a value is, for those who accept more than one kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Shape<'a> {
+pub enum ValueKind<'a> {
     /// A string.
     Text(&'a str),
     /// A whole number. One beyond 64 bits is capped to what this type holds.
@@ -44,13 +44,13 @@ pub enum Shape<'a> {
     Table,
 }
 
-impl<'a> Value<'a> {
-    pub(crate) fn of_key(
+impl<'a> TomlValue<'a> {
+    pub(crate) fn for_key(
         raw: &'a toml::Spanned<DeValue<'a>>,
         key: &'a str,
-        reading: &'a Reading<'a>,
+        reading: &'a DocumentContext<'a>,
     ) -> Self {
-        Self { raw, name: Name::Key(key), reading }
+        Self { raw, name: ValueName::Key(key), reading }
     }
 
     /// Where it stands.
@@ -61,15 +61,15 @@ impl<'a> Value<'a> {
 
     /// What it is.
     #[must_use]
-    pub fn shape(&self) -> Shape<'a> {
+    pub fn kind(&self) -> ValueKind<'a> {
         match self.raw.get_ref() {
-            DeValue::String(text) => Shape::Text(text),
-            DeValue::Integer(number) => Shape::Integer(integer(number)),
-            DeValue::Float(number) => Shape::Float(number.as_str().parse().unwrap_or(f64::NAN)),
-            DeValue::Boolean(flag) => Shape::Boolean(*flag),
-            DeValue::Datetime(_) => Shape::DateTime(self.reading.source.slice(self.span())),
-            DeValue::Array(_) => Shape::Array,
-            DeValue::Table(_) => Shape::Table,
+            DeValue::String(text) => ValueKind::Text(text),
+            DeValue::Integer(number) => ValueKind::Integer(parse_integer(number)),
+            DeValue::Float(number) => ValueKind::Float(number.as_str().parse().unwrap_or(f64::NAN)),
+            DeValue::Boolean(flag) => ValueKind::Boolean(*flag),
+            DeValue::Datetime(_) => ValueKind::DateTime(self.reading.source.slice(self.span())),
+            DeValue::Array(_) => ValueKind::Array,
+            DeValue::Table(_) => ValueKind::Table,
         }
     }
 
@@ -82,23 +82,23 @@ impl<'a> Value<'a> {
     /// Text.
     #[must_use]
     pub fn text(self) -> Option<&'a str> {
-        match self.shape() {
-            Shape::Text(text) => Some(text),
-            Shape::DateTime(_) | Shape::Integer(_) | Shape::Float(_) | Shape::Boolean(_)
+        match self.kind() {
+            ValueKind::Text(text) => Some(text),
+            ValueKind::DateTime(_) | ValueKind::Integer(_) | ValueKind::Float(_) | ValueKind::Boolean(_)
                 if !self.is_hidden() =>
             {
-                self.wrong_type("text", format!("put it in quotes: `\"{}\"`", self.written()))
+                self.reject_type("text", format!("put it in quotes: `\"{}\"`", self.source_text()))
             }
-            _ => self.wrong_type("text", self.like("\"some text\"")),
+            _ => self.reject_type("text", self.example_help("\"some text\"")),
         }
     }
 
     /// Text that is not empty and not only blanks.
     #[must_use]
-    pub fn filled_text(self) -> Option<&'a str> {
+    pub fn non_empty_text(self) -> Option<&'a str> {
         let text = self.text()?;
         if text.trim().is_empty() {
-            return self.empty("write something between the quotes");
+            return self.reject_empty("write something between the quotes");
         }
         Some(text)
     }
@@ -106,12 +106,12 @@ impl<'a> Value<'a> {
     /// A whole number within limits.
     #[must_use]
     pub fn integer_in(self, limits: RangeInclusive<i128>) -> Option<i128> {
-        let Shape::Integer(number) = self.shape() else {
-            let help = match self.shape() {
-                Shape::Text(text) if text.parse::<i128>().is_ok() => "take the quotes away".to_owned(),
-                _ => self.like(&10.min(*limits.end()).max(*limits.start()).to_string()),
+        let ValueKind::Integer(number) = self.kind() else {
+            let help = match self.kind() {
+                ValueKind::Text(text) if text.parse::<i128>().is_ok() => "take the quotes away".to_owned(),
+                _ => self.example_help(&10.min(*limits.end()).max(*limits.start()).to_string()),
             };
-            return self.wrong_type("a whole number", help);
+            return self.reject_type("a whole number", help);
         };
         if limits.contains(&number) {
             return Some(number);
@@ -122,69 +122,69 @@ impl<'a> Value<'a> {
         } else {
             format!("between {least} and {most}")
         };
-        self.out_of_range(&wanted, if number < *least { least } else { most }.to_string().as_str())
+        self.reject_out_of_range(&wanted, if number < *least { least } else { most }.to_string().as_str())
     }
 
     /// A number within limits. A whole number is one too; what is not a number is refused.
     #[must_use]
     pub fn number_in(self, limits: RangeInclusive<f64>) -> Option<f64> {
-        let number = match self.shape() {
-            Shape::Float(number) => number,
-            Shape::Integer(number) => number.to_string().parse().unwrap_or(f64::NAN),
-            _ => return self.wrong_type("a number", self.like(&nearest(0.5, &limits))),
+        let number = match self.kind() {
+            ValueKind::Float(number) => number,
+            ValueKind::Integer(number) => number.to_string().parse().unwrap_or(f64::NAN),
+            _ => return self.reject_type("a number", self.example_help(&clamp_to_text(0.5, &limits))),
         };
         if limits.contains(&number) {
             return Some(number);
         }
         let wanted = format!("between {} and {}", limits.start(), limits.end());
-        self.out_of_range(&wanted, &nearest(number, &limits))
+        self.reject_out_of_range(&wanted, &clamp_to_text(number, &limits))
     }
 
     /// `true` or `false`.
     #[must_use]
     pub fn boolean(self) -> Option<bool> {
-        match self.shape() {
-            Shape::Boolean(flag) => Some(flag),
-            Shape::Text("true" | "false") => {
-                self.wrong_type("`true` or `false`", "take the quotes away".to_owned())
+        match self.kind() {
+            ValueKind::Boolean(flag) => Some(flag),
+            ValueKind::Text("true" | "false") => {
+                self.reject_type("`true` or `false`", "take the quotes away".to_owned())
             }
-            _ => self.wrong_type("`true` or `false`", self.like("true")),
+            _ => self.reject_type("`true` or `false`", self.example_help("true")),
         }
     }
 
     /// The elements of a list.
     #[must_use]
-    pub fn elements(self) -> Option<Vec<Value<'a>>> {
+    pub fn elements(self) -> Option<Vec<TomlValue<'a>>> {
         let DeValue::Array(items) = self.raw.get_ref() else {
-            let help = match self.shape() {
-                Shape::Table => self.like("[\"one\", \"two\"]"),
+            let help = match self.kind() {
+                ValueKind::Table => self.example_help("[\"one\", \"two\"]"),
                 _ if self.is_hidden() => "put it in brackets: `[…]`".to_owned(),
-                _ => format!("put it in brackets: `[{}]`", self.written()),
+                _ => format!("put it in brackets: `[{}]`", self.source_text()),
             };
-            return self.wrong_type("a list", help);
+            return self.reject_type("a list", help);
         };
-        let name = Name::ElementOf(self.name.key());
-        Some(items.iter().map(|raw| Value { raw, name, reading: self.reading }).collect())
+        let name = ValueName::ElementOf(self.name.key());
+        Some(items.iter().map(|raw| TomlValue { raw, name, reading: self.reading }).collect())
     }
 
     /// The elements of a list that has at least one.
     #[must_use]
-    pub fn filled_elements(self) -> Option<Vec<Value<'a>>> {
+    pub fn non_empty_elements(self) -> Option<Vec<TomlValue<'a>>> {
         let elements = self.elements()?;
         if elements.is_empty() {
-            return self.empty("put at least one element in it");
+            return self.reject_empty("put at least one element in it");
         }
         Some(elements)
     }
 
     /// A table.
     #[must_use]
-    pub fn table(self) -> Option<Table<'a>> {
+    pub fn table(self) -> Option<TomlTable<'a>> {
         match self.raw.get_ref() {
-            DeValue::Table(table) => Some(Table::new(table, self.span(), self.name.key(), self.reading)),
+            DeValue::Table(table) => Some(TomlTable::new(table, self.span(), self.name.key(), self.reading)),
             _ => {
-                let key = readable(self.name.key());
-                self.wrong_type(
+                let key = escape_and_truncate(self.name.key());
+                self.reject_type(
                     "a table",
                     format!("write `[{key}]` on a line of its own, and its keys below"),
                 )
@@ -201,23 +201,23 @@ impl<'a> Value<'a> {
         }
         let words: Vec<&str> = allowed.iter().map(|(word, _)| *word).collect();
         let help = match closest(text, words.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`? It can be {}", listed(&words, "or")),
-            None => format!("it can be {}", listed(&words, "or")),
+            Some(near) => format!("did you mean `{near}`? It can be {}", join_names(&words, "or")),
+            None => format!("it can be {}", join_names(&words, "or")),
         };
         let message = format!("{} can't be {}", self.name(), self.quoted());
-        self.push(Fault::new(code::NOT_ALLOWED, self.span(), message).help(help));
+        self.push_fault(ConfigFault::new(code::NOT_ALLOWED, self.span(), message).help(help));
         None
     }
 
     /// Text that a function of the caller understands. What it refuses is reported at the exact place if it
     /// named one.
     #[must_use]
-    pub fn parse<T>(self, with: impl FnOnce(&str) -> Result<T, Invalid>) -> Option<T> {
+    pub fn parse<T>(self, with: impl FnOnce(&str) -> Result<T, InvalidValue>) -> Option<T> {
         let text = self.text()?;
         match with(text) {
             Ok(value) => Some(value),
             Err(invalid) => {
-                self.refuse(invalid);
+                self.reject(invalid);
                 None
             }
         }
@@ -238,35 +238,39 @@ impl<'a> Value<'a> {
             Err(error) => {
                 let span = error.span().map(Span::from);
                 // Such an error quotes what it refuses. Where it doesn't say what that was, it may be a secret.
-                let hidden = span.map_or(self.reading.hides_anything(), |span| self.reading.is_hidden(span));
+                let hidden = span.map_or(self.reading.has_hidden_keys(), |span| self.reading.is_hidden(span));
                 let message = if hidden { "this can't be read" } else { error.message() };
                 let (message, help) = match message.split_once(", expected ") {
-                    Some((message, expected)) => (message, format!("expected here: {}", readable(expected))),
+                    Some((message, expected)) => {
+                        (message, format!("expected here: {}", escape_and_truncate(expected)))
+                    }
                     None if message.starts_with("missing field") => (message, "add it".to_owned()),
                     None => (message, "correct it, or take it out".to_owned()),
                 };
                 let span = span.unwrap_or(self.span());
-                self.push(Fault::new(code::INVALID, span, readable(message)).help(help));
+                self.push_fault(
+                    ConfigFault::new(code::INVALID, span, escape_and_truncate(message)).help(help),
+                );
                 None
             }
         }
     }
 }
 
-impl<'a> Name<'a> {
+impl<'a> ValueName<'a> {
     fn key(self) -> &'a str {
         match self {
-            Name::Key(key) | Name::ElementOf(key) => key,
+            ValueName::Key(key) | ValueName::ElementOf(key) => key,
         }
     }
 }
 
 /// The number within limits that is closest; their end for what is not a number.
-fn nearest(number: f64, limits: &RangeInclusive<f64>) -> String {
+fn clamp_to_text(number: f64, limits: &RangeInclusive<f64>) -> String {
     number.min(*limits.end()).max(*limits.start()).to_string()
 }
 
-fn integer(number: &toml::de::DeInteger<'_>) -> i128 {
+fn parse_integer(number: &toml::de::DeInteger<'_>) -> i128 {
     let capped = if number.as_str().starts_with('-') { i128::MIN } else { i128::MAX };
     i128::from_str_radix(number.as_str(), number.radix()).unwrap_or(capped)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// An input that the function under test did not survive.
 #[derive(Clone)]
-pub struct Failure {
+pub struct FuzzFailure {
     /// Which target.
     pub name: String,
     /// The seed of the run.
@@ -14,7 +14,7 @@ pub struct Failure {
     /// How many inputs were tried before it.
     pub tried: u64,
     /// What happened.
-    pub fault: Fault,
+    pub fault: FuzzFailureKind,
     /// The input, made as small as could be.
     pub input: Vec<u8>,
     /// Where it was kept, so that every later run tries it first; `None` if it could not be.
@@ -23,7 +23,7 @@ pub struct Failure {
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum FuzzFailureKind {
     /// A panic, with its message.
     Panicked(String),
     /// It took so long.
@@ -32,15 +32,21 @@ pub enum Fault {
     NotRun(String),
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for FuzzFailure {}
 
-impl fmt::Display for Failure {
+impl fmt::Display for FuzzFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, seed, tried, fault, input, kept } = self;
         match fault {
-            Fault::NotRun(why) => return write!(formatter, "fuzz target `{name}` did not run: {why}"),
-            Fault::Panicked(message) => writeln!(formatter, "fuzz target `{name}` panicked: {message}")?,
-            Fault::TooSlow(time) => writeln!(formatter, "fuzz target `{name}` took {time:?} for one input")?,
+            FuzzFailureKind::NotRun(why) => {
+                return write!(formatter, "fuzz target `{name}` did not run: {why}");
+            }
+            FuzzFailureKind::Panicked(message) => {
+                writeln!(formatter, "fuzz target `{name}` panicked: {message}")?;
+            }
+            FuzzFailureKind::TooSlow(time) => {
+                writeln!(formatter, "fuzz target `{name}` took {time:?} for one input")?;
+            }
         }
         writeln!(formatter, "input of {} bytes: b\"{}\"", input.len(), input.escape_ascii())?;
         match kept {
@@ -55,7 +61,7 @@ impl fmt::Display for Failure {
 }
 
 /// The same as `Display`, so that `unwrap` in a test shows it readably.
-impl fmt::Debug for Failure {
+impl fmt::Debug for FuzzFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }

@@ -28,8 +28,8 @@ mod regressions;
 mod run;
 mod settings;
 
-pub use failure::{Failure, Fault};
-pub use mutate::Mutator;
-pub use random::Random;
-pub use run::{Fuzz, Report, run};
+pub use failure::{FuzzFailure, FuzzFailureKind};
+pub use mutate::InputMutator;
+pub use random::SeededRandom;
+pub use run::{FuzzReport, FuzzRun, run};
 pub use settings::{DEFAULT_SECONDS, SECONDS_VARIABLE, SEED_VARIABLE};

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use crate::Random;
+use crate::SeededRandom;
 
 /// Longest input that is made: what is longer finds nothing new and takes its time.
-const LONGEST: usize = 16 * 1024;
+const MAX_INPUT_BYTES: usize = 16 * 1024;
 
 /// Most words that are kept for insertion.
 const MOST_WORDS: usize = 512;
 
 /// Texts that parsers have tripped over before.
-const TROUBLE: &[&[u8]] = &[
+const TROUBLESOME_TOKENS: &[&[u8]] = &[
     b"",
     b"\0",
     b"\n",
@@ -66,11 +66,11 @@ const TROUBLE: &[&[u8]] = &[
 
 /// Makes new inputs from a corpus.
 #[derive(Clone, Debug)]
-pub struct Mutator {
+pub struct InputMutator {
     words: Vec<Vec<u8>>,
 }
 
-impl Mutator {
+impl InputMutator {
     /// Learns the words of a corpus, so that mutations speak its language.
     #[must_use]
     pub fn new(corpus: &[Vec<u8>]) -> Self {
@@ -85,17 +85,17 @@ impl Mutator {
 
     /// One to eight mutations of an input of the corpus, one after the other.
     #[must_use]
-    pub fn make(&self, corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+    pub fn make_input(&self, corpus: &[Vec<u8>], random: &mut SeededRandom) -> Vec<u8> {
         let mut input = random.pick(corpus).cloned().unwrap_or_default();
         for _ in 0..=random.below(3) + random.below(6) {
             self.mutate(&mut input, corpus, random);
         }
-        input.truncate(LONGEST);
+        input.truncate(MAX_INPUT_BYTES);
         input
     }
 
-    fn mutate(&self, input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
-        let span = span(input, random);
+    fn mutate(&self, input: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut SeededRandom) {
+        let span = random_span(input, random);
         let piece = input.get(span.clone()).unwrap_or_default().to_vec();
         let replacement = match random.below(11) {
             0 => Vec::new(),
@@ -105,20 +105,20 @@ impl Mutator {
             4 => piece.into_iter().map(|byte| byte ^ (1 << random.below(8))).collect(),
             5 => vec![random.byte()],
             6 | 7 => random.pick(&self.words).cloned().unwrap_or_default(),
-            8 => random.pick(TROUBLE).map(|trouble| trouble.to_vec()).unwrap_or_default(),
+            8 => random.pick(TROUBLESOME_TOKENS).map(|trouble| trouble.to_vec()).unwrap_or_default(),
             9 => {
                 let other = random.pick(corpus).cloned().unwrap_or_default();
-                other.get(self::span(&other, random)).unwrap_or_default().to_vec()
+                other.get(random_span(&other, random)).unwrap_or_default().to_vec()
             }
-            _ => nested(&piece, random),
+            _ => nest_in_brackets(&piece, random),
         };
         input.splice(span, replacement);
-        input.truncate(LONGEST);
+        input.truncate(MAX_INPUT_BYTES);
     }
 }
 
 /// A part of an input: mostly short, often a whole word or what stands between two brackets or quotes.
-fn span(input: &[u8], random: &mut Random) -> std::ops::Range<usize> {
+fn random_span(input: &[u8], random: &mut SeededRandom) -> std::ops::Range<usize> {
     let start = random.below(input.len() + 1);
     let rest = input.get(start..).unwrap_or_default();
     let length = match random.below(4) {
@@ -131,7 +131,7 @@ fn span(input: &[u8], random: &mut Random) -> std::ops::Range<usize> {
 }
 
 /// The piece inside many brackets.
-fn nested(piece: &[u8], random: &mut Random) -> Vec<u8> {
+fn nest_in_brackets(piece: &[u8], random: &mut SeededRandom) -> Vec<u8> {
     let depth = 1 << random.below(11);
     let (open, close): (&[u8], &[u8]) = if random.below(2) == 0 { (b"[", b"]") } else { (b"{\"a\":", b"}") };
     [open.repeat(depth), piece.to_vec(), close.repeat(depth)].concat()

@@ -2,9 +2,9 @@
 
 /// SplitMix64: eight bytes of state, and good enough to choose mutations.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct SeededRandom(u64);
 
-impl Random {
+impl SeededRandom {
     /// The sequence of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {

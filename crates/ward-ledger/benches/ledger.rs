@@ -9,10 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
-use ward_ledger::{Format, Hash, Key, Ledger, Options, seal, verify};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
+use ward_ledger::{Ledger, LedgerFormat, LedgerKey, LedgerOptions, Sha256Hash, seal, verify};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type LedgerBenchResult<T> = Result<T, Box<dyn Error>>;
 
 const RECORDS: u64 = 1_000_000;
 const VERIFY_ROUNDS: usize = 7;
@@ -22,14 +22,14 @@ const APPENDS_EACH: u64 = 50;
 /// What the child that measures its own memory is called with.
 const CHILD: &str = "verify-and-tell-memory";
 
-fn main() -> Outcome<()> {
+fn main() -> LedgerBenchResult<()> {
     let arguments: Vec<String> = std::env::args().collect();
-    let kinds = [("", None), (" signed", Some(Key::from_bytes(&[7; 32])))];
+    let kinds = [("", None), (" signed", Some(LedgerKey::from_bytes(&[7; 32])))];
     if let [_, command, kind, log] = arguments.as_slice()
         && command == CHILD
     {
         let (_, key) = kinds.iter().find(|(name, _)| name.trim() == kind).ok_or("no such kind of log")?;
-        return tell_memory(Path::new(log), key.as_ref());
+        return print_peak_memory(Path::new(log), key.as_ref());
     }
     let folder = tempfile::tempdir()?;
     for (name, key) in kinds {
@@ -43,13 +43,13 @@ fn main() -> Outcome<()> {
     bench_writers(folder.path())
 }
 
-fn format() -> Format {
-    Format::new("receipt_hash").expect("a good name")
+fn format() -> LedgerFormat {
+    LedgerFormat::new("receipt_hash").expect("a good name")
 }
 
 /// A receipt of the usual size.
 fn receipt(number: u64) -> Map<String, Value> {
-    let digest = Hash::of(&[&number.to_le_bytes()]).to_string();
+    let digest = Sha256Hash::of(&[&number.to_le_bytes()]).to_string();
     let Value::Object(receipt) = json!({
         "id": format!("receipt-{number:012}"),
         "timestamp": "2026-11-15T21:40:18.123Z",
@@ -65,9 +65,9 @@ fn receipt(number: u64) -> Map<String, Value> {
     receipt
 }
 
-fn write_log(log: &Path, key: Option<&Key>) -> Outcome<()> {
+fn write_log(log: &Path, key: Option<&LedgerKey>) -> LedgerBenchResult<()> {
     let mut file = std::io::BufWriter::new(File::create(log)?);
-    let mut previous = Hash::GENESIS;
+    let mut previous = Sha256Hash::GENESIS;
     for sequence in 1..=RECORDS {
         let sealed = seal(&format(), key, (sequence, previous), receipt(sequence))?;
         file.write_all(&sealed.line)?;
@@ -77,7 +77,7 @@ fn write_log(log: &Path, key: Option<&Key>) -> Outcome<()> {
     Ok(())
 }
 
-fn bench_verify(log: &Path, name: &str, key: Option<&Key>) -> Outcome<()> {
+fn bench_verify(log: &Path, name: &str, key: Option<&LedgerKey>) -> LedgerBenchResult<()> {
     let megabytes = fs::metadata(log)?.len() as f64 / 1e6;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..VERIFY_ROUNDS {
@@ -88,31 +88,34 @@ fn bench_verify(log: &Path, name: &str, key: Option<&Key>) -> Outcome<()> {
         assert!(status?.success());
         theirs.push(megabytes / took.as_secs_f64());
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: format!("ledger: verify 1,000,000{name} records"),
         unit: "MB/s".into(),
         figure: median(&mut ours),
-        baseline: Some(Baseline { name: "sha256sum of the same file".into(), figure: median(&mut theirs) }),
-        bar: Bar::RatioAtLeast(1.0 / 3.0),
+        baseline: Some(BenchmarkBaseline {
+            name: "sha256sum of the same file".into(),
+            figure: median(&mut theirs),
+        }),
+        bar: BenchmarkLimit::RatioAtLeast(1.0 / 3.0),
     })?;
     Ok(())
 }
 
-fn bench_memory(log: &Path, name: &str) -> Outcome<()> {
+fn bench_memory(log: &Path, name: &str) -> LedgerBenchResult<()> {
     let output = Command::new(std::env::current_exe()?).arg(CHILD).arg(name.trim()).arg(log).output()?;
     assert!(output.status.success());
     let kilobytes: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
-    report(&Row {
+    report(&BenchmarkRow {
         bench: format!("ledger: memory of verifying 1,000,000{name} records"),
         unit: "MB".into(),
         figure: kilobytes / 1e3,
         baseline: None,
-        bar: Bar::AtMost(32.0),
+        bar: BenchmarkLimit::AtMost(32.0),
     })?;
     Ok(())
 }
 
-fn tell_memory(log: &Path, key: Option<&Key>) -> Outcome<()> {
+fn print_peak_memory(log: &Path, key: Option<&LedgerKey>) -> LedgerBenchResult<()> {
     let found = verify(log, &format(), key)?;
     // Without a head, which the signed log would need to be sound.
     assert!(found.broken.is_none() && found.records == RECORDS, "{found}");
@@ -123,13 +126,13 @@ fn tell_memory(log: &Path, key: Option<&Key>) -> Outcome<()> {
 }
 
 /// A ledger waits for the disk twice, for the log and for its head.
-fn bench_append(folder: &Path) -> Outcome<()> {
-    let (mut ledger, _) = Ledger::open(&folder.join("append.jsonl"), Options::new(format()))?;
+fn bench_append(folder: &Path) -> LedgerBenchResult<()> {
+    let (mut ledger, _) = Ledger::open(&folder.join("append.jsonl"), LedgerOptions::new(format()))?;
     let mut bare = OpenOptions::new().append(true).create(true).open(folder.join("bare.jsonl"))?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for number in 0..APPEND_ROUNDS {
         let record = receipt(number as u64);
-        let line = seal(&format(), None, (1, Hash::GENESIS), record.clone())?.line;
+        let line = seal(&format(), None, (1, Sha256Hash::GENESIS), record.clone())?.line;
         let (appended, took) = timed(|| ledger.append(record));
         appended?;
         ours.push(millis(took));
@@ -137,25 +140,25 @@ fn bench_append(folder: &Path) -> Outcome<()> {
         written?;
         theirs.push(millis(took));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "ledger: append one durable record".into(),
         unit: "ms".into(),
         figure: median(&mut ours),
-        baseline: Some(Baseline {
+        baseline: Some(BenchmarkBaseline {
             name: "write + fdatasync of the same bytes".into(),
             figure: median(&mut theirs),
         }),
-        bar: Bar::RatioAtMost(3.0),
+        bar: BenchmarkLimit::RatioAtMost(3.0),
     })?;
     Ok(())
 }
 
-fn bench_writers(folder: &Path) -> Outcome<()> {
+fn bench_writers(folder: &Path) -> LedgerBenchResult<()> {
     let alone = folder.join("alone.jsonl");
     let (status, one) = timed(|| writer(&alone, APPENDS_EACH * WRITERS as u64)?.wait());
     assert!(status?.success());
     let shared = folder.join("shared.jsonl");
-    let (children, eight): (Outcome<()>, Duration) = timed(|| {
+    let (children, eight): (LedgerBenchResult<()>, Duration) = timed(|| {
         let children: Result<Vec<Child>, _> = (0..WRITERS).map(|_| writer(&shared, APPENDS_EACH)).collect();
         for mut child in children? {
             assert!(child.wait()?.success());
@@ -165,12 +168,12 @@ fn bench_writers(folder: &Path) -> Outcome<()> {
     children?;
     let found = verify(&shared, &format(), None)?;
     assert!(found.is_sound() && found.records == APPENDS_EACH * WRITERS as u64, "{found}");
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "ledger: 400 appends by 8 processes at once".into(),
         unit: "ms".into(),
         figure: millis(eight),
-        baseline: Some(Baseline { name: "the same by one process".into(), figure: millis(one) }),
-        bar: Bar::RatioAtMost(2.0),
+        baseline: Some(BenchmarkBaseline { name: "the same by one process".into(), figure: millis(one) }),
+        bar: BenchmarkLimit::RatioAtMost(2.0),
     })?;
     Ok(())
 }

@@ -15,7 +15,7 @@ pub const MAX_DEPTH: usize = 32;
 
 /// A value that JSON tools disagree about, so that a record can't carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ValueError {
+pub enum JsonValueError {
     /// Tools print fractions differently, and a hash is over the printed form.
     #[error("a record carries whole numbers only: write the fraction as a string")]
     Fraction,
@@ -29,10 +29,10 @@ pub enum ValueError {
 
 /// Why a line is not a record.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ParseError {
+pub enum RecordParseError {
     /// The beginning of a JSON object, without its end.
     #[error("the line ends in the middle of a JSON object")]
-    CutOff,
+    UnexpectedEnd,
     /// No JSON object at all.
     #[error("not a JSON object: {0}")]
     NotJson(String),
@@ -41,9 +41,9 @@ pub enum ParseError {
     NotRecord(String),
 }
 
-impl ParseError {
+impl RecordParseError {
     /// A member of the chain that a record must have.
-    pub(crate) fn missing(name: &str) -> Self {
+    pub(crate) fn missing_member(name: &str) -> Self {
         Self::NotRecord(format!("the member `{name}` is missing or malformed"))
     }
 }
@@ -53,24 +53,24 @@ impl ParseError {
 ///
 /// # Errors
 /// When a value is outside of what a record may carry.
-pub fn canonical_json(object: &Map<String, Value>) -> Result<Vec<u8>, ValueError> {
+pub fn canonical_json(object: &Map<String, Value>) -> Result<Vec<u8>, JsonValueError> {
     check_object(object, 1)?;
     Ok(serde_json_canonicalizer::to_vec(object)
         .expect("checked values have finite numbers and a map has no name twice"))
 }
 
-fn check_object(object: &Map<String, Value>, depth: usize) -> Result<(), ValueError> {
+fn check_object(object: &Map<String, Value>, depth: usize) -> Result<(), JsonValueError> {
     check_depth(depth)?;
     object.values().try_for_each(|value| check_value(value, depth + 1))
 }
 
-fn check_value(value: &Value, depth: usize) -> Result<(), ValueError> {
+fn check_value(value: &Value, depth: usize) -> Result<(), JsonValueError> {
     match value {
         Value::Null | Value::Bool(_) | Value::String(_) => Ok(()),
         Value::Number(number) => match (number.as_i64(), number.as_u64()) {
             (Some(whole), _) => check_integer(whole),
-            (None, Some(_)) => Err(ValueError::TooLarge),
-            (None, None) => Err(ValueError::Fraction),
+            (None, Some(_)) => Err(JsonValueError::TooLarge),
+            (None, None) => Err(JsonValueError::Fraction),
         },
         Value::Array(items) => {
             check_depth(depth)?;
@@ -80,16 +80,16 @@ fn check_value(value: &Value, depth: usize) -> Result<(), ValueError> {
     }
 }
 
-fn check_integer(whole: i64) -> Result<(), ValueError> {
+fn check_integer(whole: i64) -> Result<(), JsonValueError> {
     if whole.unsigned_abs() > MAX_SAFE_INTEGER.unsigned_abs() {
-        return Err(ValueError::TooLarge);
+        return Err(JsonValueError::TooLarge);
     }
     Ok(())
 }
 
-fn check_depth(depth: usize) -> Result<(), ValueError> {
+fn check_depth(depth: usize) -> Result<(), JsonValueError> {
     if depth > MAX_DEPTH {
-        return Err(ValueError::TooDeep);
+        return Err(JsonValueError::TooDeep);
     }
     Ok(())
 }
@@ -98,30 +98,31 @@ fn check_depth(depth: usize) -> Result<(), ValueError> {
 ///
 /// # Errors
 /// When the text is anything else.
-pub fn parse_object(text: &[u8]) -> Result<Map<String, Value>, ParseError> {
+pub fn parse_object(text: &[u8]) -> Result<Map<String, Value>, RecordParseError> {
     if text.iter().all(u8::is_ascii_whitespace) {
-        return Err(ParseError::NotJson("the line is empty".to_owned()));
+        return Err(RecordParseError::NotJson("the line is empty".to_owned()));
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Strict { depth: 1 }.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
+    let value =
+        StrictJsonSeed { depth: 1 }.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
     match value {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(ParseError::NotJson("it is another JSON value".to_owned())),
+        Ok(_) => Err(RecordParseError::NotJson("it is another JSON value".to_owned())),
         Err(error) => Err(match error.classify() {
-            Category::Eof => ParseError::CutOff,
-            Category::Data => ParseError::NotRecord(error.to_string()),
-            Category::Syntax | Category::Io => ParseError::NotJson(error.to_string()),
+            Category::Eof => RecordParseError::UnexpectedEnd,
+            Category::Data => RecordParseError::NotRecord(error.to_string()),
+            Category::Syntax | Category::Io => RecordParseError::NotJson(error.to_string()),
         }),
     }
 }
 
 /// Builds a [`Value`] that sits at this depth (1 is the record itself).
 #[derive(Clone, Copy)]
-struct Strict {
+struct StrictJsonSeed {
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictJsonSeed {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
@@ -129,7 +130,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictJsonSeed {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -150,11 +151,11 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
-        self.visit_i64(i64::try_from(value).map_err(|_| E::custom(ValueError::TooLarge))?)
+        self.visit_i64(i64::try_from(value).map_err(|_| E::custom(JsonValueError::TooLarge))?)
     }
 
     fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Value, E> {
-        Err(E::custom(ValueError::Fraction))
+        Err(E::custom(JsonValueError::Fraction))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {

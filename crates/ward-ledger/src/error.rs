@@ -3,13 +3,13 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::chain::RecordError;
+use crate::chain::SealError;
 use crate::key::KeyId;
 
 /// Why a log can't be written to. No record is lost: a torn line that was put aside by then is
 /// told of by the log itself, as soon as it can be continued.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum LedgerOpenError {
     /// The system refused.
     #[error("can't {step} {}", path.display())]
     File {
@@ -72,14 +72,14 @@ pub enum OpenError {
          restore the log with its head, or open it anew",
         path.display()
     )]
-    Exchanged {
+    Replaced {
         /// The log.
         path: PathBuf,
         /// The last record that this writer knows.
         known: u64,
     },
     /// There are records, and no head that could show whether there were more. Adopting them is a
-    /// decision: [`Options::adopt_without_head`](crate::Options::adopt_without_head).
+    /// decision: [`LedgerOptions::adopt_without_head`](crate::LedgerOptions::adopt_without_head).
     #[error(
         "{} has records and no readable head, so that nothing shows whether it was cut; \
          verify it, then restore the head, or adopt the log without one",
@@ -90,7 +90,7 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// There is a key, and there are records that nobody signed. Adopting them is a decision:
-    /// [`Options::adopt_unsigned`](crate::Options::adopt_unsigned).
+    /// [`LedgerOptions::adopt_unsigned`](crate::LedgerOptions::adopt_unsigned).
     #[error(
         "{} has records that are not signed, so that anybody may have written them, and the key {given} \
          would vouch for them; verify it, then adopt the unsigned log, or move it aside",
@@ -109,7 +109,7 @@ pub enum OpenError {
         /// The log.
         path: PathBuf,
         /// Why.
-        source: Box<AppendError>,
+        source: Box<LedgerAppendError>,
     },
     /// The head belongs to other records, or was not written by the holder of the key.
     #[error("{} does not belong to its log: {fault}; verify the log, then move both aside", path.display())]
@@ -123,18 +123,18 @@ pub enum OpenError {
 
 /// Why records were not appended. The log is as it was before, unless the variant says otherwise.
 #[derive(Debug, Error)]
-pub enum AppendError {
+pub enum LedgerAppendError {
     /// A record is not fit for a log.
     #[error("record {index} can't be appended")]
     Record {
         /// Which of those given, from 0.
         index: usize,
         /// Why.
-        source: RecordError,
+        source: SealError,
     },
     /// The log is not fit to be continued.
     #[error(transparent)]
-    Log(#[from] OpenError),
+    Log(#[from] LedgerOpenError),
     /// A write failed, and what had been written of it was taken back.
     #[error("can't {step} {}", path.display())]
     Write {
@@ -160,9 +160,9 @@ pub enum AppendError {
     },
 }
 
-impl AppendError {
+impl LedgerAppendError {
     /// The same failure, when taking it back failed too.
-    pub(crate) fn not_taken_back(self, rollback: io::Error) -> Self {
+    pub(crate) fn with_rollback_error(self, rollback: io::Error) -> Self {
         match self {
             Self::Write { step, path, source } => Self::Rollback { step, path, source, rollback },
             other => other,
@@ -172,7 +172,7 @@ impl AppendError {
 
 /// Why a log could not be read.
 #[derive(Debug, Error)]
-pub enum ReadError {
+pub enum LedgerReadError {
     /// The system refused.
     #[error("can't {step} {}", path.display())]
     File {

@@ -14,7 +14,7 @@ use rustix::fs::OFlags;
 /// Digits in the name of a segment at least, so that a million of them are listed in their order.
 const SEGMENT_DIGITS: usize = 6;
 
-fn options() -> OpenOptions {
+fn base_open_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     // A link at our path would let whoever made it choose the file that we write to; a pipe
     // would let them keep us waiting.
@@ -25,25 +25,25 @@ fn options() -> OpenOptions {
 
 /// Opens a file for reading.
 pub(crate) fn open_existing(path: &Path) -> io::Result<File> {
-    options().open(path)
+    base_open_options().open(path)
 }
 
 /// Creates a file that must not be there yet.
 pub(crate) fn create_new(path: &Path) -> io::Result<File> {
-    options().write(true).create_new(true).open(path)
+    base_open_options().write(true).create_new(true).open(path)
 }
 
 /// Opens a file for writing anywhere, and makes it where it isn't there.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
-    regular(options().write(true).create(true).truncate(false).open(path)?)
+    require_regular_file(base_open_options().write(true).create(true).truncate(false).open(path)?)
 }
 
 /// Opens a file for writing at its end, and makes it where it isn't there.
 pub(crate) fn open_or_create_to_append(path: &Path) -> io::Result<File> {
-    regular(options().append(true).create(true).open(path)?)
+    require_regular_file(base_open_options().append(true).create(true).open(path)?)
 }
 
-fn regular(file: File) -> io::Result<File> {
+fn require_regular_file(file: File) -> io::Result<File> {
     if file.metadata()?.is_file() {
         return Ok(file);
     }
@@ -52,28 +52,28 @@ fn regular(file: File) -> io::Result<File> {
 
 /// Which file it is, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct FileIdentity {
     device: u64,
     inode: u64,
 }
 
-impl Identity {
-    pub(crate) fn of(metadata: &fs::Metadata) -> Self {
+impl FileIdentity {
+    pub(crate) fn from_metadata(metadata: &fs::Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
 /// Identity and length of what stands at the path now; `None` when nothing does.
-pub(crate) fn look_at(path: &Path) -> io::Result<Option<(Identity, u64)>> {
+pub(crate) fn stat_path(path: &Path) -> io::Result<Option<(FileIdentity, u64)>> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) => Ok(Some((Identity::of(&metadata), metadata.len()))),
+        Ok(metadata) => Ok(Some((FileIdentity::from_metadata(&metadata), metadata.len()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
 /// The path with a dot and `suffix` after its file name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(crate) fn path_with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".");
     name.push(suffix);
@@ -81,38 +81,38 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 pub(crate) fn head_path(log: &Path) -> PathBuf {
-    beside(log, "head")
+    path_with_suffix(log, "head")
 }
 
 pub(crate) fn segment_path(log: &Path, number: u64) -> PathBuf {
-    beside(log, &segment_suffix(number))
+    path_with_suffix(log, &segment_suffix(number))
 }
 
 fn segment_suffix(number: u64) -> String {
     format!("{number:0SEGMENT_DIGITS$}")
 }
 
-fn folder_of(path: &Path) -> &Path {
+fn parent_folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the names in the folder of `path` durable.
-pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
+pub(crate) fn sync_parent_folder(path: &Path) -> io::Result<()> {
+    File::open(parent_folder(path))?.sync_all()
 }
 
 /// A torn line that was put aside, by the name of its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct TornName {
+pub(crate) struct TornFileName {
     /// The number that the record would have had.
     pub(crate) sequence: u64,
     /// Tells several of one number apart.
     pub(crate) counter: u64,
 }
 
-impl TornName {
+impl TornFileName {
     pub(crate) fn path(self, log: &Path) -> PathBuf {
-        beside(log, &format!("torn-{}-{}", self.sequence, self.counter))
+        path_with_suffix(log, &format!("torn-{}-{}", self.sequence, self.counter))
     }
 
     fn parse(suffix: &str) -> Option<Self> {
@@ -123,32 +123,32 @@ impl TornName {
 
 /// The files of a log beside the one that is being written.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Siblings {
+pub(crate) struct SiblingFiles {
     /// The numbers of the closed segments, in order.
     pub(crate) closed: Vec<u64>,
     /// The first number that is missing in the row of closed segments.
     pub(crate) missing: Option<u64>,
     /// What was put aside, in order.
-    pub(crate) torn: Vec<TornName>,
+    pub(crate) torn: Vec<TornFileName>,
     /// The names of files that are named like segments and are none, in order.
     pub(crate) strays: Vec<String>,
 }
 
 /// Lists the files beside a log whose head says, if there is one, that segment `current` is being
 /// written. A crash may have left that one closed, but never one behind it.
-pub(crate) fn siblings(log: &Path, current: Option<u64>) -> io::Result<Siblings> {
+pub(crate) fn list_siblings(log: &Path, current: Option<u64>) -> io::Result<SiblingFiles> {
     let Some(name) = log.file_name() else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"));
     };
-    let mut siblings = Siblings::default();
-    for entry in fs::read_dir(folder_of(log))? {
+    let mut siblings = SiblingFiles::default();
+    for entry in fs::read_dir(parent_folder(log))? {
         let entry = entry?;
         let entry_name = entry.file_name();
         let suffix = entry_name.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
         let suffix = suffix.and_then(|suffix| suffix.strip_prefix(b".")).unwrap_or_default();
         let Ok(suffix) = std::str::from_utf8(suffix) else { continue };
         if suffix.len() < SEGMENT_DIGITS || !suffix.bytes().all(|byte| byte.is_ascii_digit()) {
-            siblings.torn.extend(TornName::parse(suffix));
+            siblings.torn.extend(TornFileName::parse(suffix));
             continue;
         }
         let number = segment_number(suffix).filter(|number| current.is_none_or(|current| *number <= current));

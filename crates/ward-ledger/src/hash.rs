@@ -6,9 +6,9 @@ use sha2::{Digest, Sha256};
 
 /// A SHA-256 value; 64 lower-case hexadecimal digits in text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Hash([u8; 32]);
+pub struct Sha256Hash([u8; 32]);
 
-impl Hash {
+impl Sha256Hash {
     /// What the first record of a chain carries as the hash of the one before it: 64 zeros.
     pub const GENESIS: Self = Self([0; 32]);
 
@@ -40,19 +40,19 @@ impl Hash {
     }
 }
 
-impl fmt::Display for Hash {
+impl fmt::Display for Sha256Hash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&HEXLOWER.encode(&self.0))
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for Sha256Hash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
     }
 }
 
-impl Serialize for Hash {
+impl Serialize for Sha256Hash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

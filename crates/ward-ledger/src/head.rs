@@ -15,8 +15,8 @@ use serde_json::Map;
 
 use crate::canonical::{canonical_json, parse_object};
 use crate::chain::{KEY_ID, MAC};
-use crate::hash::Hash;
-use crate::key::{Key, KeyId, Purpose};
+use crate::hash::Sha256Hash;
+use crate::key::{KeyId, LedgerKey, MacPurpose};
 
 /// The smallest unit that disks write entirely or not at all.
 const HEAD_BYTES: usize = 512;
@@ -27,17 +27,17 @@ const SEGMENT: &str = "segment";
 
 /// What the head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct LedgerHead {
     pub(crate) count: u64,
-    pub(crate) hash: Hash,
+    pub(crate) hash: Sha256Hash,
     /// The number that the segment being written will have once it is closed.
     pub(crate) segment: u64,
-    pub(crate) signature: Signature,
+    pub(crate) signature: HeadSignature,
 }
 
 /// Who vouches for the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signature {
+pub(crate) enum HeadSignature {
     /// Nobody: it shows accidents, and attackers who don't know of it.
     Unsigned,
     /// The holder of the key at hand.
@@ -50,15 +50,15 @@ pub(crate) enum Signature {
 
 /// What the head file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeadFile {
+pub(crate) enum LedgerHeadState {
     Empty,
     Unreadable,
-    Written(Head),
+    Written(LedgerHead),
 }
 
-impl HeadFile {
+impl LedgerHeadState {
     /// What it says, if it says anything.
-    pub(crate) fn written(&self) -> Option<&Head> {
+    pub(crate) fn as_written(&self) -> Option<&LedgerHead> {
         match self {
             Self::Written(head) => Some(head),
             Self::Empty | Self::Unreadable => None,
@@ -67,7 +67,7 @@ impl HeadFile {
 }
 
 /// Reads the head file and checks its signature against the key at hand.
-pub(crate) fn read(file: &File, key: Option<&Key>) -> io::Result<HeadFile> {
+pub(crate) fn read(file: &File, key: Option<&LedgerKey>) -> io::Result<LedgerHeadState> {
     let mut buffer = [0; HEAD_BYTES];
     let mut filled = 0;
     while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
@@ -79,46 +79,46 @@ pub(crate) fn read(file: &File, key: Option<&Key>) -> io::Result<HeadFile> {
         }
     }
     if filled == 0 {
-        return Ok(HeadFile::Empty);
+        return Ok(LedgerHeadState::Empty);
     }
     let text = buffer.get(..filled).unwrap_or_default();
-    Ok(parse(text, key).map_or(HeadFile::Unreadable, HeadFile::Written))
+    Ok(parse_head(text, key).map_or(LedgerHeadState::Unreadable, LedgerHeadState::Written))
 }
 
 /// Takes the members of a head, and no others.
-fn parse(text: &[u8], key: Option<&Key>) -> Option<Head> {
+fn parse_head(text: &[u8], key: Option<&LedgerKey>) -> Option<LedgerHead> {
     let mut object = parse_object(text).ok()?;
     let mac = object.remove(MAC);
     let signed = canonical_json(&object).ok()?;
     let count = object.remove(COUNT)?.as_u64()?;
-    let hash = Hash::from_hex(object.remove(HASH)?.as_str()?.as_bytes())?;
+    let hash = Sha256Hash::from_hex(object.remove(HASH)?.as_str()?.as_bytes())?;
     let segment = object.remove(SEGMENT)?.as_u64()?;
     let key_id = object.remove(KEY_ID);
     if !object.is_empty() {
         return None;
     }
     let signature = match (key_id, mac) {
-        (None, None) => Signature::Unsigned,
+        (None, None) => HeadSignature::Unsigned,
         (Some(key_id), Some(mac)) => {
             let key_id = KeyId::from_hex(key_id.as_str()?.as_bytes())?;
-            let mac = Hash::from_hex(mac.as_str()?.as_bytes())?;
+            let mac = Sha256Hash::from_hex(mac.as_str()?.as_bytes())?;
             match key.filter(|key| key.id() == key_id) {
-                Some(key) if key.signed(Purpose::Head, &signed, mac) => Signature::Valid(key_id),
-                Some(_) => Signature::Forged(key_id),
-                None => Signature::Unchecked(key_id),
+                Some(key) if key.verify_mac(MacPurpose::Head, &signed, mac) => HeadSignature::Valid(key_id),
+                Some(_) => HeadSignature::Forged(key_id),
+                None => HeadSignature::Unchecked(key_id),
             }
         }
         (Some(_), None) | (None, Some(_)) => return None,
     };
-    Some(Head { count, hash, segment, signature })
+    Some(LedgerHead { count, hash, segment, signature })
 }
 
 /// Writes the head and makes it durable.
-pub(crate) fn write(
+pub(crate) fn write_head(
     file: &File,
-    (count, hash): (u64, Hash),
+    (count, hash): (u64, Sha256Hash),
     segment: u64,
-    key: Option<&Key>,
+    key: Option<&LedgerKey>,
 ) -> io::Result<()> {
     let mut object = Map::new();
     object.insert(COUNT.to_owned(), count.into());
@@ -127,7 +127,7 @@ pub(crate) fn write(
     let write = |object: &_| canonical_json(object).map_err(io::Error::other);
     if let Some(key) = key {
         object.insert(KEY_ID.to_owned(), key.id().to_string().into());
-        let mac = key.sign(Purpose::Head, &write(&object)?);
+        let mac = key.sign(MacPurpose::Head, &write(&object)?);
         object.insert(MAC.to_owned(), mac.to_string().into());
     }
     let mut text = write(&object)?;

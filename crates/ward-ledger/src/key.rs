@@ -15,7 +15,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use crate::files;
-use crate::hash::Hash;
+use crate::hash::Sha256Hash;
 
 /// As long as the output of the hash, which is what RFC 2104 recommends.
 const KEY_BYTES: usize = 32;
@@ -26,12 +26,12 @@ const KEY_ID_LABEL: &[u8] = b"ward-ledger key id";
 /// What a MAC is made for. Its label goes before the message, so that what was signed for one
 /// purpose never passes for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum MacPurpose {
     Record,
     Head,
 }
 
-impl Purpose {
+impl MacPurpose {
     /// Ends in a byte that no JSON has.
     fn label(self) -> &'static [u8] {
         match self {
@@ -45,7 +45,7 @@ impl Purpose {
 /// wiped from memory with the last of them. That holds for these bytes, not for what others made
 /// of them: the inner state of a MAC that is being computed, and the caller's own copy.
 #[derive(Clone)]
-pub struct Key {
+pub struct LedgerKey {
     bytes: Arc<Zeroizing<[u8; KEY_BYTES]>>,
     id: KeyId,
 }
@@ -56,7 +56,7 @@ pub struct KeyId([u8; 8]);
 
 /// Why there is no key.
 #[derive(Debug, Error)]
-pub enum KeyError {
+pub enum LedgerKeyError {
     /// The file can't be opened, read, written or made.
     #[error("can't {step} the key file {}", path.display())]
     File {
@@ -102,7 +102,7 @@ pub enum KeyError {
     Randomness(String),
 }
 
-impl Key {
+impl LedgerKey {
     /// Makes a key of given bytes, for those who keep it elsewhere than in a file; wiping those is
     /// up to them.
     #[must_use]
@@ -110,7 +110,7 @@ impl Key {
         // Filled where it stays: a value that is moved leaves its old bytes behind.
         let mut kept = Arc::new(Zeroizing::new([0; KEY_BYTES]));
         Arc::make_mut(&mut kept).copy_from_slice(bytes);
-        let mut mac = keyed(&kept);
+        let mut mac = new_hmac(&kept);
         mac.update(KEY_ID_LABEL);
         let name: [u8; 32] = mac.finalize().into_bytes().into();
         let mut id = [0; 8];
@@ -122,11 +122,11 @@ impl Key {
     ///
     /// # Errors
     /// When there is none, when others can use it, when it holds something else.
-    pub fn load(path: &Path) -> Result<Self, KeyError> {
-        let file_error = |step| move |source| KeyError::File { step, path: path.to_owned(), source };
+    pub fn load(path: &Path) -> Result<Self, LedgerKeyError> {
+        let file_error = |step| move |source| LedgerKeyError::File { step, path: path.to_owned(), source };
         let mut file = files::open_existing(path).map_err(|source| match source.raw_os_error() {
             Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
-                KeyError::NotRegular { path: path.to_owned() }
+                LedgerKeyError::NotRegular { path: path.to_owned() }
             }
             // A mode without the right to read has a cure that the system's answer doesn't name.
             Some(code) if code == rustix::io::Errno::ACCESS.raw_os_error() => fs::symlink_metadata(path)
@@ -136,10 +136,12 @@ impl Key {
             _ => file_error("open")(source),
         })?;
         check_access(path, &file.metadata().map_err(file_error("look at"))?)?;
-        Self::read(&mut file).map_err(file_error("read"))?.ok_or(KeyError::Content { path: path.to_owned() })
+        Self::read_key_file(&mut file)
+            .map_err(file_error("read"))?
+            .ok_or(LedgerKeyError::Content { path: path.to_owned() })
     }
 
-    fn read(file: &mut File) -> io::Result<Option<Self>> {
+    fn read_key_file(file: &mut File) -> io::Result<Option<Self>> {
         // One byte more than a key file has, to notice what is longer.
         let mut text = Zeroizing::new([0; 2 * KEY_BYTES + 2]);
         let mut filled = 0;
@@ -160,34 +162,34 @@ impl Key {
     /// When several processes come first at the same time, all get the same key.
     ///
     /// # Errors
-    /// As [`Key::load`], and when the file can't be made.
-    pub fn load_or_create(path: &Path) -> Result<Self, KeyError> {
+    /// As [`LedgerKey::load`], and when the file can't be made.
+    pub fn load_or_create(path: &Path) -> Result<Self, LedgerKeyError> {
         match fs::symlink_metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create(path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create_key_file(path)?,
             _ => {}
         }
         Self::load(path)
     }
 
-    fn create(path: &Path) -> Result<(), KeyError> {
-        let file_error = |step| move |source| KeyError::File { step, path: path.to_owned(), source };
+    fn create_key_file(path: &Path) -> Result<(), LedgerKeyError> {
+        let file_error = |step| move |source| LedgerKeyError::File { step, path: path.to_owned(), source };
         let mut bytes = Zeroizing::new([0; KEY_BYTES]);
         let mut suffix = [0; 8];
         getrandom::fill(&mut *bytes)
             .and_then(|()| getrandom::fill(&mut suffix))
-            .map_err(|error| KeyError::Randomness(error.to_string()))?;
+            .map_err(|error| LedgerKeyError::Randomness(error.to_string()))?;
         let mut text = Zeroizing::new(HEXLOWER.encode(&*bytes));
         text.push('\n');
 
         // Written aside and linked into place, so that nobody ever reads half a key and the first
         // of several processes wins.
-        let draft = files::beside(path, &format!("new-{}", HEXLOWER.encode(&suffix)));
+        let draft = files::path_with_suffix(path, &format!("new-{}", HEXLOWER.encode(&suffix)));
         let written = files::create_new(&draft).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             match fs::hard_link(&draft, path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-                _ => files::sync_folder_of(path),
+                _ => files::sync_parent_folder(path),
             }
         });
         let removed = fs::remove_file(&draft);
@@ -202,20 +204,20 @@ impl Key {
     }
 
     /// A MAC that has taken in the key and its purpose, and waits for a message.
-    pub(crate) fn mac(&self, purpose: Purpose) -> Hmac<Sha256> {
-        let mut mac = keyed(&self.bytes);
+    pub(crate) fn mac(&self, purpose: MacPurpose) -> Hmac<Sha256> {
+        let mut mac = new_hmac(&self.bytes);
         mac.update(purpose.label());
         mac
     }
 
-    pub(crate) fn sign(&self, purpose: Purpose, message: &[u8]) -> Hash {
+    pub(crate) fn sign(&self, purpose: MacPurpose, message: &[u8]) -> Sha256Hash {
         let mut mac = self.mac(purpose);
         mac.update(message);
-        Hash::new(mac.finalize().into_bytes().into())
+        Sha256Hash::new(mac.finalize().into_bytes().into())
     }
 
     /// Whether the MAC is of this message; takes the same time whatever the answer.
-    pub(crate) fn signed(&self, purpose: Purpose, message: &[u8], mac: Hash) -> bool {
+    pub(crate) fn verify_mac(&self, purpose: MacPurpose, message: &[u8], mac: Sha256Hash) -> bool {
         let mut expected = self.mac(purpose);
         expected.update(message);
         expected.verify_slice(mac.as_bytes()).is_ok()
@@ -223,25 +225,25 @@ impl Key {
 }
 
 /// A key file is a regular file of ours with mode 0600.
-fn check_access(path: &Path, metadata: &fs::Metadata) -> Result<(), KeyError> {
+fn check_access(path: &Path, metadata: &fs::Metadata) -> Result<(), LedgerKeyError> {
     if !metadata.is_file() {
-        return Err(KeyError::NotRegular { path: path.to_owned() });
+        return Err(LedgerKeyError::NotRegular { path: path.to_owned() });
     }
     let user = rustix::process::geteuid().as_raw();
     if metadata.uid() != user {
-        return Err(KeyError::Owner { path: path.to_owned(), owner: metadata.uid(), user });
+        return Err(LedgerKeyError::Owner { path: path.to_owned(), owner: metadata.uid(), user });
     }
     match metadata.mode() & 0o7777 {
         0o600 => Ok(()),
-        mode => Err(KeyError::Mode { path: path.to_owned(), mode }),
+        mode => Err(LedgerKeyError::Mode { path: path.to_owned(), mode }),
     }
 }
 
-fn keyed(bytes: &[u8; KEY_BYTES]) -> Hmac<Sha256> {
+fn new_hmac(bytes: &[u8; KEY_BYTES]) -> Hmac<Sha256> {
     Hmac::new_from_slice(bytes).expect("HMAC takes keys of every length")
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for LedgerKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Key(***)")
     }

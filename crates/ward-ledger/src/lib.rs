@@ -8,7 +8,7 @@
 //! half-written is moved to a file beside it, and the log itself tells of it.
 //!
 //! Start with [`Ledger::open`] to write, [`verify()`] to check and [`read()`] or, from the end,
-//! [`read_back()`] to list; [`Key`] makes a log that nobody
+//! [`read_records_reversed()`] to list; [`Key`] makes a log that nobody
 //! without the key can rewrite.
 
 #![warn(missing_docs)]
@@ -32,16 +32,20 @@ mod ledger;
 mod lines;
 mod snapshot;
 
-mod back;
 mod read;
+mod reverse;
 pub mod verify;
 
-pub use back::{Numbered, RecordsBack, read_back};
-pub use canonical::{MAX_DEPTH, MAX_SAFE_INTEGER, ParseError, ValueError, canonical_json, parse_object};
-pub use chain::{Format, FormatError, MAX_RECORD_BYTES, RECOVERY_FIELD, RecordError, Sealed, seal};
-pub use error::{AppendError, OpenError, ReadError};
-pub use hash::Hash;
-pub use key::{Key, KeyError, KeyId};
-pub use ledger::{Appended, HeadRecovery, Ledger, Options, Recovery, TornTail};
-pub use read::{Entry, ReadFault, Records, read};
-pub use verify::{Report, verify};
+pub use canonical::{
+    JsonValueError, MAX_DEPTH, MAX_SAFE_INTEGER, RecordParseError, canonical_json, parse_object,
+};
+pub use chain::{
+    LedgerFormat, LedgerFormatError, MAX_RECORD_BYTES, RECOVERY_FIELD, SealError, SealedRecord, seal,
+};
+pub use error::{LedgerAppendError, LedgerOpenError, LedgerReadError};
+pub use hash::Sha256Hash;
+pub use key::{KeyId, LedgerKey, LedgerKeyError};
+pub use ledger::{AppendedRecord, HeadRecovery, Ledger, LedgerOptions, LedgerRecovery, TornTail};
+pub use read::{EntryReadError, LedgerEntry, LedgerRecords, read};
+pub use reverse::{NumberedRecord, ReverseLedgerRecords, read_records_reversed};
+pub use verify::{VerificationReport, verify};

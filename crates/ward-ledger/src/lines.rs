@@ -5,56 +5,56 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::canonical::ParseError;
+use crate::canonical::RecordParseError;
 use crate::chain::MAX_RECORD_BYTES;
-use crate::error::ReadError;
+use crate::error::LedgerReadError;
 use crate::files;
 
 /// Enough that reading costs nothing beside hashing; it grows only for a line that doesn't fit.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// A file of the log.
-pub(crate) struct Segment {
-    name: Arc<SegmentName>,
-    source: Source,
+pub(crate) struct LogSegment {
+    name: Arc<SegmentInfo>,
+    source: SegmentSource,
 }
 
 /// Which file of the log a line is in.
 #[derive(Debug)]
-pub(crate) struct SegmentName {
+pub(crate) struct SegmentInfo {
     pub(crate) path: PathBuf,
     pub(crate) number: u64,
     /// The segment that is being written, where a crash may leave half a line.
     pub(crate) is_last: bool,
 }
 
-impl SegmentName {
+impl SegmentInfo {
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
 
-enum Source {
+enum SegmentSource {
     /// Opened when its turn comes: there may be more segments than a process may have files.
     Closed,
     Current(File, u64),
     Absent,
 }
 
-impl Segment {
+impl LogSegment {
     pub(crate) fn closed(path: PathBuf, number: u64) -> Self {
-        Self { name: Arc::new(SegmentName { path, number, is_last: false }), source: Source::Closed }
+        Self { name: Arc::new(SegmentInfo { path, number, is_last: false }), source: SegmentSource::Closed }
     }
 
     pub(crate) fn current(path: PathBuf, number: u64, file: File, length: u64) -> Self {
         Self {
-            name: Arc::new(SegmentName { path, number, is_last: true }),
-            source: Source::Current(file, length),
+            name: Arc::new(SegmentInfo { path, number, is_last: true }),
+            source: SegmentSource::Current(file, length),
         }
     }
 
     pub(crate) fn absent(path: PathBuf, number: u64) -> Self {
-        Self { name: Arc::new(SegmentName { path, number, is_last: true }), source: Source::Absent }
+        Self { name: Arc::new(SegmentInfo { path, number, is_last: true }), source: SegmentSource::Absent }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -64,43 +64,43 @@ impl Segment {
     /// The file, and how much of it is to be read.
     pub(crate) fn open(self) -> io::Result<Option<(File, u64)>> {
         match self.source {
-            Source::Closed => {
+            SegmentSource::Closed => {
                 let file = files::open_existing(&self.name.path)?;
                 let length = file.metadata()?.len();
                 Ok(Some((file, length)))
             }
-            Source::Current(file, length) => Ok(Some((file, length))),
-            Source::Absent => Ok(None),
+            SegmentSource::Current(file, length) => Ok(Some((file, length))),
+            SegmentSource::Absent => Ok(None),
         }
     }
 }
 
 /// Where a line is.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
-    pub(crate) segment: Arc<SegmentName>,
+pub(crate) struct LinePosition {
+    pub(crate) segment: Arc<SegmentInfo>,
     /// From 1.
     pub(crate) line: u64,
 }
 
 /// What a line is made into.
-pub(crate) trait ParseLine {
+pub(crate) trait LineParser {
     /// What comes of a record.
-    type Record;
+    type ParsedRecord;
 
     /// Reads the record that `bytes` begin with and says how long it is, when that can be done
     /// without knowing where the line ends.
-    fn parse_ahead(&self, bytes: &[u8]) -> Option<(Self::Record, usize)>;
+    fn parse_ahead(&self, bytes: &[u8]) -> Option<(Self::ParsedRecord, usize)>;
 
     /// Reads a whole line, without its newline.
-    fn parse_line(&self, line: &[u8]) -> Result<Self::Record, ParseError>;
+    fn parse_line(&self, line: &[u8]) -> Result<Self::ParsedRecord, RecordParseError>;
 }
 
 /// What a line holds.
 #[derive(Debug)]
-pub(crate) enum Line<R> {
+pub(crate) enum ParsedLine<R> {
     Record(R),
-    Fault(ParseError),
+    Invalid(RecordParseError),
     /// A last line without a newline.
     Torn {
         bytes: u64,
@@ -108,30 +108,30 @@ pub(crate) enum Line<R> {
 }
 
 /// A line and where it is.
-pub(crate) type PlacedLine<R> = (Place, Line<R>);
+pub(crate) type PositionedLine<R> = (LinePosition, ParsedLine<R>);
 
 /// Reads the segments in their order.
 pub(crate) struct LogLines<P> {
-    waiting: std::vec::IntoIter<Segment>,
+    remaining_segments: std::vec::IntoIter<LogSegment>,
     parser: P,
-    buffer: Buffer,
-    place: Option<Place>,
+    buffer: LineBuffer,
+    place: Option<LinePosition>,
 }
 
-impl<P: ParseLine> LogLines<P> {
-    pub(crate) fn new(segments: Vec<Segment>, parser: P) -> Self {
-        Self { waiting: segments.into_iter(), parser, buffer: Buffer::new(), place: None }
+impl<P: LineParser> LogLines<P> {
+    pub(crate) fn new(segments: Vec<LogSegment>, parser: P) -> Self {
+        Self { remaining_segments: segments.into_iter(), parser, buffer: LineBuffer::new(), place: None }
     }
 
     /// The place of the line that was read last.
-    pub(crate) fn last_place(&self) -> Option<&Place> {
+    pub(crate) fn last_position(&self) -> Option<&LinePosition> {
         self.place.as_ref()
     }
 
-    pub(crate) fn next_line(&mut self) -> Result<Option<PlacedLine<P::Record>>, ReadError> {
+    pub(crate) fn next_line(&mut self) -> Result<Option<PositionedLine<P::ParsedRecord>>, LedgerReadError> {
         loop {
             if let Some(place) = &mut self.place {
-                let line = self.buffer.next_line(&self.parser).map_err(|source| ReadError::File {
+                let line = self.buffer.next_line(&self.parser).map_err(|source| LedgerReadError::File {
                     step: "read",
                     path: place.segment.path.clone(),
                     source,
@@ -141,22 +141,22 @@ impl<P: ParseLine> LogLines<P> {
                     return Ok(Some((place.clone(), line)));
                 }
             }
-            let Some(segment) = self.waiting.next() else { return Ok(None) };
+            let Some(segment) = self.remaining_segments.next() else { return Ok(None) };
             let name = Arc::clone(&segment.name);
-            let file = segment.open().map_err(|source| ReadError::File {
+            let file = segment.open().map_err(|source| LedgerReadError::File {
                 step: "open",
                 path: name.path.clone(),
                 source,
             })?;
             if let Some((file, length)) = file {
-                self.buffer.begin(file.take(length));
-                self.place = Some(Place { segment: name, line: 0 });
+                self.buffer.start_file(file.take(length));
+                self.place = Some(LinePosition { segment: name, line: 0 });
             }
         }
     }
 }
 
-struct Buffer {
+struct LineBuffer {
     file: Option<io::Take<File>>,
     bytes: Vec<u8>,
     /// What has been read from the file and not yet handed out.
@@ -164,28 +164,28 @@ struct Buffer {
     end: usize,
 }
 
-impl Buffer {
+impl LineBuffer {
     fn new() -> Self {
         Self { file: None, bytes: vec![0; BUFFER_BYTES], start: 0, end: 0 }
     }
 
-    fn begin(&mut self, file: io::Take<File>) {
+    fn start_file(&mut self, file: io::Take<File>) {
         self.file = Some(file);
         (self.start, self.end) = (0, 0);
     }
 
-    fn next_line<P: ParseLine>(&mut self, parser: &P) -> io::Result<Option<Line<P::Record>>> {
+    fn next_line<P: LineParser>(&mut self, parser: &P) -> io::Result<Option<ParsedLine<P::ParsedRecord>>> {
         loop {
             let rest = self.bytes.get(self.start..self.end).unwrap_or_default();
             if let Some((record, length)) = parser.parse_ahead(rest)
                 && rest.get(length) == Some(&b'\n')
             {
                 self.start += length + 1;
-                return Ok(Some(Line::Record(record)));
+                return Ok(Some(ParsedLine::Record(record)));
             }
             if let Some(length) = rest.iter().position(|byte| *byte == b'\n') {
                 let line = rest.get(..length).unwrap_or_default();
-                let line = parser.parse_line(line).map_or_else(Line::Fault, Line::Record);
+                let line = parser.parse_line(line).map_or_else(ParsedLine::Invalid, ParsedLine::Record);
                 self.start += length + 1;
                 return Ok(Some(line));
             }
@@ -193,15 +193,15 @@ impl Buffer {
                 return self.skip_line().map(Some);
             }
             let length = rest.len() as u64;
-            if !self.fill()? {
+            if !self.fill_buffer()? {
                 self.start = self.end;
-                return Ok((length > 0).then_some(Line::Torn { bytes: length }));
+                return Ok((length > 0).then_some(ParsedLine::Torn { bytes: length }));
             }
         }
     }
 
     /// Reads more behind what is there; false at the end of the file.
-    fn fill(&mut self) -> io::Result<bool> {
+    fn fill_buffer(&mut self) -> io::Result<bool> {
         self.bytes.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.end == self.bytes.len() {
@@ -221,7 +221,7 @@ impl Buffer {
     }
 
     /// Passes over a line that is longer than any record.
-    fn skip_line<R>(&mut self) -> io::Result<Line<R>> {
+    fn skip_line<R>(&mut self) -> io::Result<ParsedLine<R>> {
         let mut skipped = 0;
         loop {
             let rest = self.bytes.get(self.start..self.end).unwrap_or_default();
@@ -229,12 +229,12 @@ impl Buffer {
                 self.start += length + 1;
                 let fault =
                     format!("the line is longer than {MAX_RECORD_BYTES} bytes, the most a record has");
-                return Ok(Line::Fault(ParseError::NotRecord(fault)));
+                return Ok(ParsedLine::Invalid(RecordParseError::NotRecord(fault)));
             }
             skipped += rest.len() as u64;
             self.start = self.end;
-            if !self.fill()? {
-                return Ok(Line::Torn { bytes: skipped });
+            if !self.fill_buffer()? {
+                return Ok(ParsedLine::Torn { bytes: skipped });
             }
         }
     }

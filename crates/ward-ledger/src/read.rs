@@ -5,12 +5,12 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use crate::canonical::{ParseError, parse_object};
-use crate::chain::{Format, RECOVERY_FIELD, SEQUENCE};
-use crate::error::ReadError;
-use crate::hash::Hash;
-use crate::lines::{Line, LogLines, ParseLine, Place};
-use crate::snapshot::Snapshot;
+use crate::canonical::{RecordParseError, parse_object};
+use crate::chain::{LedgerFormat, RECOVERY_FIELD, SEQUENCE};
+use crate::error::LedgerReadError;
+use crate::hash::Sha256Hash;
+use crate::lines::{LineParser, LinePosition, LogLines, ParsedLine};
+use crate::snapshot::LedgerSnapshot;
 
 /// Reads the log at `path` as it is at this moment, all segments in their order; writers are not
 /// kept waiting. Only one record at a time is in memory.
@@ -21,20 +21,20 @@ use crate::snapshot::Snapshot;
 ///
 /// # Errors
 /// When there is no log, or its files can't be used.
-pub fn read(path: &Path, format: &Format) -> Result<Records, ReadError> {
-    let snapshot = Snapshot::take(path, None)?;
+pub fn read(path: &Path, format: &LedgerFormat) -> Result<LedgerRecords, LedgerReadError> {
+    let snapshot = LedgerSnapshot::take(path, None)?;
     let lines = LogLines::new(snapshot.segments, EntryParser { format: format.clone() });
-    Ok(Records { lines: Some(lines) })
+    Ok(LedgerRecords { lines: Some(lines) })
 }
 
-/// The records of a log, in the order they stand there; ends after the first [`ReadFault::Log`].
-pub struct Records {
+/// The records of a log, in the order they stand there; ends after the first [`EntryReadError::TestLog`].
+pub struct LedgerRecords {
     lines: Option<LogLines<EntryParser>>,
 }
 
 /// A record and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// The file.
     pub segment: String,
     /// The line in it, from 1.
@@ -42,12 +42,12 @@ pub struct Entry {
     /// The number that the record says it has.
     pub sequence: u64,
     /// The hash that the record says it has.
-    pub hash: Hash,
+    pub hash: Sha256Hash,
     /// The whole record, with the members of the chain.
     pub record: Map<String, Value>,
 }
 
-impl Entry {
+impl LedgerEntry {
     /// What the ledger itself tells of having put right; `None` in the records of the product.
     #[must_use]
     pub fn recovery(&self) -> Option<&Value> {
@@ -57,7 +57,7 @@ impl Entry {
 
 /// What stands where a record should.
 #[derive(Debug, Error)]
-pub enum ReadFault {
+pub enum EntryReadError {
     /// A line that is no record of this format. The next one may be.
     #[error("{segment}, line {line}, is not a record")]
     Line {
@@ -66,7 +66,7 @@ pub enum ReadFault {
         /// The line in it, from 1.
         line: u64,
         /// Why not.
-        source: ParseError,
+        source: RecordParseError,
     },
     /// A line without an end: in the last segment a crash left it, in others somebody cut it.
     #[error("{segment}, line {line}, ends in the middle of a record after {bytes} bytes")]
@@ -80,15 +80,15 @@ pub enum ReadFault {
     },
     /// A file of the log can't be read. Nothing follows.
     #[error(transparent)]
-    Log(#[from] ReadError),
+    Log(#[from] LedgerReadError),
 }
 
-impl Iterator for Records {
-    type Item = Result<Entry, ReadFault>;
+impl Iterator for LedgerRecords {
+    type Item = Result<LedgerEntry, EntryReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.lines.as_mut()?.next_line() {
-            Ok(Some((place, line))) => Some(entry(&place, line)),
+            Ok(Some((place, line))) => Some(entry_from_line(&place, line)),
             Ok(None) => {
                 self.lines = None;
                 None
@@ -101,41 +101,48 @@ impl Iterator for Records {
     }
 }
 
-fn entry(place: &Place, line: Line<Content>) -> Result<Entry, ReadFault> {
+fn entry_from_line(
+    place: &LinePosition,
+    line: ParsedLine<ParsedEntry>,
+) -> Result<LedgerEntry, EntryReadError> {
     let (segment, number) = (place.segment.name(), place.line);
     match line {
-        Line::Record(Content { sequence, hash, record }) => {
-            Ok(Entry { segment, line: number, sequence, hash, record })
+        ParsedLine::Record(ParsedEntry { sequence, hash, record }) => {
+            Ok(LedgerEntry { segment, line: number, sequence, hash, record })
         }
-        Line::Fault(source) => Err(ReadFault::Line { segment, line: number, source }),
-        Line::Torn { bytes } => Err(ReadFault::Torn { segment, line: number, bytes }),
+        ParsedLine::Invalid(source) => Err(EntryReadError::Line { segment, line: number, source }),
+        ParsedLine::Torn { bytes } => Err(EntryReadError::Torn { segment, line: number, bytes }),
     }
 }
 
 pub(crate) struct EntryParser {
-    pub(crate) format: Format,
+    pub(crate) format: LedgerFormat,
 }
 
-pub(crate) struct Content {
+pub(crate) struct ParsedEntry {
     pub(crate) sequence: u64,
-    hash: Hash,
+    hash: Sha256Hash,
     pub(crate) record: Map<String, Value>,
 }
 
-impl ParseLine for EntryParser {
-    type Record = Content;
+impl LineParser for EntryParser {
+    type ParsedRecord = ParsedEntry;
 
-    fn parse_ahead(&self, _bytes: &[u8]) -> Option<(Content, usize)> {
+    fn parse_ahead(&self, _bytes: &[u8]) -> Option<(ParsedEntry, usize)> {
         None
     }
 
-    fn parse_line(&self, line: &[u8]) -> Result<Content, ParseError> {
+    fn parse_line(&self, line: &[u8]) -> Result<ParsedEntry, RecordParseError> {
         let record = parse_object(line)?;
         let hash_field = self.format.hash_field();
         let hash = record.get(hash_field).and_then(Value::as_str).map(str::as_bytes);
-        let hash = hash.and_then(Hash::from_hex).ok_or_else(|| ParseError::missing(hash_field))?;
-        let sequence =
-            record.get(SEQUENCE).and_then(Value::as_u64).ok_or_else(|| ParseError::missing(SEQUENCE))?;
-        Ok(Content { sequence, hash, record })
+        let hash = hash
+            .and_then(Sha256Hash::from_hex)
+            .ok_or_else(|| RecordParseError::missing_member(hash_field))?;
+        let sequence = record
+            .get(SEQUENCE)
+            .and_then(Value::as_u64)
+            .ok_or_else(|| RecordParseError::missing_member(SEQUENCE))?;
+        Ok(ParsedEntry { sequence, hash, record })
     }
 }

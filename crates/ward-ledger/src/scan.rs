@@ -11,7 +11,7 @@ use crate::chain::{KEY_ID, MAC, PREVIOUS_HASH, RECOVERY_FIELD, SEQUENCE};
 
 /// The members of a canonical record that the chain is made of.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Scanned<'a> {
+pub(crate) struct ScannedRecord<'a> {
     /// The record, from its opening to its closing brace.
     pub(crate) text: &'a [u8],
     pub(crate) sequence: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Scanned<'a> {
     mac_member: Option<Range<usize>>,
 }
 
-impl Scanned<'_> {
+impl ScannedRecord<'_> {
     /// The canonical form of the record without its hash.
     pub(crate) fn without_hash(&self) -> [&[u8]; 2] {
         [self.slice(0..self.hash_member.start), self.slice(self.hash_member.end..self.text.len())]
@@ -53,39 +53,39 @@ impl Scanned<'_> {
 }
 
 /// Reads the canonical record that `bytes` begin with.
-pub(crate) fn scan<'a>(bytes: &'a [u8], hash_field: &str) -> Option<Scanned<'a>> {
-    let mut cursor = Cursor { bytes, at: 0, ascii: true };
-    let mut members = Members::default();
-    cursor.take(b'{')?;
+pub(crate) fn scan_record<'a>(bytes: &'a [u8], hash_field: &str) -> Option<ScannedRecord<'a>> {
+    let mut cursor = JsonCursor { bytes, at: 0, ascii: true };
+    let mut members = ChainMembers::default();
+    cursor.expect_byte(b'{')?;
     let mut previous_name: &[u8] = b"";
     loop {
         let start = cursor.at;
-        let name = cursor.name()?;
+        let name = cursor.parse_plain_string()?;
         if start > 1 && name <= previous_name {
             return None;
         }
         previous_name = name;
-        cursor.take(b':')?;
+        cursor.expect_byte(b':')?;
         let value = cursor.at;
         if name == SEQUENCE.as_bytes() {
-            members.sequence = u64::try_from(cursor.integer()?).ok();
+            members.sequence = u64::try_from(cursor.parse_integer()?).ok();
         } else if name == PREVIOUS_HASH.as_bytes() {
-            members.previous_hash = Some(cursor.name()?);
+            members.previous_hash = Some(cursor.parse_plain_string()?);
         } else if name == KEY_ID.as_bytes() {
-            members.key_id = Some(cursor.name()?);
+            members.key_id = Some(cursor.parse_plain_string()?);
         } else if name == MAC.as_bytes() {
-            members.mac = Some((start, cursor.name()?));
+            members.mac = Some((start, cursor.parse_plain_string()?));
         } else if name == hash_field.as_bytes() {
-            members.hash = Some((start, cursor.name()?));
+            members.hash = Some((start, cursor.parse_plain_string()?));
         } else {
-            cursor.value(2)?;
+            cursor.skip_value(2)?;
             if name == RECOVERY_FIELD.as_bytes() {
                 members.recovery = bytes.get(value..cursor.at);
             }
         }
         debug_assert!(cursor.at > value, "a value has at least one byte");
         match cursor.next()? {
-            b',' => members.end_of_member(cursor.at),
+            b',' => members.mark_member_end(cursor.at),
             b'}' => break,
             _ => return None,
         }
@@ -94,11 +94,11 @@ pub(crate) fn scan<'a>(bytes: &'a [u8], hash_field: &str) -> Option<Scanned<'a>>
     if !cursor.ascii && std::str::from_utf8(text).is_err() {
         return None;
     }
-    members.finish(text)
+    members.into_scanned(text)
 }
 
 #[derive(Default)]
-struct Members<'a> {
+struct ChainMembers<'a> {
     sequence: Option<u64>,
     previous_hash: Option<&'a [u8]>,
     key_id: Option<&'a [u8]>,
@@ -111,8 +111,8 @@ struct Members<'a> {
     hash_end: Option<usize>,
 }
 
-impl<'a> Members<'a> {
-    fn end_of_member(&mut self, next_start: usize) {
+impl<'a> ChainMembers<'a> {
+    fn mark_member_end(&mut self, next_start: usize) {
         if self.mac.is_some() {
             self.mac_end.get_or_insert(next_start);
         }
@@ -121,7 +121,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn finish(self, text: &'a [u8]) -> Option<Scanned<'a>> {
+    fn into_scanned(self, text: &'a [u8]) -> Option<ScannedRecord<'a>> {
         let (hash_start, hash) = self.hash?;
         // A member goes with the comma behind it, and the last one with the comma before it. The
         // MAC is never last, since `previous_hash` follows; nor does it stand before a hash that
@@ -134,7 +134,7 @@ impl<'a> Members<'a> {
             Some((start, _)) => Some(start..self.mac_end?),
             None => None,
         };
-        Some(Scanned {
+        Some(ScannedRecord {
             text,
             sequence: self.sequence?,
             previous_hash: self.previous_hash?,
@@ -148,20 +148,20 @@ impl<'a> Members<'a> {
     }
 }
 
-struct Cursor<'a> {
+struct JsonCursor<'a> {
     bytes: &'a [u8],
     at: usize,
     ascii: bool,
 }
 
 /// A string without its quotes.
-struct Text<'a> {
+struct JsonString<'a> {
     raw: &'a [u8],
     /// ASCII without escapes: what stands there is what it means, and bytes sort like UTF-16.
     plain: bool,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -172,40 +172,40 @@ impl<'a> Cursor<'a> {
         Some(byte)
     }
 
-    fn take(&mut self, wanted: u8) -> Option<()> {
+    fn expect_byte(&mut self, wanted: u8) -> Option<()> {
         (self.next()? == wanted).then_some(())
     }
 
-    fn word(&mut self, wanted: &[u8]) -> Option<()> {
+    fn expect_word(&mut self, wanted: &[u8]) -> Option<()> {
         self.bytes.get(self.at..)?.starts_with(wanted).then(|| self.at += wanted.len())
     }
 
-    fn value(&mut self, depth: usize) -> Option<()> {
+    fn skip_value(&mut self, depth: usize) -> Option<()> {
         match self.peek()? {
-            b'"' => self.string().map(|_| ()),
-            b'{' if depth <= MAX_DEPTH => self.object(depth),
-            b'[' if depth <= MAX_DEPTH => self.array(depth),
-            b't' => self.word(b"true"),
-            b'f' => self.word(b"false"),
-            b'n' => self.word(b"null"),
-            _ => self.integer().map(|_| ()),
+            b'"' => self.parse_string().map(|_| ()),
+            b'{' if depth <= MAX_DEPTH => self.skip_object(depth),
+            b'[' if depth <= MAX_DEPTH => self.skip_array(depth),
+            b't' => self.expect_word(b"true"),
+            b'f' => self.expect_word(b"false"),
+            b'n' => self.expect_word(b"null"),
+            _ => self.parse_integer().map(|_| ()),
         }
     }
 
-    fn object(&mut self, depth: usize) -> Option<()> {
-        self.take(b'{')?;
+    fn skip_object(&mut self, depth: usize) -> Option<()> {
+        self.expect_byte(b'{')?;
         if self.peek()? == b'}' {
-            return self.take(b'}');
+            return self.expect_byte(b'}');
         }
         let mut previous_name: Option<&[u8]> = None;
         loop {
-            let name = self.name()?;
+            let name = self.parse_plain_string()?;
             if previous_name.is_some_and(|previous| name <= previous) {
                 return None;
             }
             previous_name = Some(name);
-            self.take(b':')?;
-            self.value(depth + 1)?;
+            self.expect_byte(b':')?;
+            self.skip_value(depth + 1)?;
             match self.next()? {
                 b',' => {}
                 b'}' => return Some(()),
@@ -214,13 +214,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Option<()> {
-        self.take(b'[')?;
+    fn skip_array(&mut self, depth: usize) -> Option<()> {
+        self.expect_byte(b'[')?;
         if self.peek()? == b']' {
-            return self.take(b']');
+            return self.expect_byte(b']');
         }
         loop {
-            self.value(depth + 1)?;
+            self.skip_value(depth + 1)?;
             match self.next()? {
                 b',' => {}
                 b']' => return Some(()),
@@ -230,20 +230,20 @@ impl<'a> Cursor<'a> {
     }
 
     /// A string that means what it says; others are left to the slow way.
-    fn name(&mut self) -> Option<&'a [u8]> {
-        let text = self.string()?;
+    fn parse_plain_string(&mut self) -> Option<&'a [u8]> {
+        let text = self.parse_string()?;
         text.plain.then_some(text.raw)
     }
 
-    fn string(&mut self) -> Option<Text<'a>> {
-        self.take(b'"')?;
+    fn parse_string(&mut self) -> Option<JsonString<'a>> {
+        self.expect_byte(b'"')?;
         let start = self.at;
         let mut plain = true;
         loop {
             self.skip_plain();
             match self.next()? {
-                b'"' => return Some(Text { raw: self.bytes.get(start..self.at - 1)?, plain }),
-                b'\\' => self.escape()?,
+                b'"' => return Some(JsonString { raw: self.bytes.get(start..self.at - 1)?, plain }),
+                b'\\' => self.skip_escape()?,
                 0x20..0x80 => continue,
                 0x80.. => self.ascii = false,
                 _ => return None,
@@ -274,11 +274,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// The escapes that RFC 8785 writes, after their backslash.
-    fn escape(&mut self) -> Option<()> {
+    fn skip_escape(&mut self) -> Option<()> {
         match self.next()? {
             b'"' | b'\\' | b'b' | b'f' | b'n' | b'r' | b't' => Some(()),
             b'u' => {
-                self.word(b"00")?;
+                self.expect_word(b"00")?;
                 let (high, low) = (self.next()?, self.next()?);
                 let low_is_digit = matches!(low, b'0'..=b'9' | b'a'..=b'f');
                 let has_short_form = high == b'0' && matches!(low, b'8' | b'9' | b'a' | b'c' | b'd');
@@ -288,7 +288,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn integer(&mut self) -> Option<i64> {
+    fn parse_integer(&mut self) -> Option<i64> {
         let negative = self.peek()? == b'-';
         if negative {
             self.at += 1;

@@ -10,7 +10,7 @@ use crate::chain::MAX_RECORD_BYTES;
 const CHUNK_BYTES: usize = 4096;
 
 /// Where the last complete line ends; what follows it is torn.
-pub(crate) fn end_of_last_line(file: &File, length: u64) -> io::Result<u64> {
+pub(crate) fn find_last_line_end(file: &File, length: u64) -> io::Result<u64> {
     let mut end = length;
     while end > 0 {
         let start = end.saturating_sub(CHUNK_BYTES as u64);
@@ -24,7 +24,7 @@ pub(crate) fn end_of_last_line(file: &File, length: u64) -> io::Result<u64> {
 }
 
 /// Where the line ends that has the byte at `from`, behind its newline; `most` follows a newline.
-pub(crate) fn end_of_line(file: &File, from: u64, most: u64) -> io::Result<u64> {
+pub(crate) fn find_line_end(file: &File, from: u64, most: u64) -> io::Result<u64> {
     let mut start = from;
     while start < most {
         let end = most.min(start + CHUNK_BYTES as u64);
@@ -37,7 +37,7 @@ pub(crate) fn end_of_line(file: &File, from: u64, most: u64) -> io::Result<u64> 
     Ok(most)
 }
 
-/// The bytes from `start` to `end`.
+/// The bytes from `start` to `current_offset`.
 pub(crate) fn read_range(file: &File, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(end - start).map_err(io::Error::other)?];
     file.read_exact_at(&mut bytes, start)?;
@@ -52,13 +52,13 @@ pub(crate) struct LinesFromEnd<'a> {
 }
 
 impl<'a> LinesFromEnd<'a> {
-    /// Begins at `end`, which must follow a newline or be 0.
+    /// Begins at `current_offset`, which must follow a newline or be 0.
     pub(crate) fn new(file: &'a File, end: u64) -> Self {
         Self { file, end }
     }
 
     /// Where the line begins that was handed out last.
-    pub(crate) fn end(&self) -> u64 {
+    pub(crate) fn current_offset(&self) -> u64 {
         self.end
     }
 

@@ -5,57 +5,64 @@
 
 use std::path::Path;
 
-use crate::chain::Format;
-use crate::error::ReadError;
-use crate::head::{Head, HeadFile, Signature};
-use crate::key::Key;
-use crate::lines::{Line, LogLines};
+use crate::chain::LedgerFormat;
+use crate::error::LedgerReadError;
+use crate::head::{HeadSignature, LedgerHead, LedgerHeadState};
+use crate::key::LedgerKey;
+use crate::lines::{LogLines, ParsedLine};
 use crate::record::RecordReader;
-use crate::snapshot::Snapshot;
+use crate::snapshot::LedgerSnapshot;
 
-mod judge;
+mod chain_verifier;
 mod report;
 
-pub use report::{Authenticity, Break, BreakKind, Completeness, Report, TornLine};
+pub use report::{BreakKind, ChainBreak, LogAuthenticity, LogCompleteness, TornLine, VerificationReport};
 
-use judge::Judge;
+use chain_verifier::ChainVerifier;
 
-/// Why a log could not be checked. What is wrong *in* a log is in the [`Report`].
-pub type VerifyError = ReadError;
+/// Why a log could not be checked. What is wrong *in* a log is in the [`VerificationReport`].
+pub type LedgerVerifyError = LedgerReadError;
 
 /// Checks the log at `path` as it is at this moment; writers are not kept waiting.
 ///
 /// # Errors
 /// When the files can't be read.
-pub fn verify(path: &Path, format: &Format, key: Option<&Key>) -> Result<Report, VerifyError> {
-    let snapshot = Snapshot::take(path, key)?;
-    let head = snapshot.head.as_ref().and_then(HeadFile::written).map(|head| (head.count, head.hash));
-    let mut judge = Judge::new(format, key.map(Key::id), head);
+pub fn verify(
+    path: &Path,
+    format: &LedgerFormat,
+    key: Option<&LedgerKey>,
+) -> Result<VerificationReport, LedgerVerifyError> {
+    let snapshot = LedgerSnapshot::take(path, key)?;
+    let head =
+        snapshot.head.as_ref().and_then(LedgerHeadState::as_written).map(|head| (head.count, head.hash));
+    let mut judge = ChainVerifier::new(format, key.map(LedgerKey::id), head);
     let mut lines = LogLines::new(snapshot.segments, RecordReader::new(format, key));
     let mut found_break = None;
     let mut torn = None;
     while let Some((place, line)) = lines.next_line()? {
-        if let Line::Torn { bytes } = line
+        if let ParsedLine::Torn { bytes } = line
             && place.segment.is_last
         {
             torn = Some(TornLine { segment: place.segment.name(), line: place.line, bytes });
             break;
         }
         if let Err(suspicion) = judge.accept(&place, &line) {
-            found_break = Some(judge.look_into(suspicion, &mut lines)?);
+            found_break = Some(judge.diagnose_break(suspicion, &mut lines)?);
             break;
         }
     }
-    let signed_head =
-        matches!(snapshot.head, Some(HeadFile::Written(Head { signature: Signature::Valid(_), .. })));
+    let signed_head = matches!(
+        snapshot.head,
+        Some(LedgerHeadState::Written(LedgerHead { signature: HeadSignature::Valid(_), .. }))
+    );
     let whole = found_break.is_none();
-    let found_break = found_break.or_else(|| judge.end_of_log(lines.last_place(), snapshot.missing));
-    Ok(Report {
+    let found_break = found_break.or_else(|| judge.check_log_end(lines.last_position(), snapshot.missing));
+    Ok(VerificationReport {
         log: path.to_owned(),
-        records: judge.records(),
+        records: judge.record_count(),
         segments: snapshot.segment_count,
         last_hash: judge.last_hash(),
-        completeness: completeness(snapshot.head.as_ref(), &judge, whole, key),
+        completeness: check_completeness(snapshot.head.as_ref(), &judge, whole, key),
         authenticity: judge.authenticity(signed_head),
         broken: found_break,
         torn,
@@ -63,26 +70,33 @@ pub fn verify(path: &Path, format: &Format, key: Option<&Key>) -> Result<Report,
     })
 }
 
-fn completeness(head: Option<&HeadFile>, judge: &Judge<'_>, whole: bool, key: Option<&Key>) -> Completeness {
-    let signed_log = key.is_some() || judge.is_keyed();
+fn check_completeness(
+    head: Option<&LedgerHeadState>,
+    judge: &ChainVerifier<'_>,
+    whole: bool,
+    key: Option<&LedgerKey>,
+) -> LogCompleteness {
+    let signed_log = key.is_some() || judge.is_signed();
     let head = match head {
-        None | Some(HeadFile::Empty) if signed_log => return Completeness::HeadMissing,
-        None | Some(HeadFile::Empty) => return Completeness::NoHead,
-        Some(HeadFile::Unreadable) => return Completeness::HeadUnreadable,
-        Some(HeadFile::Written(head)) => head,
+        None | Some(LedgerHeadState::Empty) if signed_log => return LogCompleteness::HeadMissing,
+        None | Some(LedgerHeadState::Empty) => return LogCompleteness::NoHead,
+        Some(LedgerHeadState::Unreadable) => return LogCompleteness::HeadUnreadable,
+        Some(LedgerHeadState::Written(head)) => head,
     };
     match head.signature {
-        Signature::Forged(_) => return Completeness::HeadForged,
-        Signature::Unsigned if signed_log => return Completeness::HeadForged,
-        Signature::Unchecked(key_id) if key.is_some() => return Completeness::HeadOfOtherKey { key_id },
-        Signature::Unsigned | Signature::Valid(_) | Signature::Unchecked(_) => {}
+        HeadSignature::Forged(_) => return LogCompleteness::HeadForged,
+        HeadSignature::Unsigned if signed_log => return LogCompleteness::HeadForged,
+        HeadSignature::Unchecked(key_id) if key.is_some() => {
+            return LogCompleteness::HeadOfOtherKey { key_id };
+        }
+        HeadSignature::Unsigned | HeadSignature::Valid(_) | HeadSignature::Unchecked(_) => {}
     }
-    let (vouched, found) = (head.count, judge.records());
+    let (vouched, found) = (head.count, judge.record_count());
     if !whole {
-        Completeness::NotReached { vouched }
+        LogCompleteness::NotReached { vouched }
     } else if found < vouched {
-        Completeness::Cut { vouched, found }
+        LogCompleteness::Cut { vouched, found }
     } else {
-        Completeness::Complete { vouched, unvouched: found - vouched }
+        LogCompleteness::Complete { vouched, unvouched: found - vouched }
     }
 }

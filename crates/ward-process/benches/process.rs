@@ -6,20 +6,22 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
-use ward_process::{Containment, Ladder, Leavers, Order, Supervisor, Tree};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
+use ward_process::{Containment, EscapeePolicy, ProcessSpec, ProcessTree, StopLadder, Supervisor};
 
 /// A thousand processes, a quarter of them in sessions of their own.
 const THOUSAND: &str = "fork 250 [ setsid; sleep 600000 ]; fork 749 [ sleep 600000 ]; sleep 600000";
 
 fn main() {
-    let supervisors: Vec<Supervisor> =
-        ward_process::probe().available().map(|containment| Supervisor::with(containment).unwrap()).collect();
+    let supervisors: Vec<Supervisor> = ward_process::probe()
+        .available()
+        .map(|containment| Supervisor::with_containment(containment).unwrap())
+        .collect();
     for supervisor in &supervisors {
         match supervisor.containment() {
             Containment::Cgroup => {
-                kill_against_bare_write(supervisor, Leavers::LetGo, "cgroup");
-                kill_against_bare_write(supervisor, Leavers::Held, "cgroup and keeper");
+                kill_against_bare_write(supervisor, EscapeePolicy::LetGo, "cgroup");
+                kill_against_bare_write(supervisor, EscapeePolicy::Held, "cgroup and keeper");
             }
             // It can't see the quarter that leaves.
             Containment::ProcessGroup => {}
@@ -30,13 +32,13 @@ fn main() {
     supervisors.iter().for_each(wakeups_while_waiting);
 }
 
-fn kill_against_bare_write(supervisor: &Supervisor, leavers: Leavers, by: &str) {
+fn kill_against_bare_write(supervisor: &Supervisor, leavers: EscapeePolicy, by: &str) {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..7 {
         let mut tree = thousand(supervisor, leavers);
-        ours.push(millis(supervisor.stop(&mut tree, Ladder::force()).unwrap().elapsed));
+        ours.push(millis(supervisor.stop(&mut tree, StopLadder::force()).unwrap().elapsed));
 
-        let mut tree = thousand(supervisor, Leavers::LetGo);
+        let mut tree = thousand(supervisor, EscapeePolicy::LetGo);
         let group = group_of(&tree);
         let (_, elapsed) = timed(|| {
             std::fs::write(group.join("cgroup.kill"), "1").unwrap();
@@ -47,36 +49,36 @@ fn kill_against_bare_write(supervisor: &Supervisor, leavers: Leavers, by: &str) 
         bare.push(millis(elapsed));
         tree.wait(None).unwrap();
     }
-    let baseline = Baseline { name: "bare write to cgroup.kill".into(), figure: median(&mut bare) };
+    let baseline = BenchmarkBaseline { name: "bare write to cgroup.kill".into(), figure: median(&mut bare) };
     emit(
         &format!("tree of 1,000 gone ({by})"),
         "ms",
         median(&mut ours),
         Some(baseline),
-        Bar::RatioAtMost(2.0),
+        BenchmarkLimit::RatioAtMost(2.0),
     );
 }
 
 fn kill_within_a_second(supervisor: &Supervisor) {
     let mut samples: Vec<f64> = (0..5)
         .map(|_| {
-            let mut tree = thousand(supervisor, Leavers::LetGo);
-            millis(supervisor.stop(&mut tree, Ladder::force()).unwrap().elapsed)
+            let mut tree = thousand(supervisor, EscapeePolicy::LetGo);
+            millis(supervisor.stop(&mut tree, StopLadder::force()).unwrap().elapsed)
         })
         .collect();
     let name = format!("tree of 1,000 gone ({})", supervisor.containment());
-    emit(&name, "ms", median(&mut samples), None, Bar::AtMost(1_000.0));
+    emit(&name, "ms", median(&mut samples), None, BenchmarkLimit::AtMost(1_000.0));
 }
 
-fn thousand(supervisor: &Supervisor, leavers: Leavers) -> Tree {
-    let tree = spawn(supervisor, Order::new(fake_child()).args([THOUSAND]).leavers(leavers));
+fn thousand(supervisor: &Supervisor, leavers: EscapeePolicy) -> ProcessTree {
+    let tree = spawn(supervisor, ProcessSpec::new(fake_child()).args([THOUSAND]).escapees(leavers));
     while tree.processes().len() < 1_000 {
         std::thread::sleep(Duration::from_millis(5));
     }
     tree
 }
 
-fn group_of(tree: &Tree) -> PathBuf {
+fn group_of(tree: &ProcessTree) -> PathBuf {
     let pid = tree.record().root.unwrap().pid;
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap().to_owned();
@@ -88,7 +90,7 @@ fn group_of(tree: &Tree) -> PathBuf {
 fn spawn_against_posix_spawn(supervisor: &Supervisor) {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..400 {
-        let (mut tree, elapsed) = timed(|| spawn(supervisor, Order::new("/bin/true")));
+        let (mut tree, elapsed) = timed(|| spawn(supervisor, ProcessSpec::new("/bin/true")));
         ours.push(millis(elapsed));
         tree.wait(None).unwrap();
 
@@ -98,8 +100,8 @@ fn spawn_against_posix_spawn(supervisor: &Supervisor) {
         unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
     }
     let name = format!("spawn of `true` ({})", supervisor.containment());
-    let baseline = Baseline { name: "posix_spawn".into(), figure: median(&mut bare) };
-    emit(&name, "ms", median(&mut ours), Some(baseline), Bar::RatioAtMost(2.0));
+    let baseline = BenchmarkBaseline { name: "posix_spawn".into(), figure: median(&mut bare) };
+    emit(&name, "ms", median(&mut ours), Some(baseline), BenchmarkLimit::RatioAtMost(2.0));
 }
 
 fn posix_spawn_true() -> libc::pid_t {
@@ -123,7 +125,7 @@ fn posix_spawn_true() -> libc::pid_t {
 }
 
 fn wakeups_while_waiting(supervisor: &Supervisor) {
-    let mut tree = spawn(supervisor, Order::new("/bin/sleep").args(["600"]));
+    let mut tree = spawn(supervisor, ProcessSpec::new("/bin/sleep").args(["600"]));
     let waiter = std::thread::spawn(move || {
         let before = voluntary_switches();
         let start = Instant::now();
@@ -134,9 +136,9 @@ fn wakeups_while_waiting(supervisor: &Supervisor) {
         (tree, wakeups)
     });
     let (mut tree, wakeups) = waiter.join().unwrap();
-    supervisor.stop(&mut tree, Ladder::force()).unwrap();
+    supervisor.stop(&mut tree, StopLadder::force()).unwrap();
     let name = format!("wakeups in 3 s of waiting ({})", supervisor.containment());
-    emit(&name, "", f64::from(wakeups), None, Bar::AtMost(0.0));
+    emit(&name, "", f64::from(wakeups), None, BenchmarkLimit::AtMost(0.0));
 }
 
 fn voluntary_switches() -> u32 {
@@ -145,7 +147,7 @@ fn voluntary_switches() -> u32 {
     line.unwrap().trim().parse().unwrap()
 }
 
-fn spawn(supervisor: &Supervisor, order: Order) -> Tree {
+fn spawn(supervisor: &Supervisor, order: ProcessSpec) -> ProcessTree {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -156,7 +158,7 @@ fn fake_child() -> PathBuf {
     env!("CARGO_BIN_EXE_fake-child").into()
 }
 
-fn emit(bench: &str, unit: &str, figure: f64, baseline: Option<Baseline>, bar: Bar) {
-    let row = Row { bench: format!("process: {bench}"), unit: unit.into(), figure, baseline, bar };
+fn emit(bench: &str, unit: &str, figure: f64, baseline: Option<BenchmarkBaseline>, bar: BenchmarkLimit) {
+    let row = BenchmarkRow { bench: format!("process: {bench}"), unit: unit.into(), figure, baseline, bar };
     report(&row).unwrap();
 }

@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
-use ward_bench::{Bar, Baseline, Row, median, millis, report, timed};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, report, timed};
 use ward_process::sandbox::Sandbox;
-use ward_process::{Containment, Order, Supervisor, probe};
+use ward_process::{Containment, ProcessSpec, Supervisor, probe};
 
 const ROUNDS: usize = 300;
 
@@ -14,14 +14,14 @@ const BAR_MS: f64 = 3.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // The strongest is what everybody gets; a process group is the least that can be around it.
-    for containment in [probe().best(), Containment::ProcessGroup] {
+    for containment in [probe().strongest(), Containment::ProcessGroup] {
         measure(containment)?;
     }
     Ok(())
 }
 
 fn measure(containment: Containment) -> Result<(), Box<dyn Error>> {
-    let supervisor = Supervisor::with(containment)?;
+    let supervisor = Supervisor::with_containment(containment)?;
     // The first one finds out what the host gives, once for the whole process.
     run(&supervisor, sandboxed_true(), 0)?;
     let (mut bare, mut added) = (Vec::new(), Vec::new());
@@ -31,26 +31,29 @@ fn measure(containment: Containment) -> Result<(), Box<dyn Error>> {
         bare.push(without);
         added.push(with - without);
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: format!("process: time that the sandbox adds to `true` in a {containment}"),
         unit: "ms".into(),
         figure: median(&mut added),
-        baseline: Some(Baseline { name: "`true` without a sandbox".into(), figure: median(&mut bare) }),
-        bar: Bar::AtMost(BAR_MS),
+        baseline: Some(BenchmarkBaseline {
+            name: "`true` without a sandbox".into(),
+            figure: median(&mut bare),
+        }),
+        bar: BenchmarkLimit::AtMost(BAR_MS),
     })?;
     Ok(())
 }
 
-fn bare_true() -> Order {
-    Order::new("/bin/true")
+fn bare_true() -> ProcessSpec {
+    ProcessSpec::new("/bin/true")
 }
 
-fn sandboxed_true() -> Order {
+fn sandboxed_true() -> ProcessSpec {
     bare_true().sandbox(Sandbox::system_read_only())
 }
 
 /// From the spawn to the end of the tree and the removal of its temporary folder.
-fn run(supervisor: &Supervisor, order: Order, number: usize) -> Result<Duration, Box<dyn Error>> {
+fn run(supervisor: &Supervisor, order: ProcessSpec, number: usize) -> Result<Duration, Box<dyn Error>> {
     let id = format!("bench-{}-{number}", std::process::id()).parse()?;
     let (result, duration) = timed(|| -> Result<bool, Box<dyn Error>> {
         let ended = supervisor.spawn(id, order)?.wait(None)?;

@@ -7,18 +7,18 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::sys::procfs::{ProcRoot, each_word};
+use crate::sys::procfs::{ProcRoot, each_number_in_file};
 
-mod place;
+mod root;
 
-pub(crate) use place::CgroupRoot;
+pub(crate) use root::CgroupRoot;
 
 /// The group of one tree.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     name: String,
     /// As `/proc/PID/cgroup` shows it.
-    shown: String,
+    proc_path: String,
     parent: OwnedFd,
     directory: OwnedFd,
     kill: OwnedFd,
@@ -28,7 +28,7 @@ pub(crate) struct Cgroup {
 
 /// What becomes of every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Motion {
+pub(crate) enum FreezerState {
     Frozen,
     Thawed,
 }
@@ -39,8 +39,8 @@ impl Cgroup {
     }
 
     /// As `/proc/PID/cgroup` shows it.
-    pub(crate) fn shown(&self) -> &str {
-        &self.shown
+    pub(crate) fn proc_path(&self) -> &str {
+        &self.proc_path
     }
 
     /// Tells this group from a later one of the same name.
@@ -72,8 +72,8 @@ impl Cgroup {
     }
 
     /// Stops or continues every member.
-    pub(crate) fn set_motion(&self, motion: Motion) -> io::Result<()> {
-        self.set("cgroup.freeze", if motion == Motion::Frozen { "1" } else { "0" })
+    pub(crate) fn set_freezer_state(&self, motion: FreezerState) -> io::Result<()> {
+        self.write_file("cgroup.freeze", if motion == FreezerState::Frozen { "1" } else { "0" })
     }
 
     /// Whether any member lives; zombies do not count. Allocates nothing.
@@ -88,7 +88,7 @@ impl Cgroup {
         Ok(text.split(|byte| *byte == b'\n').any(|line| line == b"populated 1"))
     }
 
-    pub(crate) fn set(&self, file: &str, text: &str) -> io::Result<()> {
+    pub(crate) fn write_file(&self, file: &str, text: &str) -> io::Result<()> {
         let file = open_at(self.directory.as_fd(), file, OFlags::WRONLY)?;
         rustix::io::write(&file, text.as_bytes())?;
         Ok(())
@@ -100,7 +100,7 @@ impl Cgroup {
         each_group_below(self.directory.as_fd(), MAX_DEPTH, &mut |group| {
             if let Ok(file) = open_at(group, "cgroup.procs", OFlags::RDONLY) {
                 // 0 stands for a process that this namespace can't see or that is on its way out.
-                each_word(file.as_fd(), &mut |pid| members.extend((pid > 0).then_some(pid)));
+                each_number_in_file(file.as_fd(), &mut |pid| members.extend((pid > 0).then_some(pid)));
             }
         });
         members
@@ -108,7 +108,7 @@ impl Cgroup {
 
     /// Whether a process is in this group or below it, or was when it ended.
     pub(crate) fn contains(&self, proc: &ProcRoot, pid: i32) -> bool {
-        is_in_group(proc, pid, &self.shown)
+        is_in_group(proc, pid, &self.proc_path)
     }
 
     /// Removes the empty group, with those that its members may have made inside. Never waits.
@@ -124,7 +124,7 @@ impl Cgroup {
         }
         match remove_directory(self.parent.as_fd(), &*self.name) {
             Err(Errno::BUSY) => {
-                remove_below(self.directory.as_fd(), MAX_DEPTH);
+                remove_groups_below(self.directory.as_fd(), MAX_DEPTH);
                 remove_directory(self.parent.as_fd(), &*self.name)
             }
             other => other,
@@ -136,11 +136,11 @@ impl Cgroup {
 pub(crate) fn is_in_group(proc: &ProcRoot, pid: i32, shown: &str) -> bool {
     let mut text = [0_u8; 4096];
     let Ok(length) = proc.read(format_args!("{pid}/cgroup"), &mut text) else { return false };
-    lies_below(text.get(..length).unwrap_or_default(), shown.as_bytes())
+    is_group_or_below(text.get(..length).unwrap_or_default(), shown.as_bytes())
 }
 
 /// Whether a `/proc/PID/cgroup` names this group or one inside of it.
-fn lies_below(membership: &[u8], group: &[u8]) -> bool {
+fn is_group_or_below(membership: &[u8], group: &[u8]) -> bool {
     let unified = membership.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"0::"));
     let rest = unified.and_then(|path| path.strip_prefix(group));
     rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'/')) || rest == b" (deleted)")
@@ -176,12 +176,12 @@ fn remove_directory(parent: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Res
     }
 }
 
-fn remove_below(directory: BorrowedFd<'_>, depth: u32) {
+fn remove_groups_below(directory: BorrowedFd<'_>, depth: u32) {
     for name in groups_inside(directory) {
         if depth > 0
             && let Ok(inner) = open_directory_at(directory, name.as_c_str())
         {
-            remove_below(inner.as_fd(), depth - 1);
+            remove_groups_below(inner.as_fd(), depth - 1);
         }
         let _ = remove_directory(directory, name.as_c_str());
     }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_member_is_recognised_by_its_whole_path() {
-        let check = |membership: &str| lies_below(membership.as_bytes(), b"/a/ward-x");
+        let check = |membership: &str| is_group_or_below(membership.as_bytes(), b"/a/ward-x");
         assert!(check("3:cpu:/\n0::/a/ward-x\n"));
         assert!(check("0::/a/ward-x/inner\n"));
         assert!(check("0::/a/ward-x (deleted)\n"));

@@ -7,9 +7,9 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::CgroupRoot;
-use crate::sys::child::{self, IdentityMaps};
+use crate::sys::child::{self, UserNamespaceMaps};
 use crate::sys::procfs::ProcRoot;
-use crate::sys::wait::{Reaped, reap, wait_readable};
+use crate::sys::wait::{ReapOutcome, reap, wait_readable};
 
 /// What holds a tree together. The earlier, the stronger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ use crate::sys::wait::{Reaped, reap, wait_readable};
 pub enum Containment {
     /// A cgroup v2 group that every member is born into and that is killed as one. Only for root, and
     /// it holds programs of other users: one that runs as root, too, can leave any group. A service
-    /// manager moves others out on request; [`crate::Leavers`] says what becomes of them.
+    /// manager moves others out on request; [`crate::EscapeePolicy`] says what becomes of them.
     Cgroup,
     /// A PID namespace, whose members do not survive its init.
     PidNamespace,
@@ -72,7 +72,7 @@ impl fmt::Display for Containment {
 
 /// One containment and whether this host gives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Offer {
+pub struct ContainmentStatus {
     /// Which.
     pub containment: Containment,
     /// Why it is not to be had, as a sentence with its cure; `None` when it is.
@@ -81,15 +81,15 @@ pub struct Offer {
 
 /// What this host gives to this process, the strongest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Probe {
+pub struct ContainmentReport {
     /// All containments, in order of strength.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<ContainmentStatus>,
 }
 
-impl Probe {
+impl ContainmentReport {
     /// The strongest that is to be had.
     #[must_use]
-    pub fn best(&self) -> Containment {
+    pub fn strongest(&self) -> Containment {
         self.available().next().unwrap_or(Containment::ProcessGroup)
     }
 
@@ -101,26 +101,26 @@ impl Probe {
 
 /// Finds out by trying, so that the answer holds for this process, here and now.
 #[must_use]
-pub fn probe() -> Probe {
+pub fn probe() -> ContainmentReport {
     let offers = Containment::ALL
         .into_iter()
-        .map(|containment| Offer { containment, missing: try_out(containment).err() })
+        .map(|containment| ContainmentStatus { containment, missing: check_containment(containment).err() })
         .collect();
-    Probe { offers }
+    ContainmentReport { offers }
 }
 
 /// Whether a containment is to be had; the error says why not.
-pub(crate) fn try_out(containment: Containment) -> Result<(), String> {
+pub(crate) fn check_containment(containment: Containment) -> Result<(), String> {
     match containment {
         Containment::Cgroup => CgroupRoot::find().map(drop),
-        Containment::PidNamespace => try_namespace(),
-        Containment::Subreaper => try_subreaper(),
+        Containment::PidNamespace => check_pid_namespace(),
+        Containment::Subreaper => check_subreaper(),
         Containment::ProcessGroup => Ok(()),
     }
 }
 
 /// The clone flags of a PID namespace for whoever we are.
-pub(crate) fn namespace_flags() -> u64 {
+pub(crate) fn pid_namespace_flags() -> u64 {
     let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
     u64::from((flags | user_namespace_flag()).cast_unsigned())
 }
@@ -131,31 +131,31 @@ pub(crate) fn user_namespace_flag() -> libc::c_int {
 }
 
 /// Our own identity, mapped onto itself, where a user namespace is needed.
-pub(crate) fn identity_maps(namespaces: u64) -> Option<IdentityMaps> {
+pub(crate) fn identity_maps(namespaces: u64) -> Option<UserNamespaceMaps> {
     let wanted = namespaces & u64::from(libc::CLONE_NEWUSER.cast_unsigned()) != 0;
     wanted.then(|| {
         let user = rustix::process::geteuid().as_raw();
         let group = rustix::process::getegid().as_raw();
-        IdentityMaps {
+        UserNamespaceMaps {
             users: format!("{user} {user} 1").into_bytes(),
             groups: format!("{group} {group} 1").into_bytes(),
         }
     })
 }
 
-fn try_namespace() -> Result<(), String> {
+fn check_pid_namespace() -> Result<(), String> {
     let cure = "allow user namespaces (sysctl user.max_user_namespaces), or run as root";
-    let namespaces = namespace_flags();
+    let namespaces = pid_namespace_flags();
     let child = child::try_namespaces(namespaces, identity_maps(namespaces).as_ref())
         .map_err(|error| format!("may not make PID namespaces ({error}); {cure}"))?;
     let ended = wait_readable(child.pidfd.as_fd(), None).and_then(|_| reap(child.pidfd.as_fd()));
     match ended {
-        Ok(Reaped::Ended(exit, _)) if exit.is_success() => Ok(()),
+        Ok(ReapOutcome::Ended(exit, _)) if exit.is_success() => Ok(()),
         _ => Err(format!("may not map users in a namespace; {cure}")),
     }
 }
 
-fn try_subreaper() -> Result<(), String> {
+fn check_subreaper() -> Result<(), String> {
     let proc = ProcRoot::open().map_err(|error| format!("/proc: {error}; mount it"))?;
     let own = std::process::id();
     proc.open_below(format_args!("self/task/{own}/children"), OFlags::RDONLY)

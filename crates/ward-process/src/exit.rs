@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Exit {
+pub enum ProcessExit {
     /// It returned this code.
     Code(i32),
     /// This signal ended it.
@@ -17,7 +17,7 @@ pub enum Exit {
     Unknown,
 }
 
-impl Exit {
+impl ProcessExit {
     /// Whether it returned zero.
     #[must_use]
     pub fn is_success(self) -> bool {
@@ -30,7 +30,7 @@ impl Exit {
     }
 }
 
-impl fmt::Display for Exit {
+impl fmt::Display for ProcessExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Code(code) => write!(f, "exit code {code}"),
@@ -42,7 +42,7 @@ impl fmt::Display for Exit {
 
 /// What a tree used, as far as its members were reaped by the one who reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ResourceUsage {
     /// Processor time in user mode.
     pub user: Duration,
     /// Processor time in the kernel.
@@ -53,9 +53,9 @@ pub struct Usage {
 
 /// The end of a whole tree: its first program's exit, once no member is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct TreeExit {
     /// How the program that was ordered ended.
-    pub exit: Exit,
+    pub exit: ProcessExit,
     /// What was used.
-    pub usage: Usage,
+    pub usage: ResourceUsage,
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exit::Ended;
+use crate::exit::TreeExit;
 
 /// A way to ask a tree to end, and how long to wait for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rung {
+pub enum StopRung {
     /// A command of the program itself, such as the one that tells a player to quit.
     Run {
         /// What to run.
@@ -67,40 +67,40 @@ impl StopSignal {
 
 /// The rungs, in order. Below the last there is always the kill of the whole tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ladder {
+pub struct StopLadder {
     /// Polite rungs, possibly none.
-    pub rungs: Vec<Rung>,
+    pub rungs: Vec<StopRung>,
     /// How long a killed tree may take to vanish before its survivors are reported.
     pub kill_patience: Duration,
 }
 
 /// A killed process can hang in the kernel for as long as a disk or a network file system does.
-const KILL_PATIENCE: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Between the first two strikes at a tree that forks while it is being killed; doubled after each.
-const STRIKE_AGAIN: Duration = Duration::from_millis(2);
+const FIRST_KILL_RETRY: Duration = Duration::from_millis(2);
 
 /// Between two strikes at what does not vanish.
-const STRIKE_AT_LEAST_EVERY: Duration = Duration::from_millis(100);
+const MAX_KILL_RETRY: Duration = Duration::from_millis(100);
 
-impl Ladder {
+impl StopLadder {
     /// `SIGTERM` to the whole tree, so much grace, then the kill.
     #[must_use]
     pub fn polite(grace: Duration) -> Self {
-        let rung = Rung::Signal { signal: StopSignal::Terminate, patience: grace };
-        Self { rungs: vec![rung], kill_patience: KILL_PATIENCE }
+        let rung = StopRung::Signal { signal: StopSignal::Terminate, patience: grace };
+        Self { rungs: vec![rung], kill_patience: KILL_TIMEOUT }
     }
 
     /// The kill at once.
     #[must_use]
     pub fn force() -> Self {
-        Self { rungs: Vec::new(), kill_patience: KILL_PATIENCE }
+        Self { rungs: Vec::new(), kill_patience: KILL_TIMEOUT }
     }
 
     /// The same ladder with a command of the program's own as its first rung.
     #[must_use]
     pub fn after_command(mut self, command: StopCommand, patience: Duration) -> Self {
-        self.rungs.insert(0, Rung::Run { command, patience });
+        self.rungs.insert(0, StopRung::Run { command, patience });
         self
     }
 }
@@ -134,7 +134,7 @@ pub enum RungOutcome {
 
 /// A tree that is gone, verified.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stopped {
+pub struct StopReport {
     /// What did it.
     pub ended_by: EndedBy,
     /// What came of each polite rung that was tried, in order.
@@ -142,14 +142,14 @@ pub struct Stopped {
     /// From the first rung until the last member was gone.
     pub elapsed: Duration,
     /// How the program ended.
-    pub ended: Ended,
+    pub ended: TreeExit,
 }
 
 /// What whoever carries out the ladder has to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move<'ladder> {
+pub enum LadderStep<'ladder> {
     /// Try this rung.
-    Take(&'ladder Rung),
+    TryRung(&'ladder StopRung),
     /// Kill every member.
     Kill,
     /// Wait for the tree to end, at most until this long after the start.
@@ -161,50 +161,52 @@ pub enum Move<'ladder> {
 /// The way down a ladder: told how much time has passed, it says what to do. It reads no clock, so
 /// that a daemon can carry it out between other things.
 #[derive(Clone, Debug)]
-pub struct Climb {
-    ladder: Ladder,
-    stage: Stage,
+pub struct LadderProgress {
+    ladder: StopLadder,
+    stage: LadderStage,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stage {
-    Top,
-    On { rung: usize, until: Duration },
-    Killing { next_strike: Duration, pause: Duration, until: Duration },
+enum LadderStage {
+    NotStarted,
+    OnRung { rung: usize, until: Duration },
+    Killing { next_kill: Duration, pause: Duration, until: Duration },
 }
 
-impl Stage {
+impl LadderStage {
     fn killing(elapsed: Duration, pause: Duration, until: Duration) -> Self {
-        Self::Killing { next_strike: elapsed.saturating_add(pause), pause, until }
+        Self::Killing { next_kill: elapsed.saturating_add(pause), pause, until }
     }
 }
 
-impl Climb {
+impl LadderProgress {
     /// At the top.
     #[must_use]
-    pub fn new(ladder: Ladder) -> Self {
-        Self { ladder, stage: Stage::Top }
+    pub fn new(ladder: StopLadder) -> Self {
+        Self { ladder, stage: LadderStage::NotStarted }
     }
 
     /// What to do, `elapsed` after the start. Call again after doing it, or when the time is there.
-    pub fn next(&mut self, elapsed: Duration) -> Move<'_> {
+    pub fn next_step(&mut self, elapsed: Duration) -> LadderStep<'_> {
         match self.stage {
-            Stage::Top => self.step_onto(0, elapsed),
-            Stage::On { until, .. } if elapsed < until => Move::WaitUntil(until),
-            Stage::On { rung, .. } => self.step_onto(rung + 1, elapsed),
-            Stage::Killing { until, .. } if elapsed >= until => Move::GiveUp,
-            Stage::Killing { next_strike, pause, until } if elapsed >= next_strike => {
-                let pause = pause.saturating_mul(2).min(STRIKE_AT_LEAST_EVERY);
-                self.stage = Stage::killing(elapsed, pause, until);
-                Move::Kill
+            LadderStage::NotStarted => self.start_rung(0, elapsed),
+            LadderStage::OnRung { until, .. } if elapsed < until => LadderStep::WaitUntil(until),
+            LadderStage::OnRung { rung, .. } => self.start_rung(rung + 1, elapsed),
+            LadderStage::Killing { until, .. } if elapsed >= until => LadderStep::GiveUp,
+            LadderStage::Killing { next_kill: next_strike, pause, until } if elapsed >= next_strike => {
+                let pause = pause.saturating_mul(2).min(MAX_KILL_RETRY);
+                self.stage = LadderStage::killing(elapsed, pause, until);
+                LadderStep::Kill
             }
-            Stage::Killing { next_strike, until, .. } => Move::WaitUntil(next_strike.min(until)),
+            LadderStage::Killing { next_kill: next_strike, until, .. } => {
+                LadderStep::WaitUntil(next_strike.min(until))
+            }
         }
     }
 
     /// The rung that was to be taken can't be: the next move is the one after it.
     pub fn skip_rung(&mut self) {
-        if let Stage::On { until, .. } = &mut self.stage {
+        if let LadderStage::OnRung { until, .. } = &mut self.stage {
             *until = Duration::ZERO;
         }
     }
@@ -213,21 +215,21 @@ impl Climb {
     #[must_use]
     pub fn ended_by(&self) -> EndedBy {
         match self.stage {
-            Stage::Top => EndedBy::Itself,
-            Stage::On { rung, .. } => EndedBy::Rung(rung),
-            Stage::Killing { .. } => EndedBy::Kill,
+            LadderStage::NotStarted => EndedBy::Itself,
+            LadderStage::OnRung { rung, .. } => EndedBy::Rung(rung),
+            LadderStage::Killing { .. } => EndedBy::Kill,
         }
     }
 
-    fn step_onto(&mut self, index: usize, elapsed: Duration) -> Move<'_> {
+    fn start_rung(&mut self, index: usize, elapsed: Duration) -> LadderStep<'_> {
         let Some(rung) = self.ladder.rungs.get(index) else {
             let until = elapsed.saturating_add(self.ladder.kill_patience);
-            self.stage = Stage::killing(elapsed, STRIKE_AGAIN, until);
-            return Move::Kill;
+            self.stage = LadderStage::killing(elapsed, FIRST_KILL_RETRY, until);
+            return LadderStep::Kill;
         };
-        let (Rung::Run { patience, .. } | Rung::Signal { patience, .. }) = rung;
-        self.stage = Stage::On { rung: index, until: elapsed.saturating_add(*patience) };
-        Move::Take(rung)
+        let (StopRung::Run { patience, .. } | StopRung::Signal { patience, .. }) = rung;
+        self.stage = LadderStage::OnRung { rung: index, until: elapsed.saturating_add(*patience) };
+        LadderStep::TryRung(rung)
     }
 }
 
@@ -242,41 +244,41 @@ mod tests {
     #[test]
     fn polite_rungs_come_in_order_each_with_its_patience_and_the_kill_is_last() {
         let quit = StopCommand { program: "/bin/quit".into(), args: vec![], env: vec![] };
-        let mut ladder = Ladder::polite(ms(100)).after_command(quit, ms(50));
+        let mut ladder = StopLadder::polite(ms(100)).after_command(quit, ms(50));
         ladder.kill_patience = ms(10);
         let rungs = ladder.rungs.clone();
-        let mut climb = Climb::new(ladder);
+        let mut climb = LadderProgress::new(ladder);
         assert_eq!(climb.ended_by(), EndedBy::Itself);
-        assert_eq!(climb.next(ms(0)), Move::Take(&rungs[0]));
-        assert_eq!(climb.next(ms(1)), Move::WaitUntil(ms(50)));
+        assert_eq!(climb.next_step(ms(0)), LadderStep::TryRung(&rungs[0]));
+        assert_eq!(climb.next_step(ms(1)), LadderStep::WaitUntil(ms(50)));
         assert_eq!(climb.ended_by(), EndedBy::Rung(0));
-        assert_eq!(climb.next(ms(50)), Move::Take(&rungs[1]));
-        assert_eq!(climb.next(ms(51)), Move::WaitUntil(ms(150)));
+        assert_eq!(climb.next_step(ms(50)), LadderStep::TryRung(&rungs[1]));
+        assert_eq!(climb.next_step(ms(51)), LadderStep::WaitUntil(ms(150)));
         assert_eq!(climb.ended_by(), EndedBy::Rung(1));
-        assert_eq!(climb.next(ms(150)), Move::Kill);
+        assert_eq!(climb.next_step(ms(150)), LadderStep::Kill);
         assert_eq!(climb.ended_by(), EndedBy::Kill);
-        assert_eq!(climb.next(ms(151)), Move::WaitUntil(ms(152)));
-        assert_eq!(climb.next(ms(152)), Move::Kill);
-        assert_eq!(climb.next(ms(160)), Move::GiveUp);
+        assert_eq!(climb.next_step(ms(151)), LadderStep::WaitUntil(ms(152)));
+        assert_eq!(climb.next_step(ms(152)), LadderStep::Kill);
+        assert_eq!(climb.next_step(ms(160)), LadderStep::GiveUp);
     }
 
     #[test]
     fn a_rung_that_can_not_be_taken_costs_no_patience() {
         let quit = StopCommand { program: "/bin/quit".into(), args: vec![], env: vec![] };
-        let mut climb = Climb::new(Ladder::force().after_command(quit, ms(50)));
-        assert!(matches!(climb.next(ms(0)), Move::Take(_)));
+        let mut climb = LadderProgress::new(StopLadder::force().after_command(quit, ms(50)));
+        assert!(matches!(climb.next_step(ms(0)), LadderStep::TryRung(_)));
         climb.skip_rung();
-        assert_eq!(climb.next(ms(1)), Move::Kill);
+        assert_eq!(climb.next_step(ms(1)), LadderStep::Kill);
         climb.skip_rung();
-        assert_eq!(climb.next(ms(1)), Move::WaitUntil(ms(3)));
+        assert_eq!(climb.next_step(ms(1)), LadderStep::WaitUntil(ms(3)));
     }
 
     #[test]
     fn strikes_become_rarer_but_never_stop() {
-        let mut climb = Climb::new(Ladder::force());
+        let mut climb = LadderProgress::new(StopLadder::force());
         let mut strikes = Vec::new();
         for now in (0..600).map(ms) {
-            if climb.next(now) == Move::Kill {
+            if climb.next_step(now) == LadderStep::Kill {
                 strikes.push(now.as_millis());
             }
         }
@@ -285,9 +287,9 @@ mod tests {
 
     #[test]
     fn force_kills_at_once_and_patience_without_end_does_not_overflow() {
-        assert_eq!(Climb::new(Ladder::force()).next(ms(7)), Move::Kill);
-        let mut climb = Climb::new(Ladder::polite(Duration::MAX));
-        assert!(matches!(climb.next(ms(5)), Move::Take(_)));
-        assert_eq!(climb.next(ms(6)), Move::WaitUntil(Duration::MAX));
+        assert_eq!(LadderProgress::new(StopLadder::force()).next_step(ms(7)), LadderStep::Kill);
+        let mut climb = LadderProgress::new(StopLadder::polite(Duration::MAX));
+        assert!(matches!(climb.next_step(ms(5)), LadderStep::TryRung(_)));
+        assert_eq!(climb.next_step(ms(6)), LadderStep::WaitUntil(Duration::MAX));
     }
 }

@@ -1,8 +1,8 @@
 //! Supervised process trees that can't escape, and a sandbox for them.
 //!
-//! An [`Order`] says what to run, a [`Supervisor`] runs it inside a [`Containment`] and hands back a
+//! An [`ProcessSpec`] says what to run, a [`Supervisor`] runs it inside a [`Containment`] and hands back a
 //! [`Tree`]: one handle to wait for, signal and kill the program and everything that came of it. A
-//! [`Ladder`] is how a tree is stopped, as data. [`probe`] and [`sandbox::probe`] say what this host
+//! [`StopLadder`] is how a tree is stopped, as data. [`probe`] and [`sandbox::probe`] say what this host
 //! gives and why not more.
 //!
 //! What it never does: start a shell, signal anything by its name or by a bare number, allocate or
@@ -18,7 +18,7 @@
 //! let id = format!("example-{}", std::process::id()).parse()?;
 //! let mut tree = supervisor.spawn(id, Order::new("/bin/sleep").args(["60"]))?;
 //! let stopped = supervisor.stop(&mut tree, Ladder::polite(Duration::from_secs(5)))?;
-//! assert_eq!(stopped.ended.exit, ward_process::Exit::Signal(15));
+//! assert_eq!(stopped.ended.exit, ward_process::ProcessExit::Signal(15));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -28,8 +28,8 @@ mod containment;
 mod exit;
 mod ladder;
 mod limits;
-mod order;
 mod output;
+mod process_spec;
 mod record;
 pub mod sandbox;
 mod stop;
@@ -37,16 +37,22 @@ mod supervisor;
 mod tree;
 
 mod cgroup;
-mod leftovers;
+mod cleanup;
 mod sys;
 
-pub use containment::{Containment, Offer, Probe, probe};
-pub use exit::{Ended, Exit, Usage};
-pub use ladder::{Climb, EndedBy, Ladder, Move, Rung, RungOutcome, StopCommand, StopSignal, Stopped};
-pub use limits::{Kept, LimitReport, Limits};
-pub use order::{Grouping, Identity, Input, Leavers, Lifetime, Order, Output, find_program};
-pub use output::Capture;
-pub use record::{InvalidTreeId, MARKER, RootProcess, TreeId, TreeRecord};
+pub use containment::{Containment, ContainmentReport, ContainmentStatus, probe};
+pub use exit::{ProcessExit, ResourceUsage, TreeExit};
+pub use ladder::{
+    EndedBy, LadderProgress, LadderStep, RungOutcome, StopCommand, StopLadder, StopReport, StopRung,
+    StopSignal,
+};
+pub use limits::{LimitEnforcement, LimitReport, TreeLimits};
+pub use output::StreamCapture;
+pub use process_spec::{
+    EscapeePolicy, OutputTarget, ProcessGrouping, ProcessSpec, StdinSource, TreeLifetime, UserIdentity,
+    find_program,
+};
+pub use record::{InvalidTreeId, MARKER, ProcessIdentity, TreeId, TreeRecord};
 pub use stop::StopError;
 pub use supervisor::{ReattachError, SetupError, SpawnError, Supervisor};
-pub use tree::{Census, Membership, Reach, Tree};
+pub use tree::{MemberSnapshot, ProcessTree, SignalReach, TreeMembership};

@@ -10,30 +10,30 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::Signal;
 
-use crate::order::{Input, Order, Output};
+use crate::process_spec::{OutputTarget, ProcessSpec, StdinSource};
 use crate::sys::recorder;
-use crate::sys::wait::{Reaped, reap, wait_readable};
+use crate::sys::wait::{ReapOutcome, reap, wait_readable};
 
 /// Descriptors 0, 1 and 2 belong to the program, so ours lie above.
 const ABOVE_STDIO: i32 = 3;
 
 /// The streams as the child gets them, and what stays with us.
-pub(crate) struct Streams {
+pub(crate) struct StdStreams {
     pub(crate) stdio: [OwnedFd; 3],
-    pub(crate) stdout: Option<Capture>,
-    pub(crate) stderr: Option<Capture>,
+    pub(crate) stdout: Option<StreamCapture>,
+    pub(crate) stderr: Option<StreamCapture>,
 }
 
 /// The first bytes of a stream; the rest is read and dropped, so that the program never blocks.
 #[derive(Debug)]
-pub struct Capture {
+pub struct StreamCapture {
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
     limit: usize,
     total: u64,
 }
 
-impl Capture {
+impl StreamCapture {
     fn new(pipe: OwnedFd, limit: usize) -> Self {
         Self { pipe: Some(pipe), bytes: Vec::new(), limit, total: 0 }
     }
@@ -58,7 +58,7 @@ impl Capture {
 
     /// Readable when there is something to take; `None` after the end of the stream.
     #[must_use]
-    pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
+    pub fn readiness_fd(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
@@ -67,7 +67,7 @@ impl Capture {
     ///
     /// # Errors
     /// When the pipe can't be read.
-    pub fn take_available(&mut self) -> io::Result<()> {
+    pub fn read_available(&mut self) -> io::Result<()> {
         const AT_ONCE: usize = 1 << 20;
         let Some(pipe) = &self.pipe else { return Ok(()) };
         let mut buffer = [0_u8; 16 * 1024];
@@ -93,22 +93,22 @@ impl Capture {
 }
 
 /// The process that records a stream.
-pub(crate) struct Recorder(OwnedFd);
+pub(crate) struct OutputRecorder(OwnedFd);
 
-impl Recorder {
+impl OutputRecorder {
     /// Whether the last byte has been written and nothing is left of it. Never waits.
     pub(crate) fn has_finished(&self) -> bool {
         // What can't be reaped, because it is not our child or somebody was faster, is not ours.
-        !matches!(reap(self.0.as_fd()), Ok(Reaped::Running))
+        !matches!(reap(self.0.as_fd()), Ok(ReapOutcome::Running))
     }
 
     /// After the end of the tree: whoever stopped it can't do so again.
-    pub(crate) fn wake(&self) {
+    pub(crate) fn resume(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.0, Signal::CONT);
     }
 
     /// Waits for the last bytes, at most so long.
-    pub(crate) fn await_finish(&self, at_most: Duration) -> bool {
+    pub(crate) fn wait_until_finished(&self, at_most: Duration) -> bool {
         let _ = wait_readable(self.0.as_fd(), Some(at_most));
         self.has_finished()
     }
@@ -122,9 +122,9 @@ impl Recorder {
 /// Opens everything that the order names. The error comes with the name of the stream; recorders that
 /// were made by then are in the list all the same.
 pub(crate) fn open_streams(
-    order: &mut Order,
-    recorders: &mut Vec<Recorder>,
-) -> Result<Streams, (&'static str, io::Error)> {
+    order: &mut ProcessSpec,
+    recorders: &mut Vec<OutputRecorder>,
+) -> Result<StdStreams, (&'static str, io::Error)> {
     let stdin = open_input(std::mem::take(&mut order.stdin)).map_err(|error| ("standard input", error))?;
     let own = rustix::stdio::stdout();
     let (stdout, captured_stdout) = open_output(std::mem::take(&mut order.stdout), own, recorders)
@@ -134,38 +134,38 @@ pub(crate) fn open_streams(
         None => copy_above_stdio(stdout.as_fd()).map(|fd| (fd, None)),
     }
     .map_err(|error| ("standard error", error))?;
-    Ok(Streams { stdio: [stdin, stdout, stderr], stdout: captured_stdout, stderr: captured_stderr })
+    Ok(StdStreams { stdio: [stdin, stdout, stderr], stdout: captured_stdout, stderr: captured_stderr })
 }
 
-fn open_input(input: Input) -> io::Result<OwnedFd> {
+fn open_input(input: StdinSource) -> io::Result<OwnedFd> {
     match input {
-        Input::Null => null(),
-        Input::Inherit => copy_above_stdio(rustix::stdio::stdin()),
-        Input::From(fd) => above_stdio(fd),
+        StdinSource::Null => open_null(),
+        StdinSource::Inherit => copy_above_stdio(rustix::stdio::stdin()),
+        StdinSource::FromFd(fd) => move_above_stdio(fd),
     }
 }
 
 fn open_output(
-    output: Output,
+    output: OutputTarget,
     own: BorrowedFd<'_>,
-    recorders: &mut Vec<Recorder>,
-) -> io::Result<(OwnedFd, Option<Capture>)> {
+    recorders: &mut Vec<OutputRecorder>,
+) -> io::Result<(OwnedFd, Option<StreamCapture>)> {
     let plain = |fd: io::Result<OwnedFd>| fd.map(|fd| (fd, None));
     match output {
-        Output::Null => plain(null()),
-        Output::Inherit => plain(copy_above_stdio(own)),
-        Output::To(fd) => plain(above_stdio(fd)),
-        Output::Capture { limit } => {
-            let (reader, writer) = pipe()?;
+        OutputTarget::Null => plain(open_null()),
+        OutputTarget::Inherit => plain(copy_above_stdio(own)),
+        OutputTarget::ToFd(fd) => plain(move_above_stdio(fd)),
+        OutputTarget::Capture { limit } => {
+            let (reader, writer) = pipe_above_stdio()?;
             rustix::io::ioctl_fionbio(&reader, true)?;
-            Ok((writer, Some(Capture::new(reader, limit))))
+            Ok((writer, Some(StreamCapture::new(reader, limit))))
         }
-        Output::Record { path, limit } => {
-            let file = above_stdio(open_recording(&path)?)?;
-            let (reader, writer) = pipe()?;
-            let nulls = nulls()?;
+        OutputTarget::Record { path, limit } => {
+            let file = move_above_stdio(open_recording(&path)?)?;
+            let (reader, writer) = pipe_above_stdio()?;
+            let nulls = open_null_stdio()?;
             let forked = recorder::spawn(&reader, &file, &nulls, limit)?;
-            recorders.push(Recorder(forked.pidfd));
+            recorders.push(OutputRecorder(forked.pidfd));
             plain(Ok(writer))
         }
     }
@@ -197,22 +197,22 @@ fn copy_above_stdio(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// The same descriptor where it lies high enough, which it nearly always does.
-pub(crate) fn above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn move_above_stdio(fd: OwnedFd) -> io::Result<OwnedFd> {
     if fd.as_raw_fd() >= ABOVE_STDIO { Ok(fd) } else { copy_above_stdio(fd.as_fd()) }
 }
 
 /// A pipe whose ends don't get in the way of the program's streams: reader and writer.
-pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn pipe_above_stdio() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    Ok((above_stdio(reader)?, above_stdio(writer)?))
+    Ok((move_above_stdio(reader)?, move_above_stdio(writer)?))
 }
 
-fn null() -> io::Result<OwnedFd> {
-    above_stdio(rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+fn open_null() -> io::Result<OwnedFd> {
+    move_above_stdio(rustix::fs::open(c"/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Three handles on the null device, for a process that keeps no stream of the program's.
-pub(crate) fn nulls() -> io::Result<[OwnedFd; 3]> {
-    let null = null()?;
+pub(crate) fn open_null_stdio() -> io::Result<[OwnedFd; 3]> {
+    let null = open_null()?;
     Ok([null.try_clone()?, null.try_clone()?, null])
 }

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 use crate::containment::Containment;
-use crate::order::{Identity, Leavers};
+use crate::process_spec::{EscapeePolicy, UserIdentity};
 
 /// The name of a tree, chosen by the caller before the spawn, so that it can be written down first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub const MARKER: &str = "WARD_TREE";
 impl TreeId {
     /// For a stop command: a name that no caller can form, because of its dots, and no earlier process
     /// has left behind.
-    pub(crate) fn of_stop_command() -> Self {
+    pub(crate) fn for_stop_command() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         Self(format!("stop.{}.{now:x}.{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)))
@@ -37,7 +37,7 @@ impl TreeId {
     }
 
     /// `NAME=value` as it stands in a member's environment.
-    pub(crate) fn marker(&self) -> Vec<u8> {
+    pub(crate) fn marker_entry(&self) -> Vec<u8> {
         format!("{MARKER}={}", self.0).into_bytes()
     }
 
@@ -93,23 +93,23 @@ pub struct TreeRecord {
     /// What holds it together.
     pub containment: Containment,
     /// Its root process. A tree that has a cgroup and lets its leavers go can be taken back without.
-    pub root: Option<RootProcess>,
+    pub root: Option<ProcessIdentity>,
     /// Whether the root is a keeper, who holds those that leave the tree's cgroup.
     #[serde(default)]
-    pub leavers: Leavers,
+    pub leavers: EscapeePolicy,
     /// The boot in which it runs.
     pub boot: String,
     /// Inode of its cgroup, where it has one.
     pub cgroup: Option<u64>,
     /// Whom it runs as, if not as its supervisor; its stop command does, too.
-    pub identity: Option<Identity>,
+    pub identity: Option<UserIdentity>,
     /// The temporary folder of its sandbox, to be removed when it has ended.
     pub private_folder: Option<PathBuf>,
 }
 
 /// The process at the root of a tree: the keeper where there is one, else the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct RootProcess {
+pub struct ProcessIdentity {
     /// Its number.
     pub pid: i32,
     /// When it started, in clock ticks after boot.
@@ -117,7 +117,7 @@ pub struct RootProcess {
 }
 
 /// Names the time between two boots of this machine.
-pub(crate) fn current_boot() -> std::io::Result<String> {
+pub(crate) fn read_boot_id() -> std::io::Result<String> {
     Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim_end().to_owned())
 }
 

@@ -9,27 +9,27 @@
 //! What it needs, and [`probe`] finds out by trying:
 //!
 //! - Linux 6.2 with Landlock and seccomp, or Linux 5.19 with them and with mount namespaces, for
-//!   [`Strictness::Essentials`]. Root may make these namespaces; others may where user namespaces are
+//!   [`SandboxStrictness::Essentials`]. Root may make these namespaces; others may where user namespaces are
 //!   permitted. The stock kernels of Debian 12 and Ubuntu 24.04 will do.
-//! - Linux 6.12 and mount namespaces for [`Strictness::Everything`].
+//! - Linux 6.12 and mount namespaces for [`SandboxStrictness::Everything`].
 
-mod denied;
+mod denied_syscalls;
 mod error;
-mod filter;
+mod landlock_rules;
 mod prepared;
 mod probe;
 mod report;
-mod rules;
-mod system;
+mod seccomp_filter;
+mod system_paths;
 mod temporary;
 mod trees;
 
 use std::path::PathBuf;
 
 pub use error::SandboxError;
-pub(crate) use prepared::Prepared;
+pub(crate) use prepared::PreparedSandbox;
 pub use probe::probe;
-pub use report::{Part, SandboxReport};
+pub use report::{SandboxPartStatus, SandboxReport};
 pub use temporary::remove_folder;
 pub(crate) use temporary::remove_private_folder;
 
@@ -54,16 +54,16 @@ pub struct Sandbox {
     /// they nor the folders around them can be renamed or removed. In force where [`SandboxReport::metadata`] is.
     pub read_only: Vec<PathBuf>,
     /// Whether the network is open.
-    pub network: Network,
+    pub network: SandboxNetwork,
     /// Where temporary files go.
-    pub temporary: Temporary,
+    pub temporary: TemporaryFiles,
     /// What happens where the kernel lacks a part.
-    pub strictness: Strictness,
+    pub strictness: SandboxStrictness,
 }
 
 /// The network of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Network {
+pub enum SandboxNetwork {
     /// No socket of any kind.
     #[default]
     Off,
@@ -74,7 +74,7 @@ pub enum Network {
 
 /// Temporary files of a sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Temporary {
+pub enum TemporaryFiles {
     /// A folder of its own in `/tmp`, removed when the process tree has ended. `TMPDIR`, `TMP`, `TEMP`
     /// and `HOME` name it: the real home is closed, and tools such as git fail when they can't look
     /// there. Programs in it can be executed if that is so in any other tree that can be written.
@@ -89,7 +89,7 @@ pub enum Temporary {
 /// Which parts the kernel has to enforce, lest nothing is started. What of the others is missing is
 /// in the [`SandboxReport`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Strictness {
+pub enum SandboxStrictness {
     /// Every part, without a gap.
     Everything,
     /// Files, network, system calls, privileges and temporary files. A program may be able to change
@@ -110,11 +110,16 @@ impl Sandbox {
     /// the trees. No file can be given the right to run as its owner or its group (`chmod +s`).
     #[must_use]
     pub fn system_read_only() -> Self {
-        Self { read: system::read(), write: system::write(), execute: system::execute(), ..Self::default() }
+        Self {
+            read: system_paths::readable_trees(),
+            write: system_paths::writable_devices(),
+            execute: system_paths::executable_trees(),
+            ..Self::default()
+        }
     }
 
-    fn accept(&self, report: SandboxReport) -> Result<SandboxReport, SandboxError> {
-        let missing = report.lacking(self.strictness);
+    fn check_report(&self, report: SandboxReport) -> Result<SandboxReport, SandboxError> {
+        let missing = report.missing_parts(self.strictness);
         if missing.is_empty() {
             Ok(report)
         } else {
@@ -123,7 +128,7 @@ impl Sandbox {
     }
 
     /// Whether a program could anyway write a file and execute it.
-    fn may_run_what_it_writes(&self) -> bool {
+    fn can_execute_written_files(&self) -> bool {
         let overlap = |one: &PathBuf, other: &PathBuf| one.starts_with(other) || other.starts_with(one);
         self.write.iter().any(|tree| self.execute.iter().any(|other| overlap(tree, other)))
     }

@@ -4,11 +4,13 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::containment::Containment;
-use crate::ladder::{Climb, EndedBy, Ladder, Move, Rung, RungOutcome, StopCommand, Stopped};
-use crate::order::{Lifetime, Order};
+use crate::ladder::{
+    EndedBy, LadderProgress, LadderStep, RungOutcome, StopCommand, StopLadder, StopReport, StopRung,
+};
+use crate::process_spec::{ProcessSpec, TreeLifetime};
 use crate::record::TreeId;
 use crate::supervisor::{SpawnError, Supervisor};
-use crate::tree::{Reach, Tree};
+use crate::tree::{ProcessTree, SignalReach};
 
 /// Why a tree is not known to be gone.
 #[derive(Debug, thiserror::Error)]
@@ -27,14 +29,14 @@ pub enum StopError {
 }
 
 /// A stop command that runs. It ends with its rung, whatever it is doing.
-struct Helper(Tree);
+struct RunningStopCommand(ProcessTree);
 
-impl Drop for Helper {
+impl Drop for RunningStopCommand {
     fn drop(&mut self) {
         /// One that hangs in the kernel is left to whoever is spawned or polled next.
-        const PATIENCE: Duration = Duration::from_secs(1);
+        const STOP_COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
         self.0.kill();
-        let _ = self.0.wait(Some(PATIENCE));
+        let _ = self.0.wait(Some(STOP_COMMAND_TIMEOUT));
     }
 }
 
@@ -43,9 +45,9 @@ impl Supervisor {
     ///
     /// # Errors
     /// When members outlive their kill, or can't be watched.
-    pub fn stop(&self, tree: &mut Tree, ladder: Ladder) -> Result<Stopped, StopError> {
+    pub fn stop(&self, tree: &mut ProcessTree, ladder: StopLadder) -> Result<StopReport, StopError> {
         let start = Instant::now();
-        let mut climb = Climb::new(ladder);
+        let mut climb = LadderProgress::new(ladder);
         let mut rungs = Vec::new();
         let mut helper = None;
         let mut look_again = None;
@@ -58,20 +60,20 @@ impl Supervisor {
                     *last = RungOutcome::Worked;
                 }
                 drop(helper);
-                tree.see_to_the_rest(None);
-                return Ok(Stopped { ended_by, rungs, elapsed, ended });
+                tree.finish_recordings_and_files(None);
+                return Ok(StopReport { ended_by, rungs, elapsed, ended });
             }
             if look_again.take_if(|due| *due <= start.elapsed()).is_some() {
-                look_again = next_look(tree.signal_the_rest(), start);
+                look_again = next_signal_retry(tree.signal_remaining(), start);
             }
-            match climb.next(start.elapsed()) {
-                Move::Take(rung) => {
+            match climb.next_step(start.elapsed()) {
+                LadderStep::TryRung(rung) => {
                     let started = match rung {
-                        Rung::Signal { signal, .. } => {
-                            look_again = next_look(tree.signal(*signal), start);
+                        StopRung::Signal { signal, .. } => {
+                            look_again = next_signal_retry(tree.signal(*signal), start);
                             Ok(None)
                         }
-                        Rung::Run { command, .. } => self.start(tree, command).map(Some),
+                        StopRung::Run { command, .. } => self.start_stop_command(tree, command).map(Some),
                     };
                     // The command of the rung before has had its time.
                     drop(helper.take());
@@ -81,22 +83,22 @@ impl Supervisor {
                             rungs.push(RungOutcome::NoEffect);
                         }
                         Err(error) => {
-                            rungs.push(RungOutcome::NotStarted { reason: reason(&error) });
+                            rungs.push(RungOutcome::NotStarted { reason: format_error_chain(&error) });
                             climb.skip_rung();
                         }
                     }
                 }
-                Move::Kill => {
+                LadderStep::Kill => {
                     look_again = None;
                     tree.kill();
                     drop(helper.take());
                 }
-                Move::WaitUntil(until) => {
+                LadderStep::WaitUntil(until) => {
                     let until = look_again.map_or(until, |due| due.min(until));
                     tree.wait(Some(until.saturating_sub(start.elapsed())))?;
                 }
-                Move::GiveUp if tree.end_of_the_dead().is_some() => {}
-                Move::GiveUp => {
+                LadderStep::GiveUp if tree.end_if_only_zombies().is_some() => {}
+                LadderStep::GiveUp => {
                     let survivors = tree.processes();
                     return Err(StopError::Survivors { survivors, elapsed: start.elapsed() });
                 }
@@ -105,8 +107,12 @@ impl Supervisor {
     }
 
     /// It is no more trusted than the tree, so that it gets no more rights.
-    fn start(&self, tree: &Tree, command: &StopCommand) -> Result<Helper, SpawnError> {
-        let mut order = Order::new(&command.program).args(command.args.iter().cloned());
+    fn start_stop_command(
+        &self,
+        tree: &ProcessTree,
+        command: &StopCommand,
+    ) -> Result<RunningStopCommand, SpawnError> {
+        let mut order = ProcessSpec::new(&command.program).args(command.args.iter().cloned());
         for (name, value) in &command.env {
             order = order.env(name, value);
         }
@@ -114,25 +120,25 @@ impl Supervisor {
             order = order.identity(identity.clone());
         }
         let lifetime = match self.containment() {
-            Containment::ProcessGroup => Lifetime::Independent,
+            Containment::ProcessGroup => TreeLifetime::Independent,
             Containment::Cgroup | Containment::PidNamespace | Containment::Subreaper => {
-                Lifetime::DiesWithSupervisor
+                TreeLifetime::DiesWithSupervisor
             }
         };
-        self.spawn(TreeId::of_stop_command(), order.lifetime(lifetime)).map(Helper)
+        self.spawn(TreeId::for_stop_command(), order.lifetime(lifetime)).map(RunningStopCommand)
     }
 }
 
 /// When to look for those whom a request has not reached, from the start of the stop.
-fn next_look(reach: Reach, start: Instant) -> Option<Duration> {
+fn next_signal_retry(reach: SignalReach, start: Instant) -> Option<Duration> {
     match reach {
-        Reach::Everybody => None,
-        Reach::NotYet { look_again } => Some(start.elapsed() + look_again),
+        SignalReach::AllMembers => None,
+        SignalReach::Incomplete { retry_after: look_again } => Some(start.elapsed() + look_again),
     }
 }
 
 /// The error with what is behind it.
-fn reason(error: &SpawnError) -> String {
+fn format_error_chain(error: &SpawnError) -> String {
     let mut reason = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

@@ -7,23 +7,23 @@ use std::time::Duration;
 use rustix::process::Resource;
 
 use crate::cgroup::{Cgroup, CgroupRoot};
+use crate::cleanup::{self, SandboxFolder, TreeCleanup};
 use crate::containment::{self, Containment};
-use crate::leftovers::{self, Folder, Leftover};
-use crate::order::{Lifetime, Order};
-use crate::record::{TreeId, TreeRecord, current_boot};
-use crate::sandbox::Prepared;
+use crate::process_spec::{ProcessSpec, TreeLifetime};
+use crate::record::{TreeId, TreeRecord, read_boot_id};
+use crate::sandbox::PreparedSandbox;
 use crate::sys::procfs::ProcRoot;
 use crate::sys::signals::IgnoredSignals;
-use crate::tree::{Parts, Readiness, Reins, Tree};
+use crate::tree::{ProcessTree, TreeControl, TreeParts, TreeReadiness};
 
 mod error;
 mod launch;
-mod means;
+mod launch_setup;
 mod program;
 mod reattach;
 
 pub use error::{SetupError, SpawnError};
-use launch::{Launch, Launched};
+use launch::{LaunchedTree, TreeLaunch};
 pub use reattach::ReattachError;
 
 /// Spawns process trees into one kind of containment.
@@ -42,7 +42,7 @@ pub struct Supervisor {
 }
 
 /// Writes a record down, before the program runs.
-type WriteDown<'a> = Box<dyn FnOnce(&TreeRecord) -> io::Result<()> + 'a>;
+type RecordWriter<'a> = Box<dyn FnOnce(&TreeRecord) -> io::Result<()> + 'a>;
 
 impl Supervisor {
     /// With the strongest containment there is.
@@ -50,23 +50,23 @@ impl Supervisor {
     /// # Errors
     /// When the boot id or `/proc` can't be read, or when what was there a moment ago is not any more.
     pub fn new() -> Result<Self, SetupError> {
-        Self::with(containment::probe().best())
+        Self::with_containment(containment::probe().strongest())
     }
 
     /// With this containment and no other.
     ///
     /// # Errors
     /// When the host does not give it, or when the boot id or `/proc` can't be read.
-    pub fn with(containment: Containment) -> Result<Self, SetupError> {
+    pub fn with_containment(containment: Containment) -> Result<Self, SetupError> {
         let missing = |reason| SetupError::Missing { containment, reason };
         let groups = match containment {
             Containment::Cgroup => Some(CgroupRoot::find().map_err(missing)?),
             _ => {
-                containment::try_out(containment).map_err(missing)?;
+                containment::check_containment(containment).map_err(missing)?;
                 None
             }
         };
-        let boot = current_boot().map_err(SetupError::BootId)?;
+        let boot = read_boot_id().map_err(SetupError::BootId)?;
         let proc = ProcRoot::open().map_err(|error| SetupError::Proc(error.into()))?;
         let ignored_signals = IgnoredSignals::of_this_process();
         let open_files = rustix::process::getrlimit(Resource::Nofile).current;
@@ -83,8 +83,8 @@ impl Supervisor {
     ///
     /// # Errors
     /// When anything on the way fails; then nothing is left behind.
-    pub fn spawn(&self, id: TreeId, order: Order) -> Result<Tree, SpawnError> {
-        self.spawn_with(id, order, None)
+    pub fn spawn(&self, id: TreeId, order: ProcessSpec) -> Result<ProcessTree, SpawnError> {
+        self.spawn_with_record(id, order, None)
     }
 
     /// The same, but the record is written down before the program runs: if we die in between, either
@@ -98,146 +98,147 @@ impl Supervisor {
     pub fn spawn_recorded(
         &self,
         id: TreeId,
-        order: Order,
+        order: ProcessSpec,
         write_down: impl FnOnce(&TreeRecord) -> io::Result<()>,
-    ) -> Result<Tree, SpawnError> {
-        self.spawn_with(id, order, Some(Box::new(write_down)))
+    ) -> Result<ProcessTree, SpawnError> {
+        self.spawn_with_record(id, order, Some(Box::new(write_down)))
     }
 
     /// Reaps and removes what is left of trees whose handles were dropped. Every spawn does it, too.
-    pub fn tidy(&self) {
-        leftovers::tidy();
+    pub fn clean_up(&self) {
+        cleanup::reap_and_remove();
     }
 
-    fn spawn_with(
+    fn spawn_with_record(
         &self,
         id: TreeId,
-        mut order: Order,
-        write_down: Option<WriteDown<'_>>,
-    ) -> Result<Tree, SpawnError> {
-        leftovers::tidy();
-        self.check(&order)?;
+        mut order: ProcessSpec,
+        write_down: Option<RecordWriter<'_>>,
+    ) -> Result<ProcessTree, SpawnError> {
+        cleanup::reap_and_remove();
+        self.check_spec(&order)?;
         let mut sandbox = prepare_sandbox(&order)?;
-        let group = match self.make_group(&id) {
+        let group = match self.create_group(&id) {
             Ok(group) => group,
             Err(error) => {
-                sandbox.iter_mut().for_each(Prepared::clean_up);
+                sandbox.iter_mut().for_each(PreparedSandbox::clean_up);
                 return Err(error);
             }
         };
-        let reins = self.reins(group, self.leavers(&order));
+        let reins = self.tree_control(group, self.escapee_policy(&order));
         match self.launch(&id, &mut order, sandbox.as_ref(), &reins, write_down) {
-            Ok(launched) => self.assemble(id, &order, sandbox, reins, launched),
+            Ok(launched) => self.build_tree(id, &order, sandbox, reins, launched),
             Err(error) => {
-                give_up(reins, sandbox);
+                clean_up_failed_spawn(reins, sandbox);
                 Err(error)
             }
         }
     }
 
-    fn check(&self, order: &Order) -> Result<(), SpawnError> {
-        if order.lifetime == Lifetime::DiesWithSupervisor && !self.needs_keeper(order) {
-            return Err(SpawnError::NoPromise(self.containment));
+    fn check_spec(&self, order: &ProcessSpec) -> Result<(), SpawnError> {
+        if order.lifetime == TreeLifetime::DiesWithSupervisor && !self.needs_keeper(order) {
+            return Err(SpawnError::CannotDieWithSupervisor(self.containment));
         }
         if !order.program.is_absolute() {
             return Err(SpawnError::RelativeProgram { program: order.program.clone() });
         }
-        order.limits.impossible().map_or(Ok(()), |limit| Err(SpawnError::ZeroLimit { limit }))
+        order.limits.find_zero_limit().map_or(Ok(()), |limit| Err(SpawnError::ZeroLimit { limit }))
     }
 
     fn launch(
         &self,
         id: &TreeId,
-        order: &mut Order,
-        sandbox: Option<&Prepared>,
-        reins: &Reins,
-        write_down: Option<WriteDown<'_>>,
-    ) -> Result<Launched, SpawnError> {
-        let readiness = Readiness::new(reins).map_err(|error| SpawnError::Fork(error.into()))?;
+        order: &mut ProcessSpec,
+        sandbox: Option<&PreparedSandbox>,
+        reins: &TreeControl,
+        write_down: Option<RecordWriter<'_>>,
+    ) -> Result<LaunchedTree, SpawnError> {
+        let readiness = TreeReadiness::new(reins).map_err(|error| SpawnError::Fork(error.into()))?;
         let group = reins.group();
-        let namespaces = self.namespaces(sandbox);
+        let namespaces = self.namespace_flags(sandbox);
         let limits = self.plan_limits(order, namespaces, group)?;
-        Launch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }
-            .carry_out(order, write_down)
+        TreeLaunch { supervisor: self, id, sandbox, group, namespaces, limits, readiness }
+            .run(order, write_down)
     }
 
-    fn assemble(
+    fn build_tree(
         &self,
         id: TreeId,
-        order: &Order,
-        sandbox: Option<Prepared>,
-        reins: Reins,
-        launched: Launched,
-    ) -> Result<Tree, SpawnError> {
-        let Launched { root, keeper, life, readiness, recorders, stdout, stderr, limits } = launched;
+        order: &ProcessSpec,
+        sandbox: Option<PreparedSandbox>,
+        reins: TreeControl,
+        launched: LaunchedTree,
+    ) -> Result<ProcessTree, SpawnError> {
+        let LaunchedTree { root, keeper, liveness_pipe: life, readiness, recorders, stdout, stderr, limits } =
+            launched;
         let watched = root.pidfd().map_or(Ok(()), |pidfd| readiness.watch_root(pidfd));
-        let parts = Parts {
+        let parts = TreeParts {
             id,
             containment: self.containment,
             boot: self.boot.clone(),
-            leavers: self.leavers(order),
+            escapees: self.escapee_policy(order),
             identity: order.identity.clone(),
             root,
             keeper,
-            life,
+            liveness_pipe: life,
             readiness,
             recorders,
             stdout,
             stderr,
             sandbox: sandbox.as_ref().map(|sandbox| sandbox.report().clone()),
-            folder: sandbox.map(|sandbox| Folder::Made(Box::new(sandbox))),
+            folder: sandbox.map(|sandbox| SandboxFolder::Prepared(Box::new(sandbox))),
             limits: limits.report,
         };
-        let tree = Tree::new(parts, reins, Arc::clone(&self.proc));
+        let tree = ProcessTree::new(parts, reins, Arc::clone(&self.proc));
         match watched {
             Ok(()) => Ok(tree),
             Err(error) => {
-                abandon(tree);
+                kill_unwatched_tree(tree);
                 Err(SpawnError::Fork(error.into()))
             }
         }
     }
 
     /// What a later process needs to take a tree back.
-    fn record(&self, launch: &Launch<'_>, order: &Order) -> TreeRecord {
+    fn build_record(&self, launch: &TreeLaunch<'_>, order: &ProcessSpec) -> TreeRecord {
         TreeRecord {
             id: launch.id.clone(),
             containment: self.containment,
             root: None,
-            leavers: self.leavers(order),
+            leavers: self.escapee_policy(order),
             boot: self.boot.clone(),
             cgroup: launch.group.map(Cgroup::inode),
             identity: order.identity.clone(),
-            private_folder: launch.sandbox.and_then(Prepared::temporary_folder).map(ToOwned::to_owned),
+            private_folder: launch.sandbox.and_then(PreparedSandbox::temporary_folder).map(ToOwned::to_owned),
         }
     }
 }
 
-fn prepare_sandbox(order: &Order) -> Result<Option<Prepared>, SpawnError> {
+fn prepare_sandbox(order: &ProcessSpec) -> Result<Option<PreparedSandbox>, SpawnError> {
     let Some(sandbox) = &order.sandbox else { return Ok(None) };
     let prepared = sandbox.prepare(order.lifetime)?;
     if let Some(identity) = &order.identity {
-        prepared.give_to(identity.user, identity.group)?;
+        prepared.change_folder_owner(identity.user, identity.group)?;
     }
     Ok(Some(prepared))
 }
 
 /// Nothing was started, or what was is gone or about to be.
-fn give_up(reins: Reins, sandbox: Option<Prepared>) {
-    let mut leftover = Leftover::default();
+fn clean_up_failed_spawn(reins: TreeControl, sandbox: Option<PreparedSandbox>) {
+    let mut leftover = TreeCleanup::default();
     if let Some(group) = reins.into_group() {
         let _ = group.kill();
         leftover.group = Some(group);
     }
-    leftover.folder = sandbox.map(|sandbox| Folder::Made(Box::new(sandbox)));
-    leftovers::leave(leftover);
-    leftovers::tidy();
+    leftover.folder = sandbox.map(|sandbox| SandboxFolder::Prepared(Box::new(sandbox)));
+    cleanup::defer_cleanup(leftover);
+    cleanup::reap_and_remove();
 }
 
 /// Ends a program that runs and that nobody could watch.
-fn abandon(mut tree: Tree) {
-    const STRIKES: u32 = 1_000;
-    for _ in 0..STRIKES {
+fn kill_unwatched_tree(mut tree: ProcessTree) {
+    const MAX_KILL_ATTEMPTS: u32 = 1_000;
+    for _ in 0..MAX_KILL_ATTEMPTS {
         tree.kill();
         if !matches!(tree.poll_ended(), Ok(None)) {
             return;

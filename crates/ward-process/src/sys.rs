@@ -5,16 +5,16 @@
 //! is therefore prepared by the parent, and it only makes system calls.
 #![expect(unsafe_code, reason = "raw system calls; each block says why it is sound")]
 
+pub(crate) mod barrier;
 pub(crate) mod child;
-pub(crate) mod confine;
+pub(crate) mod confinement;
+pub(crate) mod descendants;
 pub(crate) mod fork;
-pub(crate) mod gate;
 pub(crate) mod keeper;
 pub(crate) mod procfs;
 pub(crate) mod recorder;
 pub(crate) mod signals;
 pub(crate) mod start;
-pub(crate) mod sweep;
 pub(crate) mod wait;
 
 /// Why the last call of the C library failed; to be asked right after it.

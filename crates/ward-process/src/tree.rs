@@ -4,80 +4,80 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::cgroup::Cgroup;
+use crate::cleanup::{self, SandboxFolder, TreeCleanup};
 use crate::containment::Containment;
-use crate::exit::Ended;
-use crate::leftovers::{self, Folder, Leftover};
+use crate::exit::TreeExit;
 use crate::limits::LimitReport;
-use crate::order::{Identity, Leavers};
-use crate::output::{Capture, Recorder};
+use crate::output::{OutputRecorder, StreamCapture};
+use crate::process_spec::{EscapeePolicy, UserIdentity};
 use crate::record::{TreeId, TreeRecord};
 use crate::sandbox::SandboxReport;
+use crate::sys::descendants::DescendantScan;
 use crate::sys::procfs::ProcRoot;
-use crate::sys::sweep::Sweep;
 
-mod census;
+mod actions;
 mod end;
-mod group;
+mod escapees;
+mod member_snapshot;
 mod membership;
-mod pursuit;
+mod process_group;
 mod readiness;
-mod request;
 mod root;
-mod strike;
+mod signal_request;
 
-pub use census::Census;
-pub use membership::Membership;
-pub(crate) use pursuit::Pursuit;
-pub(crate) use readiness::Readiness;
-pub use request::Reach;
-use request::Request;
-pub(crate) use root::{KeeperLink, Root};
+pub(crate) use escapees::EscapeeTracker;
+pub use member_snapshot::MemberSnapshot;
+pub use membership::TreeMembership;
+pub(crate) use readiness::TreeReadiness;
+pub(crate) use root::{KeeperStatusPipe, RootHandle};
+pub use signal_request::SignalReach;
+use signal_request::SignalRequest;
 
 /// What a tree is held by.
-pub(crate) enum Reins {
+pub(crate) enum TreeControl {
     Cgroup(Cgroup),
     /// The root is a subreaper outside of the group, to whom those belong who leave it.
-    KeptCgroup(Cgroup, Box<Pursuit>),
+    CgroupWithKeeper(Cgroup, Box<EscapeeTracker>),
     /// The root is the namespace's init.
-    Namespace,
+    PidNamespace,
     /// The root is the subreaper.
-    Subreaper(Box<Sweep>),
+    Subreaper(Box<DescendantScan>),
     /// The root leads the process group.
-    Group,
+    ProcessGroup,
 }
 
-impl Reins {
+impl TreeControl {
     pub(crate) fn group(&self) -> Option<&Cgroup> {
         match self {
-            Self::Cgroup(group) | Self::KeptCgroup(group, _) => Some(group),
-            Self::Namespace | Self::Subreaper(_) | Self::Group => None,
+            Self::Cgroup(group) | Self::CgroupWithKeeper(group, _) => Some(group),
+            Self::PidNamespace | Self::Subreaper(_) | Self::ProcessGroup => None,
         }
     }
 
     pub(crate) fn into_group(self) -> Option<Cgroup> {
         match self {
-            Self::Cgroup(group) | Self::KeptCgroup(group, _) => Some(group),
-            Self::Namespace | Self::Subreaper(_) | Self::Group => None,
+            Self::Cgroup(group) | Self::CgroupWithKeeper(group, _) => Some(group),
+            Self::PidNamespace | Self::Subreaper(_) | Self::ProcessGroup => None,
         }
     }
 }
 
 /// What a tree is made of, besides its reins.
-pub(crate) struct Parts {
+pub(crate) struct TreeParts {
     pub(crate) id: TreeId,
     pub(crate) containment: Containment,
     pub(crate) boot: String,
-    pub(crate) leavers: Leavers,
-    pub(crate) identity: Option<Identity>,
-    pub(crate) root: Root,
-    pub(crate) keeper: Option<KeeperLink>,
+    pub(crate) escapees: EscapeePolicy,
+    pub(crate) identity: Option<UserIdentity>,
+    pub(crate) root: RootHandle,
+    pub(crate) keeper: Option<KeeperStatusPipe>,
     /// Kept open for as long as the tree is to live.
-    pub(crate) life: Option<OwnedFd>,
-    pub(crate) readiness: Readiness,
-    pub(crate) recorders: Vec<Recorder>,
-    pub(crate) stdout: Option<Capture>,
-    pub(crate) stderr: Option<Capture>,
-    pub(crate) folder: Option<Folder>,
+    pub(crate) liveness_pipe: Option<OwnedFd>,
+    pub(crate) readiness: TreeReadiness,
+    pub(crate) recorders: Vec<OutputRecorder>,
+    pub(crate) stdout: Option<StreamCapture>,
+    pub(crate) stderr: Option<StreamCapture>,
+    pub(crate) folder: Option<SandboxFolder>,
     pub(crate) sandbox: Option<SandboxReport>,
     pub(crate) limits: Vec<LimitReport>,
 }
@@ -86,19 +86,26 @@ pub(crate) struct Parts {
 ///
 /// It has ended when no member is left, not when its first program exits. Dropping the handle leaves
 /// an independent tree running; one that was ordered to die with its supervisor ends then.
-pub struct Tree {
-    parts: Parts,
-    reins: Reins,
+pub struct ProcessTree {
+    parts: TreeParts,
+    control: TreeControl,
     marker: Vec<u8>,
     proc: Arc<ProcRoot>,
     /// What not everybody is known to have heard.
-    request: Option<Request>,
-    ended: Option<Ended>,
+    signal_request: Option<SignalRequest>,
+    ended: Option<TreeExit>,
 }
 
-impl Tree {
-    pub(crate) fn new(parts: Parts, reins: Reins, proc: Arc<ProcRoot>) -> Self {
-        Self { marker: parts.id.marker(), parts, reins, proc, request: None, ended: None }
+impl ProcessTree {
+    pub(crate) fn new(parts: TreeParts, reins: TreeControl, proc: Arc<ProcRoot>) -> Self {
+        Self {
+            marker: parts.id.marker_entry(),
+            parts,
+            control: reins,
+            proc,
+            signal_request: None,
+            ended: None,
+        }
     }
 
     /// Its name.
@@ -115,7 +122,7 @@ impl Tree {
 
     /// Whom it runs as, if not as its supervisor.
     #[must_use]
-    pub fn identity(&self) -> Option<&Identity> {
+    pub fn identity(&self) -> Option<&UserIdentity> {
         self.parts.identity.as_ref()
     }
 
@@ -125,12 +132,12 @@ impl Tree {
         TreeRecord {
             id: self.parts.id.clone(),
             containment: self.parts.containment,
-            root: self.parts.root.process(&self.proc),
+            root: self.parts.root.identity(&self.proc),
             boot: self.parts.boot.clone(),
-            leavers: self.parts.leavers,
-            cgroup: self.reins.group().map(Cgroup::inode),
+            leavers: self.parts.escapees,
+            cgroup: self.control.group().map(Cgroup::inode),
             identity: self.parts.identity.clone(),
-            private_folder: self.parts.folder.as_ref().and_then(Folder::path),
+            private_folder: self.parts.folder.as_ref().and_then(SandboxFolder::path),
         }
     }
 
@@ -147,43 +154,43 @@ impl Tree {
     }
 
     /// Captured standard output.
-    pub fn stdout(&mut self) -> Option<&mut Capture> {
+    pub fn stdout(&mut self) -> Option<&mut StreamCapture> {
         self.parts.stdout.as_mut()
     }
 
     /// Captured standard error.
-    pub fn stderr(&mut self) -> Option<&mut Capture> {
+    pub fn stderr(&mut self) -> Option<&mut StreamCapture> {
         self.parts.stderr.as_mut()
     }
 
-    /// Readable when [`Tree::program_exit`] has news that [`Tree::readiness`] does not tell of: the program has ended,
+    /// Readable when [`ProcessTree::program_exit`] has news that [`ProcessTree::readiness_fd`] does not tell of: the program has ended,
     /// but its tree has not. `None` where there is no keeper to tell. To be asked for until the exit is known.
     #[must_use]
-    pub fn program_readiness(&self) -> Option<BorrowedFd<'_>> {
-        self.parts.keeper.as_ref().map(KeeperLink::as_fd)
+    pub fn program_exit_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.parts.keeper.as_ref().map(KeeperStatusPipe::as_fd)
     }
 
-    /// Readable when [`Tree::poll_ended`] may have news.
+    /// Readable when [`ProcessTree::poll_ended`] may have news.
     #[must_use]
-    pub fn readiness(&self) -> BorrowedFd<'_> {
+    pub fn readiness_fd(&self) -> BorrowedFd<'_> {
         self.parts.readiness.as_fd()
     }
 }
 
-impl Drop for Tree {
+impl Drop for ProcessTree {
     fn drop(&mut self) {
-        if self.parts.life.is_some() && self.ended.is_none() {
+        if self.parts.liveness_pipe.is_some() && self.ended.is_none() {
             self.kill();
         }
-        let group = std::mem::replace(&mut self.reins, Reins::Group).into_group();
+        let group = std::mem::replace(&mut self.control, TreeControl::ProcessGroup).into_group();
         let mut folder = self.parts.folder.take();
         if self.ended.is_some()
             && let Some(folder) = folder.take()
         {
             folder.remove();
         }
-        leftovers::leave(Leftover {
-            root: Some(std::mem::replace(&mut self.parts.root, Root::unknown())),
+        cleanup::defer_cleanup(TreeCleanup {
+            root: Some(std::mem::replace(&mut self.parts.root, RootHandle::unknown())),
             group,
             recorders: std::mem::take(&mut self.parts.recorders),
             folder,
@@ -191,7 +198,7 @@ impl Drop for Tree {
     }
 }
 
-impl std::fmt::Debug for Tree {
+impl std::fmt::Debug for ProcessTree {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tree")
             .field("record", &self.record())

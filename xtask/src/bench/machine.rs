@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// The facts that go with a result.
 #[derive(Debug, Serialize)]
-pub(super) struct Machine {
+pub(super) struct BenchMachine {
     date: String,
     /// The commit that was measured; `-dirty` when there were changes on top of it.
     revision: Option<String>,
@@ -19,9 +19,9 @@ pub(super) struct Machine {
     load: String,
 }
 
-impl Machine {
+impl BenchMachine {
     /// Looks at the machine we run on.
-    pub(super) fn look(root: &Path) -> Self {
+    pub(super) fn detect(root: &Path) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self {
             date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),

@@ -1,8 +1,8 @@
 //! The table of figures, at most [`WIDTH`] columns wide.
 
-use ward_bench::{Bar, Row};
+use ward_bench::{BenchmarkLimit, BenchmarkRow};
 
-use crate::screen;
+use crate::terminal;
 
 /// What fits a terminal beside an editor, and a page.
 const WIDTH: usize = 100;
@@ -17,30 +17,31 @@ const TITLES: [&str; 6] = ["benchmark", "figure", "baseline", "ratio", "bar", "m
 const PROSE: [usize; 2] = [0, 2];
 
 /// The least that a wrapped column keeps, so that a word still fits.
-const NARROWEST: usize = 16;
+const MIN_PROSE_WIDTH: usize = 16;
 
 /// Draws the rows under their titles.
-pub(super) fn draw(rows: &[Row]) -> String {
+pub(super) fn draw(rows: &[BenchmarkRow]) -> String {
     let cells: Vec<_> = rows.iter().map(cells).collect();
     let widths = widths(&cells);
-    let mut lines = vec![screen::strong(&line(&TITLES.map(str::to_owned), &widths))];
+    let mut lines = vec![terminal::heading(&format_line(&TITLES.map(str::to_owned), &widths))];
     for (row, cells) in rows.iter().zip(&cells) {
-        let text = wrapped(cells, &widths).iter().map(|cells| line(cells, &widths)).collect::<Vec<_>>();
-        let paint = if row.is_met() { str::to_owned } else { screen::bad };
+        let text =
+            wrap_row(cells, &widths).iter().map(|cells| format_line(cells, &widths)).collect::<Vec<_>>();
+        let paint = if row.is_met() { str::to_owned } else { terminal::failure };
         lines.extend(text.iter().map(|line| paint(line)));
     }
     lines.join("\n") + "\n"
 }
 
-fn cells(row: &Row) -> [String; 6] {
+fn cells(row: &BenchmarkRow) -> [String; 6] {
     let with_unit = |figure| format!("{} {}", number(figure), row.unit);
     let baseline =
         row.baseline.as_ref().map(|baseline| format!("{}: {}", with_unit(baseline.figure), baseline.name));
     let bar = match row.bar {
-        Bar::RatioAtMost(limit) => format!("≤ {}×", number(limit)),
-        Bar::RatioAtLeast(limit) => format!("≥ {}×", number(limit)),
-        Bar::AtMost(limit) => format!("≤ {}", with_unit(limit)),
-        Bar::AtLeast(limit) => format!("≥ {}", with_unit(limit)),
+        BenchmarkLimit::RatioAtMost(limit) => format!("≤ {}×", number(limit)),
+        BenchmarkLimit::RatioAtLeast(limit) => format!("≥ {}×", number(limit)),
+        BenchmarkLimit::AtMost(limit) => format!("≤ {}", with_unit(limit)),
+        BenchmarkLimit::AtLeast(limit) => format!("≥ {}", with_unit(limit)),
     };
     [
         row.bench.clone(),
@@ -58,21 +59,21 @@ fn number(value: f64) -> String {
     if size == 0.0 {
         "0".to_owned()
     } else if size >= 99.95 {
-        thousands(&format!("{value:.0}"))
+        group_thousands(&format!("{value:.0}"))
     } else if size >= 9.995 {
-        shortened(&format!("{value:.1}"))
+        trim_zeros(&format!("{value:.1}"))
     } else if size >= 0.1 {
-        shortened(&format!("{value:.2}"))
+        trim_zeros(&format!("{value:.2}"))
     } else {
-        shortened(&format!("{value:.4}"))
+        trim_zeros(&format!("{value:.4}"))
     }
 }
 
-fn shortened(decimal: &str) -> String {
+fn trim_zeros(decimal: &str) -> String {
     decimal.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn thousands(digits: &str) -> String {
+fn group_thousands(digits: &str) -> String {
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
         if index > 0 && (digits.len() - index).is_multiple_of(3) && !text.ends_with('-') {
@@ -94,7 +95,7 @@ fn widths(rows: &[[String; 6]]) -> [usize; 6] {
     while widths.iter().sum::<usize>() + GAP * (TITLES.len() - 1) > WIDTH {
         let prose = widths.iter_mut().enumerate().filter(|(column, _)| PROSE.contains(column));
         match prose.map(|(_, width)| width).max_by_key(|width| **width) {
-            Some(widest) if *widest > NARROWEST => *widest -= 1,
+            Some(widest) if *widest > MIN_PROSE_WIDTH => *widest -= 1,
             _ => break,
         }
     }
@@ -106,7 +107,7 @@ fn length(text: &str) -> usize {
 }
 
 /// A row as lines: prose goes on below itself, everything else stands in the first.
-fn wrapped(cells: &[String; 6], widths: &[usize; 6]) -> Vec<[String; 6]> {
+fn wrap_row(cells: &[String; 6], widths: &[usize; 6]) -> Vec<[String; 6]> {
     let mut lines: Vec<[String; 6]> = Vec::new();
     for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
         for (index, part) in wrap(cell, *width).into_iter().enumerate() {
@@ -135,7 +136,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
+fn format_line(cells: &[String; 6], widths: &[usize; 6]) -> String {
     let last = TITLES.len() - 1;
     let padded: Vec<_> = cells
         .iter()
@@ -154,20 +155,20 @@ fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ward_bench::Baseline;
+    use ward_bench::BenchmarkBaseline;
 
     use super::*;
 
-    fn row(bench: &str, figure: f64, baseline: Option<(&str, f64)>, bar: Bar) -> Row {
-        let baseline = baseline.map(|(name, figure)| Baseline { name: name.to_owned(), figure });
-        Row { bench: bench.to_owned(), unit: "ms".to_owned(), figure, baseline, bar }
+    fn row(bench: &str, figure: f64, baseline: Option<(&str, f64)>, bar: BenchmarkLimit) -> BenchmarkRow {
+        let baseline = baseline.map(|(name, figure)| BenchmarkBaseline { name: name.to_owned(), figure });
+        BenchmarkRow { bench: bench.to_owned(), unit: "ms".to_owned(), figure, baseline, bar }
     }
 
     #[test]
     fn a_small_table_is_as_wide_as_its_content() {
         let rows = [
-            row("spawn", 1.25, Some(("posix_spawn", 1.0)), Bar::RatioAtMost(2.0)),
-            row("memory", 40.0, None, Bar::AtMost(32.0)),
+            row("spawn", 1.25, Some(("posix_spawn", 1.0)), BenchmarkLimit::RatioAtMost(2.0)),
+            row("memory", 40.0, None, BenchmarkLimit::AtMost(32.0)),
         ];
         let expected = "\
 benchmark   figure  baseline           ratio      bar  met
@@ -181,7 +182,8 @@ memory       40 ms  -                      -  ≤ 32 ms  NO
     fn a_wide_table_is_wrapped_and_loses_no_word() {
         let bench = "ledger: verify a chain of 1,000,000 records across twelve segments with a key";
         let yardstick = "sha256sum of the same file in the same run, from a warm cache";
-        let table = draw(&[row(bench, 1234.5, Some((yardstick, 1000.0)), Bar::RatioAtLeast(0.333))]);
+        let table =
+            draw(&[row(bench, 1234.5, Some((yardstick, 1000.0)), BenchmarkLimit::RatioAtLeast(0.333))]);
         assert!(table.lines().all(|line| line.chars().count() <= WIDTH), "{table}");
         for word in bench.split(' ').chain(yardstick.split(' ')) {
             assert!(table.contains(word), "{word} is not in\n{table}");

@@ -8,17 +8,17 @@ use super::is_root;
 
 /// A program in the folder, and the package that brings it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(super) struct PeerProgram {
     program: &'static str,
     pub(super) package: &'static str,
 }
 
-const fn npm(program: &'static str, package: &'static str) -> Peer {
-    Peer { program, package }
+const fn npm(program: &'static str, package: &'static str) -> PeerProgram {
+    PeerProgram { program, package }
 }
 
 /// From npm's registry.
-pub(super) const PEERS: &[Peer] = &[
+pub(super) const NPM_PROGRAMS: &[PeerProgram] = &[
     npm("node_modules/.bin/llmock", "@copilotkit/aimock@1.43.0"),
     // Debian 12 has 18, and the servers need 20 and 22.
     npm(
@@ -32,36 +32,36 @@ pub(super) const PEERS: &[Peer] = &[
 ];
 
 /// From Python's.
-const IN_PYTHON: &[Peer] = &[
-    Peer { program: "python/bin/mcp", package: "mcp==2.3.0" },
-    Peer { program: "python/bin/mcp-server-time", package: "mcp-server-time==2026.10.19" },
+const PYTHON_PROGRAMS: &[PeerProgram] = &[
+    PeerProgram { program: "python/bin/mcp", package: "mcp==2.3.0" },
+    PeerProgram { program: "python/bin/mcp-server-time", package: "mcp-server-time==2026.10.19" },
 ];
 
 /// Where root installs them.
-const FOR_ALL: &str = "/usr/local/lib/collieclaw-peers";
+const SYSTEM_FOLDER: &str = "/usr/local/lib/collieclaw-peers";
 
 /// What is not installed. Tests run by others see what root put into a place for all, and nothing else of root's.
-pub(super) fn missing() -> Vec<&'static Peer> {
-    let all = || PEERS.iter().chain(IN_PYTHON);
+pub(super) fn missing() -> Vec<&'static PeerProgram> {
+    let all = || NPM_PROGRAMS.iter().chain(PYTHON_PROGRAMS);
     let is_complete = |folder: &PathBuf| all().all(|peer| folder.join(peer.program).exists());
-    match own_folder().into_iter().chain([FOR_ALL.into()]).find(is_complete) {
+    match own_folder().into_iter().chain([SYSTEM_FOLDER.into()]).find(is_complete) {
         Some(_) => Vec::new(),
         None => all().collect(),
     }
 }
 
 /// The commands that install them all, in order.
-pub(super) fn installers() -> Vec<Command> {
-    let folder = own_folder().unwrap_or_else(|| FOR_ALL.into());
-    let packages = |peers: &'static [Peer]| peers.iter().map(|peer| peer.package);
+pub(super) fn install_commands() -> Vec<Command> {
+    let folder = own_folder().unwrap_or_else(|| SYSTEM_FOLDER.into());
+    let packages = |peers: &'static [PeerProgram]| peers.iter().map(|peer| peer.package);
     let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).args(packages(PEERS));
+    npm.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(&folder).args(packages(NPM_PROGRAMS));
     let python = folder.join("python");
     // The system's own: what root has elsewhere, others can't run.
     let mut venv = Command::new("/usr/bin/python3");
     venv.args(["-m", "venv"]).arg(&python);
     let mut pip = Command::new(python.join(Path::new("bin/pip")));
-    pip.args(["install", "--no-cache-dir", "--disable-pip-version-check"]).args(packages(IN_PYTHON));
+    pip.args(["install", "--no-cache-dir", "--disable-pip-version-check"]).args(packages(PYTHON_PROGRAMS));
     vec![npm, venv, pip]
 }
 

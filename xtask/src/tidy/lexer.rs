@@ -3,7 +3,7 @@
 
 /// One piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'source> {
+pub(super) enum TokenKind<'source> {
     /// An identifier, keyword or number.
     Word(&'source str),
     /// The text between the quotes of a string literal, escapes not resolved.
@@ -14,24 +14,24 @@ pub(super) enum Piece<'source> {
 
 /// A piece and the line it begins on, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token<'source> {
-    pub(super) piece: Piece<'source>,
+pub(super) struct SourceToken<'source> {
+    pub(super) kind: TokenKind<'source>,
     pub(super) line: usize,
 }
 
 /// Takes a source apart. A source that does not end properly simply ends; the compiler will say so.
-pub(super) fn tokens(source: &str) -> Vec<Token<'_>> {
-    let mut lexer = Lexer { rest: source, line: 1 };
+pub(super) fn tokens(source: &str) -> Vec<SourceToken<'_>> {
+    let mut lexer = RustLexer { rest: source, line: 1 };
     std::iter::from_fn(|| lexer.next_token()).collect()
 }
 
-struct Lexer<'source> {
+struct RustLexer<'source> {
     rest: &'source str,
     line: usize,
 }
 
-impl<'source> Lexer<'source> {
-    fn next_token(&mut self) -> Option<Token<'source>> {
+impl<'source> RustLexer<'source> {
+    fn next_token(&mut self) -> Option<SourceToken<'source>> {
         self.skip_blank();
         let line = self.line;
         let first = self.rest.chars().next()?;
@@ -43,9 +43,9 @@ impl<'source> Lexer<'source> {
             self.word()
         } else {
             self.take(first.len_utf8());
-            Piece::Mark(first)
+            TokenKind::Mark(first)
         };
-        Some(Token { piece, line })
+        Some(SourceToken { kind: piece, line })
     }
 
     fn take(&mut self, length: usize) -> &'source str {
@@ -96,16 +96,16 @@ impl<'source> Lexer<'source> {
         }
     }
 
-    fn string(&mut self) -> Piece<'source> {
+    fn string(&mut self) -> TokenKind<'source> {
         self.take(1);
         let inside = quoted_length(self.rest, '"');
         let text = self.take(inside);
         self.take(1);
-        Piece::Text(text)
+        TokenKind::Text(text)
     }
 
     /// A character literal, or the quote of a lifetime.
-    fn quote(&mut self) -> Piece<'source> {
+    fn quote(&mut self) -> TokenKind<'source> {
         self.take(1);
         let mut after = self.rest.chars();
         let (first, second) = (after.next(), after.next());
@@ -113,36 +113,36 @@ impl<'source> Lexer<'source> {
             let inside = quoted_length(self.rest, '\'');
             let text = self.take(inside);
             self.take(1);
-            return Piece::Text(text);
+            return TokenKind::Text(text);
         }
-        Piece::Mark('\'')
+        TokenKind::Mark('\'')
     }
 
-    fn word(&mut self) -> Piece<'source> {
+    fn word(&mut self) -> TokenKind<'source> {
         let length = self.rest.find(|character| !is_word(character)).unwrap_or(self.rest.len());
         let word = self.take(length);
         match word {
             "b" | "c" if self.rest.starts_with('"') => self.string(),
             "b" if self.rest.starts_with('\'') => self.quote(),
             "r" | "br" | "cr" => self.raw(word),
-            _ => Piece::Word(word),
+            _ => TokenKind::Word(word),
         }
     }
 
     /// What follows `r`: a raw string, a raw identifier, or nothing special.
-    fn raw(&mut self, word: &'source str) -> Piece<'source> {
+    fn raw(&mut self, word: &'source str) -> TokenKind<'source> {
         let hashes = self.rest.chars().take_while(|character| *character == '#').count();
         let after = self.rest.get(hashes..).and_then(|rest| rest.chars().next());
         match after {
             Some('"') => {
                 self.take(hashes + 1);
-                Piece::Text(self.take_through(&format!("\"{}", "#".repeat(hashes))))
+                TokenKind::Text(self.take_through(&format!("\"{}", "#".repeat(hashes))))
             }
             Some(character) if hashes == 1 && is_word(character) => {
                 self.take(1);
                 self.word()
             }
-            _ => Piece::Word(word),
+            _ => TokenKind::Word(word),
         }
     }
 }
@@ -174,10 +174,10 @@ mod tests {
     fn check(source: &str, expected: &str) {
         let pieces: Vec<_> = tokens(source)
             .iter()
-            .map(|token| match token.piece {
-                Piece::Word(word) => word.to_owned(),
-                Piece::Text(text) => format!("<{text}>"),
-                Piece::Mark(mark) => mark.to_string(),
+            .map(|token| match token.kind {
+                TokenKind::Word(word) => word.to_owned(),
+                TokenKind::Text(text) => format!("<{text}>"),
+                TokenKind::Mark(mark) => mark.to_string(),
             })
             .collect();
         assert_eq!(pieces.join(" "), expected, "{source}");
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn lines_are_counted_through_everything() {
         let source = "/* 1\n2 */ \"3\n\" // x\nfound";
-        assert_eq!(tokens(source).last(), Some(&Token { piece: Piece::Word("found"), line: 4 }));
+        assert_eq!(tokens(source).last(), Some(&SourceToken { kind: TokenKind::Word("found"), line: 4 }));
     }
 
     #[test]

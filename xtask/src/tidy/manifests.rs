@@ -4,46 +4,54 @@ use std::path::Path;
 
 use toml::{Table, Value};
 
-use super::{Model, at_line};
-use crate::fault::Fault;
+use super::{SourceTree, at_line};
+use crate::located_error::LocatedError;
 
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license", "publish"];
 const DEPENDENCY_TABLES: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
 
 /// Every member inherits its package keys, its lints and the version of every dependency.
-pub(super) fn inheritance(model: &Model) -> Vec<Fault> {
+pub(super) fn inheritance(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for package in &model.packages {
         let path = package.manifest_path.as_path();
         let Some(text) = model.text(path) else { continue };
         match text.parse::<Table>() {
-            Ok(manifest) => faults.extend(faults_of(path, text, &manifest)),
+            Ok(manifest) => faults.extend(check_manifest(path, text, &manifest)),
             Err(error) => {
-                faults.push(Fault::new(path.display().to_string(), error.message(), "correct the TOML"));
+                faults.push(LocatedError::new(
+                    path.display().to_string(),
+                    error.message(),
+                    "correct the TOML",
+                ));
             }
         }
     }
     faults
 }
 
-fn faults_of(path: &Path, text: &str, manifest: &Table) -> Vec<Fault> {
+fn check_manifest(path: &Path, text: &str, manifest: &Table) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     let inherits = |table: &str, key: &str| {
         manifest.get(table).and_then(|value| value.get(key)).is_some_and(is_inherited)
     };
     for key in INHERITED.iter().filter(|key| !inherits("package", key)) {
         let fault = format!("`{key}` is not inherited from the workspace");
-        faults.push(Fault::new(place(path, text, key), fault, format!("write `{key}.workspace = true`")));
+        faults.push(LocatedError::new(
+            place(path, text, key),
+            fault,
+            format!("write `{key}.workspace = true`"),
+        ));
     }
     if !manifest.get("lints").is_some_and(is_inherited) {
         let place = place(path, text, "[lints]");
         let cure = "write `[lints]` with `workspace = true`";
-        faults.push(Fault::new(place, "the lints are not inherited from the workspace", cure));
+        faults.push(LocatedError::new(place, "the lints are not inherited from the workspace", cure));
     }
     for (name, _) in dependencies(manifest).into_iter().filter(|(_, value)| !is_inherited(value)) {
         let fault = format!("dependency `{name}` does not take its version from the workspace");
         let cure = format!("name it in `[workspace.dependencies]` and write `{name}.workspace = true` here");
-        faults.push(Fault::new(place(path, text, name), fault, cure));
+        faults.push(LocatedError::new(place(path, text, name), fault, cure));
     }
     faults
 }
@@ -74,22 +82,22 @@ fn place(path: &Path, text: &str, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::messages;
     use super::*;
 
     const PACKAGE: &str = "[package]\nname = \"a\"\nversion.workspace = true\nedition.workspace = true\n\
         rust-version.workspace = true\nlicense.workspace = true\npublish = { workspace = true }\n";
     const PATH: &str = "crates/ward-a/Cargo.toml";
 
-    fn said_of(manifest: &str) -> Vec<String> {
-        said(inheritance, &Model::of_texts(&[(PATH, manifest)]).with_package("ward-a", &[]))
+    fn messages_for(manifest: &str) -> Vec<String> {
+        messages(inheritance, &SourceTree::of_texts(&[(PATH, manifest)]).with_package("ward-a", &[]))
     }
 
     #[test]
     fn a_member_that_inherits_everything_is_in_order() {
         let rest = "[lints]\nworkspace = true\n[dependencies]\nserde.workspace = true\n\
             rustix = { workspace = true, features = [\"fs\"] }\n";
-        assert_eq!(said_of(&format!("{PACKAGE}{rest}")), [""; 0]);
+        assert_eq!(messages_for(&format!("{PACKAGE}{rest}")), [""; 0]);
     }
 
     #[test]
@@ -100,7 +108,7 @@ mod tests {
             PACKAGE.replace("edition.workspace = true", "edition = \"2021\"")
         );
         assert_eq!(
-            said_of(&manifest),
+            messages_for(&manifest),
             [
                 "crates/ward-a/Cargo.toml:4: `edition` is not inherited from the workspace",
                 "crates/ward-a/Cargo.toml: the lints are not inherited from the workspace",

@@ -2,13 +2,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::{Model, at_line};
-use crate::fault::Fault;
+use super::{SourceTree, at_line};
+use crate::located_error::LocatedError;
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
 /// A newcomer reads it in ten minutes.
-const MOST_ARCHITECTURE_LINES: usize = 199;
+const MAX_ARCHITECTURE_LINES: usize = 199;
 
 /// What every visitor looks for.
 const EXPECTED: &[&str] = &[
@@ -24,16 +24,16 @@ const EXPECTED: &[&str] = &[
 const CRATE_PREFIXES: &[&str] = &["ward-", "shepherd-", "collieclaw-"];
 
 /// The documents at the root exist and say something.
-pub(super) fn expected_documents(model: &Model) -> Vec<Fault> {
+pub(super) fn expected_documents(model: &SourceTree) -> Vec<LocatedError> {
     EXPECTED
         .iter()
         .filter(|name| model.text(Path::new(name)).is_none_or(|text| text.trim().is_empty()))
-        .map(|name| Fault::new(*name, "the document is missing or empty", "write it"))
+        .map(|name| LocatedError::new(*name, "the document is missing or empty", "write it"))
         .collect()
 }
 
 /// Every link to a file of the repository leads to one.
-pub(super) fn links(model: &Model) -> Vec<Fault> {
+pub(super) fn links(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in model.texts_ending_with("md") {
         for (line, target) in prose(text)
@@ -43,7 +43,7 @@ pub(super) fn links(model: &Model) -> Vec<Fault> {
             let resolved = resolve(path.parent().unwrap_or(Path::new("")), file);
             if resolved.as_ref().is_none_or(|resolved| !exists(model, resolved)) {
                 let fault = format!("the link to `{file}` leads nowhere");
-                faults.push(Fault::new(
+                faults.push(LocatedError::new(
                     at_line(path, line),
                     fault,
                     "correct the path, seen from this file's folder",
@@ -55,21 +55,21 @@ pub(super) fn links(model: &Model) -> Vec<Fault> {
 }
 
 /// The map names every member, and no crate that isn't there; and it is short.
-pub(super) fn architecture(model: &Model) -> Vec<Fault> {
+pub(super) fn architecture(model: &SourceTree) -> Vec<LocatedError> {
     let path = Path::new(ARCHITECTURE);
     let Some(text) = model.text(path) else { return Vec::new() };
     let mut faults = Vec::new();
     let lines = text.lines().count();
-    if lines > MOST_ARCHITECTURE_LINES {
-        let fault = format!("{lines} lines, where {MOST_ARCHITECTURE_LINES} are the most");
-        faults.push(Fault::new(ARCHITECTURE, fault, "move detail into the crates' own documentation"));
+    if lines > MAX_ARCHITECTURE_LINES {
+        let fault = format!("{lines} lines, where {MAX_ARCHITECTURE_LINES} are the most");
+        faults.push(LocatedError::new(ARCHITECTURE, fault, "move detail into the crates' own documentation"));
     }
     let mut named = Vec::new();
     for (index, line) in text.lines().enumerate() {
         for name in crate_names(line) {
             if !is_crate_or_program(model, name) {
                 let fault = format!("there is no crate `{name}`");
-                faults.push(Fault::new(at_line(path, index + 1), fault, "name only what exists"));
+                faults.push(LocatedError::new(at_line(path, index + 1), fault, "name only what exists"));
             }
             named.push(name);
         }
@@ -79,15 +79,16 @@ pub(super) fn architecture(model: &Model) -> Vec<Fault> {
             named.contains(&package.name.as_str()) || text.contains(&format!("`{}`", package.name));
         if !is_named {
             let fault = format!("the map leaves out the crate `{}`", package.name);
-            faults.push(Fault::new(ARCHITECTURE, fault, "say in one line what it is for"));
+            faults.push(LocatedError::new(ARCHITECTURE, fault, "say in one line what it is for"));
         }
     }
     faults
 }
 
-fn is_crate_or_program(model: &Model, name: &str) -> bool {
+fn is_crate_or_program(model: &SourceTree, name: &str) -> bool {
     model.packages.iter().any(|package| {
-        package.name == name || package.targets.iter().any(|target| target.is("bin") && target.name == name)
+        package.name == name
+            || package.targets.iter().any(|target| target.has_kind("bin") && target.name == name)
     })
 }
 
@@ -174,13 +175,13 @@ fn resolve(folder: &Path, file: &str) -> Option<PathBuf> {
     Some(resolved)
 }
 
-fn exists(model: &Model, path: &Path) -> bool {
+fn exists(model: &SourceTree, path: &Path) -> bool {
     model.files.iter().any(|file| file.starts_with(path))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::messages;
     use super::*;
 
     #[test]
@@ -189,9 +190,9 @@ mod tests {
             .iter()
             .map(|name| (*name, if *name == "LICENSE-MIT" { " \n" } else { "text" }))
             .collect();
-        let model = Model::of_texts(texts.get(1..).unwrap());
+        let model = SourceTree::of_texts(texts.get(1..).unwrap());
         assert_eq!(
-            said(expected_documents, &model),
+            messages(expected_documents, &model),
             [
                 "ARCHITECTURE.md: the document is missing or empty",
                 "LICENSE-MIT: the document is missing or empty"
@@ -203,13 +204,13 @@ mod tests {
     fn links_are_followed_from_the_folder_of_their_file() {
         let text = "[a](decisions/0001.md#why) [b](../README.md) [c](https://example.org) [d](#here)\n\
                     `[not](a-link.md)`\n```md\n[nor](this.md)\n```\n[gone](missing.md) ![picture](../x.png)\n[r]: nowhere.md\n[up](../../x)";
-        let model = Model::of_texts(&[
+        let model = SourceTree::of_texts(&[
             ("docs/a.md", text),
             ("docs/decisions/0001.md", ""),
             ("README.md", "[docs](docs/)"),
         ]);
         assert_eq!(
-            said(links, &model),
+            messages(links, &model),
             [
                 "docs/a.md:6: the link to `missing.md` leads nowhere",
                 "docs/a.md:6: the link to `../x.png` leads nowhere",
@@ -222,13 +223,13 @@ mod tests {
     #[test]
     fn the_map_and_the_members_agree() {
         let map = "`ward-ledger` and ward-* and crates/ward-gone/ and ~/collieclaw-workspace\n├ shepherd-cli bin\n`xtask`\n";
-        let model = Model::of_texts(&[("ARCHITECTURE.md", map)])
+        let model = SourceTree::of_texts(&[("ARCHITECTURE.md", map)])
             .with_package("ward-ledger", &[])
             .with_package("shepherd-cli", &[])
             .with_package("xtask", &[])
             .with_package("ward-process", &[]);
         assert_eq!(
-            said(architecture, &model),
+            messages(architecture, &model),
             [
                 "ARCHITECTURE.md:1: there is no crate `ward-gone`",
                 "ARCHITECTURE.md: the map leaves out the crate `ward-process`",
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_long_map_is_found() {
-        let model = Model::of_texts(&[("ARCHITECTURE.md", &"line\n".repeat(200))]);
-        assert_eq!(said(architecture, &model), ["ARCHITECTURE.md: 200 lines, where 199 are the most"]);
+        let model = SourceTree::of_texts(&[("ARCHITECTURE.md", &"line\n".repeat(200))]);
+        assert_eq!(messages(architecture, &model), ["ARCHITECTURE.md: 200 lines, where 199 are the most"]);
     }
 }

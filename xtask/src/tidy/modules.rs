@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use super::Model;
-use super::lexer::{Piece, Token, tokens};
-use crate::fault::Fault;
+use super::SourceTree;
+use super::lexer::{SourceToken, TokenKind, tokens};
+use crate::located_error::LocatedError;
 
 /// Folders of a member in which every Rust file must be part of a crate.
 const SOURCE_FOLDERS: &[&str] = &["src", "tests", "benches", "examples"];
@@ -14,40 +14,44 @@ const SOURCE_FOLDERS: &[&str] = &["src", "tests", "benches", "examples"];
 const INTEGRATION_TEST: &str = "tests/it/main.rs";
 
 /// No Rust file is left that no `mod` declaration and no target leads to; none is called `mod.rs`.
-pub(super) fn orphans(model: &Model) -> Vec<Fault> {
+pub(super) fn orphans(model: &SourceTree) -> Vec<LocatedError> {
     let roots =
         model.packages.iter().flat_map(|package| &package.targets).map(|target| target.src_path.clone());
-    let reached = reached(&model.texts, roots.collect());
+    let reached = reachable_files(&model.texts, roots.collect());
     let mut faults = Vec::new();
     for (path, _) in model.texts_ending_with("rs").filter(|(path, _)| is_source(model, path)) {
         if path.file_name().is_some_and(|name| name == "mod.rs") {
             let folder = path.parent().unwrap_or(path);
             let cure = format!("move it to `{}.rs`", folder.display());
-            faults.push(Fault::new(path.display().to_string(), "a module file is called `mod.rs`", cure));
+            faults.push(LocatedError::new(
+                path.display().to_string(),
+                "a module file is called `mod.rs`",
+                cure,
+            ));
         } else if !reached.contains(path) {
             let cure = "declare it with `mod` where it belongs, or remove it";
-            faults.push(Fault::new(path.display().to_string(), "no crate contains this file", cure));
+            faults.push(LocatedError::new(path.display().to_string(), "no crate contains this file", cure));
         }
     }
     faults
 }
 
 /// A member has at most one integration test binary, in the place where everybody looks for it.
-pub(super) fn integration_binaries(model: &Model) -> Vec<Fault> {
+pub(super) fn integration_binaries(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for package in &model.packages {
         let Some(folder) = package.manifest_path.parent() else { continue };
-        let tests = package.targets.iter().filter(|target| target.is("test"));
+        let tests = package.targets.iter().filter(|target| target.has_kind("test"));
         for test in tests.filter(|test| test.src_path != folder.join(INTEGRATION_TEST)) {
             let place = test.src_path.display().to_string();
             let cure = format!("make it a module of `{INTEGRATION_TEST}`");
-            faults.push(Fault::new(place, "an integration test has a binary of its own", cure));
+            faults.push(LocatedError::new(place, "an integration test has a binary of its own", cure));
         }
     }
     faults
 }
 
-fn is_source(model: &Model, path: &Path) -> bool {
+fn is_source(model: &SourceTree, path: &Path) -> bool {
     model
         .packages
         .iter()
@@ -56,12 +60,12 @@ fn is_source(model: &Model, path: &Path) -> bool {
 }
 
 /// A file to follow, and the folder in which its child modules lie.
-struct Visit {
+struct ModuleVisit {
     file: PathBuf,
     children: PathBuf,
 }
 
-impl Visit {
+impl ModuleVisit {
     /// A crate root, or a file named by `#[path]`: its children lie beside it.
     fn owner(file: PathBuf) -> Self {
         let children = file.parent().unwrap_or(Path::new("")).to_owned();
@@ -70,9 +74,9 @@ impl Visit {
 }
 
 /// The files that the compiler reads, starting at the crate roots.
-fn reached(texts: &BTreeMap<PathBuf, String>, roots: Vec<PathBuf>) -> BTreeSet<PathBuf> {
+fn reachable_files(texts: &BTreeMap<PathBuf, String>, roots: Vec<PathBuf>) -> BTreeSet<PathBuf> {
     let mut reached = BTreeSet::new();
-    let mut open: Vec<_> = roots.into_iter().map(Visit::owner).collect();
+    let mut open: Vec<_> = roots.into_iter().map(ModuleVisit::owner).collect();
     while let Some(visit) = open.pop() {
         let Some(text) = texts.get(&visit.file) else { continue };
         if !reached.insert(visit.file.clone()) {
@@ -81,17 +85,20 @@ fn reached(texts: &BTreeMap<PathBuf, String>, roots: Vec<PathBuf>) -> BTreeSet<P
         let beside = visit.file.parent().unwrap_or(Path::new(""));
         for link in links(&tokens(text)) {
             match link {
-                Link::Include(path) => open.push(Visit::owner(normal(&beside.join(path)))),
-                Link::Module { inside, path: Some(path), .. } => {
+                ModuleLink::Include(path) => open.push(ModuleVisit::owner(normalize(&beside.join(path)))),
+                ModuleLink::Module { inside, path: Some(path), .. } => {
                     let from =
                         if inside == Path::new("") { beside.to_owned() } else { visit.children.join(inside) };
-                    open.push(Visit::owner(normal(&from.join(path))));
+                    open.push(ModuleVisit::owner(normalize(&from.join(path))));
                 }
-                Link::Module { inside, name, path: None } => {
+                ModuleLink::Module { inside, name, path: None } => {
                     let folder = visit.children.join(inside);
                     let children = folder.join(name);
-                    open.push(Visit { file: folder.join(format!("{name}.rs")), children: children.clone() });
-                    open.push(Visit { file: children.join("mod.rs"), children });
+                    open.push(ModuleVisit {
+                        file: folder.join(format!("{name}.rs")),
+                        children: children.clone(),
+                    });
+                    open.push(ModuleVisit { file: children.join("mod.rs"), children });
                 }
             }
         }
@@ -101,46 +108,52 @@ fn reached(texts: &BTreeMap<PathBuf, String>, roots: Vec<PathBuf>) -> BTreeSet<P
 
 /// What leads from one source file to another.
 #[derive(Debug, PartialEq, Eq)]
-enum Link<'source> {
+enum ModuleLink<'source> {
     /// `mod name;`, inside the inline modules `inside`, with the path of its `#[path]` attribute.
     Module { inside: PathBuf, name: &'source str, path: Option<&'source str> },
     /// `include!("path")`.
     Include(&'source str),
 }
 
-fn links<'source>(tokens: &[Token<'source>]) -> Vec<Link<'source>> {
+fn links<'source>(tokens: &[SourceToken<'source>]) -> Vec<ModuleLink<'source>> {
     let mut links = Vec::new();
     // One entry for each open brace: the name of the inline module it opens, if it opens one.
     let mut braces: Vec<Option<&str>> = Vec::new();
     let mut path = None;
-    let pieces: Vec<_> = tokens.iter().map(|token| token.piece).collect();
+    let pieces: Vec<_> = tokens.iter().map(|token| token.kind).collect();
     for (index, piece) in pieces.iter().enumerate() {
         match pieces.get(index..).unwrap_or_default() {
-            [Piece::Word("mod"), Piece::Word(name), Piece::Mark(';'), ..] => {
+            [TokenKind::Word("mod"), TokenKind::Word(name), TokenKind::Mark(';'), ..] => {
                 let inside = braces.iter().flatten().collect();
-                links.push(Link::Module { inside, name, path: path.take() });
+                links.push(ModuleLink::Module { inside, name, path: path.take() });
             }
-            [Piece::Word("include"), Piece::Mark('!'), Piece::Mark('('), Piece::Text(file), ..] => {
-                links.push(Link::Include(file));
+            [
+                TokenKind::Word("include"),
+                TokenKind::Mark('!'),
+                TokenKind::Mark('('),
+                TokenKind::Text(file),
+                ..,
+            ] => {
+                links.push(ModuleLink::Include(file));
             }
-            [Piece::Word("path"), Piece::Mark('='), Piece::Text(file), ..] => path = Some(*file),
+            [TokenKind::Word("path"), TokenKind::Mark('='), TokenKind::Text(file), ..] => path = Some(*file),
             _ => {}
         }
         match piece {
-            Piece::Mark('{') => {
+            TokenKind::Mark('{') => {
                 let before = pieces.get(index.saturating_sub(2)..index).unwrap_or_default();
-                braces.push(if let [Piece::Word("mod"), Piece::Word(name)] = before {
+                braces.push(if let [TokenKind::Word("mod"), TokenKind::Word(name)] = before {
                     Some(name)
                 } else {
                     None
                 });
                 path = None;
             }
-            Piece::Mark('}') => {
+            TokenKind::Mark('}') => {
                 braces.pop();
                 path = None;
             }
-            Piece::Mark(';') => path = None,
+            TokenKind::Mark(';') => path = None,
             _ => {}
         }
     }
@@ -148,7 +161,7 @@ fn links<'source>(tokens: &[Token<'source>]) -> Vec<Link<'source>> {
 }
 
 /// The path without `.` and `..`, by its text alone.
-fn normal(path: &Path) -> PathBuf {
+fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
@@ -164,11 +177,11 @@ fn normal(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::messages;
     use super::*;
 
-    fn member(texts: &[(&str, &str)]) -> Model {
-        Model::of_texts(texts).with_package("ward-a", &[]).with_target("lib", "crates/ward-a/src/lib.rs")
+    fn member(texts: &[(&str, &str)]) -> SourceTree {
+        SourceTree::of_texts(texts).with_package("ward-a", &[]).with_target("lib", "crates/ward-a/src/lib.rs")
     }
 
     #[test]
@@ -186,7 +199,7 @@ mod tests {
             ("crates/ward-a/odd/beside.rs", ""),
             ("docs/example.rs", "not ours"),
         ]);
-        assert_eq!(said(orphans, &model), [""; 0]);
+        assert_eq!(messages(orphans, &model), [""; 0]);
     }
 
     #[test]
@@ -199,7 +212,7 @@ mod tests {
             ("crates/ward-a/tests/it/helper.rs", ""),
         ]);
         assert_eq!(
-            said(orphans, &model),
+            messages(orphans, &model),
             [
                 "crates/ward-a/src/gone.rs: no crate contains this file",
                 "crates/ward-a/src/kept/inner.rs: no crate contains this file",
@@ -216,7 +229,7 @@ mod tests {
             ("crates/ward-a/src/x.rs", ""),
             ("crates/ward-a/src/plain.rs", ""),
         ]);
-        assert_eq!(said(orphans, &model), [""; 0]);
+        assert_eq!(messages(orphans, &model), [""; 0]);
     }
 
     #[test]
@@ -224,7 +237,7 @@ mod tests {
         let model =
             member(&[("crates/ward-a/src/lib.rs", "mod engine;"), ("crates/ward-a/src/engine/mod.rs", "")]);
         assert_eq!(
-            said(orphans, &model),
+            messages(orphans, &model),
             ["crates/ward-a/src/engine/mod.rs: a module file is called `mod.rs`"]
         );
     }
@@ -235,7 +248,7 @@ mod tests {
             .with_target("test", "crates/ward-a/tests/it/main.rs")
             .with_target("test", "crates/ward-a/tests/second.rs");
         assert_eq!(
-            said(integration_binaries, &model),
+            messages(integration_binaries, &model),
             ["crates/ward-a/tests/second.rs: an integration test has a binary of its own"]
         );
     }

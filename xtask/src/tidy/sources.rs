@@ -1,30 +1,34 @@
 //! What Rust sources say, and what they must not say.
 
-use super::lexer::{Piece, Token, tokens};
-use super::{Model, at_line};
-use crate::fault::Fault;
+use super::lexer::{SourceToken, TokenKind, tokens};
+use super::{SourceTree, at_line};
+use crate::located_error::LocatedError;
 
 /// Every library and program says what it is before its first line of code.
-pub(super) fn headers(model: &Model) -> Vec<Fault> {
+pub(super) fn headers(model: &SourceTree) -> Vec<LocatedError> {
     let targets = model.packages.iter().flat_map(|package| &package.targets);
     targets
-        .filter(|target| target.is("lib") || target.is("bin"))
+        .filter(|target| target.has_kind("lib") || target.has_kind("bin"))
         .filter(|target| {
             model.text(&target.src_path).is_some_and(|text| !text.trim_start().starts_with("//!"))
         })
         .map(|target| {
             let place = at_line(&target.src_path, 1);
-            Fault::new(place, "the crate does not say what it is", "begin the file with a `//!` comment")
+            LocatedError::new(
+                place,
+                "the crate does not say what it is",
+                "begin the file with a `//!` comment",
+            )
         })
         .collect()
 }
 
 /// Nothing unfinished, no test switched off, no lint switched off for good.
-pub(super) fn banned_words(model: &Model) -> Vec<Fault> {
+pub(super) fn banned_words(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in model.texts_ending_with("rs") {
-        for (line, fault, cure) in banned(&tokens(text)) {
-            faults.push(Fault::new(at_line(path, line), fault, cure));
+        for (line, fault, cure) in find_banned_uses(&tokens(text)) {
+            faults.push(LocatedError::new(at_line(path, line), fault, cure));
         }
     }
     faults
@@ -35,39 +39,39 @@ pub(super) fn banned_words(model: &Model) -> Vec<Fault> {
 const CONFINED: &[(&str, &str)] = &[("rmcp", "crates/collieclaw/src/bin/collieclaw-mcp")];
 
 /// Nobody else uses a library that has a program of its own.
-pub(super) fn confined_libraries(model: &Model) -> Vec<Fault> {
+pub(super) fn confined_libraries(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in model.texts_ending_with("rs") {
         for (library, folder) in CONFINED.iter().filter(|(_, folder)| !path.starts_with(folder)) {
-            let used = tokens(text).into_iter().find(|token| token.piece == Piece::Word(library));
+            let used = tokens(text).into_iter().find(|token| token.kind == TokenKind::Word(library));
             faults.extend(used.map(|token| {
                 let fault = format!("`{library}` is used outside of its program");
-                Fault::new(at_line(path, token.line), fault, format!("use it in {folder}"))
+                LocatedError::new(at_line(path, token.line), fault, format!("use it in {folder}"))
             }));
         }
     }
     faults
 }
 
-type Banned = (usize, &'static str, &'static str);
+type BannedUse = (usize, &'static str, &'static str);
 
-fn banned(tokens: &[Token<'_>]) -> Vec<Banned> {
+fn find_banned_uses(tokens: &[SourceToken<'_>]) -> Vec<BannedUse> {
     let mut found = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         let ahead = tokens.get(index..).unwrap_or_default();
-        let piece = |offset: usize| ahead.get(offset).map(|token| token.piece);
-        match (token.piece, piece(1), piece(2)) {
-            (Piece::Word("todo" | "unimplemented"), Some(Piece::Mark('!')), _) => {
+        let piece = |offset: usize| ahead.get(offset).map(|token| token.kind);
+        match (token.kind, piece(1), piece(2)) {
+            (TokenKind::Word("todo" | "unimplemented"), Some(TokenKind::Mark('!')), _) => {
                 found.push((
                     token.line,
                     "the code is unfinished here",
                     "finish it, or leave the feature out",
                 ));
             }
-            (Piece::Mark('#'), Some(Piece::Mark('[')), _) => {
+            (TokenKind::Mark('#'), Some(TokenKind::Mark('[')), _) => {
                 found.extend(attribute(ahead.get(2..).unwrap_or_default()));
             }
-            (Piece::Mark('#'), Some(Piece::Mark('!')), Some(Piece::Mark('['))) => {
+            (TokenKind::Mark('#'), Some(TokenKind::Mark('!')), Some(TokenKind::Mark('['))) => {
                 found.extend(attribute(ahead.get(3..).unwrap_or_default()));
             }
             _ => {}
@@ -77,16 +81,16 @@ fn banned(tokens: &[Token<'_>]) -> Vec<Banned> {
 }
 
 /// What is wrong with an attribute, given from its first word on; `cfg_attr` may hide another.
-fn attribute(tokens: &[Token<'_>]) -> Option<Banned> {
+fn attribute(tokens: &[SourceToken<'_>]) -> Option<BannedUse> {
     let first = tokens.first()?;
-    let conditional = first.piece == Piece::Word("cfg_attr");
-    let inside = tokens.iter().take_while(|token| token.piece != Piece::Mark(']'));
+    let conditional = first.kind == TokenKind::Word("cfg_attr");
+    let inside = tokens.iter().take_while(|token| token.kind != TokenKind::Mark(']'));
     for token in inside.take(if conditional { usize::MAX } else { 1 }) {
-        match token.piece {
-            Piece::Word("ignore") => {
+        match token.kind {
+            TokenKind::Word("ignore") => {
                 return Some((token.line, "a test is switched off", "repair it, or remove it"));
             }
-            Piece::Word("allow") => {
+            TokenKind::Word("allow") => {
                 let cure = "write `#[expect(lint, reason = \"…\")]` on the smallest item";
                 return Some((
                     token.line,
@@ -102,19 +106,22 @@ fn attribute(tokens: &[Token<'_>]) -> Option<Banned> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::messages;
     use super::*;
 
     #[test]
     fn a_crate_without_a_header_is_found() {
-        let model = Model::of_texts(&[
+        let model = SourceTree::of_texts(&[
             ("crates/ward-a/src/lib.rs", "mod a;"),
             ("crates/ward-a/src/main.rs", "//! A.\n"),
         ])
         .with_package("ward-a", &[])
         .with_target("lib", "crates/ward-a/src/lib.rs")
         .with_target("bin", "crates/ward-a/src/main.rs");
-        assert_eq!(said(headers, &model), ["crates/ward-a/src/lib.rs:1: the crate does not say what it is"]);
+        assert_eq!(
+            messages(headers, &model),
+            ["crates/ward-a/src/lib.rs:1: the crate does not say what it is"]
+        );
     }
 
     #[test]
@@ -122,7 +129,7 @@ mod tests {
         let source = "#![allow(dead_code)]\nfn a() { todo!() }\n#[test]\n#[ignore = \"slow\"]\nfn b() {\n\
                       unimplemented!(\"x\") }\n#[cfg_attr(test, allow(unused))]\nfn c() {}";
         assert_eq!(
-            said(banned_words, &Model::of_texts(&[("a.rs", source)])),
+            messages(banned_words, &SourceTree::of_texts(&[("a.rs", source)])),
             [
                 "a.rs:1: a lint is switched off without notice when it no longer fires",
                 "a.rs:2: the code is unfinished here",
@@ -135,12 +142,12 @@ mod tests {
 
     #[test]
     fn a_library_with_a_program_of_its_own_is_used_nowhere_else() {
-        let model = Model::of_texts(&[
+        let model = SourceTree::of_texts(&[
             ("crates/collieclaw/src/bin/collieclaw-mcp/ask.rs", "use rmcp::model;"),
             ("crates/collieclaw/src/mcp.rs", "// rmcp\nuse rmcp::model;"),
         ]);
         assert_eq!(
-            said(confined_libraries, &model),
+            messages(confined_libraries, &model),
             ["crates/collieclaw/src/mcp.rs:2: `rmcp` is used outside of its program"]
         );
     }
@@ -149,6 +156,6 @@ mod tests {
     fn words_that_only_look_alike_are_left_alone() {
         let source = "// todo!()\n#[expect(unused, reason = \"allow\")]\n#[serde(skip, allow)]\nfn todo() {}\n\
                       const S: &str = \"#[ignore] todo!()\"; fn allow() { ignore(todo) }";
-        assert_eq!(said(banned_words, &Model::of_texts(&[("a.rs", source)])), [""; 0]);
+        assert_eq!(messages(banned_words, &SourceTree::of_texts(&[("a.rs", source)])), [""; 0]);
     }
 }

@@ -1,36 +1,36 @@
 //! What holds for every text file.
 
-use super::{Model, at_line};
-use crate::fault::Fault;
+use super::{SourceTree, at_line};
+use crate::located_error::LocatedError;
 
 /// Beyond this a file has more than one subject.
-const MOST_LINES: usize = 800;
+const MAX_LINES: usize = 800;
 
 /// Files that people write and read; data, logs and lock files may be as long as they need.
-const WRITTEN: &[&str] = &["css", "html", "js", "md", "py", "rs", "sh", "toml"];
+const CHECKED_EXTENSIONS: &[&str] = &["css", "html", "js", "md", "py", "rs", "sh", "toml"];
 
 /// A changelog grows with every release.
-const GROWS: &str = "CHANGELOG.md";
+const UNBOUNDED_FILE: &str = "CHANGELOG.md";
 
 /// Home folders that stand for somebody's in examples.
 const EXAMPLE_HOMES: &[&str] =
     &["alex", "alice", "ann", "anna", "ben", "bob", "child", "kid", "me", "mia", "parent", "user", "you"];
 
 /// No file has grown absurd.
-pub(super) fn sizes(model: &Model) -> Vec<Fault> {
+pub(super) fn sizes(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
-    for (path, text) in WRITTEN.iter().flat_map(|extension| model.texts_ending_with(extension)) {
+    for (path, text) in CHECKED_EXTENSIONS.iter().flat_map(|extension| model.texts_ending_with(extension)) {
         let lines = text.lines().count();
-        if lines > MOST_LINES && !path.ends_with(GROWS) {
-            let fault = format!("{lines} lines, where {MOST_LINES} are the most");
-            faults.push(Fault::new(path.display().to_string(), fault, "split it by subject"));
+        if lines > MAX_LINES && !path.ends_with(UNBOUNDED_FILE) {
+            let fault = format!("{lines} lines, where {MAX_LINES} are the most");
+            faults.push(LocatedError::new(path.display().to_string(), fault, "split it by subject"));
         }
     }
     faults
 }
 
 /// No merge was left half done.
-pub(super) fn merges(model: &Model) -> Vec<Fault> {
+pub(super) fn merge_markers(model: &SourceTree) -> Vec<LocatedError> {
     // Written so that this file is not one of them.
     let marks = ["<", ">"].map(|mark| format!("{} ", mark.repeat(7)));
     let mut faults = Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn merges(model: &Model) -> Vec<Fault> {
         for (index, line) in text.lines().enumerate() {
             if marks.iter().any(|mark| line.starts_with(mark)) {
                 let fault = "a mark of a merge that was left half done";
-                faults.push(Fault::new(
+                faults.push(LocatedError::new(
                     at_line(path, index + 1),
                     fault,
                     "decide what stays, and remove the marks",
@@ -50,14 +50,14 @@ pub(super) fn merges(model: &Model) -> Vec<Fault> {
 }
 
 /// No path of a developer's own machine is in the sources.
-pub(super) fn private_paths(model: &Model) -> Vec<Fault> {
+pub(super) fn private_paths(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in &model.texts {
         for (index, line) in text.lines().enumerate() {
             if let Some(found) = private_path(line, &model.private_folders) {
                 let fault = format!("`{found}` is a place on one developer's machine");
                 let cure = "make the path relative, take it from the environment, or use an example name such as `kid`";
-                faults.push(Fault::new(at_line(path, index + 1), fault, cure));
+                faults.push(LocatedError::new(at_line(path, index + 1), fault, cure));
             }
         }
     }
@@ -104,27 +104,30 @@ fn is_path_character(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::said;
+    use super::super::tests::messages;
     use super::*;
 
     #[test]
     fn a_file_that_grew_absurd_is_found() {
         let long = "line\n".repeat(801);
-        let model = Model::of_texts(&[
+        let model = SourceTree::of_texts(&[
             ("crates/ward-a/src/long.rs", &long),
             ("crates/ward-a/src/fits.rs", &"line\n".repeat(800)),
             ("CHANGELOG.md", &long),
             ("Cargo.lock", &long),
         ]);
-        assert_eq!(said(sizes, &model), ["crates/ward-a/src/long.rs: 801 lines, where 800 are the most"]);
+        assert_eq!(messages(sizes, &model), ["crates/ward-a/src/long.rs: 801 lines, where 800 are the most"]);
     }
 
     #[test]
     fn a_merge_that_was_left_half_done_is_found() {
         let half = format!("a\n{} HEAD\nb\n=======\nc\n{} other\n", "<".repeat(7), ">".repeat(7));
-        let model = Model::of_texts(&[("docs/a.md", &half), ("docs/b.md", "Title\n=======\n")]);
+        let model = SourceTree::of_texts(&[("docs/a.md", &half), ("docs/b.md", "Title\n=======\n")]);
         let mark = "a mark of a merge that was left half done";
-        assert_eq!(said(merges, &model), [format!("docs/a.md:2: {mark}"), format!("docs/a.md:6: {mark}")]);
+        assert_eq!(
+            messages(merge_markers, &model),
+            [format!("docs/a.md:2: {mark}"), format!("docs/a.md:6: {mark}")]
+        );
     }
 
     /// Whether the line names a private path; written in two parts, or this file would be at fault itself.

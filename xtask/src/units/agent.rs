@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::container::Container;
-use super::service::Service;
+use super::container::TestContainer;
+use super::service_scope::ServiceScope;
 
 /// One thing that holds for an installed agent.
-pub(super) type Check = (&'static str, fn(&Agent) -> Result<()>);
+pub(super) type AgentCheck = (&'static str, fn(&AgentService) -> Result<()>);
 
 /// In this order: each begins where the one before has left it.
-pub(super) const CHECKS: &[Check] = &[
-    ("`service install` and `start` return when the gateway answers", starts),
+pub(super) const CHECKS: &[AgentCheck] = &[
+    ("`service install` and `start` return when the gateway answers", starts_when_ready),
     ("a command of the agent has the same sandbox in the service as without it", same_sandbox),
-    ("a gateway that is killed is started again", comes_back),
-    ("`service stop` cancels the turn that goes on, and leaves no process", stops),
-    ("`service uninstall` leaves no unit", uninstalls),
+    ("a gateway that is killed is started again", restarts_after_kill),
+    ("`service stop` cancels the turn that goes on, and leaves no process", stop_cancels_turn),
+    ("`service uninstall` leaves no unit", uninstall_removes_unit),
     ("the commands of its page work in their order", documented),
 ];
 
@@ -37,20 +37,20 @@ fixture = "fixture.toml"
 const FIXTURE: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"COMMAND\" }\n[[round]]\ntext = \"so\"\n";
 
 /// Long enough to be found, and found by nothing else.
-const SLEEPS: &str = "sleep 28.4711";
+const SLEEP_COMMAND: &str = "sleep 28.4711";
 
 /// The child's agent in a container.
-pub(super) struct Agent {
-    container: Container,
+pub(super) struct AgentService {
+    container: TestContainer,
 }
 
-impl Agent {
-    pub(super) fn begin(container: Container) -> Result<Self> {
-        container.start_childs_manager()?;
+impl AgentService {
+    pub(super) fn start(container: TestContainer) -> Result<Self> {
+        container.start_child_user_manager()?;
         let agent = Self { container };
         agent.collieclaw(&["init"])?;
         agent.write(".collieclaw/config.toml", CONFIG)?;
-        agent.does("ls")?;
+        agent.set_command("ls")?;
         Ok(agent)
     }
 
@@ -61,12 +61,12 @@ impl Agent {
     }
 
     /// From now on the model runs this command in each turn.
-    fn does(&self, command: &str) -> Result<()> {
+    fn set_command(&self, command: &str) -> Result<()> {
         self.write(".collieclaw/fixture.toml", &FIXTURE.replace("COMMAND", command))
     }
 
     fn run(&self, command: &[&str]) -> Result<Output> {
-        self.container.run(&[Service::OfAUser.prefix(), command].concat())
+        self.container.run(&[ServiceScope::User.prefix(), command].concat())
     }
 
     fn collieclaw(&self, arguments: &[&str]) -> Result<Value> {
@@ -82,33 +82,33 @@ impl Agent {
     }
 
     /// What the gateway answers, as a shell without any client asks it.
-    fn asked(&self, request: &str) -> Result<String> {
+    fn send_http(&self, request: &str) -> Result<String> {
         let script = "exec 3<>/dev/tcp/127.0.0.1/8477 && printf '%b' \"$1\" >&3 && cat <&3";
         let done = self.run(&["bash", "-c", script, "bash", request])?;
         ensure!(done.status.success(), "nobody listens: {}", String::from_utf8_lossy(&done.stderr));
         Ok(String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
-    fn is_well(&self) -> bool {
+    fn is_healthy(&self) -> bool {
         let request = "GET /health HTTP/1.1\\r\\nHost: 127.0.0.1:8477\\r\\nConnection: close\\r\\n\\r\\n";
-        self.asked(request).is_ok_and(|answer| answer.contains("{\"ok\":true}"))
+        self.send_http(request).is_ok_and(|answer| answer.contains("{\"ok\":true}"))
     }
 
     fn chat(&self) -> Result<String> {
         let token = self.container.read("/home/kid/.collieclaw/gateway.token")?;
-        self.asked(&format!(
+        self.send_http(&format!(
             "POST /chat HTTP/1.1\\r\\nHost: 127.0.0.1:8477\\r\\nAuthorization: Bearer {}\\r\\nConnection: close\\r\\n\
              Content-Type: application/json\\r\\nContent-Length: 16\\r\\n\\r\\n{{\"message\":\"go\"}}",
             token.trim()
         ))
     }
 
-    fn process(&self) -> Result<String> {
+    fn main_pid(&self) -> Result<String> {
         let show = ["systemctl", "--user", "show", "--value", "--property=MainPID", "collieclaw-gateway"];
         Ok(String::from_utf8_lossy(&self.run(&show)?.stdout).trim().to_owned())
     }
 
-    fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) -> Result<()> {
+    fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !is_so() {
             if Instant::now() > deadline {
@@ -120,12 +120,12 @@ impl Agent {
     }
 }
 
-fn starts(agent: &Agent) -> Result<()> {
+fn starts_when_ready(agent: &AgentService) -> Result<()> {
     agent.collieclaw(&["service", "install"])?;
     let status = agent.run(&["collieclaw", "service", "status"])?;
     ensure!(status.status.code() == Some(1), "it runs before it was started");
     agent.collieclaw(&["service", "start"])?;
-    ensure!(agent.is_well(), "it does not answer");
+    ensure!(agent.is_healthy(), "it does not answer");
     let status = agent.collieclaw(&["service", "status"])?;
     for word in ["installed", "enabled", "running"] {
         ensure!(status.get(word) == Some(&Value::Bool(true)), "{status}");
@@ -133,7 +133,7 @@ fn starts(agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-fn same_sandbox(agent: &Agent) -> Result<()> {
+fn same_sandbox(agent: &AgentService) -> Result<()> {
     agent.collieclaw(&["tool", "run", "shell", "--json", "{\"command\":\"ls\"}"])?;
     let answer = agent.chat()?;
     ensure!(answer.contains("\"fate\":\"done\""), "{answer}");
@@ -145,24 +145,26 @@ fn same_sandbox(agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-fn comes_back(agent: &Agent) -> Result<()> {
-    let first = agent.process()?;
+fn restarts_after_kill(agent: &AgentService) -> Result<()> {
+    let first = agent.main_pid()?;
     agent.container.run(&["kill", "-9", &first])?;
-    agent
-        .until("another process answers", || agent.process().is_ok_and(|now| now != first) && agent.is_well())
+    agent.wait_until("another process answers", || {
+        agent.main_pid().is_ok_and(|now| now != first) && agent.is_healthy()
+    })
 }
 
-fn stops(agent: &Agent) -> Result<()> {
-    agent.does(SLEEPS)?;
-    let sleeps = || agent.container.run(&["pgrep", "--full", SLEEPS]).is_ok_and(|done| done.status.success());
+fn stop_cancels_turn(agent: &AgentService) -> Result<()> {
+    agent.set_command(SLEEP_COMMAND)?;
+    let sleeps =
+        || agent.container.run(&["pgrep", "--full", SLEEP_COMMAND]).is_ok_and(|done| done.status.success());
     std::thread::scope(|scope| {
         let turn = scope.spawn(|| agent.chat());
-        agent.until("the command runs", sleeps)?;
+        agent.wait_until("the command runs", sleeps)?;
         agent.collieclaw(&["service", "stop"])?;
         let answer = turn.join().map_err(|_| anyhow::anyhow!("the turn broke off"))??;
         ensure!(answer.contains("\"code\":\"cancelled\""), "{answer}");
         ensure!(!sleeps(), "its command is left");
-        ensure!(!agent.is_well(), "it still answers");
+        ensure!(!agent.is_healthy(), "it still answers");
         Ok(())
     })?;
     let receipts = agent.collieclaw(&["receipt", "list"])?;
@@ -171,10 +173,10 @@ fn stops(agent: &Agent) -> Result<()> {
     agent.collieclaw(&["receipt", "verify"]).map(drop)
 }
 
-fn uninstalls(agent: &Agent) -> Result<()> {
+fn uninstall_removes_unit(agent: &AgentService) -> Result<()> {
     agent.collieclaw(&["service", "start"])?;
     agent.collieclaw(&["service", "uninstall"])?;
-    ensure!(!agent.is_well(), "it still answers");
+    ensure!(!agent.is_healthy(), "it still answers");
     let unit = "/home/kid/.config/systemd/user/collieclaw-gateway.service";
     ensure!(!agent.container.exists(unit), "{unit} is left");
     let status = agent.run(&["collieclaw", "service", "status"])?;
@@ -182,7 +184,7 @@ fn uninstalls(agent: &Agent) -> Result<()> {
     Ok(())
 }
 
-fn documented(agent: &Agent) -> Result<()> {
+fn documented(agent: &AgentService) -> Result<()> {
     let block = PAGE.split_once("```console systemd\n").and_then(|(_, rest)| rest.split_once("```"));
     let lines: Vec<&str> = block.context("the page has no such block")?.0.lines().collect();
     ensure!(lines.len() >= 5, "it has only {} commands", lines.len());

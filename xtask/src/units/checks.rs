@@ -4,67 +4,76 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use super::container::CHILDS_MANAGER;
-use super::household::{self, Household, Shutdown};
+use super::container::CHILD_USER_MANAGER;
+use super::installation::{self, InstalledShepherd, ShutdownPolicy};
 
 /// One thing that holds for an installed Shepherd.
-pub(super) type Check = (&'static str, fn(&Household) -> Result<()>);
+pub(super) type InstallationCheck = (&'static str, fn(&InstalledShepherd) -> Result<()>);
 
-pub(super) const OF_THE_SYSTEM: &[Check] = &[
-    ("a session is a group below the unit's own, and its program has no rights", confined),
-    ("a session can make what browsers and Flatpak make their sandboxes of", sandboxes),
-    ("a session sees the programs of its own user only", sees_nobody_else),
-    ("a player is told to quit, though the daemon can give no folder away", told_to_quit),
+pub(super) const SYSTEM_CHECKS: &[InstallationCheck] = &[
+    ("a session is a group below the unit's own, and its program has no rights", session_is_confined),
+    ("a session can make what browsers and Flatpak make their sandboxes of", session_can_sandbox),
+    ("a session sees the programs of its own user only", sees_only_own_processes),
+    ("a player is told to quit, though the daemon can give no folder away", player_is_told_to_quit),
     ("the socket belongs to the group that is named, though the daemon can give no file away", socket_group),
     ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
     (
         "a program that has the child's service manager move it elsewhere ends on time, whatever the daemon",
-        moved,
+        moved_program_ends,
     ),
-    ("the child can neither stop, kill nor read what is the daemon's", not_the_childs),
-    ("`systemctl reload` applies a changed policy", reloads),
-    ("`shepherd policy set` replaces the policy in its protected folder", replaces),
-    ("a daemon that hangs is started again, and takes its session back with its end", watchdog),
-    ("a daemon that is killed is started again, and takes its session back", killed),
-    ("`systemctl stop` leaves a session if the policy says so, and the next daemon takes it back", left),
-    ("`systemctl stop` ends a session if the policy says so, with all that it started", ended),
+    ("the child can neither stop, kill nor read what is the daemon's", child_cannot_touch_daemon),
+    ("`systemctl reload` applies a changed policy", reload_applies_policy),
+    ("`shepherd policy set` replaces the policy in its protected folder", policy_set_replaces_file),
+    (
+        "a daemon that hangs is started again, and takes its session back with its end",
+        hung_daemon_is_restarted,
+    ),
+    ("a daemon that is killed is started again, and takes its session back", killed_daemon_is_restarted),
+    (
+        "`systemctl stop` leaves a session if the policy says so, and the next daemon takes it back",
+        stop_leaves_session,
+    ),
+    ("`systemctl stop` ends a session if the policy says so, with all that it started", stop_ends_session),
 ];
 
 /// What a user's own manager does with the other unit. What both have in common is checked above.
-pub(super) const OF_A_USER: &[Check] = &[
+pub(super) const USER_CHECKS: &[InstallationCheck] = &[
     ("a session is a process namespace of its own, and its program has no rights", in_a_namespace),
-    ("a session can make what browsers and Flatpak make their sandboxes of", sandboxes),
+    ("a session can make what browsers and Flatpak make their sandboxes of", session_can_sandbox),
     ("a program that left its parents, its group and its terminal ends on time", ends_on_time),
-    ("`systemctl reload` applies a changed policy", reloads),
-    ("a daemon that hangs is started again, and takes its session back with its end", watchdog),
-    ("`systemctl stop` ends a session if the policy says so, with all that it started", ended),
-    ("`systemctl stop` leaves nothing: no process, no group, no socket", leaves_nothing),
+    ("`systemctl reload` applies a changed policy", reload_applies_policy),
+    (
+        "a daemon that hangs is started again, and takes its session back with its end",
+        hung_daemon_is_restarted,
+    ),
+    ("`systemctl stop` ends a session if the policy says so, with all that it started", stop_ends_session),
+    ("`systemctl stop` leaves nothing: no process, no group, no socket", stop_leaves_nothing),
 ];
 
-fn confined(household: &Household) -> Result<()> {
+fn session_is_confined(household: &InstalledShepherd) -> Result<()> {
     let session = household.launch("long")?;
-    let program = household.program_of(&session)?;
+    let program = household.wait_for_program(&session)?;
     let group = household.container.read(&format!("/proc/{program}/cgroup"))?;
-    let below = format!("0::{}/", household.show("ControlGroup")?);
+    let below = format!("0::{}/", household.unit_property("ControlGroup")?);
     ensure!(group.lines().any(|line| line.starts_with(&below)), "its group is {group}, not below {below}");
-    has_no_rights(household, &program)?;
+    assert_no_privileges(household, &program)?;
     let status = household.container.read(&format!("/proc/{program}/status"))?;
     ensure!(status.lines().any(|line| line == "Seccomp:\t2"), "its calls are not filtered:\n{status}");
     household.stop()
 }
 
 /// A group that an ordinary user makes an ordinary user can leave.
-fn in_a_namespace(household: &Household) -> Result<()> {
+fn in_a_namespace(household: &InstalledShepherd) -> Result<()> {
     let session = household.launch("long")?;
-    let program = household.program_of(&session)?;
+    let program = household.wait_for_program(&session)?;
     let number = |process: &str| household.container.run(&["readlink", &format!("/proc/{process}/ns/pid")]);
     let (own, first) = (number(&program)?.stdout, number("1")?.stdout);
     ensure!(own != first, "it is in the namespace of all others");
-    has_no_rights(household, &program)?;
+    assert_no_privileges(household, &program)?;
     household.stop()
 }
 
-fn has_no_rights(household: &Household, program: &str) -> Result<()> {
+fn assert_no_privileges(household: &InstalledShepherd, program: &str) -> Result<()> {
     let status = household.container.read(&format!("/proc/{program}/status"))?;
     for line in ["NoNewPrivs:\t1", "CapEff:\t0000000000000000"] {
         ensure!(status.lines().any(|known| known == line), "`{line}` is missing in:\n{status}");
@@ -72,35 +81,35 @@ fn has_no_rights(household: &Household, program: &str) -> Result<()> {
     Ok(())
 }
 
-fn sandboxes(household: &Household) -> Result<()> {
+fn session_can_sandbox(household: &InstalledShepherd) -> Result<()> {
     household.launch("sandbox")?;
     household.wait_until("a sandbox was made, with a /proc of its own", Duration::from_secs(20), || {
         household.container.exists("/tmp/sandbox-was-made")
     })?;
-    household.wait_for_the_end(Duration::from_secs(20))
+    household.wait_for_session_end(Duration::from_secs(20))
 }
 
-fn sees_nobody_else(household: &Household) -> Result<()> {
+fn sees_only_own_processes(household: &InstalledShepherd) -> Result<()> {
     household.launch("look")?;
     household.wait_until("it looked at /proc and saw no first process", Duration::from_secs(20), || {
         household.container.exists("/tmp/saw-nobody")
     })?;
-    household.wait_for_the_end(Duration::from_secs(20))
+    household.wait_for_session_end(Duration::from_secs(20))
 }
 
-fn told_to_quit(household: &Household) -> Result<()> {
+fn player_is_told_to_quit(household: &InstalledShepherd) -> Result<()> {
     household.install_player()?;
     household.launch("film")?;
     household.wait_until("the player listens", Duration::from_secs(20), || {
         household.container.exists("/tmp/player-listens")
     })?;
-    household.shepherd(&["stop"])?;
-    household.wait_for_the_end(Duration::from_secs(40))?;
+    household.shepherd_reply(&["stop"])?;
+    household.wait_for_session_end(Duration::from_secs(40))?;
     ensure!(household.container.exists("/tmp/player-was-told-to-quit"), "it was not told to quit");
     Ok(())
 }
 
-fn socket_group(household: &Household) -> Result<()> {
+fn socket_group(household: &InstalledShepherd) -> Result<()> {
     let command = "ExecStart=\nExecStart=/usr/bin/shepherdd --socket-group kid --socket-mode 660";
     household.with_setting(command, || {
         let done = household.container.run(&["stat", "--format=%U:%G %a", "/run/shepherd/shepherd.sock"])?;
@@ -110,19 +119,19 @@ fn socket_group(household: &Household) -> Result<()> {
     })
 }
 
-fn ends_on_time(household: &Household) -> Result<()> {
+fn ends_on_time(household: &InstalledShepherd) -> Result<()> {
     let launched = Instant::now();
     let session = household.launch("short")?;
-    let program = household.program_of(&session)?;
-    household.wait_for_the_end(Duration::from_secs(30))?;
+    let program = household.wait_for_program(&session)?;
+    household.wait_for_session_end(Duration::from_secs(30))?;
     ensure!(launched.elapsed() >= Duration::from_secs(4), "it ended early, after {:?}", launched.elapsed());
     ensure!(!household.container.exists(&format!("/proc/{program}")), "a program outlives its session");
-    household.no_program_is_left()
+    household.assert_no_program_left()
 }
 
 /// A scope of the child's own, outside of all that is the daemon's.
-fn moved(household: &Household) -> Result<()> {
-    household.container.start_childs_manager()?;
+fn moved_program_ends(household: &InstalledShepherd) -> Result<()> {
+    household.container.start_child_user_manager()?;
     let elsewhere = |program: &str| {
         let group = household.container.read(&format!("/proc/{program}/cgroup"))?;
         ensure!(group.contains("/user.slice/"), "it was not moved: {group}");
@@ -130,16 +139,20 @@ fn moved(household: &Household) -> Result<()> {
     };
     let launched = Instant::now();
     let session = household.launch("moved")?;
-    elsewhere(&household.program_of(&session)?)?;
-    household.wait_for_the_end(Duration::from_secs(40))?;
-    ensure!(launched.elapsed() >= household::MIDDLE, "it ended early, after {:?}", launched.elapsed());
-    household.no_program_is_left()?;
-    taken_back(household, "moved", "SIGKILL", elsewhere)?;
-    household.systemctl(&["stop", CHILDS_MANAGER])
+    elsewhere(&household.wait_for_program(&session)?)?;
+    household.wait_for_session_end(Duration::from_secs(40))?;
+    ensure!(
+        launched.elapsed() >= installation::MIDDLE_MAX_RUN,
+        "it ended early, after {:?}",
+        launched.elapsed()
+    );
+    household.assert_no_program_left()?;
+    assert_session_reattached(household, "moved", "SIGKILL", elsewhere)?;
+    household.systemctl(&["stop", CHILD_USER_MANAGER])
 }
 
-fn not_the_childs(household: &Household) -> Result<()> {
-    let daemon = household.show("MainPID")?;
+fn child_cannot_touch_daemon(household: &InstalledShepherd) -> Result<()> {
+    let daemon = household.unit_property("MainPID")?;
     let tries = [
         "systemctl --no-ask-password stop shepherdd",
         &format!("kill -9 {daemon}"),
@@ -161,99 +174,104 @@ fn not_the_childs(household: &Household) -> Result<()> {
         ])?;
         ensure!(!done.status.success(), "the child succeeded with `{attempt}`");
     }
-    ensure!(household.show("MainPID")? == daemon, "it is another daemon now");
+    ensure!(household.unit_property("MainPID")? == daemon, "it is another daemon now");
     Ok(())
 }
 
-fn reloads(household: &Household) -> Result<()> {
+fn reload_applies_policy(household: &InstalledShepherd) -> Result<()> {
     household.write_policy(
-        Shutdown::Leaves,
+        ShutdownPolicy::LeaveSessions,
         "[[entries]]\nid = \"new\"\nargv = [\"true\"]\nuser = \"kid\"\nalways = true\n",
     )?;
     household.systemctl(&["reload", "shepherdd"])?;
     household.wait_until("the new entry is listed", Duration::from_secs(10), || {
-        household.shepherd(&["list"]).is_ok_and(|list| list.to_string().contains("\"new\""))
+        household.shepherd_reply(&["list"]).is_ok_and(|list| list.to_string().contains("\"new\""))
     })?;
-    household.write_policy(Shutdown::Leaves, "")?;
+    household.write_policy(ShutdownPolicy::LeaveSessions, "")?;
     household.systemctl(&["reload", "shepherdd"])
 }
 
-fn replaces(household: &Household) -> Result<()> {
-    let policy = household.service.policy();
+fn policy_set_replaces_file(household: &InstalledShepherd) -> Result<()> {
+    let policy = household.service.policy_path();
     let new = "[[entries]]\nid = \"sent\"\nargv = [\"true\"]\nuser = \"kid\"\nalways = true\n";
     let text = format!("{}{new}", household.container.read(policy)?);
     household.container.write("/tmp/sent.toml", &text)?;
-    household.shepherd(&["policy", "set", "/tmp/sent.toml"])?;
-    ensure!(household.shepherd(&["list"])?.to_string().contains("\"sent\""), "it does not apply");
+    household.shepherd_reply(&["policy", "set", "/tmp/sent.toml"])?;
+    ensure!(household.shepherd_reply(&["list"])?.to_string().contains("\"sent\""), "it does not apply");
     ensure!(household.container.read(policy)? == text, "it was not written");
-    household.write_policy(Shutdown::Leaves, "")?;
+    household.write_policy(ShutdownPolicy::LeaveSessions, "")?;
     household.systemctl(&["reload", "shepherdd"])
 }
 
-fn watchdog(household: &Household) -> Result<()> {
+fn hung_daemon_is_restarted(household: &InstalledShepherd) -> Result<()> {
     household.with_setting("WatchdogSec=2s", || {
-        taken_back(household, "middle", "SIGSTOP", |_| Ok(()))?;
-        let restarts = household.show("NRestarts")?;
+        assert_session_reattached(household, "middle", "SIGSTOP", |_| Ok(()))?;
+        let restarts = household.unit_property("NRestarts")?;
         ensure!(restarts == "1", "systemd has started it again {restarts} times");
         Ok(())
     })
 }
 
-fn killed(household: &Household) -> Result<()> {
-    taken_back(household, "middle", "SIGKILL", |_| Ok(()))
+fn killed_daemon_is_restarted(household: &InstalledShepherd) -> Result<()> {
+    assert_session_reattached(household, "middle", "SIGKILL", |_| Ok(()))
 }
 
 /// The daemon gets a signal in the middle of a session; systemd starts another one, which knows the session.
-fn taken_back(
-    household: &Household,
+fn assert_session_reattached(
+    household: &InstalledShepherd,
     entry: &str,
     signal: &str,
     look_at: impl FnOnce(&str) -> Result<()>,
 ) -> Result<()> {
     let launched = Instant::now();
     let session = household.launch(entry)?;
-    let program = household.program_of(&session)?;
+    let program = household.wait_for_program(&session)?;
     look_at(&program)?;
-    let daemon = household.show("MainPID")?;
+    let daemon = household.unit_property("MainPID")?;
     household.systemctl(&["kill", "--kill-who=main", "--signal", signal, "shepherdd"])?;
     household.wait_until("another daemon answers", Duration::from_secs(12), || {
-        household.show("MainPID").is_ok_and(|now| now != daemon && now != "0") && household.session().is_ok()
+        household.unit_property("MainPID").is_ok_and(|now| now != daemon && now != "0")
+            && household.current_session().is_ok()
     })?;
-    ensure!(household.session()?.as_deref() == Some(&*session), "the session is gone");
+    ensure!(household.current_session()?.as_deref() == Some(&*session), "the session is gone");
     ensure!(household.container.exists(&format!("/proc/{program}")), "its program is gone");
-    household.wait_for_the_end(Duration::from_secs(40))?;
-    ensure!(launched.elapsed() >= household::MIDDLE, "it ended early, after {:?}", launched.elapsed());
-    household.no_program_is_left()
+    household.wait_for_session_end(Duration::from_secs(40))?;
+    ensure!(
+        launched.elapsed() >= installation::MIDDLE_MAX_RUN,
+        "it ended early, after {:?}",
+        launched.elapsed()
+    );
+    household.assert_no_program_left()
 }
 
-fn left(household: &Household) -> Result<()> {
+fn stop_leaves_session(household: &InstalledShepherd) -> Result<()> {
     let session = household.launch("middle")?;
-    let program = household.program_of(&session)?;
+    let program = household.wait_for_program(&session)?;
     household.systemctl(&["stop", "shepherdd"])?;
     ensure!(household.container.exists(&format!("/proc/{program}")), "it was ended");
     household.systemctl(&["start", "shepherdd"])?;
-    ensure!(household.session()?.as_deref() == Some(&*session), "it was not taken back");
-    household.wait_for_the_end(Duration::from_secs(40))?;
-    household.no_program_is_left()
+    ensure!(household.current_session()?.as_deref() == Some(&*session), "it was not taken back");
+    household.wait_for_session_end(Duration::from_secs(40))?;
+    household.assert_no_program_left()
 }
 
-fn ended(household: &Household) -> Result<()> {
-    household.write_policy(Shutdown::Ends, "")?;
+fn stop_ends_session(household: &InstalledShepherd) -> Result<()> {
+    household.write_policy(ShutdownPolicy::EndSessions, "")?;
     household.systemctl(&["reload", "shepherdd"])?;
     let session = household.launch("middle")?;
-    household.program_of(&session)?;
+    household.wait_for_program(&session)?;
     household.systemctl(&["stop", "shepherdd"])?;
-    household.no_program_is_left()?;
-    household.write_policy(Shutdown::Leaves, "")?;
+    household.assert_no_program_left()?;
+    household.write_policy(ShutdownPolicy::LeaveSessions, "")?;
     household.systemctl(&["start", "shepherdd"])
 }
 
-fn leaves_nothing(household: &Household) -> Result<()> {
-    let group = format!("/sys/fs/cgroup{}", household.show("ControlGroup")?);
-    let socket = household.service.socket();
+fn stop_leaves_nothing(household: &InstalledShepherd) -> Result<()> {
+    let group = format!("/sys/fs/cgroup{}", household.unit_property("ControlGroup")?);
+    let socket = household.service.socket_path();
     ensure!(household.container.exists(&group) && household.container.exists(socket), "it does not run");
     household.systemctl(&["stop", "shepherdd"])?;
-    let state = household.show("ActiveState")?;
+    let state = household.unit_property("ActiveState")?;
     ensure!(state == "inactive", "the unit is {state}");
     ensure!(!household.container.exists(&group), "its group is left");
     ensure!(!household.container.exists(socket), "its socket is left");

@@ -10,20 +10,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
-use super::below;
-use crate::workspace::{Workspace, run_to_end};
+use super::path_in_root;
+use crate::workspace::{CargoWorkspace, run_to_end};
 
 /// What the checks need of the system in the container.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,procps,util-linux,passwd";
 
 /// The service manager of `kid`, by the number that the account is made with.
-pub(super) const CHILDS_MANAGER: &str = "user@1000.service";
+pub(super) const CHILD_USER_MANAGER: &str = "user@1000.service";
 
 /// A container on a busy machine.
-const BOOT: Duration = Duration::from_secs(60);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What is bound into each container.
-pub(super) struct Stage {
+pub(super) struct ContainerSetup {
     root: PathBuf,
     programs: PathBuf,
     units: PathBuf,
@@ -31,14 +31,14 @@ pub(super) struct Stage {
     folder: TempDir,
 }
 
-impl Stage {
-    pub(super) fn prepare(workspace: &Workspace) -> Result<Self> {
+impl ContainerSetup {
+    pub(super) fn prepare(workspace: &CargoWorkspace) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("shepherd-units-").tempdir()?;
         for name in ["data", "policy"] {
             fs::create_dir(folder.path().join(name))?;
         }
         Ok(Self {
-            root: root_of(workspace)?,
+            root: build_root(workspace)?,
             programs: workspace.target.join("debug"),
             units: workspace.root.join("packaging/systemd"),
             folder,
@@ -46,9 +46,9 @@ impl Stage {
     }
 
     /// Boots, and returns when systemd says that the system is up.
-    pub(super) fn boot(&self) -> Result<Container> {
+    pub(super) fn boot(&self) -> Result<TestContainer> {
         let bind = |kind: &str, from: PathBuf, to: &str| format!("--{kind}={}:{to}", from.display());
-        let groups = Groups::make()?;
+        let groups = ContainerCgroups::make()?;
         let mut nspawn = Command::new("unshare");
         nspawn.args(["--mount", "sh", "-c", &groups.script(), "sh"]);
         nspawn.args([
@@ -76,14 +76,14 @@ impl Stage {
         // The kernel's one hierarchy, as on a machine of today, also where this machine still has the old ones.
         nspawn.env("SYSTEMD_NSPAWN_UNIFIED_HIERARCHY", "1");
         let nspawn = nspawn.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let mut container = Container { nspawn, leader: 0, _groups: groups };
+        let mut container = TestContainer { nspawn, leader: 0, _groups: groups };
         container.wait_until_up()?;
         Ok(container)
     }
 }
 
 /// The root file system of the container, of the same release as this machine, whose programs run in it.
-fn root_of(workspace: &Workspace) -> Result<PathBuf> {
+fn build_root(workspace: &CargoWorkspace) -> Result<PathBuf> {
     let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
     let suite = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
     let suite =
@@ -104,9 +104,9 @@ fn root_of(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// The cgroups that the container gets, one in each hierarchy that knows process trees.
-struct Groups(Vec<PathBuf>);
+struct ContainerCgroups(Vec<PathBuf>);
 
-impl Groups {
+impl ContainerCgroups {
     fn make() -> Result<Self> {
         /// A group in which everybody was killed once is not used again: a kernel may kill whoever is cloned into
         /// it from another.
@@ -134,7 +134,7 @@ impl Groups {
     }
 }
 
-impl Drop for Groups {
+impl Drop for ContainerCgroups {
     /// Kills whoever is left, waits until nobody is, and removes them.
     fn drop(&mut self) {
         for group in &self.0 {
@@ -157,16 +157,16 @@ impl Drop for Groups {
 }
 
 /// A booted container. Dropping it is pulling its plug.
-pub(super) struct Container {
+pub(super) struct TestContainer {
     nspawn: Child,
     leader: u32,
     /// Removed when everybody is gone.
-    _groups: Groups,
+    _groups: ContainerCgroups,
 }
 
-impl Container {
+impl TestContainer {
     fn wait_until_up(&mut self) -> Result<()> {
-        let deadline = Instant::now() + BOOT;
+        let deadline = Instant::now() + BOOT_TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.nspawn.try_wait()? {
                 bail!("the container ended at once ({status})");
@@ -179,7 +179,7 @@ impl Container {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        bail!("the container was not up within {BOOT:?}")
+        bail!("the container was not up within {BOOT_TIMEOUT:?}")
     }
 
     /// Runs a command inside, as root.
@@ -203,13 +203,13 @@ impl Container {
     }
 
     /// Starts the child's own service manager, as a login would.
-    pub(super) fn start_childs_manager(&self) -> Result<()> {
+    pub(super) fn start_child_user_manager(&self) -> Result<()> {
         // A container has no login of which it could be a part.
         self.write(
             "/run/systemd/system/user@.service.d/no-login.conf",
             "[Service]\nPAMName=\nEnvironment=XDG_RUNTIME_DIR=/run/user/%i\n",
         )?;
-        for command in [&["systemctl", "daemon-reload"][..], &["systemctl", "start", CHILDS_MANAGER]] {
+        for command in [&["systemctl", "daemon-reload"][..], &["systemctl", "start", CHILD_USER_MANAGER]] {
             let done = self.run(command)?;
             ensure!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
@@ -227,7 +227,7 @@ impl Container {
     }
 
     pub(super) fn write(&self, path: &str, text: &str) -> Result<()> {
-        let path = self.outside(path);
+        let path = self.host_path(path);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
         }
@@ -235,16 +235,16 @@ impl Container {
     }
 
     pub(super) fn remove(&self, path: &str) -> Result<()> {
-        fs::remove_file(self.outside(path)).with_context(|| path.to_owned())
+        fs::remove_file(self.host_path(path)).with_context(|| path.to_owned())
     }
 
     /// What is at this path inside, seen from here.
-    fn outside(&self, path: &str) -> PathBuf {
-        below(Path::new(&format!("/proc/{}/root", self.leader)), path)
+    fn host_path(&self, path: &str) -> PathBuf {
+        path_in_root(Path::new(&format!("/proc/{}/root", self.leader)), path)
     }
 }
 
-impl Drop for Container {
+impl Drop for TestContainer {
     fn drop(&mut self) {
         // The first process takes all others of the container with it.
         if self.leader != 0 {

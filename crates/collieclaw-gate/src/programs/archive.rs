@@ -1,35 +1,35 @@
 //! Programs that pack, unpack, cut up and mend files.
 
-use super::Judged::{Blocked, Changes, Unknown};
+use super::ExampleOutcome::{Blocked, Modifies, Unknown};
 use super::{
-    Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling, does, does_with, example, harmless,
-    joined, listed, looked, text, written,
+    FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag,
+    effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag, output_flag, text,
 };
 
-pub(super) const PROGRAMS: &[Program] = &[
-    Program {
+pub(super) const PROGRAMS: &[ProgramSpec] = &[
+    ProgramSpec {
         names: "tar",
         flags: &[
-            harmless(
+            harmless_flag(
                 "-c --create -x --extract -t --list -r --append -u --update -v --verbose -z --gzip -j --bzip2 -J --xz --zstd -a --auto-compress -k --keep-old-files -p -m -w -O --to-stdout",
             ),
-            Flag { names: "-f --file", means: FlagMeans::Value(Meaning::Archive) },
-            written("-C --directory"),
+            FlagSpec { names: "-f --file", effect: FlagEffect::Value(WordMeaning::ArchivePath) },
+            output_flag("-C --directory"),
             text("--exclude --strip-components"),
-            listed("-T --files-from"),
-            does("-h --dereference -P --absolute-names", "leave the folder"),
-            does_with(
+            file_list_flag("-T --files-from"),
+            effect_flag("-h --dereference -P --absolute-names", "leave the folder"),
+            effect_value_flag(
                 "--checkpoint-action --to-command -I --use-compress-program --rsh-command -F --info-script --new-volume-script --rmt-command",
                 "run a command",
             ),
         ],
-        others: Others::Suspect,
-        operands: Operands::All(Meaning::Archive),
-        spelling: Spelling::Bundle,
+        unlisted_flags: UnlistedFlags::Suspect,
+        operands: OperandRule::All(WordMeaning::ArchivePath),
+        flag_syntax: FlagSyntax::Bundle,
         examples: &[
-            example("tar -czf out.tgz src", Changes),
-            example("tar czf out.tgz src", Changes),
-            example("tar tf out.tgz", Changes),
+            example("tar -czf out.tgz src", Modifies),
+            example("tar czf out.tgz src", Modifies),
+            example("tar tf out.tgz", Modifies),
             example("tar cf /etc/x .", Blocked),
             example("tar cf x.tar --checkpoint=1 --checkpoint-action=exec=id .", Unknown),
             example("tar -I ./x -cf a.tar .", Unknown),
@@ -37,74 +37,78 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("tar -cf host:a.tar .", Unknown),
             example("tar -cf a.tar -T list", Unknown),
         ],
-        ..Program::CHANGES
+        ..ProgramSpec::MODIFYING
     },
-    Program {
+    ProgramSpec {
         names: "rsync",
         flags: &[
-            harmless("-a --archive -v --verbose -r --recursive -t -p -n --dry-run -z -h -u"),
-            does("-e --rsh --rsync-path", "run a command"),
+            harmless_flag("-a --archive -v --verbose -r --recursive -t -p -n --dry-run -z -h -u"),
+            effect_flag("-e --rsh --rsync-path", "run a command"),
         ],
-        others: Others::Suspect,
-        operands: Operands::All(Meaning::Archive),
+        unlisted_flags: UnlistedFlags::Suspect,
+        operands: OperandRule::All(WordMeaning::ArchivePath),
         examples: &[
-            example("rsync -a src/ copy/", Changes),
+            example("rsync -a src/ copy/", Modifies),
             example("rsync -e ./x src host:x", Unknown),
             example("rsync -a src host:x", Unknown),
             example("rsync -a /etc/ x", Blocked),
         ],
-        ..Program::CHANGES
+        ..ProgramSpec::MODIFYING
     },
-    Program {
+    ProgramSpec {
         names: "split",
         flags: &[
             text(
                 "-a --suffix-length --additional-suffix -b --bytes -C --line-bytes -l --lines -n --number -t --separator",
             ),
-            joined("--numeric-suffixes --hex-suffixes"),
-            does_with("--filter", "run a command"),
+            joined_flag("--numeric-suffixes --hex-suffixes"),
+            effect_value_flag("--filter", "run a command"),
         ],
-        operands: Operands::First(Meaning::Looked, Meaning::Written),
+        operands: OperandRule::FirstThenRest(WordMeaning::ReadPath, WordMeaning::WrittenPath),
         examples: &[
-            example("split -l 10 a.txt part-", Changes),
+            example("split -l 10 a.txt part-", Modifies),
             example("split a.txt /etc/x", Blocked),
             example("split --filter=./x a.txt", Unknown),
         ],
-        ..Program::CHANGES
+        ..ProgramSpec::MODIFYING
     },
-    Program {
+    ProgramSpec {
         names: "csplit",
-        flags: &[text("-b --suffix-format -n --digits"), written("-f --prefix")],
-        operands: Operands::First(Meaning::Looked, Meaning::Text),
-        examples: &[example("csplit a.txt /x/", Changes), example("csplit -f /etc/x a.txt 5", Blocked)],
-        ..Program::CHANGES
+        flags: &[text("-b --suffix-format -n --digits"), output_flag("-f --prefix")],
+        operands: OperandRule::FirstThenRest(WordMeaning::ReadPath, WordMeaning::Text),
+        examples: &[example("csplit a.txt /x/", Modifies), example("csplit -f /etc/x a.txt 5", Blocked)],
+        ..ProgramSpec::MODIFYING
     },
-    Program {
+    ProgramSpec {
         names: "gzip gunzip bzip2 bunzip2 xz unxz",
-        flags: &[text("-S --suffix -b -T --threads"), listed("--files --files0")],
-        examples: &[example("gzip -k a.txt", Changes), example("gzip /etc/passwd", Blocked)],
-        ..Program::CHANGES
+        flags: &[text("-S --suffix -b -T --threads"), file_list_flag("--files --files0")],
+        examples: &[example("gzip -k a.txt", Modifies), example("gzip /etc/passwd", Blocked)],
+        ..ProgramSpec::MODIFYING
     },
-    Program {
+    ProgramSpec {
         names: "zip unzip",
-        flags: &[harmless("-r -q -j -l -9 -n -o -v"), written("-d")],
-        others: Others::Suspect,
+        flags: &[harmless_flag("-r -q -j -l -9 -n -o -v"), output_flag("-d")],
+        unlisted_flags: UnlistedFlags::Suspect,
         examples: &[
-            example("zip -r a.zip src", Changes),
+            example("zip -r a.zip src", Modifies),
             example("zip a.zip a.txt -T -TT ./x", Unknown),
             example("unzip -q a.zip -d /etc", Blocked),
         ],
-        ..Program::CHANGES
+        ..ProgramSpec::MODIFYING
     },
-    Program {
+    ProgramSpec {
         names: "patch",
-        flags: &[harmless("-u --unified --dry-run -N --forward"), text("-p --strip"), looked("-i --input")],
-        others: Others::Suspect,
+        flags: &[
+            harmless_flag("-u --unified --dry-run -N --forward"),
+            text("-p --strip"),
+            input_flag("-i --input"),
+        ],
+        unlisted_flags: UnlistedFlags::Suspect,
         examples: &[
-            example("patch -p1 -i a.txt", Changes),
+            example("patch -p1 -i a.txt", Modifies),
             example("patch -o b.txt a.txt", Unknown),
             example("patch /etc/passwd", Blocked),
         ],
-        ..Program::CHANGES
+        ..ProgramSpec::MODIFYING
     },
 ];

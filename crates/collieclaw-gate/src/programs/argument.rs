@@ -1,127 +1,130 @@
 //! What the words of a command mean to its program.
 
-use super::{Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling};
+use super::{FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning};
 
 /// More flags in one word are none that anyone writes.
-const MOST_LETTERS: usize = 32;
+const MAX_BUNDLED_FLAGS: usize = 32;
 
 /// A word of a command as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Argument {
+pub(crate) struct CommandArgument {
     /// Its text; a pattern stays as it is written. `None` if it is known only when it runs.
     pub(crate) text: Option<String>,
     /// Where it is in the line.
-    pub(crate) at: crate::shell::At,
+    pub(crate) at: crate::shell::BytePosition,
 }
 
 /// What was found in the words of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Found<'a> {
+pub(crate) enum ParsedArgument<'a> {
     /// A word, or the value of a flag, with its meaning.
-    Value(Meaning, &'a str),
+    Value(WordMeaning, &'a str),
     /// A word that is not known before it runs.
-    Unknown(&'a Argument),
+    UnknownWord(&'a CommandArgument),
     /// A flag that makes the program do something else.
-    Does(&'a str, &'static str),
+    SideEffect(&'a str, &'static str),
     /// A flag that isn't known.
-    Suspect(&'a str),
+    UnknownFlag(&'a str),
     /// The words that are a command inside.
-    Command(&'a [Argument]),
+    Command(&'a [CommandArgument]),
     /// The same, for files that are found; `{}` in it is their name.
-    CommandForEach(ForEach<'a>),
+    CommandForEach(ForEachCommand<'a>),
     /// `NAME=value` before the command inside.
     Variable(&'a str),
     /// Something is put somewhere.
-    Put(Put<'a>),
+    Transfer(FileTransfer<'a>),
     /// What was at a path is kept, with this at the end of its name.
-    Kept(&'a str, &'a str),
+    Backup(&'a str, &'a str),
     /// The command of the program's own that is given, with its words.
-    Subcommand(&'static Program, &'a [Argument]),
+    Subcommand(&'static ProgramSpec, &'a [CommandArgument]),
 }
 
 /// A command for files that are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ForEach<'a> {
-    pub(crate) words: &'a [Argument],
+pub(crate) struct ForEachCommand<'a> {
+    pub(crate) words: &'a [CommandArgument],
     /// Whether the `{}` at its end stands for any number of names, as before `+`.
-    pub(crate) many: bool,
+    pub(crate) takes_many_names: bool,
     /// The pattern that their last names fit, if that is certain.
-    pub(crate) named: Option<&'a str>,
+    pub(crate) name_pattern: Option<&'a str>,
 }
 
 /// What is put where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Put<'a> {
+pub(crate) struct FileTransfer<'a> {
     pub(crate) source: &'a str,
     /// If it is a folder, the source gets a place in it.
     pub(crate) target: &'a str,
     /// Whether the source takes the place of the target even then.
-    pub(crate) in_place: bool,
+    pub(crate) replaces_target: bool,
     /// Whether folders are put there with all that is in them.
-    pub(crate) folders: bool,
+    pub(crate) recursive: bool,
     /// Whether links are put there as links.
     pub(crate) keeps_links: bool,
 }
 
 /// Reads the words after a program's name.
-pub(crate) fn found_in<'a>(program: &'static Program, arguments: &'a [Argument]) -> Vec<Found<'a>> {
-    let mut reading = Reading {
+pub(crate) fn parse_arguments<'a>(
+    program: &'static ProgramSpec,
+    arguments: &'a [CommandArgument],
+) -> Vec<ParsedArgument<'a>> {
+    let mut reading = ArgumentParser {
         program,
         arguments,
         next: 0,
-        found: Vec::new(),
+        parsed: Vec::new(),
         operands: Vec::new(),
-        instead: None,
-        in_place: None,
+        operand_replacement: None,
+        backup_suffix: None,
     };
-    reading.run();
-    reading.found
+    reading.parse_all();
+    reading.parsed
 }
 
-struct Reading<'a> {
-    program: &'static Program,
-    arguments: &'a [Argument],
+struct ArgumentParser<'a> {
+    program: &'static ProgramSpec,
+    arguments: &'a [CommandArgument],
     next: usize,
-    found: Vec<Found<'a>>,
+    parsed: Vec<ParsedArgument<'a>>,
     operands: Vec<&'a str>,
     /// What a flag gave that takes the place of an operand.
-    instead: Option<&'a str>,
+    operand_replacement: Option<&'a str>,
     /// What is added to the names of operands before they are written.
-    in_place: Option<&'a str>,
+    backup_suffix: Option<&'a str>,
 }
 
-impl<'a> Reading<'a> {
-    fn run(&mut self) {
-        if self.program.operands == Operands::CommandSomewhere {
+impl<'a> ArgumentParser<'a> {
+    fn parse_all(&mut self) {
+        if self.program.operands == OperandRule::CommandAnywhere {
             self.command_anywhere();
             return;
         }
         let mut flags_over = false;
-        if self.program.spelling == Spelling::Bundle {
-            self.bundle();
+        if self.program.flag_syntax == FlagSyntax::Bundle {
+            self.parse_bundle();
         }
-        while let Some(argument) = self.take() {
+        while let Some(argument) = self.next_argument() {
             let Some(text) = argument.text.as_deref() else {
-                self.found.push(Found::Unknown(argument));
+                self.parsed.push(ParsedArgument::UnknownWord(argument));
                 // It may be a flag, or many words.
                 continue;
             };
-            let is_flag = match self.program.spelling {
-                Spelling::Gnu | Spelling::Leading | Spelling::Words | Spelling::Bundle => {
+            let is_flag = match self.program.flag_syntax {
+                FlagSyntax::Gnu | FlagSyntax::LeadingOnly | FlagSyntax::WholeWords | FlagSyntax::Bundle => {
                     text.len() > 1 && text.starts_with('-')
                 }
-                Spelling::Plus => text.len() > 1 && text.starts_with(['-', '+']),
-                Spelling::Assignments => text.contains('='),
+                FlagSyntax::GnuAndPlus => text.len() > 1 && text.starts_with(['-', '+']),
+                FlagSyntax::Assignments => text.contains('='),
             };
             if flags_over || !is_flag {
-                if self.operand(text) {
+                if self.take_operand(text) {
                     return;
                 }
-                flags_over |= self.program.spelling == Spelling::Leading;
+                flags_over |= self.program.flag_syntax == FlagSyntax::LeadingOnly;
             } else if text == "--" {
                 flags_over = true;
             } else {
-                self.flag(text);
+                self.parse_flag(text);
             }
         }
         self.finish();
@@ -131,69 +134,71 @@ impl<'a> Reading<'a> {
     fn command_anywhere(&mut self) {
         let starts = (self.next..self.arguments.len()).filter_map(|from| self.arguments.get(from..));
         let commands = starts.filter(|words| !words.first().is_some_and(is_flag));
-        self.found.extend(commands.map(Found::Command));
+        self.parsed.extend(commands.map(ParsedArgument::Command));
     }
 
     /// A flag that may take the next word, or may not: where a command or a script begins then is not known.
-    fn unsure(&mut self, text: &'a str) {
-        self.found.push(Found::Suspect(text));
+    fn add_ambiguous_flag(&mut self, text: &'a str) {
+        self.parsed.push(ParsedArgument::UnknownFlag(text));
         if matches!(
             self.program.operands,
-            Operands::Command { .. } | Operands::VariablesThenCommand | Operands::Applet
+            OperandRule::Command { .. } | OperandRule::VariablesThenCommand | OperandRule::Applet
         ) {
             self.command_anywhere();
         }
     }
 
-    fn take(&mut self) -> Option<&'a Argument> {
+    fn next_argument(&mut self) -> Option<&'a CommandArgument> {
         let argument = self.arguments.get(self.next)?;
         self.next += 1;
         Some(argument)
     }
 
-    fn flag(&mut self, text: &'a str) {
-        match self.program.spelling {
-            Spelling::Words => self.known_or_not(self.exactly(text), text, None),
-            Spelling::Assignments => {
+    fn parse_flag(&mut self, text: &'a str) {
+        match self.program.flag_syntax {
+            FlagSyntax::WholeWords => self.apply_flag(self.find_flag(text), text, None),
+            FlagSyntax::Assignments => {
                 let (name, value) = text.split_once('=').unwrap_or((text, ""));
-                self.known_or_not(self.exactly(name), text, Some(value));
+                self.apply_flag(self.find_flag(name), text, Some(value));
             }
-            Spelling::Plus if text.starts_with('+') => self.found.push(Found::Suspect(text)),
-            Spelling::Gnu | Spelling::Leading | Spelling::Plus | Spelling::Bundle => {
+            FlagSyntax::GnuAndPlus if text.starts_with('+') => {
+                self.parsed.push(ParsedArgument::UnknownFlag(text));
+            }
+            FlagSyntax::Gnu | FlagSyntax::LeadingOnly | FlagSyntax::GnuAndPlus | FlagSyntax::Bundle => {
                 match text.strip_prefix("--") {
                     Some(_) => {
                         let (name, value) =
                             text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-                        match self.exactly(name) {
-                            Some(flag) => self.known_or_not(Some(flag), text, value),
-                            None => self.cut_short(name, text, value),
+                        match self.find_flag(name) {
+                            Some(flag) => self.apply_flag(Some(flag), text, value),
+                            None => self.apply_abbreviated_flag(name, text, value),
                         }
                     }
-                    None => self.letters(text),
+                    None => self.parse_short_flags(text),
                 }
             }
         }
     }
 
     /// `tar cf out.tar`: what the letters do; their values are judged with the operands.
-    fn bundle(&mut self) {
+    fn parse_bundle(&mut self) {
         let Some(text) = self.arguments.first().and_then(|first| first.text.as_deref()) else { return };
         if text.starts_with('-') {
             return;
         }
         self.next += 1;
         for letter in text.chars() {
-            match self.letter(letter).map(|flag| flag.means) {
-                Some(FlagMeans::Does(what) | FlagMeans::DoesWith(what)) => {
-                    self.found.push(Found::Does(text, what));
+            match self.find_short_flag(letter).map(|flag| flag.effect) {
+                Some(FlagEffect::SideEffect(what) | FlagEffect::SideEffectWithValue(what)) => {
+                    self.parsed.push(ParsedArgument::SideEffect(text, what));
                 }
                 Some(_) => {}
-                None => self.known_or_not(None, text, None),
+                None => self.apply_flag(None, text, None),
             }
         }
     }
 
-    fn letter(&self, letter: char) -> Option<&'static Flag> {
+    fn find_short_flag(&self, letter: char) -> Option<&'static FlagSpec> {
         self.program.flags.iter().find(|flag| {
             flag.names.split(' ').any(|name| {
                 let mut letters = name.chars();
@@ -203,88 +208,90 @@ impl<'a> Reading<'a> {
     }
 
     /// `-abc`, where a letter that takes a value takes the rest as one.
-    fn letters(&mut self, text: &'a str) {
+    fn parse_short_flags(&mut self, text: &'a str) {
         let letters = text.get(1..).unwrap_or_default();
         // `head -5c`: after a number a letter takes no value.
         let begins = letters.chars().next().unwrap_or_default();
-        let numbered = begins.is_ascii_digit() && self.letter(begins).is_none();
+        let numbered = begins.is_ascii_digit() && self.find_short_flag(begins).is_none();
         for (count, (place, letter)) in letters.char_indices().enumerate() {
-            if count == MOST_LETTERS {
-                self.found.push(Found::Suspect(text));
+            if count == MAX_BUNDLED_FLAGS {
+                self.parsed.push(ParsedArgument::UnknownFlag(text));
                 return;
             }
             let rest = letters.get(place + letter.len_utf8()..).filter(|rest| !rest.is_empty());
-            let known = self.letter(letter);
-            match known.map(|flag| flag.means) {
-                Some(FlagMeans::Value(_)) if numbered && rest.is_none() => return,
+            let known = self.find_short_flag(letter);
+            match known.map(|flag| flag.effect) {
+                Some(FlagEffect::Value(_)) if numbered && rest.is_none() => return,
                 Some(
-                    FlagMeans::Value(_)
-                    | FlagMeans::Joined(_)
-                    | FlagMeans::Instead(_)
-                    | FlagMeans::DoesWith(_)
-                    | FlagMeans::Writes
-                    | FlagMeans::InPlace,
+                    FlagEffect::Value(_)
+                    | FlagEffect::JoinedValue(_)
+                    | FlagEffect::ReplacesOperand(_)
+                    | FlagEffect::SideEffectWithValue(_)
+                    | FlagEffect::WritesFile
+                    | FlagEffect::EditsInPlace,
                 ) => {
-                    self.known_or_not(known, text, rest);
+                    self.apply_flag(known, text, rest);
                     return;
                 }
-                Some(FlagMeans::Does(_)) => self.known_or_not(known, text, rest),
-                Some(_) => self.known_or_not(known, text, None),
+                Some(FlagEffect::SideEffect(_)) => self.apply_flag(known, text, rest),
+                Some(_) => self.apply_flag(known, text, None),
                 // `head -5`
                 None if letter.is_ascii_digit() => {}
-                None => self.known_or_not(None, text, None),
+                None => self.apply_flag(None, text, None),
             }
         }
     }
 
-    fn known_or_not(&mut self, flag: Option<&'static Flag>, text: &'a str, value: Option<&'a str>) {
+    fn apply_flag(&mut self, flag: Option<&'static FlagSpec>, text: &'a str, value: Option<&'a str>) {
         let Some(flag) = flag else {
-            if self.program.others == Others::Suspect {
-                self.unsure(text);
+            if self.program.unlisted_flags == UnlistedFlags::Suspect {
+                self.add_ambiguous_flag(text);
             }
             return;
         };
-        match flag.means {
-            FlagMeans::Nothing => {}
-            FlagMeans::Does(what) => {
-                self.found.push(Found::Does(text, what));
-                self.found.extend(value.map(|value| Found::Value(Meaning::Perhaps, value)));
+        match flag.effect {
+            FlagEffect::Harmless => {}
+            FlagEffect::SideEffect(what) => {
+                self.parsed.push(ParsedArgument::SideEffect(text, what));
+                self.parsed
+                    .extend(value.map(|value| ParsedArgument::Value(WordMeaning::PossiblePath, value)));
             }
-            FlagMeans::DoesWith(what) => {
-                self.found.push(Found::Does(text, what));
-                self.value(Meaning::Perhaps, value);
+            FlagEffect::SideEffectWithValue(what) => {
+                self.parsed.push(ParsedArgument::SideEffect(text, what));
+                self.take_value(WordMeaning::PossiblePath, value);
             }
-            FlagMeans::Writes => {
-                self.found.push(Found::Does(text, "write another file"));
-                self.value(Meaning::Written, value);
+            FlagEffect::WritesFile => {
+                self.parsed.push(ParsedArgument::SideEffect(text, "write another file"));
+                self.take_value(WordMeaning::WrittenPath, value);
             }
-            FlagMeans::InPlace => {
+            FlagEffect::EditsInPlace => {
                 let suffix = value.unwrap_or_default();
                 if suffix.contains(['/', '*', '\\']) {
-                    self.found.push(Found::Does(text, "keep what was there under another name"));
+                    self.parsed
+                        .push(ParsedArgument::SideEffect(text, "keep what was there under another name"));
                 }
-                self.in_place = Some(suffix);
+                self.backup_suffix = Some(suffix);
             }
-            FlagMeans::Joined(meaning) => {
+            FlagEffect::JoinedValue(meaning) => {
                 if let Some(value) = value {
-                    self.found.push(Found::Value(meaning, value));
+                    self.parsed.push(ParsedArgument::Value(meaning, value));
                 }
             }
-            FlagMeans::Value(meaning) => self.value(meaning, value),
-            FlagMeans::Named(meaning) => {
-                self.value(Meaning::Text, value);
-                self.value(meaning, None);
+            FlagEffect::Value(meaning) => self.take_value(meaning, value),
+            FlagEffect::NamedValue(meaning) => {
+                self.take_value(WordMeaning::Text, value);
+                self.take_value(meaning, None);
             }
-            FlagMeans::Instead(meaning) => {
-                self.value(meaning, value);
-                self.instead = match self.found.last() {
-                    Some(Found::Value(_, text)) => Some(text),
+            FlagEffect::ReplacesOperand(meaning) => {
+                self.take_value(meaning, value);
+                self.operand_replacement = match self.parsed.last() {
+                    Some(ParsedArgument::Value(_, text)) => Some(text),
                     _ => Some(""),
                 };
             }
-            FlagMeans::CommandUntilEnd => self.command_until_end(),
-            FlagMeans::DoesUntilEnd(what) => {
-                self.found.push(Found::Does(text, what));
+            FlagEffect::CommandUntilEnd => self.command_until_end(),
+            FlagEffect::SideEffectUntilEnd(what) => {
+                self.parsed.push(ParsedArgument::SideEffect(text, what));
                 self.command_until_end();
             }
         }
@@ -302,14 +309,18 @@ impl<'a> Reading<'a> {
         let length = (0..rest.len()).find(ends).unwrap_or(rest.len());
         let words = rest.get(..length).unwrap_or_default();
         let many = text(length) == Some("+");
-        self.found.push(Found::CommandForEach(ForEach { words, many, named: self.named() }));
+        self.parsed.push(ParsedArgument::CommandForEach(ForEachCommand {
+            words,
+            takes_many_names: many,
+            name_pattern: self.find_name_pattern(),
+        }));
         self.next += length + 1;
     }
 
     /// What a `-name` before this says of all that is found; nothing where anything but plain conditions comes before
     /// it, or others may hold instead.
-    fn named(&self) -> Option<&'a str> {
-        let texts = |words: &'a [Argument]| words.iter().map(|word| word.text.as_deref());
+    fn find_name_pattern(&self) -> Option<&'a str> {
+        let texts = |words: &'a [CommandArgument]| words.iter().map(|word| word.text.as_deref());
         let or =
             |text: Option<&str>| matches!(text, None | Some("-o" | "-or" | "," | "!" | "-not" | "(" | ")"));
         if texts(self.arguments).any(or) {
@@ -328,51 +339,56 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn value(&mut self, meaning: Meaning, joined: Option<&'a str>) {
+    fn take_value(&mut self, meaning: WordMeaning, joined: Option<&'a str>) {
         if let Some(value) = joined {
-            self.found.push(Found::Value(meaning, value));
+            self.parsed.push(ParsedArgument::Value(meaning, value));
             return;
         }
-        match self.take() {
-            Some(Argument { text: Some(text), .. }) => self.found.push(Found::Value(meaning, text)),
-            Some(unknown) => self.found.push(Found::Unknown(unknown)),
+        match self.next_argument() {
+            Some(CommandArgument { text: Some(text), .. }) => {
+                self.parsed.push(ParsedArgument::Value(meaning, text));
+            }
+            Some(unknown) => self.parsed.push(ParsedArgument::UnknownWord(unknown)),
             // The program will complain.
             None => {}
         }
     }
 
     /// Takes an operand. Whether it took all the rest with it.
-    fn operand(&mut self, text: &'a str) -> bool {
+    fn take_operand(&mut self, text: &'a str) -> bool {
         match self.program.operands {
-            Operands::Command { after } => {
+            OperandRule::Command { after } => {
                 if self.operands.len() < after {
                     self.operands.push(text);
                     return false;
                 }
                 let rest = self.arguments.get(self.next - 1..).unwrap_or_default();
-                self.found.push(Found::Command(rest));
+                self.parsed.push(ParsedArgument::Command(rest));
                 true
             }
             // `env - ls` is `env -i ls`.
-            Operands::VariablesThenCommand if text == "-" => false,
-            Operands::VariablesThenCommand if text.contains('=') => {
-                self.found.push(Found::Variable(text));
+            OperandRule::VariablesThenCommand if text == "-" => false,
+            OperandRule::VariablesThenCommand if text.contains('=') => {
+                self.parsed.push(ParsedArgument::Variable(text));
                 false
             }
-            Operands::Applet | Operands::VariablesThenCommand => {
+            OperandRule::Applet | OperandRule::VariablesThenCommand => {
                 let rest = self.arguments.get(self.next - 1..).unwrap_or_default();
-                self.found.push(Found::Command(rest));
+                self.parsed.push(ParsedArgument::Command(rest));
                 true
             }
-            Operands::Subcommands(programs) => {
+            OperandRule::Subcommands(programs) => {
                 let rest = self.arguments.get(self.next..).unwrap_or_default();
                 match programs.iter().find(|program| program.is_named(text)) {
-                    Some(program) => self.found.push(Found::Subcommand(program, rest)),
-                    None => self.found.push(Found::Suspect(text)),
+                    Some(program) => self.parsed.push(ParsedArgument::Subcommand(program, rest)),
+                    None => self.parsed.push(ParsedArgument::UnknownFlag(text)),
                 }
                 true
             }
-            Operands::All(_) | Operands::First(..) | Operands::Into(_) | Operands::CommandSomewhere => {
+            OperandRule::All(_)
+            | OperandRule::FirstThenRest(..)
+            | OperandRule::SourcesThenTarget(_)
+            | OperandRule::CommandAnywhere => {
                 self.operands.push(text);
                 false
             }
@@ -382,56 +398,64 @@ impl<'a> Reading<'a> {
     fn finish(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         let count = operands.len();
-        if matches!(self.program.operands, Operands::Into(_)) {
-            self.put(&operands);
+        if matches!(self.program.operands, OperandRule::SourcesThenTarget(_)) {
+            self.add_transfers(&operands);
         }
         for (place, text) in operands.into_iter().enumerate() {
             let meaning = match self.program.operands {
-                Operands::All(meaning) => meaning,
-                Operands::First(first, rest) => {
-                    if place == 0 && self.instead.is_none() {
-                        first
-                    } else {
-                        rest
-                    }
+                OperandRule::All(meaning) => meaning,
+                OperandRule::FirstThenRest(first, rest) => {
+                    if place == 0 && self.operand_replacement.is_none() { first } else { rest }
                 }
-                Operands::Into(_) if place + 1 == count && self.instead.is_none() => Meaning::Written,
-                Operands::Into(source) => source,
-                Operands::Command { .. }
-                | Operands::VariablesThenCommand
-                | Operands::CommandSomewhere
-                | Operands::Applet
-                | Operands::Subcommands(_) => Meaning::Text,
+                OperandRule::SourcesThenTarget(_)
+                    if place + 1 == count && self.operand_replacement.is_none() =>
+                {
+                    WordMeaning::WrittenPath
+                }
+                OperandRule::SourcesThenTarget(source) => source,
+                OperandRule::Command { .. }
+                | OperandRule::VariablesThenCommand
+                | OperandRule::CommandAnywhere
+                | OperandRule::Applet
+                | OperandRule::Subcommands(_) => WordMeaning::Text,
             };
-            match self.in_place {
-                Some(suffix) if meaning == Meaning::Looked => {
-                    self.found.push(Found::Value(Meaning::Written, text));
-                    self.found.extend((!suffix.is_empty()).then_some(Found::Kept(text, suffix)));
+            match self.backup_suffix {
+                Some(suffix) if meaning == WordMeaning::ReadPath => {
+                    self.parsed.push(ParsedArgument::Value(WordMeaning::WrittenPath, text));
+                    self.parsed.extend((!suffix.is_empty()).then_some(ParsedArgument::Backup(text, suffix)));
                 }
-                _ => self.found.push(Found::Value(meaning, text)),
+                _ => self.parsed.push(ParsedArgument::Value(meaning, text)),
             }
         }
     }
 
-    fn put(&mut self, operands: &[&'a str]) {
-        let (sources, target) = match (self.instead, operands) {
+    fn add_transfers(&mut self, operands: &[&'a str]) {
+        let (sources, target) = match (self.operand_replacement, operands) {
             (Some(target), sources) => (sources, target),
             // `ln src/x` makes `./x`.
             (None, [_]) => (operands, "."),
             (None, [sources @ .., target]) => (sources, *target),
             (None, []) => return,
         };
-        let in_place = self.given('T', "--no-t");
-        let folders = ['r', 'R', 'a'].into_iter().any(|letter| self.given(letter, "--r"))
-            || self.given('a', "--a")
-            || self.program.operands == Operands::Into(Meaning::Moved);
-        let keeps_links = ['P', 'd'].into_iter().any(|letter| self.given(letter, "--no-d"));
-        let put = |source: &&'a str| Found::Put(Put { source, target, in_place, folders, keeps_links });
-        self.found.extend(sources.iter().map(put));
+        let in_place = self.may_have_flag('T', "--no-t");
+        let folders = ['r', 'R', 'a'].into_iter().any(|letter| self.may_have_flag(letter, "--r"))
+            || self.may_have_flag('a', "--a")
+            || self.program.operands == OperandRule::SourcesThenTarget(WordMeaning::MovedPath);
+        let keeps_links = ['P', 'd'].into_iter().any(|letter| self.may_have_flag(letter, "--no-d"));
+        let put = |source: &&'a str| {
+            ParsedArgument::Transfer(FileTransfer {
+                source,
+                target,
+                replaces_target: in_place,
+                recursive: folders,
+                keeps_links,
+            })
+        };
+        self.parsed.extend(sources.iter().map(put));
     }
 
     /// Whether a flag may be among the words.
-    fn given(&self, letter: char, long: &str) -> bool {
+    fn may_have_flag(&self, letter: char, long: &str) -> bool {
         let mut words = self.arguments.iter().filter_map(|argument| argument.text.as_deref());
         words.any(|word| match word.strip_prefix('-') {
             Some(letters) if !letters.starts_with('-') => letters.contains(letter),
@@ -440,29 +464,31 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn exactly(&self, text: &str) -> Option<&'static Flag> {
+    fn find_flag(&self, text: &str) -> Option<&'static FlagSpec> {
         self.program.flags.iter().find(|flag| flag.names.split(' ').any(|name| name == text))
     }
 
     /// A long flag that is perhaps one of the table's, cut short. One that does something is found before one that
     /// doesn't. It may as well be another flag, without a value: the word behind it is judged as an operand, too; and
     /// where the first operand is a command or a script, it is not known which word that is.
-    fn cut_short(&mut self, name: &str, text: &'a str, value: Option<&'a str>) {
-        let starts = |flag: &&Flag| {
+    fn apply_abbreviated_flag(&mut self, name: &str, text: &'a str, value: Option<&'a str>) {
+        let starts = |flag: &&FlagSpec| {
             flag.names.split(' ').any(|known| known.starts_with("--") && known.starts_with(name))
         };
         let matches = || self.program.flags.iter().filter(starts);
-        let does = |flag: &&Flag| matches!(flag.means, FlagMeans::Does(_) | FlagMeans::DoesWith(_));
+        let does = |flag: &&FlagSpec| {
+            matches!(flag.effect, FlagEffect::SideEffect(_) | FlagEffect::SideEffectWithValue(_))
+        };
         let flag = matches().find(does).or_else(|| matches().next());
         let next = self.next;
-        self.known_or_not(flag, text, value);
+        self.apply_flag(flag, text, value);
         let took_a_word = std::mem::replace(&mut self.next, next) > next;
-        if took_a_word && self.program.operands.begin_with_a_deed() {
-            self.unsure(text);
+        if took_a_word && self.program.operands.first_is_executed() {
+            self.add_ambiguous_flag(text);
         }
     }
 }
 
-fn is_flag(argument: &Argument) -> bool {
+fn is_flag(argument: &CommandArgument) -> bool {
     argument.text.as_deref().is_some_and(|text| text.starts_with('-'))
 }

@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Judged, all};
-use crate::verdict::{Autonomy, Decision, Weight};
-use crate::{Bounds, Facts, GatePolicy, Reason, Seen, judge_shell};
+use super::{ExampleOutcome, all_programs};
+use crate::verdict::{AutonomyLevel, GateDecision, ReasonWeight};
+use crate::{GatePolicy, GateReason, MachineFacts, PathBounds, PathStatus, judge_shell};
 
-struct World;
+struct ExampleMachine;
 
-impl Facts for World {
-    fn look(&self, path: &Path) -> Seen {
-        let leads_to = crate::plain(path);
+impl MachineFacts for ExampleMachine {
+    fn inspect_path(&self, path: &Path) -> PathStatus {
+        let leads_to = crate::normalize_path(path);
         match leads_to.to_str() {
-            Some("/w" | "/w/src" | "/" | "/etc" | "/tmp") => Seen::Folder { leads_to },
+            Some("/w" | "/w/src" | "/" | "/etc" | "/tmp") => PathStatus::Folder { leads_to },
             Some("/w/README.md" | "/w/a.txt" | "/w/b.txt" | "/etc/passwd" | "/w/package.json") => {
-                Seen::File { leads_to, names: 1 }
+                PathStatus::File { leads_to, link_count: 1 }
             }
-            _ => Seen::Nothing { leads_to },
+            _ => PathStatus::Missing { leads_to },
         }
     }
 
@@ -24,7 +24,7 @@ impl Facts for World {
         Some(vec!["README.md".to_owned(), "a.txt".to_owned(), "src".to_owned()])
     }
 
-    fn program(&self, name: &str) -> Option<PathBuf> {
+    fn find_program(&self, name: &str) -> Option<PathBuf> {
         Some(Path::new("/usr/bin").join(name))
     }
 }
@@ -32,17 +32,19 @@ impl Facts for World {
 fn policy() -> GatePolicy {
     let names = |text: &str| text.split(' ').map(str::to_owned).collect();
     GatePolicy {
-        autonomy: Autonomy::Supervised,
+        autonomy: AutonomyLevel::Supervised,
         workspace: "/w".into(),
-        bounds: Bounds::Workspace,
+        bounds: PathBounds::Workspace,
         user_home: "/home/kid".into(),
         own_home: "/home/kid/.collieclaw".into(),
         own_files: Vec::new(),
         forbidden_paths: vec!["/etc".into(), "/home/kid/.ssh".into()],
         forbidden_commands: names("rm shutdown reboot mkfs dd"),
         // Wrappers and shells are never on the list: what they run is.
-        allowed_commands: all()
-            .filter(|program| matches!(program.nature, super::Nature::Looks | super::Nature::Changes))
+        allowed_commands: all_programs()
+            .filter(|program| {
+                matches!(program.kind, super::ProgramKind::ReadOnly | super::ProgramKind::Modifies)
+            })
             .flat_map(|program| program.names.split(' ').map(str::to_owned))
             .collect(),
         allowed_domains: Vec::new(),
@@ -53,29 +55,29 @@ fn policy() -> GatePolicy {
 fn every_example_of_the_table_is_judged_as_it_says() {
     let policy = policy();
     let mut wrong = Vec::new();
-    for program in all() {
+    for program in all_programs() {
         for example in program.examples {
-            let judged = judge_shell(example.line, Autonomy::Full, &policy, &World);
-            let weight = judged.verdict.reasons.iter().map(Reason::weight).max();
-            let looks_only = judged.verdict.reasons.iter().all(Reason::looks_only);
+            let judged = judge_shell(example.line, AutonomyLevel::Full, &policy, &ExampleMachine);
+            let weight = judged.verdict.reasons.iter().map(GateReason::weight).max();
+            let looks_only = judged.verdict.reasons.iter().all(GateReason::is_read_only);
             let is = match weight {
-                Some(Weight::Blocked) => Judged::Blocked,
-                Some(Weight::High) => Judged::Unknown,
-                _ if looks_only => Judged::Looks,
-                _ => Judged::Changes,
+                Some(ReasonWeight::Blocked) => ExampleOutcome::Blocked,
+                Some(ReasonWeight::High) => ExampleOutcome::Unknown,
+                _ if looks_only => ExampleOutcome::ReadOnly,
+                _ => ExampleOutcome::Modifies,
             };
-            if is != example.is {
+            if is != example.expected {
                 wrong.push(format!(
                     "{}: {is:?}, not {:?}: {:?}",
-                    example.line, example.is, judged.verdict.reasons
+                    example.line, example.expected, judged.verdict.reasons
                 ));
             }
             assert_eq!(
                 judged.plan.is_some(),
-                matches!(is, Judged::Looks | Judged::Changes)
-                    || (judged.plan.is_some() && is == Judged::Unknown)
+                matches!(is, ExampleOutcome::ReadOnly | ExampleOutcome::Modifies)
+                    || (judged.plan.is_some() && is == ExampleOutcome::Unknown)
             );
-            assert_eq!(is == Judged::Blocked, judged.verdict.decision == Decision::Deny);
+            assert_eq!(is == ExampleOutcome::Blocked, judged.verdict.decision == GateDecision::Deny);
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -84,6 +86,6 @@ fn every_example_of_the_table_is_judged_as_it_says() {
 #[test]
 fn every_program_has_an_example() {
     let without: Vec<_> =
-        all().filter(|program| program.examples.is_empty()).map(|program| program.names).collect();
+        all_programs().filter(|program| program.examples.is_empty()).map(|program| program.names).collect();
     assert!(without.is_empty(), "{without:?}");
 }

@@ -1,85 +1,85 @@
 //! Programs that search and compare.
 
-use super::Judged::{Blocked, Changes, Looks, Unknown};
+use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
-    Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling, does, example, harmless, instead, joined,
-    looked, text, writes,
+    FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag,
+    example, harmless_flag, input_flag, joined_flag, operand_flag, text, write_file_flag,
 };
 
 /// Runs a command on what it finds, in other folders than its own or after a question.
-const fn runs_otherwise(names: &'static str, what: &'static str) -> Flag {
-    Flag { names, means: FlagMeans::DoesUntilEnd(what) }
+const fn exec_effect_flag(names: &'static str, what: &'static str) -> FlagSpec {
+    FlagSpec { names, effect: FlagEffect::SideEffectUntilEnd(what) }
 }
 
-pub(super) const PROGRAMS: &[Program] = &[
-    Program {
+pub(super) const PROGRAMS: &[ProgramSpec] = &[
+    ProgramSpec {
         names: "grep egrep fgrep",
         flags: &[
-            instead("-e --regexp", Meaning::Text),
-            instead("-f --file", Meaning::Looked),
+            operand_flag("-e --regexp", WordMeaning::Text),
+            operand_flag("-f --file", WordMeaning::ReadPath),
             text(
                 "-A --after-context -B --before-context -C --context -m --max-count -d --directories -D --devices --label --include --exclude --exclude-dir --binary-files --group-separator -X",
             ),
-            joined("--color --colour"),
-            does("-R --dereference-recursive", "follow links; `-r` doesn't"),
-            looked("--exclude-from"),
+            joined_flag("--color --colour"),
+            effect_flag("-R --dereference-recursive", "follow links; `-r` doesn't"),
+            input_flag("--exclude-from"),
         ],
-        operands: Operands::First(Meaning::Text, Meaning::Looked),
+        operands: OperandRule::FirstThenRest(WordMeaning::Text, WordMeaning::ReadPath),
         examples: &[
-            example("grep -rn 'rm -rf' src", Looks),
-            example("grep -e x -f pats.txt README.md", Looks),
+            example("grep -rn 'rm -rf' src", ReadOnly),
+            example("grep -e x -f pats.txt README.md", ReadOnly),
             example("grep root /etc/passwd", Blocked),
             example("grep -f /etc/passwd README.md", Blocked),
             example("grep -R x .", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "rg",
         flags: &[
-            instead("-e --regexp", Meaning::Text),
-            instead("-f --file", Meaning::Looked),
+            operand_flag("-e --regexp", WordMeaning::Text),
+            operand_flag("-f --file", WordMeaning::ReadPath),
             text(
                 "-A --after-context -B --before-context -C --context -m --max-count -g --glob --iglob -t --type -T --type-not -r --replace -j --threads -M --max-columns -d --max-depth --sort --sortr --colors --color -E --encoding --context-separator",
             ),
-            looked("--ignore-file"),
-            does("-L --follow", "follow links"),
-            does("--pre --pre-glob --hostname-bin -z --search-zip", "run a command"),
+            input_flag("--ignore-file"),
+            effect_flag("-L --follow", "follow links"),
+            effect_flag("--pre --pre-glob --hostname-bin -z --search-zip", "run a command"),
         ],
         // With `--files` also the first one is a path.
-        operands: Operands::First(Meaning::Perhaps, Meaning::Looked),
+        operands: OperandRule::FirstThenRest(WordMeaning::PossiblePath, WordMeaning::ReadPath),
         examples: &[
-            example("rg -n todo src", Looks),
+            example("rg -n todo src", ReadOnly),
             example("rg --files /etc", Blocked),
             example("rg --pre ./x todo", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "find",
         flags: &[
             text(
                 "-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -mtime -mmin -atime -amin -ctime -cmin -perm -user -group -uid -gid -links -inum -maxdepth -mindepth -printf -newermt -newerat -newerct -lname -ilname -fstype -used -context",
             ),
-            looked("-newer -anewer -cnewer -samefile"),
-            harmless(
+            input_flag("-newer -anewer -cnewer -samefile"),
+            harmless_flag(
                 "-print -print0 -ls -prune -quit -true -false -empty -not -o -or -a -and -readable -writable -executable -nouser -nogroup -depth -d -mount -xdev -daystart -noleaf -warn -nowarn -ignore_readdir_race -noignore_readdir_race -P",
             ),
-            does("-H -L -follow", "follow links"),
-            does("-delete", "delete what it finds"),
-            writes("-fprint -fprint0 -fprintf -fls"),
-            does("-files0-from", "take its folders from elsewhere"),
-            Flag { names: "-exec", means: FlagMeans::CommandUntilEnd },
-            runs_otherwise("-execdir -okdir", "run a command in folders that are known only when it runs"),
-            runs_otherwise("-ok", "ask before it runs a command"),
+            effect_flag("-H -L -follow", "follow links"),
+            effect_flag("-delete", "delete what it finds"),
+            write_file_flag("-fprint -fprint0 -fprintf -fls"),
+            effect_flag("-files0-from", "take its folders from elsewhere"),
+            FlagSpec { names: "-exec", effect: FlagEffect::CommandUntilEnd },
+            exec_effect_flag("-execdir -okdir", "run a command in folders that are known only when it runs"),
+            exec_effect_flag("-ok", "ask before it runs a command"),
         ],
-        others: Others::Suspect,
-        spelling: Spelling::Words,
+        unlisted_flags: UnlistedFlags::Suspect,
+        flag_syntax: FlagSyntax::WholeWords,
         examples: &[
-            example("find . -name '*.rs' -type f", Looks),
-            example("find . -name '*.rs' -exec grep -n todo {} +", Looks),
+            example("find . -name '*.rs' -type f", ReadOnly),
+            example("find . -name '*.rs' -exec grep -n todo {} +", ReadOnly),
             example("find src -exec rm {} ';'", Blocked),
-            example("find . -exec uniq a.txt + ';'", Changes),
+            example("find . -exec uniq a.txt + ';'", Modifies),
             example("find . -execdir cat {} +", Unknown),
             example("find . -follow -name x", Unknown),
             example("find . -delete", Unknown),
@@ -87,30 +87,30 @@ pub(super) const PROGRAMS: &[Program] = &[
             example("find . -fprint out", Unknown),
             example("find . -fprint /tmp/x", Blocked),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "diff",
         flags: &[
             text(
                 "-U -C -D --ifdef -F --show-function-line --line-format --GTYPE-group-format --LTYPE-line-format --horizon-lines --palette -S --starting-file -I --ignore-matching-lines -L --label -W --width -x --exclude --tabsize",
             ),
-            looked("-X --exclude-from --from-file --to-file"),
-            joined("--color --unified --context"),
-            does("-l --paginate", "run a command"),
+            input_flag("-X --exclude-from --from-file --to-file"),
+            joined_flag("--color --unified --context"),
+            effect_flag("-l --paginate", "run a command"),
         ],
         examples: &[
-            example("diff -u a.txt b.txt", Looks),
+            example("diff -u a.txt b.txt", ReadOnly),
             example("diff --unified a.txt /etc/passwd", Blocked),
             example("diff -l a.txt b.txt", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "cmp",
         flags: &[text("-i --ignore-initial -n --bytes")],
-        operands: Operands::All(Meaning::Looked),
-        examples: &[example("cmp a.txt b.txt", Looks), example("cmp -l a.txt /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        operands: OperandRule::All(WordMeaning::ReadPath),
+        examples: &[example("cmp a.txt b.txt", ReadOnly), example("cmp -l a.txt /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
 ];

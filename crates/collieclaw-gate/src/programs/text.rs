@@ -1,268 +1,290 @@
 //! Programs that read text, and print it otherwise.
 
-use super::Judged::{Blocked, Changes, Looks, Unknown};
+use super::ExampleOutcome::{Blocked, Modifies, ReadOnly, Unknown};
 use super::{
-    Flag, FlagMeans, Meaning, Operands, Others, Program, Spelling, does, does_with, example, harmless,
-    instead, joined, listed, looked, text, written,
+    FlagEffect, FlagSpec, FlagSyntax, OperandRule, ProgramSpec, UnlistedFlags, WordMeaning, effect_flag,
+    effect_value_flag, example, file_list_flag, harmless_flag, input_flag, joined_flag, operand_flag,
+    output_flag, text,
 };
 
-const TEXT: Operands = Operands::All(Meaning::Text);
+const TEXT: OperandRule = OperandRule::All(WordMeaning::Text);
 
-pub(super) const PROGRAMS: &[Program] = &[
-    Program {
+pub(super) const PROGRAMS: &[ProgramSpec] = &[
+    ProgramSpec {
         names: "head tail",
         flags: &[
             text("-n --lines -c --bytes -s --sleep-interval --pid --max-unchanged-stats"),
-            joined("--follow"),
+            joined_flag("--follow"),
         ],
         examples: &[
-            example("head -n 5 README.md", Looks),
-            example("tail -5 README.md", Looks),
+            example("head -n 5 README.md", ReadOnly),
+            example("tail -5 README.md", ReadOnly),
             example("head -n 5 /etc/passwd", Blocked),
             example("head -5c /etc/passwd", Blocked),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "wc",
-        flags: &[listed("--files0-from"), joined("--total")],
+        flags: &[file_list_flag("--files0-from"), joined_flag("--total")],
         examples: &[
-            example("wc -l README.md", Looks),
+            example("wc -l README.md", ReadOnly),
             example("wc -l /etc/passwd", Blocked),
             example("wc -l --files0-from=a.txt", Unknown),
             example("wc --files0 a.txt", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "nl",
         flags: &[text(
             "-b --body-numbering -d --section-delimiter -f --footer-numbering -h --header-numbering -i --line-increment -l --join-blank-lines -n --number-format -s --number-separator -v --starting-line-number -w --number-width",
         )],
-        examples: &[example("nl -b a README.md", Looks), example("nl -p /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("nl -b a README.md", ReadOnly), example("nl -p /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "cut",
         flags: &[text("-b --bytes -c --characters -d --delimiter -f --fields --output-delimiter")],
-        examples: &[example("cut -d: -f1 README.md", Looks), example("cut -f 1 /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("cut -d: -f1 README.md", ReadOnly), example("cut -f 1 /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "paste",
         flags: &[text("-d --delimiters")],
-        examples: &[example("paste -sd, README.md", Looks), example("paste -s /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("paste -sd, README.md", ReadOnly), example("paste -s /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "expand unexpand",
         flags: &[text("-t --tabs")],
-        examples: &[example("expand -t 4 README.md", Looks)],
-        ..Program::LOOKS
+        examples: &[example("expand -t 4 README.md", ReadOnly)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "fold fmt",
         flags: &[text("-w --width -p --prefix -g --goal")],
-        examples: &[example("fold -s -w 72 README.md", Looks), example("fold -s /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("fold -s -w 72 README.md", ReadOnly), example("fold -s /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program { names: "tr", operands: TEXT, examples: &[example("tr a-z A-Z", Looks)], ..Program::LOOKS },
-    Program {
+    ProgramSpec {
+        names: "tr",
+        operands: TEXT,
+        examples: &[example("tr a-z A-Z", ReadOnly)],
+        ..ProgramSpec::READ_ONLY
+    },
+    ProgramSpec {
         names: "uniq",
-        flags: &[text("-f --skip-fields -s --skip-chars -w --check-chars"), joined("--group --all-repeated")],
-        operands: Operands::First(Meaning::Looked, Meaning::Written),
-        examples: &[example("uniq -c", Looks), example("uniq a.txt b.txt", Changes)],
-        ..Program::LOOKS
+        flags: &[
+            text("-f --skip-fields -s --skip-chars -w --check-chars"),
+            joined_flag("--group --all-repeated"),
+        ],
+        operands: OperandRule::FirstThenRest(WordMeaning::ReadPath, WordMeaning::WrittenPath),
+        examples: &[example("uniq -c", ReadOnly), example("uniq a.txt b.txt", Modifies)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "sort",
         flags: &[
             text("-k --key -t --field-separator -S --buffer-size --parallel --batch-size"),
-            joined("--check"),
+            joined_flag("--check"),
             text("--sort"),
-            listed("--files0-from"),
-            looked("--random-source -T --temporary-directory"),
-            written("-o --output"),
-            does_with("--compress-program", "run a command"),
+            file_list_flag("--files0-from"),
+            input_flag("--random-source -T --temporary-directory"),
+            output_flag("-o --output"),
+            effect_value_flag("--compress-program", "run a command"),
         ],
         examples: &[
-            example("sort -u a.txt", Looks),
-            example("sort -o b.txt a.txt", Changes),
+            example("sort -u a.txt", ReadOnly),
+            example("sort -o b.txt a.txt", Modifies),
             example("sort --compress-program=./x a.txt", Unknown),
             example("sort --compress-pro ./x a.txt", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "shuf",
-        flags: &[text("-i --input-range -n --head-count"), written("-o --output"), looked("--random-source")],
-        examples: &[example("shuf -n 1 a.txt", Looks), example("shuf -o b.txt a.txt", Changes)],
-        ..Program::LOOKS
+        flags: &[
+            text("-i --input-range -n --head-count"),
+            output_flag("-o --output"),
+            input_flag("--random-source"),
+        ],
+        examples: &[example("shuf -n 1 a.txt", ReadOnly), example("shuf -o b.txt a.txt", Modifies)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "pr",
         flags: &[
             text(
                 "--columns --pages -D --date-format -h --header -l --length -N --first-line-number -o --indent -w --width -W --page-width",
             ),
-            joined("-e --expand-tabs -i --output-tabs -n --number-lines -s --separator -S --sep-string"),
+            joined_flag("-e --expand-tabs -i --output-tabs -n --number-lines -s --separator -S --sep-string"),
         ],
-        examples: &[example("pr -t -2 a.txt", Looks), example("pr -n /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("pr -t -2 a.txt", ReadOnly), example("pr -n /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "numfmt",
         operands: TEXT,
         flags: &[
             text(
                 "-d --delimiter --field --format --from --from-unit --invalid --padding --round --suffix --to --to-unit",
             ),
-            joined("--header"),
+            joined_flag("--header"),
         ],
-        examples: &[example("numfmt --to=iec 4096", Looks)],
-        ..Program::LOOKS
+        examples: &[example("numfmt --to=iec 4096", ReadOnly)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "join",
         flags: &[text("-a -e -j -o -t -v -1 -2")],
-        examples: &[example("join -t , a.txt b.txt", Looks), example("join -i a.txt /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[
+            example("join -t , a.txt b.txt", ReadOnly),
+            example("join -i a.txt /etc/passwd", Blocked),
+        ],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "comm",
         flags: &[text("--output-delimiter")],
-        examples: &[example("comm -12 a.txt b.txt", Looks)],
-        ..Program::LOOKS
+        examples: &[example("comm -12 a.txt b.txt", ReadOnly)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "column",
         flags: &[text(
             "-s --separator -o --output-separator -N --table-columns -R --table-right -c --output-width -l --table-columns-limit -n --table-name -E --table-noextreme -T --table-truncate -H --table-hide -O --table-order -W --table-wrap",
         )],
-        examples: &[example("column -t -s , a.txt", Looks), example("column -t /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("column -t -s , a.txt", ReadOnly), example("column -t /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "base64 base32",
         flags: &[text("-w --wrap")],
-        examples: &[example("base64 -d a.txt", Looks), example("base64 -w 0 /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("base64 -d a.txt", ReadOnly), example("base64 -w 0 /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum",
-        flags: &[text("-a --algorithm -l --length"), does("-c --check", "use files that a list names")],
+        flags: &[
+            text("-a --algorithm -l --length"),
+            effect_flag("-c --check", "use files that a list names"),
+        ],
         examples: &[
-            example("sha256sum README.md", Looks),
+            example("sha256sum README.md", ReadOnly),
             example("sha256sum -c a.txt", Unknown),
             example("sha256sum -c /etc/passwd", Blocked),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "sed",
         flags: &[
-            instead("-e --expression", Meaning::Sed),
-            does_with("-f --file", "follow a script in a file"),
-            Flag { names: "-i --in-place", means: FlagMeans::InPlace },
-            does("--follow-symlinks", "write where links lead"),
+            operand_flag("-e --expression", WordMeaning::SedScript),
+            effect_value_flag("-f --file", "follow a script in a file"),
+            FlagSpec { names: "-i --in-place", effect: FlagEffect::EditsInPlace },
+            effect_flag("--follow-symlinks", "write where links lead"),
             text("-l --line-length"),
-            harmless(
+            harmless_flag(
                 "-n --quiet --silent -E -r --regexp-extended -s --separate -u --unbuffered -z --null-data --debug --sandbox",
             ),
         ],
-        others: Others::Suspect,
-        operands: Operands::First(Meaning::Sed, Meaning::Looked),
+        unlisted_flags: UnlistedFlags::Suspect,
+        operands: OperandRule::FirstThenRest(WordMeaning::SedScript, WordMeaning::ReadPath),
         examples: &[
-            example("sed -n '1,20p' README.md", Looks),
-            example("sed 's/a/b/g' README.md", Looks),
+            example("sed -n '1,20p' README.md", ReadOnly),
+            example("sed 's/a/b/g' README.md", ReadOnly),
             example("sed '1e id' README.md", Unknown),
             example("sed 's/a/b/e' README.md", Unknown),
             example("sed 's/a/b/w /tmp/x' README.md", Blocked),
             example("sed 's/a/b/w x' README.md", Unknown),
-            example("sed -i s/a/b/ README.md", Changes),
+            example("sed -i s/a/b/ README.md", Modifies),
             example("sed -i s/a/b/ /etc/passwd", Blocked),
             example("sed -iit s/a/b/ .g", Unknown),
             example("sed -e 'a\\' -e 's/x/y\n1e id/' README.md", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "awk gawk mawk nawk",
         flags: &[
             text("-F --field-separator"),
-            Flag { names: "-v --assign", means: FlagMeans::Value(Meaning::AwkVariable) },
-            does(
+            FlagSpec { names: "-v --assign", effect: FlagEffect::Value(WordMeaning::AwkVariable) },
+            effect_flag(
                 "-f --file -i --include -l --load -E --exec -o --pretty-print -d --dump-variables -D --debug -p --profile",
                 "follow a program in a file, or write one",
             ),
         ],
-        others: Others::Suspect,
-        operands: Operands::First(Meaning::Awk, Meaning::Looked),
-        spelling: Spelling::Leading,
+        unlisted_flags: UnlistedFlags::Suspect,
+        operands: OperandRule::FirstThenRest(WordMeaning::AwkProgram, WordMeaning::ReadPath),
+        flag_syntax: FlagSyntax::LeadingOnly,
         examples: &[
-            example("awk '{print $1}' README.md", Looks),
-            example("awk -F: '$3 > 10 {print $1}' README.md", Looks),
+            example("awk '{print $1}' README.md", ReadOnly),
+            example("awk -F: '$3 > 10 {print $1}' README.md", ReadOnly),
             example("awk 'BEGIN{system(\"id\")}'", Unknown),
             example("awk '{print > \"x\"}' README.md", Unknown),
             example("awk '{print | \"sh\"}' README.md", Unknown),
             example("awk '{print \"a;b\" > \"x\"}' README.md", Unknown),
-            example("awk '/a|b/ {print $2}' README.md", Looks),
-            example("awk -v x=1 '{print x}' README.md", Looks),
+            example("awk '/a|b/ {print $2}' README.md", ReadOnly),
+            example("awk -v x=1 '{print x}' README.md", ReadOnly),
             example("awk -v ARGV=1 '{print}' README.md", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "jq",
         flags: &[
-            does_with("-f --from-file", "follow a program in a file"),
+            effect_value_flag("-f --from-file", "follow a program in a file"),
             text("--indent"),
-            Flag { names: "--arg --argjson", means: FlagMeans::Named(Meaning::Text) },
-            Flag { names: "--slurpfile --rawfile --argfile", means: FlagMeans::Named(Meaning::Looked) },
-            does("-L --library-path --args --jsonargs", "read other files, perhaps"),
-            harmless(
+            FlagSpec { names: "--arg --argjson", effect: FlagEffect::NamedValue(WordMeaning::Text) },
+            FlagSpec {
+                names: "--slurpfile --rawfile --argfile",
+                effect: FlagEffect::NamedValue(WordMeaning::ReadPath),
+            },
+            effect_flag("-L --library-path --args --jsonargs", "read other files, perhaps"),
+            harmless_flag(
                 "-n --null-input -r --raw-output --raw-output0 -j --join-output -a --ascii-output -s --slurp -c --compact-output -C --color-output -M --monochrome-output -S --sort-keys -e --exit-status -R --raw-input --tab --unbuffered --stream --seq -h --help -V --version",
             ),
         ],
         // One that takes a value would make another word the program.
-        others: Others::Suspect,
-        operands: Operands::First(Meaning::Jq, Meaning::Looked),
+        unlisted_flags: UnlistedFlags::Suspect,
+        operands: OperandRule::FirstThenRest(WordMeaning::JqProgram, WordMeaning::ReadPath),
         examples: &[
-            example("jq .name package.json", Looks),
+            example("jq .name package.json", ReadOnly),
             example("jq 'include \"x\"; .' package.json", Unknown),
-            example("jq --arg n x '.[$n]' a.json", Looks),
+            example("jq --arg n x '.[$n]' a.json", ReadOnly),
             example("jq --slurpfile x /etc/passwd . a.json", Blocked),
             example("jq -L . . a.json", Unknown),
             example("jq --library-path lib 'import \"x\" as $x; $x' a.json", Unknown),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "tac rev",
         flags: &[text("-s --separator")],
-        examples: &[example("tac README.md", Looks), example("tac -s x /etc/passwd", Blocked)],
-        ..Program::LOOKS
+        examples: &[example("tac README.md", ReadOnly), example("tac -s x /etc/passwd", Blocked)],
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "cat",
         examples: &[
-            example("cat -n README.md", Looks),
+            example("cat -n README.md", ReadOnly),
             example("cat /etc/passwd", Blocked),
             example("cat -s /etc/passwd", Blocked),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
-    Program {
+    ProgramSpec {
         names: "less more",
-        flags: &[harmless("-N -S -R -r -F -X -E -e -i -I -n -s -m -M -q")],
-        others: Others::Suspect,
-        spelling: Spelling::Plus,
+        flags: &[harmless_flag("-N -S -R -r -F -X -E -e -i -I -n -s -m -M -q")],
+        unlisted_flags: UnlistedFlags::Suspect,
+        flag_syntax: FlagSyntax::GnuAndPlus,
         examples: &[
-            example("less -R README.md", Looks),
+            example("less -R README.md", ReadOnly),
             example("less '+!id' README.md", Unknown),
             example("less -o out.txt README.md", Unknown),
             example("less /etc/passwd", Blocked),
         ],
-        ..Program::LOOKS
+        ..ProgramSpec::READ_ONLY
     },
 ];

@@ -1,29 +1,29 @@
 //! Expansions: what stands behind a `$` or in back-quotes, with the commands inside it.
 
-use super::reader::{Reader, Unreadable};
-use super::tree::{Part, Script, Unknown, UnknownKind};
-use super::word::{Parts, Quotes};
+use super::parser::{ShellParseError, ShellParser};
+use super::syntax_tree::{ShellScript, UnknownPart, UnknownPartKind, WordPart};
+use super::word::{QuoteContext, WordPartsBuilder};
 
-impl Reader<'_> {
+impl ShellParser<'_> {
     /// A `$` outside of quotes.
-    pub(super) fn dollar(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
-        let at = self.at();
+    pub(super) fn dollar(&mut self, parts: &mut WordPartsBuilder) -> Result<(), ShellParseError> {
+        let at = self.position();
         match self.peek_after(1) {
             Some(b'\'') => {
                 self.next += 2;
-                self.decoded_quotes()?;
-                parts.push(Part::Unknown(Unknown {
+                self.dollar_quotes()?;
+                parts.push(WordPart::Unknown(UnknownPart {
                     at,
-                    kind: UnknownKind::DollarQuote,
+                    kind: UnknownPartKind::DollarQuote,
                     scripts: Vec::new(),
                 }));
                 Ok(())
             }
             Some(b'"') => {
                 self.next += 1;
-                parts.push(Part::Unknown(Unknown {
+                parts.push(WordPart::Unknown(UnknownPart {
                     at,
-                    kind: UnknownKind::DollarQuote,
+                    kind: UnknownPartKind::DollarQuote,
                     scripts: Vec::new(),
                 }));
                 self.double_quotes(parts)
@@ -33,7 +33,7 @@ impl Reader<'_> {
     }
 
     /// `$'…'`, whose escapes only some shells know; its text stays unknown.
-    fn decoded_quotes(&mut self) -> Result<(), Unreadable> {
+    fn dollar_quotes(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.take_until(|byte| matches!(byte, b'\'' | b'\\'));
             if self.take("'") {
@@ -41,44 +41,44 @@ impl Reader<'_> {
             }
             self.next += 1;
             if self.take_char().is_none() {
-                return self.fault("a quote is not closed");
+                return self.error("a quote is not closed");
             }
         }
     }
 
     /// A `$` where quotes mean nothing of their own.
-    pub(super) fn dollar_in_text(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
-        self.few(parts)?;
-        let at = self.at();
-        let unknown = |kind, scripts| Part::Unknown(Unknown { at, kind, scripts });
+    pub(super) fn dollar_in_text(&mut self, parts: &mut WordPartsBuilder) -> Result<(), ShellParseError> {
+        self.check_part_count(parts)?;
+        let at = self.position();
+        let unknown = |kind, scripts| WordPart::Unknown(UnknownPart { at, kind, scripts });
         match self.peek_after(1) {
             Some(b'(') if self.peek_after(2) == Some(b'(') => {
                 self.next += 3;
-                let scripts = self.deeper(Self::arithmetic)?;
-                parts.push(unknown(UnknownKind::Arithmetic, scripts));
+                let scripts = self.nested(Self::arithmetic)?;
+                parts.push(unknown(UnknownPartKind::Arithmetic, scripts));
             }
             Some(b'(') => {
                 self.next += 2;
-                let script = self.deeper(Self::substituted)?;
-                parts.push(unknown(UnknownKind::CommandSubstitution, vec![script]));
+                let script = self.nested(Self::command_substitution)?;
+                parts.push(unknown(UnknownPartKind::CommandSubstitution, vec![script]));
             }
             Some(b'{') => {
                 self.next += 2;
-                let scripts = self.deeper(Self::parameter)?;
-                parts.push(unknown(UnknownKind::Variable, scripts));
+                let scripts = self.nested(Self::parameter)?;
+                parts.push(unknown(UnknownPartKind::Variable, scripts));
             }
-            Some(b'[') => return self.fault("`$[` means different things to different shells"),
+            Some(b'[') => return self.error("`$[` means different things to different shells"),
             Some(b'\\') if self.peek_after(2) == Some(b'\n') => {
-                return self.fault("a `$` at the end of a line that goes on");
+                return self.error("a `$` at the end of a line that goes on");
             }
             Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
                 self.next += 1;
                 self.take_until(|byte| byte != b'_' && !byte.is_ascii_alphanumeric());
-                parts.push(unknown(UnknownKind::Variable, Vec::new()));
+                parts.push(unknown(UnknownPartKind::Variable, Vec::new()));
             }
             Some(b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!' | b'0'..=b'9') => {
                 self.next += 2;
-                parts.push(unknown(UnknownKind::Variable, Vec::new()));
+                parts.push(unknown(UnknownPartKind::Variable, Vec::new()));
             }
             _ => {
                 self.next += 1;
@@ -88,49 +88,53 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn substituted(&mut self) -> Result<Script, Unreadable> {
+    fn command_substitution(&mut self) -> Result<ShellScript, ShellParseError> {
         let script = self.script_until(")")?;
-        if self.take(")") { Ok(script) } else { self.fault("a `$(` is not closed") }
+        if self.take(")") { Ok(script) } else { self.error("a `$(` is not closed") }
     }
 
-    pub(super) fn process_substitution(&mut self) -> Result<Part, Unreadable> {
-        let at = self.at();
+    pub(super) fn process_substitution(&mut self) -> Result<WordPart, ShellParseError> {
+        let at = self.position();
         self.next += 2;
-        let script = self.deeper(Self::substituted)?;
-        Ok(Part::Unknown(Unknown { at, kind: UnknownKind::ProcessSubstitution, scripts: vec![script] }))
+        let script = self.nested(Self::command_substitution)?;
+        Ok(WordPart::Unknown(UnknownPart {
+            at,
+            kind: UnknownPartKind::ProcessSubstitution,
+            scripts: vec![script],
+        }))
     }
 
     /// `${…}` after its brace: the commands inside it.
-    fn parameter(&mut self) -> Result<Vec<Script>, Unreadable> {
+    fn parameter(&mut self) -> Result<Vec<ShellScript>, ShellParseError> {
         if matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'|')) {
-            return self.fault("`${` with a command means different things to different shells");
+            return self.error("`${` with a command means different things to different shells");
         }
-        let mut inside = Parts::default();
+        let mut inside = WordPartsBuilder::default();
         loop {
             self.take_until(|byte| matches!(byte, b'}' | b'"' | b'\'' | b'\\' | b'$' | b'`' | b'{'));
             match self.peek() {
                 Some(b'}') => {
                     self.next += 1;
-                    return Ok(scripts_of(inside));
+                    return Ok(collect_scripts(inside));
                 }
                 Some(b'"') => self.double_quotes(&mut inside)?,
                 Some(b'$') => self.dollar_in_text(&mut inside)?,
                 Some(b'`') => {
-                    let part = self.back_quotes(Quotes::None)?;
+                    let part = self.back_quotes(QuoteContext::None)?;
                     inside.push(part);
                 }
                 Some(_) => {
                     return self
-                        .fault("quotes and braces inside `${` mean different things to different shells");
+                        .error("quotes and braces inside `${` mean different things to different shells");
                 }
-                None => return self.fault("a `${` is not closed"),
+                None => return self.error("a `${` is not closed"),
             }
         }
     }
 
     /// `$((…))` after its parentheses: the commands inside it.
-    fn arithmetic(&mut self) -> Result<Vec<Script>, Unreadable> {
-        let mut inside = Parts::default();
+    fn arithmetic(&mut self) -> Result<Vec<ShellScript>, ShellParseError> {
+        let mut inside = WordPartsBuilder::default();
         let mut open = 0_usize;
         loop {
             self.take_until(|byte| matches!(byte, b'(' | b')' | b'"' | b'\'' | b'\\' | b'$' | b'`'));
@@ -139,9 +143,9 @@ impl Reader<'_> {
                 Some(b')') if open > 0 => open -= 1,
                 Some(b')') => {
                     return if self.take("))") {
-                        Ok(scripts_of(inside))
+                        Ok(collect_scripts(inside))
                     } else {
-                        self.fault("`$((` is not closed by `))`")
+                        self.error("`$((` is not closed by `))`")
                     };
                 }
                 Some(b'$') => {
@@ -149,22 +153,22 @@ impl Reader<'_> {
                     continue;
                 }
                 Some(b'`') => {
-                    let part = self.back_quotes(Quotes::None)?;
+                    let part = self.back_quotes(QuoteContext::None)?;
                     inside.push(part);
                     continue;
                 }
                 Some(_) => {
-                    return self.fault("quotes inside `$((` mean different things to different shells");
+                    return self.error("quotes inside `$((` mean different things to different shells");
                 }
-                None => return self.fault("a `$((` is not closed"),
+                None => return self.error("a `$((` is not closed"),
             }
             self.next += 1;
         }
     }
 
     /// Back-quotes: their text is unescaped once and then read as a line of its own.
-    pub(super) fn back_quotes(&mut self, quotes: Quotes) -> Result<Part, Unreadable> {
-        let at = self.at();
+    pub(super) fn back_quotes(&mut self, quotes: QuoteContext) -> Result<WordPart, ShellParseError> {
+        let at = self.position();
         self.next += 1;
         let mut text = String::new();
         loop {
@@ -175,20 +179,24 @@ impl Reader<'_> {
             self.next += 1;
             match self.take_char() {
                 Some(escaped @ ('`' | '\\' | '$')) => text.push(escaped),
-                Some('"') if quotes == Quotes::Double => text.push('"'),
+                Some('"') if quotes == QuoteContext::Double => text.push('"'),
                 Some(other) => text.extend(['\\', other]),
-                None => return Err(Unreadable { at, what: "this back-quote is not closed" }),
+                None => return Err(ShellParseError { at, what: "this back-quote is not closed" }),
             }
         }
-        let script = self.deeper(|reader| reader.within(&text, at, Reader::whole))?;
-        Ok(Part::Unknown(Unknown { at, kind: UnknownKind::CommandSubstitution, scripts: vec![script] }))
+        let script = self.nested(|reader| reader.parse_nested_text(&text, at, ShellParser::whole_script))?;
+        Ok(WordPart::Unknown(UnknownPart {
+            at,
+            kind: UnknownPartKind::CommandSubstitution,
+            scripts: vec![script],
+        }))
     }
 }
 
-fn scripts_of(parts: Parts) -> Vec<Script> {
+fn collect_scripts(parts: WordPartsBuilder) -> Vec<ShellScript> {
     let unknown = parts.finish().into_iter().filter_map(|part| match part {
-        Part::Unknown(unknown) => Some(unknown.scripts),
-        Part::Literal(_) | Part::Glob(_) | Part::Home => None,
+        WordPart::Unknown(unknown) => Some(unknown.scripts),
+        WordPart::Literal(_) | WordPart::Glob(_) | WordPart::Home => None,
     });
     unknown.flatten().collect()
 }

@@ -1,26 +1,26 @@
 //! What stands between words: operators, ends of lines, and words that are reserved.
 
-use super::reader::{Reader, Unreadable, ends_word};
+use super::parser::{ShellParseError, ShellParser, ends_word};
 
 /// Words that mean something where a command begins.
-const RESERVED: [&str; 19] = [
+const RESERVED_WORDS: [&str; 19] = [
     "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
     "select", "then", "until", "while", "{", "}",
 ];
 
-impl Reader<'_> {
+impl ShellParser<'_> {
     /// Steps over an operator that a line's end must not hide the rest of.
-    pub(super) fn operator(&mut self, operator: &str) -> Result<(), Unreadable> {
+    pub(super) fn operator(&mut self, operator: &str) -> Result<(), ShellParseError> {
         self.next += operator.len();
         let before = self.next;
         self.skip_continuations();
         let split =
             self.next > before && matches!(self.peek(), Some(b'&' | b'|' | b';' | b'<' | b'>' | b'('));
-        if split { self.fault("an operator goes on in the next line") } else { Ok(()) }
+        if split { self.error("an operator goes on in the next line") } else { Ok(()) }
     }
 
     /// Steps over newlines, blanks and comments, and reads the here-documents that begin there.
-    pub(super) fn skip_lines(&mut self) -> Result<(), Unreadable> {
+    pub(super) fn skip_lines(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.skip_blanks();
             if self.peek() != Some(b'\n') {
@@ -36,8 +36,8 @@ impl Reader<'_> {
     }
 
     /// The reserved word that comes next, if one does.
-    pub(super) fn reserved(&self) -> Option<&'static str> {
-        RESERVED.into_iter().find(|word| self.plain_word_is(word))
+    pub(super) fn reserved_word(&self) -> Option<&'static str> {
+        RESERVED_WORDS.into_iter().find(|word| self.plain_word_is(word))
     }
 
     /// Whether exactly this comes next as a word without quotes. It may be spread over lines.

@@ -1,7 +1,7 @@
 //! Words: quotes, escapes, patterns, and what can be known only when it runs.
 
-use super::reader::{Reader, Unreadable, ends_word, is_name};
-use super::tree::{Part, Unknown, UnknownKind, Word};
+use super::parser::{ShellParseError, ShellParser, ends_word, is_name};
+use super::syntax_tree::{ShellWord, UnknownPart, UnknownPartKind, WordPart};
 
 /// A pattern in brackets is looked for no farther than this.
 const LONGEST_BRACKET: usize = 200;
@@ -11,73 +11,73 @@ const MOST_PARTS: usize = 4096;
 
 /// Where a word stands, which decides where a `~` is the home folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum WordPosition {
     Ordinary,
     /// After the `=` of an assignment: also after each `:`.
-    Assigned,
+    AssignmentValue,
 }
 
 /// A word, and whether any of it was quoted.
-pub(super) struct Read {
-    pub(super) word: Word,
+pub(super) struct ParsedWord {
+    pub(super) word: ShellWord,
     pub(super) quoted: bool,
 }
 
 /// Parts as they come; literals that touch are one.
 #[derive(Default)]
-pub(super) struct Parts {
-    done: Vec<Part>,
+pub(super) struct WordPartsBuilder {
+    finished: Vec<WordPart>,
     pub(super) text: String,
 }
 
-impl Parts {
-    pub(super) fn push(&mut self, part: Part) {
+impl WordPartsBuilder {
+    pub(super) fn push(&mut self, part: WordPart) {
         self.end_literal();
-        self.done.push(part);
+        self.finished.push(part);
     }
 
     fn is_empty(&self) -> bool {
-        self.done.is_empty() && self.text.is_empty()
+        self.finished.is_empty() && self.text.is_empty()
     }
 
     fn end_literal(&mut self) {
         if !self.text.is_empty() {
-            self.done.push(Part::Literal(std::mem::take(&mut self.text)));
+            self.finished.push(WordPart::Literal(std::mem::take(&mut self.text)));
         }
     }
 
-    pub(super) fn finish(mut self) -> Vec<Part> {
+    pub(super) fn finish(mut self) -> Vec<WordPart> {
         self.end_literal();
-        self.done
+        self.finished
     }
 }
 
 /// What is open in a word that only some shells would expand.
 #[derive(Default)]
-struct Braces {
+struct BraceState {
     open: usize,
     divided: bool,
 }
 
-impl Braces {
+impl BraceState {
     fn divide(&mut self) {
         self.divided |= self.open > 0;
     }
 }
 
-impl Reader<'_> {
+impl ShellParser<'_> {
     /// Reads a word up to where it ends. There must be one.
-    pub(super) fn word(&mut self, place: Place) -> Result<Read, Unreadable> {
+    pub(super) fn word(&mut self, place: WordPosition) -> Result<ParsedWord, ShellParseError> {
         self.count_word()?;
-        let at = self.at();
+        let at = self.position();
         let start = self.next;
-        let mut parts = Parts::default();
-        let mut braces = Braces::default();
+        let mut parts = WordPartsBuilder::default();
+        let mut braces = BraceState::default();
         let mut quoted = false;
         let mut goes_on = false;
         let mut is_assigned = None;
         while let Some(byte) = self.peek() {
-            self.few(&parts)?;
+            self.check_part_count(&parts)?;
             match byte {
                 b'<' | b'>' if self.peek_after(1) == Some(b'(') => {
                     let part = self.process_substitution()?;
@@ -101,17 +101,17 @@ impl Reader<'_> {
                     self.next += 1;
                     match self.take_char() {
                         Some(escaped) => parts.text.push(escaped),
-                        None => return self.fault("the line ends with a backslash"),
+                        None => return self.error("the line ends with a backslash"),
                     }
                 }
                 b'$' => self.dollar(&mut parts)?,
                 b'`' => {
-                    let part = self.back_quotes(Quotes::None)?;
+                    let part = self.back_quotes(QuoteContext::None)?;
                     parts.push(part);
                 }
                 b'*' | b'?' => {
                     self.next += 1;
-                    parts.push(Part::Glob(char::from(byte).to_string()));
+                    parts.push(WordPart::Glob(char::from(byte).to_string()));
                 }
                 b'[' => {
                     // What divides braces may be in it.
@@ -120,13 +120,18 @@ impl Reader<'_> {
                 }
                 // What comes before it in the text is not all that comes before it in the word.
                 b'~' if goes_on => {
-                    let at = self.at();
+                    let at = self.position();
                     self.next += 1;
-                    parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Tilde, scripts: Vec::new() }));
+                    parts.push(WordPart::Unknown(UnknownPart {
+                        at,
+                        kind: UnknownPartKind::Tilde,
+                        scripts: Vec::new(),
+                    }));
                 }
                 b'~' => {
-                    let is_assigned = *is_assigned
-                        .get_or_insert_with(|| begins_assigned(self.text.get(start..).unwrap_or_default()));
+                    let is_assigned = *is_assigned.get_or_insert_with(|| {
+                        looks_like_assignment(self.text.get(start..).unwrap_or_default())
+                    });
                     self.tilde(place, start, is_assigned, &mut parts);
                 }
                 b'{' | b'}' | b',' | b'.' => self.brace(byte, &mut braces, &mut parts),
@@ -138,27 +143,31 @@ impl Reader<'_> {
         }
         // `''` is a word, too.
         if quoted && parts.is_empty() {
-            parts.done.push(Part::Literal(String::new()));
+            parts.finished.push(WordPart::Literal(String::new()));
         }
         let parts = parts.finish();
         self.count_parts(parts.len())?;
-        Ok(Read { word: Word { at, parts }, quoted })
+        Ok(ParsedWord { word: ShellWord { at, parts }, quoted })
     }
 
-    pub(super) fn few(&self, parts: &Parts) -> Result<(), Unreadable> {
-        if parts.done.len() > MOST_PARTS { self.fault("this word has too many parts") } else { Ok(()) }
+    pub(super) fn check_part_count(&self, parts: &WordPartsBuilder) -> Result<(), ShellParseError> {
+        if parts.finished.len() > MOST_PARTS { self.error("this word has too many parts") } else { Ok(()) }
     }
 
-    fn single_quotes(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
-        let opened = self.at();
+    fn single_quotes(&mut self, parts: &mut WordPartsBuilder) -> Result<(), ShellParseError> {
+        let opened = self.position();
         self.next += 1;
         let text = self.take_until(|byte| byte == b'\'');
         parts.text.push_str(text);
-        if self.take("'") { Ok(()) } else { Err(Unreadable { at: opened, what: "this quote is not closed" }) }
+        if self.take("'") {
+            Ok(())
+        } else {
+            Err(ShellParseError { at: opened, what: "this quote is not closed" })
+        }
     }
 
-    pub(super) fn double_quotes(&mut self, parts: &mut Parts) -> Result<(), Unreadable> {
-        let opened = self.at();
+    pub(super) fn double_quotes(&mut self, parts: &mut WordPartsBuilder) -> Result<(), ShellParseError> {
+        let opened = self.position();
         self.next += 1;
         loop {
             let text = self.take_until(|byte| matches!(byte, b'"' | b'\\' | b'$' | b'`'));
@@ -168,28 +177,28 @@ impl Reader<'_> {
                     self.next += 1;
                     return Ok(());
                 }
-                Some(b'\\') => self.escape_in_text(parts, Quotes::Double),
+                Some(b'\\') => self.escape_in_text(parts, QuoteContext::Double),
                 Some(b'$') => self.dollar_in_text(parts)?,
                 Some(b'`') => {
-                    let part = self.back_quotes(Quotes::Double)?;
+                    let part = self.back_quotes(QuoteContext::Double)?;
                     parts.push(part);
                 }
-                _ => return Err(Unreadable { at: opened, what: "this quote is not closed" }),
+                _ => return Err(ShellParseError { at: opened, what: "this quote is not closed" }),
             }
         }
     }
 
     /// The text of a here-document whose mark is not quoted: all of what this reader holds.
-    pub(super) fn here_text(&mut self) -> Result<Vec<Part>, Unreadable> {
-        let mut parts = Parts::default();
+    pub(super) fn here_document_parts(&mut self) -> Result<Vec<WordPart>, ShellParseError> {
+        let mut parts = WordPartsBuilder::default();
         loop {
             let text = self.take_until(|byte| matches!(byte, b'\\' | b'$' | b'`'));
             parts.text.push_str(text);
             match self.peek() {
-                Some(b'\\') => self.escape_in_text(&mut parts, Quotes::None),
+                Some(b'\\') => self.escape_in_text(&mut parts, QuoteContext::None),
                 Some(b'$') => self.dollar_in_text(&mut parts)?,
                 Some(b'`') => {
-                    let part = self.back_quotes(Quotes::None)?;
+                    let part = self.back_quotes(QuoteContext::None)?;
                     parts.push(part);
                 }
                 _ => return Ok(parts.finish()),
@@ -198,7 +207,7 @@ impl Reader<'_> {
     }
 
     /// Inside text a backslash is one, unless it stands before what would mean something.
-    fn escape_in_text(&mut self, parts: &mut Parts, quotes: Quotes) {
+    fn escape_in_text(&mut self, parts: &mut WordPartsBuilder, quotes: QuoteContext) {
         self.next += 1;
         match self.peek() {
             Some(b'\n') => self.next += 1,
@@ -206,7 +215,7 @@ impl Reader<'_> {
                 self.next += 1;
                 parts.text.push(char::from(escaped));
             }
-            Some(b'"') if quotes == Quotes::Double => {
+            Some(b'"') if quotes == QuoteContext::Double => {
                 self.next += 1;
                 parts.text.push('"');
             }
@@ -215,8 +224,8 @@ impl Reader<'_> {
     }
 
     /// A `[`: a pattern if it is closed within the word.
-    fn bracket(&mut self, parts: &mut Parts) {
-        if self.next < self.no_sets_before {
+    fn bracket(&mut self, parts: &mut WordPartsBuilder) {
+        if self.next < self.no_brackets_before {
             self.next += 1;
             parts.text.push('[');
             return;
@@ -239,12 +248,16 @@ impl Reader<'_> {
             }
             // A blank in quotes ends no word.
             if quotes || length == LONGEST_BRACKET {
-                let at = self.at();
-                parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Pattern, scripts: Vec::new() }));
+                let at = self.position();
+                parts.push(WordPart::Unknown(UnknownPart {
+                    at,
+                    kind: UnknownPartKind::Pattern,
+                    scripts: Vec::new(),
+                }));
             } else {
                 parts.text.push('[');
                 // Nor is any other that is open in this word closed.
-                self.no_sets_before = self.next + length;
+                self.no_brackets_before = self.next + length;
             }
             self.next += 1;
             return;
@@ -253,27 +266,32 @@ impl Reader<'_> {
         let simple =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'!' | b',');
         if set.bytes().all(simple) && set != "!" {
-            parts.push(Part::Glob(format!("[{set}]")));
+            parts.push(WordPart::Glob(format!("[{set}]")));
             self.next += set.len() + 2;
         } else {
-            let at = self.at();
-            parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Pattern, scripts: Vec::new() }));
+            let at = self.position();
+            parts.push(WordPart::Unknown(UnknownPart {
+                at,
+                kind: UnknownPartKind::Pattern,
+                scripts: Vec::new(),
+            }));
             self.next += 1;
         }
     }
 
     /// A `~` that is not quoted, in a word that starts there and perhaps looks like an assignment.
-    fn tilde(&mut self, place: Place, start: usize, is_assigned: bool, parts: &mut Parts) {
-        let at = self.at();
+    fn tilde(&mut self, place: WordPosition, start: usize, is_assigned: bool, parts: &mut WordPartsBuilder) {
+        let at = self.position();
         let before = self.text.get(start..self.next).unwrap_or_default();
         self.next += 1;
-        let begins = before.is_empty() || (place == Place::Assigned && before.ends_with(':'));
-        let alone = self
-            .peek()
-            .is_none_or(|byte| byte == b'/' || ends_word(byte) || (place == Place::Assigned && byte == b':'));
-        let unknown = Part::Unknown(Unknown { at, kind: UnknownKind::Tilde, scripts: Vec::new() });
+        let begins = before.is_empty() || (place == WordPosition::AssignmentValue && before.ends_with(':'));
+        let alone = self.peek().is_none_or(|byte| {
+            byte == b'/' || ends_word(byte) || (place == WordPosition::AssignmentValue && byte == b':')
+        });
+        let unknown =
+            WordPart::Unknown(UnknownPart { at, kind: UnknownPartKind::Tilde, scripts: Vec::new() });
         if begins && alone {
-            parts.push(Part::Home);
+            parts.push(WordPart::Home);
         } else if begins || (is_assigned && before.ends_with(['=', ':'])) {
             parts.push(unknown);
         } else {
@@ -282,7 +300,7 @@ impl Reader<'_> {
     }
 
     /// `{a,b}` and `{1..3}` are several words to some shells.
-    fn brace(&mut self, byte: u8, braces: &mut Braces, parts: &mut Parts) {
+    fn brace(&mut self, byte: u8, braces: &mut BraceState, parts: &mut WordPartsBuilder) {
         match byte {
             b'{' => braces.open += 1,
             b',' => braces.divide(),
@@ -292,8 +310,12 @@ impl Reader<'_> {
             // `{}` closes nothing for some, so what is open stays so.
             _ => {
                 if braces.open > 0 && braces.divided {
-                    let at = self.at();
-                    parts.push(Part::Unknown(Unknown { at, kind: UnknownKind::Braces, scripts: Vec::new() }));
+                    let at = self.position();
+                    parts.push(WordPart::Unknown(UnknownPart {
+                        at,
+                        kind: UnknownPartKind::Braces,
+                        scripts: Vec::new(),
+                    }));
                 }
             }
         }
@@ -304,7 +326,7 @@ impl Reader<'_> {
 
 /// Which quotes a back-quote stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quotes {
+pub(super) enum QuoteContext {
     None,
     Double,
 }
@@ -320,7 +342,7 @@ fn is_special(byte: u8) -> bool {
 
 /// Whether a word begins with `NAME=`: behind it, and behind each `:`, some shells expand a `~` although it is an
 /// argument.
-fn begins_assigned(word: &str) -> bool {
+fn looks_like_assignment(word: &str) -> bool {
     let after = word.trim_start_matches(|letter: char| letter == '_' || letter.is_ascii_alphanumeric());
     ["=", "+=", "["].into_iter().any(|sign| after.starts_with(sign))
         && word.get(..word.len() - after.len()).is_some_and(is_name)

@@ -1,8 +1,8 @@
 //! Addresses, and where they may lead (C7.5).
 
-use collieclaw_gate::{Autonomy, Call, Decision, GatePolicy, Method, is_public, judge};
+use collieclaw_gate::{AutonomyLevel, GateDecision, GatePolicy, GateRequest, HttpMethod, is_public, judge};
 
-use crate::world::{World, heaviest, policy};
+use crate::test_machine::{GateTestMachine, heaviest_reasons, policy};
 
 /// Each address and its heaviest reason.
 const ADDRESSES: &[(&str, &str)] = &[
@@ -99,13 +99,13 @@ fn addresses_are_judged_by_where_they_lead() {
     let policy = policy("");
     let mut wrong = Vec::new();
     for (address, code) in ADDRESSES {
-        let ruling = judge(Call::Http(Method::Get, address), &policy, &World::new());
+        let ruling = judge(GateRequest::Http(HttpMethod::Get, address), &policy, &GateTestMachine::new());
         let verdict = ruling.verdict();
-        let (_, codes) = heaviest(verdict);
+        let (_, codes) = heaviest_reasons(verdict);
         let decision = match *code {
-            "allowed-domain" => Decision::Allow,
-            "unlisted-domain" => Decision::Ask,
-            _ => Decision::Deny,
+            "allowed-domain" => GateDecision::Allow,
+            "unlisted-domain" => GateDecision::Ask,
+            _ => GateDecision::Deny,
         };
         if codes != [*code] || verdict.decision != decision {
             wrong.push(format!("{address:?}: {} {codes:?}, not {code}", verdict.decision));
@@ -118,16 +118,24 @@ fn addresses_are_judged_by_where_they_lead() {
 #[test]
 fn to_send_something_weighs_more_than_to_ask() {
     let policy = policy("");
-    let ruled = |address| judge(Call::Http(Method::Post, address), &policy, &World::new()).verdict().clone();
-    assert_eq!(ruled("https://example.org/").decision, Decision::Ask);
-    assert_eq!(ruled("https://other.org/").decision, Decision::Deny);
+    let ruled = |address| {
+        judge(GateRequest::Http(HttpMethod::Post, address), &policy, &GateTestMachine::new())
+            .verdict()
+            .clone()
+    };
+    assert_eq!(ruled("https://example.org/").decision, GateDecision::Ask);
+    assert_eq!(ruled("https://other.org/").decision, GateDecision::Deny);
 }
 
 #[test]
 fn no_level_reaches_this_machine() {
-    let policy = GatePolicy { autonomy: Autonomy::Full, ..policy("") };
-    let ruling = judge(Call::Http(Method::Get, "http://169.254.169.254/"), &policy, &World::new());
-    assert_eq!(ruling.verdict().decision, Decision::Deny);
+    let policy = GatePolicy { autonomy: AutonomyLevel::Full, ..policy("") };
+    let ruling = judge(
+        GateRequest::Http(HttpMethod::Get, "http://169.254.169.254/"),
+        &policy,
+        &GateTestMachine::new(),
+    );
+    assert_eq!(ruling.verdict().decision, GateDecision::Deny);
 }
 
 #[test]

@@ -8,42 +8,42 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use collieclaw_gate::plan::{Act, Join, Plan, PlannedCommand};
-use collieclaw_gate::{Autonomy, Bounds, Facts, GatePolicy, Seen, judge_shell};
+use collieclaw_gate::plan::{ListOperator, PlannedAction, PlannedCommand, ShellPlan};
+use collieclaw_gate::{AutonomyLevel, GatePolicy, MachineFacts, PathBounds, PathStatus, judge_shell};
 
-use crate::dice::Dice;
+use crate::test_random::TestRandom;
 
 /// A folder with two empty ones inside each other and one that patterns find, and every program is there.
-struct Empty;
+struct EmptyFolders;
 
 const FOLDERS: [&str; 4] = ["/w", "/w/a", "/w/sub", "/w/sub/deep"];
 
-impl Facts for Empty {
-    fn look(&self, path: &Path) -> Seen {
-        let leads_to = collieclaw_gate::plain(path);
+impl MachineFacts for EmptyFolders {
+    fn inspect_path(&self, path: &Path) -> PathStatus {
+        let leads_to = collieclaw_gate::normalize_path(path);
         if FOLDERS.iter().any(|folder| leads_to == Path::new(folder)) {
-            Seen::Folder { leads_to }
+            PathStatus::Folder { leads_to }
         } else {
-            Seen::Nothing { leads_to }
+            PathStatus::Missing { leads_to }
         }
     }
 
     fn names_in(&self, folder: &Path) -> Option<Vec<String>> {
-        let folder = collieclaw_gate::plain(folder);
+        let folder = collieclaw_gate::normalize_path(folder);
         let inside = FOLDERS.iter().filter_map(|path| path.strip_prefix(folder.to_str()?)?.strip_prefix('/'));
         Some(inside.filter(|name| !name.contains('/')).map(str::to_owned).collect())
     }
 
-    fn program(&self, name: &str) -> Option<PathBuf> {
+    fn find_program(&self, name: &str) -> Option<PathBuf> {
         Some(Path::new("/usr/bin").join(name))
     }
 }
 
 fn policy() -> GatePolicy {
     GatePolicy {
-        autonomy: Autonomy::Full,
+        autonomy: AutonomyLevel::Full,
         workspace: "/w".into(),
-        bounds: Bounds::Anywhere,
+        bounds: PathBounds::Anywhere,
         user_home: "/home/kid".into(),
         own_home: "/home/kid/.collieclaw".into(),
         own_files: Vec::new(),
@@ -55,10 +55,10 @@ fn policy() -> GatePolicy {
 }
 
 /// What `args` is called with, as far as the plan says; `None` if it calls anything else, which isn't there.
-fn calls(plan: &Plan) -> Option<Vec<Vec<String>>> {
+fn planned_calls(plan: &ShellPlan) -> Option<Vec<Vec<String>>> {
     let mut calls = Vec::new();
-    carry_out(plan, &mut |command| match &command.act {
-        Act::Run { words, .. } if words.first()? == "args" => {
+    simulate_plan(plan, &mut |command| match &command.action {
+        PlannedAction::Run { words, .. } if words.first()? == "args" => {
             calls.push(words.iter().skip(1).cloned().collect());
             Some(true)
         }
@@ -68,15 +68,15 @@ fn calls(plan: &Plan) -> Option<Vec<Vec<String>>> {
 }
 
 /// Goes through a plan as whoever carries it out. `run` says how a command went, or that it can't say.
-fn carry_out(plan: &Plan, run: &mut dyn FnMut(&PlannedCommand) -> Option<bool>) -> Option<()> {
+fn simulate_plan(plan: &ShellPlan, run: &mut dyn FnMut(&PlannedCommand) -> Option<bool>) -> Option<()> {
     for list in plan.lists() {
         let mut succeeded = true;
         let rest = list.rest.iter().map(|(join, pipeline)| (Some(*join), pipeline));
         for (join, pipeline) in std::iter::once((None, &list.first)).chain(rest) {
             let runs = match join {
                 None => true,
-                Some(Join::IfSucceeded) => succeeded,
-                Some(Join::IfFailed) => !succeeded,
+                Some(ListOperator::IfSucceeded) => succeeded,
+                Some(ListOperator::IfFailed) => !succeeded,
             };
             if !runs {
                 continue;
@@ -110,19 +110,19 @@ const SEPARATORS: [&str; 12] = [
     ";args ",
 ];
 
-fn line(dice: &mut Dice) -> String {
+fn random_line(dice: &mut TestRandom) -> String {
     let mut line = String::from("args");
-    for _ in 0..=dice.roll(6) {
-        line.push_str(SEPARATORS[dice.roll(SEPARATORS.len())]);
-        for _ in 0..=dice.roll(4) {
-            line.push_str(PIECES[dice.roll(PIECES.len())]);
+    for _ in 0..=dice.below(6) {
+        line.push_str(SEPARATORS[dice.below(SEPARATORS.len())]);
+        for _ in 0..=dice.below(4) {
+            line.push_str(PIECES[dice.below(PIECES.len())]);
         }
     }
     line
 }
 
 /// What a shell calls `args` with, for each line. `here` says its folder in the same way.
-fn as_run_by(shell: &str, lines: &[String]) -> Vec<Vec<Vec<String>>> {
+fn run_in_shell(shell: &str, lines: &[String]) -> Vec<Vec<Vec<String>>> {
     const SCRIPT: &str = r#"
 args() { if [ $# -gt 0 ]; then printf '\001%s' "$@"; fi; printf '\002'; }
 here() { printf '\001%s\002' "/w${PWD#"$TOP"}" >&3; }
@@ -162,24 +162,24 @@ fn dash_and_bash_pass_on_the_words_of_the_plan() {
         "args {[a,b]}",
         "args x=\\\n~ a+=~ a[1]=~",
     ];
-    let mut dice = Dice::new(0x5eed_0fc0_111e_c1a3);
-    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| line(&mut dice)));
-    compare(made.take(6_000), calls, 2_000);
+    let mut dice = TestRandom::new(0x5eed_0fc0_111e_c1a3);
+    let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(|| random_line(&mut dice)));
+    compare(made.take(6_000), planned_calls, 2_000);
 }
 
 /// Where `here` is called, as far as the plan says. What reads a file fails: there is none.
-fn places(plan: &Plan) -> Option<Vec<Vec<String>>> {
+fn planned_folders(plan: &ShellPlan) -> Option<Vec<Vec<String>>> {
     let mut places = Vec::new();
-    carry_out(plan, &mut |command| match &command.act {
+    simulate_plan(plan, &mut |command| match &command.action {
         _ if !command.redirections.is_empty() => Some(false),
-        Act::Run { words, .. } => match words.first()?.as_str() {
+        PlannedAction::Run { words, .. } => match words.first()?.as_str() {
             "here" => {
                 places.push(vec![command.folder.display().to_string()]);
                 Some(true)
             }
             name => Some(name == "true"),
         },
-        Act::Enter(_) | Act::Nothing => Some(true),
+        PlannedAction::ChangeFolder(_) | PlannedAction::Nothing => Some(true),
     })?;
     Some(places)
 }
@@ -213,29 +213,29 @@ fn dash_and_bash_are_in_the_folders_of_the_plan() {
         "cd sub | true; here",
         "cd sub < none; here",
     ];
-    let mut dice = Dice::new(0x0f01_de25_5eed_0001);
+    let mut dice = TestRandom::new(0x0f01_de25_5eed_0001);
     let line = move || -> String {
-        let mut line = COMMANDS[dice.roll(COMMANDS.len())].to_owned();
-        for _ in 0..dice.roll(6) {
-            line.push_str([" && ", " && ", " || ", "; ", "\n"][dice.roll(5)]);
-            line.push_str(COMMANDS[dice.roll(COMMANDS.len())]);
+        let mut line = COMMANDS[dice.below(COMMANDS.len())].to_owned();
+        for _ in 0..dice.below(6) {
+            line.push_str([" && ", " && ", " || ", "; ", "\n"][dice.below(5)]);
+            line.push_str(COMMANDS[dice.below(COMMANDS.len())]);
         }
         line
     };
     let made = KEPT.map(str::to_owned).into_iter().chain(std::iter::repeat_with(line));
-    compare(made.take(3_000), places, 1_000);
+    compare(made.take(3_000), planned_folders, 1_000);
 }
 
 /// Compares what lines do by their plans, as far as they have one, with what both shells do.
 fn compare(
     lines: impl Iterator<Item = String>,
-    does: fn(&Plan) -> Option<Vec<Vec<String>>>,
+    does: fn(&ShellPlan) -> Option<Vec<Vec<String>>>,
     at_least: usize,
 ) {
     let policy = policy();
     let (mut compared, mut plans) = (Vec::new(), Vec::new());
     for line in lines {
-        let judged = judge_shell(&line, Autonomy::Full, &policy, &Empty);
+        let judged = judge_shell(&line, AutonomyLevel::Full, &policy, &EmptyFolders);
         if let Some(does) = judged.plan.as_ref().and_then(does) {
             plans.push(does);
             compared.push(line);
@@ -245,7 +245,7 @@ fn compare(
     let mut wrong = Vec::new();
     for shell in ["dash", "bash"] {
         for (chunk, planned) in compared.chunks(500).zip(plans.chunks(500)) {
-            let run = as_run_by(shell, chunk);
+            let run = run_in_shell(shell, chunk);
             assert_eq!(run.len(), chunk.len(), "{shell}");
             for ((line, planned), run) in chunk.iter().zip(planned).zip(&run) {
                 if planned != run {

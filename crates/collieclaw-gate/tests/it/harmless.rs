@@ -1,20 +1,20 @@
 //! What is harmless is not refused (C7.3c).
 
-use collieclaw_gate::{Autonomy, Decision, Weight, judge_shell};
+use collieclaw_gate::{AutonomyLevel, GateDecision, ReasonWeight, judge_shell};
 
-use crate::changing_lines::CHANGES;
-use crate::harmless_lines::{DECIDED, LISTED_TOO, refused};
-use crate::looking_lines::LOOKS;
-use crate::world::{World, heaviest, policy, shell};
+use crate::harmless_cases::{LISTED_TOO, REFUSED_BY_DECISION, refused_lines};
+use crate::modifying_cases::MODIFYING_LINES;
+use crate::readonly_cases::READ_ONLY_LINES;
+use crate::test_machine::{GateTestMachine, heaviest_reasons, judge_line, policy};
 
 #[test]
 fn what_is_harmless_is_asked_about_and_runs_at_readonly_if_it_only_looks() {
-    let refused = refused();
+    let refused = refused_lines();
     assert!(
         refused.is_empty(),
         "{} of {}:\n{}",
         refused.len(),
-        LOOKS.len() + CHANGES.len(),
+        READ_ONLY_LINES.len() + MODIFYING_LINES.len(),
         refused.join("\n")
     );
 }
@@ -22,11 +22,11 @@ fn what_is_harmless_is_asked_about_and_runs_at_readonly_if_it_only_looks() {
 /// One that is not refused any more belongs in another table.
 #[test]
 fn what_is_refused_by_decision_is_refused() {
-    for (line, _) in DECIDED {
+    for (line, _) in REFUSED_BY_DECISION {
         // All that matters is listed.
-        let verdict = shell(line, Autonomy::Supervised, &format!("{LISTED_TOO} xargs"));
-        assert_eq!(verdict.decision, Decision::Deny, "{line:?}");
-        assert!(heaviest(&verdict).0 == Weight::High, "{line:?}: {:?}", verdict.reasons);
+        let verdict = judge_line(line, AutonomyLevel::Supervised, &format!("{LISTED_TOO} xargs"));
+        assert_eq!(verdict.decision, GateDecision::Deny, "{line:?}");
+        assert!(heaviest_reasons(&verdict).0 == ReasonWeight::High, "{line:?}: {:?}", verdict.reasons);
     }
 }
 
@@ -39,18 +39,23 @@ fn the_documentation_lists_what_is_refused_by_decision() {
         let quoted = if line.contains('`') { format!("`` {line} ``") } else { format!("`{line}`") };
         format!("| {} | {reason} |", quoted.replace('|', "\\|"))
     };
-    assert_eq!(told, DECIDED.iter().map(row).collect::<Vec<_>>());
+    assert_eq!(told, REFUSED_BY_DECISION.iter().map(row).collect::<Vec<_>>());
 }
 
 #[test]
 fn what_may_run_has_a_plan() {
-    for line in LOOKS.iter().chain(CHANGES) {
-        let judged = judge_shell(line, Autonomy::Supervised, &policy(LISTED_TOO), &World::new());
-        assert_eq!(judged.plan.is_some(), judged.verdict.decision != Decision::Deny, "{line:?}");
+    for line in READ_ONLY_LINES.iter().chain(MODIFYING_LINES) {
+        let judged =
+            judge_shell(line, AutonomyLevel::Supervised, &policy(LISTED_TOO), &GateTestMachine::new());
+        assert_eq!(judged.plan.is_some(), judged.verdict.decision != GateDecision::Deny, "{line:?}");
     }
 }
 
 #[test]
 fn the_tables_are_as_long_as_they_should_be() {
-    assert!(LOOKS.len() + CHANGES.len() >= 300, "{}", LOOKS.len() + CHANGES.len());
+    assert!(
+        READ_ONLY_LINES.len() + MODIFYING_LINES.len() >= 300,
+        "{}",
+        READ_ONLY_LINES.len() + MODIFYING_LINES.len()
+    );
 }

@@ -3,42 +3,42 @@
 #[cfg(test)]
 mod addresses;
 #[cfg(test)]
-mod blocked_lines;
-#[cfg(test)]
-mod canary;
-#[cfg(test)]
-mod changing_lines;
-#[cfg(test)]
-mod details;
-#[cfg(test)]
-mod dice;
+mod blocked_cases;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
-mod foreign;
+mod flag_canary;
+#[cfg(test)]
+mod foreign_tools;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod harmless;
 #[cfg(test)]
-mod harmless_lines;
+mod harmless_cases;
 #[cfg(test)]
-mod high_lines;
+mod high_risk_cases;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
-mod hostile_lines;
+mod hostile_cases;
 #[cfg(test)]
-mod looking_lines;
+mod modifying_cases;
 #[cfg(test)]
 mod paths;
 #[cfg(test)]
-mod plans;
+mod planned_redirections;
 #[cfg(test)]
-mod scripts;
+mod readonly_cases;
+#[cfg(test)]
+mod reason_details;
+#[cfg(test)]
+mod sed_awk_scripts;
 #[cfg(test)]
 mod slow;
 #[cfg(test)]
-mod slow_lines;
+mod slow_cases;
 #[cfg(test)]
-mod world;
+mod test_machine;
+#[cfg(test)]
+mod test_random;

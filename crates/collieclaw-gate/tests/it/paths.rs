@@ -1,13 +1,13 @@
 //! Paths, and what the file tools may do with them (C7.4).
 
-use collieclaw_gate::{Autonomy, Bounds, Call, Decision, GatePolicy, Ruling, judge};
+use collieclaw_gate::{AutonomyLevel, GateDecision, GateOutcome, GatePolicy, GateRequest, PathBounds, judge};
 
-use crate::world::{World, heaviest, policy};
+use crate::test_machine::{GateTestMachine, heaviest_reasons, policy};
 
-fn ruled(call: Call<'_>, policy: &GatePolicy) -> (Decision, String) {
-    let ruling = judge(call, policy, &World::new());
+fn judge_request(call: GateRequest<'_>, policy: &GatePolicy) -> (GateDecision, String) {
+    let ruling = judge(call, policy, &GateTestMachine::new());
     let verdict = ruling.verdict();
-    (verdict.decision, heaviest(verdict).1.join("+"))
+    (verdict.decision, heaviest_reasons(verdict).1.join("+"))
 }
 
 /// Each path, and the reasons for which it may or may not be read and written.
@@ -97,10 +97,10 @@ fn paths_are_judged_as_written_and_as_followed() {
     let policy = policy("");
     let mut wrong = Vec::new();
     for (path, read, write) in PATHS {
-        let is_read = ruled(Call::FileRead(path), &policy);
-        let is_written = ruled(Call::FileWrite(path), &policy);
-        let read_decision = if *read == "reads-inside" { Decision::Allow } else { Decision::Deny };
-        let write_decision = if *write == "writes-inside" { Decision::Ask } else { Decision::Deny };
+        let is_read = judge_request(GateRequest::FileRead(path), &policy);
+        let is_written = judge_request(GateRequest::FileWrite(path), &policy);
+        let read_decision = if *read == "reads-inside" { GateDecision::Allow } else { GateDecision::Deny };
+        let write_decision = if *write == "writes-inside" { GateDecision::Ask } else { GateDecision::Deny };
         if is_read != (read_decision, (*read).to_owned())
             || is_written != (write_decision, (*write).to_owned())
         {
@@ -114,40 +114,60 @@ fn paths_are_judged_as_written_and_as_followed() {
 #[test]
 fn readonly_writes_nothing_and_full_writes_without_asking() {
     let at = |autonomy| GatePolicy { autonomy, ..policy("") };
-    let write = Call::FileWrite("README.md");
-    assert_eq!(ruled(write, &at(Autonomy::ReadOnly)).0, Decision::Deny);
-    assert_eq!(ruled(write, &at(Autonomy::Full)).0, Decision::Allow);
-    assert_eq!(ruled(Call::FileRead("README.md"), &at(Autonomy::ReadOnly)).0, Decision::Allow);
-    assert_eq!(ruled(Call::FileWrite("/etc/passwd"), &at(Autonomy::Full)).0, Decision::Deny);
+    let write = GateRequest::FileWrite("README.md");
+    assert_eq!(judge_request(write, &at(AutonomyLevel::ReadOnly)).0, GateDecision::Deny);
+    assert_eq!(judge_request(write, &at(AutonomyLevel::Full)).0, GateDecision::Allow);
+    assert_eq!(
+        judge_request(GateRequest::FileRead("README.md"), &at(AutonomyLevel::ReadOnly)).0,
+        GateDecision::Allow
+    );
+    assert_eq!(
+        judge_request(GateRequest::FileWrite("/etc/passwd"), &at(AutonomyLevel::Full)).0,
+        GateDecision::Deny
+    );
 }
 
 #[test]
 fn without_bounds_outside_is_asked_about_but_forbidden_stays_forbidden() {
-    let policy = GatePolicy { bounds: Bounds::Anywhere, ..policy("") };
-    assert_eq!(ruled(Call::FileRead("/tmp/x"), &policy), (Decision::Ask, "reads-outside".to_owned()));
-    assert_eq!(ruled(Call::FileWrite("/tmp/x"), &policy), (Decision::Deny, "writes-outside".to_owned()));
+    let policy = GatePolicy { bounds: PathBounds::Anywhere, ..policy("") };
+    assert_eq!(
+        judge_request(GateRequest::FileRead("/tmp/x"), &policy),
+        (GateDecision::Ask, "reads-outside".to_owned())
+    );
+    assert_eq!(
+        judge_request(GateRequest::FileWrite("/tmp/x"), &policy),
+        (GateDecision::Deny, "writes-outside".to_owned())
+    );
     for path in
         ["/proc/self/environ", "/proc/self/root/w/README.md", "/sys/power/state", "/dev/sda", "/dev/null"]
     {
-        let forbidden = (Decision::Deny, "forbidden-path".to_owned());
-        assert_eq!(ruled(Call::FileRead(path), &policy), forbidden, "{path}");
-        assert_eq!(ruled(Call::FileWrite(path), &policy), forbidden, "{path}");
+        let forbidden = (GateDecision::Deny, "forbidden-path".to_owned());
+        assert_eq!(judge_request(GateRequest::FileRead(path), &policy), forbidden, "{path}");
+        assert_eq!(judge_request(GateRequest::FileWrite(path), &policy), forbidden, "{path}");
     }
-    assert_eq!(ruled(Call::FileRead("passwd"), &policy), (Decision::Deny, "forbidden-path".to_owned()));
-    assert_eq!(ruled(Call::FileRead("~/.collieclaw/x"), &policy), (Decision::Deny, "own-home".to_owned()));
+    assert_eq!(
+        judge_request(GateRequest::FileRead("passwd"), &policy),
+        (GateDecision::Deny, "forbidden-path".to_owned())
+    );
+    assert_eq!(
+        judge_request(GateRequest::FileRead("~/.collieclaw/x"), &policy),
+        (GateDecision::Deny, "own-home".to_owned())
+    );
 }
 
 #[test]
 fn only_a_yes_turns_a_question_into_a_permit() {
-    let Ruling::Asks(question) = judge(Call::FileWrite("README.md"), &policy(""), &World::new()) else {
+    let GateOutcome::NeedsApproval(question) =
+        judge(GateRequest::FileWrite("README.md"), &policy(""), &GateTestMachine::new())
+    else {
         panic!("a write is asked about");
     };
-    assert_eq!(question.approve().approved(), collieclaw_gate::Approved::Operator);
+    assert_eq!(question.approve().approved_by(), collieclaw_gate::ApprovalSource::Operator);
 }
 
 #[test]
 fn who_moves_a_folder_is_told_what_in_it_may_not_be_moved() {
-    let ruling = judge(Call::Shell("mv kept b"), &policy(""), &World::new());
+    let ruling = judge(GateRequest::Shell("mv kept b"), &policy(""), &GateTestMachine::new());
     let told = ruling.verdict().reasons.first().unwrap().detail();
     assert_eq!(told, "`kept/secret` is under the forbidden path `/w/kept/secret`");
 }

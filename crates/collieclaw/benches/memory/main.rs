@@ -1,6 +1,6 @@
 //! A memory of 1,000,000 turns: how long a search, a new turn and a start take (issue 5, "Bars").
 
-mod library;
+mod corpus;
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -8,11 +8,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
 
-use collieclaw::memory::Memory;
+use collieclaw::memory::ConversationMemory;
 use tempfile::TempDir;
-use ward_bench::{Bar, Baseline, Row, median, millis, percentile, report, timed};
+use ward_bench::{
+    BenchmarkBaseline, BenchmarkLimit, BenchmarkRow, median, millis, percentile, report, timed,
+};
 
-use library::Library;
+use corpus::CorpusGenerator;
 
 const TURNS: usize = 1_000_000;
 const SEARCH_ROUNDS: usize = 12;
@@ -49,21 +51,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = TempDir::new()?;
     let path = folder.path().join("memory.db");
     let text = folder.path().join("turns.txt");
-    let (bytes, took) = timed(|| build(&path, &text));
+    let (bytes, took) = timed(|| build_database(&path, &text));
     let bytes = bytes?;
-    talk(&format!("built in {:.1} s, {:.0} MB of text", took.as_secs_f64(), megabytes(bytes)))?;
-    size(&path, bytes)?;
-    let memory = Memory::open(&path)?;
-    persist(&memory, folder.path())?;
-    search(&memory, &text)?;
+    print_note(&format!("built in {:.1} s, {:.0} MB of text", took.as_secs_f64(), megabytes(bytes)))?;
+    bench_size(&path, bytes)?;
+    let memory = ConversationMemory::open(&path)?;
+    bench_persist(&memory, folder.path())?;
+    bench_search(&memory, &text)?;
     drop(memory);
-    start(&path)
+    bench_open(&path)
 }
 
 /// Fills a memory, and a file with the same text for `grep`, one line a turn. Returns the size of the text.
-fn build(path: &Path, text: &Path) -> Result<u64, Box<dyn Error>> {
-    let memory = Memory::open(path)?;
-    let mut library = Library::new();
+fn build_database(path: &Path, text: &Path) -> Result<u64, Box<dyn Error>> {
+    let memory = ConversationMemory::open(path)?;
+    let mut library = CorpusGenerator::new();
     let mut lines = BufWriter::new(File::create(text)?);
     let mut turns = 0;
     while turns < TURNS {
@@ -78,35 +80,35 @@ fn build(path: &Path, text: &Path) -> Result<u64, Box<dyn Error>> {
     Ok(fs::metadata(text)?.len())
 }
 
-fn size(path: &Path, bytes: u64) -> Result<(), Box<dyn Error>> {
-    report(&Row {
+fn bench_size(path: &Path, bytes: u64) -> Result<(), Box<dyn Error>> {
+    report(&BenchmarkRow {
         bench: "memory: 1,000,000 turns with their indices".into(),
         unit: "MB".into(),
         figure: megabytes(fs::metadata(path)?.len()),
-        baseline: Some(Baseline { name: "their text alone".into(), figure: megabytes(bytes) }),
-        bar: Bar::RatioAtMost(4.0),
+        baseline: Some(BenchmarkBaseline { name: "their text alone".into(), figure: megabytes(bytes) }),
+        bar: BenchmarkLimit::RatioAtMost(4.0),
     })?;
     Ok(())
 }
 
-fn start(path: &Path) -> Result<(), Box<dyn Error>> {
+fn bench_open(path: &Path) -> Result<(), Box<dyn Error>> {
     let mut samples = Vec::new();
     for _ in 0..OPEN_ROUNDS {
-        let (opened, took) = timed(|| Memory::open(path));
+        let (opened, took) = timed(|| ConversationMemory::open(path));
         drop(opened?);
         samples.push(millis(took));
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "memory: open".into(),
         unit: "ms".into(),
         figure: median(&mut samples),
         baseline: None,
-        bar: Bar::AtMost(2.0),
+        bar: BenchmarkLimit::AtMost(2.0),
     })?;
     Ok(())
 }
 
-fn search(memory: &Memory, text: &Path) -> Result<(), Box<dyn Error>> {
+fn bench_search(memory: &ConversationMemory, text: &Path) -> Result<(), Box<dyn Error>> {
     let (mut all, mut medians, mut greps) = (Vec::new(), Vec::new(), Vec::new());
     for (kind, query) in QUERIES {
         let mut samples = Vec::new();
@@ -129,28 +131,31 @@ fn search(memory: &Memory, text: &Path) -> Result<(), Box<dyn Error>> {
         medians.push(median(&mut samples));
         greps.push(median(&mut grep));
         let (figure, baseline) = (median(&mut samples), median(&mut grep));
-        talk(&format!("{kind} ({query}): {hits} in {figure:.2} ms; grep {baseline:.0} ms"))?;
+        print_note(&format!("{kind} ({query}): {hits} in {figure:.2} ms; grep {baseline:.0} ms"))?;
     }
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "memory: the 20 best of 1,000,000 turns, p95 of 20 kinds of query".into(),
         unit: "ms".into(),
         figure: percentile(&mut all, 95.0),
         baseline: None,
-        bar: Bar::AtMost(20.0),
+        bar: BenchmarkLimit::AtMost(20.0),
     })?;
-    report(&Row {
+    report(&BenchmarkRow {
         bench: "memory: the 20 best of 1,000,000 turns".into(),
         unit: "ms".into(),
         figure: mean(&medians),
-        baseline: Some(Baseline { name: "`grep -ciF` over the same text".into(), figure: mean(&greps) }),
-        bar: Bar::RatioAtMost(0.02),
+        baseline: Some(BenchmarkBaseline {
+            name: "`grep -ciF` over the same text".into(),
+            figure: mean(&greps),
+        }),
+        bar: BenchmarkLimit::RatioAtMost(0.02),
     })?;
     Ok(())
 }
 
 /// A question and an answer are kept; what waits for the disk is measured beside it and taken off.
-fn persist(memory: &Memory, folder: &Path) -> Result<(), Box<dyn Error>> {
-    let mut library = Library::new();
+fn bench_persist(memory: &ConversationMemory, folder: &Path) -> Result<(), Box<dyn Error>> {
+    let mut library = CorpusGenerator::new();
     library.skip_to(TURNS + 1);
     let mut beside = File::create(folder.join("beside"))?;
     let (mut samples, mut syncs) = (Vec::new(), Vec::new());
@@ -165,19 +170,19 @@ fn persist(memory: &Memory, folder: &Path) -> Result<(), Box<dyn Error>> {
     }
     let sync = median(&mut syncs);
     let (half, most) = (median(&mut samples), percentile(&mut samples, 95.0));
-    talk(&format!("an exchange: median {half:.2} ms, p95 {most:.2} ms, of which sync {sync:.2} ms"))?;
-    report(&Row {
+    print_note(&format!("an exchange: median {half:.2} ms, p95 {most:.2} ms, of which sync {sync:.2} ms"))?;
+    report(&BenchmarkRow {
         bench: "memory: an exchange kept among 1,000,000 turns, without the sync".into(),
         unit: "ms".into(),
         figure: (half - sync).max(0.0),
         baseline: None,
-        bar: Bar::AtMost(5.0),
+        bar: BenchmarkLimit::AtMost(5.0),
     })?;
     Ok(())
 }
 
 /// Lines that are no rows are passed on.
-fn talk(line: &str) -> io::Result<()> {
+fn print_note(line: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{line}")
 }
 

@@ -9,8 +9,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use collieclaw::memory::{Exchange, Memory, Turn};
-use collieclaw::providers::Role;
+use collieclaw::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
+use collieclaw::providers::ChatRole;
 use jiff::Timestamp;
 use serde_json::{Map, json};
 
@@ -30,36 +30,36 @@ fn run() -> Result<(), Box<dyn Error>> {
     let [file, conversation, count] = arguments.as_slice() else {
         return Err("usage: fake-rememberer FILE CONVERSATION COUNT|hold".into());
     };
-    let memory = Memory::open(Path::new(file))?;
-    tell(&format!("opened {}", memory.turn_count()?))?;
+    let memory = ConversationMemory::open(Path::new(file))?;
+    print_line(&format!("opened {}", memory.turn_count()?))?;
     if count == "hold" {
         memory.conversation(conversation)?;
-        tell("holding")?;
+        print_line("holding")?;
         io::stdin().read_to_end(&mut Vec::new())?;
         return Ok(());
     }
-    let begun = memory.conversation(conversation)?.iter().filter(|turn| turn.role == Role::User).count();
+    let begun = memory.conversation(conversation)?.iter().filter(|turn| turn.role == ChatRole::User).count();
     for number in (begun..).take(count.parse()?) {
         memory.persist(&exchange(conversation, number)?)?;
-        tell(&format!("kept {number}"))?;
+        print_line(&format!("kept {number}"))?;
     }
     Ok(())
 }
 
-fn tell(line: &str) -> io::Result<()> {
+fn print_line(line: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "{line}")?;
     output.flush()
 }
 
-fn exchange(conversation: &str, number: usize) -> Result<Exchange, jiff::Error> {
+fn exchange(conversation: &str, number: usize) -> Result<ConversationExchange, jiff::Error> {
     let turns = 2 + number % 4;
     let timestamp = Timestamp::from_second(1_800_000_000)?;
-    let turn = |place: usize| Turn {
+    let turn = |place: usize| ConversationTurn {
         conversation_id: conversation.to_owned(),
         turn_id: format!("{number}-{place}"),
         timestamp,
-        role: if place == 0 { Role::User } else { Role::Assistant },
+        role: if place == 0 { ChatRole::User } else { ChatRole::Assistant },
         content: format!("exchange {number} has turn number {place}. {}", "And so on. ".repeat(number % 50)),
         tool_calls: Vec::new(),
         tool_results: Vec::new(),
@@ -67,5 +67,5 @@ fn exchange(conversation: &str, number: usize) -> Result<Exchange, jiff::Error> 
         model: "mock".to_owned(),
         metadata: Map::from_iter([("turns".to_owned(), json!(turns))]),
     };
-    Ok(Exchange { turns: (0..turns).map(turn).collect() })
+    Ok(ConversationExchange { turns: (0..turns).map(turn).collect() })
 }

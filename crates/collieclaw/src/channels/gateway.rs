@@ -7,20 +7,20 @@
 //!
 //! Start at `routes.rs`, what can be asked; `guard.rs` says who may; `chat.rs` is a turn.
 
-mod answer;
 mod approvals;
-mod bucket;
-mod chain;
+mod blocking_io;
 mod chat;
-mod desk;
 mod guard;
-mod in_force;
+mod live_config;
 mod metrics;
-mod operator;
-mod readers;
+mod rate_limit;
+mod receipt_chain;
+mod remote_operator;
+mod response;
 mod routes;
-mod running;
+mod run_file;
 mod server;
+mod state;
 mod token;
 mod turns;
 mod views;
@@ -34,55 +34,55 @@ use thiserror::Error;
 
 use super::{Channel, ChannelError};
 use crate::config::Config;
-use crate::events::Event;
-use crate::home::Home;
-use crate::runtime::Runtime;
+use crate::events::AgentEvent;
+use crate::home::AgentHome;
+use crate::runtime::AgentRuntime;
 
-pub use in_force::{ConfigTrace, FoundConfig};
-use operator::Over;
-pub use token::Token;
-use turns::Turns;
+pub use live_config::{ConfigFileStamp, LoadedConfig};
+use remote_operator::ChatOutcome;
+pub use token::AccessToken;
+use turns::TurnRegistry;
 
 /// The document that describes the gateway to programs.
 pub const OPENAPI: &str = include_str!("gateway/openapi.json");
 
 /// Reads the configuration, or says why it can't.
-type Read = Box<dyn Fn() -> Result<FoundConfig, String> + Send + Sync>;
+type ConfigLoader = Box<dyn Fn() -> Result<LoadedConfig, String> + Send + Sync>;
 
 /// Opens all that a turn needs, as a process does when it starts; or says in a sentence why it can't.
-type Open = Box<dyn Fn(&Config) -> Result<Runtime, String> + Send + Sync>;
+type RuntimeOpener = Box<dyn Fn(&Config) -> Result<AgentRuntime, String> + Send + Sync>;
 
 /// Its name.
-const CHANNEL: &str = "gateway";
+const CHANNEL_NAME: &str = "gateway";
 
 /// Tells an event, where a configuration wants it.
-type Tell = Box<dyn Fn(&Config, Event<'_>) + Send + Sync>;
+type EventReporter = Box<dyn Fn(&Config, AgentEvent<'_>) + Send + Sync>;
 
 /// What a gateway is made of.
 pub struct GatewayParts {
     /// What is in force at its start.
-    pub found: FoundConfig,
+    pub initial_config: LoadedConfig,
     /// Its file, before it was read.
-    pub trace: Option<ConfigTrace>,
+    pub config_stamp: Option<ConfigFileStamp>,
     /// Where the emergency stop is.
-    pub home: Home,
+    pub home: AgentHome,
     /// What every request bears.
-    pub token: Token,
+    pub token: AccessToken,
     /// Reads the configuration again.
-    pub read: Read,
+    pub load_config: ConfigLoader,
     /// Opens what a turn needs.
-    pub open: Open,
+    pub open_runtime: RuntimeOpener,
     /// Tells which configuration has come into force.
-    pub tell: Tell,
+    pub report_event: EventReporter,
     /// Hears where it listens, as soon as requests are taken.
-    pub listening: Box<dyn Fn(SocketAddr) + Send + Sync>,
+    pub on_listening: Box<dyn Fn(SocketAddr) + Send + Sync>,
 }
 
 /// The channel `gateway`, for whoever starts it and for its turns.
 #[derive(Clone)]
-pub struct Gateway {
+pub struct HttpGateway {
     parts: Arc<GatewayParts>,
-    turns: Turns,
+    turns: TurnRegistry,
 }
 
 /// Why there is no gateway.
@@ -98,7 +98,7 @@ pub enum GatewayError {
     },
     /// Somebody else may read the token.
     #[error("the token in {} can be read or changed by others", .path.display())]
-    TokenOfAll {
+    TokenNotPrivate {
         /// Where it is.
         path: PathBuf,
     },
@@ -115,33 +115,33 @@ pub enum GatewayError {
     Setup(#[from] io::Error),
 }
 
-impl Gateway {
+impl HttpGateway {
     /// One that can be started.
     #[must_use]
     pub fn new(parts: GatewayParts) -> Self {
-        Self { parts: Arc::new(parts), turns: Turns::default() }
+        Self { parts: Arc::new(parts), turns: TurnRegistry::default() }
     }
 
     /// Where the gateway of this home listens that was started last, if it still does.
     #[must_use]
-    pub fn running(home: &Home) -> Option<SocketAddr> {
-        running::Running::found(home)
+    pub fn find_running(home: &AgentHome) -> Option<SocketAddr> {
+        run_file::RunFile::find_listening(home)
     }
 }
 
-impl Channel for Gateway {
+impl Channel for HttpGateway {
     fn name(&self) -> &'static str {
-        CHANNEL
+        CHANNEL_NAME
     }
 
     /// Serves until it is told to end with a signal. Each turn opens a runtime of its own, on a thread of its own.
-    fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError> {
+    fn start(&mut self, runtime: AgentRuntime) -> Result<(), ChannelError> {
         Ok(server::serve(self, runtime)?)
     }
 
     /// It is what the conversation's turn has waited for, and ends it.
     fn send(&mut self, conversation_id: &str, message: &str) {
-        self.turns.end(conversation_id, Over::Answer(message.to_owned()));
+        self.turns.finish(conversation_id, ChatOutcome::Answer(message.to_owned()));
     }
 
     /// To a client that takes events.

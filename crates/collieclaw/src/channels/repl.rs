@@ -1,7 +1,7 @@
 //! The prompt: line editing, history, commands, and turns that Ctrl-C ends without ending the program (C5.2).
 
 mod commands;
-mod typed;
+mod history;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use rustyline::history::FileHistory;
 use rustyline::{Behavior, Config as EditorConfig, Editor};
 use serde_json::{Map, Value};
 
-use super::live::Live;
-use super::{Channel, ChannelError, tell_started, visible_lines};
-use crate::cancel::Cancel;
+use super::streaming_operator::StreamingOperator;
+use super::{Channel, ChannelError, emit_channel_started, escape_lines};
+use crate::cancel::CancelFlag;
 use crate::estop;
-use crate::events::{Event, Form};
+use crate::events::{AgentEvent, EventFormat};
 use crate::ids;
-use crate::runtime::{Attended, Fate, Operator, Runtime, TurnError};
-use commands::{Asked, Commands};
-use typed::Typed;
+use crate::runtime::{AgentRuntime, CallStatus, Operator, OperatorContext, TurnError};
+use commands::{CommandCompleter, ReplInput};
+use history::HistoryFile;
 
 /// The channel `cli`.
 pub struct Repl<'r> {
@@ -28,61 +28,61 @@ pub struct Repl<'r> {
     /// For whoever chooses a provider.
     pub metadata: Map<String, Value>,
     /// What was typed before.
-    pub history: PathBuf,
+    pub history_file: PathBuf,
     /// Tells where a turn's cancelling flag is, so that a signal can find it.
-    pub on_turn: &'r dyn Fn(Option<Cancel>),
+    pub on_turn: &'r dyn Fn(Option<CancelFlag>),
     /// Where answers go.
     pub out: Box<dyn Write>,
     /// Where all else goes.
     pub err: fn() -> Box<dyn Write>,
     /// Who is asked in a turn, and told of it.
-    pub operator: &'r dyn Fn(&Cancel) -> Box<dyn Operator>,
+    pub make_operator: &'r dyn Fn(&CancelFlag) -> Box<dyn Operator>,
     /// How the calls of all turns ended.
-    pub fates: Vec<Fate>,
+    pub call_statuses: Vec<CallStatus>,
     /// The last turn that had no answer.
-    pub failed: Option<TurnError>,
+    pub last_error: Option<TurnError>,
 }
 
 /// What follows a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
-    GoOn,
-    Leave,
+enum ReplControl {
+    Continue,
+    Exit,
 }
 
-type LineEditor = Editor<Commands, FileHistory>;
+type LineEditor = Editor<CommandCompleter, FileHistory>;
 
 /// As many lines are remembered.
 const HISTORY_LINES: usize = 1_000;
 
 impl Repl<'_> {
-    fn serve(&mut self, runtime: &Runtime) -> Result<(), ChannelError> {
+    fn serve(&mut self, runtime: &AgentRuntime) -> Result<(), ChannelError> {
         // Where answers go into a file, the prompt is for whoever types.
         let elsewhere = std::io::stdin().is_terminal() && !std::io::stdout().is_terminal();
         let behavior = if elsewhere { Behavior::PreferTerm } else { Behavior::Stdio };
         let settings = EditorConfig::builder().max_history_size(HISTORY_LINES)?.behavior(behavior).build();
         let mut editor: LineEditor = Editor::with_config(settings)?;
-        editor.set_helper(Some(Commands));
-        let mut typed = Typed::load(&self.history, &mut editor);
-        self.lines(runtime, &mut editor, &mut typed)
+        editor.set_helper(Some(CommandCompleter));
+        let mut typed = HistoryFile::load(&self.history_file, &mut editor);
+        self.read_loop(runtime, &mut editor, &mut typed)
     }
 
-    fn lines(
+    fn read_loop(
         &mut self,
-        runtime: &Runtime,
+        runtime: &AgentRuntime,
         editor: &mut LineEditor,
-        typed: &mut Typed,
+        typed: &mut HistoryFile,
     ) -> Result<(), ChannelError> {
         loop {
             match editor.readline("collieclaw> ") {
                 Ok(line) => {
-                    typed.keep(&line, editor);
-                    if self.line(runtime, line.trim())? == Then::Leave {
+                    typed.append(&line, editor);
+                    if self.handle_line(runtime, line.trim())? == ReplControl::Exit {
                         return Ok(());
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
-                    self.remark(runtime, "(Ctrl-C cancels; /exit or Ctrl-D leaves)");
+                    self.print_remark(runtime, "(Ctrl-C cancels; /exit or Ctrl-D leaves)");
                 }
                 Err(ReadlineError::Eof) => return Ok(()),
                 Err(error) => return Err(error.into()),
@@ -90,58 +90,65 @@ impl Repl<'_> {
         }
     }
 
-    fn line(&mut self, runtime: &Runtime, line: &str) -> Result<Then, ChannelError> {
-        match commands::asked(line) {
-            Asked::Nothing => {}
-            Asked::Leave => return Ok(Then::Leave),
-            Asked::NewConversation => {
-                self.conversation = ids::fresh("conversation");
-                runtime.door.events.tell(Event::ConversationStarted { conversation: &self.conversation });
-                self.remark(runtime, "(a new conversation)");
+    fn handle_line(&mut self, runtime: &AgentRuntime, line: &str) -> Result<ReplControl, ChannelError> {
+        match commands::parse_line(line) {
+            ReplInput::Empty => {}
+            ReplInput::Exit => return Ok(ReplControl::Exit),
+            ReplInput::NewConversation => {
+                self.conversation = ids::random_id("conversation");
+                runtime
+                    .tool_gateway
+                    .events
+                    .emit(AgentEvent::ConversationStarted { conversation: &self.conversation });
+                self.print_remark(runtime, "(a new conversation)");
             }
-            Asked::Tell(what) => {
-                let text = commands::told(what, runtime);
+            ReplInput::ShowInfo(what) => {
+                let text = commands::run_info_command(what, runtime);
                 self.send("", &text);
             }
-            Asked::Turn(message) => self.turn(runtime, message)?,
+            ReplInput::Message(message) => self.run_turn(runtime, message)?,
         }
-        Ok(Then::GoOn)
+        Ok(ReplControl::Continue)
     }
 
-    fn turn(&mut self, runtime: &Runtime, message: &str) -> Result<(), ChannelError> {
-        let cancel = Cancel::new()?;
+    fn run_turn(&mut self, runtime: &AgentRuntime, message: &str) -> Result<(), ChannelError> {
+        let cancel = CancelFlag::new()?;
         (self.on_turn)(Some(cancel.clone()));
         let watched = self.supports_draft_updates();
-        let mut operator = Live::new((self.operator)(&cancel), &mut *self.out, self.err, watched);
-        let mut attended = Attended { operator: &mut operator, cancel: &cancel };
-        let report = runtime.turn_with(&self.metadata, &self.conversation, message, &mut attended);
-        let shown = operator.end();
+        let mut operator =
+            StreamingOperator::new((self.make_operator)(&cancel), &mut *self.out, self.err, watched);
+        let mut attended = OperatorContext { operator: &mut operator, cancel: &cancel };
+        let report = runtime.run_turn(&self.metadata, &self.conversation, message, &mut attended);
+        let shown = operator.into_shown();
         (self.on_turn)(None);
-        self.fates.extend(report.fates);
+        self.call_statuses.extend(report.call_statuses);
         match report.answer {
             Ok(text) => {
                 let conversation = self.conversation.clone();
                 // What was shown as it came is not shown twice.
                 self.send(&conversation, text.strip_prefix(&shown).unwrap_or(&text));
             }
-            Err(TurnError::Cancelled) => self.remark(runtime, "(cancelled)"),
+            Err(TurnError::Cancelled) => self.print_remark(runtime, "(cancelled)"),
             // Whoever can't write down what happens must not go on.
             Err(error @ (TurnError::Receipt(_) | TurnError::Memory(_))) => return Err(error.into()),
             Err(error) => {
-                self.remark(runtime, &format!("\x1b[31merror\x1b[0m: {}", visible_lines(&error.to_string())));
-                self.failed = Some(error);
+                self.print_remark(
+                    runtime,
+                    &format!("\x1b[31merror\x1b[0m: {}", escape_lines(&error.to_string())),
+                );
+                self.last_error = Some(error);
             }
         }
-        report.kept.map_err(|error| TurnError::from(error).into())
+        report.persisted.map_err(|error| TurnError::from(error).into())
     }
 
-    fn remark(&self, runtime: &Runtime, text: &str) {
-        let events = &runtime.door.events;
-        match events.form() {
-            Form::Json => {
-                events.tell(Event::Remark { what: &anstream::adapter::strip_str(text).to_string() });
+    fn print_remark(&self, runtime: &AgentRuntime, text: &str) {
+        let events = &runtime.tool_gateway.events;
+        match events.format() {
+            EventFormat::Json => {
+                events.emit(AgentEvent::Remark { what: &anstream::adapter::strip_str(text).to_string() });
             }
-            Form::Human => drop(writeln!((self.err)(), "{text}")),
+            EventFormat::Human => drop(writeln!((self.err)(), "{text}")),
         }
     }
 }
@@ -151,17 +158,20 @@ impl Channel for Repl<'_> {
         "cli"
     }
 
-    fn start(&mut self, runtime: Runtime) -> Result<(), ChannelError> {
-        tell_started(self, &runtime);
-        self.remark(&runtime, "Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
-        if estop::is_set(&runtime.door.home) {
-            self.remark(&runtime, "All tools are stopped; `collieclaw estop --clear` lets them run again.");
+    fn start(&mut self, runtime: AgentRuntime) -> Result<(), ChannelError> {
+        emit_channel_started(self, &runtime);
+        self.print_remark(&runtime, "Type a message, or /help. Ctrl-C cancels a turn, Ctrl-D leaves.");
+        if estop::is_set(&runtime.tool_gateway.home) {
+            self.print_remark(
+                &runtime,
+                "All tools are stopped; `collieclaw estop --clear` lets them run again.",
+            );
         }
         self.serve(&runtime)
     }
 
     fn send(&mut self, _: &str, message: &str) {
-        let _ = writeln!(self.out, "{}", visible_lines(message)).and_then(|()| self.out.flush());
+        let _ = writeln!(self.out, "{}", escape_lines(message)).and_then(|()| self.out.flush());
     }
 
     /// Whoever reads from a pipe waits for the answer.

@@ -10,102 +10,105 @@ use rustix::io::Errno;
 use rustix::termios::{QueueSelector, tcflush};
 use serde_json::Value;
 
-use super::visible::{visible, visible_lines};
-use crate::cancel::Cancel;
-use crate::runtime::{Answer, Asked, Fate, Lasting, Notice, Operator, Posed, Reply};
-use crate::tools::shortened;
-pub use spinner::BesideSpinner;
+use super::escape::{escape_line, escape_lines};
+use crate::cancel::CancelFlag;
+use crate::runtime::{
+    AlwaysOption, ApprovalAnswer, ApprovalPrompt, CallStatus, Operator, OperatorQuestion, OperatorReply,
+    ProgressNotice,
+};
+use crate::tools::truncate_text;
 use spinner::Spinner;
+pub use spinner::SpinnerAwareWriter;
 
 /// Nobody is there: what needs a yes is denied.
-pub struct Nobody;
+pub struct AbsentOperator;
 
-impl Operator for Nobody {
-    fn is_there(&self) -> bool {
+impl Operator for AbsentOperator {
+    fn is_available(&self) -> bool {
         false
     }
 
-    fn question(&mut self, _: &Posed<'_>) -> Reply {
-        Reply::Nobody
+    fn ask_question(&mut self, _: &OperatorQuestion<'_>) -> OperatorReply {
+        OperatorReply::NobodyAvailable
     }
 
-    fn ask(&mut self, _: &Asked<'_>) -> Answer {
-        Answer::Nobody
+    fn ask_approval(&mut self, _: &ApprovalPrompt<'_>) -> ApprovalAnswer {
+        ApprovalAnswer::NobodyAvailable
     }
 }
 
 /// A person at a terminal. Everything is written to `out`, which is standard error or the terminal itself; standard
 /// output is for the answer.
-pub struct Terminal {
+pub struct TerminalOperator {
     out: Box<dyn Write>,
-    cancel: Cancel,
-    detail: Detail,
+    cancel: CancelFlag,
+    verbosity: TerminalVerbosity,
     spinner: Option<Spinner>,
 }
 
 /// How much is told of what goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub enum TerminalVerbosity {
     /// Questions alone.
-    Questions,
+    QuestionsOnly,
     /// Tool calls as they happen, and that the model thinks.
     Everything,
 }
 
 /// Longer answers than `yes` are no yes.
-const LONGEST_ANSWER: usize = 256;
+const MAX_ANSWER_BYTES: usize = 256;
 
 /// Of an answer to a question of the model; a terminal's line holds no more.
-const LONGEST_REPLY: usize = 4096;
+const MAX_REPLY_BYTES: usize = 4096;
 
 /// Of the arguments of a call that is only told of; what is asked about is shown whole.
-const ARGUMENTS_SHOWN: usize = 120;
+const MAX_ARGUMENTS_SHOWN: usize = 120;
 
 /// Of why a call did not work; all of it is in the answer to the model, and `policy explain` tells it.
-const REASONS_SHOWN: usize = 600;
+const MAX_REASONS_SHOWN: usize = 600;
 
-impl Terminal {
+impl TerminalOperator {
     /// Asks on `out` and reads from standard input. A raised `cancel` is a no.
     #[must_use]
-    pub fn new(out: Box<dyn Write>, cancel: Cancel, detail: Detail) -> Self {
-        Self { out, cancel, detail, spinner: None }
+    pub fn new(out: Box<dyn Write>, cancel: CancelFlag, detail: TerminalVerbosity) -> Self {
+        Self { out, cancel, verbosity: detail, spinner: None }
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_line(&mut self, text: &str) {
         // Whoever can't be told isn't.
         let _ = writeln!(self.out, "{text}");
     }
 
     /// Everything that is asked about. What could not be shown is no question.
-    fn show(&mut self, asked: &Asked<'_>) -> std::io::Result<()> {
-        let tool = visible(asked.tool);
+    fn show_approval(&mut self, asked: &ApprovalPrompt<'_>) -> std::io::Result<()> {
+        let tool = escape_line(asked.tool);
         let mut text = format!("\n\x1b[1m{tool}\x1b[0m wants to run:\n");
         match asked.arguments {
             Value::Object(arguments) => {
                 for (name, value) in arguments {
-                    let value = value.as_str().map_or_else(|| visible(&value.to_string()), visible_lines);
-                    text.push_str(&format!("  {}: {}\n", visible(name), value.replace('\n', "\n    ")));
+                    let value = value.as_str().map_or_else(|| escape_line(&value.to_string()), escape_lines);
+                    text.push_str(&format!("  {}: {}\n", escape_line(name), value.replace('\n', "\n    ")));
                 }
             }
-            other => text.push_str(&format!("  {}\n", visible(&other.to_string()))),
+            other => text.push_str(&format!("  {}\n", escape_line(&other.to_string()))),
         }
         text.push_str(&format!("Risk: \x1b[1m{}\x1b[0m, tool: {tool}\n", asked.verdict.risk));
         for reason in &asked.verdict.reasons {
-            text.push_str(&format!("  - {}\n", visible(&reason.detail())));
+            text.push_str(&format!("  - {}\n", escape_line(&reason.detail())));
         }
         self.out.write_all(text.as_bytes())?;
         // What was typed before the question was shown is no answer to it.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        self.out.write_all(match asked.lasting {
-            Lasting::Offered => b"Approve? [y/N/a] (a: always exactly this, in this workspace) ",
-            Lasting::NotOffered => b"Approve? [y/N] ".as_slice(),
+        self.out.write_all(match asked.always_option {
+            AlwaysOption::Offered => b"Approve? [y/N/a] (a: always exactly this, in this workspace) ",
+            AlwaysOption::NotOffered => b"Approve? [y/N] ".as_slice(),
         })?;
         self.out.flush()
     }
 
     /// Every line of a model's question begins with a bar, so that none passes for one of ours.
-    fn pose(&mut self, question: &Posed<'_>) -> std::io::Result<()> {
-        let bar = |text: &str| format!("  | {}\n", visible_lines(text).replace('\n', "\n  | "));
+    fn show_question(&mut self, question: &OperatorQuestion<'_>) -> std::io::Result<()> {
+        let bar = |text: &str| format!("  | {}\n", escape_lines(text).replace('\n', "\n  | "));
         let mut text =
             format!("\nThe model asks you (your answer approves nothing):\n{}", bar(question.text));
         for (number, choice) in (1..).zip(question.choices) {
@@ -118,7 +121,7 @@ impl Terminal {
     }
 
     /// One line from standard input, or nothing at its end or when cancelled.
-    fn line(&self, cancel: &Cancel, longest: usize) -> Option<String> {
+    fn read_line(&self, cancel: &CancelFlag, longest: usize) -> Option<String> {
         let stdin = std::io::stdin();
         let mut line = Vec::new();
         while line.len() < longest {
@@ -146,67 +149,67 @@ impl Terminal {
     }
 }
 
-impl Operator for Terminal {
-    fn is_there(&self) -> bool {
+impl Operator for TerminalOperator {
+    fn is_available(&self) -> bool {
         std::io::stdin().is_terminal()
     }
 
-    fn ask(&mut self, asked: &Asked<'_>) -> Answer {
+    fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer {
         self.spinner = None;
-        if !self.is_there() || self.show(asked).is_err() {
-            return Answer::Nobody;
+        if !self.is_available() || self.show_approval(asked).is_err() {
+            return ApprovalAnswer::NobodyAvailable;
         }
-        let Some(answer) = self.line(&self.cancel, LONGEST_ANSWER) else {
-            self.say("");
-            return Answer::No;
+        let Some(answer) = self.read_line(&self.cancel, MAX_ANSWER_BYTES) else {
+            self.print_line("");
+            return ApprovalAnswer::No;
         };
         match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => Answer::Yes,
-            "a" | "always" if asked.lasting == Lasting::Offered => Answer::Always,
-            _ => Answer::No,
+            "y" | "yes" => ApprovalAnswer::Yes,
+            "a" | "always" if asked.always_option == AlwaysOption::Offered => ApprovalAnswer::Always,
+            _ => ApprovalAnswer::No,
         }
     }
 
-    fn question(&mut self, question: &Posed<'_>) -> Reply {
+    fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply {
         self.spinner = None;
-        if !self.is_there() || self.pose(question).is_err() {
-            return Reply::Nobody;
+        if !self.is_available() || self.show_question(question).is_err() {
+            return OperatorReply::NobodyAvailable;
         }
-        match self.line(question.cancel, LONGEST_REPLY) {
-            Some(reply) => Reply::Said(reply),
+        match self.read_line(question.cancel, MAX_REPLY_BYTES) {
+            Some(reply) => OperatorReply::Text(reply),
             None => {
-                self.say("");
-                Reply::Nothing
+                self.print_line("");
+                OperatorReply::NoAnswer
             }
         }
     }
 
-    fn notice(&mut self, notice: Notice<'_>) {
-        if self.detail == Detail::Questions {
+    fn notify(&mut self, notice: ProgressNotice<'_>) {
+        if self.verbosity == TerminalVerbosity::QuestionsOnly {
             return;
         }
         match notice {
-            Notice::Thinking => self.spinner = Spinner::start(),
-            Notice::Thought => self.spinner = None,
+            ProgressNotice::Thinking => self.spinner = Spinner::start(),
+            ProgressNotice::ThinkingEnded => self.spinner = None,
             // Standard output is for the answer, and this may not become one.
-            Notice::Draft(_) | Notice::DraftVoid => {}
-            Notice::Says(text) => self.say(&visible_lines(text)),
-            Notice::Calls { tool, arguments } => {
-                let shown = shortened(&visible(&arguments.to_string()), ARGUMENTS_SHOWN);
-                self.say(&format!("\x1b[2m→ {} {shown}\x1b[0m", visible(tool)));
+            ProgressNotice::Draft(_) | ProgressNotice::DraftDiscarded => {}
+            ProgressNotice::AssistantText(text) => self.print_line(&escape_lines(text)),
+            ProgressNotice::CallStarted { tool, arguments } => {
+                let shown = truncate_text(&escape_line(&arguments.to_string()), MAX_ARGUMENTS_SHOWN);
+                self.print_line(&format!("\x1b[2m→ {} {shown}\x1b[0m", escape_line(tool)));
             }
-            Notice::Called { tool, outcome, .. } => {
+            ProgressNotice::CallEnded { tool, outcome, .. } => {
                 let took = outcome.took.as_millis();
-                let tool = visible(tool);
-                let line = match outcome.fate {
-                    Fate::Done => format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {took} ms\x1b[0m"),
+                let tool = escape_line(tool);
+                let line = match outcome.status {
+                    CallStatus::Done => format!("\x1b[32m✓\x1b[0m \x1b[2m{tool}, {took} ms\x1b[0m"),
                     _ => {
-                        let why = visible(outcome.text.lines().next().unwrap_or_default());
-                        let why = shortened(&why, REASONS_SHOWN);
+                        let why = escape_line(outcome.text.lines().next().unwrap_or_default());
+                        let why = truncate_text(&why, MAX_REASONS_SHOWN);
                         format!("\x1b[31m✗\x1b[0m {tool}: {}", why.strip_prefix("error: ").unwrap_or(&why))
                     }
                 };
-                self.say(&line);
+                self.print_line(&line);
             }
         }
     }

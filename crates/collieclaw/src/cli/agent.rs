@@ -1,28 +1,28 @@
 //! `agent`: at a prompt, or one turn.
 
 use clap::Args;
-use collieclaw::cancel::Cancel;
+use collieclaw::cancel::CancelFlag;
 use collieclaw::channels::{Channel, Repl};
-use collieclaw::events::Event;
+use collieclaw::events::AgentEvent;
 use collieclaw::ids;
-use collieclaw::providers::hinted;
-use collieclaw::runtime::{Attended, Runtime};
+use collieclaw::providers::hint_metadata;
+use collieclaw::runtime::{AgentRuntime, OperatorContext};
 use collieclaw::sop::is_run_name;
 use serde_json::{Map, Value, json};
-use ward_diag::Chain;
+use ward_diag::ErrorChain;
 
-use super::environment::Environment;
-use super::failure::{Failure, worst};
-use super::interrupt::Interrupt;
-use super::open::{self, Setup};
-use super::screen::Screen;
+use super::environment::CliEnvironment;
+use super::failure::{CommandFailure, check_worst_status};
+use super::interrupt::InterruptHandler;
+use super::output::OutputPrinter;
 use super::tool;
+use super::wiring::{self, LoadedSetup};
 
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  collieclaw agent\n  collieclaw agent -m \"what is in this folder?\"\n  collieclaw agent -c -m \"and in the folder above?\""
 )]
-pub(crate) struct Agent {
+pub(crate) struct AgentArgs {
     /// One message; the answer goes to standard output, and nothing else does.
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
@@ -44,116 +44,124 @@ pub(crate) struct Agent {
 }
 
 /// A name that is longer than this is a mistake.
-const LONGEST_ID: usize = 128;
+const MAX_ID_BYTES: usize = 128;
 
-pub(crate) fn run(agent: &Agent, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    if agent.message.is_none() && screen.is_for_programs() {
-        return Err(Failure::Wrong {
+pub(crate) fn run(
+    agent: &AgentArgs,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    if agent.message.is_none() && screen.is_json() {
+        return Err(CommandFailure::InvalidInput {
             what: "`--output json` is of one answer, and a prompt has many".to_owned(),
             cure: "say what you ask with `-m`, or talk to `collieclaw gateway`",
         });
     }
-    let setup = open::setup(environment)?;
+    let setup = wiring::load_setup(environment)?;
     if !setup.config.channels.cli.enabled {
-        return Err(Failure::ChannelOff);
+        return Err(CommandFailure::CliChannelDisabled);
     }
-    let runtime = runtime(agent, &setup, environment)?;
-    let conversation = conversation(agent, &runtime)?;
-    runtime.door.events.tell(Event::ConversationStarted { conversation: &conversation });
-    let metadata = hinted(agent.hint.as_deref());
-    let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
+    let runtime = open_agent_runtime(agent, &setup, environment)?;
+    let conversation = choose_conversation(agent, &runtime)?;
+    runtime.tool_gateway.events.emit(AgentEvent::ConversationStarted { conversation: &conversation });
+    let metadata = hint_metadata(agent.hint.as_deref());
+    let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
     match &agent.message {
         Some(message) => {
-            runtime.door.events.tell(Event::ChannelStarted { channel: "cli", drafts: false });
-            once(message, &metadata, &conversation, &runtime, &interrupt, screen)
+            runtime.tool_gateway.events.emit(AgentEvent::ChannelStarted { channel: "cli", drafts: false });
+            run_single_turn(message, &metadata, &conversation, &runtime, &interrupt, screen)
         }
-        None => talk(conversation, metadata, runtime, environment, &interrupt),
+        None => run_prompt(conversation, metadata, runtime, environment, &interrupt),
     }
 }
 
-fn runtime(agent: &Agent, setup: &Setup, environment: &Environment) -> Result<Runtime, Failure> {
+fn open_agent_runtime(
+    agent: &AgentArgs,
+    setup: &LoadedSetup,
+    environment: &CliEnvironment,
+) -> Result<AgentRuntime, CommandFailure> {
     let config = &setup.config;
-    open::announce(config, environment)?;
-    let door = open::door(setup, environment)?;
+    wiring::emit_startup_events(config, environment)?;
+    let door = wiring::open_tool_gateway(setup, environment)?;
     let name = agent.provider.as_ref().unwrap_or(&config.default_provider);
-    let provider = open::provider(name, config, environment, &door.events)?;
-    let usual = open::model_of(name, config);
+    let provider = wiring::build_provider(name, config, environment, &door.events)?;
+    let usual = wiring::model_for(name, config);
     let model = agent.model.as_deref().unwrap_or(usual).to_owned();
-    door.events.tell(Event::ProviderSelected { provider: name, model: &model });
-    Ok(Runtime::new(door, provider, model, config))
+    door.events.emit(AgentEvent::ProviderSelected { provider: name, model: &model });
+    Ok(AgentRuntime::new(door, provider, model, config))
 }
 
-fn conversation(agent: &Agent, runtime: &Runtime) -> Result<String, Failure> {
+fn choose_conversation(agent: &AgentArgs, runtime: &AgentRuntime) -> Result<String, CommandFailure> {
     if let Some(id) = &agent.conversation {
         if is_run_name(id) {
-            return Err(Failure::Wrong {
+            return Err(CommandFailure::InvalidInput {
                 what: "this can't be the name of a conversation: what begins with `run-` is a procedure's"
                     .to_owned(),
                 cure: "`collieclaw memory show RUN` shows what was said in a run",
             });
         }
-        let fits = !id.is_empty() && id.len() <= LONGEST_ID && !id.chars().any(char::is_control);
-        let wrong = || Failure::Wrong {
+        let fits = !id.is_empty() && id.len() <= MAX_ID_BYTES && !id.chars().any(char::is_control);
+        let wrong = || CommandFailure::InvalidInput {
             what: "this can't be the name of a conversation".to_owned(),
             cure: "`collieclaw memory list` shows them",
         };
         return fits.then(|| id.clone()).ok_or_else(wrong);
     }
-    let last = if agent.continue_last { runtime.door.memory.latest_conversation()? } else { None };
-    Ok(last.unwrap_or_else(|| ids::fresh("conversation")))
+    let last = if agent.continue_last { runtime.tool_gateway.memory.latest_conversation()? } else { None };
+    Ok(last.unwrap_or_else(|| ids::random_id("conversation")))
 }
 
-fn once(
+fn run_single_turn(
     message: &str,
     metadata: &Map<String, Value>,
     conversation: &str,
-    runtime: &Runtime,
-    interrupt: &Interrupt,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
-    interrupt.set(Some(cancel.clone()));
-    let mut operator = tool::operator(&cancel);
-    let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
-    let report = runtime.turn_with(metadata, conversation, message, &mut attended);
+    runtime: &AgentRuntime,
+    interrupt: &InterruptHandler,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
+    interrupt.set_turn(Some(cancel.clone()));
+    let mut operator = tool::terminal_operator(&cancel);
+    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
+    let report = runtime.run_turn(metadata, conversation, message, &mut attended);
     drop(operator);
-    if let (Err(_), Err(error)) = (&report.answer, &report.kept) {
-        screen.remark(&format!("warning: this turn is not remembered: {}", Chain(error)));
+    if let (Err(_), Err(error)) = (&report.answer, &report.persisted) {
+        screen.print_remark(&format!("warning: this turn is not remembered: {}", ErrorChain(error)));
     }
-    let text = report.answer.map_err(Failure::Turn)?;
-    if screen.is_for_programs() {
-        screen.answer(&json!({ "conversation_id": conversation, "answer": text }), String::new);
+    let text = report.answer.map_err(CommandFailure::Turn)?;
+    if screen.is_json() {
+        screen.print_answer(&json!({ "conversation_id": conversation, "answer": text }), String::new);
     } else {
-        screen.foreign(&text)?;
+        screen.print_untrusted(&text)?;
     }
-    report.kept?;
-    worst(&report.fates)
+    report.persisted?;
+    check_worst_status(&report.call_statuses)
 }
 
-fn talk(
+fn run_prompt(
     conversation: String,
     metadata: Map<String, Value>,
-    runtime: Runtime,
-    environment: &Environment,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
+    runtime: AgentRuntime,
+    environment: &CliEnvironment,
+    interrupt: &InterruptHandler,
+) -> Result<(), CommandFailure> {
     let mut repl = Repl {
         conversation,
         metadata,
-        history: environment.home.history(),
-        on_turn: &|turn| interrupt.set(turn),
+        history_file: environment.home.history(),
+        on_turn: &|turn| interrupt.set_turn(turn),
         out: Box::new(anstream::stdout()),
-        err: open::stderr,
-        operator: &tool::operator,
-        fates: Vec::new(),
-        failed: None,
+        err: wiring::stderr,
+        make_operator: &tool::terminal_operator,
+        call_statuses: Vec::new(),
+        last_error: None,
     };
     repl.start(runtime)?;
     // A person has seen what was denied; a script has only the code.
     let headless = !std::io::IsTerminal::is_terminal(&std::io::stdin());
-    match repl.failed {
+    match repl.last_error {
         _ if !headless => Ok(()),
-        Some(error) => Err(Failure::Turn(error)),
-        None => worst(&repl.fates),
+        Some(error) => Err(CommandFailure::Turn(error)),
+        None => check_worst_status(&repl.call_statuses),
     }
 }

@@ -1,17 +1,17 @@
 //! `approval`: what was said yes to for good.
 
 use clap::Subcommand;
-use collieclaw::channels::visible;
-use collieclaw::security::{Approval as Kept, ApprovalError, Approvals, Listed, Subject};
+use collieclaw::channels::escape_line;
+use collieclaw::security::{Approval as Kept, ApprovalError, ApprovalStore, ApprovalSubject, ListedApproval};
 use serde_json::{Value, json};
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::{Screen, count, moment, table};
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::{OutputPrinter, format_count, format_table, format_timestamp};
+use super::wiring;
 
 #[derive(Subcommand)]
-pub(crate) enum Approval {
+pub(crate) enum ApprovalCommand {
     /// What is no longer asked about, and whether it still holds.
     #[command(after_help = "Examples:\n  collieclaw approval list\n  collieclaw approval list --output json")]
     List,
@@ -28,16 +28,22 @@ pub(crate) enum Approval {
     Clear,
 }
 
-pub(crate) fn run(approval: &Approval, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let approvals = Approvals::new(environment.home.approvals());
+pub(crate) fn run(
+    approval: &ApprovalCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let approvals = ApprovalStore::new(environment.home.approvals());
     match approval {
-        Approval::List => list(&approvals, environment, screen),
-        Approval::Revoke { id } => {
+        ApprovalCommand::List => list(&approvals, environment, screen),
+        ApprovalCommand::Revoke { id } => {
             approvals.revoke(id)?;
-            screen.answer(&json!({ "revoked": [id] }), || format!("{} is asked about again.", visible(id)));
+            screen.print_answer(&json!({ "revoked": [id] }), || {
+                format!("{} is asked about again.", escape_line(id))
+            });
             Ok(())
         }
-        Approval::Clear => {
+        ApprovalCommand::Clear => {
             let ids: Vec<String> = approvals.list()?.into_iter().map(|listed| listed.id).collect();
             for id in &ids {
                 match approvals.revoke(id) {
@@ -47,17 +53,23 @@ pub(crate) fn run(approval: &Approval, environment: &Environment, screen: &Scree
                 }
             }
             let number = ids.len() as u64;
-            screen.answer(&json!({ "revoked": ids }), || format!("{} revoked.", count(number, "approval")));
+            screen.print_answer(&json!({ "revoked": ids }), || {
+                format!("{} revoked.", format_count(number, "approval"))
+            });
             Ok(())
         }
     }
 }
 
-fn list(approvals: &Approvals, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let setup = open::setup(environment)?;
-    let workspace = open::workspace(&setup.config)?;
-    let rules = open::rules(&setup, &workspace, environment)?;
-    let state = |listed: &Listed| match &listed.approval {
+fn list(
+    approvals: &ApprovalStore,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let setup = wiring::load_setup(environment)?;
+    let workspace = wiring::open_workspace(&setup.config)?;
+    let rules = wiring::build_rules(&setup, &workspace, environment)?;
+    let state = |listed: &ListedApproval| match &listed.approval {
         Err(ApprovalError::OtherVersion { .. }) => "void: of another version",
         Err(_) => "not trusted",
         Ok(kept) if kept.subject.workspace != rules.policy.workspace => "another workspace",
@@ -65,28 +77,28 @@ fn list(approvals: &Approvals, environment: &Environment, screen: &Screen) -> Re
         Ok(_) => "holds",
     };
     let listed = approvals.list()?;
-    let value = |one: &Listed| match &one.approval {
-        Ok(Kept { granted, subject: Subject { tool, arguments, workspace, .. }, .. }) => json!({
+    let value = |one: &ListedApproval| match &one.approval {
+        Ok(Kept { granted, subject: ApprovalSubject { tool, arguments, workspace, .. }, .. }) => json!({
             "id": one.id, "state": state(one), "granted": granted, "tool": tool, "arguments": arguments,
             "workspace": workspace
         }),
         Err(error) => json!({ "id": one.id, "state": state(one), "fault": error.to_string() }),
     };
-    screen.answer(&listed.iter().map(value).collect::<Vec<Value>>(), || {
-        let row = |one: &Listed| {
+    screen.print_answer(&listed.iter().map(value).collect::<Vec<Value>>(), || {
+        let row = |one: &ListedApproval| {
             let (granted, what) = match &one.approval {
                 Ok(kept) => {
                     let subject = &kept.subject;
-                    (moment(kept.granted), format!("{} {}", subject.tool, subject.arguments))
+                    (format_timestamp(kept.granted), format!("{} {}", subject.tool, subject.arguments))
                 }
                 Err(error) => ("-".to_owned(), error.to_string()),
             };
-            vec![visible(&one.id), granted, state(one).to_owned(), visible(&what)]
+            vec![escape_line(&one.id), granted, state(one).to_owned(), escape_line(&what)]
         };
         if listed.is_empty() {
             return "nothing is approved for good: everything that needs a yes is asked about; `a` at such a question keeps one".to_owned();
         }
-        table(&listed.iter().map(row).collect::<Vec<_>>())
+        format_table(&listed.iter().map(row).collect::<Vec<_>>())
     });
     Ok(())
 }

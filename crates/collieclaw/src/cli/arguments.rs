@@ -31,69 +31,69 @@ The home is ~/.collieclaw, or what COLLIECLAW_HOME names. COLLIECLAW_LOG is info
     about = "An agent on your own machine: every tool call passes a gate and leaves a receipt",
     after_help = EXAMPLES
 )]
-pub(crate) struct Arguments {
+pub(crate) struct CollieclawArgs {
     /// How to answer.
     #[arg(long, value_enum, default_value_t, global = true)]
     pub(crate) output: OutputFormat,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CollieclawCommand,
 }
 
 #[derive(Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CollieclawCommand {
     /// Makes the home, the workspace, a configuration and an empty memory. Changes nothing that is there.
     #[command(after_help = "Example:\n  collieclaw init")]
     Init,
     /// Sets everything up, with questions at a terminal or with flags.
-    Onboard(onboard::Onboard),
+    Onboard(onboard::OnboardArgs),
     /// The configuration: is it valid, and what is in force?
     #[command(subcommand)]
-    Config(config::Config),
+    Config(config::ConfigCommand),
     /// Who can answer.
     #[command(subcommand)]
-    Provider(provider::Provider),
+    Provider(provider::ProviderCommand),
     /// The tools; run one by hand, through the same gate as the model's.
     #[command(subcommand)]
-    Tool(tool::Tool),
+    Tool(tool::ToolCommand),
     /// Talks to the agent: at a prompt, or one message with -m.
-    Agent(agent::Agent),
+    Agent(agent::AgentArgs),
     /// Serves HTTP and a page for a browser, on this machine alone.
-    Gateway(gateway::Gateway),
+    Gateway(gateway::GatewayArgs),
     /// The gateway as a service of this user: install, start, stop, status, uninstall.
     #[command(subcommand)]
-    Service(service::Service),
+    Service(service::ServiceCommand),
     /// What was said.
     #[command(subcommand)]
-    Memory(memory::Memory),
+    Memory(memory::MemoryCommand),
     /// What every attempted call left behind.
     #[command(subcommand)]
-    Receipt(receipt::Receipt),
+    Receipt(receipt::ReceiptCommand),
     /// What you said yes to for good: listed, and revoked.
     #[command(subcommand)]
-    Approval(approval::Approval),
+    Approval(approval::ApprovalCommand),
     /// The emergency stop: no tool runs while it is active.
-    Estop(estop::Estop),
+    Estop(estop::EstopArgs),
     /// Procedures that you have written down: each step through the same gate, kept, resumable.
     #[command(subcommand)]
-    Sop(sop::Sop),
+    Sop(sop::SopCommand),
     /// What the gate would decide, and why. Nothing runs.
     #[command(subcommand)]
-    Policy(policy::Policy),
+    Policy(policy::GatePolicyCommand),
     /// What was asked of models, what it took, and what is left of the limits.
-    Usage(usage::Counted),
+    Usage(usage::ModelUsageArgs),
     /// Servers of tools that others wrote, and our tools for other agents (Model Context Protocol).
     #[command(subcommand)]
-    Mcp(mcp::Mcp),
+    Mcp(mcp::McpCommand),
     /// Tools that others wrote, as programs in folders.
     #[command(subcommand)]
-    Plugin(plugin::Plugin),
+    Plugin(plugin::PluginCommand),
     /// What of the sandbox is in force on this machine, and how to get more.
     #[command(after_help = "Examples:\n  collieclaw doctor\n  collieclaw doctor --output json")]
     Doctor,
     /// Completions for a shell.
-    Completions(generate::Completions),
+    Completions(generate::CompletionsArgs),
     /// Manual pages.
-    Man(generate::Man),
+    Man(generate::ManArgs),
 }
 
 /// How to answer.
@@ -118,19 +118,19 @@ mod tests {
     }
 
     /// Every command that does something: the words that call it, and the end of its help.
-    fn leaves(command: &clap::Command, called: &str) -> Vec<(String, String)> {
+    fn leaf_commands(command: &clap::Command, called: &str) -> Vec<(String, String)> {
         let end = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let below = command.get_subcommands().filter(|below| below.get_name() != "help");
         let below: Vec<_> =
-            below.flat_map(|below| leaves(below, &format!("{called} {}", below.get_name()))).collect();
+            below.flat_map(|below| leaf_commands(below, &format!("{called} {}", below.get_name()))).collect();
         if below.is_empty() { vec![(called.to_owned(), end)] } else { below }
     }
 
     #[test]
     fn every_command_shows_how_it_is_used_and_each_example_is_right() {
-        let program = Arguments::command();
+        let program = CollieclawArgs::command();
         program.clone().debug_assert();
-        let mut helps = leaves(&program, "collieclaw");
+        let mut helps = leaf_commands(&program, "collieclaw");
         assert!(helps.len() > 40, "{}", helps.len());
         helps.push(("collieclaw".to_owned(), EXAMPLES.to_owned()));
         for (called, help) in &helps {
@@ -138,14 +138,14 @@ mod tests {
             assert!(help.contains("Example") && !examples.is_empty(), "`{called}` shows no example");
             for line in examples {
                 assert!(line.starts_with(called), "`{line}` in the help of `{called}`");
-                let parsed = Arguments::try_parse_from(words(line));
+                let parsed = CollieclawArgs::try_parse_from(split_words(line));
                 assert!(parsed.is_ok(), "{line}: {:?}", parsed.err().map(|error| error.to_string()));
             }
         }
     }
 
     /// As a shell would split a line with simple quotes.
-    fn words(line: &str) -> Vec<String> {
+    fn split_words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quote = None;
         for letter in line.chars() {

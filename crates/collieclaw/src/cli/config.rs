@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::Screen;
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
+use super::wiring;
 
 #[derive(Subcommand)]
-pub(crate) enum Config {
+pub(crate) enum ConfigCommand {
     /// Reports every error at once, each with its line and its cure.
     #[command(
         after_help = "Examples:\n  collieclaw config validate\n  collieclaw config validate ./config.toml"
@@ -25,28 +25,34 @@ pub(crate) enum Config {
     Show,
 }
 
-pub(crate) fn run(config: &Config, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(
+    config: &ConfigCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     match config {
-        Config::Validate { file } => {
+        ConfigCommand::Validate { file } => {
             let path = file.clone().unwrap_or_else(|| environment.home.config());
             let setup = match file {
-                None => open::checked_setup(environment)?,
+                None => wiring::load_checked_setup(environment)?,
                 Some(file) => {
-                    let bytes =
-                        std::fs::read(file).map_err(Failure::io(format!("read {}", file.display())))?;
-                    open::check(file, &bytes, environment)?
+                    let bytes = std::fs::read(file)
+                        .map_err(CommandFailure::io(format!("read {}", file.display())))?;
+                    wiring::parse_checked_setup(file, &bytes, environment)?
                 }
             };
-            setup.absent_tools(environment).iter().for_each(|absent| screen.remark(absent));
-            screen.answer(&json!({ "valid": true, "file": path }), || format!("{} is valid", path.display()));
+            setup.missing_tools(environment).iter().for_each(|absent| screen.print_remark(absent));
+            screen.print_answer(&json!({ "valid": true, "file": path }), || {
+                format!("{} is valid", path.display())
+            });
         }
-        Config::Show => {
-            let config = open::config(environment)?;
-            let text = toml::to_string_pretty(&config).map_err(|error| Failure::Wrong {
+        ConfigCommand::Show => {
+            let config = wiring::load_config(environment)?;
+            let text = toml::to_string_pretty(&config).map_err(|error| CommandFailure::InvalidInput {
                 what: format!("the configuration can't be shown: {error}"),
                 cure: "use `--output json`",
             })?;
-            screen.answer(&config, || text);
+            screen.print_answer(&config, || text);
         }
     }
     Ok(())

@@ -2,38 +2,47 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use super::failure::Failure;
-use super::screen::Screen;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
 
 /// Whether the yes was given on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Said {
-    Yes,
-    Nothing,
+pub(crate) enum ConfirmMode {
+    AssumeYes,
+    Ask,
 }
 
-impl From<bool> for Said {
+impl From<bool> for ConfirmMode {
     fn from(yes: bool) -> Self {
-        if yes { Self::Yes } else { Self::Nothing }
+        if yes { Self::AssumeYes } else { Self::Ask }
     }
 }
 
 /// Asks at the terminal, below what was shown there. Anything but a yes is a no.
-pub(crate) fn confirm(shown: &str, question: &str, said: Said, screen: &Screen) -> Result<(), Failure> {
-    if said == Said::Yes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        screen.remark(&format!("{}\n", shown.trim_end()));
-        return if said == Said::Yes { Ok(()) } else { Err(Failure::NobodyToConfirm) };
+pub(crate) fn confirm(
+    shown: &str,
+    question: &str,
+    said: ConfirmMode,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    if said == ConfirmMode::AssumeYes || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        screen.print_remark(&format!("{}\n", shown.trim_end()));
+        return if said == ConfirmMode::AssumeYes {
+            Ok(())
+        } else {
+            Err(CommandFailure::NoOperatorToConfirm)
+        };
     }
     let mut err = anstream::stderr().lock();
-    let told = |error| Failure::Io { what: "show what is asked".to_owned(), source: error };
+    let told = |error| CommandFailure::Io { what: "show what is asked".to_owned(), source: error };
     writeln!(err, "{}\n", shown.trim_end()).map_err(told)?;
     // What was typed before the question was shown is no answer to it.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
     write!(err, "{question} [y/N] ").and_then(|()| err.flush()).map_err(told)?;
     let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).map_err(Failure::io("read the answer"))?;
+    std::io::stdin().lock().read_line(&mut line).map_err(CommandFailure::io("read the answer"))?;
     match line.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::NotConfirmed),
+        _ => Err(CommandFailure::NotConfirmed),
     }
 }

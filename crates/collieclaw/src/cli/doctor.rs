@@ -2,21 +2,21 @@
 
 use std::path::Path;
 
-use collieclaw::channels::visible;
+use collieclaw::channels::escape_line;
 use collieclaw::config::Config;
 use collieclaw::estop;
 use collieclaw::mcp::{self, serve::ServeError};
-use collieclaw::tools::Trial;
+use collieclaw::tools::SandboxProbe;
 use serde::Serialize;
-use ward_diag::Chain;
+use ward_diag::ErrorChain;
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::Screen;
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
+use super::wiring;
 
 #[derive(Serialize)]
-struct Finding {
+struct DoctorFinding {
     what: String,
     ok: bool,
     detail: String,
@@ -24,35 +24,36 @@ struct Finding {
     cure: Option<String>,
 }
 
-pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let setup = open::setup(environment).and_then(|setup| open::workspace(&setup.config).map(|_| setup));
-    let mut findings = vec![set_up(setup.as_ref().map(|setup| &setup.config), environment)];
-    findings.extend(setup.as_ref().map(|setup| receipts(&setup.config, environment)));
-    findings.extend(setup.as_ref().map(|setup| listed(setup, environment)));
-    findings.push(speaker());
-    findings.extend(sandbox());
+pub(crate) fn run(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let setup = wiring::load_setup(environment)
+        .and_then(|setup| wiring::open_workspace(&setup.config).map(|_| setup));
+    let mut findings = vec![check_setup(setup.as_ref().map(|setup| &setup.config), environment)];
+    findings.extend(setup.as_ref().map(|setup| check_receipts(&setup.config, environment)));
+    findings.extend(setup.as_ref().map(|setup| check_listed_tools(setup, environment)));
+    findings.push(check_mcp_helper());
+    findings.extend(check_sandbox());
     if let Ok(setup) = &setup {
-        findings.extend(commands(&setup.config, environment));
+        findings.extend(check_commands(&setup.config, environment));
     }
-    findings.push(shell());
+    findings.push(check_bash());
     let stopped = estop::is_set(&environment.home) && environment.home.folder().is_dir();
-    findings.push(Finding {
+    findings.push(DoctorFinding {
         what: "emergency stop".to_owned(),
         ok: !stopped,
         detail: if stopped { "active: no tool runs" } else { "not active" }.to_owned(),
         cure: stopped.then(|| "collieclaw estop --clear".to_owned()),
     });
-    screen.answer(&findings, || findings.iter().map(told).collect::<Vec<_>>().join("\n"));
+    screen.print_answer(&findings, || findings.iter().map(format_finding).collect::<Vec<_>>().join("\n"));
     Ok(())
 }
 
-fn told(finding: &Finding) -> String {
+fn format_finding(finding: &DoctorFinding) -> String {
     let mark = if finding.ok { "\x1b[32m✓\x1b[0m" } else { "\x1b[31m✗\x1b[0m" };
     let cure = finding.cure.as_ref().map(|cure| format!("\n    {cure}")).unwrap_or_default();
     format!("{mark} {}: {}{cure}", finding.what, finding.detail)
 }
 
-fn set_up(config: Result<&Config, &Failure>, environment: &Environment) -> Finding {
+fn check_setup(config: Result<&Config, &CommandFailure>, environment: &CliEnvironment) -> DoctorFinding {
     let what = "set up".to_owned();
     match config {
         Ok(config) => {
@@ -62,26 +63,29 @@ fn set_up(config: Result<&Config, &Failure>, environment: &Environment) -> Findi
                 config.workspace_dir.display(),
                 config.security.autonomy
             );
-            Finding { what, ok: true, detail, cure: None }
+            DoctorFinding { what, ok: true, detail, cure: None }
         }
-        Err(Failure::Config { report }) => {
+        Err(CommandFailure::Config { report }) => {
             let detail =
-                format!("the configuration is not valid\n{}", report.render(ward_diag::Style::Plain));
-            Finding { what, ok: false, detail, cure: None }
+                format!("the configuration is not valid\n{}", report.render(ward_diag::ReportStyle::Plain));
+            DoctorFinding { what, ok: false, detail, cure: None }
         }
-        Err(failure) => {
-            Finding { what, ok: false, detail: failure.to_string(), cure: failure.cure().map(str::to_owned) }
-        }
+        Err(failure) => DoctorFinding {
+            what,
+            ok: false,
+            detail: failure.to_string(),
+            cure: failure.help().map(str::to_owned),
+        },
     }
 }
 
 /// Whether calls leave receipts, and whether these show who wrote them.
-fn receipts(config: &Config, environment: &Environment) -> Finding {
+fn check_receipts(config: &Config, environment: &CliEnvironment) -> DoctorFinding {
     let what = "receipts".to_owned();
     let path = config.receipts.path.display();
     if !config.receipts.enabled {
         let cure = Some("set `receipts.enabled = true`".to_owned());
-        return Finding { what, ok: false, detail: "OFF: calls leave none".to_owned(), cure };
+        return DoctorFinding { what, ok: false, detail: "OFF: calls leave none".to_owned(), cure };
     }
     let key = config.receipts.signing(&environment.home).key();
     let (ok, detail, cure) = match key {
@@ -93,19 +97,19 @@ fn receipts(config: &Config, environment: &Environment) -> Finding {
             (false, format!("in {path}, not signed"), Some("set `receipts.signed = true`".to_owned()))
         }
         Err(error) => {
-            let failure = Failure::Receipt(error);
-            let cure = failure.cure().map(str::to_owned);
-            (false, Chain(&failure).to_string(), cure)
+            let failure = CommandFailure::Receipt(error);
+            let cure = failure.help().map(str::to_owned);
+            (false, ErrorChain(&failure).to_string(), cure)
         }
     };
-    Finding { what, ok, detail, cure }
+    DoctorFinding { what, ok, detail, cure }
 }
 
 /// Whether the model is told of what there is.
-fn listed(setup: &open::Setup, environment: &Environment) -> Finding {
-    let absent = setup.absent_tools(environment);
+fn check_listed_tools(setup: &wiring::LoadedSetup, environment: &CliEnvironment) -> DoctorFinding {
+    let absent = setup.missing_tools(environment);
     let cure = "take it out of the list; or put the plugin in that has it, or approve the server (`collieclaw mcp approve`)";
-    Finding {
+    DoctorFinding {
         what: "tools".to_owned(),
         ok: absent.is_empty(),
         detail: if absent.is_empty() {
@@ -118,37 +122,37 @@ fn listed(setup: &open::Setup, environment: &Environment) -> Finding {
 }
 
 /// Whether there is what speaks with MCP servers and clients.
-fn speaker() -> Finding {
-    let (ok, detail, cure) = match mcp::speaker().and_then(|program| answers(&program)) {
+fn check_mcp_helper() -> DoctorFinding {
+    let (ok, detail, cure) = match mcp::speaker().and_then(|program| check_helper_version(&program)) {
         Ok(program) => (true, format!("spoken by {program}"), None),
         Err(why) => {
-            let cure = Failure::Serve(ServeError::Speaker(why.clone())).cure().map(str::to_owned);
+            let cure = CommandFailure::Serve(ServeError::Adapter(why.clone())).help().map(str::to_owned);
             (false, why, cure)
         }
     };
-    Finding { what: "MCP".to_owned(), ok, detail, cure }
+    DoctorFinding { what: "MCP".to_owned(), ok, detail, cure }
 }
 
 /// Whether it can be started, and is of our version.
-fn answers(program: &Path) -> Result<String, String> {
+fn check_helper_version(program: &Path) -> Result<String, String> {
     let path = program.display();
     let said = std::process::Command::new(program).arg("--version").output();
     let said = said.map_err(|error| format!("{path} can't be started: {error}"))?;
-    let ours = format!("collieclaw-mcp {}\n", mcp::line::VERSION);
+    let ours = format!("collieclaw-mcp {}\n", mcp::adapter_protocol::VERSION);
     match String::from_utf8_lossy(&said.stdout) {
         said if said == ours => Ok(path.to_string()),
-        said => Err(format!("{path} has the version `{}`, not ours", visible(said.trim()))),
+        said => Err(format!("{path} has the version `{}`, not ours", escape_line(said.trim()))),
     }
 }
 
-fn sandbox() -> Vec<Finding> {
+fn check_sandbox() -> Vec<DoctorFinding> {
     let report = ward_process::sandbox::probe();
-    let finding = |(name, part): (&'static str, &ward_process::sandbox::Part)| {
-        Finding {
+    let finding = |(name, part): (&'static str, &ward_process::sandbox::SandboxPartStatus)| {
+        DoctorFinding {
         what: format!("sandbox: {name}"),
-        ok: part.holds(),
+        ok: part.is_enforced(),
         detail: part.to_string(),
-        cure: (!part.holds()).then(|| {
+        cure: (!part.is_enforced()).then(|| {
             "Linux 6.12 with Landlock, seccomp and user namespaces has every part; see docs/collieclaw-security.md".to_owned()
         }),
     }
@@ -157,24 +161,24 @@ fn sandbox() -> Vec<Finding> {
 }
 
 /// What a command really gets, by running one.
-fn commands(config: &Config, environment: &Environment) -> Vec<Finding> {
-    let policy = config.gate_policy(config.workspace_dir.clone(), &environment.surroundings);
-    let trial = match Trial::run(&policy) {
+fn check_commands(config: &Config, environment: &CliEnvironment) -> Vec<DoctorFinding> {
+    let policy = config.gate_policy(config.workspace_dir.clone(), &environment.config_context);
+    let trial = match SandboxProbe::run(&policy) {
         Ok(trial) => trial,
         Err(why) => {
             let what = "commands".to_owned();
             let cure = Some("docs/collieclaw-security.md says what the sandbox needs".to_owned());
-            return vec![Finding { what, ok: false, detail: format!("none can run: {why}"), cure }];
+            return vec![DoctorFinding { what, ok: false, detail: format!("none can run: {why}"), cure }];
         }
     };
     let held = trial.containment;
-    let mut findings = vec![Finding {
+    let mut findings = vec![DoctorFinding {
         what: "process trees".to_owned(),
         ok: !held.is_escapable(),
         detail: format!("of commands are held by a {held}"),
         cure: held.is_escapable().then(|| "user namespaces, or root, contain them for certain".to_owned()),
     }];
-    findings.extend(trial.unkept().map(|(limit, reason)| Finding {
+    findings.extend(trial.unenforced_limits().map(|(limit, reason)| DoctorFinding {
         what: format!("limit of {limit}"),
         ok: false,
         detail: format!("not kept by the kernel: {reason}"),
@@ -183,9 +187,9 @@ fn commands(config: &Config, environment: &Environment) -> Vec<Finding> {
     findings
 }
 
-fn shell() -> Finding {
+fn check_bash() -> DoctorFinding {
     let bash = ward_process::find_program("bash".as_ref(), "/usr/bin:/bin".as_ref());
-    Finding {
+    DoctorFinding {
         what: "lines beyond the plan (full only)".to_owned(),
         ok: bash.is_some(),
         detail: bash.map_or_else(

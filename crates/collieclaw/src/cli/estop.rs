@@ -2,45 +2,50 @@
 
 use clap::Args;
 use collieclaw::estop;
-use collieclaw::events::Event;
+use collieclaw::events::AgentEvent;
 use serde_json::json;
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::Screen;
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
+use super::wiring;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  collieclaw estop\n  collieclaw estop --clear")]
-pub(crate) struct Estop {
+pub(crate) struct EstopArgs {
     /// Lets tools run again.
     #[arg(long)]
     clear: bool,
 }
 
-pub(crate) fn run(command: &Estop, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(
+    command: &EstopArgs,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     let home = &environment.home;
     let active = !command.clear;
     let was_active = home.folder().is_dir() && estop::is_set(home);
     if active {
         // Whoever wants to stop everything must not be held up by a home that is not there yet.
-        home.make().map_err(Failure::io(format!("make {}", home.folder().display())))?;
-        estop::set(home).map_err(Failure::io(format!("make {}", home.estop().display())))?;
+        home.create().map_err(CommandFailure::io(format!("make {}", home.folder().display())))?;
+        estop::set(home).map_err(CommandFailure::io(format!("make {}", home.estop().display())))?;
     } else {
-        estop::clear(home).map_err(Failure::io(format!("remove {}", home.estop().display())))?;
+        estop::clear(home).map_err(CommandFailure::io(format!("remove {}", home.estop().display())))?;
     }
     let event = match (active, was_active) {
-        (true, _) => Some(Event::EstopSet { channel: "cli" }),
-        (false, true) => Some(Event::EstopCleared { channel: "cli" }),
+        (true, _) => Some(AgentEvent::EstopSet { channel: "cli" }),
+        (false, true) => Some(AgentEvent::EstopCleared { channel: "cli" }),
         (false, false) => None,
     };
     // What was done is done, also where it can't be told.
     if let Some(event) = event
-        && let Ok(events) = open::config(environment).and_then(|config| open::events(&config, environment))
+        && let Ok(events) =
+            wiring::load_config(environment).and_then(|config| wiring::open_event_log(&config, environment))
     {
-        events.tell(event);
+        events.emit(event);
     }
-    screen.answer(&json!({ "active": active, "was_active": was_active }), || {
+    screen.print_answer(&json!({ "active": active, "was_active": was_active }), || {
         match (active, was_active) {
             (true, _) => "All tools are stopped. `collieclaw estop --clear` lets them run again.",
             (false, true) => "Tools may run again.",

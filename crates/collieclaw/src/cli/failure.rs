@@ -4,20 +4,20 @@ use std::io;
 use std::path::PathBuf;
 
 use collieclaw::channels::{ChannelError, GatewayError};
-use collieclaw::mcp::PinError;
+use collieclaw::mcp::ToolPinError;
 use collieclaw::mcp::serve::ServeError;
 use collieclaw::memory::MemoryError;
-use collieclaw::plugins::{FolderError, InstallError};
+use collieclaw::plugins::{PluginFolderError, PluginInstallError};
 use collieclaw::providers::{FixtureError, ProviderError};
 use collieclaw::receipts::ReceiptError;
-use collieclaw::runtime::{Fate, TurnError};
+use collieclaw::runtime::{CallStatus, TurnError};
 use collieclaw::security::ApprovalError;
 use collieclaw::sop::{JournalError, SopError};
 use collieclaw::usage::UsageError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]
-pub(crate) enum Failure {
+pub(crate) enum CommandFailure {
     #[error("the variable HOME names no folder")]
     NoUserHome,
     #[error("COLLIECLAW_HOME is `{}`, and must be an absolute path", .path.display())]
@@ -29,27 +29,27 @@ pub(crate) enum Failure {
     #[error("{} can't be read", .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is no plain file", .path.display())]
-    NotPlain { path: PathBuf },
+    NotRegularFile { path: PathBuf },
     #[error("the configuration is not valid")]
-    Config { report: Box<ward_diag::Report> },
+    Config { report: Box<ward_diag::FaultReport> },
     #[error("the workspace {} can't be used", .path.display())]
     Workspace { path: PathBuf, source: io::Error },
     #[error("{what}")]
-    Wrong { what: String, cure: &'static str },
+    InvalidInput { what: String, cure: &'static str },
     #[error("the channel `cli` is switched off in the configuration (`channels.cli.enabled`)")]
-    ChannelOff,
+    CliChannelDisabled,
     #[error("the channel `gateway` is switched off in the configuration (`channels.gateway.enabled`)")]
-    GatewayOff,
+    GatewayDisabled,
     #[error(transparent)]
     Gateway(#[from] GatewayError),
     #[error("this user has no service manager that answers: {said}")]
-    NoManager { said: String },
+    NoServiceManager { said: String },
     #[error("`{what}` failed: {said}")]
-    Manager { what: String, said: String },
+    ServiceManagerFailed { what: String, said: String },
     #[error("the service is not installed")]
-    NotInstalled,
+    ServiceNotInstalled,
     #[error("the service does not run")]
-    NotRunning,
+    ServiceNotRunning,
     #[error(transparent)]
     Fixture(#[from] FixtureError),
     #[error(transparent)]
@@ -61,19 +61,19 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Receipt(#[from] ReceiptError),
     #[error("the receipts can't be checked")]
-    Verify(#[from] ward_ledger::verify::VerifyError),
+    Verify(#[from] ward_ledger::verify::LedgerVerifyError),
     #[error("the chain of receipts is not sound")]
-    NotSound,
+    ReceiptChainUnsound,
     #[error(transparent)]
     Approval(#[from] ApprovalError),
     #[error("the procedure is not valid")]
-    Sop { report: Box<ward_diag::Report> },
+    Sop { report: Box<ward_diag::FaultReport> },
     #[error("{faulty} not valid")]
-    FaultySops { faulty: usize },
+    InvalidSops { faulty: usize },
     #[error("{run} waits for an approval at the step `{step}`")]
-    Waits { run: String, step: String },
+    WaitingForApproval { run: String, step: String },
     #[error("{run} needs an approval at the step `{step}`, and nobody is there to ask")]
-    NobodyAtStep { run: String, step: String },
+    NoOperatorAtStep { run: String, step: String },
     #[error("{run} was interrupted in the step `{step}`, and nobody knows how far it came")]
     Interrupted { run: String, step: String },
     #[error(transparent)]
@@ -83,31 +83,31 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Turn(TurnError),
     /// The answer is out, and so is what was refused; only the exit code is left to say it.
-    #[error("a tool call was {}", match .0 { Fate::Done => "done", Fate::Failed => "made and failed", Fate::Denied => "denied",
-        Fate::NobodyToAsk => "denied: it needs an approval, and nobody is there to ask", Fate::Stopped => "refused: the emergency stop is active",
-        Fate::Cancelled => "cancelled" })]
-    Call(Fate),
+    #[error("a tool call was {}", match .0 { CallStatus::Done => "done", CallStatus::Failed => "made and failed", CallStatus::Denied => "denied",
+        CallStatus::NobodyToAsk => "denied: it needs an approval, and nobody is there to ask", CallStatus::Stopped => "refused: the emergency stop is active",
+        CallStatus::Cancelled => "cancelled" })]
+    ToolCall(CallStatus),
     #[error("the plugin can't be read")]
-    PluginFolder(#[from] FolderError),
+    PluginFolder(#[from] PluginFolderError),
     #[error("the manifest is not valid")]
-    Manifest { report: Box<ward_diag::Report> },
+    Manifest { report: Box<ward_diag::FaultReport> },
     #[error(transparent)]
-    Plugin(#[from] InstallError),
+    Plugin(#[from] PluginInstallError),
     #[error("the MCP server `{server}` can't be used: {why}")]
     Mcp { server: String, why: String },
     #[error(transparent)]
-    Pin(#[from] PinError),
+    Pin(#[from] ToolPinError),
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error("nobody said yes, so nothing was changed")]
     NotConfirmed,
     #[error("nobody is there to say yes, so nothing was changed")]
-    NobodyToConfirm,
+    NoOperatorToConfirm,
     #[error("could not {what}")]
     Io { what: String, source: io::Error },
 }
 
-impl Failure {
+impl CommandFailure {
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what: what.into(), source }
     }
@@ -116,9 +116,9 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Approval(ApprovalError::Unknown { .. })
-            | Self::Plugin(InstallError::NotThere(_))
+            | Self::Plugin(PluginInstallError::NotInstalled(_))
             | Self::Journal(JournalError::Unknown { .. } | JournalError::Ambiguous { .. })
-            | Self::Wrong { .. } => 2,
+            | Self::InvalidInput { .. } => 2,
             Self::Memory(_)
             | Self::Approval(_)
             | Self::Usage(_)
@@ -128,15 +128,15 @@ impl Failure {
                 | JournalError::Damaged { .. }
                 | JournalError::Renamed { .. }
                 | JournalError::OlderVersion { .. }
-                | JournalError::Unvouched { .. }
-                | JournalError::Disagrees { .. }
+                | JournalError::WithoutReceipt { .. }
+                | JournalError::ContradictsReceipts { .. }
                 | JournalError::Busy { .. },
             )
             | Self::Io { .. }
-            | Self::NoManager { .. }
-            | Self::Manager { .. }
-            | Self::NotInstalled
-            | Self::NotRunning
+            | Self::NoServiceManager { .. }
+            | Self::ServiceManagerFailed { .. }
+            | Self::ServiceNotInstalled
+            | Self::ServiceNotRunning
             | Self::Gateway(
                 GatewayError::Token { .. } | GatewayError::Listen { .. } | GatewayError::Setup(_),
             )
@@ -145,40 +145,45 @@ impl Failure {
             | Self::PluginFolder(_)
             | Self::Mcp { .. }
             | Self::Pin(_)
-            | Self::Serve(ServeError::Io { .. } | ServeError::Speaker(_) | ServeError::Protocol(_))
-            | Self::Call(Fate::Failed | Fate::Done) => 1,
+            | Self::Serve(ServeError::Io { .. } | ServeError::Adapter(_) | ServeError::Protocol(_))
+            | Self::ToolCall(CallStatus::Failed | CallStatus::Done) => 1,
             Self::NoUserHome
             | Self::RelativeHome { .. }
             | Self::NotSetUp { .. }
             | Self::Untrusted { .. }
             | Self::Unreadable { .. }
-            | Self::NotPlain { .. }
+            | Self::NotRegularFile { .. }
             | Self::Config { .. }
             | Self::Workspace { .. }
             | Self::Sop { .. }
-            | Self::FaultySops { .. }
-            | Self::Journal(JournalError::NotOurs { .. })
+            | Self::InvalidSops { .. }
+            | Self::Journal(JournalError::UntrustedOwner { .. })
             | Self::Manifest { .. }
-            | Self::ChannelOff
-            | Self::GatewayOff
-            | Self::Gateway(GatewayError::TokenOfAll { .. })
+            | Self::CliChannelDisabled
+            | Self::GatewayDisabled
+            | Self::Gateway(GatewayError::TokenNotPrivate { .. })
             | Self::Fixture(_) => 3,
-            Self::Call(Fate::Denied) | Self::NotConfirmed => 4,
-            Self::Call(Fate::NobodyToAsk)
-            | Self::NobodyToConfirm
-            | Self::Waits { .. }
-            | Self::NobodyAtStep { .. } => 5,
-            Self::Provider(ProviderError::Cancelled { .. }) | Self::Call(Fate::Cancelled) => CANCELLED,
+            Self::ToolCall(CallStatus::Denied) | Self::NotConfirmed => 4,
+            Self::ToolCall(CallStatus::NobodyToAsk)
+            | Self::NoOperatorToConfirm
+            | Self::WaitingForApproval { .. }
+            | Self::NoOperatorAtStep { .. } => 5,
+            Self::Provider(ProviderError::Cancelled { .. }) | Self::ToolCall(CallStatus::Cancelled) => {
+                EXIT_CANCELLED
+            }
             Self::Provider(ProviderError::Limit { .. }) => 7,
             Self::Provider(_) => 6,
-            Self::Call(Fate::Stopped) => 8,
-            Self::Receipt(_) | Self::Verify(_) | Self::NotSound | Self::Serve(ServeError::Receipt(_)) => 9,
-            Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_code(turn),
+            Self::ToolCall(CallStatus::Stopped) => 8,
+            Self::Receipt(_)
+            | Self::Verify(_)
+            | Self::ReceiptChainUnsound
+            | Self::Serve(ServeError::Receipt(_)) => 9,
+            Self::Turn(turn) | Self::Channel(ChannelError::Turn(turn)) => turn_exit_code(turn),
         }
     }
 
     /// Its kind in a word, for programs: one for each exit code.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn error_code(&self) -> &'static str {
         match self.exit_code() {
             2 => "command-line",
             3 => "configuration",
@@ -188,12 +193,12 @@ impl Failure {
             7 => "limit",
             8 => "estop",
             9 => "receipts",
-            CANCELLED => "cancelled",
+            EXIT_CANCELLED => "cancelled",
             _ => "failed",
         }
     }
 
-    pub(crate) fn cure(&self) -> Option<&'static str> {
+    pub(crate) fn help(&self) -> Option<&'static str> {
         match self {
             Self::NotSetUp { .. } => Some("run `collieclaw init`, or `collieclaw onboard` to be asked"),
             Self::Untrusted { .. } => {
@@ -202,33 +207,35 @@ impl Failure {
             Self::Unreadable { .. } => {
                 Some("it must be a file that you can read, in folders that you can look into")
             }
-            Self::NotPlain { .. } => Some("move it away, and put a plain file of yours in its place"),
+            Self::NotRegularFile { .. } => Some("move it away, and put a plain file of yours in its place"),
             Self::Workspace { .. } => {
                 Some("run `collieclaw init`, or set `workspace_dir` to a folder of yours")
             }
-            Self::Gateway(GatewayError::TokenOfAll { .. }) => {
+            Self::Gateway(GatewayError::TokenNotPrivate { .. }) => {
                 Some("`chmod 600` it, or remove it for a new one")
             }
             Self::Gateway(GatewayError::Listen { .. }) => {
                 Some("another program has the port: choose one with --port or `channels.gateway.port`")
             }
-            Self::NoManager { .. } => Some(
+            Self::NoServiceManager { .. } => Some(
                 "there is none without systemd, or without a login of your own; `collieclaw gateway` runs without",
             ),
-            Self::Manager { .. } => Some("`journalctl --user -u collieclaw-gateway` tells more"),
-            Self::NotInstalled => Some("`collieclaw service install` does it"),
+            Self::ServiceManagerFailed { .. } => Some("`journalctl --user -u collieclaw-gateway` tells more"),
+            Self::ServiceNotInstalled => Some("`collieclaw service install` does it"),
             Self::NoUserHome => Some("set HOME, or COLLIECLAW_HOME"),
-            Self::NotSound => Some(
+            Self::ReceiptChainUnsound => Some(
                 "`collieclaw receipt verify` names what is wrong: compare with a copy, for what follows a broken link \
                  proves nothing; where only the head is gone, look, and say `collieclaw receipt adopt --yes`",
             ),
-            Self::Call(Fate::NobodyToAsk) => {
+            Self::ToolCall(CallStatus::NobodyToAsk) => {
                 Some("run it at a terminal to be asked, or see `collieclaw policy explain`")
             }
-            Self::NobodyToConfirm => Some("run it at a terminal, or say `--yes` if you know what it does"),
-            Self::Plugin(InstallError::NotThere(_)) => Some("`collieclaw plugin list` shows them"),
-            Self::Call(Fate::Denied) => Some("`collieclaw policy explain` tells why"),
-            Self::Call(Fate::Stopped) => Some("`collieclaw estop --clear` lets tools run again"),
+            Self::NoOperatorToConfirm => {
+                Some("run it at a terminal, or say `--yes` if you know what it does")
+            }
+            Self::Plugin(PluginInstallError::NotInstalled(_)) => Some("`collieclaw plugin list` shows them"),
+            Self::ToolCall(CallStatus::Denied) => Some("`collieclaw policy explain` tells why"),
+            Self::ToolCall(CallStatus::Stopped) => Some("`collieclaw estop --clear` lets tools run again"),
             Self::Provider(ProviderError::Limit { .. })
             | Self::Turn(TurnError::Provider(ProviderError::Limit { .. })) => {
                 Some("`collieclaw usage` shows what was used; the limits are in `[limits]`")
@@ -243,10 +250,10 @@ impl Failure {
             }
             Self::Receipt(error) | Self::Turn(TurnError::Receipt(error)) => error.cure(),
             Self::Approval(ApprovalError::Unknown { .. }) => Some("`collieclaw approval list` shows them"),
-            Self::Waits { .. } => {
+            Self::WaitingForApproval { .. } => {
                 Some("`collieclaw sop approve RUN` says yes, `collieclaw sop cancel RUN` no")
             }
-            Self::NobodyAtStep { .. } => Some(
+            Self::NoOperatorAtStep { .. } => Some(
                 "`collieclaw sop resume RUN` at a terminal asks you and goes on; what was approved stays approved",
             ),
             Self::Interrupted { .. } => Some(
@@ -262,7 +269,7 @@ impl Failure {
             Self::Mcp { why, .. } if why.starts_with("nothing listens") => {
                 Some("start the server first, or correct `url` in `[mcp.servers.NAME]`")
             }
-            Self::Mcp { why, .. } | Self::Serve(ServeError::Speaker(why))
+            Self::Mcp { why, .. } | Self::Serve(ServeError::Adapter(why))
                 if why.contains("collieclaw-mcp")
                     && ["is missing", "has the version"].iter().any(|no| why.contains(no)) =>
             {
@@ -273,13 +280,13 @@ impl Failure {
             Self::Mcp { why, .. } if why.starts_with("there is no program") => {
                 Some("install it, or correct `command` in `[mcp.servers.NAME]`")
             }
-            Self::Wrong { cure, .. } => Some(cure),
+            Self::InvalidInput { cure, .. } => Some(cure),
             _ => None,
         }
     }
 }
 
-impl From<ChannelError> for Failure {
+impl From<ChannelError> for CommandFailure {
     fn from(error: ChannelError) -> Self {
         match error {
             ChannelError::Gateway(error) => Self::Gateway(error),
@@ -288,7 +295,7 @@ impl From<ChannelError> for Failure {
     }
 }
 
-impl From<SopError> for Failure {
+impl From<SopError> for CommandFailure {
     fn from(error: SopError) -> Self {
         match error {
             SopError::Journal(error) => Self::Journal(error),
@@ -300,9 +307,9 @@ impl From<SopError> for Failure {
 }
 
 /// As a shell tells of a program that Ctrl-C ended.
-const CANCELLED: u8 = 130;
+const EXIT_CANCELLED: u8 = 130;
 
-fn turn_code(turn: &TurnError) -> u8 {
+fn turn_exit_code(turn: &TurnError) -> u8 {
     match turn {
         TurnError::Provider(ProviderError::Limit { .. })
         | TurnError::TooManyRounds { .. }
@@ -310,15 +317,15 @@ fn turn_code(turn: &TurnError) -> u8 {
         TurnError::Provider(_) => 6,
         TurnError::Receipt(_) => 9,
         TurnError::Memory(_) => 1,
-        TurnError::Cancelled => CANCELLED,
+        TurnError::Cancelled => EXIT_CANCELLED,
     }
 }
 
 /// The worst of several ends, if any was not as it should. A tool that ran and did not work is the model's to deal with.
-pub(crate) fn worst(fates: &[Fate]) -> Result<(), Failure> {
-    let order = [Fate::Stopped, Fate::NobodyToAsk, Fate::Denied, Fate::Cancelled];
+pub(crate) fn check_worst_status(fates: &[CallStatus]) -> Result<(), CommandFailure> {
+    let order = [CallStatus::Stopped, CallStatus::NobodyToAsk, CallStatus::Denied, CallStatus::Cancelled];
     match order.into_iter().find(|fate| fates.contains(fate)) {
-        Some(fate) => Err(Failure::Call(fate)),
+        Some(fate) => Err(CommandFailure::ToolCall(fate)),
         None => Ok(()),
     }
 }

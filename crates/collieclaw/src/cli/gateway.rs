@@ -5,23 +5,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
-use collieclaw::channels::{Channel, ConfigTrace, FoundConfig, Gateway as Served, GatewayParts, Token};
+use collieclaw::channels::{
+    AccessToken, Channel, ConfigFileStamp, GatewayParts, HttpGateway as Served, LoadedConfig,
+};
 use collieclaw::config::Config;
-use collieclaw::events::Event;
-use collieclaw::tools::Foreign;
+use collieclaw::events::AgentEvent;
+use collieclaw::tools::ForeignToolSources;
 use serde_json::json;
-use ward_diag::{Chain, Style};
+use ward_diag::{ErrorChain, ReportStyle};
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open::{self, Setup};
-use super::screen::Screen;
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
+use super::wiring::{self, LoadedSetup};
 
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  collieclaw gateway\n  collieclaw gateway --port 9000\n  collieclaw gateway --link\n\nEvery request bears the token that is in the home (~/.collieclaw, or what COLLIECLAW_HOME names) as gateway.token; see docs/collieclaw-gateway.md."
 )]
-pub(crate) struct Gateway {
+pub(crate) struct GatewayArgs {
     /// Another port than `channels.gateway.port`; 0 takes any that is free.
     #[arg(long, value_name = "N")]
     port: Option<u16>,
@@ -30,53 +32,64 @@ pub(crate) struct Gateway {
     link: bool,
 }
 
-pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(
+    gateway: &GatewayArgs,
+    environment: CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     if gateway.link {
         return show_link(&environment, screen);
     }
-    let trace = ConfigTrace::of(&environment.home);
-    let (mut setup, text) = open::setup_and_text(&environment)?;
+    let trace = ConfigFileStamp::read(&environment.home);
+    let (mut setup, text) = wiring::load_setup_and_text(&environment)?;
     let port = gateway.port;
-    settle(&mut setup.config, port);
+    apply_overrides(&mut setup.config, port);
     if !setup.config.channels.gateway.enabled {
-        return Err(Failure::GatewayOff);
+        return Err(CommandFailure::GatewayDisabled);
     }
-    let token = Token::open(&environment.home.gateway_token())?;
-    open::announce(&setup.config, &environment)?;
-    let runtime = open::runtime(&setup, &environment)?;
-    let policy_hash = runtime.door.rules.policy_hash.clone();
+    let token = AccessToken::open_or_create(&environment.home.gateway_token())?;
+    wiring::emit_startup_events(&setup.config, &environment)?;
+    let runtime = wiring::open_runtime(&setup, &environment)?;
+    let policy_hash = runtime.tool_gateway.rules.policy_hash.clone();
     let (home, shown, screen) = (environment.home.clone(), token.clone(), *screen);
     let environment = Arc::new(environment);
     let read = {
         let environment = Arc::clone(&environment);
-        move || found(&environment, port).map_err(|failure| why(&failure))
+        move || load_config(&environment, port).map_err(|failure| describe_failure(&failure))
     };
     let tell = {
         let environment = Arc::clone(&environment);
-        move |config: &Config, event: Event<'_>| {
+        move |config: &Config, event: AgentEvent<'_>| {
             // A word for the log that nobody knows would have ended us at the start.
-            if let Ok(events) = open::events(config, &environment) {
-                events.tell(event);
+            if let Ok(events) = wiring::open_event_log(config, &environment) {
+                events.emit(event);
             }
         }
     };
     let looking = Arc::downgrade(&environment);
-    let end_what_was_taken_back = move || looking.upgrade().iter().for_each(|environment| look(environment));
-    environment.sessions.watch(end_what_was_taken_back).map_err(Failure::io("watch over MCP servers"))?;
+    let end_what_was_taken_back =
+        move || looking.upgrade().iter().for_each(|environment| end_revoked_or_all_servers(environment));
+    environment
+        .sessions
+        .watch(end_what_was_taken_back)
+        .map_err(CommandFailure::io("watch over MCP servers"))?;
     let sessions = environment.sessions.clone();
     let open = move |config: &Config| {
-        let setup = Setup { config: config.clone(), foreign: Foreign::load(&environment.home) };
-        open::runtime(&setup, &environment).map_err(|failure| why(&failure))
+        let setup = LoadedSetup {
+            config: config.clone(),
+            external_tools: ForeignToolSources::load(&environment.home),
+        };
+        wiring::open_runtime(&setup, &environment).map_err(|failure| describe_failure(&failure))
     };
     let mut served = Served::new(GatewayParts {
-        found: FoundConfig { config: setup.config, text, policy_hash },
-        trace,
+        initial_config: LoadedConfig { config: setup.config, text, policy_hash },
+        config_stamp: trace,
         home,
         token,
-        read: Box::new(read),
-        open: Box::new(open),
-        tell: Box::new(tell),
-        listening: Box::new(move |address| say(address, &shown, screen)),
+        load_config: Box::new(read),
+        open_runtime: Box::new(open),
+        report_event: Box::new(tell),
+        on_listening: Box::new(move |address| announce_address(address, &shown, screen)),
     });
     let ended = served.start(runtime);
     // Whoever looks at them in this moment has them, too.
@@ -85,14 +98,14 @@ pub(crate) fn run(gateway: &Gateway, environment: Environment, screen: &Screen) 
 }
 
 /// Rules that can't be read let no MCP server run on.
-fn look(environment: &Environment) {
-    if open::end_what_was_taken_back(environment).is_err() {
+fn end_revoked_or_all_servers(environment: &CliEnvironment) {
+    if wiring::end_revoked_servers(environment).is_err() {
         environment.sessions.end_all();
     }
 }
 
 /// What is settled here and not in the file.
-fn settle(config: &mut Config, port: Option<u16>) {
+fn apply_overrides(config: &mut Config, port: Option<u16>) {
     let channel = &mut config.channels.gateway;
     channel.port = port.unwrap_or(channel.port);
     // The rules and receipts of a turn here name the tools that are offered here.
@@ -100,21 +113,21 @@ fn settle(config: &mut Config, port: Option<u16>) {
 }
 
 /// What the file says now, if a turn could begin with it.
-fn found(environment: &Environment, port: Option<u16>) -> Result<FoundConfig, Failure> {
-    let (mut setup, text) = open::setup_and_text(environment)?;
-    settle(&mut setup.config, port);
-    let workspace = open::workspace(&setup.config)?;
-    let policy_hash = open::rules(&setup, &workspace, environment)?.policy_hash;
-    Ok(FoundConfig { config: setup.config, text, policy_hash })
+fn load_config(environment: &CliEnvironment, port: Option<u16>) -> Result<LoadedConfig, CommandFailure> {
+    let (mut setup, text) = wiring::load_setup_and_text(environment)?;
+    apply_overrides(&mut setup.config, port);
+    let workspace = wiring::open_workspace(&setup.config)?;
+    let policy_hash = wiring::build_rules(&setup, &workspace, environment)?.policy_hash;
+    Ok(LoadedConfig { config: setup.config, text, policy_hash })
 }
 
 /// For whoever is not at this terminal.
-fn why(failure: &Failure) -> String {
-    if let Failure::Config { report } = failure {
-        return report.render(Style::Plain);
+fn describe_failure(failure: &CommandFailure) -> String {
+    if let CommandFailure::Config { report } = failure {
+        return report.render(ReportStyle::Plain);
     }
-    let mut why = without_number(&Chain(failure).to_string());
-    if let Some(cure) = failure.cure() {
+    let mut why = strip_os_error_number(&ErrorChain(failure).to_string());
+    if let Some(cure) = failure.help() {
         why.push_str("\nhelp: ");
         why.push_str(cure);
     }
@@ -122,7 +135,7 @@ fn why(failure: &Failure) -> String {
 }
 
 /// The number of an error of the system says nothing that its words don't.
-fn without_number(told: &str) -> String {
+fn strip_os_error_number(told: &str) -> String {
     match told.rsplit_once(" (os error ") {
         Some((words, number)) if number.ends_with(')') => words.to_owned(),
         _ => told.to_owned(),
@@ -130,29 +143,32 @@ fn without_number(told: &str) -> String {
 }
 
 /// The link to what listens. A token that was made here would be refused there.
-fn show_link(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let address = Served::running(&environment.home).ok_or_else(|| Failure::Wrong {
+fn show_link(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let address = Served::find_running(&environment.home).ok_or_else(|| CommandFailure::InvalidInput {
         what: "no gateway of this home listens".to_owned(),
         cure: "start one with `collieclaw gateway` or `collieclaw service start`",
     })?;
-    let link = link(address, &Token::read(&environment.home.gateway_token())?);
-    screen.answer(&json!({ "link": link }), || link.clone());
+    let link = page_link(address, &AccessToken::read(&environment.home.gateway_token())?);
+    screen.print_answer(&json!({ "link": link }), || link.clone());
     Ok(())
 }
 
 /// A token is shown to a person at a terminal, and never left in a log.
-fn say(address: SocketAddr, token: &Token, screen: Screen) {
+fn announce_address(address: SocketAddr, token: &AccessToken, screen: OutputPrinter) {
     // A service manager waits for it; without one nobody does.
     let _ = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let seen = std::io::stdout().is_terminal();
-    screen.answer(&json!({ "address": format!("http://{address}/") }), || {
-        let way =
-            if seen { link(address, token) } else { "what `collieclaw gateway --link` prints".to_owned() };
+    screen.print_answer(&json!({ "address": format!("http://{address}/") }), || {
+        let way = if seen {
+            page_link(address, token)
+        } else {
+            "what `collieclaw gateway --link` prints".to_owned()
+        };
         format!("CollieClaw listens on http://{address}/\nOpen {way}")
     });
 }
 
 /// What is behind the `#` is never sent: the page takes it and hides it.
-fn link(address: SocketAddr, token: &Token) -> String {
+fn page_link(address: SocketAddr, token: &AccessToken) -> String {
     format!("http://{address}/#token={}", token.reveal())
 }

@@ -5,51 +5,55 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::arguments::Arguments;
-use super::failure::Failure;
-use super::screen::Screen;
+use super::arguments::CollieclawArgs;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  collieclaw completions bash\n  collieclaw completions fish")]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsArgs {
     /// For which shell.
     shell: Shell,
 }
 
 #[derive(Args)]
 #[command(after_help = "Examples:\n  collieclaw man\n  collieclaw man --dir /usr/local/share/man/man1")]
-pub(crate) struct Man {
+pub(crate) struct ManArgs {
     /// Write a page for every command into this folder, instead of printing the first.
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn completions(completions: &Completions, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn completions(
+    completions: &CompletionsArgs,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     let mut script = Vec::new();
-    clap_complete::generate(completions.shell, &mut Arguments::command(), "collieclaw", &mut script);
-    screen.raw(&script);
+    clap_complete::generate(completions.shell, &mut CollieclawArgs::command(), "collieclaw", &mut script);
+    screen.print_bytes(&script);
     Ok(())
 }
 
-pub(crate) fn man(man: &Man, screen: &Screen) -> Result<(), Failure> {
-    let mut command = Arguments::command();
+pub(crate) fn man(man: &ManArgs, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let mut command = CollieclawArgs::command();
     command.build();
     match &man.dir {
         None => {
-            let page = page(&command).map_err(Failure::io("make the page"))?;
-            screen.raw(&page);
+            let page = render_page(&command).map_err(CommandFailure::io("make the page"))?;
+            screen.print_bytes(&page);
         }
         Some(folder) => {
-            std::fs::create_dir_all(folder).map_err(Failure::io(format!("write to {}", folder.display())))?;
+            std::fs::create_dir_all(folder)
+                .map_err(CommandFailure::io(format!("write to {}", folder.display())))?;
             clap_mangen::generate_to(command, folder)
-                .map_err(Failure::io(format!("write to {}", folder.display())))?;
-            screen.line(&format!("A page for every command is in {}.", folder.display()));
+                .map_err(CommandFailure::io(format!("write to {}", folder.display())))?;
+            screen.print_line(&format!("A page for every command is in {}.", folder.display()));
         }
     }
     Ok(())
 }
 
-fn page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
+fn render_page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
     Ok(page)

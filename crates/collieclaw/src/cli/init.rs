@@ -5,17 +5,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use collieclaw::config::{Choices, Config, Model, template};
+use collieclaw::config::{Config, ProviderSettings, SetupChoices, config_template};
 use serde::Serialize;
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::Screen;
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
+use super::wiring;
 
 /// What there is now, and what of it is new.
 #[derive(Serialize)]
-pub(crate) struct Made {
+pub(crate) struct InitReport {
     home: PathBuf,
     config: PathBuf,
     workspace: PathBuf,
@@ -25,52 +25,52 @@ pub(crate) struct Made {
     /// Who answers.
     provider: String,
     #[serde(skip)]
-    answers: Answers,
+    answers: AnswerSource,
 }
 
 /// Whether there is a model.
 #[derive(Clone, Copy)]
-enum Answers {
+enum AnswerSource {
     StandIn,
     Model,
 }
 
-pub(crate) fn run(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let made = make(environment, &template(&Choices::default()), Vec::new())?;
-    screen.answer(&made, || made.text());
+pub(crate) fn run(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let made = create_home(environment, &config_template(&SetupChoices::default()), Vec::new())?;
+    screen.print_answer(&made, || made.render());
     Ok(())
 }
 
 /// Makes what is not there; the configuration with this text. Some of it may have been `created` before.
-pub(crate) fn make(
-    environment: &Environment,
+pub(crate) fn create_home(
+    environment: &CliEnvironment,
     text: &str,
     mut created: Vec<PathBuf>,
-) -> Result<Made, Failure> {
+) -> Result<InitReport, CommandFailure> {
     let home = environment.home.folder();
     let path = environment.home.config();
-    if environment.home.make().map_err(Failure::io(format!("make {}", home.display())))? {
+    if environment.home.create().map_err(CommandFailure::io(format!("make {}", home.display())))? {
         created.push(home.to_owned());
     }
-    match new_file(&path, text) {
+    match create_file(&path, text) {
         Ok(()) => created.push(path.clone()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(Failure::io(format!("write {}", path.display()))(error)),
+        Err(error) => return Err(CommandFailure::io(format!("write {}", path.display()))(error)),
     }
     // What was there may differ from what we would have written.
-    let environment = Environment::read()?;
-    let config = open::config(&environment)?;
-    let receipts_key = key(&config, &environment, &mut created)?;
-    let made = furnish(&config, created)?;
-    Ok(Made { home: home.to_owned(), config: path, receipts_key, ..made })
+    let environment = CliEnvironment::read()?;
+    let config = wiring::load_config(&environment)?;
+    let receipts_key = create_receipt_key(&config, &environment, &mut created)?;
+    let made = create_workspace_and_memory(&config, created)?;
+    Ok(InitReport { home: home.to_owned(), config: path, receipts_key, ..made })
 }
 
 /// The key of the receipts, if they are to be signed.
-fn key(
+fn create_receipt_key(
     config: &Config,
-    environment: &Environment,
+    environment: &CliEnvironment,
     created: &mut Vec<PathBuf>,
-) -> Result<Option<PathBuf>, Failure> {
+) -> Result<Option<PathBuf>, CommandFailure> {
     if !(config.receipts.enabled && config.receipts.signed) {
         return Ok(None);
     }
@@ -84,15 +84,18 @@ fn key(
 }
 
 /// Workspace and memory, as the configuration says.
-fn furnish(config: &Config, mut created: Vec<PathBuf>) -> Result<Made, Failure> {
-    folder(&config.workspace_dir, &mut created)?;
+fn create_workspace_and_memory(
+    config: &Config,
+    mut created: Vec<PathBuf>,
+) -> Result<InitReport, CommandFailure> {
+    create_folder(&config.workspace_dir, &mut created)?;
     let memory = &config.memory.path;
     let is_new = !memory.exists();
-    open::memory(config)?;
+    wiring::open_memory(config)?;
     if is_new {
         created.push(memory.clone());
     }
-    Ok(Made {
+    Ok(InitReport {
         home: PathBuf::new(),
         config: PathBuf::new(),
         workspace: config.workspace_dir.clone(),
@@ -101,31 +104,31 @@ fn furnish(config: &Config, mut created: Vec<PathBuf>) -> Result<Made, Failure> 
         created,
         provider: config.default_provider.clone(),
         answers: match config.providers.models.get(&config.default_provider) {
-            Some(Model::Mock { .. }) => Answers::StandIn,
-            _ => Answers::Model,
+            Some(ProviderSettings::Mock { .. }) => AnswerSource::StandIn,
+            _ => AnswerSource::Model,
         },
     })
 }
 
-pub(crate) fn folder(path: &Path, created: &mut Vec<PathBuf>) -> Result<(), Failure> {
+pub(crate) fn create_folder(path: &Path, created: &mut Vec<PathBuf>) -> Result<(), CommandFailure> {
     if path.is_dir() {
         return Ok(());
     }
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(Failure::io(format!("make the folder {}", path.display())))?;
+    made.map_err(CommandFailure::io(format!("make the folder {}", path.display())))?;
     created.push(path.to_owned());
     Ok(())
 }
 
-fn new_file(path: &Path, text: &str) -> io::Result<()> {
+fn create_file(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
-impl Made {
-    pub(crate) fn text(&self) -> String {
+impl InitReport {
+    pub(crate) fn render(&self) -> String {
         let state = |path: &PathBuf| if self.created.contains(path) { "made" } else { "there already" };
         let line = |what: &str, path: &PathBuf| format!("{what:<14} {} ({})", path.display(), state(path));
         let mut lines = vec![
@@ -136,18 +139,18 @@ impl Made {
         ];
         lines.extend(self.receipts_key.iter().map(|key| line("receipts key", key)));
         lines.push(String::new());
-        lines.extend(self.next());
+        lines.extend(self.next_steps());
         lines.join("\n")
     }
     /// What to do now.
-    fn next(&self) -> Vec<String> {
+    fn next_steps(&self) -> Vec<String> {
         let model = match self.answers {
-            Answers::StandIn => [
+            AnswerSource::StandIn => [
                 "Next: `collieclaw agent` talks to it (a stand-in answers until you configure a model)."
                     .to_owned(),
                 "      `collieclaw onboard --replace` sets up a model.".to_owned(),
             ],
-            Answers::Model => [
+            AnswerSource::Model => [
                 "Next: `collieclaw agent` talks to it.".to_owned(),
                 format!("      `collieclaw provider test {}` asks whether the model answers.", self.provider),
             ],

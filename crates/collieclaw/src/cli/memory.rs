@@ -1,19 +1,19 @@
 //! `memory`: what was said.
 
 use clap::Subcommand;
-use collieclaw::channels::{visible, visible_lines};
+use collieclaw::channels::{escape_line, escape_lines};
 use collieclaw::config::Config;
-use collieclaw::memory::Turn;
-use collieclaw::providers::Role;
+use collieclaw::memory::ConversationTurn;
+use collieclaw::providers::ChatRole;
 use serde_json::json;
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::{Screen, count, moment, table};
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::{OutputPrinter, format_count, format_table, format_timestamp};
+use super::wiring;
 
 #[derive(Subcommand)]
-pub(crate) enum Memory {
+pub(crate) enum MemoryCommand {
     /// The conversations, the latest first.
     #[command(after_help = "Examples:\n  collieclaw memory list\n  collieclaw memory list --limit 5")]
     List {
@@ -48,112 +48,127 @@ pub(crate) enum Memory {
     },
 }
 
-pub(crate) fn run(command: &Memory, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment)?;
-    if let Memory::Clear { yes: true } = command {
+pub(crate) fn run(
+    command: &MemoryCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let config = wiring::load_config(environment)?;
+    if let MemoryCommand::Clear { yes: true } = command {
         return clear(&config, environment, screen);
     }
-    let memory = open::memory(&config)?;
+    let memory = wiring::open_memory(&config)?;
     match command {
-        Memory::List { limit } => {
+        MemoryCommand::List { limit } => {
             let conversations = memory.conversations(*limit)?;
-            screen.answer(&conversations, || {
+            screen.print_answer(&conversations, || {
                 let row = |one: &collieclaw::memory::ConversationSummary| {
                     vec![
-                        visible(&one.conversation_id),
-                        moment(one.last),
-                        count(one.turns, "turn"),
-                        visible(&one.first_words),
+                        escape_line(&one.conversation_id),
+                        format_timestamp(one.last),
+                        format_count(one.turns, "turn"),
+                        escape_line(&one.first_words),
                     ]
                 };
                 if conversations.is_empty() {
                     return "nothing was said yet: `collieclaw agent` begins".to_owned();
                 }
-                table(&conversations.iter().map(row).collect::<Vec<_>>())
+                format_table(&conversations.iter().map(row).collect::<Vec<_>>())
             });
         }
-        Memory::Search { query, limit } => {
+        MemoryCommand::Search { query, limit } => {
             let found = memory.search(&query.join(" "), *limit)?;
-            screen.answer(&found, || {
-                let row = |one: &collieclaw::memory::Found| {
+            screen.print_answer(&found, || {
+                let row = |one: &collieclaw::memory::FoundTurn| {
                     vec![
-                        visible(&one.conversation_id),
-                        moment(one.timestamp),
-                        role(one.role).to_owned(),
-                        visible(&one.excerpt),
+                        escape_line(&one.conversation_id),
+                        format_timestamp(one.timestamp),
+                        role_name(one.role).to_owned(),
+                        escape_line(&one.excerpt),
                     ]
                 };
-                table(&found.iter().map(row).collect::<Vec<_>>())
+                format_table(&found.iter().map(row).collect::<Vec<_>>())
             });
             if found.is_empty() {
-                screen.remark("nothing found");
+                screen.print_remark("nothing found");
             }
         }
-        Memory::Show { conversation_id } => {
+        MemoryCommand::Show { conversation_id } => {
             let turns = memory.conversation(conversation_id)?;
             if turns.is_empty() {
-                let what = format!("there is no conversation `{}`", visible(conversation_id));
-                return Err(Failure::Wrong { what, cure: "`collieclaw memory list` shows them" });
+                let what = format!("there is no conversation `{}`", escape_line(conversation_id));
+                return Err(CommandFailure::InvalidInput {
+                    what,
+                    cure: "`collieclaw memory list` shows them",
+                });
             }
-            screen.answer(&turns, || turns.iter().map(told).collect::<Vec<_>>().join("\n"));
+            screen.print_answer(&turns, || turns.iter().map(format_turn).collect::<Vec<_>>().join("\n"));
         }
-        Memory::Clear { yes: false } => {
+        MemoryCommand::Clear { yes: false } => {
             let what = "this forgets every conversation".to_owned();
-            return Err(Failure::Wrong {
+            return Err(CommandFailure::InvalidInput {
                 what,
                 cure: "say `collieclaw memory clear --yes` if that is what you want",
             });
         }
-        Memory::Clear { yes: true } => {}
+        MemoryCommand::Clear { yes: true } => {}
     }
     Ok(())
 }
 
 /// What was typed at the prompt was said as well, and goes also where the rest can't go yet.
-fn clear(config: &Config, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+fn clear(
+    config: &Config,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     let history = environment.home.history();
     let removed = match std::fs::remove_file(&history) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::io(format!("remove {}", history.display()))(error))
+            Err(CommandFailure::io(format!("remove {}", history.display()))(error))
         }
         _ => Ok(()),
     };
-    let cleared = open::memory(config)?.clear()?;
+    let cleared = wiring::open_memory(config)?.clear()?;
     removed?;
     let value = json!({ "conversations": cleared.conversations, "turns": cleared.turns });
-    screen.answer(&value, || {
+    screen.print_answer(&value, || {
         format!(
             "forgot {} with {}",
-            count(cleared.conversations, "conversation"),
-            count(cleared.turns, "turn")
+            format_count(cleared.conversations, "conversation"),
+            format_count(cleared.turns, "turn")
         )
     });
     Ok(())
 }
 
-fn told(turn: &Turn) -> String {
-    let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", role(turn.role), moment(turn.timestamp));
+fn format_turn(turn: &ConversationTurn) -> String {
+    let mut text = format!("\x1b[1m{}\x1b[0m  {}\n", role_name(turn.role), format_timestamp(turn.timestamp));
     if !turn.content.is_empty() {
-        text.push_str(&visible_lines(&turn.content));
+        text.push_str(&escape_lines(&turn.content));
         text.push('\n');
     }
     for call in &turn.tool_calls {
-        text.push_str(&format!("→ {} {}\n", visible(&call.name), visible(&call.arguments.to_string())));
+        text.push_str(&format!(
+            "→ {} {}\n",
+            escape_line(&call.name),
+            escape_line(&call.arguments.to_string())
+        ));
     }
     for result in &turn.tool_results {
         text.push_str(&format!(
             "({}, {})\n",
-            visible(&result.tool),
+            escape_line(&result.tool),
             result.receipt_id.as_deref().unwrap_or("no receipt")
         ));
     }
     text
 }
 
-fn role(role: Role) -> &'static str {
+fn role_name(role: ChatRole) -> &'static str {
     match role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
+        ChatRole::User => "user",
+        ChatRole::Assistant => "assistant",
+        ChatRole::Tool => "tool",
     }
 }

@@ -3,21 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use collieclaw::channels::visible;
-use collieclaw::config::{PluginSettings, WorkspaceUse, duration_text};
-use collieclaw::plugins::{Contents, Installed, Manifest, PluginTool, Plugins, install, remove};
+use collieclaw::channels::escape_line;
+use collieclaw::config::{PluginSettings, WorkspaceUse, format_duration};
+use collieclaw::plugins::{
+    InstalledPlugin, PluginFiles, PluginManifest, PluginRegistry, PluginTool, install, remove,
+};
 use collieclaw::tools;
-use collieclaw_gate::Risk;
+use collieclaw_gate::RiskLevel;
 use serde_json::{Value, json};
 
 use super::confirm::confirm;
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::{Screen, count};
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::{OutputPrinter, format_count};
+use super::wiring;
 
 #[derive(Subcommand)]
-pub(crate) enum Plugin {
+pub(crate) enum PluginCommand {
     /// Copies a plugin into the home, after showing what it will be able to do.
     #[command(
         after_help = "Examples:\n  collieclaw plugin install ./words\n  collieclaw plugin install ./words --yes"
@@ -40,66 +42,79 @@ pub(crate) enum Plugin {
     },
 }
 
-pub(crate) fn run(plugin: &Plugin, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(
+    plugin: &PluginCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     match plugin {
-        Plugin::Install { path, yes } => put_in(path, *yes, environment, screen),
-        Plugin::List => list(environment, screen),
-        Plugin::Remove { name } => {
+        PluginCommand::Install { path, yes } => install_plugin(path, *yes, environment, screen),
+        PluginCommand::List => list(environment, screen),
+        PluginCommand::Remove { name } => {
             remove(&environment.home, name)?;
-            screen.answer(&json!({ "removed": name }), || format!("{} is removed", visible(name)));
+            screen.print_answer(&json!({ "removed": name }), || format!("{} is removed", escape_line(name)));
             // What is configured of it is the operator's; that it leads nowhere now is said.
-            let setup = open::setup(environment)?;
-            setup.absent_tools(environment).iter().for_each(|absent| screen.remark(absent));
+            let setup = wiring::load_setup(environment)?;
+            setup.missing_tools(environment).iter().for_each(|absent| screen.print_remark(absent));
             Ok(())
         }
     }
 }
 
-fn put_in(path: &Path, yes: bool, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let contents = Contents::read(path)?;
-    let before = Plugins::load(&environment.home);
-    let own = tools::built_in();
+fn install_plugin(
+    path: &Path,
+    yes: bool,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let contents = PluginFiles::read(path)?;
+    let before = PluginRegistry::load(&environment.home);
+    let own = tools::built_in_tools();
     let mut taken: Vec<(Option<&str>, &str)> = own.iter().map(|tool| (None, tool.name())).collect();
     for plugin in &before.installed {
         let names = plugin.manifest.tools.iter().map(|tool| tool.name.as_str());
         taken.extend(names.map(|name| (Some(plugin.manifest.name.as_str()), name)));
     }
     let read = |taken: &[&str]| {
-        Manifest::read(&contents, path, taken)
-            .map_err(|report| Failure::Manifest { report: Box::new(report) })
+        PluginManifest::read(&contents, path, taken)
+            .map_err(|report| CommandFailure::Manifest { report: Box::new(report) })
     };
     // An older plugin of its own name is in nobody's way; which that is, only the manifest says.
     let name = read(&[]).map_or_else(|_| String::new(), |manifest| manifest.name);
     let others = taken.into_iter().filter(|(plugin, _)| *plugin != Some(name.as_str()));
     let manifest = read(&others.map(|(_, tool)| tool).collect::<Vec<_>>())?;
     let older = before.installed.iter().find(|plugin| plugin.manifest.name == name);
-    let text = shown(&manifest, &contents, older.map(|older| &**older));
+    let text = format_install_summary(&manifest, &contents, older.map(|older| &**older));
     confirm(&text, "Install it?", yes.into(), screen)?;
     let folder = install(&environment.home, &manifest, &contents)?;
     let names: Vec<&str> = manifest.tools.iter().map(|tool| tool.name.as_str()).collect();
     let value = json!({ "installed": name, "version": manifest.version, "folder": folder, "tools": names });
-    screen.answer(&value, || {
+    screen.print_answer(&value, || {
         let names = names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
         format!("{name} is installed; the model is told of {names} once `channels.cli.tools_allow` lists it")
     });
     Ok(())
 }
 
-fn shown(manifest: &Manifest, contents: &Contents, older: Option<&Installed>) -> String {
+fn format_install_summary(
+    manifest: &PluginManifest,
+    contents: &PluginFiles,
+    older: Option<&InstalledPlugin>,
+) -> String {
     let (files, bytes) = contents.size();
     let mut text = format!(
         "{} {}: {}, {}\n",
         manifest.name,
-        visible(&manifest.version),
-        count(files as u64, "file"),
-        count(bytes as u64, "byte")
+        escape_line(&manifest.version),
+        format_count(files as u64, "file"),
+        format_count(bytes as u64, "byte")
     );
     if let Some(older) = older {
-        text.push_str(&format!("It takes the place of version {}.\n", visible(&older.manifest.version)));
+        text.push_str(&format!("It takes the place of version {}.\n", escape_line(&older.manifest.version)));
     }
     for tool in &manifest.tools {
-        text.push_str(&format!("\n  {}: {}\n", tool.name, visible(&tool.description)));
-        for (what, how) in powers(tool) {
+        text.push_str(&format!("\n  {}: {}\n", tool.name, escape_line(&tool.description)));
+        for (what, how) in describe_access(tool) {
             text.push_str(&format!("    {what:<10} {how}\n"));
         }
     }
@@ -107,22 +122,22 @@ fn shown(manifest: &Manifest, contents: &Contents, older: Option<&Installed>) ->
 }
 
 /// What a tool runs, takes and reaches.
-fn powers(tool: &PluginTool) -> [(&'static str, String); 6] {
+fn describe_access(tool: &PluginTool) -> [(&'static str, String); 6] {
     let time = tool.timeout.map_or_else(
         || "as long as any tool (`limits.tool_timeout`)".to_owned(),
         |time| format!("{} s at most", time.as_secs_f64()),
     );
     [
-        ("runs", visible(&tool.command.join(" "))),
-        ("takes", visible(&tool.schema.to_string())),
+        ("runs", escape_line(&tool.command.join(" "))),
+        ("takes", escape_line(&tool.schema.to_string())),
         ("risk", tool.risk.to_string()),
-        ("workspace", workspace(tool).to_owned()),
-        ("network", network(tool, None).to_owned()),
+        ("workspace", describe_workspace(tool).to_owned()),
+        ("network", describe_network(tool, None).to_owned()),
         ("time", time),
     ]
 }
 
-fn workspace(tool: &PluginTool) -> &'static str {
+fn describe_workspace(tool: &PluginTool) -> &'static str {
     match tool.workspace {
         WorkspaceUse::None => "nothing of it",
         WorkspaceUse::Read => "reads all of it",
@@ -131,7 +146,7 @@ fn workspace(tool: &PluginTool) -> &'static str {
 }
 
 /// With what the configuration says of its plugin, if that is known.
-fn network(tool: &PluginTool, settings: Option<&PluginSettings>) -> &'static str {
+fn describe_network(tool: &PluginTool, settings: Option<&PluginSettings>) -> &'static str {
     match (tool.network, settings.map(|settings| settings.network)) {
         (false, _) => "none",
         (true, None) => "wants it; gets it if the configuration says so",
@@ -140,61 +155,63 @@ fn network(tool: &PluginTool, settings: Option<&PluginSettings>) -> &'static str
     }
 }
 
-fn list(environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let plugins = Plugins::load(&environment.home);
-    for trouble in &plugins.troubles {
-        screen.remark(&visible(trouble));
+fn list(environment: &CliEnvironment, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let plugins = PluginRegistry::load(&environment.home);
+    for trouble in &plugins.problems {
+        screen.print_remark(&escape_line(trouble));
     }
     // A plugin can be the reason that the configuration is not valid.
-    let configured = open::config(environment).map(|config| config.plugins).unwrap_or_default();
-    let shown: Vec<Shown<'_>> = plugins
+    let configured = wiring::load_config(environment).map(|config| config.plugins).unwrap_or_default();
+    let shown: Vec<PluginListing<'_>> = plugins
         .installed
         .iter()
-        .map(|plugin| Shown {
+        .map(|plugin| PluginListing {
             plugin,
             settings: configured.get(&plugin.manifest.name).cloned().unwrap_or_default(),
-            state: plugin.changed().map_or_else(|| "as installed".to_owned(), |changed| visible(&changed)),
+            state: plugin
+                .find_change()
+                .map_or_else(|| "as installed".to_owned(), |changed| escape_line(&changed)),
         })
         .collect();
-    let value: Vec<Value> = shown.iter().map(Shown::value).collect();
-    screen.answer(&value, || match shown.as_slice() {
+    let value: Vec<Value> = shown.iter().map(PluginListing::to_json).collect();
+    screen.print_answer(&value, || match shown.as_slice() {
         [] => "no plugins: `collieclaw plugin install FOLDER` puts one in".to_owned(),
-        shown => shown.iter().map(Shown::text).collect(),
+        shown => shown.iter().map(PluginListing::to_text).collect(),
     });
     Ok(())
 }
 
 /// A plugin that is listed.
-struct Shown<'p> {
-    plugin: &'p Installed,
+struct PluginListing<'p> {
+    plugin: &'p InstalledPlugin,
     settings: PluginSettings,
     state: String,
 }
 
-impl Shown<'_> {
-    fn risk(&self, tool: &PluginTool) -> Risk {
+impl PluginListing<'_> {
+    fn risk(&self, tool: &PluginTool) -> RiskLevel {
         self.settings.risks.get(&tool.name).copied().unwrap_or(tool.risk)
     }
 
-    fn value(&self) -> Value {
+    fn to_json(&self) -> Value {
         let tool = |tool: &PluginTool| {
             json!({ "name": tool.name, "description": tool.description, "command": tool.command,
                 "schema": tool.schema, "risk": self.risk(tool), "workspace": tool.workspace,
                 "network": { "wanted": tool.network, "given": tool.network && self.settings.network },
-                "timeout": tool.timeout.map(duration_text) })
+                "timeout": tool.timeout.map(format_duration) })
         };
         let manifest = &self.plugin.manifest;
         json!({ "name": manifest.name, "version": manifest.version, "state": self.state,
             "folder": self.plugin.folder, "tools": manifest.tools.iter().map(tool).collect::<Vec<_>>() })
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let manifest = &self.plugin.manifest;
-        let mut text = format!("{} {}, {}\n", manifest.name, visible(&manifest.version), self.state);
+        let mut text = format!("{} {}, {}\n", manifest.name, escape_line(&manifest.version), self.state);
         for tool in &manifest.tools {
-            let (name, about) = (&tool.name, visible(&tool.description));
+            let (name, about) = (&tool.name, escape_line(&tool.description));
             let (risk, workspace, network) =
-                (self.risk(tool), workspace(tool), network(tool, Some(&self.settings)));
+                (self.risk(tool), describe_workspace(tool), describe_network(tool, Some(&self.settings)));
             text.push_str(&format!(
                 "  {name}: {about}\n    risk {risk}; workspace: {workspace}; network: {network}\n"
             ));

@@ -1,17 +1,17 @@
 //! `policy explain`: what the gate would decide, and why. Nothing runs.
 
 use clap::Subcommand;
-use collieclaw::channels::visible;
-use collieclaw::runtime::{Offer, Wish};
-use collieclaw_gate::Verdict;
+use collieclaw::channels::escape_line;
+use collieclaw::runtime::{ToolOffer, ToolRequest};
+use collieclaw_gate::GateVerdict;
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::screen::Screen;
-use super::{open, tool};
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::OutputPrinter;
+use super::{tool, wiring};
 
 #[derive(Subcommand)]
-pub(crate) enum Policy {
+pub(crate) enum GatePolicyCommand {
     /// Judges a call as if the model had made it. It looks at the real files, and runs, opens and asks nothing.
     #[command(
         after_help = "Examples:\n  collieclaw policy explain shell --json '{\"command\":\"cat notes.txt\"}'\n  collieclaw policy explain file_read --json '{\"path\":\"/etc/passwd\"}' --autonomy full"
@@ -28,29 +28,35 @@ pub(crate) enum Policy {
     },
 }
 
-pub(crate) fn run(policy: &Policy, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let Policy::Explain { tool: name, json, autonomy } = policy;
-    let arguments = tool::arguments(json)?;
-    let setup = open::setup(environment)?;
-    let workspace = open::workspace(&setup.config)?;
-    let mut rules = open::rules(&setup, &workspace, environment)?;
-    if let Some(level) = autonomy.as_deref().and_then(open::autonomy) {
+pub(crate) fn run(
+    policy: &GatePolicyCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let GatePolicyCommand::Explain { tool: name, json, autonomy } = policy;
+    let arguments = tool::parse_arguments(json)?;
+    let setup = wiring::load_setup(environment)?;
+    let workspace = wiring::open_workspace(&setup.config)?;
+    let mut rules = wiring::build_rules(&setup, &workspace, environment)?;
+    if let Some(level) = autonomy.as_deref().and_then(wiring::parse_autonomy) {
         rules.policy.autonomy = level;
     }
     let listed = setup.config.channels.cli.tools_allow.contains(name);
-    let offer = if listed { Offer::Listed } else { Offer::Unlisted };
-    let wish = Wish { conversation_id: "", tool: name, arguments: &arguments, offer };
-    let ruling = rules.ruling(wish).map_err(|bad| Failure::Wrong {
+    let offer = if listed { ToolOffer::Listed } else { ToolOffer::Unlisted };
+    let wish = ToolRequest { conversation_id: "", tool: name, arguments: &arguments, offer };
+    let ruling = rules.evaluate(wish).map_err(|bad| CommandFailure::InvalidInput {
         what: bad.to_string(),
         cure: "`collieclaw tool list --output json` has the schema",
     })?;
-    screen.answer(ruling.verdict(), || told(ruling.verdict()));
+    screen.print_answer(ruling.verdict(), || format_verdict(ruling.verdict()));
     Ok(())
 }
 
-fn told(verdict: &Verdict) -> String {
-    let reasons =
-        verdict.reasons.iter().map(|reason| format!("  - {} ({})", visible(&reason.detail()), reason.code()));
+fn format_verdict(verdict: &GateVerdict) -> String {
+    let reasons = verdict
+        .reasons
+        .iter()
+        .map(|reason| format!("  - {} ({})", escape_line(&reason.detail()), reason.code()));
     let lines: Vec<String> = reasons.collect();
     format!("decision: {}\nrisk:     {}\n{}", verdict.decision, verdict.risk, lines.join("\n"))
 }

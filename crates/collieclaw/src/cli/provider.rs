@@ -3,19 +3,19 @@
 use std::rc::Rc;
 
 use clap::Subcommand;
-use collieclaw::cancel::Cancel;
-use collieclaw::channels::visible;
-use collieclaw::config::{Model, Server};
+use collieclaw::cancel::CancelFlag;
+use collieclaw::channels::escape_line;
+use collieclaw::config::{ModelServerSettings, ProviderSettings};
 use serde_json::json;
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::interrupt::Interrupt;
-use super::open;
-use super::screen::{Screen, table};
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::interrupt::InterruptHandler;
+use super::output::{OutputPrinter, format_table};
+use super::wiring;
 
 #[derive(Subcommand)]
-pub(crate) enum Provider {
+pub(crate) enum ProviderCommand {
     /// The providers of the configuration.
     #[command(after_help = "Example:\n  collieclaw provider list")]
     List,
@@ -27,16 +27,22 @@ pub(crate) enum Provider {
     },
 }
 
-pub(crate) fn run(provider: &Provider, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment)?;
+pub(crate) fn run(
+    provider: &ProviderCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let config = wiring::load_config(environment)?;
     match provider {
-        Provider::List => {
+        ProviderCommand::List => {
             let models = &config.providers.models;
-            let rows = |(name, model): (&String, &Model)| {
+            let rows = |(name, model): (&String, &ProviderSettings)| {
                 let mark = if *name == config.default_provider { "*" } else { " " };
                 let server = match model {
-                    Model::Mock { .. } => "answers from a script, needs no key".to_owned(),
-                    Model::OpenAiCompatible(Server { base_url, api_key_env, .. }) => {
+                    ProviderSettings::Mock { .. } => "answers from a script, needs no key".to_owned(),
+                    ProviderSettings::OpenAiCompatible(ModelServerSettings {
+                        base_url, api_key_env, ..
+                    }) => {
                         let key = match api_key_env.as_str() {
                             "" => "no key".to_owned(),
                             name if environment.variable(name).is_some() => format!("key from {name}"),
@@ -44,31 +50,32 @@ pub(crate) fn run(provider: &Provider, environment: &Environment, screen: &Scree
                         };
                         format!("{base_url} ({key})")
                     }
-                    Model::Reliable { providers, .. } => {
+                    ProviderSettings::Reliable { providers, .. } => {
                         format!("the first that answers of {}", providers.join(", "))
                     }
-                    Model::Router { default, rules } => {
+                    ProviderSettings::Router { default, rules } => {
                         let others = rules.iter().map(|rule| rule.provider.as_str()).collect::<Vec<_>>();
                         format!("by rules {}, else {default}", others.join(", "))
                     }
                 };
                 vec![format!("{mark} {name}"), model.kind().to_owned(), model.model().to_owned(), server]
             };
-            let text = || table(&models.iter().map(rows).collect::<Vec<_>>());
-            screen.answer(&json!({ "default": config.default_provider, "models": models }), text);
+            let text = || format_table(&models.iter().map(rows).collect::<Vec<_>>());
+            screen.print_answer(&json!({ "default": config.default_provider, "models": models }), text);
         }
-        Provider::Test { name } => {
-            let events = Rc::new(open::events(&config, environment)?);
-            let provider = open::provider(name, &config, environment, &events)?;
-            let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
-            let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
-            interrupt.set(Some(cancel.clone()));
-            let checked =
-                provider.check(open::model_of(name, &config), &cancel).map_err(Failure::Provider)?;
-            let milliseconds = u64::try_from(checked.took.as_millis()).unwrap_or(u64::MAX);
-            let value = json!({ "provider": name, "model": checked.model, "said": checked.said, "milliseconds": milliseconds });
-            screen.answer(&value, || {
-                let (model, said) = (visible(&checked.model), visible(&checked.said));
+        ProviderCommand::Test { name } => {
+            let events = Rc::new(wiring::open_event_log(&config, environment)?);
+            let provider = wiring::build_provider(name, &config, environment, &events)?;
+            let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
+            let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
+            interrupt.set_turn(Some(cancel.clone()));
+            let checked = provider
+                .check(wiring::model_for(name, &config), &cancel)
+                .map_err(CommandFailure::Provider)?;
+            let milliseconds = u64::try_from(checked.elapsed.as_millis()).unwrap_or(u64::MAX);
+            let value = json!({ "provider": name, "model": checked.model, "said": checked.reply, "milliseconds": milliseconds });
+            screen.print_answer(&value, || {
+                let (model, said) = (escape_line(&checked.model), escape_line(&checked.reply));
                 format!("{name} answers: model {model}, {milliseconds} ms: {said}")
             });
         }

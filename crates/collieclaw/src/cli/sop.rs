@@ -1,31 +1,32 @@
 //! `sop`: procedures that you have written down, and the times they were carried out.
 
-mod found;
-mod over;
-mod told;
+mod cleanup;
+mod files;
+mod report;
 
 use clap::Subcommand;
-use collieclaw::cancel::Cancel;
-use collieclaw::channels::visible;
-use collieclaw::runtime::{Attended, Fate, Runtime};
+use collieclaw::cancel::CancelFlag;
+use collieclaw::channels::escape_line;
+use collieclaw::runtime::{AgentRuntime, CallStatus, OperatorContext};
 use collieclaw::sop::{
-    Action, End, Engine, Halt, OnInterrupted, Rehearsed, Run, Runs, Sop as Procedure, State, Step,
+    DryRunResult, OnInterrupted, Sop as Procedure, SopEngine, SopRun, SopRunHalt, SopRunState, SopRunStore,
+    SopStep, StepAction, StepStatus,
 };
 use collieclaw::tools::Tool;
-use collieclaw_gate::Decision;
+use collieclaw_gate::GateDecision;
 use serde_json::{Value, json};
-use ward_diag::{Source, Style};
+use ward_diag::{ReportStyle, SourceText};
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::interrupt::Interrupt;
-use super::open::{self, Setup};
-use super::screen::Screen;
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::interrupt::InterruptHandler;
+use super::output::OutputPrinter;
 use super::tool;
-use found::{Found, Unfit};
+use super::wiring::{self, LoadedSetup};
+use files::{SopFile, SopLoadError};
 
 #[derive(Subcommand)]
-pub(crate) enum Sop {
+pub(crate) enum SopCommand {
     /// The procedures there are.
     #[command(after_help = "Examples:\n  collieclaw sop list\n  collieclaw sop list --output json")]
     List,
@@ -91,116 +92,135 @@ pub(crate) enum Sop {
     },
 }
 
-pub(crate) fn run(sop: &Sop, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let setup = open::setup(environment)?;
-    let runs = Runs::new(environment.home.sop_runs());
+pub(crate) fn run(
+    sop: &SopCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let setup = wiring::load_setup(environment)?;
+    let runs = SopRunStore::new(environment.home.sop_runs());
     match sop {
-        Sop::List => told::list(&found::all(&tools(&setup, environment)?, environment)?, environment, screen),
-        Sop::Validate { name } => {
-            validate(name.as_deref(), &tools(&setup, environment)?, environment, screen)
+        SopCommand::List => report::print_sops(
+            &files::load_all(&available_tools(&setup, environment)?, environment)?,
+            environment,
+            screen,
+        ),
+        SopCommand::Validate { name } => {
+            validate(name.as_deref(), &available_tools(&setup, environment)?, environment, screen)
         }
-        Sop::Run { name, dry_run: true } => {
-            let found = found::one(name, environment)?;
-            let runtime = open::runtime(&setup, environment)?;
-            rehearse(&procedure(&found, &runtime)?, &runtime, screen)
+        SopCommand::Run { name, dry_run: true } => {
+            let found = files::load(name, environment)?;
+            let runtime = wiring::open_runtime(&setup, environment)?;
+            rehearse(&parse_procedure(&found, &runtime)?, &runtime, screen)
         }
-        Sop::Run { name, dry_run: false } => {
-            let found = found::one(name, environment)?;
-            let runtime = open::runtime(&setup, environment)?;
-            let procedure = procedure(&found, &runtime)?;
+        SopCommand::Run { name, dry_run: false } => {
+            let found = files::load(name, environment)?;
+            let runtime = wiring::open_runtime(&setup, environment)?;
+            let procedure = parse_procedure(&found, &runtime)?;
             let run = runs.begin(name, &found.text)?;
-            go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
+            run_procedure(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
-        Sop::Status { run: None } => told::runs(&runs, &tools(&setup, environment)?, environment, screen),
-        Sop::Status { run: Some(run) } => {
-            told::run(&runs, run, &tools(&setup, environment)?, environment, screen)
+        SopCommand::Status { run: None } => {
+            report::print_runs(&runs, &available_tools(&setup, environment)?, environment, screen)
         }
-        Sop::Approve { run, step } => {
-            let runtime = open::runtime(&setup, environment)?;
-            let mut run = runs.hold(run)?;
-            let procedure = procedure(&copy(&run), &runtime)?;
-            let engine = Engine { runtime: &runtime, sop: &procedure };
+        SopCommand::Status { run: Some(run) } => {
+            report::print_run(&runs, run, &available_tools(&setup, environment)?, environment, screen)
+        }
+        SopCommand::Approve { run, step } => {
+            let runtime = wiring::open_runtime(&setup, environment)?;
+            let mut run = runs.open_locked(run)?;
+            let procedure = parse_procedure(&started_copy(&run), &runtime)?;
+            let engine = SopEngine { runtime: &runtime, sop: &procedure };
             approve(&mut run, step.as_deref(), &engine)?;
-            go(run, &procedure, OnInterrupted::Ask, &runtime, screen)
+            run_procedure(run, &procedure, OnInterrupted::Ask, &runtime, screen)
         }
-        Sop::Resume { run, rerun_interrupted, skip_interrupted } => {
-            let runtime = open::runtime(&setup, environment)?;
-            let run = runs.hold(run)?;
-            let procedure = procedure(&copy(&run), &runtime)?;
-            if let state @ (State::Failed { .. } | State::Cancelled) = run.state(&procedure) {
-                return Err(over::over(&run, &state));
+        SopCommand::Resume { run, rerun_interrupted, skip_interrupted } => {
+            let runtime = wiring::open_runtime(&setup, environment)?;
+            let run = runs.open_locked(run)?;
+            let procedure = parse_procedure(&started_copy(&run), &runtime)?;
+            if let state @ (SopRunState::Failed { .. } | SopRunState::Cancelled) = run.state(&procedure) {
+                return Err(cleanup::already_over(&run, &state));
             }
             let interrupted = match (rerun_interrupted, skip_interrupted) {
                 (true, _) => OnInterrupted::Rerun,
                 (false, true) => OnInterrupted::Skip,
                 (false, false) => OnInterrupted::Ask,
             };
-            go(run, &procedure, interrupted, &runtime, screen)
+            run_procedure(run, &procedure, interrupted, &runtime, screen)
         }
-        Sop::Cancel { run } => over::cancel(&runs, run, &open::door(&setup, environment)?, screen),
-        Sop::Remove { run } => over::remove(&runs, run, &tools(&setup, environment)?, screen),
+        SopCommand::Cancel { run } => {
+            cleanup::cancel(&runs, run, &wiring::open_tool_gateway(&setup, environment)?, screen)
+        }
+        SopCommand::Remove { run } => {
+            cleanup::remove(&runs, run, &available_tools(&setup, environment)?, screen)
+        }
     }
 }
 
 /// Every tool that a step can name.
-fn tools(setup: &Setup, environment: &Environment) -> Result<Vec<Box<dyn Tool>>, Failure> {
-    Ok(open::rules(setup, &open::workspace(&setup.config)?, environment)?.tools)
+fn available_tools(
+    setup: &LoadedSetup,
+    environment: &CliEnvironment,
+) -> Result<Vec<Box<dyn Tool>>, CommandFailure> {
+    Ok(wiring::build_rules(setup, &wiring::open_workspace(&setup.config)?, environment)?.tools)
 }
 
 /// What a run was begun with, whatever has become of the file.
-fn copy(run: &Run) -> Found {
+fn started_copy(run: &SopRun) -> SopFile {
     let header = &run.header;
-    Found {
+    SopFile {
         name: header.sop.clone(),
-        shown: format!("{} (as it was begun)", header.run),
+        display_name: format!("{} (as it was begun)", header.run),
         text: header.text.clone(),
     }
 }
 
-fn procedure(found: &Found, runtime: &Runtime) -> Result<Procedure, Failure> {
-    let source = Source::new(found.shown.clone(), &found.text);
-    collieclaw::sop::read(source, &found.name, &runtime.door.rules.tools)
-        .map_err(|report| Failure::Sop { report: Box::new(report) })
+fn parse_procedure(found: &SopFile, runtime: &AgentRuntime) -> Result<Procedure, CommandFailure> {
+    let source = SourceText::new(found.display_name.clone(), &found.text);
+    collieclaw::sop::read_sop(source, &found.name, &runtime.tool_gateway.rules.tools)
+        .map_err(|report| CommandFailure::Sop { report: Box::new(report) })
 }
 
 fn validate(
     name: Option<&str>,
     tools: &[Box<dyn Tool>],
-    environment: &Environment,
-    screen: &Screen,
-) -> Result<(), Failure> {
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     let all = match name {
-        Some(name) => vec![found::read(found::one(name, environment)?, tools)],
-        None => found::all(tools, environment)?,
+        Some(name) => vec![files::parse(files::load(name, environment)?, tools)],
+        None => files::load_all(tools, environment)?,
     };
-    told::list(&all, environment, screen)?;
+    report::print_sops(&all, environment, screen)?;
     let mut faulty = 0;
     for (name, unfit) in all.iter().filter_map(|(name, read)| Some((name, read.as_ref().err()?))) {
         faulty += 1;
-        screen.remark(&match unfit {
-            Unfit::Faults(report) => report.render(Style::Plain),
-            Unfit::Unread(why) => format!("{}: {}", visible(name), visible(why)),
+        screen.print_remark(&match unfit {
+            SopLoadError::Faults(report) => report.render(ReportStyle::Plain),
+            SopLoadError::Unreadable(why) => format!("{}: {}", escape_line(name), escape_line(why)),
         });
     }
-    if faulty == 0 { Ok(()) } else { Err(Failure::FaultySops { faulty }) }
+    if faulty == 0 { Ok(()) } else { Err(CommandFailure::InvalidSops { faulty }) }
 }
 
-fn rehearse(sop: &Procedure, runtime: &Runtime, screen: &Screen) -> Result<(), Failure> {
-    let rehearsed = Engine { runtime, sop }.rehearse();
+fn rehearse(sop: &Procedure, runtime: &AgentRuntime, screen: &OutputPrinter) -> Result<(), CommandFailure> {
+    let rehearsed = SopEngine { runtime, sop }.dry_run();
     let denied = rehearsed.iter().any(|(_, said)| match said {
-        Rehearsed::Judged(verdict) => verdict.decision == Decision::Deny,
-        Rehearsed::Bad(_) => true,
-        Rehearsed::Model | Rehearsed::Waits => false,
+        DryRunResult::Judged(verdict) => verdict.decision == GateDecision::Deny,
+        DryRunResult::InvalidArguments(_) => true,
+        DryRunResult::AsksModel | DryRunResult::AwaitsApproval => false,
     });
-    told::rehearsal(&rehearsed, screen);
-    if denied { Err(Failure::Call(Fate::Denied)) } else { Ok(()) }
+    report::print_rehearsal(&rehearsed, screen);
+    if denied { Err(CommandFailure::ToolCall(CallStatus::Denied)) } else { Ok(()) }
 }
 
 /// A yes is to the step that was seen.
-fn approve(run: &mut Run, expected: Option<&str>, engine: &Engine<'_>) -> Result<(), Failure> {
-    let wrong =
-        |what: String| Failure::Wrong { what, cure: "`collieclaw sop status RUN` shows where it stands" };
-    let State::Waiting { step, prompt } = run.state(engine.sop) else {
+fn approve(run: &mut SopRun, expected: Option<&str>, engine: &SopEngine<'_>) -> Result<(), CommandFailure> {
+    let wrong = |what: String| CommandFailure::InvalidInput {
+        what,
+        cure: "`collieclaw sop status RUN` shows where it stands",
+    };
+    let SopRunState::Waiting { step, prompt } = run.state(engine.sop) else {
         return Err(wrong(format!("{} does not wait for an approval", run.header.run)));
     };
     if expected.is_some_and(|expected| expected != step) {
@@ -209,61 +229,63 @@ fn approve(run: &mut Run, expected: Option<&str>, engine: &Engine<'_>) -> Result
     Ok(engine.approve(run, &step, &prompt)?)
 }
 
-fn go(
-    mut run: Run,
+fn run_procedure(
+    mut run: SopRun,
     sop: &Procedure,
     interrupted: OnInterrupted,
-    runtime: &Runtime,
-    screen: &Screen,
-) -> Result<(), Failure> {
-    let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
-    let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
-    interrupt.set(Some(cancel.clone()));
-    screen.remark(&format!("{}: {}", run.header.run, visible(&sop.description)));
-    let mut operator = tool::operator(&cancel);
-    let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
-    let halt = Engine { runtime, sop }.go(&mut run, interrupted, &mut attended);
+    runtime: &AgentRuntime,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
+    let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
+    interrupt.set_turn(Some(cancel.clone()));
+    screen.print_remark(&format!("{}: {}", run.header.run, escape_line(&sop.description)));
+    let mut operator = tool::terminal_operator(&cancel);
+    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
+    let halt = SopEngine { runtime, sop }.run_until_halt(&mut run, interrupted, &mut attended);
     drop(operator);
     let halt = halt?;
-    told::halt(&run, sop, &halt, screen)?;
-    ended(&run, sop, halt)
+    report::print_halt(&run, sop, &halt, screen)?;
+    check_outcome(&run, sop, halt)
 }
 
 /// The exit code: a run that was denied something never ends well, also where the next step was next.
-fn ended(run: &Run, sop: &Procedure, halt: Halt) -> Result<(), Failure> {
+fn check_outcome(run: &SopRun, sop: &Procedure, halt: SopRunHalt) -> Result<(), CommandFailure> {
     let name = run.header.run.clone();
-    let end = |step: &str| run.ended(step).map(|ended| ended.end);
+    let end = |step: &str| run.ended_step(step).map(|ended| ended.end);
     match halt {
-        Halt::Waiting { step, .. } => Err(Failure::Waits { run: name, step }),
-        Halt::Interrupted { step, .. } => Err(Failure::Interrupted { run: name, step }),
-        Halt::Stopped { step, fate: Fate::NobodyToAsk } => Err(Failure::NobodyAtStep { run: name, step }),
-        Halt::Stopped { fate, .. } => Err(Failure::Call(fate)),
-        Halt::Over(State::Failed { step }) => Err(Failure::Call(match end(&step) {
-            Some(End::Denied) => Fate::Denied,
-            _ => Fate::Failed,
-        })),
-        Halt::Over(state @ State::Cancelled) => Err(over::over(run, &state)),
-        Halt::Over(_) if sop.steps.iter().any(|step| end(&step.id) == Some(End::Denied)) => {
-            Err(Failure::Call(Fate::Denied))
+        SopRunHalt::Waiting { step, .. } => Err(CommandFailure::WaitingForApproval { run: name, step }),
+        SopRunHalt::Interrupted { step, .. } => Err(CommandFailure::Interrupted { run: name, step }),
+        SopRunHalt::Stopped { step, status: CallStatus::NobodyToAsk } => {
+            Err(CommandFailure::NoOperatorAtStep { run: name, step })
         }
-        Halt::Over(_) => Ok(()),
+        SopRunHalt::Stopped { status: fate, .. } => Err(CommandFailure::ToolCall(fate)),
+        SopRunHalt::Over(SopRunState::Failed { step }) => Err(CommandFailure::ToolCall(match end(&step) {
+            Some(StepStatus::Denied) => CallStatus::Denied,
+            _ => CallStatus::Failed,
+        })),
+        SopRunHalt::Over(state @ SopRunState::Cancelled) => Err(cleanup::already_over(run, &state)),
+        SopRunHalt::Over(_) if sop.steps.iter().any(|step| end(&step.id) == Some(StepStatus::Denied)) => {
+            Err(CommandFailure::ToolCall(CallStatus::Denied))
+        }
+        SopRunHalt::Over(_) => Ok(()),
     }
 }
 
-fn kind(step: &Step) -> String {
+fn step_kind(step: &SopStep) -> String {
     match &step.action {
-        Action::Tool { tool, .. } => tool.clone(),
-        Action::Agent { .. } => "agent".to_owned(),
-        Action::Approval { .. } => "approval".to_owned(),
+        StepAction::Tool { tool, .. } => tool.clone(),
+        StepAction::Agent { .. } => "agent".to_owned(),
+        StepAction::Approval { .. } => "approval".to_owned(),
     }
 }
 
 /// The steps of a run, for programs.
-fn steps(run: &Run, sop: &Procedure) -> Vec<Value> {
-    let step = |step: &Step| {
-        let mut value = json!({ "id": step.id, "kind": kind(step), "approved": run.is_approved(&step.id),
+fn steps_json(run: &SopRun, sop: &Procedure) -> Vec<Value> {
+    let step = |step: &SopStep| {
+        let mut value = json!({ "id": step.id, "kind": step_kind(step), "approved": run.is_approved(&step.id),
             "skipped": run.is_skipped(&step.id) });
-        if let (Some(ended), Value::Object(members)) = (run.ended(&step.id), &mut value) {
+        if let (Some(ended), Value::Object(members)) = (run.ended_step(&step.id), &mut value) {
             members.insert("end".to_owned(), json!(ended.end));
             members.insert("output".to_owned(), json!(ended.output));
             members.insert("receipt_id".to_owned(), json!(ended.receipt_id));

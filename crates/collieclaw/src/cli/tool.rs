@@ -3,20 +3,20 @@
 use std::io::IsTerminal;
 
 use clap::Subcommand;
-use collieclaw::cancel::Cancel;
-use collieclaw::channels::{Detail, Nobody, Terminal, visible};
-use collieclaw::runtime::{Attended, Fate, Offer, Operator, Wish};
+use collieclaw::cancel::CancelFlag;
+use collieclaw::channels::{AbsentOperator, TerminalOperator, TerminalVerbosity, escape_line};
+use collieclaw::runtime::{CallStatus, Operator, OperatorContext, ToolOffer, ToolRequest};
 use collieclaw::tools;
 use serde_json::{Value, json};
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::interrupt::Interrupt;
-use super::open;
-use super::screen::{Screen, table};
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::interrupt::InterruptHandler;
+use super::output::{OutputPrinter, format_table};
+use super::wiring;
 
 #[derive(Subcommand)]
-pub(crate) enum Tool {
+pub(crate) enum ToolCommand {
     /// Every tool, and whether the model is told of it.
     #[command(after_help = "Examples:\n  collieclaw tool list\n  collieclaw tool list --output json")]
     List,
@@ -34,15 +34,19 @@ pub(crate) enum Tool {
 }
 
 /// In receipts of calls that a person made by hand.
-const BY_HAND: &str = "by-hand";
+const MANUAL_CONVERSATION: &str = "by-hand";
 
-pub(crate) fn run(tool: &Tool, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
+pub(crate) fn run(
+    tool: &ToolCommand,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
     match tool {
-        Tool::List => {
-            let setup = open::setup(environment)?;
+        ToolCommand::List => {
+            let setup = wiring::load_setup(environment)?;
             let offered = |name: &str| setup.config.channels.cli.tools_allow.iter().any(|tool| tool == name);
-            let tools::Gathered { tools, troubles, .. } = setup.gather(environment);
-            troubles.iter().for_each(|trouble| screen.remark(&visible(trouble)));
+            let tools::ToolCatalog { tools, warnings: troubles, .. } = setup.gather_tools(environment);
+            troubles.iter().for_each(|trouble| screen.print_remark(&escape_line(trouble)));
             let value: Vec<Value> = tools
                 .iter()
                 .map(|tool| {
@@ -50,57 +54,64 @@ pub(crate) fn run(tool: &Tool, environment: &Environment, screen: &Screen) -> Re
                         "parameters": tool.parameters_schema() })
                 })
                 .collect();
-            screen.answer(&value, || {
+            screen.print_answer(&value, || {
                 let row = |tool: &dyn tools::Tool| {
                     let mark = if offered(tool.name()) { "*" } else { " " };
-                    vec![format!("{mark} {}", tool.name()), visible(tool.description())]
+                    vec![format!("{mark} {}", tool.name()), escape_line(tool.description())]
                 };
                 let rows: Vec<Vec<String>> = tools.iter().map(|tool| row(&**tool)).collect();
-                format!("{}\n\n* the model is told of it (`channels.cli.tools_allow`)", table(&rows))
+                format!("{}\n\n* the model is told of it (`channels.cli.tools_allow`)", format_table(&rows))
             });
             Ok(())
         }
-        Tool::Run { name, json } => call(name, &arguments(json)?, environment, screen),
+        ToolCommand::Run { name, json } => run_tool(name, &parse_arguments(json)?, environment, screen),
     }
 }
 
 /// What was given after `--json`.
-pub(crate) fn arguments(text: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::Wrong {
+pub(crate) fn parse_arguments(text: &str) -> Result<Value, CommandFailure> {
+    serde_json::from_str(text).map_err(|error| CommandFailure::InvalidInput {
         what: format!("the arguments are not JSON: {error}"),
         cure: "write them like --json '{\"path\": \".\"}'",
     })
 }
 
-fn call(name: &str, arguments: &Value, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let setup = open::setup(environment)?;
-    open::announce(&setup.config, environment)?;
-    let door = open::door(&setup, environment)?;
-    let cancel = Cancel::new().map_err(Failure::io("set up cancelling"))?;
-    let interrupt = Interrupt::listen().map_err(Failure::io("listen for Ctrl-C"))?;
-    interrupt.set(Some(cancel.clone()));
-    let wish = Wish { conversation_id: BY_HAND, tool: name, arguments, offer: Offer::Listed };
-    let mut operator = operator(&cancel);
-    let mut attended = Attended { operator: &mut *operator, cancel: &cancel };
+fn run_tool(
+    name: &str,
+    arguments: &Value,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let setup = wiring::load_setup(environment)?;
+    wiring::emit_startup_events(&setup.config, environment)?;
+    let door = wiring::open_tool_gateway(&setup, environment)?;
+    let cancel = CancelFlag::new().map_err(CommandFailure::io("set up cancelling"))?;
+    let interrupt = InterruptHandler::install().map_err(CommandFailure::io("listen for Ctrl-C"))?;
+    interrupt.set_turn(Some(cancel.clone()));
+    let wish =
+        ToolRequest { conversation_id: MANUAL_CONVERSATION, tool: name, arguments, offer: ToolOffer::Listed };
+    let mut operator = terminal_operator(&cancel);
+    let mut attended = OperatorContext { operator: &mut *operator, cancel: &cancel };
     let outcome = door.call(wish, &mut attended)?;
-    let fate = outcome.fate;
-    let error = (fate != Fate::Done).then(|| outcome.text.strip_prefix("error: ").unwrap_or(&outcome.text));
+    let fate = outcome.status;
+    let error =
+        (fate != CallStatus::Done).then(|| outcome.text.strip_prefix("error: ").unwrap_or(&outcome.text));
     let value = json!({
         "tool": name,
-        "success": fate == Fate::Done,
+        "success": fate == CallStatus::Done,
         "output": outcome.text,
         "error": error,
         "metadata": outcome.metadata,
         "receipt_id": outcome.receipt_id,
     });
-    if screen.is_for_programs() {
-        screen.answer(&value, String::new);
-    } else if fate == Fate::Done {
-        screen.foreign(&outcome.text)?;
+    if screen.is_json() {
+        screen.print_answer(&value, String::new);
+    } else if fate == CallStatus::Done {
+        screen.print_untrusted(&outcome.text)?;
     } else if !shows_calls() || outcome.text.trim_end().lines().count() > 1 {
-        screen.remark(&collieclaw::channels::visible_lines(&outcome.text));
+        screen.print_remark(&collieclaw::channels::escape_lines(&outcome.text));
     }
-    if fate == Fate::Done { Ok(()) } else { Err(Failure::Call(fate)) }
+    if fate == CallStatus::Done { Ok(()) } else { Err(CommandFailure::ToolCall(fate)) }
 }
 
 /// Whether whoever sits there is told of calls as they happen, each with the first line of what came of it.
@@ -109,16 +120,24 @@ fn shows_calls() -> bool {
 }
 
 /// Whoever sits at the terminal, for one call or turn.
-pub(crate) fn operator(cancel: &Cancel) -> Box<dyn Operator> {
+pub(crate) fn terminal_operator(cancel: &CancelFlag) -> Box<dyn Operator> {
     if !std::io::stdin().is_terminal() {
-        return Box::new(Nobody);
+        return Box::new(AbsentOperator);
     }
     if shows_calls() {
-        return Box::new(Terminal::new(open::stderr(), cancel.clone(), Detail::Everything));
+        return Box::new(TerminalOperator::new(
+            wiring::stderr(),
+            cancel.clone(),
+            TerminalVerbosity::Everything,
+        ));
     }
     // Standard error goes elsewhere, and a question must be seen.
     match std::fs::OpenOptions::new().write(true).open("/dev/tty") {
-        Ok(terminal) => Box::new(Terminal::new(Box::new(terminal), cancel.clone(), Detail::Questions)),
-        Err(_) => Box::new(Nobody),
+        Ok(terminal) => Box::new(TerminalOperator::new(
+            Box::new(terminal),
+            cancel.clone(),
+            TerminalVerbosity::QuestionsOnly,
+        )),
+        Err(_) => Box::new(AbsentOperator),
     }
 }

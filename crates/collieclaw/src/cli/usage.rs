@@ -1,22 +1,22 @@
 //! `usage`: what was asked of models, and what is left of the limits.
 
 use clap::{Args, ValueEnum};
-use collieclaw::channels::visible;
+use collieclaw::channels::escape_line;
 use collieclaw::config::Config;
-use collieclaw::usage::{Accounts, Budget, By, Totals, Usage};
+use collieclaw::usage::{UsageBudget, UsageDatabase, UsageGrouping, UsageReport, UsageTotals};
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
 
-use super::environment::Environment;
-use super::failure::Failure;
-use super::open;
-use super::screen::{Screen, table};
+use super::environment::CliEnvironment;
+use super::failure::CommandFailure;
+use super::output::{OutputPrinter, format_table};
+use super::wiring;
 
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  collieclaw usage\n  collieclaw usage --days 30 --by model\n  collieclaw usage --conversation trip --output json"
 )]
-pub(crate) struct Counted {
+pub(crate) struct ModelUsageArgs {
     /// Of so many days, today included.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
@@ -24,12 +24,12 @@ pub(crate) struct Counted {
     #[arg(long, value_name = "ID")]
     conversation: Option<String>,
     /// What is added up together.
-    #[arg(long, value_enum, default_value_t = Together::Day)]
-    by: Together,
+    #[arg(long, value_enum, default_value_t = UsageGroupArg::Day)]
+    by: UsageGroupArg,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Together {
+enum UsageGroupArg {
     /// A line for each day.
     Day,
     /// A line for each conversation.
@@ -38,59 +38,68 @@ enum Together {
     Model,
 }
 
-pub(crate) fn run(asked: &Counted, environment: &Environment, screen: &Screen) -> Result<(), Failure> {
-    let config = open::config(environment)?;
-    let accounts = Accounts::open(&environment.home.usage())?;
+pub(crate) fn run(
+    asked: &ModelUsageArgs,
+    environment: &CliEnvironment,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let config = wiring::load_config(environment)?;
+    let accounts = UsageDatabase::open(&environment.home.usage())?;
     let now = Zoned::now();
     let first = now.start_of_day().and_then(|day| day.checked_sub((i64::from(asked.days) - 1).days()));
     let first = first.unwrap_or_else(|_| now.clone());
     let by = match asked.by {
-        Together::Day => By::Day,
-        Together::Conversation => By::Conversation,
-        Together::Model => By::Model,
+        UsageGroupArg::Day => UsageGrouping::Day,
+        UsageGroupArg::Conversation => UsageGrouping::Conversation,
+        UsageGroupArg::Model => UsageGrouping::Model,
     };
-    let usage = accounts.since(&first, asked.conversation.as_deref(), by)?;
-    let today = accounts.today(&now)?;
-    let conversation = asked.conversation.as_deref().map(|id| accounts.conversation(id)).transpose()?;
+    let usage = accounts.usage_since(&first, asked.conversation.as_deref(), by)?;
+    let today = accounts.today_totals(&now)?;
+    let conversation =
+        asked.conversation.as_deref().map(|id| accounts.conversation_totals(id)).transpose()?;
     if let Some((id, _)) =
         asked.conversation.as_ref().zip(conversation).filter(|(_, totals)| totals.calls == 0)
     {
-        return Err(Failure::Wrong {
-            what: format!("there is no call of a conversation `{}`", visible(id)),
+        return Err(CommandFailure::InvalidInput {
+            what: format!("there is no call of a conversation `{}`", escape_line(id)),
             cure: "`collieclaw usage --by conversation` shows them",
         });
     }
-    let limits = used(&config.limits.budget, &today, conversation.as_ref());
+    let limits = limit_usage(&config.limits.budget, &today, conversation.as_ref());
     let currency = &config.providers.currency;
     let value = json!({
         "since": first.date().to_string(),
         "currency": currency,
         "usage": usage.shares,
         "total": usage.total,
-        "limits": limits.iter().map(Limit::json).collect::<Vec<_>>(),
+        "limits": limits.iter().map(LimitUsage::to_json).collect::<Vec<_>>(),
     });
-    screen.answer(&value, || told(&usage, &limits, &config, asked.by));
+    screen.print_answer(&value, || format_usage(&usage, &limits, &config, asked.by));
     if usage.shares.is_empty() {
-        screen.remark("nothing was asked in this time");
+        screen.print_remark("nothing was asked in this time");
     }
     Ok(())
 }
 
 /// A limit, and what is used of it.
-struct Limit {
+struct LimitUsage {
     name: &'static str,
     used: Value,
     limit: Value,
 }
 
-impl Limit {
-    fn json(&self) -> Value {
+impl LimitUsage {
+    fn to_json(&self) -> Value {
         json!({ "name": self.name, "used": self.used, "limit": self.limit })
     }
 }
 
-fn used(budget: &Budget, today: &Totals, conversation: Option<&Totals>) -> Vec<Limit> {
-    let of = |name, used: Value, limit: Option<Value>| limit.map(|limit| Limit { name, used, limit });
+fn limit_usage(
+    budget: &UsageBudget,
+    today: &UsageTotals,
+    conversation: Option<&UsageTotals>,
+) -> Vec<LimitUsage> {
+    let of = |name, used: Value, limit: Option<Value>| limit.map(|limit| LimitUsage { name, used, limit });
     let number = |limit: Option<u64>| limit.map(Value::from);
     let in_conversation = conversation.and_then(|conversation| {
         let limit = number(budget.tokens_per_conversation);
@@ -108,24 +117,24 @@ fn used(budget: &Budget, today: &Totals, conversation: Option<&Totals>) -> Vec<L
     .collect()
 }
 
-fn told(usage: &Usage, limits: &[Limit], config: &Config, by: Together) -> String {
+fn format_usage(usage: &UsageReport, limits: &[LimitUsage], config: &Config, by: UsageGroupArg) -> String {
     let first = match by {
-        Together::Day => "DAY",
-        Together::Conversation => "CONVERSATION",
-        Together::Model => "MODEL",
+        UsageGroupArg::Day => "DAY",
+        UsageGroupArg::Conversation => "CONVERSATION",
+        UsageGroupArg::Model => "MODEL",
     };
     let mut cost = "COST".to_owned();
     if !config.providers.currency.is_empty() {
-        cost = format!("{cost} ({})", visible(&config.providers.currency));
+        cost = format!("{cost} ({})", escape_line(&config.providers.currency));
     }
     let heads = [first, "CALLS", "FAILED", "READ", "WRITTEN", "WAITED", cost.as_str()];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    rows.extend(usage.shares.iter().map(|share| row(&visible(&share.name), &share.totals)));
+    rows.extend(usage.shares.iter().map(|share| usage_row(&escape_line(&share.name), &share.totals)));
     if usage.shares.len() > 1 {
-        rows.push(row("total", &usage.total));
+        rows.push(usage_row("total", &usage.total));
     }
-    to_the_right(&mut rows);
-    let mut text = table(&rows);
+    align_right(&mut rows);
+    let mut text = format_table(&rows);
     if usage.total.estimated > 0 {
         text.push_str("\n~ in part an estimate: not every server counts tokens");
     }
@@ -135,21 +144,21 @@ fn told(usage: &Usage, limits: &[Limit], config: &Config, by: Together) -> Strin
     text
 }
 
-fn row(name: &str, totals: &Totals) -> Vec<String> {
+fn usage_row(name: &str, totals: &UsageTotals) -> Vec<String> {
     let mark = if totals.estimated > 0 { "~" } else { "" };
     vec![
         name.to_owned(),
         totals.calls.to_string(),
         totals.failed.to_string(),
-        format!("{mark}{}", grouped(totals.prompt_tokens)),
-        format!("{mark}{}", grouped(totals.completion_tokens)),
-        waited(totals.milliseconds),
+        format!("{mark}{}", group_digits(totals.prompt_tokens)),
+        format!("{mark}{}", group_digits(totals.completion_tokens)),
+        format_wait(totals.milliseconds),
         format!("{mark}{}", totals.cost),
     ]
 }
 
 /// Numbers are compared by their ends.
-fn to_the_right(rows: &mut [Vec<String>]) {
+fn align_right(rows: &mut [Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     for column in 1..columns {
         let widest = rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
@@ -160,7 +169,7 @@ fn to_the_right(rows: &mut [Vec<String>]) {
 }
 
 /// `12,345`
-fn grouped(number: u64) -> String {
+fn group_digits(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -172,7 +181,7 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-fn waited(milliseconds: u64) -> String {
+fn format_wait(milliseconds: u64) -> String {
     let seconds = milliseconds / 1_000;
     match seconds {
         0..60 => format!("{seconds}.{} s", milliseconds % 1_000 / 100),
@@ -186,7 +195,7 @@ mod tests {
 
     #[test]
     fn numbers_are_shown_for_people() {
-        assert_eq!([7, 1_234, 1_234_567].map(grouped), ["7", "1,234", "1,234,567"]);
-        assert_eq!([0, 1_250, 61_000].map(waited), ["0.0 s", "1.2 s", "1 min 1 s"]);
+        assert_eq!([7, 1_234, 1_234_567].map(group_digits), ["7", "1,234", "1,234,567"]);
+        assert_eq!([0, 1_250, 61_000].map(format_wait), ["0.0 s", "1.2 s", "1 min 1 s"]);
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ward_diag::Invalid;
+use ward_diag::InvalidValue;
 
-use crate::secret::names_a_secret;
+use crate::secret::is_secret_name;
 
 /// What the configuration may refer to; read once, by the program's outermost function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Surroundings {
+pub struct ConfigContext {
     /// CollieClaw's own folder, with all links followed where it exists.
     pub home: PathBuf,
     /// The person's home: what `~` means.
@@ -19,36 +19,35 @@ pub struct Surroundings {
     pub variables: BTreeMap<String, String>,
 }
 
-impl Surroundings {
+impl ConfigContext {
     /// Puts in what `~`, `$NAME` and `${NAME}` stand for. `$$` is a `$`.
     ///
     /// # Errors
     /// When a variable is not set, or is not closed.
-    pub fn expand(&self, text: &str) -> Result<String, Invalid> {
+    pub fn expand(&self, text: &str) -> Result<String, InvalidValue> {
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         if let Some(after) = rest.strip_prefix('~') {
             if !(after.is_empty() || after.starts_with('/')) {
-                return Err(
-                    Invalid::new("only your own home can be written with `~`").help("write the path out")
-                );
+                return Err(InvalidValue::new("only your own home can be written with `~`")
+                    .help("write the path out"));
             }
             expanded.push_str(&self.user_home.to_string_lossy());
             rest = after;
         }
         while let Some((before, after)) = rest.split_once('$') {
             expanded.push_str(before);
-            let (name, tail) = variable(after)?;
+            let (name, tail) = split_variable(after)?;
             if name.is_empty() {
                 expanded.push('$');
-            } else if names_a_secret(name) {
+            } else if is_secret_name(name) {
                 // What is written out is shown, logged and sent as what it is written into.
-                return Err(Invalid::new(format!("the secret in `{name}` would be shown with this setting"))
+                return Err(InvalidValue::new(format!("the secret in `{name}` would be shown with this setting"))
                     .help("keys have settings of their own, which name a variable: `api_key_env`, `token_env`, `env`"));
             } else if let Some(value) = self.variables.get(name) {
                 expanded.push_str(value);
             } else {
-                return Err(Invalid::new(format!("the variable `{name}` is not set"))
+                return Err(InvalidValue::new(format!("the variable `{name}` is not set"))
                     .help(format!("set {name} before you start collieclaw, or write its value out")));
             }
             rest = tail;
@@ -61,22 +60,22 @@ impl Surroundings {
     ///
     /// # Errors
     /// When it can't be expanded, is empty, or holds a NUL.
-    pub fn path(&self, text: &str, base: &Path) -> Result<PathBuf, Invalid> {
+    pub fn expand_path(&self, text: &str, base: &Path) -> Result<PathBuf, InvalidValue> {
         let expanded = self.expand(text)?;
         if expanded.is_empty() || expanded.contains('\0') {
-            return Err(Invalid::new("this is no path").help("write it like `~/folder` or `/folder`"));
+            return Err(InvalidValue::new("this is no path").help("write it like `~/folder` or `/folder`"));
         }
-        Ok(collieclaw_gate::plain(&base.join(expanded)))
+        Ok(collieclaw_gate::normalize_path(&base.join(expanded)))
     }
 }
 
 /// The name after a `$` and what follows it; an empty name for `$$`.
-fn variable(after: &str) -> Result<(&str, &str), Invalid> {
+fn split_variable(after: &str) -> Result<(&str, &str), InvalidValue> {
     if let Some(tail) = after.strip_prefix('$') {
         return Ok(("", tail));
     }
     let (name, tail) = if let Some(braced) = after.strip_prefix('{') {
-        let unclosed = || Invalid::new("`${` is never closed").help("close it like `${NAME}`");
+        let unclosed = || InvalidValue::new("`${` is never closed").help("close it like `${NAME}`");
         braced.split_once('}').ok_or_else(unclosed)?
     } else {
         let end = after.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -87,15 +86,15 @@ fn variable(after: &str) -> Result<(&str, &str), Invalid> {
     if is_name {
         Ok((name, tail))
     } else {
-        Err(Invalid::new("no name of a variable follows the `$`").help("write `$$` for a dollar sign"))
+        Err(InvalidValue::new("no name of a variable follows the `$`").help("write `$$` for a dollar sign"))
     }
 }
 
 /// A day is longer than anything here should take.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_DURATION: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `500ms`, `30s`, `2m`.
-pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, InvalidValue> {
     let split = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
     let milliseconds = match unit {
@@ -110,19 +109,21 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
         .map(Duration::from_millis);
     match length {
         Some(length) if length.is_zero() => {
-            Err(Invalid::new("nothing can be done in no time").help("write it like `30s`"))
+            Err(InvalidValue::new("nothing can be done in no time").help("write it like `30s`"))
         }
-        Some(length) if length > LONGEST => {
-            Err(Invalid::new("this is longer than a day").help("write it like `30s`"))
+        Some(length) if length > MAX_DURATION => {
+            Err(InvalidValue::new("this is longer than a day").help("write it like `30s`"))
         }
         Some(length) => Ok(length),
-        None => Err(Invalid::new("this is no length of time").help("write it like `30s`, `500ms` or `2m`")),
+        None => {
+            Err(InvalidValue::new("this is no length of time").help("write it like `30s`, `500ms` or `2m`"))
+        }
     }
 }
 
 /// As it is written.
 #[must_use]
-pub fn duration_text(duration: Duration) -> String {
+pub fn format_duration(duration: Duration) -> String {
     match duration.subsec_millis() {
         0 => format!("{}s", duration.as_secs()),
         _ => format!("{}ms", duration.as_millis()),
@@ -133,16 +134,20 @@ pub fn duration_text(duration: Duration) -> String {
 mod tests {
     use super::*;
 
-    fn surroundings() -> Surroundings {
+    fn sample_context() -> ConfigContext {
         let variables = [("WHERE", "/data"), ("API_KEY", "sk"), ("github_token", "gh")];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        Surroundings { home: "/h/.collieclaw".into(), user_home: "/h".into(), variables }
+        ConfigContext { home: "/h/.collieclaw".into(), user_home: "/h".into(), variables }
     }
 
     #[test]
     fn homes_and_variables_are_written_out() {
         let check = |text, path: &str| {
-            assert_eq!(surroundings().path(text, Path::new("/base")).unwrap(), Path::new(path), "{text}");
+            assert_eq!(
+                sample_context().expand_path(text, Path::new("/base")).unwrap(),
+                Path::new(path),
+                "{text}"
+            );
         };
         check("~", "/h");
         check("~/work", "/h/work");
@@ -156,16 +161,16 @@ mod tests {
     fn what_can_not_be_known_is_refused() {
         for text in ["~root/x", "$NOWHERE", "$API_KEY", "a${github_token}b", "${WHERE", "$", "$1", "a\0b", ""]
         {
-            assert!(surroundings().path(text, Path::new("/base")).is_err(), "{text:?}");
+            assert!(sample_context().expand_path(text, Path::new("/base")).is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn lengths_of_time_have_a_unit() {
-        assert_eq!(duration("1500ms").map(duration_text).unwrap(), "1500ms");
-        assert_eq!(duration("2m").map(duration_text).unwrap(), "120s");
+        assert_eq!(parse_duration("1500ms").map(format_duration).unwrap(), "1500ms");
+        assert_eq!(parse_duration("2m").map(format_duration).unwrap(), "120s");
         for text in ["", "30", "s", "0s", "-1s", "2d", "99999999999999999999s", "25000m", "1.5s"] {
-            assert!(duration(text).is_err(), "{text}");
+            assert!(parse_duration(text).is_err(), "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use super::read::DEFAULT_TOOLS;
 
 /// HTTP, on this machine (C5.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GatewayChannel {
+pub struct GatewaySettings {
     /// Whether `gateway` may be used.
     pub enabled: bool,
     /// `127.0.0.1` or `::1`; there is no other.
@@ -28,7 +28,7 @@ pub struct GatewayChannel {
     pub chats_per_minute: u32,
 }
 
-impl Default for GatewayChannel {
+impl Default for GatewaySettings {
     fn default() -> Self {
         Self {
             enabled: true,

@@ -1,37 +1,37 @@
 //! Text in; a configuration, or every fault of it, out. Each section has a file.
 
 mod channels;
+mod external_tools;
 mod files;
-mod foreign;
 mod limits;
 mod providers;
 mod security;
+mod values;
 mod web_search;
-mod words;
 
 use std::path::{Path, PathBuf};
 
-use ward_diag::{Fault, Faults, Report, Source, Spanned, Table, code};
+use ward_diag::{ConfigFault, FaultCollector, FaultReport, SourceText, Spanned, TomlTable, code};
 
 use super::Config;
-use super::expand::Surroundings;
-use super::place::real;
+use super::expand::ConfigContext;
+use super::real_path::resolve_real_path;
 use limits::limits;
-use words::{filled, unknown};
+use values::{nonempty_text, unknown_name};
 
 pub(super) use channels::DEFAULT_TOOLS;
 pub(super) use providers::{DEFAULT_KEY_VARIABLE, DEFAULT_SERVER, DEFAULT_SERVER_MODEL};
 
 /// Keys under which people put what must not be shown.
-const SECRETS: &[&str] =
+const SECRET_KEYS: &[&str] =
     &["api_key", "key", "token", "password", "secret", "api_key_env", "env", "token_env"];
 
 /// Reads a configuration. `tools` are the names of all tools there are.
 ///
 /// # Errors
 /// With every fault that can be found, each with its place and its cure.
-pub fn read(source: Source, surroundings: &Surroundings, tools: &[&str]) -> Result<Config, Report> {
-    read_with(source, &Reader { surroundings, tools, places: None })
+pub fn read(source: SourceText, surroundings: &ConfigContext, tools: &[&str]) -> Result<Config, FaultReport> {
+    read_with(source, &ConfigReader { context: surroundings, tools, path_checks: None })
 }
 
 /// The same, with a look at the places that the configuration names: what is missing there is a fault like any other.
@@ -39,52 +39,57 @@ pub fn read(source: Source, surroundings: &Surroundings, tools: &[&str]) -> Resu
 /// # Errors
 /// With every fault that can be found, each with its place and its cure.
 pub fn check(
-    source: Source,
-    surroundings: &Surroundings,
+    source: SourceText,
+    surroundings: &ConfigContext,
     tools: &[&str],
-    places: &Places<'_>,
-) -> Result<Config, Report> {
-    read_with(source, &Reader { surroundings, tools, places: Some(places) })
+    places: &PathChecks<'_>,
+) -> Result<Config, FaultReport> {
+    read_with(source, &ConfigReader { context: surroundings, tools, path_checks: Some(places) })
 }
 
 /// Whoever looks at places. Each tells what is wrong, in sentences.
-pub struct Places<'p> {
+pub struct PathChecks<'p> {
     /// At a workspace.
     pub workspace: &'p dyn Fn(&Path) -> Vec<String>,
     /// At the script of a mock.
     pub fixture: &'p dyn Fn(&Path) -> Vec<String>,
 }
 
-fn read_with(source: Source, reader: &Reader<'_>) -> Result<Config, Report> {
-    ward_diag::read(source.hide_values_of(SECRETS.iter().copied()), |root| reader.config(root))
+fn read_with(source: SourceText, reader: &ConfigReader<'_>) -> Result<Config, FaultReport> {
+    ward_diag::read(source.hide_values_of(SECRET_KEYS.iter().copied()), |root| reader.read_config(root))
 }
 
-struct Reader<'r> {
-    surroundings: &'r Surroundings,
+struct ConfigReader<'r> {
+    context: &'r ConfigContext,
     tools: &'r [&'r str],
-    places: Option<&'r Places<'r>>,
+    path_checks: Option<&'r PathChecks<'r>>,
 }
 
 /// Puts what is wrong there on record.
-fn looked_at(path: &Spanned<PathBuf>, look: &dyn Fn(&Path) -> Vec<String>, cure: &str, faults: &Faults) {
+fn report_path_faults(
+    path: &Spanned<PathBuf>,
+    look: &dyn Fn(&Path) -> Vec<String>,
+    cure: &str,
+    faults: &FaultCollector,
+) {
     for wrong in look(&path.value) {
-        faults.push(Fault::new(code::INVALID, path.span, wrong).help(cure));
+        faults.push(ConfigFault::new(code::INVALID, path.span, wrong).help(cure));
     }
 }
 
-impl Reader<'_> {
-    fn config(&self, root: &mut Table<'_>) -> Option<Config> {
-        let user_home = self.surroundings.user_home.clone();
-        let workspace_dir = self.path(root, "workspace_dir", &user_home);
+impl ConfigReader<'_> {
+    fn read_config(&self, root: &mut TomlTable<'_>) -> Option<Config> {
+        let user_home = self.context.user_home.clone();
+        let workspace_dir = self.read_path(root, "workspace_dir", &user_home);
         let is_known = workspace_dir.is_some() || root.key_span("workspace_dir").is_none();
         let workspace_dir =
-            workspace_dir.unwrap_or_else(|| Spanned::nowhere(user_home.join("collieclaw-workspace")));
+            workspace_dir.unwrap_or_else(|| Spanned::without_span(user_home.join("collieclaw-workspace")));
         let security = self.security(root.table("security"));
         let providers = self.providers(root.table("providers"));
         let default_provider = root
-            .optional_with("default_provider", filled)
-            .unwrap_or_else(|| Spanned::nowhere("local".to_owned()));
-        let default_model = root.optional_with("default_model", filled).map(|model| model.value);
+            .optional_with("default_provider", nonempty_text)
+            .unwrap_or_else(|| Spanned::without_span("local".to_owned()));
+        let default_model = root.optional_with("default_model", nonempty_text).map(|model| model.value);
         let web_search = self.web_search(root.table("web_search"));
         let channels = self.channels(root.table("channels"));
         let memory = self.memory(root.table("memory"), &workspace_dir);
@@ -93,16 +98,21 @@ impl Reader<'_> {
         let plugins = self.plugins(root.table("plugins"));
         let mcp = self.mcp(root.table("mcp"), &workspace_dir);
         let faults = root.faults();
-        self.own_home_is_apart(&workspace_dir, faults);
-        if let Some(places) = self.places.filter(|_| is_known) {
+        self.check_home_outside_workspace(&workspace_dir, faults);
+        if let Some(places) = self.path_checks.filter(|_| is_known) {
             let cure = "run `collieclaw init`, or set `workspace_dir` to a folder of yours";
-            looked_at(&workspace_dir, places.workspace, cure, faults);
+            report_path_faults(&workspace_dir, places.workspace, cure, faults);
         }
 
         let chosen = providers.models.get(&default_provider.value);
         if chosen.is_none() && !root.is_incomplete() {
             let names = providers.models.keys().map(String::as_str);
-            faults.push(unknown("provider", &default_provider, names, "add it as `[providers.models.NAME]`"));
+            faults.push(unknown_name(
+                "provider",
+                &default_provider,
+                names,
+                "add it as `[providers.models.NAME]`",
+            ));
         }
         let default_model = default_model.or_else(|| chosen.map(|model| model.model().to_owned()));
         Some(Config {
@@ -122,8 +132,9 @@ impl Reader<'_> {
     }
 
     /// A folder that holds CollieClaw's own could be moved away with it.
-    fn own_home_is_apart(&self, workspace: &Spanned<PathBuf>, faults: &Faults) {
-        let (home, workspace_folder) = (real(&self.surroundings.home), real(&workspace.value));
+    fn check_home_outside_workspace(&self, workspace: &Spanned<PathBuf>, faults: &FaultCollector) {
+        let (home, workspace_folder) =
+            (resolve_real_path(&self.context.home), resolve_real_path(&workspace.value));
         let fault = if workspace_folder.starts_with(&home) {
             "the workspace lies in CollieClaw's own folder, which no tool may touch"
         } else if home.starts_with(&workspace_folder) {
@@ -132,13 +143,13 @@ impl Reader<'_> {
             return;
         };
         let help = "choose another folder, such as `~/collieclaw-workspace`";
-        faults.push(Fault::new(code::INVALID, workspace.span, fault).help(help));
+        faults.push(ConfigFault::new(code::INVALID, workspace.span, fault).help(help));
     }
 
-    fn path(&self, table: &mut Table<'_>, key: &str, base: &Path) -> Option<Spanned<PathBuf>> {
+    fn read_path(&self, table: &mut TomlTable<'_>, key: &str, base: &Path) -> Option<Spanned<PathBuf>> {
         table.optional_with(key, |value| {
             let span = value.span();
-            value.parse(|text| self.surroundings.path(text, base)).map(|path| Spanned::new(path, span))
+            value.parse(|text| self.context.expand_path(text, base)).map(|path| Spanned::new(path, span))
         })
     }
 }

@@ -3,18 +3,18 @@
 use std::fmt::Write;
 
 use collieclaw_gate::{
-    Autonomy, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
+    AutonomyLevel, DEFAULT_ALLOWED_COMMANDS, DEFAULT_FORBIDDEN_COMMANDS, DEFAULT_FORBIDDEN_PATHS,
 };
 
 use super::read::{DEFAULT_KEY_VARIABLE, DEFAULT_SERVER, DEFAULT_SERVER_MODEL, DEFAULT_TOOLS};
 
 /// What somebody who sets it up may choose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choices {
+pub struct SetupChoices {
     /// Where the agent works.
     pub workspace_dir: String,
     /// How much it may do on its own.
-    pub autonomy: Autonomy,
+    pub autonomy: AutonomyLevel,
     /// `local` or `openai_compatible`.
     pub provider: String,
     /// Where the server is.
@@ -27,11 +27,11 @@ pub struct Choices {
     pub tools: Vec<String>,
 }
 
-impl Default for Choices {
+impl Default for SetupChoices {
     fn default() -> Self {
         Self {
             workspace_dir: "~/collieclaw-workspace".to_owned(),
-            autonomy: Autonomy::Supervised,
+            autonomy: AutonomyLevel::Supervised,
             provider: "local".to_owned(),
             base_url: DEFAULT_SERVER.to_owned(),
             model: DEFAULT_SERVER_MODEL.to_owned(),
@@ -43,7 +43,7 @@ impl Default for Choices {
 
 /// The configuration of a new installation. With the default choices, read back, it is the default one.
 #[must_use]
-pub fn template(choices: &Choices) -> String {
+pub fn config_template(choices: &SetupChoices) -> String {
     let default_model = if choices.provider == "local" { "mock" } else { &choices.model };
     format!(
         r#"# CollieClaw's configuration. Every key may be left out; these are the defaults.
@@ -115,35 +115,35 @@ http_timeout = "20s"
 provider_timeout = "120s"
 stall_timeout = "60s"
 "#,
-        forbidden_paths = quoted(DEFAULT_FORBIDDEN_PATHS),
-        forbidden_commands = quoted(DEFAULT_FORBIDDEN_COMMANDS),
-        allowed_commands = in_rows(DEFAULT_ALLOWED_COMMANDS),
-        tools = quoted(&choices.tools),
-        workspace_dir = one(&choices.workspace_dir),
-        provider = one(&choices.provider),
-        default_model = one(default_model),
+        forbidden_paths = quote_list(DEFAULT_FORBIDDEN_PATHS),
+        forbidden_commands = quote_list(DEFAULT_FORBIDDEN_COMMANDS),
+        allowed_commands = quote_rows(DEFAULT_ALLOWED_COMMANDS),
+        tools = quote_list(&choices.tools),
+        workspace_dir = quote_toml(&choices.workspace_dir),
+        provider = quote_toml(&choices.provider),
+        default_model = quote_toml(default_model),
         autonomy = choices.autonomy,
-        base_url = one(&choices.base_url),
-        model = one(&choices.model),
-        api_key_env = one(&choices.api_key_env),
+        base_url = quote_toml(&choices.base_url),
+        model = quote_toml(&choices.model),
+        api_key_env = quote_toml(&choices.api_key_env),
     )
 }
 
 /// As TOML writes a text.
-fn one(text: &str) -> String {
+fn quote_toml(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 
-fn quoted(names: &[impl AsRef<str>]) -> String {
-    names.iter().map(|name| one(name.as_ref())).collect::<Vec<_>>().join(", ")
+fn quote_list(names: &[impl AsRef<str>]) -> String {
+    names.iter().map(|name| quote_toml(name.as_ref())).collect::<Vec<_>>().join(", ")
 }
 
 /// A screen's width holds so many names of commands.
-const NAMES_IN_A_ROW: usize = 10;
+const NAMES_PER_ROW: usize = 10;
 
-fn in_rows(names: &[&str]) -> String {
-    names.chunks(NAMES_IN_A_ROW).fold(String::new(), |mut rows, row| {
-        let _ = writeln!(rows, "    {},", quoted(row));
+fn quote_rows(names: &[&str]) -> String {
+    names.chunks(NAMES_PER_ROW).fold(String::new(), |mut rows, row| {
+        let _ = writeln!(rows, "    {},", quote_list(row));
         rows
     })
 }

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 /// Beyond this the log becomes `audit.log.1`, and a new one begins. Some 50,000 decisions.
-const LARGEST: u64 = 16 << 20;
+const MAX_LOG_BYTES: u64 = 16 << 20;
 
 /// The audit log.
-pub struct Audit {
+pub struct AgentAuditLog {
     path: PathBuf,
 }
 
-impl Audit {
+impl AgentAuditLog {
     /// At a path; it is made when something is written.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
@@ -24,8 +24,8 @@ impl Audit {
 
     pub(super) fn write(&self, line: &Value) -> io::Result<()> {
         let mut file = self.open()?;
-        if file.metadata()?.len() > LARGEST {
-            file = self.begin_anew(&file)?;
+        if file.metadata()?.len() > MAX_LOG_BYTES {
+            file = self.rotate(&file)?;
         }
         // One write a line, so that processes which share it don't mix theirs.
         file.write_all(format!("{line}\n").as_bytes())
@@ -36,7 +36,7 @@ impl Audit {
     }
 
     /// One of several processes that see it full sets it aside; the others find the new one.
-    fn begin_anew(&self, full: &File) -> io::Result<File> {
+    fn rotate(&self, full: &File) -> io::Result<File> {
         full.lock()?;
         if full.metadata()?.ino() == std::fs::metadata(&self.path)?.ino() {
             let mut older = self.path.clone().into_os_string();

@@ -10,36 +10,36 @@ use rustix::net::Shutdown;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::places::{AtWork, Place};
+use super::connections::{ActivityGuard, ConnectionSlot};
 
 /// A connection that several hold: one reads and writes, others wait for the client to leave.
 #[derive(Clone)]
-pub struct Peer {
-    line: Arc<Line>,
+pub struct TcpPeer {
+    inner: Arc<TcpPeerInner>,
 }
 
-struct Line {
+struct TcpPeerInner {
     stream: TcpStream,
-    place: Place,
+    slot: ConnectionSlot,
 }
 
 /// How long a client may leave what it was sent unread.
-const UNREAD_TIME: Duration = Duration::from_secs(30);
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Peer {
-    pub(super) fn new(stream: TcpStream, place: Place) -> Self {
-        let patience = u32::try_from(UNREAD_TIME.as_millis()).unwrap_or(u32::MAX);
+impl TcpPeer {
+    pub(super) fn new(stream: TcpStream, place: ConnectionSlot) -> Self {
+        let patience = u32::try_from(UNREAD_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
         // Without them it is slower, or waits longer; it is served all the same.
         let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, patience);
         let _ = stream.set_nodelay(true);
-        Self { line: Arc::new(Line { stream, place }) }
+        Self { inner: Arc::new(TcpPeerInner { stream, slot: place }) }
     }
 
     /// Returns when the client has closed the connection, or its own side of it, whatever it has sent before.
-    pub async fn gone(&self) {
+    pub async fn wait_for_disconnect(&self) {
         // Unlike an interest in reading, this one is not met by bytes that nobody has taken yet: those must not hide
         // that their sender has left.
-        while let Ok(ready) = self.line.stream.ready(Interest::PRIORITY).await {
+        while let Ok(ready) = self.inner.stream.ready(Interest::PRIORITY).await {
             if ready.is_read_closed() {
                 return;
             }
@@ -47,40 +47,40 @@ impl Peer {
     }
 
     /// While the value lives, something is done for this client, and it keeps its place.
-    pub fn at_work(&self) -> AtWork {
-        self.line.place.at_work()
+    pub fn mark_active(&self) -> ActivityGuard {
+        self.inner.slot.mark_active()
     }
 
     /// For whoever may keep it longer than the connection lives.
-    pub fn caller(&self) -> Caller {
-        Caller { line: Arc::downgrade(&self.line) }
+    pub fn downgrade(&self) -> WeakTcpPeer {
+        WeakTcpPeer { inner: Arc::downgrade(&self.inner) }
     }
 }
 
 /// A way to a client that does not keep its connection open.
 #[derive(Clone)]
-pub struct Caller {
-    line: Weak<Line>,
+pub struct WeakTcpPeer {
+    inner: Weak<TcpPeerInner>,
 }
 
-impl Caller {
+impl WeakTcpPeer {
     /// Returns when the client is gone.
-    pub async fn gone(&self) {
-        if let Some(line) = self.line.upgrade() {
-            Peer { line }.gone().await;
+    pub async fn wait_for_disconnect(&self) {
+        if let Some(line) = self.inner.upgrade() {
+            TcpPeer { inner: line }.wait_for_disconnect().await;
         }
     }
 }
 
-impl AsyncRead for Peer {
+impl AsyncRead for TcpPeer {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.line.stream.poll_read_ready(context))?;
-            match self.line.stream.try_read_buf(buffer) {
+            ready!(self.inner.stream.poll_read_ready(context))?;
+            match self.inner.stream.try_read_buf(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return Poll::Ready(read.map(drop)),
             }
@@ -88,7 +88,7 @@ impl AsyncRead for Peer {
     }
 }
 
-impl AsyncWrite for Peer {
+impl AsyncWrite for TcpPeer {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.poll_write_vectored(context, &[io::IoSlice::new(bytes)])
     }
@@ -99,11 +99,11 @@ impl AsyncWrite for Peer {
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.line.stream.poll_write_ready(context))?;
-            match self.line.stream.try_write_vectored(parts) {
+            ready!(self.inner.stream.poll_write_ready(context))?;
+            match self.inner.stream.try_write_vectored(parts) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => {
-                    self.line.place.takes();
+                    self.inner.slot.record_progress();
                     return Poll::Ready(written);
                 }
             }
@@ -119,6 +119,6 @@ impl AsyncWrite for Peer {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(rustix::net::shutdown(&self.line.stream, Shutdown::Write).map_err(io::Error::from))
+        Poll::Ready(rustix::net::shutdown(&self.inner.stream, Shutdown::Write).map_err(io::Error::from))
     }
 }

@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::config::McpServer;
-use crate::home::Home;
+use crate::config::McpServerSettings;
+use crate::home::AgentHome;
 use crate::ids;
-use crate::receipts::hash_of;
-use crate::security::is_ours;
+use crate::receipts::hash_json;
+use crate::security::is_securely_owned;
 
 /// The longest list that is kept.
-const LONGEST: u64 = 16 << 20;
+const MAX_PIN_BYTES: u64 = 16 << 20;
 
 /// The tools of a server, as they were approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pinned {
+pub struct PinnedServer {
     /// The server.
     pub server: String,
     /// What it was, as a hash of its connection: another program has not been looked at.
@@ -44,11 +44,11 @@ pub struct PinnedTool {
 
 /// How a tool differs from what was approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum PinnedToolChange {
     /// It is there now.
-    New(PinnedTool),
+    Added(PinnedTool),
     /// It is there no more.
-    Gone(PinnedTool),
+    Removed(PinnedTool),
     /// It is another now.
     Changed {
         /// As it was approved.
@@ -60,7 +60,7 @@ pub enum Change {
 
 /// Why pins can't be read or written.
 #[derive(Debug, Error)]
-pub enum PinError {
+pub enum ToolPinError {
     /// The machine says no.
     #[error("{} can't be used", .path.display())]
     Io {
@@ -71,7 +71,7 @@ pub enum PinError {
     },
     /// It is not as we wrote it.
     #[error("{} is not as it was written: {why}", .path.display())]
-    Unsound {
+    Invalid {
         /// Where.
         path: PathBuf,
         /// What is wrong.
@@ -79,32 +79,32 @@ pub enum PinError {
     },
 }
 
-impl Pinned {
+impl PinnedServer {
     /// To be kept.
     #[must_use]
-    pub fn new(server: &str, settings: &McpServer, tools: Vec<PinnedTool>) -> Self {
-        let hash = hash(&tools);
-        Self { server: server.to_owned(), connection: connection(settings), tools, hash }
+    pub fn new(server: &str, settings: &McpServerSettings, tools: Vec<PinnedTool>) -> Self {
+        let hash = hash_tools(&tools);
+        Self { server: server.to_owned(), connection: hash_connection(settings), tools, hash }
     }
 
     /// What was approved of a server, if anything was.
     ///
     /// # Errors
     /// When it is there and can't be used.
-    pub fn load(home: &Home, server: &str) -> Result<Option<Self>, PinError> {
-        let path = path(home, server);
-        let failed = |source| PinError::Io { path: path.clone(), source };
+    pub fn load(home: &AgentHome, server: &str) -> Result<Option<Self>, ToolPinError> {
+        let path = pin_path(home, server);
+        let failed = |source| ToolPinError::Io { path: path.clone(), source };
         let known = match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             known => known.map_err(failed)?,
         };
-        let unsound = |why: &str| PinError::Unsound { path: path.clone(), why: why.to_owned() };
-        if !known.is_file() || known.len() > LONGEST || !is_ours(&known) {
+        let unsound = |why: &str| ToolPinError::Invalid { path: path.clone(), why: why.to_owned() };
+        if !known.is_file() || known.len() > MAX_PIN_BYTES || !is_securely_owned(&known) {
             return Err(unsound("it must be a plain file that only you can change"));
         }
         let pinned: Self = serde_json::from_slice(&fs::read(&path).map_err(failed)?)
             .map_err(|error| unsound(&error.to_string()))?;
-        if pinned.server != server || hash(&pinned.tools) != pinned.hash {
+        if pinned.server != server || hash_tools(&pinned.tools) != pinned.hash {
             return Err(unsound("its hash is another"));
         }
         Ok(Some(pinned))
@@ -114,10 +114,10 @@ impl Pinned {
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn save(&self, home: &Home) -> Result<PathBuf, PinError> {
-        let path = path(home, &self.server);
-        write(&path, &serde_json::to_vec_pretty(self).unwrap_or_default())
-            .map_err(|source| PinError::Io { path: path.clone(), source })?;
+    pub fn save(&self, home: &AgentHome) -> Result<PathBuf, ToolPinError> {
+        let path = pin_path(home, &self.server);
+        write_atomically(&path, &serde_json::to_vec_pretty(self).unwrap_or_default())
+            .map_err(|source| ToolPinError::Io { path: path.clone(), source })?;
         Ok(path)
     }
 
@@ -125,18 +125,18 @@ impl Pinned {
     ///
     /// # Errors
     /// When it can't be removed.
-    pub fn remove(home: &Home, server: &str) -> Result<bool, PinError> {
-        let path = path(home, server);
+    pub fn remove(home: &AgentHome, server: &str) -> Result<bool, ToolPinError> {
+        let path = pin_path(home, server);
         match fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(source) => Err(PinError::Io { path, source }),
+            Err(source) => Err(ToolPinError::Io { path, source }),
         }
     }
 
     /// The names of all servers of which something was approved.
     #[must_use]
-    pub fn servers(home: &Home) -> Vec<String> {
+    pub fn pinned_servers(home: &AgentHome) -> Vec<String> {
         let listed = fs::read_dir(home.mcp()).into_iter().flatten().flatten();
         let name = |entry: fs::DirEntry| Some(entry.file_name().to_str()?.strip_suffix(".json")?.to_owned());
         let mut names: Vec<String> = listed.filter_map(name).filter(|name| !name.starts_with('.')).collect();
@@ -146,46 +146,48 @@ impl Pinned {
 
     /// Whether it was this very program or address that was approved.
     #[must_use]
-    pub fn is_of(&self, settings: &McpServer) -> bool {
-        self.connection == connection(settings)
+    pub fn matches_connection(&self, settings: &McpServerSettings) -> bool {
+        self.connection == hash_connection(settings)
     }
 
     /// What is not as it was approved.
     #[must_use]
-    pub fn changes(&self, now: &[PinnedTool]) -> Vec<Change> {
+    pub fn changes(&self, now: &[PinnedTool]) -> Vec<PinnedToolChange> {
         let find = |tools: &[PinnedTool], name: &str| tools.iter().find(|tool| tool.name == name).cloned();
-        let mut changes: Vec<Change> = Vec::new();
+        let mut changes: Vec<PinnedToolChange> = Vec::new();
         for before in &self.tools {
             match find(now, &before.name) {
-                None => changes.push(Change::Gone(before.clone())),
-                Some(now) if now != *before => changes.push(Change::Changed { before: before.clone(), now }),
+                None => changes.push(PinnedToolChange::Removed(before.clone())),
+                Some(now) if now != *before => {
+                    changes.push(PinnedToolChange::Changed { before: before.clone(), now });
+                }
                 Some(_) => {}
             }
         }
         let new = now.iter().filter(|tool| find(&self.tools, &tool.name).is_none());
-        changes.extend(new.cloned().map(Change::New));
+        changes.extend(new.cloned().map(PinnedToolChange::Added));
         changes
     }
 }
 
 /// A list without a canonical form has no hash that another one has.
-fn hash(tools: &[PinnedTool]) -> String {
-    hash_of(&json!(tools)).unwrap_or_else(|_| ids::fresh("no-hash"))
+fn hash_tools(tools: &[PinnedTool]) -> String {
+    hash_json(&json!(tools)).unwrap_or_else(|_| ids::random_id("no-hash"))
 }
 
-fn connection(settings: &McpServer) -> String {
-    hash_of(&json!(settings.connection)).unwrap_or_else(|_| ids::fresh("no-hash"))
+fn hash_connection(settings: &McpServerSettings) -> String {
+    hash_json(&json!(settings.connection)).unwrap_or_else(|_| ids::random_id("no-hash"))
 }
 
-fn path(home: &Home, server: &str) -> PathBuf {
+fn pin_path(home: &AgentHome, server: &str) -> PathBuf {
     // The name comes from a configuration that allows no slash, or from a command line that may hold one.
     home.mcp().join(format!("{}.json", server.replace(['/', '.'], "_")))
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let beside = folder.join(format!(".{}", ids::fresh("pin")));
+    let beside = folder.join(format!(".{}", ids::random_id("pin")));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
     let written =
         file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, path));

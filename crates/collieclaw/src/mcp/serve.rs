@@ -13,26 +13,29 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thiserror::Error;
-use ward_process::{Input, Output};
+use ward_process::{OutputTarget, StdinSource};
 
-use super::line::{self, Bearer, Ear, Given, Outcome, Over, Task, Wanted};
+use super::adapter::{ADAPTER_ENDED, BROKE_OFF, McpAdapter};
+use super::adapter_protocol::{
+    self, AdapterLineReader, AdapterTask, AdapterToken, McpCallOutcome, McpCallReply, McpClientRequest,
+    ServingEnd,
+};
 use super::pins::PinnedTool;
-use super::speaker::{BROKE_OFF, ENDED, Speaker};
-use super::start::Reins;
-use crate::cancel::{Cancel, Why};
-use crate::channels::{Nobody, Token};
+use super::server_process::McpProcessControl;
+use crate::cancel::{CancelFlag, CancelReason};
+use crate::channels::{AbsentOperator, AccessToken};
 use crate::ids;
 use crate::receipts::ReceiptError;
-use crate::runtime::{Attended, Door, Fate, Offer, Wish};
+use crate::runtime::{CallStatus, OperatorContext, ToolGateway, ToolOffer, ToolRequest};
 
 /// Calls that wait for the one before them.
-const MOST_WAITING: usize = 16;
+const MAX_QUEUED_CALLS: usize = 16;
 
 /// For an answer to be taken from us. The speaker does nothing else.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// For the last answer to reach its client, when no more can be given.
-const LAST_ANSWER: Duration = Duration::from_secs(1);
+const FINAL_ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Why our tools can't be served.
 #[derive(Debug, Error)]
@@ -50,7 +53,7 @@ pub enum ServeError {
     },
     /// The program that speaks the protocol can't be started.
     #[error("tools can't be offered: {0}")]
-    Speaker(String),
+    Adapter(String),
     /// The client does not speak the protocol.
     #[error("the client does not speak the protocol: {0}")]
     Protocol(String),
@@ -63,7 +66,7 @@ impl ServeError {
 }
 
 /// How clients come to us.
-pub enum Way {
+pub enum ServeTransport {
     /// One, on standard input and output, which nothing else may use.
     Stdio,
     /// Any number, on a loopback address, each with the token.
@@ -71,9 +74,9 @@ pub enum Way {
         /// The port; 0 for any that is free.
         port: u16,
         /// What every request must carry.
-        token: Token,
+        token: AccessToken,
         /// Told where it is, once it listens.
-        listening: Box<dyn FnOnce(SocketAddr) + Send>,
+        on_listening: Box<dyn FnOnce(SocketAddr) + Send>,
     },
 }
 
@@ -81,28 +84,31 @@ pub enum Way {
 ///
 /// # Errors
 /// When it can't begin, or a receipt can't be written.
-pub fn serve(door: &Door, listed: &BTreeSet<String>, way: Way) -> Result<(), ServeError> {
-    let tools = offered(door, listed);
+pub fn serve(door: &ToolGateway, listed: &BTreeSet<String>, way: ServeTransport) -> Result<(), ServeError> {
+    let tools = offered_tools(door, listed);
     let start = |task, input, output| {
-        Speaker::start(task, &door.rules.policy, input, output).map_err(ServeError::Speaker)
+        McpAdapter::start(task, &door.rules.policy, input, output).map_err(ServeError::Adapter)
     };
-    let Speaker { line, reins } = match way {
-        Way::Stdio => start(Task::OfferToOne { tools }, Input::Inherit, Output::Inherit)?,
-        Way::Http { port, token, listening } => {
+    let McpAdapter { socket: line, processes: reins } = match way {
+        ServeTransport::Stdio => {
+            start(AdapterTask::OfferToOne { tools }, StdinSource::Inherit, OutputTarget::Inherit)?
+        }
+        ServeTransport::Http { port, token, on_listening: listening } => {
             let listen = ServeError::io("listen");
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(&listen)?;
             let address = listener.local_addr().map_err(&listen)?;
-            let task = Task::OfferToMany { tools, token: Bearer::new(token.reveal().to_owned()) };
-            let speaker = start(task, Input::From(listener.into()), Output::Null)?;
+            let task =
+                AdapterTask::OfferToMany { tools, token: AdapterToken::new(token.reveal().to_owned()) };
+            let speaker = start(task, StdinSource::FromFd(listener.into()), OutputTarget::Null)?;
             listening(address);
             speaker
         }
     };
-    between(door, listed, line, &reins)
+    relay_calls(door, listed, line, &reins)
 }
 
 /// The tools of the door that are listed.
-fn offered(door: &Door, listed: &BTreeSet<String>) -> Vec<PinnedTool> {
+fn offered_tools(door: &ToolGateway, listed: &BTreeSet<String>) -> Vec<PinnedTool> {
     let tools = door.rules.tools.iter().filter(|tool| listed.contains(tool.name()));
     let told = tools.map(|tool| PinnedTool {
         name: tool.name().to_owned(),
@@ -113,60 +119,66 @@ fn offered(door: &Door, listed: &BTreeSet<String>) -> Vec<PinnedTool> {
 }
 
 /// A call on its way to the door.
-struct Asked {
+struct QueuedCall {
     number: u64,
     tool: String,
     arguments: String,
-    cancel: Cancel,
+    cancel: CancelFlag,
 }
 
 /// The clients hear of their calls here, and cancel them there, while the door is at work.
-fn between(
-    door: &Door,
+fn relay_calls(
+    door: &ToolGateway,
     listed: &BTreeSet<String>,
     line: UnixStream,
-    reins: &Reins,
+    reins: &McpProcessControl,
 ) -> Result<(), ServeError> {
-    let (sender, asked) = sync_channel(MOST_WAITING);
-    let ear = Ear::new(line.try_clone().map_err(ServeError::io("keep the line"))?);
-    let calls = Calls { line: Arc::new(Mutex::new(line)), going: Arc::default(), reins: reins.clone() };
+    let (sender, asked) = sync_channel(MAX_QUEUED_CALLS);
+    let ear = AdapterLineReader::new(line.try_clone().map_err(ServeError::io("keep the line"))?);
+    let calls = ServedCalls {
+        line: Arc::new(Mutex::new(line)),
+        in_progress: Arc::default(),
+        processes: reins.clone(),
+    };
     let listening = calls.clone();
     let thread = std::thread::Builder::new()
         .name("mcp-serve".to_owned())
-        .spawn(move || listening.listen(ear, &sender))
+        .spawn(move || listening.read_requests(ear, &sender))
         .map_err(ServeError::io("start a thread"))?;
-    let answered = answer_all(door, listed, &asked, &calls);
+    let answered = run_calls(door, listed, &asked, &calls);
     // What was said last is still passed on.
-    calls.hang_up();
-    let patience = Instant::now() + LAST_ANSWER;
+    calls.close_writes();
+    let patience = Instant::now() + FINAL_ANSWER_TIMEOUT;
     while !thread.is_finished() && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(10));
     }
-    reins.end();
+    reins.kill_all();
     let end = thread.join();
     answered?;
-    end.unwrap_or_else(|_| Err(ServeError::Speaker("our own thread broke off".to_owned())))
+    end.unwrap_or_else(|_| Err(ServeError::Adapter("our own thread broke off".to_owned())))
 }
 
 /// One call after the other, on this thread: the door is here.
-fn answer_all(
-    door: &Door,
+fn run_calls(
+    door: &ToolGateway,
     listed: &BTreeSet<String>,
-    asked: &Receiver<Asked>,
-    calls: &Calls,
+    asked: &Receiver<QueuedCall>,
+    calls: &ServedCalls,
 ) -> Result<(), ReceiptError> {
-    let conversation_id = ids::fresh("mcp");
-    for Asked { number, tool, arguments, cancel } in asked {
+    let conversation_id = ids::random_id("mcp");
+    for QueuedCall { number, tool, arguments, cancel } in asked {
         // What is no value fits no tool.
         let arguments = serde_json::from_str(&arguments).unwrap_or(Value::Null);
-        let offer = if listed.contains(&tool) { Offer::Listed } else { Offer::Unlisted };
-        let wish = Wish { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
-        let outcome = door.call(wish, &mut Attended { operator: &mut Nobody, cancel: &cancel });
+        let offer = if listed.contains(&tool) { ToolOffer::Listed } else { ToolOffer::Unlisted };
+        let wish =
+            ToolRequest { conversation_id: &conversation_id, tool: &tool, arguments: &arguments, offer };
+        let outcome =
+            door.call(wish, &mut OperatorContext { operator: &mut AbsentOperator, cancel: &cancel });
         calls.answer(
             number,
             match &outcome {
-                Ok(outcome) => Ok(Outcome {
-                    worked: outcome.fate == Fate::Done,
+                Ok(outcome) => Ok(McpCallOutcome {
+                    worked: outcome.status == CallStatus::Done,
                     text: outcome.text.clone(),
                     receipt: outcome.receipt_id.clone(),
                 }),
@@ -180,65 +192,81 @@ fn answer_all(
 
 /// The calls that are not answered yet, and the line on which they are.
 #[derive(Clone)]
-struct Calls {
+struct ServedCalls {
     line: Arc<Mutex<UnixStream>>,
-    going: Arc<Mutex<BTreeMap<u64, Cancel>>>,
+    in_progress: Arc<Mutex<BTreeMap<u64, CancelFlag>>>,
     /// For a speaker that does not listen any more.
-    reins: Reins,
+    processes: McpProcessControl,
 }
 
-impl Calls {
+impl ServedCalls {
     /// Takes calls until the clients are gone; with them go their calls.
-    fn listen(&self, mut ear: Ear, to: &SyncSender<Asked>) -> Result<(), ServeError> {
+    fn read_requests(
+        &self,
+        mut ear: AdapterLineReader,
+        to: &SyncSender<QueuedCall>,
+    ) -> Result<(), ServeError> {
         let end = loop {
-            match ear.hear() {
-                Ok(Some(Wanted::Call { number, .. })) if self.going().contains_key(&number) => {
-                    break Err(ServeError::Speaker(format!("{BROKE_OFF}: one number for two calls")));
+            match ear.receive() {
+                Ok(Some(McpClientRequest::Call { number, .. }))
+                    if self.in_progress().contains_key(&number) =>
+                {
+                    break Err(ServeError::Adapter(format!("{BROKE_OFF}: one number for two calls")));
                 }
-                Ok(Some(Wanted::Call { number, tool, arguments })) => self.begin(number, tool, arguments, to),
-                Ok(Some(Wanted::Cancel { number })) => {
-                    let cancel = self.going().get(&number).cloned();
-                    cancel.iter().for_each(|cancel| cancel.raise(Why::Operator));
+                Ok(Some(McpClientRequest::Call { number, tool, arguments })) => {
+                    self.queue_call(number, tool, arguments, to);
                 }
-                Ok(Some(Wanted::Over(Over::Left))) => break Ok(()),
-                Ok(Some(Wanted::Over(Over::NoProtocol(why)))) => break Err(ServeError::Protocol(why)),
-                Ok(Some(Wanted::Over(Over::Fault(why)))) => break Err(ServeError::Speaker(why)),
-                Ok(None) => break Err(ServeError::Speaker(ENDED.to_owned())),
-                Err(error) => break Err(ServeError::Speaker(format!("{BROKE_OFF}: {error}"))),
+                Ok(Some(McpClientRequest::Cancel { number })) => {
+                    let cancel = self.in_progress().get(&number).cloned();
+                    cancel.iter().for_each(|cancel| cancel.raise(CancelReason::Operator));
+                }
+                Ok(Some(McpClientRequest::Over(ServingEnd::Left))) => break Ok(()),
+                Ok(Some(McpClientRequest::Over(ServingEnd::NoProtocol(why)))) => {
+                    break Err(ServeError::Protocol(why));
+                }
+                Ok(Some(McpClientRequest::Over(ServingEnd::Fault(why)))) => {
+                    break Err(ServeError::Adapter(why));
+                }
+                Ok(None) => break Err(ServeError::Adapter(ADAPTER_ENDED.to_owned())),
+                Err(error) => break Err(ServeError::Adapter(format!("{BROKE_OFF}: {error}"))),
             }
         };
-        let left: Vec<Cancel> = self.going().values().cloned().collect();
-        left.iter().for_each(|cancel| cancel.raise(Why::Operator));
+        let left: Vec<CancelFlag> = self.in_progress().values().cloned().collect();
+        left.iter().for_each(|cancel| cancel.raise(CancelReason::Operator));
         end
     }
 
-    fn begin(&self, number: u64, tool: String, arguments: String, to: &SyncSender<Asked>) {
-        let Ok(cancel) = Cancel::new() else {
+    fn queue_call(&self, number: u64, tool: String, arguments: String, to: &SyncSender<QueuedCall>) {
+        let Ok(cancel) = CancelFlag::new() else {
             return self.answer(number, Err("out of descriptors".to_owned()));
         };
-        self.going().insert(number, cancel.clone());
-        let asked = Asked { number, tool, arguments, cancel };
+        self.in_progress().insert(number, cancel.clone());
+        let asked = QueuedCall { number, tool, arguments, cancel };
         if to.try_send(asked).is_err() {
             self.answer(number, Err("too many calls wait already".to_owned()));
         }
     }
 
     /// A client that is gone hears nothing; the receipt is there.
-    fn answer(&self, number: u64, outcome: Result<Outcome, String>) {
-        self.going().remove(&number);
+    fn answer(&self, number: u64, outcome: Result<McpCallOutcome, String>) {
+        self.in_progress().remove(&number);
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        let said = line::say(&line, &Given { number, outcome }, Instant::now() + PATIENCE);
+        let said = adapter_protocol::send_line(
+            &line,
+            &McpCallReply { number, outcome },
+            Instant::now() + ANSWER_TIMEOUT,
+        );
         if said.is_err() {
-            self.reins.end();
+            self.processes.kill_all();
         }
     }
 
-    fn hang_up(&self) {
+    fn close_writes(&self) {
         let line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = line.shutdown(Shutdown::Write);
     }
 
-    fn going(&self) -> MutexGuard<'_, BTreeMap<u64, Cancel>> {
-        self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_progress(&self) -> MutexGuard<'_, BTreeMap<u64, CancelFlag>> {
+        self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use collieclaw_gate::{Call, Foreign, GatePolicy, Reaches, Risk, Writes};
+use collieclaw_gate::{ForeignToolInfo, GatePolicy, GateRequest, NetworkReach, RiskLevel, WriteAccess};
 use serde_json::{Map, Value, json};
 
-use super::pins::{Change, PinError, Pinned, PinnedTool};
-use super::session::{Session, Trouble};
-use super::sessions::{Approved, Kept, Sessions};
-use super::start::Ground;
-use crate::config::{McpConnection, McpServer};
-use crate::home::Home;
-use crate::runtime::Granted;
-use crate::secret::{Secret, names_a_secret};
-use crate::tools::{Context, End, ForeignTool, Prepared, Tool, ToolResult, is_tool_name};
+use super::pins::{PinnedServer, PinnedTool, PinnedToolChange, ToolPinError};
+use super::server_process::McpStartContext;
+use super::session::{McpCallError, McpSession};
+use super::session_pool::{ApprovedServer, McpSessionPool, PooledSession};
+use crate::config::{McpConnection, McpServerSettings};
+use crate::home::AgentHome;
+use crate::runtime::CallGrant;
+use crate::secret::{Secret, is_secret_name};
+use crate::tools::{ForeignTool, PreparedCall, Tool, ToolContext, ToolEnd, ToolResult, is_tool_name};
 
 /// What stands between the name of a server and that of its tool. No tool of ours or of a plugin has it.
 pub(crate) const BETWEEN: &str = "__";
@@ -33,59 +33,68 @@ pub fn offered_name(server: &str, tool: &str) -> String {
 }
 
 /// The servers of the configuration, and their tools as far as somebody approved them.
-pub struct Servers<'s> {
-    home: &'s Home,
+pub struct McpServerSet<'s> {
+    home: &'s AgentHome,
     variables: &'s BTreeMap<String, String>,
-    sessions: &'s Sessions,
-    servers: Vec<Rc<Server>>,
+    sessions: &'s McpSessionPool,
+    servers: Vec<Rc<McpServerHandle>>,
     /// Of which nobody has approved anything, by name.
     unapproved: Vec<String>,
     /// Why others can't be used, in sentences.
-    troubles: Vec<String>,
+    problems: Vec<String>,
 }
 
-struct Server {
+struct McpServerHandle {
     name: String,
     origin: String,
-    approved: Approved,
-    home: Home,
+    approved: ApprovedServer,
+    home: AgentHome,
     variables: BTreeMap<String, String>,
-    sessions: Sessions,
+    sessions: McpSessionPool,
     /// The one that this turn uses.
-    kept: RefCell<Option<Kept>>,
+    session: RefCell<Option<PooledSession>>,
 }
 
-impl<'s> Servers<'s> {
+impl<'s> McpServerSet<'s> {
     /// None yet. `variables` is our environment.
     #[must_use]
-    pub fn new(home: &'s Home, variables: &'s BTreeMap<String, String>, sessions: &'s Sessions) -> Self {
-        Self { home, variables, sessions, servers: Vec::new(), unapproved: Vec::new(), troubles: Vec::new() }
+    pub fn new(
+        home: &'s AgentHome,
+        variables: &'s BTreeMap<String, String>,
+        sessions: &'s McpSessionPool,
+    ) -> Self {
+        Self { home, variables, sessions, servers: Vec::new(), unapproved: Vec::new(), problems: Vec::new() }
     }
 
     /// One more of the configuration, with what was approved of it.
-    pub fn add(&mut self, name: &str, settings: &McpServer, pinned: Option<&Result<Pinned, PinError>>) {
+    pub fn add(
+        &mut self,
+        name: &str,
+        settings: &McpServerSettings,
+        pinned: Option<&Result<PinnedServer, ToolPinError>>,
+    ) {
         match pinned {
-            Some(Ok(pinned)) if pinned.is_of(settings) => self.servers.push(Rc::new(Server {
+            Some(Ok(pinned)) if pinned.matches_connection(settings) => self.servers.push(Rc::new(McpServerHandle {
                 name: name.to_owned(),
                 origin: format!("the MCP server `{name}`"),
-                approved: Approved { settings: settings.clone(), pinned: pinned.clone() },
+                approved: ApprovedServer { settings: settings.clone(), pinned: pinned.clone() },
                 home: self.home.clone(),
                 variables: self.variables.clone(),
                 sessions: self.sessions.clone(),
-                kept: RefCell::new(None),
+                session: RefCell::new(None),
             })),
-            Some(Ok(_)) => self.troubles.push(format!(
+            Some(Ok(_)) => self.problems.push(format!(
                 "the MCP server `{name}` is configured otherwise than it was approved; `collieclaw mcp approve \
                  {name}` looks again"
             )),
             None => self.unapproved.push(name.to_owned()),
-            Some(Err(error)) => self.troubles.push(format!("the MCP server `{name}` is not used: {error}")),
+            Some(Err(error)) => self.problems.push(format!("the MCP server `{name}` is not used: {error}")),
         }
     }
 
     /// What is configured and can't be used, in sentences.
     #[must_use]
-    pub fn troubles(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<String> {
         let nobody = match self.unapproved.as_slice() {
             [] => None,
             [name] => Some(format!(
@@ -96,17 +105,17 @@ impl<'s> Servers<'s> {
                 names.join("`, `")
             )),
         };
-        self.troubles.iter().cloned().chain(nobody).collect()
+        self.problems.iter().cloned().chain(nobody).collect()
     }
 
     /// What was approved, to know it again.
-    pub fn marks(&self) -> impl Iterator<Item = Value> {
+    pub fn fingerprints(&self) -> impl Iterator<Item = Value> {
         self.servers.iter().map(|server| json!({ "server": server.name, "pinned": server.approved.pinned }))
     }
 
     /// Those that can be used.
     #[must_use]
-    pub fn approved(&self) -> Vec<Approved> {
+    pub fn approved(&self) -> Vec<ApprovedServer> {
         self.servers.iter().map(|server| server.approved.clone()).collect()
     }
 
@@ -115,18 +124,21 @@ impl<'s> Servers<'s> {
     pub fn tools(&self) -> Vec<Box<dyn Tool>> {
         let mut tools: Vec<Box<dyn Tool>> = Vec::new();
         for server in &self.servers {
-            let wanted = |tool: &&PinnedTool| server.approved.settings.wants(&tool.name);
+            let wanted = |tool: &&PinnedTool| server.approved.settings.enables_tool(&tool.name);
             for tool in server.approved.pinned.tools.iter().filter(wanted) {
                 let name = offered_name(&server.name, &tool.name);
-                let bound =
-                    Rc::new(Bound { name: name.clone(), tool: tool.clone(), server: Rc::clone(server) });
+                let bound = Rc::new(McpToolBinding {
+                    name: name.clone(),
+                    tool: tool.clone(),
+                    server: Rc::clone(server),
+                });
                 tools.push(Box::new(ForeignTool {
                     name,
                     description: tool.description.clone(),
                     schema: tool.schema.clone(),
-                    call: Box::new(move |arguments| {
+                    make_call: Box::new(move |arguments| {
                         let arguments = arguments.as_object().cloned().unwrap_or_default();
-                        Box::new(Wanted { bound: Rc::clone(&bound), arguments })
+                        Box::new(PreparedMcpCall { bound: Rc::clone(&bound), arguments })
                     }),
                 }));
             }
@@ -135,40 +147,46 @@ impl<'s> Servers<'s> {
     }
 }
 
-impl McpServer {
+impl McpServerSettings {
     /// Whether the configuration takes a tool of it.
     #[must_use]
-    pub fn wants(&self, tool: &str) -> bool {
+    pub fn enables_tool(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.contains(tool))
     }
 }
 
-struct Bound {
+struct McpToolBinding {
     name: String,
     tool: PinnedTool,
-    server: Rc<Server>,
+    server: Rc<McpServerHandle>,
 }
 
-struct Wanted {
-    bound: Rc<Bound>,
+struct PreparedMcpCall {
+    bound: Rc<McpToolBinding>,
     arguments: Map<String, Value>,
 }
 
-impl Prepared for Wanted {
-    fn call(&self) -> Call<'_> {
+impl PreparedCall for PreparedMcpCall {
+    fn call(&self) -> GateRequest<'_> {
         let server = &self.bound.server;
-        let (writes, network) = server.reach();
+        let (writes, network) = server.granted_access();
         let risk = server.risk(&self.bound.tool.name);
-        Call::Foreign(Foreign { name: &self.bound.name, origin: &server.origin, risk, writes, network })
+        GateRequest::ForeignTool(ForeignToolInfo {
+            name: &self.bound.name,
+            origin: &server.origin,
+            risk,
+            writes,
+            network,
+        })
     }
 
-    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
-        let Bound { tool, server, .. } = &*self.bound;
+    fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
+        let McpToolBinding { tool, server, .. } = &*self.bound;
         let time = server.approved.settings.timeout.unwrap_or(Duration::MAX).min(context.bounds.tool_timeout);
-        let mut kept = server.kept.borrow_mut();
+        let mut kept = server.session.borrow_mut();
         let mut result = server.call(tool, &self.arguments, &mut kept, context, time);
         // It ended while nobody asked it anything: that is no fault of this call.
-        if result == Err(Trouble::Gone) && context.cancel.why().is_none() {
+        if result == Err(McpCallError::ServerEnded) && context.cancel.reason().is_none() {
             *kept = None;
             result = server.call(tool, &self.arguments, &mut kept, context, time);
         }
@@ -178,37 +196,37 @@ impl Prepared for Wanted {
             *kept = None;
         }
         let result = result.unwrap_or_else(|trouble| match trouble {
-            Trouble::Cancelled => ToolResult::cancelled(),
-            Trouble::TimedOut(time) => {
+            McpCallError::Cancelled => ToolResult::cancelled(),
+            McpCallError::TimedOut(time) => {
                 let seconds = time.as_secs_f64();
                 ToolResult::failed(format!("the server took longer than {seconds} s and was ended"))
-                    .with("timed_out", true)
+                    .with_metadata("timed_out", true)
             }
-            Trouble::Gone => ToolResult::failed("the server has ended"),
-            Trouble::Failed(why) => ToolResult::failed(why),
+            McpCallError::ServerEnded => ToolResult::failed("the server has ended"),
+            McpCallError::Failed(why) => ToolResult::failed(why),
         });
-        ToolResult { sandbox, ..server.without_secrets(result) }
+        ToolResult { sandbox, ..server.redact_secrets(result) }
     }
 }
 
-impl Server {
+impl McpServerHandle {
     /// Servers like to repeat what they were sent.
-    fn without_secrets(&self, result: ToolResult) -> ToolResult {
+    fn redact_secrets(&self, result: ToolResult) -> ToolResult {
         let names: Vec<&String> = match self.connection() {
             McpConnection::Http { token_env, .. } => vec![token_env],
-            McpConnection::Program { env, .. } => env.iter().filter(|name| names_a_secret(name)).collect(),
+            McpConnection::Program { env, .. } => env.iter().filter(|name| is_secret_name(name)).collect(),
         };
         let values = names.into_iter().filter_map(|name| self.variables.get(name));
         let secrets: Vec<Secret> = values.map(|value| Secret::new(value.clone())).collect();
-        let hidden = |text: String| secrets.iter().fold(text, |text, secret| secret.hidden_in(&text));
+        let hidden = |text: String| secrets.iter().fold(text, |text, secret| secret.redact_in(&text));
         let end = match result.end {
-            End::Failed(why) => End::Failed(hidden(why)),
+            ToolEnd::Failed(why) => ToolEnd::Failed(hidden(why)),
             other => other,
         };
         ToolResult { end, output: hidden(result.output), ..result }
     }
 
-    fn risk(&self, tool: &str) -> Risk {
+    fn risk(&self, tool: &str) -> RiskLevel {
         let settings = &self.approved.settings;
         settings.risks.get(tool).copied().unwrap_or(settings.risk)
     }
@@ -219,17 +237,17 @@ impl Server {
 
     /// Whether it may run on between two turns: what could write there would do so without a receipt, and at an address
     /// there is nothing to be kept.
-    fn stays(&self) -> bool {
-        matches!(self.connection(), McpConnection::Program { workspace, .. } if workspace.writes() == Writes::Nothing)
+    fn may_outlive_turn(&self) -> bool {
+        matches!(self.connection(), McpConnection::Program { workspace, .. } if workspace.writes() == WriteAccess::None)
     }
 
     /// What its sandbox lets it reach. One that was there before has none.
-    fn reach(&self) -> (Writes, Reaches) {
+    fn granted_access(&self) -> (WriteAccess, NetworkReach) {
         match self.connection() {
             McpConnection::Program { network, workspace, .. } => {
-                (workspace.writes(), if *network { Reaches::Network } else { Reaches::Nothing })
+                (workspace.writes(), if *network { NetworkReach::Full } else { NetworkReach::None })
             }
-            McpConnection::Http { .. } => (Writes::Nothing, Reaches::Network),
+            McpConnection::Http { .. } => (WriteAccess::None, NetworkReach::Full),
         }
     }
 
@@ -237,49 +255,49 @@ impl Server {
         &self,
         tool: &PinnedTool,
         arguments: &Map<String, Value>,
-        kept: &mut Option<Kept>,
-        context: &Context<'_>,
+        kept: &mut Option<PooledSession>,
+        context: &ToolContext<'_>,
         time: Duration,
-    ) -> Result<ToolResult, Trouble> {
+    ) -> Result<ToolResult, McpCallError> {
         let deadline = Instant::now() + time;
         let left = || match deadline.saturating_duration_since(Instant::now()) {
-            Duration::ZERO => Err(Trouble::TimedOut(time)),
+            Duration::ZERO => Err(McpCallError::TimedOut(time)),
             left => Ok(left),
         };
         let idle = || self.sessions.take(&self.approved, context.policy);
-        let running = kept.take().filter(|kept| !kept.session.is_over()).or_else(idle);
+        let running = kept.take().filter(|kept| !kept.session.is_closed_or_idle()).or_else(idle);
         // At an address another may stand by now, and nobody would tell.
         let known = running.is_some() && matches!(self.connection(), McpConnection::Program { .. });
-        let running = running.map_or_else(|| self.start(context.policy), Ok)?;
+        let running = running.map_or_else(|| self.start_session(context.policy), Ok)?;
         let session = &kept.insert(running).session;
-        let in_time = |trouble: Trouble| match trouble {
-            Trouble::TimedOut(_) => Trouble::TimedOut(time),
+        let in_time = |trouble: McpCallError| match trouble {
+            McpCallError::TimedOut(_) => McpCallError::TimedOut(time),
             other => other,
         };
-        if session.says_it_changed() || !known {
-            self.is_as_approved(&session.list(context.cancel, left()?).map_err(in_time)?)?;
+        if session.take_tools_changed() || !known {
+            self.check_unchanged(&session.list_tools(context.cancel, left()?).map_err(in_time)?)?;
         }
-        session.call(&tool.name, arguments, context.cancel, left()?).map_err(in_time)
+        session.call_tool(&tool.name, arguments, context.cancel, left()?).map_err(in_time)
     }
 
-    fn start(&self, policy: &GatePolicy) -> Result<Kept, Trouble> {
-        let ground = Ground { policy, home: &self.home, variables: &self.variables };
-        let session = Session::open(&self.approved.settings, ground).map_err(Trouble::Failed)?;
-        Ok(Kept { session, approved: self.approved.clone(), policy: policy.clone() })
+    fn start_session(&self, policy: &GatePolicy) -> Result<PooledSession, McpCallError> {
+        let ground = McpStartContext { policy, home: &self.home, variables: &self.variables };
+        let session = McpSession::open(&self.approved.settings, ground).map_err(McpCallError::Failed)?;
+        Ok(PooledSession { session, approved: self.approved.clone(), policy: policy.clone() })
     }
 
     /// A new tool is offered to nobody; any other difference ends it.
-    fn is_as_approved(&self, now: &[PinnedTool]) -> Result<(), Trouble> {
+    fn check_unchanged(&self, now: &[PinnedTool]) -> Result<(), McpCallError> {
         let changes = self.approved.pinned.changes(now);
         let different = changes.iter().find_map(|change| match change {
-            Change::New(_) => None,
-            Change::Gone(before) => Some(format!("`{}` is gone", before.name)),
-            Change::Changed { before, .. } => Some(format!("`{}` is another now", before.name)),
+            PinnedToolChange::Added(_) => None,
+            PinnedToolChange::Removed(before) => Some(format!("`{}` is gone", before.name)),
+            PinnedToolChange::Changed { before, .. } => Some(format!("`{}` is another now", before.name)),
         });
         let name = &self.name;
         match different {
             None => Ok(()),
-            Some(what) => Err(Trouble::Failed(format!(
+            Some(what) => Err(McpCallError::Failed(format!(
                 "the tools of the MCP server `{name}` are not as they were approved: {what}; nothing was called. \
                  `collieclaw mcp approve {name}` shows the difference"
             ))),
@@ -287,10 +305,10 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for McpServerHandle {
     fn drop(&mut self) {
-        if let Some(kept) = self.kept.take().filter(|_| self.stays()) {
-            self.sessions.give_back(kept);
+        if let Some(kept) = self.session.take().filter(|_| self.may_outlive_turn()) {
+            self.sessions.return_session(kept);
         }
     }
 }

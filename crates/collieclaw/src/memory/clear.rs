@@ -3,11 +3,11 @@
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::Serialize;
 
-use super::error::Trouble;
+use super::error::MemoryFault;
 
 /// What was forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Cleared {
+pub struct ClearedCounts {
     /// Turns.
     pub turns: u64,
     /// Conversations.
@@ -17,7 +17,7 @@ pub struct Cleared {
 /// Removes all rows, what they were found by, and what is left of them in free pages and in the log.
 ///
 /// Whoever was interrupted after the rows were gone clears again; that is why nothing is skipped when there are none.
-pub(super) fn clear(connection: &Connection) -> Result<Cleared, Trouble> {
+pub(super) fn clear(connection: &Connection) -> Result<ClearedCounts, MemoryFault> {
     connection.execute_batch("PRAGMA secure_delete = ON")?;
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let turns = transaction.execute("DELETE FROM turn", [])?;
@@ -28,13 +28,13 @@ pub(super) fn clear(connection: &Connection) -> Result<Cleared, Trouble> {
     )?;
     transaction.commit()?;
     // The zeros have to reach the file before it is made shorter.
-    empty_log(connection)?;
+    truncate_log(connection)?;
     connection.execute_batch("VACUUM")?;
-    empty_log(connection)?;
-    Ok(Cleared { turns: turns as u64, conversations: conversations as u64 })
+    truncate_log(connection)?;
+    Ok(ClearedCounts { turns: turns as u64, conversations: conversations as u64 })
 }
 
-fn empty_log(connection: &Connection) -> Result<(), Trouble> {
+fn truncate_log(connection: &Connection) -> Result<(), MemoryFault> {
     let busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    if busy { Err(Trouble::Traces) } else { Ok(()) }
+    if busy { Err(MemoryFault::TracesRemain) } else { Ok(()) }
 }

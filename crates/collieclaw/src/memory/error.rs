@@ -85,13 +85,13 @@ pub enum MemoryError {
         "{} is empty now, but traces remain while another program reads it; end that one and clear again",
         .path.display()
     )]
-    Traces {
+    TracesRemain {
         /// The file.
         path: PathBuf,
     },
     /// What was to be kept is not one exchange.
     #[error("an exchange can't be kept: {fault}")]
-    Unfit {
+    InvalidExchange {
         /// What is wrong with it.
         fault: &'static str,
     },
@@ -109,35 +109,35 @@ pub enum MemoryError {
 
 /// Why something did not work, before anybody has said where.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum MemoryFault {
     Sql(Error),
     Damage(String),
-    Unfit(&'static str),
-    Traces,
+    InvalidExchange(&'static str),
+    TracesRemain,
     Foreign,
     Newer(i32),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for MemoryFault {
     fn from(error: Error) -> Self {
         if is_damage(&error) { Self::Damage(error.to_string()) } else { Self::Sql(error) }
     }
 }
 
-impl From<serde_json::Error> for Trouble {
+impl From<serde_json::Error> for MemoryFault {
     fn from(error: serde_json::Error) -> Self {
         Self::Damage(format!("a row has no JSON where it should have: {error}"))
     }
 }
 
-impl Trouble {
+impl MemoryFault {
     /// The error to return: this happened to the database at `path` while we wanted to `step` it.
-    pub(super) fn at(self, step: &'static str, path: &Path) -> MemoryError {
+    pub(super) fn into_error(self, step: &'static str, path: &Path) -> MemoryError {
         let path = path.to_owned();
         match self {
             Self::Damage(fault) => MemoryError::Damaged { path, fault },
-            Self::Unfit(fault) => MemoryError::Unfit { fault },
-            Self::Traces => MemoryError::Traces { path },
+            Self::InvalidExchange(fault) => MemoryError::InvalidExchange { fault },
+            Self::TracesRemain => MemoryError::TracesRemain { path },
             Self::Foreign => MemoryError::Foreign { path },
             Self::Newer(found) => MemoryError::Newer { path, found, known: super::schema::VERSION },
             Self::Sql(error) => match error.sqlite_error_code() {

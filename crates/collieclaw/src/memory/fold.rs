@@ -7,7 +7,7 @@ use unicode_normalization::char::decompose_compatible;
 
 /// A text without case, accents, invisible characters and line breaks; every gap is one space.
 pub(super) fn fold(text: &str) -> String {
-    let mut folder = Folder { folded: String::with_capacity(text.len()) };
+    let mut folder = TextFolder { folded: String::with_capacity(text.len()) };
     let mut rest = text;
     while !rest.is_empty() {
         let plain = rest.bytes().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
@@ -28,8 +28,8 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// Where in `text` that part begins which is at `place` in the folded text.
-pub(super) fn unfolded_place(text: &str, place: usize) -> usize {
-    let mut folder = Folder { folded: String::with_capacity(place + 8) };
+pub(super) fn unfolded_offset(text: &str, place: usize) -> usize {
+    let mut folder = TextFolder { folded: String::with_capacity(place + 8) };
     for (start, character) in text.char_indices() {
         folder.push(character);
         if folder.folded.len() > place {
@@ -47,11 +47,11 @@ pub(super) fn is_invisible(character: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-struct Folder {
+struct TextFolder {
     folded: String,
 }
 
-impl Folder {
+impl TextFolder {
     /// Most of most texts is plain, and taken as one piece in a fraction of the time.
     fn push_run(&mut self, run: &str) {
         let is_after_gap = self.folded.is_empty() || self.folded.ends_with(' ');
@@ -140,7 +140,7 @@ mod tests {
         for number in 0..pieces.len().pow(4) {
             let text: String =
                 (0..4).map(|digit| pieces[number / pieces.len().pow(digit) % pieces.len()]).collect();
-            let mut folder = Folder { folded: String::new() };
+            let mut folder = TextFolder { folded: String::new() };
             text.chars().for_each(|character| folder.push(character));
             assert_eq!(fold(&text), folder.folded, "{text:?}");
         }
@@ -155,7 +155,7 @@ mod tests {
     fn a_place_is_found_again() {
         let text = "Große Crème brûlée";
         let place = fold(text).find("brulee").unwrap();
-        assert_eq!(&text[unfolded_place(text, place)..], "brûlée");
-        assert_eq!(unfolded_place(text, 1_000), text.len());
+        assert_eq!(&text[unfolded_offset(text, place)..], "brûlée");
+        assert_eq!(unfolded_offset(text, 1_000), text.len());
     }
 }

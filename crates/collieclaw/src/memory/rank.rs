@@ -2,15 +2,15 @@
 
 use jiff::Timestamp;
 
-use super::query::Query;
+use super::query::MemoryQuery;
 use super::words::is_inside_word;
-use crate::providers::Role;
+use crate::providers::ChatRole;
 
 /// A longer text has every word sooner or later; at this length that begins to count against it.
-const USUAL_LENGTH: f64 = 400.0;
+const TYPICAL_LENGTH: f64 = 400.0;
 
 /// Counting further tells nothing.
-const MOST_OCCURRENCES: usize = 8;
+const MAX_OCCURRENCES: usize = 8;
 
 /// What a tool printed is seldom what somebody remembers.
 const TOOL_WEIGHT: f64 = 0.6;
@@ -23,17 +23,17 @@ const OLDEST_WEIGHT: f64 = 0.6;
 const HALF_AGE_SECONDS: f64 = 30.0 * 86_400.0;
 
 /// How well a folded text fits, apart from its age; `None` when it lacks a term.
-pub(super) fn relevance(query: &Query, folded: &str, role: Role) -> Option<f64> {
+pub(super) fn relevance(query: &MemoryQuery, folded: &str, role: ChatRole) -> Option<f64> {
     let weights: Option<Vec<f64>> =
-        query.terms.iter().map(|term| weight_of_term(folded, &term.folded)).collect();
+        query.terms.iter().map(|term| term_weight(folded, &term.folded)).collect();
     let phrase = query.phrase.as_ref().is_some_and(|phrase| folded.contains(phrase.as_str()));
-    let role = if role == Role::Tool { TOOL_WEIGHT } else { 1.0 };
+    let role = if role == ChatRole::Tool { TOOL_WEIGHT } else { 1.0 };
     Some(weights?.iter().sum::<f64>() * role * if phrase { PHRASE_WEIGHT } else { 1.0 })
 }
 
 /// How much a term tells that is in so many turns.
 pub(super) fn rarity(turns: usize) -> f64 {
-    1.0 / (1.0 + count(turns)).ln_1p()
+    1.0 / (1.0 + to_f64(turns)).ln_1p()
 }
 
 /// What is left of a relevance at this age. Age is counted from the newest turn that was found, so that an order does
@@ -44,10 +44,10 @@ pub(super) fn with_recency(relevance: f64, timestamp: Timestamp, newest: Timesta
 }
 
 /// More for a whole word than for the beginning of one, and for that more than for a piece.
-fn weight_of_term(folded: &str, term: &str) -> Option<f64> {
+fn term_weight(folded: &str, term: &str) -> Option<f64> {
     let mut occurrences = 0;
     let mut best: f64 = 0.0;
-    for (start, _) in folded.match_indices(term).take(MOST_OCCURRENCES) {
+    for (start, _) in folded.match_indices(term).take(MAX_OCCURRENCES) {
         occurrences += 1;
         let (before, rest) = folded.split_at_checked(start)?;
         let behind = rest.get(term.len()..)?;
@@ -63,13 +63,13 @@ fn weight_of_term(folded: &str, term: &str) -> Option<f64> {
         return None;
     }
     // The saturation of BM25, with a fixed usual length.
-    let occurrences = count(occurrences);
-    let length = 0.25 + 0.75 * count(folded.len()) / USUAL_LENGTH;
+    let occurrences = to_f64(occurrences);
+    let length = 0.25 + 0.75 * to_f64(folded.len()) / TYPICAL_LENGTH;
     Some(best * occurrences * 2.2 / (occurrences + 1.2 * length))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "lengths of texts in memory are exact in an f64")]
-fn count(number: usize) -> f64 {
+fn to_f64(number: usize) -> f64 {
     number as f64
 }
 
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn weigh(query: &str, folded: &str) -> Option<f64> {
-        relevance(&Query::parse(query).unwrap(), folded, Role::User)
+        relevance(&MemoryQuery::parse(query).unwrap(), folded, ChatRole::User)
     }
 
     #[test]

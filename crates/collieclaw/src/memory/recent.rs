@@ -2,32 +2,32 @@
 
 use rusqlite::Connection;
 
-use super::error::Trouble;
-use super::rows::{TURN, turn};
-use super::turn::Turn;
-use crate::providers::Role;
+use super::error::MemoryFault;
+use super::rows::{TURN, read_turn};
+use super::turn::ConversationTurn;
+use crate::providers::ChatRole;
 
 /// Text that goes to a model as what came before: more costs time and money in every round, and few models take it.
-const MOST_BYTES: usize = 256 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// What a tool returned is never cut shorter than this.
-const LEAST_OF_AN_OUTPUT: usize = 1024;
+const MIN_OUTPUT_BYTES: usize = 1024;
 
 /// Room for the words that say how much is missing.
-const WORDS: usize = 64;
+const NOTE_BYTES: usize = 64;
 
 /// The last exchange, however long it is, and those before it while they fit.
-pub(super) fn recent(
+pub(super) fn recent_turns(
     connection: &Connection,
     conversation_id: &str,
     limit: usize,
-) -> Result<Vec<Turn>, Trouble> {
+) -> Result<Vec<ConversationTurn>, MemoryFault> {
     if limit == 0 {
         return Ok(Vec::new());
     }
     let mut statement = connection.prepare_cached(&format!("{TURN} ORDER BY turn.id DESC"))?;
     let mut rows = statement.query([conversation_id])?;
-    let mut newest_first: Vec<Turn> = Vec::new();
+    let mut newest_first: Vec<ConversationTurn> = Vec::new();
     let mut bytes = 0;
     // The exchange that is being read, and how many turns there are without it.
     let (mut exchange, mut whole) = (None, 0);
@@ -37,9 +37,9 @@ pub(super) fn recent(
         if exchange.replace(number).is_some_and(|before| before != number) {
             whole = newest_first.len();
         }
-        let turn = turn(row)?;
-        bytes += weight(&turn);
-        fit = whole == 0 || (newest_first.len() < limit && bytes <= MOST_BYTES);
+        let turn = read_turn(row)?;
+        bytes += turn_bytes(&turn);
+        fit = whole == 0 || (newest_first.len() < limit && bytes <= MAX_BYTES);
         if !fit {
             break;
         }
@@ -50,17 +50,17 @@ pub(super) fn recent(
     }
     newest_first.reverse();
     // More than this is one exchange alone.
-    if newest_first.iter().map(weight).sum::<usize>() > MOST_BYTES {
-        shorten(&mut newest_first);
+    if newest_first.iter().map(turn_bytes).sum::<usize>() > MAX_BYTES {
+        shorten_outputs(&mut newest_first);
     }
     Ok(newest_first)
 }
 
 /// How much of a turn goes to a model.
-fn weight(turn: &Turn) -> usize {
+fn turn_bytes(turn: &ConversationTurn) -> usize {
     match turn.role {
-        Role::Tool => turn.tool_results.iter().map(|result| result.output.len()).sum(),
-        Role::User | Role::Assistant => {
+        ChatRole::Tool => turn.tool_results.iter().map(|result| result.output.len()).sum(),
+        ChatRole::User | ChatRole::Assistant => {
             let calls = turn.tool_calls.iter().map(|call| call.arguments.to_string().len());
             turn.content.len() + calls.sum::<usize>()
         }
@@ -68,19 +68,19 @@ fn weight(turn: &Turn) -> usize {
 }
 
 /// Cuts what tools returned, so that all of it fits beside what was said, which is not cut.
-fn shorten(turns: &mut [Turn]) {
-    let said: usize = turns.iter().filter(|turn| turn.role != Role::Tool).map(weight).sum();
+fn shorten_outputs(turns: &mut [ConversationTurn]) {
+    let said: usize = turns.iter().filter(|turn| turn.role != ChatRole::Tool).map(turn_bytes).sum();
     let outputs = turns.iter().map(|turn| turn.tool_results.len()).sum::<usize>().max(1);
-    let most = (MOST_BYTES.saturating_sub(said) / outputs).max(LEAST_OF_AN_OUTPUT);
-    for turn in turns.iter_mut().filter(|turn| turn.role == Role::Tool) {
-        cut(&mut turn.content, most);
-        turn.tool_results.iter_mut().for_each(|result| cut(&mut result.output, most));
+    let most = (MAX_BYTES.saturating_sub(said) / outputs).max(MIN_OUTPUT_BYTES);
+    for turn in turns.iter_mut().filter(|turn| turn.role == ChatRole::Tool) {
+        truncate_output(&mut turn.content, most);
+        turn.tool_results.iter_mut().for_each(|result| truncate_output(&mut result.output, most));
     }
 }
 
-fn cut(text: &mut String, most: usize) {
+fn truncate_output(text: &mut String, most: usize) {
     if text.len() > most {
-        let kept = text.floor_char_boundary(most - WORDS);
+        let kept = text.floor_char_boundary(most - NOTE_BYTES);
         let missing = text.len() - kept;
         text.truncate(kept);
         text.push_str(&format!("\n[{missing} more bytes were left out]"));

@@ -9,12 +9,12 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::Trouble;
+use super::error::MemoryFault;
 use super::excerpt::first_words;
 use super::fold::fold;
-use super::turn::{Exchange, Turn};
+use super::turn::{ConversationExchange, ConversationTurn};
 use super::words::index_words;
-use crate::providers::{Role, ToolCall};
+use crate::providers::{ChatRole, ToolCall};
 
 /// A conversation among others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -39,8 +39,11 @@ WHERE conversation.name = ?1
 ";
 
 /// Adds an exchange and what it is found by.
-pub(super) fn insert(transaction: &Transaction<'_>, exchange: &Exchange) -> Result<(), Trouble> {
-    check(exchange)?;
+pub(super) fn insert_exchange(
+    transaction: &Transaction<'_>,
+    exchange: &ConversationExchange,
+) -> Result<(), MemoryFault> {
+    check_exchange(exchange)?;
     let Some(first) = exchange.turns.first() else { return Ok(()) };
     let last_id: i64 =
         transaction.query_row("SELECT coalesce(max(id), 0) FROM turn", [], |row| row.get(0))?;
@@ -72,7 +75,7 @@ pub(super) fn insert(transaction: &Transaction<'_>, exchange: &Exchange) -> Resu
                 turn.model,
                 if turn.metadata.is_empty() { None } else { Some(serde_json::to_string(&turn.metadata)?) },
             ])?;
-        let folded = fold(&searched_text(&turn.content, &turn.tool_calls));
+        let folded = fold(&searchable_text(&turn.content, &turn.tool_calls));
         transaction
             .prepare_cached("INSERT INTO turn_words (rowid, words) VALUES (?1, ?2)")?
             .execute(params![id, index_words(&folded)])?;
@@ -83,23 +86,25 @@ pub(super) fn insert(transaction: &Transaction<'_>, exchange: &Exchange) -> Resu
     Ok(())
 }
 
-fn check(exchange: &Exchange) -> Result<(), Trouble> {
-    let Some(first) = exchange.turns.first() else { return Err(Trouble::Unfit("it has no turns")) };
+fn check_exchange(exchange: &ConversationExchange) -> Result<(), MemoryFault> {
+    let Some(first) = exchange.turns.first() else {
+        return Err(MemoryFault::InvalidExchange("it has no turns"));
+    };
     if first.conversation_id.is_empty() {
-        return Err(Trouble::Unfit("its conversation has no id"));
+        return Err(MemoryFault::InvalidExchange("its conversation has no id"));
     }
     if exchange.turns.iter().any(|turn| turn.conversation_id != first.conversation_id) {
-        return Err(Trouble::Unfit("its turns belong to several conversations"));
+        return Err(MemoryFault::InvalidExchange("its turns belong to several conversations"));
     }
     let ids: BTreeSet<&str> = exchange.turns.iter().map(|turn| turn.turn_id.as_str()).collect();
     if ids.len() != exchange.turns.len() {
-        return Err(Trouble::Unfit("two of its turns have the same id"));
+        return Err(MemoryFault::InvalidExchange("two of its turns have the same id"));
     }
     Ok(())
 }
 
 /// What a turn is found by: what was said, and which tools were called with what.
-fn searched_text(content: &str, calls: &[ToolCall]) -> String {
+fn searchable_text(content: &str, calls: &[ToolCall]) -> String {
     let mut text = content.to_owned();
     for call in calls {
         text.push_str(if text.is_empty() { "" } else { "\n" });
@@ -111,29 +116,35 @@ fn searched_text(content: &str, calls: &[ToolCall]) -> String {
 }
 
 /// The same of a row that has the content in a column and the calls in the next.
-pub(super) fn searched<'row>(row: &'row Row<'_>, content: usize) -> Result<Cow<'row, str>, Trouble> {
+pub(super) fn row_searchable_text<'row>(
+    row: &'row Row<'_>,
+    content: usize,
+) -> Result<Cow<'row, str>, MemoryFault> {
     let calls = row.get_ref(content + 1)?;
-    let content = text(row.get_ref(content)?)?;
+    let content = column_text(row.get_ref(content)?)?;
     Ok(match calls {
         ValueRef::Null => Cow::Borrowed(content),
-        calls => Cow::Owned(searched_text(content, &from_json::<Vec<_>>(calls)?)),
+        calls => Cow::Owned(searchable_text(content, &from_json::<Vec<_>>(calls)?)),
     })
 }
 
-pub(super) fn conversation(connection: &Connection, conversation_id: &str) -> Result<Vec<Turn>, Trouble> {
+pub(super) fn read_conversation(
+    connection: &Connection,
+    conversation_id: &str,
+) -> Result<Vec<ConversationTurn>, MemoryFault> {
     let mut statement = connection.prepare_cached(&format!("{TURN} ORDER BY turn.id"))?;
     let mut rows = statement.query([conversation_id])?;
     let mut turns = Vec::new();
     while let Some(row) = rows.next()? {
-        turns.push(turn(row)?);
+        turns.push(read_turn(row)?);
     }
     Ok(turns)
 }
 
-pub(super) fn conversations(
+pub(super) fn list_conversations(
     connection: &Connection,
     limit: usize,
-) -> Result<Vec<ConversationSummary>, Trouble> {
+) -> Result<Vec<ConversationSummary>, MemoryFault> {
     let mut statement = connection.prepare_cached(
         "SELECT name, first.timestamp, last.timestamp, turns, first.content
          FROM conversation
@@ -146,32 +157,32 @@ pub(super) fn conversations(
     while let Some(row) = rows.next()? {
         summaries.push(ConversationSummary {
             conversation_id: row.get(0)?,
-            started: timestamp(row.get_ref(1)?)?,
-            last: timestamp(row.get_ref(2)?)?,
+            started: column_timestamp(row.get_ref(1)?)?,
+            last: column_timestamp(row.get_ref(2)?)?,
             turns: u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
-            first_words: first_words(text(row.get_ref(4)?)?),
+            first_words: first_words(column_text(row.get_ref(4)?)?),
         });
     }
     Ok(summaries)
 }
 
-pub(super) fn latest_conversation(connection: &Connection) -> Result<Option<String>, Trouble> {
+pub(super) fn latest_conversation(connection: &Connection) -> Result<Option<String>, MemoryFault> {
     let sql = "SELECT name FROM conversation WHERE name NOT GLOB 'run-*' ORDER BY last_turn DESC LIMIT 1";
     Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
 }
 
-pub(super) fn turn_count(connection: &Connection) -> Result<u64, Trouble> {
+pub(super) fn turn_count(connection: &Connection) -> Result<u64, MemoryFault> {
     let sql = "SELECT coalesce(sum(turns), 0) FROM conversation";
     let count: i64 = connection.query_row(sql, [], |row| row.get(0))?;
     Ok(u64::try_from(count).unwrap_or(0))
 }
 
-pub(super) fn turn(row: &Row<'_>) -> Result<Turn, Trouble> {
-    Ok(Turn {
+pub(super) fn read_turn(row: &Row<'_>) -> Result<ConversationTurn, MemoryFault> {
+    Ok(ConversationTurn {
         conversation_id: row.get(1)?,
         turn_id: row.get(2)?,
-        timestamp: timestamp(row.get_ref(3)?)?,
-        role: role(row.get_ref(4)?)?,
+        timestamp: column_timestamp(row.get_ref(3)?)?,
+        role: column_role(row.get_ref(4)?)?,
         content: row.get(5)?,
         tool_calls: from_json(row.get_ref(6)?)?,
         tool_results: from_json(row.get_ref(7)?)?,
@@ -181,41 +192,41 @@ pub(super) fn turn(row: &Row<'_>) -> Result<Turn, Trouble> {
     })
 }
 
-pub(super) fn text(value: ValueRef<'_>) -> Result<&str, Trouble> {
+pub(super) fn column_text(value: ValueRef<'_>) -> Result<&str, MemoryFault> {
     value
         .as_str()
-        .map_err(|error| Trouble::Damage(format!("a row has no text where it should have: {error}")))
+        .map_err(|error| MemoryFault::Damage(format!("a row has no text where it should have: {error}")))
 }
 
-pub(super) fn timestamp(value: ValueRef<'_>) -> Result<Timestamp, Trouble> {
-    text(value)?.parse().map_err(|error| Trouble::Damage(format!("a turn has no time: {error}")))
+pub(super) fn column_timestamp(value: ValueRef<'_>) -> Result<Timestamp, MemoryFault> {
+    column_text(value)?.parse().map_err(|error| MemoryFault::Damage(format!("a turn has no time: {error}")))
 }
 
-pub(super) fn role(value: ValueRef<'_>) -> Result<Role, Trouble> {
-    match text(value)? {
-        "user" => Ok(Role::User),
-        "assistant" => Ok(Role::Assistant),
-        "tool" => Ok(Role::Tool),
-        other => Err(Trouble::Damage(format!("a turn is of nobody we know: {other:?}"))),
+pub(super) fn column_role(value: ValueRef<'_>) -> Result<ChatRole, MemoryFault> {
+    match column_text(value)? {
+        "user" => Ok(ChatRole::User),
+        "assistant" => Ok(ChatRole::Assistant),
+        "tool" => Ok(ChatRole::Tool),
+        other => Err(MemoryFault::Damage(format!("a turn is of nobody we know: {other:?}"))),
     }
 }
 
-fn role_name(role: Role) -> &'static str {
+fn role_name(role: ChatRole) -> &'static str {
     match role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
+        ChatRole::User => "user",
+        ChatRole::Assistant => "assistant",
+        ChatRole::Tool => "tool",
     }
 }
 
 /// Most turns have none, and nothing is smaller than nothing.
-fn list_to_json<T: Serialize>(list: &[T]) -> Result<Option<String>, Trouble> {
+fn list_to_json<T: Serialize>(list: &[T]) -> Result<Option<String>, MemoryFault> {
     if list.is_empty() { Ok(None) } else { Ok(Some(serde_json::to_string(list)?)) }
 }
 
-fn from_json<T: DeserializeOwned + Default>(value: ValueRef<'_>) -> Result<T, Trouble> {
+fn from_json<T: DeserializeOwned + Default>(value: ValueRef<'_>) -> Result<T, MemoryFault> {
     match value {
         ValueRef::Null => Ok(T::default()),
-        value => Ok(serde_json::from_str(text(value)?)?),
+        value => Ok(serde_json::from_str(column_text(value)?)?),
     }
 }

@@ -6,21 +6,21 @@ use std::cell::OnceCell;
 
 use rusqlite::Connection;
 
-use super::error::Trouble;
+use super::error::MemoryFault;
 use super::fold::fold;
-use super::rows::searched;
+use super::rows::row_searchable_text;
 use super::words::is_inside_word;
 
 /// So many turns at most.
-pub(super) const SAMPLE: usize = 256;
+pub(super) const SAMPLE_TURNS: usize = 256;
 
-/// Turns in which everything is sooner or later tell nothing and take long to read; [`NEWEST`] leaves them out.
-const LONGEST: usize = 8 << 10;
+/// Turns in which everything is sooner or later tell nothing and take long to read; [`SELECT_NEWEST`] leaves them out.
+const MAX_TURN_BYTES: usize = 8 << 10;
 
 /// So much text is enough.
 const SAMPLE_BYTES: usize = 256 << 10;
 
-const NEWEST: &str = "
+const SELECT_NEWEST: &str = "
 SELECT content, tool_calls FROM turn
 WHERE id > (SELECT max(id) FROM turn) - 1024
   AND octet_length(content) + coalesce(octet_length(tool_calls), 0) <= ?1
@@ -28,50 +28,54 @@ ORDER BY id DESC";
 
 /// Which turns of the sample have something.
 #[derive(Clone, Copy)]
-pub(super) struct Having([u64; SAMPLE / 64]);
+pub(super) struct TurnSet([u64; SAMPLE_TURNS / 64]);
 
 /// What is looked up in an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Entries {
+pub(super) enum IndexKind {
     Words,
-    Beginnings,
-    Grams,
+    Prefixes,
+    Trigrams,
 }
 
 /// The newest turns. They are read once in a search, and only if something is to be known of them.
-pub(super) struct Sample<'search> {
+pub(super) struct TurnSample<'search> {
     connection: &'search Connection,
     folded: OnceCell<Vec<String>>,
 }
 
-impl<'search> Sample<'search> {
+impl<'search> TurnSample<'search> {
     pub(super) fn new(connection: &'search Connection) -> Self {
         Self { connection, folded: OnceCell::new() }
     }
 
     /// Which turns have each of the entries.
-    pub(super) fn having(&self, kind: Entries, entries: &[String]) -> Result<Vec<Having>, Trouble> {
-        Ok(look_for(self.folded()?, kind, entries))
+    pub(super) fn turns_with(
+        &self,
+        kind: IndexKind,
+        entries: &[String],
+    ) -> Result<Vec<TurnSet>, MemoryFault> {
+        Ok(find_entries(self.folded()?, kind, entries))
     }
 
-    fn folded(&self) -> Result<&[String], Trouble> {
+    fn folded(&self) -> Result<&[String], MemoryFault> {
         if let Some(folded) = self.folded.get() {
             return Ok(folded);
         }
-        let folded = newest(self.connection)?;
+        let folded = read_newest(self.connection)?;
         Ok(self.folded.get_or_init(|| folded))
     }
 }
 
-fn newest(connection: &Connection) -> Result<Vec<String>, Trouble> {
-    let mut statement = connection.prepare_cached(NEWEST)?;
-    let mut rows = statement.query([i64::try_from(LONGEST).unwrap_or(i64::MAX)])?;
+fn read_newest(connection: &Connection) -> Result<Vec<String>, MemoryFault> {
+    let mut statement = connection.prepare_cached(SELECT_NEWEST)?;
+    let mut rows = statement.query([i64::try_from(MAX_TURN_BYTES).unwrap_or(i64::MAX)])?;
     let (mut newest, mut bytes) = (Vec::new(), 0);
-    while newest.len() < SAMPLE
+    while newest.len() < SAMPLE_TURNS
         && bytes < SAMPLE_BYTES
         && let Some(row) = rows.next()?
     {
-        let folded = fold(&searched(row, 0)?);
+        let folded = fold(&row_searchable_text(row, 0)?);
         bytes += folded.len();
         newest.push(folded);
     }
@@ -79,8 +83,8 @@ fn newest(connection: &Connection) -> Result<Vec<String>, Trouble> {
 }
 
 /// Which of the entries each text has.
-fn look_for(texts: &[String], kind: Entries, entries: &[String]) -> Vec<Having> {
-    let mut havings = vec![Having::NONE; entries.len()];
+fn find_entries(texts: &[String], kind: IndexKind, entries: &[String]) -> Vec<TurnSet> {
+    let mut havings = vec![TurnSet::NONE; entries.len()];
     // Most places of a text are ruled out by their first byte.
     let mut by_first: Vec<Vec<(usize, &str)>> = vec![Vec::new(); 256];
     for (place, entry) in entries.iter().enumerate() {
@@ -91,7 +95,7 @@ fn look_for(texts: &[String], kind: Entries, entries: &[String]) -> Vec<Having> 
     for (turn, text) in texts.iter().enumerate() {
         for (start, first) in text.bytes().enumerate() {
             for (place, entry) in by_first.get(usize::from(first)).into_iter().flatten() {
-                if is_at(text, start, kind, entry)
+                if matches_at(text, start, kind, entry)
                     && let Some(having) = havings.get_mut(*place)
                 {
                     having.add(turn);
@@ -103,7 +107,7 @@ fn look_for(texts: &[String], kind: Entries, entries: &[String]) -> Vec<Having> 
 }
 
 /// Whether a text has an entry at this place.
-fn is_at(text: &str, start: usize, kind: Entries, entry: &str) -> bool {
+fn matches_at(text: &str, start: usize, kind: IndexKind, entry: &str) -> bool {
     let Some(behind) = text.as_bytes().get(start..).and_then(|rest| rest.strip_prefix(entry.as_bytes()))
     else {
         return false;
@@ -117,15 +121,15 @@ fn is_at(text: &str, start: usize, kind: Entries, entry: &str) -> bool {
         !(entry.ends_with(is_inside_word) && behind.is_some_and(|behind| behind.starts_with(is_inside_word)))
     };
     match kind {
-        Entries::Words => begins() && ends(),
-        Entries::Beginnings => begins(),
-        Entries::Grams => true,
+        IndexKind::Words => begins() && ends(),
+        IndexKind::Prefixes => begins(),
+        IndexKind::Trigrams => true,
     }
 }
 
-impl Having {
-    pub(super) const ALL: Self = Self([u64::MAX; SAMPLE / 64]);
-    pub(super) const NONE: Self = Self([0; SAMPLE / 64]);
+impl TurnSet {
+    pub(super) const ALL: Self = Self([u64::MAX; SAMPLE_TURNS / 64]);
+    pub(super) const NONE: Self = Self([0; SAMPLE_TURNS / 64]);
 
     pub(super) fn add(&mut self, place: usize) {
         if let Some(word) = self.0.get_mut(place / 64) {
@@ -147,41 +151,43 @@ impl Having {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Exchange, Memory, Turn};
-    use crate::providers::Role;
+    use crate::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
+    use crate::providers::ChatRole;
 
-    fn counts(texts: &[&str], kind: Entries, entries: &[&str]) -> Vec<usize> {
+    fn counts(texts: &[&str], kind: IndexKind, entries: &[&str]) -> Vec<usize> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
         let entries: Vec<String> = entries.iter().map(|entry| (*entry).to_owned()).collect();
-        look_for(&texts, kind, &entries).iter().map(Having::count).collect()
+        find_entries(&texts, kind, &entries).iter().map(TurnSet::count).collect()
     }
 
     #[test]
     fn words_beginnings_and_groups_are_told_apart() {
         let texts = ["the cat, concat", "cats", "a con cat", "東京都 é"];
-        for (kind, cat, con, tokyo, accent) in
-            [(Entries::Words, 2, 1, 1, 1), (Entries::Beginnings, 3, 2, 1, 1), (Entries::Grams, 3, 2, 1, 1)]
-        {
+        for (kind, cat, con, tokyo, accent) in [
+            (IndexKind::Words, 2, 1, 1, 1),
+            (IndexKind::Prefixes, 3, 2, 1, 1),
+            (IndexKind::Trigrams, 3, 2, 1, 1),
+        ] {
             assert_eq!(counts(&texts, kind, &["cat", "con", "京都", "é"]), [cat, con, tokyo, accent]);
         }
-        assert_eq!(counts(&["concat"], Entries::Beginnings, &["cat"]), [0]);
-        assert_eq!(counts(&["concat"], Entries::Grams, &["cat"]), [1]);
-        assert_eq!(counts(&["éa"], Entries::Words, &["a"]), [0]);
+        assert_eq!(counts(&["concat"], IndexKind::Prefixes, &["cat"]), [0]);
+        assert_eq!(counts(&["concat"], IndexKind::Trigrams, &["cat"]), [1]);
+        assert_eq!(counts(&["éa"], IndexKind::Words, &["a"]), [0]);
     }
 
     #[test]
     fn a_turn_outside_of_the_sample_is_left_out() {
-        let mut having = Having::NONE;
+        let mut having = TurnSet::NONE;
         [0, 255, 256, usize::MAX].into_iter().for_each(|turn| having.add(turn));
         assert_eq!(having.count(), 2);
     }
 
-    fn turn(number: usize, content: String) -> Turn {
-        Turn {
+    fn turn(number: usize, content: String) -> ConversationTurn {
+        ConversationTurn {
             conversation_id: "c".to_owned(),
             turn_id: number.to_string(),
             timestamp: jiff::Timestamp::UNIX_EPOCH,
-            role: Role::User,
+            role: ChatRole::User,
             content,
             tool_calls: Vec::new(),
             tool_results: Vec::new(),
@@ -193,27 +199,28 @@ mod tests {
 
     fn sampled(contents: impl Iterator<Item = String>) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
-        let memory = Memory::open(&folder.path().join("memory.db")).unwrap();
-        let turns: Vec<Turn> = contents.enumerate().map(|(number, content)| turn(number, content)).collect();
+        let memory = ConversationMemory::open(&folder.path().join("memory.db")).unwrap();
+        let turns: Vec<ConversationTurn> =
+            contents.enumerate().map(|(number, content)| turn(number, content)).collect();
         if !turns.is_empty() {
-            memory.persist(&Exchange { turns }).unwrap();
+            memory.persist(&ConversationExchange { turns }).unwrap();
         }
-        Sample::new(&memory.connection).folded().unwrap().to_vec()
+        TurnSample::new(&memory.connection).folded().unwrap().to_vec()
     }
 
     #[test]
     fn it_is_the_newest_turns() {
         assert!(sampled(std::iter::empty()).is_empty());
         let sample = sampled((0..300).map(|number| format!("Turn {number}")));
-        assert_eq!(sample.len(), SAMPLE);
+        assert_eq!(sample.len(), SAMPLE_TURNS);
         assert_eq!(sample.first().map(String::as_str), Some("turn 299"));
     }
 
     #[test]
     fn huge_turns_do_not_make_it_slow() {
-        let huge = "word ".repeat(LONGEST / 5 + 1);
+        let huge = "word ".repeat(MAX_TURN_BYTES / 5 + 1);
         assert_eq!(sampled([huge.clone(), "short".to_owned(), huge].into_iter()), ["short"]);
-        let long = "a".repeat(LONGEST);
-        assert_eq!(sampled((0..100).map(|_| long.clone())).len(), SAMPLE_BYTES / LONGEST);
+        let long = "a".repeat(MAX_TURN_BYTES);
+        assert_eq!(sampled((0..100).map(|_| long.clone())).len(), SAMPLE_BYTES / MAX_TURN_BYTES);
     }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::error::{MemoryError, Trouble};
-use crate::sqlite::{self, is_empty, use_log};
+use super::error::{MemoryError, MemoryFault};
+use crate::sqlite::{self, enable_wal, is_empty_database};
 
 /// "Coll" in the header of the file: whose database it is.
 const APPLICATION_ID: i32 = 0x436f_6c6c;
@@ -16,7 +16,7 @@ const APPLICATION_ID: i32 = 0x436f_6c6c;
 /// What leads from each version to the next; the first makes a database out of nothing.
 ///
 /// Both indices keep nothing but which turns have a word or three letters: what is shown and how well it fits comes
-/// from the turns themselves. They are given text that [`fold`](super::fold) and [`words`](super::words) have
+/// from the turns themselves. They are given text that [`daily_sums`](super::fold) and [`words`](super::words) have
 /// prepared, and the tokenizers change nothing about it: `ascii` splits at spaces, `trigram` takes letters as they
 /// are. So a query and a turn can never be folded differently.
 const MIGRATIONS: &[&str] = &["
@@ -65,7 +65,7 @@ const LOG_BYTES: i32 = 4 << 20;
 const CACHE_KIB: i32 = 8 << 10;
 
 /// SQLite takes the beginning of a file for an empty database; no database has fewer bytes than this.
-const SMALLEST: u64 = 512;
+const MIN_DATABASE_BYTES: u64 = 512;
 
 /// Opens the database at `path`, which is made when it is not there.
 pub(super) fn open(path: &Path) -> Result<Connection, MemoryError> {
@@ -79,7 +79,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, MemoryError> {
         }
         Ok(connection)
     };
-    connect().map_err(|trouble: Trouble| trouble.at("open", path))
+    connect().map_err(|trouble: MemoryFault| trouble.into_error("open", path))
 }
 
 /// Sees to it that a regular file of ours is there, and returns its place without links.
@@ -99,7 +99,7 @@ fn prepare_file(path: &Path) -> Result<PathBuf, MemoryError> {
     match fs::symlink_metadata(&real) {
         Ok(found) if found.is_symlink() => Err(MemoryError::Link { path: path.to_owned() }),
         Ok(found) if !found.is_file() => Err(MemoryError::NotAFile { path: path.to_owned() }),
-        Ok(found) if (1..SMALLEST).contains(&found.len()) => {
+        Ok(found) if (1..MIN_DATABASE_BYTES).contains(&found.len()) => {
             let fault = format!("it has {} bytes only", found.len());
             Err(MemoryError::Damaged { path: path.to_owned(), fault })
         }
@@ -132,20 +132,20 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn version(connection: &Connection) -> Result<i32, Trouble> {
+fn version(connection: &Connection) -> Result<i32, MemoryFault> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let version = number("user_version")?;
     match number("application_id")? {
-        APPLICATION_ID if version > VERSION || version < 1 => Err(Trouble::Newer(version)),
+        APPLICATION_ID if version > VERSION || version < 1 => Err(MemoryFault::Newer(version)),
         APPLICATION_ID => Ok(version),
-        0 if version == 0 && is_empty(connection)? => Ok(0),
-        _ => Err(Trouble::Foreign),
+        0 if version == 0 && is_empty_database(connection)? => Ok(0),
+        _ => Err(MemoryFault::Foreign),
     }
 }
 
 /// Brings a database to our version, in one transaction.
-fn migrate(connection: &mut Connection) -> Result<(), Trouble> {
-    use_log(connection)?;
+fn migrate(connection: &mut Connection) -> Result<(), MemoryFault> {
+    enable_wal(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have done it while we waited.
     let done = usize::try_from(version(&transaction)?).unwrap_or(0);

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::providers::{Role, ToolCall};
+use crate::providers::{ChatRole, ToolCall};
 
 /// One message of a conversation, as it is kept (C10).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Turn {
+pub struct ConversationTurn {
     /// The conversation.
     pub conversation_id: String,
     /// Unique.
@@ -16,13 +16,13 @@ pub struct Turn {
     /// When.
     pub timestamp: Timestamp,
     /// Whose.
-    pub role: Role,
+    pub role: ChatRole,
     /// The text.
     pub content: String,
     /// What an assistant's message asked for.
     pub tool_calls: Vec<ToolCall>,
     /// What came of it; only in a tool's message.
-    pub tool_results: Vec<ToolOutcome>,
+    pub tool_results: Vec<StoredToolResult>,
     /// Who answered.
     pub provider: String,
     /// With which model.
@@ -33,7 +33,7 @@ pub struct Turn {
 
 /// What came of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolOutcome {
+pub struct StoredToolResult {
     /// Which call it answers.
     pub call_id: String,
     /// The tool.
@@ -48,14 +48,14 @@ pub struct ToolOutcome {
 
 /// Everything between a person's message and the answer to it. It is kept whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ConversationExchange {
     /// Question, calls, results, answer, in order.
-    pub turns: Vec<Turn>,
+    pub turns: Vec<ConversationTurn>,
 }
 
 /// A turn that a search found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Found {
+pub struct FoundTurn {
     /// The conversation.
     pub conversation_id: String,
     /// The turn.
@@ -63,7 +63,7 @@ pub struct Found {
     /// When.
     pub timestamp: Timestamp,
     /// Whose.
-    pub role: Role,
+    pub role: ChatRole,
     /// The words around what was found, on one line.
     pub excerpt: String,
     /// How well it fits; more is better.

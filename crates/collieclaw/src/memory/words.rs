@@ -4,13 +4,13 @@
 //! letters are enough to find them.
 
 /// Longer runs of letters are no words; what is behind is found by the other index.
-const LONGEST_WORD: usize = 64;
+const MAX_WORD_CHARS: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum LetterKind {
     Gap,
     Letter,
-    Alone,
+    Standalone,
 }
 
 /// What goes into the index: words with spaces between them.
@@ -22,10 +22,10 @@ pub(super) fn index_words(folded: &str) -> String {
     };
     for run in runs(folded) {
         match run {
-            Run::Word(word) => add(word),
-            Run::Alone(run) => {
-                singles(run).for_each(&mut add);
-                pairs(run).for_each(&mut add);
+            TextRun::Word(word) => add(word),
+            TextRun::Standalone(run) => {
+                single_letters(run).for_each(&mut add);
+                letter_pairs(run).for_each(&mut add);
             }
         }
     }
@@ -37,64 +37,64 @@ pub(super) fn query_words(folded: &str) -> Vec<String> {
     let mut words = Vec::new();
     for run in runs(folded) {
         match run {
-            Run::Word(word) => words.push(word.to_owned()),
-            Run::Alone(run) if pairs(run).next().is_none() => words.push(run.to_owned()),
-            Run::Alone(run) => words.extend(pairs(run).map(str::to_owned)),
+            TextRun::Word(word) => words.push(word.to_owned()),
+            TextRun::Standalone(run) if letter_pairs(run).next().is_none() => words.push(run.to_owned()),
+            TextRun::Standalone(run) => words.extend(letter_pairs(run).map(str::to_owned)),
         }
     }
     words
 }
 
 /// Whether there are signs or gaps in it, which the index of words knows nothing about.
-pub(super) fn has_signs(folded: &str) -> bool {
-    folded.chars().any(|letter| kind(letter) == Kind::Gap)
+pub(super) fn has_punctuation(folded: &str) -> bool {
+    folded.chars().any(|letter| letter_kind(letter) == LetterKind::Gap)
 }
 
 /// Whether a letter continues the word before it.
 pub(super) fn is_inside_word(letter: char) -> bool {
-    kind(letter) == Kind::Letter
+    letter_kind(letter) == LetterKind::Letter
 }
 
-enum Run<'text> {
+enum TextRun<'text> {
     Word(&'text str),
-    Alone(&'text str),
+    Standalone(&'text str),
 }
 
-fn runs(folded: &str) -> impl Iterator<Item = Run<'_>> {
+fn runs(folded: &str) -> impl Iterator<Item = TextRun<'_>> {
     let mut rest = folded;
     std::iter::from_fn(move || {
         loop {
-            let first = kind(rest.chars().next()?);
-            let end = rest.find(|letter| kind(letter) != first).unwrap_or(rest.len());
+            let first = letter_kind(rest.chars().next()?);
+            let end = rest.find(|letter| letter_kind(letter) != first).unwrap_or(rest.len());
             let (run, behind) = rest.split_at_checked(end)?;
             rest = behind;
             match first {
-                Kind::Gap => {}
-                Kind::Letter => return Some(Run::Word(cut(run))),
-                Kind::Alone => return Some(Run::Alone(run)),
+                LetterKind::Gap => {}
+                LetterKind::Letter => return Some(TextRun::Word(truncate_word(run))),
+                LetterKind::Standalone => return Some(TextRun::Standalone(run)),
             }
         }
     })
 }
 
-fn cut(word: &str) -> &str {
-    let end = word.char_indices().nth(LONGEST_WORD).map_or(word.len(), |(end, _)| end);
+fn truncate_word(word: &str) -> &str {
+    let end = word.char_indices().nth(MAX_WORD_CHARS).map_or(word.len(), |(end, _)| end);
     word.get(..end).unwrap_or(word)
 }
 
-fn singles(run: &str) -> impl Iterator<Item = &str> {
+fn single_letters(run: &str) -> impl Iterator<Item = &str> {
     run.char_indices().filter_map(|(start, letter)| run.get(start..start + letter.len_utf8()))
 }
 
-fn pairs(run: &str) -> impl Iterator<Item = &str> {
+fn letter_pairs(run: &str) -> impl Iterator<Item = &str> {
     let second = run.char_indices().skip(1).map(|(start, letter)| start + letter.len_utf8());
     run.char_indices().zip(second).filter_map(|((start, _), end)| run.get(start..end))
 }
 
-fn kind(letter: char) -> Kind {
+fn letter_kind(letter: char) -> LetterKind {
     match letter {
-        'a'..='z' | '0'..='9' => Kind::Letter,
-        '\0'..='\x7f' => Kind::Gap,
+        'a'..='z' | '0'..='9' => LetterKind::Letter,
+        '\0'..='\x7f' => LetterKind::Gap,
         // Thai and Lao, Burmese, Khmer; arrows and signs; kana and ideographs; pictures; more ideographs.
         '\u{e01}'..='\u{eff}'
         | '\u{1000}'..='\u{109f}'
@@ -105,9 +105,9 @@ fn kind(letter: char) -> Kind {
         | '\u{3400}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}'
         | '\u{1f000}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3ffff}' => Kind::Alone,
-        letter if letter.is_alphanumeric() => Kind::Letter,
-        _ => Kind::Gap,
+        | '\u{20000}'..='\u{3ffff}' => LetterKind::Standalone,
+        letter if letter.is_alphanumeric() => LetterKind::Letter,
+        _ => LetterKind::Gap,
     }
 }
 
@@ -132,6 +132,6 @@ mod tests {
 
     #[test]
     fn a_run_without_an_end_is_cut() {
-        assert_eq!(index_words(&"é".repeat(500)).chars().count(), LONGEST_WORD + 1);
+        assert_eq!(index_words(&"é".repeat(500)).chars().count(), MAX_WORD_CHARS + 1);
     }
 }

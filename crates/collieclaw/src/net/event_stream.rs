@@ -42,7 +42,7 @@ impl EventReader {
     ///
     /// # Errors
     /// When an event is too long. The stream can't be read on then.
-    pub fn take(&mut self, mut bytes: &[u8]) -> Result<Vec<StreamEvent>, EventTooLong> {
+    pub fn push_bytes(&mut self, mut bytes: &[u8]) -> Result<Vec<StreamEvent>, EventTooLong> {
         let mut events = Vec::new();
         if std::mem::take(&mut self.after_return) {
             // One line end in two pieces, unless there is nothing yet of the second.
@@ -51,7 +51,7 @@ impl EventReader {
         }
         while let Some(end) = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
             let (line, rest) = bytes.split_at(end);
-            self.add(line)?;
+            self.push_to_line(line)?;
             events.extend(self.end_line());
             bytes = match rest {
                 [b'\r', b'\n', rest @ ..] | [b'\n', rest @ ..] => rest,
@@ -62,7 +62,7 @@ impl EventReader {
                 [] => rest,
             };
         }
-        self.add(bytes)?;
+        self.push_to_line(bytes)?;
         Ok(events)
     }
 
@@ -73,7 +73,7 @@ impl EventReader {
         ended.or_else(|| self.dispatch())
     }
 
-    fn add(&mut self, bytes: &[u8]) -> Result<(), EventTooLong> {
+    fn push_to_line(&mut self, bytes: &[u8]) -> Result<(), EventTooLong> {
         let held = self.line.len() + self.name.len() + self.data.as_ref().map_or(0, Vec::len);
         if held.saturating_add(bytes.len()) > self.most {
             return Err(EventTooLong { most: self.most });

@@ -1,23 +1,23 @@
 //! One request, one reply.
 
 #[cfg(test)]
-mod encrypted;
+mod tls_tests;
 
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use collieclaw_gate::{Host, Method};
+use collieclaw_gate::{HttpMethod, UrlHost};
 use ureq::config::{AutoHeaderValue, Config};
 use ureq::http::{HeaderMap, Request, Response, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::transport::{Connector, RustlsConnector};
 
-use super::link::Link;
-use super::lookup::{Lookup, LookupError};
-use super::patience::{Patience, Stopped};
-use super::wire::{Chosen, Dial, Silent};
+use super::deadline::{CancellableDeadline, WaitError};
+use super::resolver::{NameResolver, ResolveError};
+use super::transport::{DeadlineConnector, ResolvedAddresses, StalledError};
+use super::url::RequestUrl;
 
 /// Headers are for programs; more than this is an attack on memory.
 const LONGEST_HEADERS: usize = 64 * 1024;
@@ -26,51 +26,51 @@ const LONGEST_HEADERS: usize = 64 * 1024;
 const LONGEST_TYPE: usize = 255;
 
 /// What is asked for.
-pub(crate) struct Ask<'a> {
-    pub(crate) method: Method,
-    pub(crate) link: &'a Link,
+pub(crate) struct HttpRequest<'a> {
+    pub(crate) method: HttpMethod,
+    pub(crate) url: &'a RequestUrl,
     /// The numbers that the host stands for, already looked at.
-    pub(crate) numbers: &'a [IpAddr],
+    pub(crate) addresses: &'a [IpAddr],
     pub(crate) headers: &'a [(&'a str, &'a str)],
     pub(crate) body: &'a str,
 }
 
 /// What came back, its body still to be read.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     headers: HeaderMap,
     body: ureq::Body,
-    patience: Patience,
+    deadline: CancellableDeadline,
 }
 
 /// Why there is no answer. Never holds what was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum ExchangeError {
     /// The waiting is over.
-    Stopped(Stopped),
+    Stopped(WaitError),
     /// Nobody listens there.
-    NobodyListens,
+    ConnectionRefused,
     /// The reply has begun, and nothing more came for too long.
-    Silent,
+    Stalled,
     /// Anything else, as a sentence without a full stop.
     Failed(String),
 }
 
-impl Link {
+impl RequestUrl {
     /// The numbers that the host stands for.
-    pub(crate) fn numbers(
+    pub(crate) fn resolve_addresses(
         &self,
-        lookup: &dyn Lookup,
-        patience: &Patience,
-    ) -> Result<Vec<IpAddr>, LookupError> {
+        lookup: &dyn NameResolver,
+        patience: &CancellableDeadline,
+    ) -> Result<Vec<IpAddr>, ResolveError> {
         match &self.address.host {
-            Host::Number(number) => Ok(vec![*number]),
-            Host::Name(name) => {
-                let numbers = lookup.numbers(name, patience)?;
+            UrlHost::Ip(number) => Ok(vec![*number]),
+            UrlHost::Name(name) => {
+                let numbers = lookup.resolve(name, patience)?;
                 if numbers.is_empty() {
                     let detail = "it has no number".to_owned();
-                    return Err(LookupError::NotFound { name: name.clone(), detail });
+                    return Err(ResolveError::NotFound { name: name.clone(), detail });
                 }
                 Ok(numbers)
             }
@@ -79,28 +79,42 @@ impl Link {
 }
 
 /// Sends a request and waits for the beginning of the reply.
-pub(crate) fn ask(ask: &Ask<'_>, patience: &Patience) -> Result<Answer, Broken> {
-    ask_trusting(ask, patience, RootCerts::WebPki)
+pub(crate) fn send_request(
+    ask: &HttpRequest<'_>,
+    patience: &CancellableDeadline,
+) -> Result<HttpResponse, ExchangeError> {
+    send_with_roots(ask, patience, RootCerts::WebPki)
 }
 
-fn ask_trusting(ask: &Ask<'_>, patience: &Patience, trusted: RootCerts) -> Result<Answer, Broken> {
-    let port = ask.link.address.port;
-    let addresses = ask.numbers.iter().map(|number| SocketAddr::new(*number, port)).collect();
-    let connector = Dial(patience.clone()).chain(RustlsConnector::default());
-    let agent = ureq::Agent::with_parts(config(trusted), connector, Chosen(addresses));
-    let mut request = Request::builder().uri(ask.link.to_string());
+fn send_with_roots(
+    ask: &HttpRequest<'_>,
+    patience: &CancellableDeadline,
+    trusted: RootCerts,
+) -> Result<HttpResponse, ExchangeError> {
+    let port = ask.url.address.port;
+    let addresses = ask.addresses.iter().map(|number| SocketAddr::new(*number, port)).collect();
+    let connector = DeadlineConnector(patience.clone()).chain(RustlsConnector::default());
+    let agent = ureq::Agent::with_parts(config(trusted), connector, ResolvedAddresses(addresses));
+    let mut request = Request::builder().uri(ask.url.to_string());
     for (name, value) in ask.headers {
         request = request.header(*name, *value);
     }
     let sent = match ask.method {
-        Method::Get => request.method("GET").body(()).map_err(ureq::Error::from).and_then(|it| agent.run(it)),
-        Method::Post => {
+        HttpMethod::Get => {
+            request.method("GET").body(()).map_err(ureq::Error::from).and_then(|it| agent.run(it))
+        }
+        HttpMethod::Post => {
             request.method("POST").body(ask.body).map_err(ureq::Error::from).and_then(|it| agent.run(it))
         }
     };
-    let response: Response<ureq::Body> = sent.map_err(|error| broken(error, patience))?;
+    let response: Response<ureq::Body> = sent.map_err(|error| exchange_error(error, patience))?;
     let (parts, body) = response.into_parts();
-    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body, patience: patience.clone() })
+    Ok(HttpResponse {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        body,
+        deadline: patience.clone(),
+    })
 }
 
 fn config(trusted: RootCerts) -> Config {
@@ -121,7 +135,7 @@ fn config(trusted: RootCerts) -> Config {
         .build()
 }
 
-impl Answer {
+impl HttpResponse {
     /// A header, if it is there and can be read.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
@@ -141,60 +155,62 @@ impl Answer {
     }
 
     /// Reads the body, but at most so many bytes and one, which tells that there is more.
-    pub(crate) fn read(self, most: usize) -> Result<Vec<u8>, Broken> {
-        self.incoming().rest(most)
+    pub(crate) fn read(self, most: usize) -> Result<Vec<u8>, ExchangeError> {
+        self.into_body_stream().read_rest(most)
     }
 
     /// The body as it comes.
-    pub(crate) fn incoming(self) -> Incoming {
-        Incoming { reader: self.body.into_reader(), patience: self.patience }
+    pub(crate) fn into_body_stream(self) -> BodyStream {
+        BodyStream { reader: self.body.into_reader(), deadline: self.deadline }
     }
 }
 
 /// A body that is read as it comes.
-pub(crate) struct Incoming {
+pub(crate) struct BodyStream {
     reader: ureq::BodyReader<'static>,
-    patience: Patience,
+    deadline: CancellableDeadline,
 }
 
-impl Incoming {
+impl BodyStream {
     /// Waits for more and puts it into `buffer`; none is the end.
-    pub(crate) fn some(&mut self, buffer: &mut [u8]) -> Result<usize, Broken> {
+    pub(crate) fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, ExchangeError> {
         loop {
             match self.reader.read(buffer) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                read => return read.map_err(|error| broken(ureq::Error::from(error), &self.patience)),
+                read => {
+                    return read.map_err(|error| exchange_error(ureq::Error::from(error), &self.deadline));
+                }
             }
         }
     }
 
     /// All that is left, but at most so many bytes and one, which tells that there is more.
-    pub(crate) fn rest(self, most: usize) -> Result<Vec<u8>, Broken> {
+    pub(crate) fn read_rest(self, most: usize) -> Result<Vec<u8>, ExchangeError> {
         let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
         let mut bytes = Vec::new();
         let read = self.reader.take(most).read_to_end(&mut bytes);
-        read.map_err(|error| broken(ureq::Error::from(error), &self.patience))?;
+        read.map_err(|error| exchange_error(ureq::Error::from(error), &self.deadline))?;
         Ok(bytes)
     }
 
     /// From now on a silence that is longer is an error.
-    pub(crate) fn end_silence_after(&self, silence: Duration) {
-        self.patience.end_silence_after(silence);
+    pub(crate) fn set_stall_timeout(&self, silence: Duration) {
+        self.deadline.set_stall_timeout(silence);
     }
 }
 
 /// What an error means to people. Errors of the library never hold headers or bodies.
-fn broken(error: ureq::Error, patience: &Patience) -> Broken {
-    if let Err(stopped) = patience.left() {
-        return Broken::Stopped(stopped);
+fn exchange_error(error: ureq::Error, patience: &CancellableDeadline) -> ExchangeError {
+    if let Err(stopped) = patience.remaining() {
+        return ExchangeError::Stopped(stopped);
     }
-    Broken::Failed(match error {
+    ExchangeError::Failed(match error {
         ureq::Error::Io(error) => match error.kind() {
-            _ if error.get_ref().and_then(|inner| inner.downcast_ref::<Silent>()).is_some() => {
-                return Broken::Silent;
+            _ if error.get_ref().and_then(|inner| inner.downcast_ref::<StalledError>()).is_some() => {
+                return ExchangeError::Stalled;
             }
-            std::io::ErrorKind::ConnectionRefused => return Broken::NobodyListens,
-            std::io::ErrorKind::TimedOut => return Broken::Stopped(Stopped::TimedOut),
+            std::io::ErrorKind::ConnectionRefused => return ExchangeError::ConnectionRefused,
+            std::io::ErrorKind::TimedOut => return ExchangeError::Stopped(WaitError::TimedOut),
             std::io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
             std::io::ErrorKind::UnexpectedEof => {
                 "the connection was closed in the middle of the reply".to_owned()

@@ -7,41 +7,44 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use collieclaw_gate::{Call, Facts, GatePolicy, Method, Ruling, Scheme, Seen, Verdict, is_public, judge};
+use collieclaw_gate::{
+    GateOutcome, GatePolicy, GateRequest, GateVerdict, HttpMethod, MachineFacts, PathStatus, UrlScheme,
+    is_public, judge,
+};
 
-use super::exchange::{Answer, Ask, Broken, ask};
-use super::link::Link;
-use super::lookup::{Lookup, LookupError};
-use super::patience::{Patience, Stopped};
-use super::text;
-use crate::cancel::Cancel;
-use crate::tools::shortened;
+use super::deadline::{CancellableDeadline, WaitError};
+use super::exchange::{ExchangeError, HttpRequest, HttpResponse, send_request};
+use super::resolver::{NameResolver, ResolveError};
+use super::text_body;
+use super::url::RequestUrl;
+use crate::cancel::CancelFlag;
+use crate::tools::truncate_text;
 
 /// Browsers follow more; honest pages need fewer.
 const MOST_REDIRECTS: usize = 5;
 
 /// How much of an address is told.
-const LONGEST_SHOWN: usize = 300;
+const MAX_SHOWN_URL: usize = 300;
 
 /// Who asks, and within which bounds.
-pub struct Fetch<'f> {
+pub struct FetchContext<'f> {
     /// What redirects are judged by.
     pub policy: &'f GatePolicy,
     /// Who knows the numbers.
-    pub lookup: &'f dyn Lookup,
+    pub resolver: &'f dyn NameResolver,
     /// Raised when it is to end at once.
-    pub cancel: &'f Cancel,
+    pub cancel: &'f CancelFlag,
     /// For everything together: names, connections, redirects and bodies.
     pub timeout: Duration,
     /// How much of a body is read.
-    pub most_bytes: usize,
+    pub max_bytes: usize,
 }
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Order<'o> {
+pub struct FetchRequest<'o> {
     /// How.
-    pub method: Method,
+    pub method: HttpMethod,
     /// Where.
     pub url: &'o str,
     /// What is sent, with its type; for [`Method::Post`].
@@ -50,7 +53,7 @@ pub struct Order<'o> {
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchResponse {
     /// From where, after all redirects.
     pub url: String,
     /// Such as 200.
@@ -58,18 +61,18 @@ pub struct Fetched {
     /// What the server says it is.
     pub content_type: Option<String>,
     /// What it is.
-    pub body: Body,
+    pub body: FetchedBody,
 }
 
 /// What a reply holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body {
+pub enum FetchedBody {
     /// Text, all of it.
     Whole(String),
     /// The beginning of a longer text.
-    Cut(String),
+    Truncated(String),
     /// No text. It was not read.
-    Other {
+    NotText {
         /// How long the server says it is.
         length: Option<u64>,
     },
@@ -105,51 +108,54 @@ pub enum FetchError {
     Network(String),
     /// The waiting is over.
     #[error("{0}")]
-    Stopped(Stopped),
+    Stopped(WaitError),
 }
 
-impl Fetch<'_> {
+impl FetchContext<'_> {
     /// Asks, and follows redirects as far as the gate would let the same call go.
     ///
     /// # Errors
     /// With what is in the way.
-    pub fn run(&self, order: &Order<'_>) -> Result<Fetched, FetchError> {
-        let patience = Patience::new(self.cancel, self.timeout);
-        let mut link = Link::read(order.url).map_err(|what| FetchError::Refused(what.to_owned()))?;
+    pub fn run(&self, order: &FetchRequest<'_>) -> Result<FetchResponse, FetchError> {
+        let patience = CancellableDeadline::new(self.cancel, self.timeout);
+        let mut link = RequestUrl::parse(order.url).map_err(|what| FetchError::Refused(what.to_owned()))?;
         let (mut method, mut body) = (order.method, order.body);
-        let granted = match judge(Call::Http(method, &link.to_string()), self.policy, &NoFiles) {
-            Ruling::Denied(verdict) => return Err(FetchError::Refused(first_reason(&verdict))),
+        let granted = match judge(GateRequest::Http(method, &link.to_string()), self.policy, &NoFiles) {
+            GateOutcome::Denied(verdict) => return Err(FetchError::Refused(first_reason(&verdict))),
             ruling => ruling.verdict().clone(),
         };
         for _ in 0..=MOST_REDIRECTS {
-            let answer = self.ask_once(&link, method, body, &patience)?;
-            let Some(location) = redirect(&answer) else { return self.fetched(&link, answer) };
-            let refused =
-                |to: &str, reason: String| FetchError::Redirect { to: shortened(to, LONGEST_SHOWN), reason };
-            let next = link.follow(&location).map_err(|what| refused(&location, what.to_owned()))?;
-            if keeps_no_body(answer.status) {
-                (method, body) = (Method::Get, None);
+            let answer = self.send_once(&link, method, body, &patience)?;
+            let Some(location) = redirect_location(&answer) else { return self.read_response(&link, answer) };
+            let refused = |to: &str, reason: String| FetchError::Redirect {
+                to: truncate_text(to, MAX_SHOWN_URL),
+                reason,
+            };
+            let next =
+                link.resolve_location(&location).map_err(|what| refused(&location, what.to_owned()))?;
+            if drops_body(answer.status) {
+                (method, body) = (HttpMethod::Get, None);
             }
-            self.may_follow(&link, &next, method, &granted)
+            self.check_redirect(&link, &next, method, &granted)
                 .map_err(|reason| refused(&next.to_string(), reason))?;
             link = next;
         }
         Err(FetchError::TooManyRedirects)
     }
 
-    fn ask_once(
+    fn send_once(
         &self,
-        link: &Link,
-        method: Method,
+        link: &RequestUrl,
+        method: HttpMethod,
         body: Option<(&str, &str)>,
-        patience: &Patience,
-    ) -> Result<Answer, FetchError> {
-        let numbers = link.numbers(self.lookup, patience).map_err(|error| match error {
-            LookupError::Stopped(stopped) => FetchError::Stopped(stopped),
-            LookupError::NotFound { .. } => FetchError::Network(error.to_string()),
+        patience: &CancellableDeadline,
+    ) -> Result<HttpResponse, FetchError> {
+        let numbers = link.resolve_addresses(self.resolver, patience).map_err(|error| match error {
+            ResolveError::Stopped(stopped) => FetchError::Stopped(stopped),
+            ResolveError::NotFound { .. } => FetchError::Network(error.to_string()),
         })?;
         let host = link.address.host.to_string();
-        if !self.leads_where_it_may(link)
+        if !self.is_listed_host(link)
             && let Some(number) = numbers.iter().find(|number| !is_public(**number))
         {
             return Err(FetchError::Private { host, number: *number });
@@ -158,90 +164,98 @@ impl Fetch<'_> {
         let typed = body.map(|(_, content_type)| ("content-type", content_type));
         let headers: Vec<_> = std::iter::once(accept).chain(typed).collect();
         let body = body.map_or("", |(body, _)| body);
-        let order = Ask { method, link, numbers: &numbers, headers: &headers, body };
-        ask(&order, patience).map_err(|broken| failed(broken, link))
+        let order = HttpRequest { method, url: link, addresses: &numbers, headers: &headers, body };
+        send_request(&order, patience).map_err(|broken| fetch_error(broken, link))
     }
 
     /// Whether the operator listed exactly this host and port; as in the gate, it may then be a neighbour.
-    fn leads_where_it_may(&self, link: &Link) -> bool {
+    fn is_listed_host(&self, link: &RequestUrl) -> bool {
         self.policy.allowed_domains.contains(&link.address.host_and_port())
     }
 
     /// A redirect is followed where the rules alone would let the call go, with no more risk than the first; or within
     /// what was already agreed to.
-    fn may_follow(&self, from: &Link, to: &Link, method: Method, granted: &Verdict) -> Result<(), String> {
-        if from.address.scheme == Scheme::Https && to.address.scheme == Scheme::Http {
+    fn check_redirect(
+        &self,
+        from: &RequestUrl,
+        to: &RequestUrl,
+        method: HttpMethod,
+        granted: &GateVerdict,
+    ) -> Result<(), String> {
+        if from.address.scheme == UrlScheme::Https && to.address.scheme == UrlScheme::Http {
             return Err("it leads from an encrypted connection to one in the clear".to_owned());
         }
-        match judge(Call::Http(method, &to.to_string()), self.policy, &NoFiles) {
-            Ruling::Allowed(permit) if permit.verdict().risk <= granted.risk => Ok(()),
+        match judge(GateRequest::Http(method, &to.to_string()), self.policy, &NoFiles) {
+            GateOutcome::Allowed(permit) if permit.verdict().risk <= granted.risk => Ok(()),
             ruling if ruling.verdict() == granted => Ok(()),
-            Ruling::Denied(verdict) => Err(first_reason(&verdict)),
-            Ruling::Asks(question) => {
+            GateOutcome::Denied(verdict) => Err(first_reason(&verdict)),
+            GateOutcome::NeedsApproval(question) => {
                 Err(format!("{}; ask for that address itself", first_reason(&question.refuse())))
             }
-            Ruling::Allowed(permit) => {
+            GateOutcome::Allowed(permit) => {
                 Err(format!("{}; ask for that address itself", first_reason(permit.verdict())))
             }
         }
     }
 
-    fn fetched(&self, link: &Link, answer: Answer) -> Result<Fetched, FetchError> {
+    fn read_response(&self, link: &RequestUrl, answer: HttpResponse) -> Result<FetchResponse, FetchError> {
         let (status, content_type) = (answer.status, answer.content_type());
         let length = answer.content_length();
-        let known_as_other = content_type.as_deref().is_some_and(|kind| !text::is_text(kind));
+        let known_as_other = content_type.as_deref().is_some_and(|kind| !text_body::is_text(kind));
         let body = if known_as_other {
-            Body::Other { length }
+            FetchedBody::NotText { length }
         } else {
-            let bytes = answer.read(self.most_bytes).map_err(|broken| failed(broken, link))?;
-            if content_type.is_none() && !text::looks_like_text(&bytes) {
-                Body::Other { length }
-            } else if bytes.len() > self.most_bytes {
-                Body::Cut(text::lossy(bytes, self.most_bytes))
+            let bytes = answer.read(self.max_bytes).map_err(|broken| fetch_error(broken, link))?;
+            if content_type.is_none() && !text_body::looks_like_text(&bytes) {
+                FetchedBody::NotText { length }
+            } else if bytes.len() > self.max_bytes {
+                FetchedBody::Truncated(text_body::truncate_lossy(bytes, self.max_bytes))
             } else {
-                Body::Whole(text::lossy(bytes, self.most_bytes))
+                FetchedBody::Whole(text_body::truncate_lossy(bytes, self.max_bytes))
             }
         };
-        Ok(Fetched { url: link.to_string(), status, content_type, body })
+        Ok(FetchResponse { url: link.to_string(), status, content_type, body })
     }
 }
 
-fn redirect(answer: &Answer) -> Option<String> {
+fn redirect_location(answer: &HttpResponse) -> Option<String> {
     matches!(answer.status, 301 | 302 | 303 | 307 | 308)
         .then(|| answer.header("location").map(str::to_owned))?
 }
 
 /// What was sent is sent again only where the server says so outright, as browsers do.
-fn keeps_no_body(status: u16) -> bool {
+fn drops_body(status: u16) -> bool {
     matches!(status, 301..=303)
 }
 
-fn failed(broken: Broken, link: &Link) -> FetchError {
+fn fetch_error(broken: ExchangeError, link: &RequestUrl) -> FetchError {
     match broken {
-        Broken::Stopped(stopped) => FetchError::Stopped(stopped),
-        Broken::NobodyListens => FetchError::Network(format!("nobody listens at {}", link.origin())),
-        Broken::Silent => FetchError::Network("nothing came for too long".to_owned()),
-        Broken::Failed(what) => FetchError::Network(what),
+        ExchangeError::Stopped(stopped) => FetchError::Stopped(stopped),
+        ExchangeError::ConnectionRefused => {
+            FetchError::Network(format!("nobody listens at {}", link.origin()))
+        }
+        ExchangeError::Stalled => FetchError::Network("nothing came for too long".to_owned()),
+        ExchangeError::Failed(what) => FetchError::Network(what),
     }
 }
 
-fn first_reason(verdict: &Verdict) -> String {
-    verdict.reasons.first().map(collieclaw_gate::Reason::detail).unwrap_or_default()
+fn first_reason(verdict: &GateVerdict) -> String {
+    verdict.reasons.first().map(collieclaw_gate::GateReason::detail).unwrap_or_default()
 }
 
 /// The gate asks nothing about files when it judges an address.
 struct NoFiles;
 
-impl Facts for NoFiles {
-    fn look(&self, _: &Path) -> Seen {
-        Seen::Unreachable
+impl MachineFacts for NoFiles {
+    fn inspect_path(&self, _: &Path) -> PathStatus {
+        PathStatus::Unreachable
     }
 
     fn names_in(&self, _: &Path) -> Option<Vec<String>> {
         None
     }
 
-    fn program(&self, _: &str) -> Option<PathBuf> {
+    fn find_program(&self, _: &str) -> Option<PathBuf> {
         None
     }
 }
@@ -249,15 +263,15 @@ impl Facts for NoFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::SystemLookup;
-    use collieclaw_gate::{Autonomy, Bounds, Risk};
+    use crate::net::SystemResolver;
+    use collieclaw_gate::{AutonomyLevel, PathBounds, RiskLevel};
 
     #[test]
     fn a_redirect_never_leads_out_of_encryption() {
         let policy = GatePolicy {
-            autonomy: Autonomy::Full,
+            autonomy: AutonomyLevel::Full,
             workspace: PathBuf::new(),
-            bounds: Bounds::Workspace,
+            bounds: PathBounds::Workspace,
             user_home: PathBuf::new(),
             own_home: PathBuf::new(),
             own_files: Vec::new(),
@@ -266,14 +280,23 @@ mod tests {
             allowed_commands: std::collections::BTreeSet::new(),
             allowed_domains: vec!["a.example".to_owned()],
         };
-        let cancel = Cancel::new().unwrap();
+        let cancel = CancelFlag::new().unwrap();
         let timeout = Duration::from_secs(1);
-        let fetch = Fetch { policy: &policy, lookup: &SystemLookup, cancel: &cancel, timeout, most_bytes: 1 };
-        let granted =
-            Verdict { decision: collieclaw_gate::Decision::Allow, risk: Risk::Low, reasons: Vec::new() };
+        let fetch = FetchContext {
+            policy: &policy,
+            resolver: &SystemResolver,
+            cancel: &cancel,
+            timeout,
+            max_bytes: 1,
+        };
+        let granted = GateVerdict {
+            decision: collieclaw_gate::GateDecision::Allow,
+            risk: RiskLevel::Low,
+            reasons: Vec::new(),
+        };
         let follow = |from: &str, to: &str| {
-            let (from, to) = (Link::read(from).unwrap(), Link::read(to).unwrap());
-            fetch.may_follow(&from, &to, Method::Get, &granted)
+            let (from, to) = (RequestUrl::parse(from).unwrap(), RequestUrl::parse(to).unwrap());
+            fetch.check_redirect(&from, &to, HttpMethod::Get, &granted)
         };
         assert_eq!(follow("http://a.example/", "https://a.example/"), Ok(()));
         assert_eq!(follow("https://a.example/", "https://a.example/x"), Ok(()));

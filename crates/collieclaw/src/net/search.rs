@@ -5,20 +5,20 @@
 
 use std::fmt::Write as _;
 
-use collieclaw_gate::{Method, Scheme};
+use collieclaw_gate::{HttpMethod, UrlScheme};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::exchange::{Ask, Broken, ask};
-use super::link::Link;
-use super::lookup::{Lookup, LookupError};
-use super::patience::{Patience, Stopped};
-use crate::config::WebSearch;
+use super::deadline::{CancellableDeadline, WaitError};
+use super::exchange::{ExchangeError, HttpRequest, send_request};
+use super::resolver::{NameResolver, ResolveError};
+use super::url::RequestUrl;
+use crate::config::WebSearchSettings;
 use crate::secret::Secret;
-use crate::tools::shortened;
+use crate::tools::truncate_text;
 
 /// Where the words go in the address.
-pub(crate) const QUERY: &str = "{query}";
+pub(crate) const QUERY_PLACEHOLDER: &str = "{query}";
 
 /// What of an answer is quoted in an error.
 const LONGEST_QUOTE: usize = 200;
@@ -27,14 +27,14 @@ const LONGEST_QUOTE: usize = 200;
 #[derive(Debug, Clone)]
 pub struct SearchService {
     /// What the configuration says of it.
-    pub settings: WebSearch,
+    pub settings: WebSearchSettings,
     /// The key, if there is one.
     pub key: Option<Secret>,
 }
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// Its title.
     pub title: String,
     /// Its address.
@@ -48,19 +48,19 @@ pub struct Found {
 pub enum SearchError {
     /// The waiting is over.
     #[error("{0}")]
-    Stopped(Stopped),
+    Stopped(WaitError),
     /// The service can't be reached.
     #[error("the search service can't be reached: {0}")]
     Network(String),
     /// It answers something else.
     #[error("the search service gives no results: {0}")]
-    Answer(String),
+    BadResponse(String),
 }
 
 impl SearchService {
     /// The address with the words in it.
-    fn link(&self, query: &str) -> Result<Link, SearchError> {
-        Link::read(&self.settings.url.replace(QUERY, &escaped(query)))
+    fn query_url(&self, query: &str) -> Result<RequestUrl, SearchError> {
+        RequestUrl::parse(&self.settings.url.replace(QUERY_PLACEHOLDER, &percent_encode_query(query)))
             .map_err(|what| SearchError::Network(format!("its address can't be used: {what}")))
     }
 
@@ -68,20 +68,20 @@ impl SearchService {
     ///
     /// # Errors
     /// With what is in the way.
-    pub fn find(
+    pub fn search(
         &self,
         query: &str,
         most: usize,
-        lookup: &dyn Lookup,
-        (patience, most_bytes): (&Patience, usize),
-    ) -> Result<Vec<Found>, SearchError> {
-        let link = self.link(query)?;
-        let numbers = link.numbers(lookup, patience).map_err(|error| match error {
-            LookupError::Stopped(stopped) => SearchError::Stopped(stopped),
-            LookupError::NotFound { .. } => SearchError::Network(error.to_string()),
+        lookup: &dyn NameResolver,
+        (patience, most_bytes): (&CancellableDeadline, usize),
+    ) -> Result<Vec<SearchResult>, SearchError> {
+        let link = self.query_url(query)?;
+        let numbers = link.resolve_addresses(lookup, patience).map_err(|error| match error {
+            ResolveError::Stopped(stopped) => SearchError::Stopped(stopped),
+            ResolveError::NotFound { .. } => SearchError::Network(error.to_string()),
         })?;
         let is_here = numbers.iter().all(|number| number.to_canonical().is_loopback());
-        if self.key.is_some() && link.address.scheme == Scheme::Http && !is_here {
+        if self.key.is_some() && link.address.scheme == UrlScheme::Http && !is_here {
             let what = "its key would travel in the clear; use an address with https";
             return Err(SearchError::Network(what.to_owned()));
         }
@@ -93,55 +93,63 @@ impl SearchService {
             }
         });
         let headers: Vec<_> = std::iter::once(("accept", "application/json")).chain(key).collect();
-        let order = Ask { method: Method::Get, link: &link, numbers: &numbers, headers: &headers, body: "" };
-        let answer = ask(&order, patience).map_err(|broken| self.failed(broken))?;
+        let order = HttpRequest {
+            method: HttpMethod::Get,
+            url: &link,
+            addresses: &numbers,
+            headers: &headers,
+            body: "",
+        };
+        let answer = send_request(&order, patience).map_err(|broken| self.network_error(broken))?;
         let status = answer.status;
-        let bytes = answer.read(most_bytes).map_err(|broken| self.failed(broken))?;
+        let bytes = answer.read(most_bytes).map_err(|broken| self.network_error(broken))?;
         if !(200..300).contains(&status) {
             let said = String::from_utf8_lossy(&bytes);
-            return Err(self.odd(&format!("it answers {status}: {}", shortened(&said, LONGEST_QUOTE))));
+            return Err(
+                self.bad_response(&format!("it answers {status}: {}", truncate_text(&said, LONGEST_QUOTE)))
+            );
         }
         if bytes.len() > most_bytes {
-            return Err(self.odd(&format!("its answer is longer than {most_bytes} bytes")));
+            return Err(self.bad_response(&format!("its answer is longer than {most_bytes} bytes")));
         }
         let answer: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| self.odd(&format!("its answer is not JSON ({error})")))?;
+            .map_err(|error| self.bad_response(&format!("its answer is not JSON ({error})")))?;
         let place = &self.settings.results;
         let Some(results) = answer.pointer(place).and_then(Value::as_array) else {
-            return Err(self.odd(&format!("its answer has no list at `{place}`")));
+            return Err(self.bad_response(&format!("its answer has no list at `{place}`")));
         };
-        Ok(results.iter().take(most).map(|result| self.found(result)).collect())
+        Ok(results.iter().take(most).map(|result| self.read_result(result)).collect())
     }
 
-    fn found(&self, result: &Value) -> Found {
+    fn read_result(&self, result: &Value) -> SearchResult {
         let field = |name: &str| {
             let text = result.get(name).and_then(Value::as_str).unwrap_or_default();
-            self.without_key(text)
+            self.redact_key(text)
         };
-        let WebSearch { title, link, text, .. } = &self.settings;
-        Found { title: field(title), link: field(link), text: field(text) }
+        let WebSearchSettings { title, link, text, .. } = &self.settings;
+        SearchResult { title: field(title), link: field(link), text: field(text) }
     }
 
-    fn failed(&self, broken: Broken) -> SearchError {
+    fn network_error(&self, broken: ExchangeError) -> SearchError {
         match broken {
-            Broken::Stopped(stopped) => SearchError::Stopped(stopped),
-            Broken::NobodyListens => SearchError::Network("nobody listens there".to_owned()),
-            Broken::Silent => SearchError::Network("it has gone silent".to_owned()),
-            Broken::Failed(what) => SearchError::Network(self.without_key(&what)),
+            ExchangeError::Stopped(stopped) => SearchError::Stopped(stopped),
+            ExchangeError::ConnectionRefused => SearchError::Network("nobody listens there".to_owned()),
+            ExchangeError::Stalled => SearchError::Network("it has gone silent".to_owned()),
+            ExchangeError::Failed(what) => SearchError::Network(self.redact_key(&what)),
         }
     }
 
-    fn odd(&self, what: &str) -> SearchError {
-        SearchError::Answer(self.without_key(what))
+    fn bad_response(&self, what: &str) -> SearchError {
+        SearchError::BadResponse(self.redact_key(what))
     }
 
-    fn without_key(&self, text: &str) -> String {
-        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.hidden_in(text))
+    fn redact_key(&self, text: &str) -> String {
+        self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.redact_in(text))
     }
 }
 
 /// Words as a part of an address: nothing in them means anything there.
-fn escaped(text: &str) -> String {
+fn percent_encode_query(text: &str) -> String {
     text.bytes().fold(String::new(), |mut escaped, byte| {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => escaped.push(byte.into()),
@@ -159,7 +167,7 @@ mod tests {
     #[test]
     fn words_are_words_and_nothing_else() {
         let service = SearchService {
-            settings: WebSearch {
+            settings: WebSearchSettings {
                 url: "http://localhost:8888/search?q={query}&format=json".to_owned(),
                 results: "/results".to_owned(),
                 title: String::new(),
@@ -170,7 +178,7 @@ mod tests {
             },
             key: None,
         };
-        let target = |query: &str| service.link(query).unwrap().to_string();
+        let target = |query: &str| service.query_url(query).unwrap().to_string();
         assert_eq!(
             target("a b&format=html#x"),
             "http://localhost:8888/search?q=a%20b%26format%3Dhtml%23x&format=json"

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use ward_ledger::Hash;
+use ward_ledger::Sha256Hash;
 
 use super::manifest;
-use crate::security::is_ours;
+use crate::security::is_securely_owned;
 
 /// Files of one plugin.
 const MOST_FILES: usize = 256;
@@ -25,14 +25,14 @@ const MOST_BYTES: u64 = 16 << 20;
 const DEEPEST: usize = 8;
 
 /// The record of the installation.
-pub(crate) const RECORD: &str = ".installed.json";
+pub(crate) const RECORD_FILE: &str = ".installed.json";
 
 /// What of a folder is no part of the plugin.
-const LEFT_OUT: [&str; 2] = [".git", RECORD];
+const EXCLUDED_NAMES: [&str; 2] = [".git", RECORD_FILE];
 
 /// Why a folder is no plugin's.
 #[derive(Debug, Error)]
-pub enum FolderError {
+pub enum PluginFolderError {
     /// No manifest.
     #[error("there is no `{}` in {}", manifest::FILE, .0.display())]
     NoManifest(PathBuf),
@@ -41,13 +41,13 @@ pub enum FolderError {
     NotPlain(String),
     /// Somebody else could change it.
     #[error("`{0}` can be changed by others")]
-    Foreign(String),
+    WritableByOthers(String),
     /// A name that is no text.
     #[error("a name in {} is not UTF-8", .0.display())]
-    Name(PathBuf),
+    NotUtf8(PathBuf),
     /// Too much.
     #[error("it has more than {MOST_FILES} files, {} MB or {DEEPEST} levels", MOST_BYTES >> 20)]
-    TooMuch,
+    TooLarge,
     /// The machine says no.
     #[error("`{path}` can't be read")]
     Io {
@@ -60,49 +60,49 @@ pub enum FolderError {
 
 /// The files of a folder, by their paths in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Contents {
-    pub(crate) files: BTreeMap<String, FileContents>,
+pub struct PluginFiles {
+    pub(crate) files: BTreeMap<String, PluginFile>,
 }
 
 /// A file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FileContents {
+pub(crate) struct PluginFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) executable: bool,
 }
 
 /// What is kept of a file, to know it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Pin {
+pub(crate) struct FilePin {
     sha256: String,
     executable: bool,
 }
 
 /// Whose the files must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum RequiredOwner {
     /// Anybody's: they are copied.
-    Anyones,
+    Anyone,
     /// Ours: they run.
     Ours,
 }
 
-impl Contents {
+impl PluginFiles {
     /// Reads a folder that is to be installed.
     ///
     /// # Errors
     /// When there is something in it that belongs into no plugin.
-    pub fn read(folder: &Path) -> Result<Self, FolderError> {
-        let contents = Self::read_as(folder, Whose::Anyones)?;
+    pub fn read(folder: &Path) -> Result<Self, PluginFolderError> {
+        let contents = Self::read_owned_by(folder, RequiredOwner::Anyone)?;
         if !contents.files.contains_key(manifest::FILE) {
-            return Err(FolderError::NoManifest(folder.to_owned()));
+            return Err(PluginFolderError::NoManifest(folder.to_owned()));
         }
         Ok(contents)
     }
 
-    pub(crate) fn read_as(folder: &Path, whose: Whose) -> Result<Self, FolderError> {
-        let mut walk = Walk { contents: Self::default(), bytes: 0, whose };
-        walk.folder(folder, "", 0)?;
+    pub(crate) fn read_owned_by(folder: &Path, whose: RequiredOwner) -> Result<Self, PluginFolderError> {
+        let mut walk = PluginFolderReader { contents: Self::default(), bytes: 0, owner: whose };
+        walk.read_folder(folder, "", 0)?;
         Ok(walk.contents)
     }
 
@@ -122,9 +122,9 @@ impl Contents {
         (self.files.len(), self.files.values().map(|file| file.bytes.len()).sum())
     }
 
-    pub(crate) fn pins(&self) -> BTreeMap<String, Pin> {
-        let pin = |file: &FileContents| Pin {
-            sha256: Hash::of(&[&file.bytes]).to_string(),
+    pub(crate) fn pins(&self) -> BTreeMap<String, FilePin> {
+        let pin = |file: &PluginFile| FilePin {
+            sha256: Sha256Hash::of(&[&file.bytes]).to_string(),
             executable: file.executable,
         };
         self.files.iter().map(|(path, file)| (path.clone(), pin(file))).collect()
@@ -132,7 +132,10 @@ impl Contents {
 }
 
 /// What is not as it was pinned, if anything.
-pub(crate) fn difference(pinned: &BTreeMap<String, Pin>, found: &BTreeMap<String, Pin>) -> Option<String> {
+pub(crate) fn find_difference(
+    pinned: &BTreeMap<String, FilePin>,
+    found: &BTreeMap<String, FilePin>,
+) -> Option<String> {
     let gone = pinned.keys().find(|path| !found.contains_key(*path));
     if let Some(path) = gone {
         return Some(format!("`{path}` is gone"));
@@ -141,63 +144,64 @@ pub(crate) fn difference(pinned: &BTreeMap<String, Pin>, found: &BTreeMap<String
     Some(if pinned.contains_key(path) { format!("`{path}` was changed") } else { format!("`{path}` is new") })
 }
 
-struct Walk {
-    contents: Contents,
+struct PluginFolderReader {
+    contents: PluginFiles,
     bytes: u64,
-    whose: Whose,
+    owner: RequiredOwner,
 }
 
-impl Walk {
-    fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), FolderError> {
+impl PluginFolderReader {
+    fn read_folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), PluginFolderError> {
         let shown = || if prefix.is_empty() { folder.display().to_string() } else { prefix.to_owned() };
-        let failed = |source| FolderError::Io { path: shown(), source };
+        let failed = |source| PluginFolderError::Io { path: shown(), source };
         if depth > DEEPEST {
-            return Err(FolderError::TooMuch);
+            return Err(PluginFolderError::TooLarge);
         }
         let known = fs::symlink_metadata(folder).map_err(failed)?;
-        if self.whose == Whose::Ours && !is_ours(&known) {
-            return Err(FolderError::Foreign(shown()));
+        if self.owner == RequiredOwner::Ours && !is_securely_owned(&known) {
+            return Err(PluginFolderError::WritableByOthers(shown()));
         }
         for entry in fs::read_dir(folder).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let name = entry.file_name().into_string().map_err(|_| FolderError::Name(folder.to_owned()))?;
-            if prefix.is_empty() && LEFT_OUT.contains(&name.as_str()) {
+            let name =
+                entry.file_name().into_string().map_err(|_| PluginFolderError::NotUtf8(folder.to_owned()))?;
+            if prefix.is_empty() && EXCLUDED_NAMES.contains(&name.as_str()) {
                 continue;
             }
             let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
             let kind = entry.file_type().map_err(failed)?;
             if kind.is_dir() {
-                self.folder(&entry.path(), &path, depth + 1)?;
+                self.read_folder(&entry.path(), &path, depth + 1)?;
             } else if kind.is_file() {
-                self.file(&entry.path(), path)?;
+                self.read_file(&entry.path(), path)?;
             } else {
-                return Err(FolderError::NotPlain(path));
+                return Err(PluginFolderError::NotPlain(path));
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, place: &Path, path: String) -> Result<(), FolderError> {
-        let failed = |source| FolderError::Io { path: path.clone(), source };
+    fn read_file(&mut self, place: &Path, path: String) -> Result<(), PluginFolderError> {
+        let failed = |source| PluginFolderError::Io { path: path.clone(), source };
         // It may have become a link or a pipe since it was listed.
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(place).map_err(failed)?;
         let known = file.metadata().map_err(failed)?;
         if !known.is_file() {
-            return Err(FolderError::NotPlain(path));
+            return Err(PluginFolderError::NotPlain(path));
         }
-        if self.whose == Whose::Ours && !is_ours(&known) {
-            return Err(FolderError::Foreign(path));
+        if self.owner == RequiredOwner::Ours && !is_securely_owned(&known) {
+            return Err(PluginFolderError::WritableByOthers(path));
         }
         let left = MOST_BYTES - self.bytes;
         let mut bytes = Vec::new();
         file.take(left + 1).read_to_end(&mut bytes).map_err(failed)?;
         self.bytes += bytes.len() as u64;
         if self.bytes > MOST_BYTES || self.contents.files.len() >= MOST_FILES {
-            return Err(FolderError::TooMuch);
+            return Err(PluginFolderError::TooLarge);
         }
         let executable = known.mode() & 0o111 != 0;
-        self.contents.files.insert(path, FileContents { bytes, executable });
+        self.contents.files.insert(path, PluginFile { bytes, executable });
         Ok(())
     }
 }

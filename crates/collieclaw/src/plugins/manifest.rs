@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::time::Duration;
 
-use collieclaw_gate::Risk;
+use collieclaw_gate::RiskLevel;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use ward_diag::{Fault, Invalid, Report, Shape, Source, Spanned, Table, Value as Toml, code};
+use ward_diag::{
+    ConfigFault, FaultReport, InvalidValue, SourceText, Spanned, TomlTable, TomlValue as Toml, ValueKind,
+    code,
+};
 
-use super::folder::Contents;
-use crate::config::{WorkspaceUse, duration};
+use super::folder::PluginFiles;
+use crate::config::{WorkspaceUse, parse_duration};
 use crate::tools::{is_tool_name, schema};
 
 /// The name of the file.
@@ -17,7 +20,7 @@ pub(crate) const FILE: &str = "manifest.toml";
 
 /// A plugin, as its author describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Manifest {
+pub struct PluginManifest {
     /// Its name, and that of its folder.
     pub name: String,
     /// Its version, as the author counts.
@@ -38,7 +41,7 @@ pub struct PluginTool {
     /// Its arguments, as JSON Schema.
     pub schema: Value,
     /// How much it can do, as its author sees it.
-    pub risk: Risk,
+    pub risk: RiskLevel,
     /// Whether it needs the network.
     pub network: bool,
     /// What of the workspace it needs.
@@ -53,26 +56,26 @@ const MOST_TOOLS: usize = 64;
 /// A description is for a model, not a book.
 const LONGEST_DESCRIPTION: usize = 4096;
 
-impl Manifest {
+impl PluginManifest {
     /// Reads that of a folder. `shown` is the path that faults name; `taken` are names of tools that there are already.
     ///
     /// # Errors
     /// With every fault, its place and its cure.
-    pub fn read(contents: &Contents, shown: &Path, taken: &[&str]) -> Result<Self, Report> {
+    pub fn read(contents: &PluginFiles, shown: &Path, taken: &[&str]) -> Result<Self, FaultReport> {
         let text = contents.bytes(FILE).unwrap_or_default();
-        let source = Source::from_bytes(shown.join(FILE).display().to_string(), text);
-        ward_diag::read(source, |root| manifest(root, contents, taken))
+        let source = SourceText::from_bytes(shown.join(FILE).display().to_string(), text);
+        ward_diag::read(source, |root| parse_manifest(root, contents, taken))
     }
 }
 
-fn manifest(root: &mut Table<'_>, files: &Contents, taken: &[&str]) -> Option<Manifest> {
-    let name = root.required_parsed("name", plugin_name);
-    let version = root.required_parsed("version", short);
-    root.if_missing("capabilities", "write `capabilities = [\"tool\"]`");
+fn parse_manifest(root: &mut TomlTable<'_>, files: &PluginFiles, taken: &[&str]) -> Option<PluginManifest> {
+    let name = root.required_parsed("name", parse_plugin_name);
+    let version = root.required_parsed("version", parse_version);
+    root.help_if_missing("capabilities", "write `capabilities = [\"tool\"]`");
     let _ = root.required_with("capabilities", |value| {
         let one = |value: Toml<'_>| value.one_of(&[("tool", ())]);
         value
-            .filled_elements()?
+            .non_empty_elements()?
             .into_iter()
             .map(one)
             .collect::<Vec<_>>()
@@ -84,46 +87,49 @@ fn manifest(root: &mut Table<'_>, files: &Contents, taken: &[&str]) -> Option<Ma
     if tables.is_empty() && root.faults().len() == before {
         let what = "a plugin without `[[tools]]` does nothing";
         root.faults()
-            .push(Fault::new(code::INVALID, root.span(), what).help("describe a tool in `[[tools]]`"));
+            .push(ConfigFault::new(code::INVALID, root.span(), what).help("describe a tool in `[[tools]]`"));
     }
     if let Some(extra) = tables.get(MOST_TOOLS) {
         let what = format!("a plugin has {MOST_TOOLS} tools at most");
-        root.faults().push(Fault::new(code::INVALID, extra.span(), what).help("make two plugins of it"));
+        root.faults()
+            .push(ConfigFault::new(code::INVALID, extra.span(), what).help("make two plugins of it"));
     }
-    let tools: Vec<_> = tables.into_iter().map(|table| tool(table, files, taken)).collect();
+    let tools: Vec<_> = tables.into_iter().map(|table| parse_tool(table, files, taken)).collect();
     let names: Vec<&Spanned<String>> = tools.iter().flat_map(|(name, _)| name).collect();
     for (place, name) in names.iter().enumerate() {
         if let Some(first) = names.iter().take(place).find(|other| other.value == name.value) {
             let what = format!("there are two tools `{}`", name.value);
             root.faults().push(
-                Fault::new(code::INVALID, name.span, what)
+                ConfigFault::new(code::INVALID, name.span, what)
                     .related(first.span, "the first one")
                     .help("give one of them another name"),
             );
         }
     }
     let tools = tools.into_iter().map(|(_, tool)| tool).collect::<Option<Vec<_>>>();
-    Some(Manifest { name: name?, version: version?, tools: tools? })
+    Some(PluginManifest { name: name?, version: version?, tools: tools? })
 }
 
-fn tool(
-    mut table: Table<'_>,
-    files: &Contents,
+fn parse_tool(
+    mut table: TomlTable<'_>,
+    files: &PluginFiles,
     taken: &[&str],
 ) -> (Option<Spanned<String>>, Option<PluginTool>) {
     let name = table.required_with("name", |value| {
         let span = value.span();
-        value.parse(|text| tool_name(text, taken)).map(|name| Spanned::new(name, span))
+        value.parse(|text| parse_tool_name(text, taken)).map(|name| Spanned::new(name, span))
     });
     let description = table.required_parsed("description", |text| {
         if text.trim().is_empty() || text.len() > LONGEST_DESCRIPTION {
-            return Err(Invalid::new("this is no description").help("say in a sentence what the tool is for"));
+            return Err(
+                InvalidValue::new("this is no description").help("say in a sentence what the tool is for")
+            );
         }
         Ok(text.to_owned())
     });
-    let command = table.required_with("command", |value| command(value, files));
-    let schema = table.required_with("schema", |value| read_schema(value, files));
-    let risks = [("low", Risk::Low), ("medium", Risk::Medium), ("high", Risk::High)];
+    let command = table.required_with("command", |value| parse_command(value, files));
+    let schema = table.required_with("schema", |value| parse_schema(value, files));
+    let risks = [("low", RiskLevel::Low), ("medium", RiskLevel::Medium), ("high", RiskLevel::High)];
     let risk = table.optional_with("risk", |value| {
         let span = value.span();
         value.one_of(&risks).map(|risk| Spanned::new(risk, span))
@@ -132,14 +138,14 @@ fn tool(
     let uses = [("none", WorkspaceUse::None), ("read", WorkspaceUse::Read), ("write", WorkspaceUse::Write)];
     let workspace =
         table.optional_with("workspace", |value| value.one_of(&uses)).unwrap_or(WorkspaceUse::None);
-    let timeout = table.optional_parsed("timeout", duration);
-    if let Some(Spanned { value: Risk::Low, span }) = risk
+    let timeout = table.optional_parsed("timeout", parse_duration);
+    if let Some(Spanned { value: RiskLevel::Low, span }) = risk
         && (network || workspace == WorkspaceUse::Write)
     {
         let what = "a tool that writes to the workspace or reaches the network is no low risk";
         table
             .faults()
-            .push(Fault::new(code::INVALID, span, what).help("leave `risk` out: it is medium then"));
+            .push(ConfigFault::new(code::INVALID, span, what).help("leave `risk` out: it is medium then"));
     }
     table.finish();
     let whole = || {
@@ -148,7 +154,7 @@ fn tool(
             description: description?,
             command: command?,
             schema: schema?,
-            risk: risk.map_or(Risk::Medium, |risk| risk.value),
+            risk: risk.map_or(RiskLevel::Medium, |risk| risk.value),
             network,
             workspace,
             timeout,
@@ -159,61 +165,61 @@ fn tool(
 }
 
 /// A program alone, or with its arguments.
-fn command(value: Toml<'_>, files: &Contents) -> Option<Vec<String>> {
-    let program = |text: &str| program(text, files);
-    if let Shape::Text(_) = value.shape() {
+fn parse_command(value: Toml<'_>, files: &PluginFiles) -> Option<Vec<String>> {
+    let program = |text: &str| parse_program(text, files);
+    if let ValueKind::Text(_) = value.kind() {
         return value.parse(program).map(|program| vec![program]);
     }
-    let words = value.filled_elements()?;
+    let words = value.non_empty_elements()?;
     let word = |(place, value): (usize, Toml<'_>)| {
-        value.parse(|text| if place == 0 { program(text) } else { argument(text) })
+        value.parse(|text| if place == 0 { program(text) } else { parse_argument(text) })
     };
     words.into_iter().enumerate().map(word).collect::<Vec<_>>().into_iter().collect()
 }
 
 /// A file of the folder, or the bare name of a program of the system. Nothing else is pinned or ours to run.
-fn program(text: &str, files: &Contents) -> Result<String, Invalid> {
+fn parse_program(text: &str, files: &PluginFiles) -> Result<String, InvalidValue> {
     let leaves = text.split('/').any(|part| part == "..");
     if text.is_empty() || text.starts_with(['/', '~', '-']) || leaves || text.contains('\0') {
-        return Err(Invalid::new("this is neither a file of the plugin nor a program of the system")
+        return Err(InvalidValue::new("this is neither a file of the plugin nor a program of the system")
             .help("write `./run.sh` for a file in the plugin's folder, or a name such as `python3`"));
     }
     let name = text.strip_prefix("./").unwrap_or(text);
     match files.is_executable(name) {
-        Some(false) => {
-            Err(Invalid::new(format!("the file `{name}` of the plugin can't be run: it is not executable"))
-                .help(format!("`chmod +x {name}`; or name what runs it: `command = [\"sh\", \"{name}\"]`")))
-        }
+        Some(false) => Err(InvalidValue::new(format!(
+            "the file `{name}` of the plugin can't be run: it is not executable"
+        ))
+        .help(format!("`chmod +x {name}`; or name what runs it: `command = [\"sh\", \"{name}\"]`"))),
         None if text.contains('/') => {
-            Err(Invalid::new(format!("there is no file `{name}` in the plugin's folder"))
+            Err(InvalidValue::new(format!("there is no file `{name}` in the plugin's folder"))
                 .help("write `./run.sh` for a file that is there, or a name such as `python3`"))
         }
         Some(true) | None => Ok(text.to_owned()),
     }
 }
 
-fn argument(text: &str) -> Result<String, Invalid> {
+fn parse_argument(text: &str) -> Result<String, InvalidValue> {
     if text.contains('\0') {
-        return Err(Invalid::new("no argument can hold this").help("leave the character out"));
+        return Err(InvalidValue::new("no argument can hold this").help("leave the character out"));
     }
     Ok(text.to_owned())
 }
 
 /// A table, JSON in a text, or a file of the folder with JSON in it.
-fn read_schema(value: Toml<'_>, files: &Contents) -> Option<Value> {
+fn parse_schema(value: Toml<'_>, files: &PluginFiles) -> Option<Value> {
     let wrong = |fault: String| {
-        Invalid::new(fault)
+        InvalidValue::new(fault)
             .help("write it like `{ type = \"object\", properties = { city = { type = \"string\" } } }`")
     };
-    let sound = |schema: Value| schema::sound(&schema).map_err(wrong).map(|()| schema);
-    match value.shape() {
-        Shape::Text(_) => value.parse(|text| {
+    let sound = |schema: Value| schema::check_schema(&schema).map_err(wrong).map(|()| schema);
+    match value.kind() {
+        ValueKind::Text(_) => value.parse(|text| {
             let bytes = if text.trim_start().starts_with('{') {
                 text.as_bytes()
             } else {
                 let name = text.strip_prefix("./").unwrap_or(text);
                 files.bytes(name).ok_or_else(|| {
-                    Invalid::new("there is no such file in the plugin's folder")
+                    InvalidValue::new("there is no such file in the plugin's folder")
                         .help("write the schema here, as a table or as JSON, or name a file")
                 })?
             };
@@ -223,12 +229,12 @@ fn read_schema(value: Toml<'_>, files: &Contents) -> Option<Value> {
         }),
         _ => {
             let schema = value.table().and_then(|_| value.deserialize())?;
-            sound(schema).map_err(|invalid| value.refuse(invalid)).ok()
+            sound(schema).map_err(|invalid| value.reject(invalid)).ok()
         }
     }
 }
 
-fn plugin_name(text: &str) -> Result<String, Invalid> {
+fn parse_plugin_name(text: &str) -> Result<String, InvalidValue> {
     let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     if (1..=40).contains(&text.len())
         && text.starts_with(|first: char| first.is_ascii_lowercase())
@@ -236,24 +242,26 @@ fn plugin_name(text: &str) -> Result<String, Invalid> {
     {
         return Ok(text.to_owned());
     }
-    Err(Invalid::new("this is no name of a plugin")
+    Err(InvalidValue::new("this is no name of a plugin")
         .help("use lower-case letters, digits and `-`, like `weather-report`"))
 }
 
-fn short(text: &str) -> Result<String, Invalid> {
+fn parse_version(text: &str) -> Result<String, InvalidValue> {
     if (1..=40).contains(&text.len()) && text.chars().all(|letter| letter.is_ascii_graphic()) {
         return Ok(text.to_owned());
     }
-    Err(Invalid::new("this is no version").help("write it like `1.0.0`"))
+    Err(InvalidValue::new("this is no version").help("write it like `1.0.0`"))
 }
 
-fn tool_name(text: &str, taken: &[&str]) -> Result<String, Invalid> {
+fn parse_tool_name(text: &str, taken: &[&str]) -> Result<String, InvalidValue> {
     if !is_tool_name(text) || text.contains("__") {
-        return Err(Invalid::new("this is no name of a tool")
+        return Err(InvalidValue::new("this is no name of a tool")
             .help("use letters, digits, `-` and single `_`, like `weather_now`"));
     }
     if taken.contains(&text) {
-        return Err(Invalid::new(format!("there is a tool `{text}` already")).help("give it another name"));
+        return Err(
+            InvalidValue::new(format!("there is a tool `{text}` already")).help("give it another name")
+        );
     }
     Ok(text.to_owned())
 }

@@ -15,7 +15,7 @@ pub struct ProviderCapabilities {
 impl ProviderCapabilities {
     /// What all of several can do.
     #[must_use]
-    pub fn of_all(members: impl IntoIterator<Item = Self>) -> Self {
+    pub fn common_to(members: impl IntoIterator<Item = Self>) -> Self {
         members.into_iter().fold(Self { tools: true, streaming: true }, |all, one| Self {
             tools: all.tools && one.tools,
             streaming: all.streaming && one.streaming,
@@ -29,7 +29,7 @@ pub struct ChatRequest {
     /// What the model is told before all else.
     pub system_prompt: String,
     /// The conversation, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ChatMessage>,
     /// What it may ask for.
     pub tools: Vec<ToolSchema>,
     /// Which model.
@@ -42,9 +42,9 @@ pub struct ChatRequest {
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct ChatMessage {
     /// Whose.
-    pub role: Role,
+    pub role: ChatRole,
     /// The text; of a tool, what it returned.
     pub content: String,
     /// What an assistant's message asks for.
@@ -58,7 +58,7 @@ pub struct Message {
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ChatRole {
     /// The person.
     User,
     /// The model.
@@ -102,7 +102,7 @@ pub struct ChatResponse {
     /// The answer as it came.
     pub raw_provider_payload: Option<Value>,
     /// What it cost.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// Who answered, where one of several did.
     pub answered_by: Option<AnsweredBy>,
 }
@@ -118,40 +118,40 @@ pub struct AnsweredBy {
 
 /// What is heard of an answer before it is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Draft<'a> {
+pub enum DraftEvent<'a> {
     /// More of its text.
     Text(&'a str),
     /// All that was heard is void: the answer broke off, and another one begins.
-    Void,
+    Discard,
 }
 
 /// Tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct TokenUsage {
     /// Read by the model.
     pub prompt_tokens: u64,
     /// Written by the model.
     pub completion_tokens: u64,
 }
 
-impl Message {
+impl ChatMessage {
     /// Of the person.
     #[must_use]
     pub fn user(content: impl Into<String>) -> Self {
-        Self { role: Role::User, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+        Self { role: ChatRole::User, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
     }
 
     /// Of the model.
     #[must_use]
     pub fn assistant(content: impl Into<String>, tool_calls: Vec<ToolCall>) -> Self {
-        Self { role: Role::Assistant, content: content.into(), tool_calls, tool_call_id: None }
+        Self { role: ChatRole::Assistant, content: content.into(), tool_calls, tool_call_id: None }
     }
 
     /// Of a tool.
     #[must_use]
     pub fn tool(call_id: impl Into<String>, content: impl Into<String>) -> Self {
         Self {
-            role: Role::Tool,
+            role: ChatRole::Tool,
             content: content.into(),
             tool_calls: Vec::new(),
             tool_call_id: Some(call_id.into()),

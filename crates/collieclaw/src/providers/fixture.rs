@@ -8,31 +8,31 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use ward_diag::{MAX_SOURCE_BYTES, Report, Source};
+use ward_diag::{FaultReport, MAX_SOURCE_BYTES, SourceText};
 
-use super::Usage;
-use from_json::NotJson;
+use super::TokenUsage;
+use from_json::JsonFixtureError;
 
 /// What a mock is to answer, round by round.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fixture {
-    pub(super) rounds: Vec<Round>,
+pub struct MockFixture {
+    pub(super) rounds: Vec<FixtureRound>,
 }
 
 /// One request and the answer to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Round {
-    pub(super) expect: Expect,
+pub(super) struct FixtureRound {
+    pub(super) expect: RequestExpectation,
     pub(super) delay: Duration,
     /// Told bit by bit before the reply, and how long it takes to the next.
     pub(super) draft: Vec<String>,
     pub(super) pause: Duration,
-    pub(super) reply: Reply,
+    pub(super) reply: ScriptedReply,
 }
 
 /// What the request must be like.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Expect {
+pub(super) struct RequestExpectation {
     pub(super) last_message_contains: Option<String>,
     pub(super) tool_result_contains: Option<String>,
     pub(super) system_prompt_contains: Option<String>,
@@ -43,9 +43,9 @@ pub(super) struct Expect {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reply {
-    Answer { text: String, calls: Vec<ScriptedCall>, usage: Option<Usage> },
-    Fails { failure: Failure, detail: String },
+pub(super) enum ScriptedReply {
+    Answer { text: String, calls: Vec<ScriptedCall>, usage: Option<TokenUsage> },
+    Fails { failure: ScriptedFailure, detail: String },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub(super) struct ScriptedCall {
 
 /// How a provider can fail, by the words of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum ScriptedFailure {
     Timeout,
     Network,
     Auth,
@@ -78,7 +78,7 @@ pub enum FixtureError {
     },
     /// It has faults, each with its place and its cure.
     #[error("{0}")]
-    Faults(Report),
+    Faults(FaultReport),
     /// It is not JSON.
     #[error("{path}:{line}:{column}: this is not JSON: {fault}")]
     NotJson {
@@ -93,7 +93,7 @@ pub enum FixtureError {
     },
 }
 
-impl Fixture {
+impl MockFixture {
     /// Reads a fixture from a file: JSON if its name ends in `.json`, else TOML.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Fixture {
         std::fs::File::open(path).map_err(fail)?.take(most).read_to_end(&mut bytes).map_err(fail)?;
         match path.extension() {
             Some(ending) if ending.eq_ignore_ascii_case("json") => Self::from_json(&name, &bytes),
-            _ => Self::from_toml(Source::from_bytes(name.as_str(), &bytes)),
+            _ => Self::from_toml(SourceText::from_bytes(name.as_str(), &bytes)),
         }
     }
 
@@ -115,8 +115,8 @@ impl Fixture {
     ///
     /// # Errors
     /// With every fault in it.
-    pub fn from_toml(source: Source) -> Result<Self, FixtureError> {
-        ward_diag::read(source, read::fixture).map_err(FixtureError::Faults)
+    pub fn from_toml(source: SourceText) -> Result<Self, FixtureError> {
+        ward_diag::read(source, read::read_fixture).map_err(FixtureError::Faults)
     }
 
     /// Reads a fixture from JSON: the same keys, and faults at the same places.
@@ -127,11 +127,11 @@ impl Fixture {
         let text = match std::str::from_utf8(bytes) {
             Ok(text) if bytes.len() <= MAX_SOURCE_BYTES => text,
             // What is too large or no UTF-8, the other reader explains.
-            _ => return Self::from_toml(Source::from_bytes(name, bytes)),
+            _ => return Self::from_toml(SourceText::from_bytes(name, bytes)),
         };
-        match from_json::as_toml(text) {
-            Ok(toml) => Self::from_toml(Source::new(name, toml)),
-            Err(NotJson { line, column, fault }) => {
+        match from_json::json_to_toml(text) {
+            Ok(toml) => Self::from_toml(SourceText::new(name, toml)),
+            Err(JsonFixtureError { line, column, fault }) => {
                 Err(FixtureError::NotJson { path: name.to_owned(), line, column, fault })
             }
         }

@@ -4,7 +4,7 @@
 //! redirect, not into an error, should the server repeat it.
 
 mod assembly;
-mod fault;
+mod errors;
 mod reply;
 mod request;
 mod stream;
@@ -13,20 +13,24 @@ mod surrogates;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use collieclaw_gate::{Method, Scheme};
+use collieclaw_gate::{HttpMethod, UrlScheme};
 use serde_json::Value;
 
 use super::{
-    ChatRequest, ChatResponse, Checked, Draft, Message, Provider, ProviderCapabilities, ProviderError,
+    ChatMessage, ChatRequest, ChatResponse, DraftEvent, Provider, ProviderCapabilities, ProviderCheck,
+    ProviderError,
 };
-use crate::cancel::Cancel;
-use crate::net::{Answer, Ask, Broken, Link, LookupError, Patience, SystemLookup, ask};
-use crate::secret::{Secret, Veil};
+use crate::cancel::CancelFlag;
+use crate::net::{
+    CancellableDeadline, ExchangeError, HttpRequest, HttpResponse, RequestUrl, ResolveError, SystemResolver,
+    send_request,
+};
+use crate::secret::{Secret, SecretRedactor};
 
-use fault::Faults;
-use request::Form;
-use stream::Bounds;
-use surrogates::Halves;
+use errors::ProviderErrorBuilder;
+use request::ResponseMode;
+use stream::StreamLimits;
+use surrogates::SurrogateJoiner;
 
 /// A server that asks for more patience than this is overloaded.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -54,162 +58,168 @@ pub struct OpenAiSettings {
 
 /// The provider.
 #[derive(Debug)]
-pub struct OpenAi {
+pub struct OpenAiProvider {
     settings: OpenAiSettings,
     /// It has said that it can't stream.
-    only_whole: AtomicBool,
+    streaming_unsupported: AtomicBool,
 }
 
 /// What an exchange ended with, where it is not an answer.
-enum Unanswered {
+enum AttemptError {
     /// Come back after so long.
-    Busy(Duration, ProviderError),
+    RetryAfter(Duration, ProviderError),
     /// For good.
     Failed(ProviderError),
 }
 
-impl OpenAi {
+impl OpenAiProvider {
     /// A provider. Nothing is sent yet.
     #[must_use]
     pub fn new(settings: OpenAiSettings) -> Self {
-        Self { settings, only_whole: AtomicBool::new(false) }
+        Self { settings, streaming_unsupported: AtomicBool::new(false) }
     }
 
-    fn faults(&self) -> Faults<'_> {
-        Faults { settings: &self.settings }
+    fn errors(&self) -> ProviderErrorBuilder<'_> {
+        ProviderErrorBuilder { settings: &self.settings }
     }
 
     /// Asks for a stream where one is wanted, and again without if the server doesn't know any.
-    fn answer(
+    fn complete(
         &self,
         request: &ChatRequest,
-        listener: &mut dyn FnMut(Draft<'_>),
-        patience: &Patience,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        patience: &CancellableDeadline,
     ) -> Result<Value, ProviderError> {
-        let mut ask = |form| self.ask(&request::body(request, form), listener, patience);
-        if !self.settings.stream || self.only_whole.load(Ordering::SeqCst) {
-            return ask(Form::Whole);
+        let mut ask = |form| self.send_with_retry(&request::request_body(request, form), listener, patience);
+        if !self.settings.stream || self.streaming_unsupported.load(Ordering::SeqCst) {
+            return ask(ResponseMode::Whole);
         }
-        match ask(Form::Streamed) {
-            Err(ProviderError::Refused { detail, .. }) if speaks_of_streams(&detail) => {
-                self.only_whole.store(true, Ordering::SeqCst);
-                ask(Form::Whole)
+        match ask(ResponseMode::Streamed) {
+            Err(ProviderError::Refused { detail, .. }) if mentions_streaming(&detail) => {
+                self.streaming_unsupported.store(true, Ordering::SeqCst);
+                ask(ResponseMode::Whole)
             }
             answered => answered,
         }
     }
 
     /// Asks, and once more if the server wants us to wait for a moment.
-    fn ask(
+    fn send_with_retry(
         &self,
         body: &Value,
-        listener: &mut dyn FnMut(Draft<'_>),
-        patience: &Patience,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        patience: &CancellableDeadline,
     ) -> Result<Value, ProviderError> {
-        let (wait, busy) = match self.exchange(body, listener, patience) {
+        let (wait, busy) = match self.attempt(body, listener, patience) {
             Ok(answer) => return Ok(answer),
-            Err(Unanswered::Failed(error)) => return Err(error),
-            Err(Unanswered::Busy(wait, error)) => (wait, error),
+            Err(AttemptError::Failed(error)) => return Err(error),
+            Err(AttemptError::RetryAfter(wait, error)) => (wait, error),
         };
-        if wait > LONGEST_RETRY_AFTER || patience.left().is_ok_and(|left| left < wait) {
+        if wait > LONGEST_RETRY_AFTER || patience.remaining().is_ok_and(|left| left < wait) {
             return Err(busy);
         }
-        patience.pause(wait).map_err(|stopped| self.faults().stopped(stopped))?;
-        self.exchange(body, listener, patience).map_err(|unanswered| match unanswered {
-            Unanswered::Failed(error) | Unanswered::Busy(_, error) => error,
+        patience.sleep(wait).map_err(|stopped| self.errors().wait_error(stopped))?;
+        self.attempt(body, listener, patience).map_err(|unanswered| match unanswered {
+            AttemptError::Failed(error) | AttemptError::RetryAfter(_, error) => error,
         })
     }
 
-    fn exchange(
+    fn attempt(
         &self,
         body: &Value,
-        listener: &mut dyn FnMut(Draft<'_>),
-        patience: &Patience,
-    ) -> Result<Value, Unanswered> {
-        let faults = self.faults();
-        let answer = self.send(&body.to_string(), patience).map_err(Unanswered::Failed)?;
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        patience: &CancellableDeadline,
+    ) -> Result<Value, AttemptError> {
+        let faults = self.errors();
+        let answer = self.send(&body.to_string(), patience).map_err(AttemptError::Failed)?;
         let status = answer.status;
         if (300..400).contains(&status) {
-            return Err(Unanswered::Failed(faults.redirect(answer.header("location"))));
+            return Err(AttemptError::Failed(faults.redirect_error(answer.header("location"))));
         }
-        let retry_after = answer.header("retry-after").and_then(fault::seconds);
+        let retry_after = answer.header("retry-after").and_then(errors::parse_retry_after);
         if !(200..300).contains(&status) {
             let bytes = match answer.read(self.settings.max_response_bytes) {
                 Ok(bytes) => bytes,
                 // The status says more than the end of its explanation.
-                Err(Broken::Failed(_)) if status >= 400 => Vec::new(),
-                Err(broken) => return Err(Unanswered::Failed(faults.broken(broken))),
+                Err(ExchangeError::Failed(_)) if status >= 400 => Vec::new(),
+                Err(broken) => return Err(AttemptError::Failed(faults.exchange_error(broken))),
             };
-            let error = faults.status(status, retry_after, &bytes);
+            let error = faults.status_error(status, retry_after, &bytes);
             return Err(match (&error, retry_after) {
                 (ProviderError::Overloaded { .. }, Some(wait)) => {
-                    Unanswered::Busy(Duration::from_secs(wait), error)
+                    AttemptError::RetryAfter(Duration::from_secs(wait), error)
                 }
-                _ => Unanswered::Failed(error),
+                _ => AttemptError::Failed(error),
             });
         }
-        let payload = self.payload(answer, listener).map_err(Unanswered::Failed)?;
-        Ok(self.without_key(payload))
+        let payload = self.read_payload(answer, listener).map_err(AttemptError::Failed)?;
+        Ok(self.redact_key(payload))
     }
 
     /// What was answered, whole, however it comes.
-    fn payload(&self, answer: Answer, listener: &mut dyn FnMut(Draft<'_>)) -> Result<Value, ProviderError> {
-        let faults = self.faults();
+    fn read_payload(
+        &self,
+        answer: HttpResponse,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+    ) -> Result<Value, ProviderError> {
+        let faults = self.errors();
         let most = self.settings.max_response_bytes;
         let content_type = answer.content_type();
-        let mut incoming = answer.incoming();
+        let mut incoming = answer.into_body_stream();
         let mut head = Vec::new();
         let mut buffer = [0; 1024];
         let streams = loop {
             if let Some(streams) = stream::is_stream(content_type.as_deref(), &head) {
                 break streams;
             }
-            match incoming.some(&mut buffer).map_err(|broken| faults.broken(broken))? {
+            match incoming.read_some(&mut buffer).map_err(|broken| faults.exchange_error(broken))? {
                 0 => break false,
                 amount => head.extend(buffer.iter().take(amount)),
             }
         };
         if streams {
-            let mut veil = Veil::new(self.key_to_hide());
-            let mut tell = |text: &str| match veil.pass(text) {
+            let mut veil = SecretRedactor::new(self.key_to_hide());
+            let mut tell = |text: &str| match veil.redact_chunk(text) {
                 nothing if nothing.is_empty() => {}
-                shown => listener(Draft::Text(&shown)),
+                shown => listener(DraftEvent::Text(&shown)),
             };
-            let bounds = Bounds { most, longest_silence: self.settings.stall_timeout };
-            let payload = stream::follow(&mut incoming, &head, &bounds, &mut tell);
-            let payload = payload.map_err(|torn| faults.torn(torn))?;
-            match veil.end() {
+            let bounds = StreamLimits { max_bytes: most, stall_timeout: self.settings.stall_timeout };
+            let payload = stream::read_stream(&mut incoming, &head, &bounds, &mut tell);
+            let payload = payload.map_err(|torn| faults.stream_error(torn))?;
+            match veil.finish() {
                 nothing if nothing.is_empty() => {}
-                shown => listener(Draft::Text(&shown)),
+                shown => listener(DraftEvent::Text(&shown)),
             }
             return Ok(payload);
         }
-        head.extend(incoming.rest(most).map_err(|broken| faults.broken(broken))?);
+        head.extend(incoming.read_rest(most).map_err(|broken| faults.exchange_error(broken))?);
         if head.len() > most {
             return Err(faults.too_large());
         }
         serde_json::from_slice(&head)
-            .or_else(|error| serde_json::from_slice(&Halves::default().join(&head)).map_err(|_| error))
+            .or_else(|error| {
+                serde_json::from_slice(&SurrogateJoiner::default().join(&head)).map_err(|_| error)
+            })
             .map_err(|error| faults.not_json(&head, &error))
     }
 
-    fn send(&self, body: &str, patience: &Patience) -> Result<Answer, ProviderError> {
-        let faults = self.faults();
+    fn send(&self, body: &str, patience: &CancellableDeadline) -> Result<HttpResponse, ProviderError> {
+        let faults = self.errors();
         let base = self.settings.base_url.trim_end_matches('/');
         let link = match base.contains(['?', '#']) {
             true => Err("nothing with `?` or `#` can follow the address"),
-            false => Link::read(&format!("{base}/chat/completions")),
+            false => RequestUrl::parse(&format!("{base}/chat/completions")),
         };
-        let link = link.map_err(|what| faults.network(format!("`base_url` can't be used: {what}")))?;
-        let numbers = link.numbers(&SystemLookup, patience).map_err(|error| match error {
-            LookupError::Stopped(stopped) => faults.stopped(stopped),
-            LookupError::NotFound { .. } => faults.network(format!("{error}; is `base_url` right?")),
+        let link = link.map_err(|what| faults.network_error(format!("`base_url` can't be used: {what}")))?;
+        let numbers = link.resolve_addresses(&SystemResolver, patience).map_err(|error| match error {
+            ResolveError::Stopped(stopped) => faults.wait_error(stopped),
+            ResolveError::NotFound { .. } => faults.network_error(format!("{error}; is `base_url` right?")),
         })?;
         let key = self.settings.api_key.as_ref().map(|key| key.reveal().trim()).filter(|key| !key.is_empty());
-        let in_the_clear =
-            link.address.scheme == Scheme::Http && !numbers.iter().all(|it| it.to_canonical().is_loopback());
+        let in_the_clear = link.address.scheme == UrlScheme::Http
+            && !numbers.iter().all(|it| it.to_canonical().is_loopback());
         if key.is_some() && in_the_clear {
-            return Err(faults.in_the_clear(&link));
+            return Err(faults.insecure_key(&link));
         }
         let bearer = zeroize::Zeroizing::new(key.map(|key| format!("Bearer {key}")).unwrap_or_default());
         let mut headers =
@@ -217,8 +227,14 @@ impl OpenAi {
         if key.is_some() {
             headers.push(("authorization", bearer.as_str()));
         }
-        let order = Ask { method: Method::Post, link: &link, numbers: &numbers, headers: &headers, body };
-        ask(&order, patience).map_err(|broken| faults.broken(broken))
+        let order = HttpRequest {
+            method: HttpMethod::Post,
+            url: &link,
+            addresses: &numbers,
+            headers: &headers,
+            body,
+        };
+        send_request(&order, patience).map_err(|broken| faults.exchange_error(broken))
     }
 
     /// What must not be seen in a reply.
@@ -227,14 +243,14 @@ impl OpenAi {
     }
 
     /// A reply without the key in it, however it was escaped.
-    fn without_key(&self, reply: Value) -> Value {
+    fn redact_key(&self, reply: Value) -> Value {
         let Some(key) = self.key_to_hide() else { return reply };
         match reply {
-            Value::String(text) => Value::String(key.hidden_in(&text)),
-            Value::Array(values) => values.into_iter().map(|value| self.without_key(value)).collect(),
+            Value::String(text) => Value::String(key.redact_in(&text)),
+            Value::Array(values) => values.into_iter().map(|value| self.redact_key(value)).collect(),
             Value::Object(entries) => entries
                 .into_iter()
-                .map(|(name, value)| (key.hidden_in(&name), self.without_key(value)))
+                .map(|(name, value)| (key.redact_in(&name), self.redact_key(value)))
                 .collect(),
             other => other,
         }
@@ -242,14 +258,14 @@ impl OpenAi {
 }
 
 /// Whether a refusal is about what we asked for, and not about something `upstream`.
-fn speaks_of_streams(detail: &str) -> bool {
+fn mentions_streaming(detail: &str) -> bool {
     let mut words = detail.split(|letter: char| !letter.is_alphanumeric());
     words.any(|word| {
         ["stream", "streams", "streaming", "streamed"].iter().any(|of| word.eq_ignore_ascii_case(of))
     })
 }
 
-impl Provider for OpenAi {
+impl Provider for OpenAiProvider {
     fn name(&self) -> &str {
         &self.settings.name
     }
@@ -261,24 +277,25 @@ impl Provider for OpenAi {
     fn chat(
         &self,
         request: &ChatRequest,
-        listener: &mut dyn FnMut(Draft<'_>),
-        cancel: &Cancel,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        cancel: &CancelFlag,
     ) -> Result<ChatResponse, ProviderError> {
-        let patience = Patience::new(cancel, self.settings.timeout);
-        let payload = self.answer(request, listener, &patience)?;
-        let mut response = reply::read(payload).map_err(|unusable| self.faults().unusable(unusable))?;
+        let patience = CancellableDeadline::new(cancel, self.settings.timeout);
+        let payload = self.complete(request, listener, &patience)?;
+        let mut response =
+            reply::parse_reply(payload).map_err(|unusable| self.errors().reply_error(unusable))?;
         for call in &mut response.tool_calls {
             // They come as a text in the text, with escapes of its own.
-            call.arguments = self.without_key(call.arguments.take());
+            call.arguments = self.redact_key(call.arguments.take());
         }
         Ok(response)
     }
 
-    fn check(&self, model: &str, cancel: &Cancel) -> Result<Checked, ProviderError> {
+    fn check(&self, model: &str, cancel: &CancelFlag) -> Result<ProviderCheck, ProviderError> {
         let begun = Instant::now();
         let request = ChatRequest {
             system_prompt: String::new(),
-            messages: vec![Message::user("Answer with the word ok.")],
+            messages: vec![ChatMessage::user("Answer with the word ok.")],
             tools: Vec::new(),
             model: model.to_owned(),
             temperature: None,
@@ -286,10 +303,10 @@ impl Provider for OpenAi {
         };
         let response = self.chat(&request, &mut |_| {}, cancel)?;
         let named = response.raw_provider_payload.as_ref().and_then(|payload| payload.get("model")?.as_str());
-        Ok(Checked {
+        Ok(ProviderCheck {
             model: named.unwrap_or(model).to_owned(),
-            said: response.final_text,
-            took: begun.elapsed(),
+            reply: response.final_text,
+            elapsed: begun.elapsed(),
         })
     }
 }
@@ -301,10 +318,10 @@ mod tests {
     #[test]
     fn only_a_refusal_of_streams_ends_them() {
         for detail in ["stream is not supported", "Unsupported parameter: 'stream'", "no Streaming here"] {
-            assert!(speaks_of_streams(detail), "{detail}");
+            assert!(mentions_streaming(detail), "{detail}");
         }
         for detail in ["upstream error", "the model is not loaded", "bitstreams"] {
-            assert!(!speaks_of_streams(detail), "{detail}");
+            assert!(!mentions_streaming(detail), "{detail}");
         }
     }
 }

@@ -6,14 +6,15 @@
 use std::rc::Rc;
 use std::time::Instant;
 
-use super::circuit::{Breaking, Circuits};
+use super::circuit::{CircuitBreakerSettings, CircuitBreakers};
 use super::{
-    AnsweredBy, ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError,
+    AnsweredBy, ChatRequest, ChatResponse, DraftEvent, Provider, ProviderCapabilities, ProviderCheck,
+    ProviderError,
 };
-use crate::cancel::Cancel;
+use crate::cancel::CancelFlag;
 
 /// A provider with the model that it is asked for.
-pub struct Member {
+pub struct ProviderTarget {
     /// The provider.
     pub provider: Rc<dyn Provider>,
     /// Its model.
@@ -21,29 +22,29 @@ pub struct Member {
 }
 
 /// Is told what goes wrong.
-pub trait Concern {
+pub trait FallbackObserver {
     /// One failed, and the next is asked.
-    fn fell_back(&self, from: &str, to: &str, error: &ProviderError);
+    fn on_fallback(&self, from: &str, to: &str, error: &ProviderError);
     /// One has failed too often.
-    fn left_out(&self, provider: &str, breaking: Breaking);
+    fn on_circuit_open(&self, provider: &str, breaking: CircuitBreakerSettings);
 }
 
 /// Providers in their order.
-pub struct Reliable {
+pub struct ReliableProvider {
     name: String,
-    members: Vec<Member>,
-    breaking: Breaking,
-    circuits: Circuits,
-    concern: Box<dyn Concern>,
+    members: Vec<ProviderTarget>,
+    breaking: CircuitBreakerSettings,
+    circuits: CircuitBreakers,
+    observer: Box<dyn FallbackObserver>,
 }
 
-impl Member {
+impl ProviderTarget {
     /// Asks it for its own model.
     pub(super) fn chat(
         &self,
         request: &ChatRequest,
-        listener: &mut dyn FnMut(Draft<'_>),
-        cancel: &Cancel,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        cancel: &CancelFlag,
     ) -> Result<ChatResponse, ProviderError> {
         let request = ChatRequest { model: self.model.clone(), ..request.clone() };
         let mut response = self.provider.chat(&request, listener, cancel)?;
@@ -56,34 +57,34 @@ impl Member {
     }
 }
 
-impl Reliable {
+impl ReliableProvider {
     /// Of the first that answers. Every change is told.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
-        members: Vec<Member>,
-        breaking: Breaking,
-        circuits: Circuits,
-        concern: Box<dyn Concern>,
+        members: Vec<ProviderTarget>,
+        breaking: CircuitBreakerSettings,
+        circuits: CircuitBreakers,
+        concern: Box<dyn FallbackObserver>,
     ) -> Self {
-        Self { name: name.into(), members, breaking, circuits, concern }
+        Self { name: name.into(), members, breaking, circuits, observer: concern }
     }
 
-    fn first_of<T>(
+    fn try_in_order<T>(
         &self,
-        mut ask: impl FnMut(&Member) -> Result<T, ProviderError>,
+        mut ask: impl FnMut(&ProviderTarget) -> Result<T, ProviderError>,
     ) -> Result<T, ProviderError> {
         let now = Instant::now();
-        let mut order: Vec<&Member> = self.members.iter().collect();
+        let mut order: Vec<&ProviderTarget> = self.members.iter().collect();
         // Whoever is left out is still better than nobody.
-        order.sort_by_key(|member| self.circuits.is_left_out(member.provider.name(), now));
+        order.sort_by_key(|member| self.circuits.is_open(member.provider.name(), now));
         let mut members = order.into_iter().peekable();
         while let Some(member) = members.next() {
             let answered = ask(member);
-            self.remember(member.provider.name(), &answered);
+            self.record_outcome(member.provider.name(), &answered);
             match (answered, members.peek()) {
-                (Err(error), Some(next)) if is_worth_another(&error) => {
-                    self.concern.fell_back(member.provider.name(), next.provider.name(), &error);
+                (Err(error), Some(next)) if should_try_next(&error) => {
+                    self.observer.on_fallback(member.provider.name(), next.provider.name(), &error);
                 }
                 (answered, _) => return answered,
             }
@@ -92,12 +93,12 @@ impl Reliable {
         Err(ProviderError::Invalid { provider: self.name.clone(), detail })
     }
 
-    fn remember<T>(&self, provider: &str, answered: &Result<T, ProviderError>) {
+    fn record_outcome<T>(&self, provider: &str, answered: &Result<T, ProviderError>) {
         match answered {
-            Ok(_) | Err(ProviderError::Refused { .. }) => self.circuits.answered(provider),
-            Err(error) if is_worth_another(error) => {
-                if self.circuits.failed(provider, self.breaking, Instant::now()) {
-                    self.concern.left_out(provider, self.breaking);
+            Ok(_) | Err(ProviderError::Refused { .. }) => self.circuits.record_success(provider),
+            Err(error) if should_try_next(error) => {
+                if self.circuits.record_failure(provider, self.breaking, Instant::now()) {
+                    self.observer.on_circuit_open(provider, self.breaking);
                 }
             }
             // It says nothing about how it will answer the next.
@@ -106,7 +107,7 @@ impl Reliable {
     }
 }
 
-fn is_worth_another(error: &ProviderError) -> bool {
+fn should_try_next(error: &ProviderError) -> bool {
     match error {
         ProviderError::Network { .. }
         | ProviderError::Timeout { .. }
@@ -121,36 +122,36 @@ fn is_worth_another(error: &ProviderError) -> bool {
     }
 }
 
-impl Provider for Reliable {
+impl Provider for ReliableProvider {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn capabilities(&self) -> ProviderCapabilities {
-        ProviderCapabilities::of_all(self.members.iter().map(|member| member.provider.capabilities()))
+        ProviderCapabilities::common_to(self.members.iter().map(|member| member.provider.capabilities()))
     }
 
     fn chat(
         &self,
         request: &ChatRequest,
-        listener: &mut dyn FnMut(Draft<'_>),
-        cancel: &Cancel,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        cancel: &CancelFlag,
     ) -> Result<ChatResponse, ProviderError> {
-        self.first_of(|member| {
+        self.try_in_order(|member| {
             let mut heard = false;
-            let mut pass_on = |draft: Draft<'_>| {
-                heard = draft != Draft::Void;
+            let mut pass_on = |draft: DraftEvent<'_>| {
+                heard = draft != DraftEvent::Discard;
                 listener(draft);
             };
             let answered = member.chat(request, &mut pass_on, cancel);
             if heard && answered.is_err() {
-                listener(Draft::Void);
+                listener(DraftEvent::Discard);
             }
             answered
         })
     }
 
-    fn check(&self, _: &str, cancel: &Cancel) -> Result<Checked, ProviderError> {
-        self.first_of(|member| member.provider.check(&member.model, cancel))
+    fn check(&self, _: &str, cancel: &CancelFlag) -> Result<ProviderCheck, ProviderError> {
+        self.try_in_order(|member| member.provider.check(&member.model, cancel))
     }
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::reliable::Member;
-use super::{ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError};
-use crate::cancel::Cancel;
+use super::reliable::ProviderTarget;
+use super::{
+    ChatRequest, ChatResponse, DraftEvent, Provider, ProviderCapabilities, ProviderCheck, ProviderError,
+};
+use crate::cancel::CancelFlag;
 use crate::usage::estimate;
 
 /// The key under which whoever asks leaves a hint.
@@ -15,13 +17,13 @@ const HINT: &str = "hint";
 
 /// The metadata of a request, with a hint if there is one.
 #[must_use]
-pub fn hinted(hint: Option<&str>) -> Map<String, Value> {
+pub fn hint_metadata(hint: Option<&str>) -> Map<String, Value> {
     hint.map(|hint| (HINT.to_owned(), Value::from(hint))).into_iter().collect()
 }
 
 /// What a request must be like. All of it must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct When {
+pub struct RouteCondition {
     /// Its hint is one of these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hint: Vec<String>,
@@ -36,10 +38,10 @@ pub struct When {
     pub metadata: BTreeMap<String, String>,
 }
 
-impl When {
+impl RouteCondition {
     /// Whether a request is so.
     #[must_use]
-    pub fn holds(&self, request: &ChatRequest) -> bool {
+    pub fn matches(&self, request: &ChatRequest) -> bool {
         let has = |name: &str, wanted: &str| match request.metadata.get(name) {
             Some(Value::String(text)) => text == wanted,
             Some(other) => *wanted == *other.to_string(),
@@ -53,50 +55,55 @@ impl When {
 }
 
 /// Is told who was chosen, and by which rule, counted from one; by none, if it is the default.
-pub type Chose = Box<dyn Fn(&str, Option<usize>)>;
+pub type RouteObserver = Box<dyn Fn(&str, Option<usize>)>;
 
 /// Chooses by the first rule that holds.
-pub struct Router {
+pub struct RouterProvider {
     name: String,
-    rules: Vec<(When, Member)>,
-    default: Member,
-    chose: Chose,
+    rules: Vec<(RouteCondition, ProviderTarget)>,
+    default: ProviderTarget,
+    observer: RouteObserver,
 }
 
-impl Router {
+impl RouterProvider {
     /// By these rules, and by none of them the default.
     #[must_use]
-    pub fn new(name: impl Into<String>, rules: Vec<(When, Member)>, default: Member, chose: Chose) -> Self {
-        Self { name: name.into(), rules, default, chose }
+    pub fn new(
+        name: impl Into<String>,
+        rules: Vec<(RouteCondition, ProviderTarget)>,
+        default: ProviderTarget,
+        chose: RouteObserver,
+    ) -> Self {
+        Self { name: name.into(), rules, default, observer: chose }
     }
 }
 
-impl Provider for Router {
+impl Provider for RouterProvider {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn capabilities(&self) -> ProviderCapabilities {
         let members = self.rules.iter().map(|(_, member)| member).chain([&self.default]);
-        ProviderCapabilities::of_all(members.map(|member| member.provider.capabilities()))
+        ProviderCapabilities::common_to(members.map(|member| member.provider.capabilities()))
     }
 
     fn chat(
         &self,
         request: &ChatRequest,
-        listener: &mut dyn FnMut(Draft<'_>),
-        cancel: &Cancel,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        cancel: &CancelFlag,
     ) -> Result<ChatResponse, ProviderError> {
-        let found = self.rules.iter().enumerate().find(|(_, (when, _))| when.holds(request));
+        let found = self.rules.iter().enumerate().find(|(_, (when, _))| when.matches(request));
         let (member, rule) = match found {
             Some((index, (_, member))) => (member, Some(index + 1)),
             None => (&self.default, None),
         };
-        (self.chose)(member.provider.name(), rule);
+        (self.observer)(member.provider.name(), rule);
         member.chat(request, listener, cancel)
     }
 
-    fn check(&self, _: &str, cancel: &Cancel) -> Result<Checked, ProviderError> {
+    fn check(&self, _: &str, cancel: &CancelFlag) -> Result<ProviderCheck, ProviderError> {
         self.default.provider.check(&self.default.model, cancel)
     }
 }

@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 
 use thiserror::Error;
-use ward_ledger::verify::VerifyError;
-use ward_ledger::{KeyError, KeyId, OpenError};
+use ward_ledger::verify::LedgerVerifyError;
+use ward_ledger::{KeyId, LedgerKeyError, LedgerOpenError};
 
 /// Why a receipt can't be written. Then the call does not run.
 #[derive(Debug, Error)]
 pub enum ReceiptError {
     /// The log can't be opened.
     #[error("the receipts can't be used")]
-    Open(#[source] Box<OpenError>),
+    Open(#[source] Box<LedgerOpenError>),
     /// The key can't be used.
     #[error("the receipts can't be signed")]
-    Key(#[from] KeyError),
+    Key(#[from] LedgerKeyError),
     /// The chain is signed, and its key is gone.
     #[error("the receipts are signed with key {key_id}, and {} is gone", .key.display())]
     KeyMissing {
@@ -43,22 +43,22 @@ pub enum ReceiptError {
     },
     /// Which key has signed can't be told.
     #[error("{} does not say which key has signed the receipts", .path.display())]
-    Remembered {
+    KeyRecordUnreadable {
         /// The file.
         path: PathBuf,
     },
     /// The log can't be written.
     #[error("the receipt can't be written")]
-    Append(#[source] Box<ward_ledger::AppendError>),
+    Append(#[source] Box<ward_ledger::LedgerAppendError>),
     /// The log can't be read.
     #[error("the receipts can't be read")]
-    Read(#[source] Box<ward_ledger::ReadError>),
+    Read(#[source] Box<ward_ledger::LedgerReadError>),
     /// The log can't be checked.
     #[error("the receipts can't be checked")]
-    Verify(#[source] Box<VerifyError>),
+    Verify(#[source] Box<LedgerVerifyError>),
     /// The log was changed by somebody else.
     #[error("the chain of receipts in {} is not sound, so nobody can tell from it what was done", .log.display())]
-    NotSound {
+    BrokenChain {
         /// The log.
         log: PathBuf,
     },
@@ -75,8 +75,8 @@ pub enum ReceiptError {
     Arguments(String),
 }
 
-impl From<OpenError> for ReceiptError {
-    fn from(error: OpenError) -> Self {
+impl From<LedgerOpenError> for ReceiptError {
+    fn from(error: LedgerOpenError) -> Self {
         Self::Open(Box::new(error))
     }
 }
@@ -91,27 +91,27 @@ impl ReceiptError {
         match self {
             Self::KeyMissing { .. }
             | Self::KeyReplaced { .. }
-            | Self::Key(KeyError::Content { .. } | KeyError::NotRegular { .. }) => Some(KEY_CURE),
+            | Self::Key(LedgerKeyError::Content { .. } | LedgerKeyError::NotRegular { .. }) => Some(KEY_CURE),
             Self::LogMissing { .. } => Some(
                 "put it back from a copy with its head; if you have moved it yourself, say `collieclaw receipt adopt --yes`, \
                  and a new one begins",
             ),
-            Self::NotSound { .. } => {
+            Self::BrokenChain { .. } => {
                 Some("`collieclaw receipt verify` names the first broken link; compare with a copy")
             }
-            Self::Remembered { .. } => Some(
+            Self::KeyRecordUnreadable { .. } => Some(
                 "look at the log (`collieclaw receipt verify`), then say `collieclaw receipt adopt --yes`",
             ),
             Self::Open(error) => match **error {
-                OpenError::KeyNeeded { .. } => Some(
+                LedgerOpenError::KeyNeeded { .. } => Some(
                     "set `receipts.signed = true` again; or move the log aside with its head, and a new one begins",
                 ),
-                OpenError::WrongKey { .. } => Some(KEY_CURE),
-                OpenError::NotSigned { .. } => Some(
+                LedgerOpenError::WrongKey { .. } => Some(KEY_CURE),
+                LedgerOpenError::NotSigned { .. } => Some(
                     "somebody has taken the signatures away, or put an older log back: restore it, or look at it and say \
                      `collieclaw receipt adopt --yes`",
                 ),
-                OpenError::HeadMissing { .. } => {
+                LedgerOpenError::HeadMissing { .. } => {
                     Some("restore it, or look at the log and say `collieclaw receipt adopt --yes`")
                 }
                 _ => None,

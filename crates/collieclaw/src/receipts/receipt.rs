@@ -1,15 +1,15 @@
 //! A receipt: what was attempted, what was decided, and hashes of what went in and came out.
 
-use collieclaw_gate::{Decision, Risk};
+use collieclaw_gate::{GateDecision, RiskLevel};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::intent::Stage;
+use super::intent::IntentStage;
 
 /// A call that is attempted, as far as it is known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct CallAttempt {
     /// `receipt-` and 32 hex digits.
     pub id: String,
     /// When it was attempted, in UTC.
@@ -43,9 +43,9 @@ pub struct Attempt {
 
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct CallEnding {
     /// In one word.
-    pub status: Status,
+    pub status: ReceiptStatus,
     /// The SHA-256 of the text that the model gets.
     pub result_hash: String,
     /// The SHA-256 of what a step of a procedure gives to later ones, where that is another text.
@@ -59,7 +59,7 @@ pub struct Ending {
 /// How a call ended, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ReceiptStatus {
     /// It ran, and worked.
     Allowed,
     /// It did not run.
@@ -77,12 +77,12 @@ pub struct Receipt {
 }
 
 /// Stands where a damaged file has nothing to tell.
-const UNKNOWN: &str = "unknown";
+const UNKNOWN_VALUE: &str = "unknown";
 
-impl Status {
+impl ReceiptStatus {
     /// The word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
             Self::Denied => "denied",
@@ -91,29 +91,29 @@ impl Status {
     }
 }
 
-impl Attempt {
+impl CallAttempt {
     /// What is known of a call whose intent can't be read any more.
     pub(super) fn unreadable(id: &str) -> Self {
         Self {
             id: id.to_owned(),
             timestamp: Timestamp::now(),
-            conversation_id: UNKNOWN.to_owned(),
-            tool: UNKNOWN.to_owned(),
-            args_hash: super::hash_of_text(""),
+            conversation_id: UNKNOWN_VALUE.to_owned(),
+            tool: UNKNOWN_VALUE.to_owned(),
+            args_hash: super::hash_text(""),
             risk: "high".to_owned(),
-            decision: UNKNOWN.to_owned(),
-            reason_code: UNKNOWN.to_owned(),
-            approver: UNKNOWN.to_owned(),
+            decision: UNKNOWN_VALUE.to_owned(),
+            reason_code: UNKNOWN_VALUE.to_owned(),
+            approver: UNKNOWN_VALUE.to_owned(),
             approval_id: None,
             step_id: None,
             sop_hash: None,
-            policy_hash: super::hash_of_text(""),
+            policy_hash: super::hash_text(""),
         }
     }
 
     /// With what the gate said.
     #[must_use]
-    pub fn ruled(self, risk: Risk, decision: Decision, reason_code: &str) -> Self {
+    pub fn with_verdict(self, risk: RiskLevel, decision: GateDecision, reason_code: &str) -> Self {
         Self {
             risk: risk.to_string(),
             decision: decision.to_string(),
@@ -123,31 +123,31 @@ impl Attempt {
     }
 }
 
-impl Ending {
+impl CallEnding {
     /// With the text that the model gets.
     #[must_use]
-    pub fn new(status: Status, result: &str) -> Self {
-        let result_hash = super::hash_of_text(result);
+    pub fn new(status: ReceiptStatus, result: &str) -> Self {
+        let result_hash = super::hash_text(result);
         Self { status, result_hash, output_hash: None, reason_code: None, sandbox: "none".to_owned() }
     }
 
     /// With a reason of its own.
     #[must_use]
-    pub fn because(self, reason_code: &'static str) -> Self {
+    pub fn with_reason(self, reason_code: &'static str) -> Self {
         Self { reason_code: Some(reason_code), ..self }
     }
 
     /// What is known of a call whose process died: how far it had come.
-    pub(super) fn interrupted(stage: Stage) -> Self {
+    pub(super) fn interrupted(stage: IntentStage) -> Self {
         let status = match stage {
-            Stage::Begun => Status::Failed,
-            Stage::Asked => Status::Denied,
+            IntentStage::Started => ReceiptStatus::Failed,
+            IntentStage::AwaitingApproval => ReceiptStatus::Denied,
         };
-        Self::new(status, "").because("interrupted")
+        Self::new(status, "").with_reason("interrupted")
     }
 }
 
-pub(super) fn record(attempt: &Attempt, ending: &Ending) -> Map<String, Value> {
+pub(super) fn receipt_record(attempt: &CallAttempt, ending: &CallEnding) -> Map<String, Value> {
     let reason_code = ending.reason_code.unwrap_or(&attempt.reason_code);
     let members = [
         ("id", attempt.id.as_str()),
@@ -156,7 +156,7 @@ pub(super) fn record(attempt: &Attempt, ending: &Ending) -> Map<String, Value> {
         ("tool", &attempt.tool),
         ("args_hash", &attempt.args_hash),
         ("result_hash", &ending.result_hash),
-        ("status", ending.status.word()),
+        ("status", ending.status.as_str()),
         ("risk", &attempt.risk),
         ("decision", &attempt.decision),
         ("reason_code", reason_code),

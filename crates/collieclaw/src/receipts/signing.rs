@@ -8,13 +8,15 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ward_ledger::{HeadRecovery, Key, KeyError, KeyId, Ledger, OpenError, Options, Recovery};
+use ward_ledger::{
+    HeadRecovery, KeyId, Ledger, LedgerKey, LedgerKeyError, LedgerOpenError, LedgerOptions, LedgerRecovery,
+};
 
-use super::{ReceiptError, format};
+use super::{ReceiptError, ledger_format};
 
 /// Whether receipts are signed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Signing {
+pub enum ReceiptSigning {
     /// They are not. A chain that was signed once can't be continued like this.
     Off,
     /// With the key in this file, which is made where there is none.
@@ -26,7 +28,7 @@ pub enum Signing {
 
 /// What somebody has decided about a chain that the ledger would not continue by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Adopting {
+pub(super) enum LogAdoption {
     Nothing,
     /// What is there, as it is.
     Everything,
@@ -38,15 +40,15 @@ const UNFINISHED: &str = "new";
 /// Where it is remembered, beside the key, that a log of this home is signed, and with which key.
 const REMEMBERED: &str = "signed";
 
-impl Signing {
+impl ReceiptSigning {
     /// The key to check a chain with; `None` where there is none, or none is wanted.
     ///
     /// # Errors
     /// When there is one that can't be used, and when it is gone or another one than has signed.
-    pub fn key(&self) -> Result<Option<Key>, ReceiptError> {
+    pub fn key(&self) -> Result<Option<LedgerKey>, ReceiptError> {
         let Self::With { key: file } = self else { return Ok(None) };
-        let given = self.given()?;
-        match (given, remembered(file)?) {
+        let given = self.load_key()?;
+        match (given, remembered_key(file)?) {
             (None, Some(key_id)) => Err(ReceiptError::KeyMissing { key: file.clone(), key_id }),
             (Some(given), Some(key_id)) if given.id() != key_id => {
                 Err(ReceiptError::KeyReplaced { key: file.clone(), key_id, given: given.id() })
@@ -59,9 +61,9 @@ impl Signing {
     ///
     /// # Errors
     /// When this home has signed one, and it is gone.
-    pub fn never_begun(&self, log: &Path) -> Result<(), ReceiptError> {
+    pub fn check_never_started(&self, log: &Path) -> Result<(), ReceiptError> {
         let Self::With { key } = self else { return Ok(()) };
-        match remembered(key)? {
+        match remembered_key(key)? {
             Some(key_id) => Err(ReceiptError::LogMissing { log: log.to_owned(), key_id }),
             None => Ok(()),
         }
@@ -73,19 +75,23 @@ impl Signing {
     /// # Errors
     /// When it can't be made, and when it is gone: then the chain is signed, and a new key would not do.
     pub fn make_key(&self, log: &Path) -> Result<Option<String>, ReceiptError> {
-        self.make(log, Adopting::Nothing)
+        self.make_key_with(log, LogAdoption::Nothing)
     }
 
-    pub(super) fn open(&self, log: &Path, adopting: Adopting) -> Result<(Ledger, Recovery), ReceiptError> {
+    pub(super) fn open(
+        &self,
+        log: &Path,
+        adopting: LogAdoption,
+    ) -> Result<(Ledger, LedgerRecovery), ReceiptError> {
         let (options, key) = match adopting {
-            Adopting::Nothing => {
-                if !is_there(log) && is_new(log) {
-                    self.never_begun(log)?;
+            LogAdoption::Nothing => {
+                if !exists(log) && is_log_missing(log) {
+                    self.check_never_started(log)?;
                 }
-                (Options::new(format()), self.key()?)
+                (LedgerOptions::new(ledger_format()), self.key()?)
             }
-            Adopting::Everything => {
-                (Options::new(format()).adopt_without_head().adopt_unsigned(), self.given()?)
+            LogAdoption::Everything => {
+                (LedgerOptions::new(ledger_format()).adopt_without_head().adopt_unsigned(), self.load_key()?)
             }
         };
         let (options, key_id) = match key {
@@ -94,40 +100,44 @@ impl Signing {
         };
         let opened = Ledger::open(log, options)?;
         if let Some(key_id) = key_id {
-            self.remember(key_id)?;
+            self.remember_key(key_id)?;
         }
         Ok(opened)
     }
 
     /// The key that is there, whatever is remembered.
-    fn given(&self) -> Result<Option<Key>, KeyError> {
+    fn load_key(&self) -> Result<Option<LedgerKey>, LedgerKeyError> {
         match self {
-            Self::With { key } if is_there(key) => Key::load(key).map(Some),
+            Self::With { key } if exists(key) => LedgerKey::load(key).map(Some),
             Self::With { .. } | Self::Off => Ok(None),
         }
     }
 
-    pub(super) fn make(&self, log: &Path, adopting: Adopting) -> Result<Option<String>, ReceiptError> {
+    pub(super) fn make_key_with(
+        &self,
+        log: &Path,
+        adopting: LogAdoption,
+    ) -> Result<Option<String>, ReceiptError> {
         let Self::With { key: file } = self else { return Ok(None) };
-        if is_there(file) {
+        if exists(file) {
             return Ok(None);
         }
-        let failed = |step| move |source| KeyError::File { step, path: file.clone(), source };
+        let failed = |step| move |source| LedgerKeyError::File { step, path: file.clone(), source };
         // Several processes may come first; one of them makes it.
         let folder = locked_folder(file)?;
-        if is_there(file) {
+        if exists(file) {
             return Ok(None);
         }
         let unfinished = file.with_extension(UNFINISHED);
-        if adopting == Adopting::Nothing
-            && let Some(key_id) = remembered(file)?
-            && !(is_there(&unfinished) && Key::load(&unfinished)?.id() == key_id)
+        if adopting == LogAdoption::Nothing
+            && let Some(key_id) = remembered_key(file)?
+            && !(exists(&unfinished) && LedgerKey::load(&unfinished)?.id() == key_id)
         {
             return Err(ReceiptError::KeyMissing { key: file.clone(), key_id });
         }
-        let told = sign(log, &unfinished, adopting).map_err(|error| match error {
+        let told = sign_log(log, &unfinished, adopting).map_err(|error| match error {
             ReceiptError::Open(error) => match *error {
-                OpenError::WrongKey { key_id, .. } => {
+                LedgerOpenError::WrongKey { key_id, .. } => {
                     // It has signed nothing, and would only be in the way of the right one.
                     let _ = fs::remove_file(&unfinished);
                     ReceiptError::KeyMissing { key: file.clone(), key_id }
@@ -142,9 +152,9 @@ impl Signing {
     }
 
     /// From now on a home without this key, or without a log, is one from which they were taken.
-    fn remember(&self, key_id: KeyId) -> Result<(), ReceiptError> {
+    fn remember_key(&self, key_id: KeyId) -> Result<(), ReceiptError> {
         let Self::With { key: file } = self else { return Ok(()) };
-        if matches!(remembered(file), Ok(Some(known)) if known == key_id) {
+        if matches!(remembered_key(file), Ok(Some(known)) if known == key_id) {
             return Ok(());
         }
         let folder = locked_folder(file)?;
@@ -154,15 +164,16 @@ impl Signing {
             .and_then(|()| File::open(&unfinished)?.sync_all())
             .and_then(|()| fs::rename(&unfinished, &path))
             .and_then(|()| folder.sync_all());
-        written
-            .map_err(|source| KeyError::File { step: "note the use of", path: file.clone(), source }.into())
+        written.map_err(|source| {
+            LedgerKeyError::File { step: "note the use of", path: file.clone(), source }.into()
+        })
     }
 }
 
 /// Which key has signed in this home, if one has.
-fn remembered(key: &Path) -> Result<Option<KeyId>, ReceiptError> {
+fn remembered_key(key: &Path) -> Result<Option<KeyId>, ReceiptError> {
     let path = key.with_extension(REMEMBERED);
-    let damaged = || ReceiptError::Remembered { path: path.clone() };
+    let damaged = || ReceiptError::KeyRecordUnreadable { path: path.clone() };
     match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(_) => Err(damaged()),
@@ -171,8 +182,8 @@ fn remembered(key: &Path) -> Result<Option<KeyId>, ReceiptError> {
 }
 
 /// The folder of a file; others who want it wait until this is dropped.
-fn locked_folder(file: &Path) -> Result<File, KeyError> {
-    let failed = |step| move |source| KeyError::File { step, path: file.to_owned(), source };
+fn locked_folder(file: &Path) -> Result<File, LedgerKeyError> {
+    let failed = |step| move |source| LedgerKeyError::File { step, path: file.to_owned(), source };
     let folder = file.parent().unwrap_or(Path::new("/"));
     let folder = File::open(folder).map_err(failed("open the folder of"))?;
     folder.lock().map_err(failed("lock the folder of"))?;
@@ -180,20 +191,20 @@ fn locked_folder(file: &Path) -> Result<File, KeyError> {
 }
 
 /// Whether nothing of a log is there.
-fn is_new(log: &Path) -> bool {
-    matches!(ward_ledger::read(log, &format()), Err(ward_ledger::ReadError::NoLog { .. }))
+fn is_log_missing(log: &Path) -> bool {
+    matches!(ward_ledger::read(log, &ledger_format()), Err(ward_ledger::LedgerReadError::NoLog { .. }))
 }
 
 /// Signs the chain with the key in a file that is made where there is none.
-fn sign(log: &Path, file: &Path, adopting: Adopting) -> Result<Option<String>, ReceiptError> {
-    let key = Key::load_or_create(file)?;
-    if is_new(log) {
+fn sign_log(log: &Path, file: &Path, adopting: LogAdoption) -> Result<Option<String>, ReceiptError> {
+    let key = LedgerKey::load_or_create(file)?;
+    if is_log_missing(log) {
         return Ok(None);
     }
-    let options = Options::new(format()).with_key(key).adopt_unsigned();
+    let options = LedgerOptions::new(ledger_format()).with_key(key).adopt_unsigned();
     let options = match adopting {
-        Adopting::Nothing => options,
-        Adopting::Everything => options.adopt_without_head(),
+        LogAdoption::Nothing => options,
+        LogAdoption::Everything => options.adopt_without_head(),
     };
     let (_, recovery) = Ledger::open(log, options)?;
     let told = "receipts are signed from here on; those before were taken as they are";
@@ -201,6 +212,6 @@ fn sign(log: &Path, file: &Path, adopting: Adopting) -> Result<Option<String>, R
 }
 
 /// A link that leads nowhere is there, too: it is no key, and nothing is made in its place.
-fn is_there(file: &Path) -> bool {
+fn exists(file: &Path) -> bool {
     !matches!(fs::symlink_metadata(file), Err(error) if error.kind() == io::ErrorKind::NotFound)
 }

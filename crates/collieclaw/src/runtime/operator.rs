@@ -2,55 +2,55 @@
 
 use std::cell::RefCell;
 
-use collieclaw_gate::Verdict;
+use collieclaw_gate::GateVerdict;
 use serde_json::Value;
 
-use super::door::Outcome;
-use crate::cancel::Cancel;
+use super::tool_gateway::CallOutcome;
+use crate::cancel::CancelFlag;
 
 /// Whoever sits in front of it. Whoever stands between passes on both kinds of questions.
 pub trait Operator {
     /// Whether anybody is there to be asked. Who is may leave without an answer.
-    fn is_there(&self) -> bool {
+    fn is_available(&self) -> bool {
         true
     }
 
     /// Asks whether exactly this may run (C7.7).
-    fn ask(&mut self, asked: &Asked<'_>) -> Answer;
+    fn ask_approval(&mut self, asked: &ApprovalPrompt<'_>) -> ApprovalAnswer;
 
     /// Asks for words, for a tool that needs to know something. What is said approves nothing.
-    fn question(&mut self, question: &Posed<'_>) -> Reply;
+    fn ask_question(&mut self, question: &OperatorQuestion<'_>) -> OperatorReply;
 
     /// Tells what goes on.
-    fn notice(&mut self, notice: Notice<'_>) {
+    fn notify(&mut self, notice: ProgressNotice<'_>) {
         let _ = notice;
     }
 }
 
 /// Whoever is there while something runs, and how they make it stop.
-pub struct Attended<'a> {
+pub struct OperatorContext<'a> {
     /// Who is asked, and told.
     pub operator: &'a mut dyn Operator,
     /// Raised when the turn is to end.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelFlag,
 }
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct ApprovalPrompt<'a> {
     /// The tool.
     pub tool: &'a str,
     /// Its arguments, all of them.
     pub arguments: &'a Value,
     /// What the gate said.
-    pub verdict: &'a Verdict,
-    /// Whether [`Answer::Always`] may be said.
-    pub lasting: Lasting,
+    pub verdict: &'a GateVerdict,
+    /// Whether [`ApprovalAnswer::Always`] may be said.
+    pub always_option: AlwaysOption,
 }
 
 /// Whether a yes can be for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lasting {
+pub enum AlwaysOption {
     /// It can.
     Offered,
     /// It can't: it counts once.
@@ -59,29 +59,29 @@ pub enum Lasting {
 
 /// What a tool asks the operator.
 #[derive(Clone, Copy)]
-pub struct Posed<'a> {
+pub struct OperatorQuestion<'a> {
     /// The question; the model wrote it.
     pub text: &'a str,
     /// What can be answered; anything, if empty.
     pub choices: &'a [String],
     /// Raised when nobody waits for the answer any more.
-    pub cancel: &'a Cancel,
+    pub cancel: &'a CancelFlag,
 }
 
 /// What was said to a tool's question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum OperatorReply {
     /// These words.
-    Said(String),
+    Text(String),
     /// Nothing.
-    Nothing,
+    NoAnswer,
     /// Nobody is there to be asked.
-    Nobody,
+    NobodyAvailable,
 }
 
 /// What was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Yes, to exactly this.
     Yes,
     /// Yes, to exactly this in this workspace, and from now on without a question.
@@ -89,59 +89,59 @@ pub enum Answer {
     /// Anything else.
     No,
     /// Nobody is there to be asked.
-    Nobody,
+    NobodyAvailable,
 }
 
 /// What goes on.
 #[derive(Debug, Clone, Copy)]
-pub enum Notice<'a> {
+pub enum ProgressNotice<'a> {
     /// The model was asked.
     Thinking,
-    /// A bit of the answer, as it comes. The bits make up what [`Notice::Says`] or the answer of the turn then holds.
+    /// A bit of the answer, as it comes. The bits make up what [`ProgressNotice::AssistantText`] or the answer of the turn then holds.
     Draft(&'a str),
     /// All bits since the model was asked are void.
-    DraftVoid,
+    DraftDiscarded,
     /// It has answered.
-    Thought,
+    ThinkingEnded,
     /// What it says while it asks for tools.
-    Says(&'a str),
+    AssistantText(&'a str),
     /// A call begins.
-    Calls {
+    CallStarted {
         /// The tool.
         tool: &'a str,
         /// Its arguments.
         arguments: &'a Value,
     },
     /// A call has ended.
-    Called {
+    CallEnded {
         /// The tool.
         tool: &'a str,
         /// Its arguments.
         arguments: &'a Value,
         /// How.
-        outcome: &'a Outcome,
+        outcome: &'a CallOutcome,
     },
 }
 
 /// All that a tool has of the operator: it may ask for words, and approve nothing.
-pub trait Questioner {
+pub trait QuestionChannel {
     /// Asks, and waits for the answer.
-    fn ask(&self, question: &Posed<'_>) -> Reply;
+    fn ask(&self, question: &OperatorQuestion<'_>) -> OperatorReply;
 }
 
 /// An operator of whom nothing but words can be had.
-pub(super) struct OnlyWords<'o> {
+pub(super) struct QuestionOnlyOperator<'o> {
     operator: RefCell<&'o mut dyn Operator>,
 }
 
-impl<'o> OnlyWords<'o> {
-    pub(super) fn of(operator: &'o mut dyn Operator) -> Self {
+impl<'o> QuestionOnlyOperator<'o> {
+    pub(super) fn new(operator: &'o mut dyn Operator) -> Self {
         Self { operator: RefCell::new(operator) }
     }
 }
 
-impl Questioner for OnlyWords<'_> {
-    fn ask(&self, question: &Posed<'_>) -> Reply {
-        self.operator.borrow_mut().question(question)
+impl QuestionChannel for QuestionOnlyOperator<'_> {
+    fn ask(&self, question: &OperatorQuestion<'_>) -> OperatorReply {
+        self.operator.borrow_mut().ask_question(question)
     }
 }

@@ -1,31 +1,31 @@
 //! What the model is told before all else.
 
-use collieclaw_gate::{Autonomy, GatePolicy};
+use collieclaw_gate::{AutonomyLevel, GatePolicy};
 
 /// What the model is told of tools.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum ToolsTold<'t> {
+pub(super) enum ToolAvailability<'t> {
     /// It may ask for these.
-    These(&'t [&'t str]),
+    Offered(&'t [&'t str]),
     /// The emergency stop is active.
     Stopped,
 }
 
 /// The system prompt.
-pub(super) fn system_prompt(policy: &GatePolicy, tools: ToolsTold<'_>) -> String {
+pub(super) fn system_prompt(policy: &GatePolicy, tools: ToolAvailability<'_>) -> String {
     let may = match policy.autonomy {
-        Autonomy::ReadOnly => "You may look, and change nothing.",
-        Autonomy::Supervised => "You may look; before anything is changed, the operator is asked.",
-        Autonomy::Full => "You may do what no rule forbids.",
+        AutonomyLevel::ReadOnly => "You may look, and change nothing.",
+        AutonomyLevel::Supervised => "You may look; before anything is changed, the operator is asked.",
+        AutonomyLevel::Full => "You may do what no rule forbids.",
     };
     let tools = match tools {
-        ToolsTold::Stopped => {
+        ToolAvailability::Stopped => {
             "All tools are stopped by the operator (emergency stop). Answer without them, and say \
                                that they are stopped."
                 .to_owned()
         }
-        ToolsTold::These([]) => "You have no tools.".to_owned(),
-        ToolsTold::These(names) => {
+        ToolAvailability::Offered([]) => "You have no tools.".to_owned(),
+        ToolAvailability::Offered(names) => {
             format!("Your tools: {}. Paths are relative to the workspace.", names.join(", "))
         }
     };

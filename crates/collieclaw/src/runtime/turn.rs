@@ -1,6 +1,6 @@
 //! One turn: a message in, rounds of model and tools, an answer out, all of it kept whole or not at all (C9).
 
-mod record;
+mod recorder;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -8,37 +8,38 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::door::{Door, Fate, Offer, Wish};
-use super::operator::{Attended, Notice};
-use super::prompt::{ToolsTold, system_prompt};
+use super::operator::{OperatorContext, ProgressNotice};
+use super::prompt::{ToolAvailability, system_prompt};
+use super::tool_gateway::{CallStatus, ToolGateway, ToolOffer, ToolRequest};
 use crate::config::Config;
 use crate::estop;
-use crate::events::Event;
+use crate::events::AgentEvent;
 use crate::memory::MemoryError;
 use crate::providers::{
-    ChatRequest, ChatResponse, Draft, MOST_CALLS, Message, Provider, ProviderError, ToolCall, ToolSchema,
+    ChatMessage, ChatRequest, ChatResponse, DraftEvent, MOST_CALLS, Provider, ProviderError, ToolCall,
+    ToolSchema,
 };
 use crate::receipts::ReceiptError;
-use crate::usage::CONVERSATION;
-use record::Record;
+use crate::usage::CONVERSATION_KEY;
+use recorder::TurnRecorder;
 
 /// What the model may do in a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum May {
-    AskForTools,
-    OnlyAnswer,
+enum RoundMode {
+    ToolsAllowed,
+    AnswerOnly,
 }
 
 /// An agent: a door, a model, and limits.
-pub struct Runtime {
+pub struct AgentRuntime {
     /// The way to the tools.
-    pub door: Door,
+    pub tool_gateway: ToolGateway,
     /// Who answers.
     pub provider: Rc<dyn Provider>,
     /// Which model.
     pub model: String,
     /// The tools that the model is told of.
-    pub offered: BTreeSet<String>,
+    pub offered_tools: BTreeSet<String>,
     /// How often it may ask for tools in one turn.
     pub max_tool_rounds: u32,
     /// How many earlier messages it is shown.
@@ -48,13 +49,13 @@ pub struct Runtime {
 /// How a turn went. All of it is true at once: what was denied stays denied when the provider fails afterwards.
 #[derive(Debug)]
 #[must_use = "an answer, an error or a denial that nobody hears of"]
-pub struct Report {
+pub struct TurnReport {
     /// The answer, or why there is none.
     pub answer: Result<String, TurnError>,
     /// How each call ended, in order.
-    pub fates: Vec<Fate>,
+    pub call_statuses: Vec<CallStatus>,
     /// Whether the turn is remembered.
-    pub kept: Result<(), MemoryError>,
+    pub persisted: Result<(), MemoryError>,
 }
 
 /// Why a turn has no answer.
@@ -83,15 +84,15 @@ pub enum TurnError {
     Cancelled,
 }
 
-impl Runtime {
+impl AgentRuntime {
     /// From the configuration.
     #[must_use]
-    pub fn new(door: Door, provider: Rc<dyn Provider>, model: String, config: &Config) -> Self {
+    pub fn new(door: ToolGateway, provider: Rc<dyn Provider>, model: String, config: &Config) -> Self {
         Self {
-            door,
+            tool_gateway: door,
             provider,
             model,
-            offered: config.channels.cli.tools_allow.iter().cloned().collect(),
+            offered_tools: config.channels.cli.tools_allow.iter().cloned().collect(),
             max_tool_rounds: config.limits.max_tool_rounds,
             recent_turns: config.memory.recent_turns,
         }
@@ -99,134 +100,148 @@ impl Runtime {
 
     /// One turn of a conversation. What happened is kept, also when it ends in an error. The metadata is for whoever
     /// chooses a provider, such as a [hint](crate::providers::hinted).
-    pub fn turn_with(
+    pub fn run_turn(
         &self,
         metadata: &Map<String, Value>,
         conversation: &str,
         message: &str,
-        attended: &mut Attended<'_>,
-    ) -> Report {
-        let earlier = match self.door.memory.recent(conversation, self.recent_turns as usize) {
+        attended: &mut OperatorContext<'_>,
+    ) -> TurnReport {
+        let earlier = match self.tool_gateway.memory.recent(conversation, self.recent_turns as usize) {
             Ok(earlier) => earlier,
-            Err(error) => return Report { answer: Err(error.into()), fates: Vec::new(), kept: Ok(()) },
+            Err(error) => {
+                return TurnReport {
+                    answer: Err(error.into()),
+                    call_statuses: Vec::new(),
+                    persisted: Ok(()),
+                };
+            }
         };
-        let mut messages: Vec<Message> = earlier.into_iter().flat_map(record::messages).collect();
-        messages.push(Message::user(message));
-        let mut record = Record::new(conversation, self);
-        record.user(message);
+        let mut messages: Vec<ChatMessage> =
+            earlier.into_iter().flat_map(recorder::messages_from_turn).collect();
+        messages.push(ChatMessage::user(message));
+        let mut record = TurnRecorder::new(conversation, self);
+        record.add_user_message(message);
         let mut metadata = metadata.clone();
-        metadata.insert(CONVERSATION.to_owned(), Value::from(conversation));
-        let answer = self.rounds(messages, &metadata, &mut record, attended);
+        metadata.insert(CONVERSATION_KEY.to_owned(), Value::from(conversation));
+        let answer = self.run_rounds(messages, &metadata, &mut record, attended);
         match &answer {
-            Ok(text) => record.answer(text),
-            Err(error) => record.broke_off(error),
+            Ok(text) => record.add_answer(text),
+            Err(error) => record.add_turn_error(error),
         }
-        let (exchange, fates) = record.end();
-        let kept = self.door.memory.persist(&exchange);
+        let (exchange, fates) = record.finish();
+        let kept = self.tool_gateway.memory.persist(&exchange);
         if kept.is_ok() {
-            self.door.events.tell(Event::MemoryPersisted { conversation, turns: exchange.turns.len() });
+            self.tool_gateway
+                .events
+                .emit(AgentEvent::MemoryPersisted { conversation, turns: exchange.turns.len() });
         }
-        Report { answer, fates, kept }
+        TurnReport { answer, call_statuses: fates, persisted: kept }
     }
 
-    fn rounds(
+    fn run_rounds(
         &self,
-        mut messages: Vec<Message>,
+        mut messages: Vec<ChatMessage>,
         metadata: &Map<String, Value>,
-        record: &mut Record<'_>,
-        attended: &mut Attended<'_>,
+        record: &mut TurnRecorder<'_>,
+        attended: &mut OperatorContext<'_>,
     ) -> Result<String, TurnError> {
         for round in 0..=self.max_tool_rounds {
-            let may = if round == self.max_tool_rounds { May::OnlyAnswer } else { May::AskForTools };
-            let mut response = self.ask(&messages, metadata, may, attended)?;
-            record.answered_by(response.answered_by.take());
+            let may =
+                if round == self.max_tool_rounds { RoundMode::AnswerOnly } else { RoundMode::ToolsAllowed };
+            let mut response = self.ask_model(&messages, metadata, may, attended)?;
+            record.set_answered_by(response.answered_by.take());
             if response.tool_calls.is_empty() {
                 return Ok(response.final_text);
             }
-            if may == May::OnlyAnswer {
+            if may == RoundMode::AnswerOnly {
                 break;
             }
             if response.tool_calls.len() > MOST_CALLS {
                 return Err(TurnError::TooManyCalls);
             }
             if !response.final_text.is_empty() {
-                attended.operator.notice(Notice::Says(&response.final_text));
+                attended.operator.notify(ProgressNotice::AssistantText(&response.final_text));
             }
-            record.name_apart(&mut response.tool_calls);
-            record.calls(&response.final_text, &response.tool_calls);
-            messages.push(Message::assistant(response.final_text, response.tool_calls.clone()));
+            record.deduplicate_call_ids(&mut response.tool_calls);
+            record.add_tool_calls(&response.final_text, &response.tool_calls);
+            messages.push(ChatMessage::assistant(response.final_text, response.tool_calls.clone()));
             for call in &response.tool_calls {
                 let outcome = self
-                    .call(record.conversation(), call, attended)
-                    .inspect_err(|_| record.without_receipt(call))?;
-                record.result(call, &outcome);
-                messages.push(Message::tool(&call.id, outcome.text));
+                    .call_tool(record.conversation(), call, attended)
+                    .inspect_err(|_| record.add_missing_receipt(call))?;
+                record.add_tool_result(call, &outcome);
+                messages.push(ChatMessage::tool(&call.id, outcome.text));
             }
-            if attended.cancel.why().is_some() {
+            if attended.cancel.reason().is_some() {
                 return Err(TurnError::Cancelled);
             }
         }
         Err(TurnError::TooManyRounds { rounds: self.max_tool_rounds })
     }
 
-    fn call(
+    fn call_tool(
         &self,
         conversation_id: &str,
         call: &ToolCall,
-        attended: &mut Attended<'_>,
-    ) -> Result<super::Outcome, ReceiptError> {
-        let offer = if self.offered.contains(&call.name) { Offer::Listed } else { Offer::Unlisted };
-        let wish = Wish { conversation_id, tool: &call.name, arguments: &call.arguments, offer };
-        self.door.call(wish, attended)
+        attended: &mut OperatorContext<'_>,
+    ) -> Result<super::CallOutcome, ReceiptError> {
+        let offer =
+            if self.offered_tools.contains(&call.name) { ToolOffer::Listed } else { ToolOffer::Unlisted };
+        let wish = ToolRequest { conversation_id, tool: &call.name, arguments: &call.arguments, offer };
+        self.tool_gateway.call(wish, attended)
     }
 
-    fn ask(
+    fn ask_model(
         &self,
-        messages: &[Message],
+        messages: &[ChatMessage],
         metadata: &Map<String, Value>,
-        may: May,
-        attended: &mut Attended<'_>,
+        may: RoundMode,
+        attended: &mut OperatorContext<'_>,
     ) -> Result<ChatResponse, TurnError> {
-        let stopped = estop::is_set(&self.door.home);
-        let tools = if stopped || may == May::OnlyAnswer { Vec::new() } else { self.schemas() };
+        let stopped = estop::is_set(&self.tool_gateway.home);
+        let tools = if stopped || may == RoundMode::AnswerOnly { Vec::new() } else { self.offered_schemas() };
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let told = if stopped { ToolsTold::Stopped } else { ToolsTold::These(&names) };
+        let told = if stopped { ToolAvailability::Stopped } else { ToolAvailability::Offered(&names) };
         let request = ChatRequest {
-            system_prompt: system_prompt(&self.door.rules.policy, told),
+            system_prompt: system_prompt(&self.tool_gateway.rules.policy, told),
             messages: messages.to_vec(),
             model: self.model.clone(),
             temperature: None,
             metadata: metadata.clone(),
             tools,
         };
-        attended.operator.notice(Notice::Thinking);
+        attended.operator.notify(ProgressNotice::Thinking);
         let operator = &mut *attended.operator;
         let mut heard = false;
-        let mut tell = |draft: Draft<'_>| {
-            heard = draft != Draft::Void;
-            operator.notice(match draft {
-                Draft::Text(text) => Notice::Draft(text),
-                Draft::Void => Notice::DraftVoid,
+        let mut tell = |draft: DraftEvent<'_>| {
+            heard = draft != DraftEvent::Discard;
+            operator.notify(match draft {
+                DraftEvent::Text(text) => ProgressNotice::Draft(text),
+                DraftEvent::Discard => ProgressNotice::DraftDiscarded,
             });
         };
         let answered = self.provider.chat(&request, &mut tell, attended.cancel);
         if heard && answered.is_err() {
-            attended.operator.notice(Notice::DraftVoid);
+            attended.operator.notify(ProgressNotice::DraftDiscarded);
         }
-        attended.operator.notice(Notice::Thought);
+        attended.operator.notify(ProgressNotice::ThinkingEnded);
         match answered {
             Err(ProviderError::Cancelled { .. }) => Err(TurnError::Cancelled),
             Err(error) => {
                 let provider = self.provider.name();
-                self.door.events.tell(Event::ProviderFailed { provider, error: &error.to_string() });
+                self.tool_gateway
+                    .events
+                    .emit(AgentEvent::ProviderFailed { provider, error: &error.to_string() });
                 Err(error.into())
             }
             Ok(response) => Ok(response),
         }
     }
 
-    fn schemas(&self) -> Vec<ToolSchema> {
-        let offered = self.door.rules.tools.iter().filter(|tool| self.offered.contains(tool.name()));
+    fn offered_schemas(&self) -> Vec<ToolSchema> {
+        let offered =
+            self.tool_gateway.rules.tools.iter().filter(|tool| self.offered_tools.contains(tool.name()));
         offered
             .map(|tool| ToolSchema {
                 name: tool.name().to_owned(),

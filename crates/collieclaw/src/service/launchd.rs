@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::Service;
+use super::GatewayService;
 
 pub(super) const LABEL: &str = "collieclaw.gateway";
 
-pub(super) fn list(service: &Service) -> String {
+pub(super) fn property_list(service: &GatewayService) -> String {
     let log = service.home.join("gateway.log");
     format!(
         r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -24,13 +24,13 @@ pub(super) fn list(service: &Service) -> String {
 </dict>
 </plist>
 "#,
-        program = text(&service.program),
-        home = text(&service.home),
-        log = text(&log),
+        program = escape_xml(&service.program),
+        home = escape_xml(&service.home),
+        log = escape_xml(&log),
     )
 }
 
 /// As XML writes it.
-fn text(path: &Path) -> String {
+fn escape_xml(path: &Path) -> String {
     path.display().to_string().replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -1,10 +1,10 @@
 //! A unit for a user's own systemd.
 
-use super::Service;
+use super::GatewayService;
 
 /// The unit. What it forbids is forbidden to the tools as well, so it holds what no tool needs, and leaves what their
 /// sandbox is made of: namespaces, mounts, Landlock and seccomp.
-pub(super) fn unit(service: &Service) -> String {
+pub(super) fn unit_file(service: &GatewayService) -> String {
     format!(
         r#"# Written by `collieclaw service install`; changes belong into `systemctl --user edit collieclaw-gateway`.
 [Unit]
@@ -53,18 +53,18 @@ SystemCallErrorNumber=EPERM
 WantedBy=default.target
 "#,
         // Only in commands is `$` more than a letter.
-        program = word(&service.program.display().to_string()).replace('$', "$$"),
-        home = word(&format!("COLLIECLAW_HOME={}", service.home.display())),
-        variables = escaped(&service.variables().display().to_string()),
+        program = quote_word(&service.program.display().to_string()).replace('$', "$$"),
+        home = quote_word(&format!("COLLIECLAW_HOME={}", service.home.display())),
+        variables = escape_specifiers(&service.environment_file().display().to_string()),
     )
 }
 
 /// As one word that systemd takes as it is.
-fn word(text: &str) -> String {
-    format!("\"{}\"", escaped(text).replace('\\', "\\\\").replace('"', "\\\""))
+fn quote_word(text: &str) -> String {
+    format!("\"{}\"", escape_specifiers(text).replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Without what systemd would fill in.
-fn escaped(text: &str) -> String {
+fn escape_specifiers(text: &str) -> String {
     text.replace('%', "%%")
 }

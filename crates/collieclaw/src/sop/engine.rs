@@ -1,24 +1,26 @@
 //! Goes on with a run, step by step: each through the door, its end on disk before the next begins.
 
-mod ask;
+mod agent_step;
 
 use jiff::Timestamp;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::entry::{End, Ended, Entry};
 use super::error::JournalError;
-use super::journal::{Durable, Run};
-use super::state::State;
-use super::{Action, CONTENT, Sop, Step};
+use super::journal::{SopRun, SyncMode};
+use super::journal_entry::{EndedStep, JournalEntry, StepStatus};
+use super::state::SopRunState;
+use super::{CONTENT, Sop, SopStep, StepAction};
 use crate::memory::MemoryError;
-use crate::receipts::{Ending, Mark, ReceiptError, Status};
-use crate::runtime::{Attended, By, Deed, Fate, Offer, Runtime, TurnError, Wish};
+use crate::receipts::{CallEnding, ReceiptError, ReceiptStatus, StepReceiptKind};
+use crate::runtime::{
+    AgentRuntime, CallStatus, DecidedBy, OperatorContext, ProcedureAction, ToolOffer, ToolRequest, TurnError,
+};
 
 /// Carries out a procedure.
-pub struct Engine<'e> {
+pub struct SopEngine<'e> {
     /// Where calls and questions to the model go.
-    pub runtime: &'e Runtime,
+    pub runtime: &'e AgentRuntime,
     /// What is carried out.
     pub sop: &'e Sop,
 }
@@ -36,9 +38,9 @@ pub enum OnInterrupted {
 
 /// Why a run does not go on now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Halt {
+pub enum SopRunHalt {
     /// It is over: finished, failed or cancelled.
-    Over(State),
+    Over(SopRunState),
     /// Somebody has to approve.
     Waiting {
         /// Which step.
@@ -58,7 +60,7 @@ pub enum Halt {
         /// Which.
         step: String,
         /// How.
-        fate: Fate,
+        status: CallStatus,
     },
 }
 
@@ -80,129 +82,149 @@ pub enum SopError {
 }
 
 /// What a step came to: an end, or none yet.
-enum Came {
-    Ended(Ended),
-    Halted(Halt),
+enum StepResult {
+    Ended(EndedStep),
+    Halted(SopRunHalt),
 }
 
-impl Engine<'_> {
+impl SopEngine<'_> {
     /// Goes on until the run is over, or can't for now.
     ///
     /// # Errors
     /// When something can't be written down, or the model can't be asked.
-    pub fn go(
+    pub fn run_until_halt(
         &self,
-        run: &mut Run,
+        run: &mut SopRun,
         interrupted: OnInterrupted,
-        attended: &mut Attended<'_>,
-    ) -> Result<Halt, SopError> {
-        let mut trail = self.agreed(run)?;
+        attended: &mut OperatorContext<'_>,
+    ) -> Result<SopRunHalt, SopError> {
+        let mut trail = self.checked_history(run)?;
         loop {
             let id = match run.state(self.sop) {
                 // That somebody approved, or that a step began, may be missing in a journal; its receipt is not.
-                State::Waiting { step, .. } if trail.mark(&step) == Some(Mark::Approved) => {
-                    run.write_approved(&step)?;
+                SopRunState::Waiting { step, .. }
+                    if trail.last_kind(&step) == Some(StepReceiptKind::Approved) =>
+                {
+                    run.append_approved(&step)?;
                     continue;
                 }
-                State::Waiting { step, prompt } => return Ok(Halt::Waiting { step, prompt }),
+                SopRunState::Waiting { step, prompt } => return Ok(SopRunHalt::Waiting { step, prompt }),
                 // Its process died while somebody was asked: the receipt tells that nothing ran.
-                State::Interrupted { step } if trail.did_not_run(&step, run.begun(&step)) => {
-                    run.write(Entry::Void { step }, Durable::Now)?;
+                SopRunState::Interrupted { step } if trail.did_not_run(&step, run.begin_count(&step)) => {
+                    run.append_entry(JournalEntry::Void { step }, SyncMode::Now)?;
                     continue;
                 }
-                State::Interrupted { step } => match self.decided(run, &step, interrupted)? {
-                    Some(decision) => {
-                        trail.steps.remove(&step);
-                        run.write(decision, Durable::Now)?;
-                        continue;
+                SopRunState::Interrupted { step } => {
+                    match self.decide_interrupted(run, &step, interrupted)? {
+                        Some(decision) => {
+                            trail.steps.remove(&step);
+                            run.append_entry(decision, SyncMode::Now)?;
+                            continue;
+                        }
+                        None => {
+                            let receipt_id = trail.steps.remove(&step).map(|trace| trace.id);
+                            return Ok(SopRunHalt::Interrupted { step, receipt_id });
+                        }
                     }
-                    None => {
-                        let receipt_id = trail.steps.remove(&step).map(|trace| trace.id);
-                        return Ok(Halt::Interrupted { step, receipt_id });
-                    }
-                },
-                State::Ready { step } if trail.mark(&step).is_some_and(Mark::began) => {
-                    run.write(Entry::Began { step }, Durable::Now)?;
+                }
+                SopRunState::Ready { step }
+                    if trail.last_kind(&step).is_some_and(StepReceiptKind::has_begun) =>
+                {
+                    run.append_entry(JournalEntry::Began { step }, SyncMode::Now)?;
                     continue;
                 }
-                State::Ready { step } => step,
-                over => return Ok(Halt::Over(over)),
+                SopRunState::Ready { step } => step,
+                over => return Ok(SopRunHalt::Over(over)),
             };
             let Some(step) = self.sop.steps.iter().find(|step| step.id == id) else {
-                return Ok(Halt::Over(State::Finished));
+                return Ok(SopRunHalt::Over(SopRunState::Finished));
             };
-            if attended.cancel.why().is_some() {
-                return Ok(Halt::Stopped { step: id, fate: Fate::Cancelled });
+            if attended.cancel.reason().is_some() {
+                return Ok(SopRunHalt::Stopped { step: id, status: CallStatus::Cancelled });
             }
             let came = match &step.action {
-                Action::Agent { prompt } => self.ask(step, prompt, run, attended)?,
-                Action::Tool { .. } | Action::Approval { .. } => self.call(step, run, attended)?,
+                StepAction::Agent { prompt } => self.run_agent_step(step, prompt, run, attended)?,
+                StepAction::Tool { .. } | StepAction::Approval { .. } => {
+                    self.call_step_tool(step, run, attended)?
+                }
             };
             match came {
-                Came::Ended(ended) => run.write(Entry::Ended(ended), Durable::Now)?,
-                Came::Halted(halt) => return Ok(halt),
+                StepResult::Ended(ended) => run.append_entry(JournalEntry::Ended(ended), SyncMode::Now)?,
+                StepResult::Halted(halt) => return Ok(halt),
             }
         }
     }
 
-    fn call(&self, step: &Step, run: &mut Run, attended: &mut Attended<'_>) -> Result<Came, SopError> {
-        let content = match step.content_from().map(|from| (from, run.ended(from))) {
+    fn call_step_tool(
+        &self,
+        step: &SopStep,
+        run: &mut SopRun,
+        attended: &mut OperatorContext<'_>,
+    ) -> Result<StepResult, SopError> {
+        let content = match step.content_from().map(|from| (from, run.ended_step(from))) {
             None => None,
-            Some((_, Some(Ended { end: End::Done, output, .. }))) => Some(output.clone()),
+            Some((_, Some(EndedStep { end: StepStatus::Done, output, .. }))) => Some(output.clone()),
             Some((from, _)) => {
                 let why = format!("error: the step `{from}` has nothing to give, because it did not work");
-                return self.not_called(step, run, why);
+                return self.fail_without_call(step, run, why);
             }
         };
-        let Some((tool, arguments)) = step.arguments(content.as_deref()) else {
-            return Ok(Came::Ended(ended(step, End::Done, String::new())));
+        let Some((tool, arguments)) = step.call_arguments(content.as_deref()) else {
+            return Ok(StepResult::Ended(new_ended_step(step, StepStatus::Done, String::new())));
         };
         // The door makes durable that it begins before anything runs.
-        let durable = match self.runtime.door.receipts.borrow().are_written() {
-            true => Durable::Later,
-            false => Durable::Now,
+        let durable = match self.runtime.tool_gateway.receipts.borrow().is_enabled() {
+            true => SyncMode::Later,
+            false => SyncMode::Now,
         };
-        run.write(Entry::Began { step: step.id.clone() }, durable)?;
-        let outcome = self.wish(run, step, (tool, &arguments), attended)?;
-        let end = match outcome.fate {
-            Fate::Done => End::Done,
-            Fate::Failed => End::Failed,
-            Fate::Denied => End::Denied,
-            fate @ (Fate::NobodyToAsk | Fate::Stopped | Fate::Cancelled) => {
+        run.append_entry(JournalEntry::Began { step: step.id.clone() }, durable)?;
+        let outcome = self.request_call(run, step, (tool, &arguments), attended)?;
+        let end = match outcome.status {
+            CallStatus::Done => StepStatus::Done,
+            CallStatus::Failed => StepStatus::Failed,
+            CallStatus::Denied => StepStatus::Denied,
+            fate @ (CallStatus::NobodyToAsk | CallStatus::Stopped | CallStatus::Cancelled) => {
                 // What was stopped while it ran stays begun: nobody knows how far it came.
-                if !outcome.began() {
-                    run.write(Entry::Void { step: step.id.clone() }, Durable::Now)?;
+                if !outcome.did_run() {
+                    run.append_entry(JournalEntry::Void { step: step.id.clone() }, SyncMode::Now)?;
                 }
-                return Ok(Came::Halted(Halt::Stopped { step: step.id.clone(), fate }));
+                return Ok(StepResult::Halted(SopRunHalt::Stopped { step: step.id.clone(), status: fate }));
             }
         };
         let receipt_id = outcome.receipt_id;
-        Ok(Came::Ended(Ended { receipt_id, ..ended(step, end, outcome.output) }))
+        Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, end, outcome.output) }))
     }
 
     /// A call that lacks something is not attempted; the step has its receipt all the same.
-    fn not_called(&self, step: &Step, run: &Run, why: String) -> Result<Came, SopError> {
-        let (name, about) = step.arguments(None).unwrap_or((CONTENT, Value::Null));
-        let of_step = Some(run.of_step(&step.id));
-        let deed = Deed { run: &run.header.run, step: of_step, name, about: &about, by: By::Rules };
-        let ending = Ending::new(Status::Failed, &why).because("nothing-to-give");
-        let receipt_id = self.runtime.door.note(deed, &ending)?;
-        Ok(Came::Ended(Ended { receipt_id, ..ended(step, End::Failed, why) }))
+    fn fail_without_call(&self, step: &SopStep, run: &SopRun, why: String) -> Result<StepResult, SopError> {
+        let (name, about) = step.call_arguments(None).unwrap_or((CONTENT, Value::Null));
+        let of_step = Some(run.step_ref(&step.id));
+        let deed = ProcedureAction {
+            run: &run.header.run,
+            step: of_step,
+            name,
+            arguments: &about,
+            decided_by: DecidedBy::Rules,
+        };
+        let ending = CallEnding::new(ReceiptStatus::Failed, &why).with_reason("nothing-to-give");
+        let receipt_id = self.runtime.tool_gateway.record_action(deed, &ending)?;
+        Ok(StepResult::Ended(EndedStep { receipt_id, ..new_ended_step(step, StepStatus::Failed, why) }))
     }
 
-    fn wish(
+    fn request_call(
         &self,
-        run: &Run,
-        step: &Step,
+        run: &SopRun,
+        step: &SopStep,
         (tool, arguments): (&str, &Value),
-        attended: &mut Attended<'_>,
-    ) -> Result<crate::runtime::Outcome, ReceiptError> {
+        attended: &mut OperatorContext<'_>,
+    ) -> Result<crate::runtime::CallOutcome, ReceiptError> {
         let conversation_id = run.header.run.as_str();
-        let wish = Wish { conversation_id, tool, arguments, offer: Offer::Step(run.of_step(&step.id)) };
-        self.runtime.door.call(wish, attended)
+        let wish =
+            ToolRequest { conversation_id, tool, arguments, offer: ToolOffer::Step(run.step_ref(&step.id)) };
+        self.runtime.tool_gateway.call(wish, attended)
     }
 }
 
-fn ended(step: &Step, end: End, output: String) -> Ended {
-    Ended { step: step.id.clone(), end, output, receipt_id: None, at: Timestamp::now() }
+fn new_ended_step(step: &SopStep, end: StepStatus, output: String) -> EndedStep {
+    EndedStep { step: step.id.clone(), end, output, receipt_id: None, at: Timestamp::now() }
 }

@@ -20,7 +20,7 @@ pub enum JournalError {
     },
     /// Others could have written it, and with it what is run.
     #[error("{} can be changed by others, so it is not trusted", .path.display())]
-    NotOurs {
+    UntrustedOwner {
         /// The file or folder.
         path: PathBuf,
     },
@@ -48,7 +48,7 @@ pub enum JournalError {
     },
     /// No receipt tells of a step that the journal tells of.
     #[error("{} does not agree with the receipts, at the step `{step}`: {fault}", .path.display())]
-    Unvouched {
+    WithoutReceipt {
         /// The file.
         path: PathBuf,
         /// The step.
@@ -58,7 +58,7 @@ pub enum JournalError {
     },
     /// The receipts tell something else.
     #[error("{} does not agree with the receipts, at the step `{step}`: {fault}", .path.display())]
-    Disagrees {
+    ContradictsReceipts {
         /// The file.
         path: PathBuf,
         /// The step of which they tell something else.
@@ -91,14 +91,16 @@ impl JournalError {
     #[must_use]
     pub fn cure(&self) -> Option<&'static str> {
         match self {
-            Self::NotOurs { .. } => Some("it must be a plain file of yours: `chmod go-w` it, and its folder"),
+            Self::UntrustedOwner { .. } => {
+                Some("it must be a plain file of yours: `chmod go-w` it, and its folder")
+            }
             Self::Renamed { .. } => Some("give it its name back if that run has no journal, else remove it"),
             Self::OlderVersion { .. } => Some("`collieclaw sop cancel RUN`, and begin anew"),
-            Self::Unvouched { .. } => Some(
+            Self::WithoutReceipt { .. } => Some(
                 "if `receipts.enabled` was false for a while, this is why; if not, the journal was changed: either way \
                  `collieclaw sop cancel RUN`, and begin anew",
             ),
-            Self::Disagrees { .. } => Some(
+            Self::ContradictsReceipts { .. } => Some(
                 "somebody has changed it: compare with `collieclaw receipt list`, put it back from a copy, or end the run \
                  with `collieclaw sop cancel RUN`",
             ),

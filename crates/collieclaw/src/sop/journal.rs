@@ -12,49 +12,49 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::entry::{Ended, Entry, Header};
 use super::error::{JournalError, file_error};
-use crate::receipts::hash_of_text;
+use super::journal_entry::{EndedStep, JournalEntry, JournalHeader};
+use crate::receipts::hash_text;
 use crate::security;
 
 /// A run, as far as its journal tells.
 #[derive(Debug)]
-pub struct Run {
+pub struct SopRun {
     /// What was begun.
-    pub header: Header,
-    steps: BTreeMap<String, Known>,
+    pub header: JournalHeader,
+    steps: BTreeMap<String, JournaledStep>,
     cancelled: bool,
-    origin: Origin,
+    origin: RunOrigin,
     file: File,
     pub(super) path: PathBuf,
 }
 
 /// Where a run comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum RunOrigin {
     Begun,
     Resumed,
 }
 
 /// What is known of a step.
 #[derive(Debug, Default)]
-struct Known {
-    course: Course,
-    begun: usize,
+struct JournaledStep {
+    phase: StepPhase,
+    begin_count: usize,
     approved: bool,
-    ended: Option<Ended>,
+    ended: Option<EndedStep>,
 }
 
 /// How far a step came.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum StepPhase {
     /// The journal does not know of it.
     #[default]
-    Untouched,
+    NotStarted,
     /// It began, and its end is not written down.
-    Open,
+    Started,
     /// It has done nothing, or may do it once more.
-    Free,
+    Repeatable,
     /// It counts as done, and gives nothing.
     Skipped,
 }
@@ -64,15 +64,15 @@ const LONGEST: u64 = 1 << 30;
 
 /// Whether a line has to be on disk before anything follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durable {
+pub(super) enum SyncMode {
     Now,
     /// With the next one. Meanwhile something else knows.
     Later,
 }
 
-impl Run {
+impl SopRun {
     /// Begins one, and holds it.
-    pub(super) fn create(path: PathBuf, header: Header) -> Result<Self, JournalError> {
+    pub(super) fn create(path: PathBuf, header: JournalHeader) -> Result<Self, JournalError> {
         let failed = |step| file_error(step, &path);
         // It gets its name when it is whole: half a journal is no run.
         let unfinished = path.with_extension("new");
@@ -84,25 +84,25 @@ impl Run {
         fs::rename(&unfinished, &path).map_err(failed("name"))?;
         let folder = path.parent().unwrap_or(Path::new("/"));
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed("make durable"))?;
-        Ok(Self { origin: Origin::Begun, ..Self::with(header, file, path) })
+        Ok(Self { origin: RunOrigin::Begun, ..Self::from_parts(header, file, path) })
     }
 
     /// Opens one, and holds it: nobody else carries it out meanwhile.
-    pub(super) fn hold(path: &Path, run: &str) -> Result<Self, JournalError> {
+    pub(super) fn open_locked(path: &Path, run: &str) -> Result<Self, JournalError> {
         let file = OpenOptions::new().read(true).append(true).open(path).map_err(file_error("open", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(JournalError::Busy { run: run.to_owned() }),
             Err(TryLockError::Error(error)) => return Err(file_error("lock", path)(error)),
         }
-        let (run, whole) = Self::read(path, file)?;
+        let (run, whole) = Self::read_journal(path, file)?;
         // What a crash left of a line would spoil the next one.
         run.file.set_len(whole).map_err(file_error("cut the torn end of", &run.path))?;
         Ok(run)
     }
 
     /// Looks at one without holding it. The second value is whether somebody carries it out.
-    pub(super) fn look(path: &Path) -> Result<(Self, bool), JournalError> {
+    pub(super) fn inspect(path: &Path) -> Result<(Self, bool), JournalError> {
         let file = File::open(path).map_err(file_error("open", path))?;
         let held = match file.try_lock_shared() {
             Ok(()) => false,
@@ -110,13 +110,13 @@ impl Run {
             Err(TryLockError::Error(error)) => return Err(file_error("lock", path)(error)),
         };
         file.unlock().map_err(file_error("unlock", path))?;
-        Self::read(path, file).map(|(run, _)| (run, held))
+        Self::read_journal(path, file).map(|(run, _)| (run, held))
     }
 
     /// The run, and how many bytes of its journal are whole.
-    fn read(path: &Path, mut file: File) -> Result<(Self, u64), JournalError> {
-        is_ours(path, &file)?;
-        is_readable(path, &file)?;
+    fn read_journal(path: &Path, mut file: File) -> Result<(Self, u64), JournalError> {
+        check_ownership(path, &file)?;
+        check_length(path, &file)?;
         let mut text = Vec::new();
         file.seek(SeekFrom::Start(0)).map_err(file_error("read", path))?;
         file.read_to_end(&mut text).map_err(file_error("read", path))?;
@@ -124,90 +124,99 @@ impl Run {
         let mut lines = text.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n');
         let damaged = |line| JournalError::Damaged { path: path.to_owned(), line };
         let first = lines.next().unwrap_or_default();
-        let header: Header = serde_json::from_slice(first).map_err(|_| damaged(1))?;
-        if hash_of_text(&header.text) != header.sop_hash {
+        let header: JournalHeader = serde_json::from_slice(first).map_err(|_| damaged(1))?;
+        if hash_text(&header.text) != header.sop_hash {
             return Err(damaged(1));
         }
         // Two names for one run would be two locks.
         if path.file_stem().is_none_or(|name| name != header.run.as_str()) {
             return Err(JournalError::Renamed { path: path.to_owned(), run: header.run });
         }
-        let mut run = Self::with(header, file, path.to_owned());
+        let mut run = Self::from_parts(header, file, path.to_owned());
         for (number, line) in (2..).zip(lines).filter(|(_, line)| !line.is_empty()) {
-            run.take(serde_json::from_slice(line).map_err(|_| damaged(number))?);
+            run.apply_entry(serde_json::from_slice(line).map_err(|_| damaged(number))?);
         }
         Ok((run, whole as u64))
     }
 
-    fn with(header: Header, file: File, path: PathBuf) -> Self {
-        Self { header, steps: BTreeMap::new(), cancelled: false, origin: Origin::Resumed, file, path }
+    fn from_parts(header: JournalHeader, file: File, path: PathBuf) -> Self {
+        Self { header, steps: BTreeMap::new(), cancelled: false, origin: RunOrigin::Resumed, file, path }
     }
 
-    fn take(&mut self, entry: Entry) {
+    fn apply_entry(&mut self, entry: JournalEntry) {
         match entry {
-            Entry::Began { step } => {
-                let known = self.step(step);
-                known.course = Course::Open;
-                known.begun += 1;
+            JournalEntry::Began { step } => {
+                let known = self.step_mut(step);
+                known.phase = StepPhase::Started;
+                known.begin_count += 1;
             }
-            Entry::Void { step } | Entry::Rerun { step } => self.step(step).course = Course::Free,
-            Entry::Skipped { step } => self.step(step).course = Course::Skipped,
-            Entry::Ended(ended) => {
-                let known = self.step(ended.step.clone());
+            JournalEntry::Void { step } | JournalEntry::Rerun { step } => {
+                self.step_mut(step).phase = StepPhase::Repeatable;
+            }
+            JournalEntry::Skipped { step } => self.step_mut(step).phase = StepPhase::Skipped,
+            JournalEntry::Ended(ended) => {
+                let known = self.step_mut(ended.step.clone());
                 known.ended = Some(ended);
             }
-            Entry::Approved { step, .. } => self.step(step).approved = true,
-            Entry::Cancelled { .. } => self.cancelled = true,
+            JournalEntry::Approved { step, .. } => self.step_mut(step).approved = true,
+            JournalEntry::Cancelled { .. } => self.cancelled = true,
         }
     }
 
-    fn step(&mut self, id: String) -> &mut Known {
+    fn step_mut(&mut self, id: String) -> &mut JournaledStep {
         self.steps.entry(id).or_default()
     }
 
-    pub(super) fn write(&mut self, entry: Entry, durable: Durable) -> Result<(), JournalError> {
+    pub(super) fn append_entry(
+        &mut self,
+        entry: JournalEntry,
+        durable: SyncMode,
+    ) -> Result<(), JournalError> {
         let written = write_line(&mut self.file, &entry);
         let synced = written.and_then(|()| match durable {
-            Durable::Now => self.file.sync_data(),
-            Durable::Later => Ok(()),
+            SyncMode::Now => self.file.sync_data(),
+            SyncMode::Later => Ok(()),
         });
         synced.map_err(file_error("write", &self.path))?;
-        self.take(entry);
+        self.apply_entry(entry);
         Ok(())
     }
 
-    pub(super) fn write_cancelled(&mut self) -> Result<(), JournalError> {
-        self.write(Entry::Cancelled { at: Timestamp::now() }, Durable::Now)
+    pub(super) fn append_cancelled(&mut self) -> Result<(), JournalError> {
+        self.append_entry(JournalEntry::Cancelled { at: Timestamp::now() }, SyncMode::Now)
     }
 
-    pub(super) fn write_approved(&mut self, step: &str) -> Result<(), JournalError> {
-        self.write(Entry::Approved { step: step.to_owned(), at: Timestamp::now() }, Durable::Now)
+    pub(super) fn append_approved(&mut self, step: &str) -> Result<(), JournalError> {
+        self.append_entry(
+            JournalEntry::Approved { step: step.to_owned(), at: Timestamp::now() },
+            SyncMode::Now,
+        )
     }
 
     /// How a step ended, if it has.
     #[must_use]
-    pub fn ended(&self, step: &str) -> Option<&Ended> {
+    pub fn ended_step(&self, step: &str) -> Option<&EndedStep> {
         self.steps.get(step)?.ended.as_ref()
     }
 
     /// Whether this process has begun it.
     pub(super) fn is_new(&self) -> bool {
-        self.origin == Origin::Begun
+        self.origin == RunOrigin::Begun
     }
 
     /// How often a step has begun.
-    pub(super) fn begun(&self, step: &str) -> usize {
-        self.steps.get(step).map_or(0, |known| known.begun)
+    pub(super) fn begin_count(&self, step: &str) -> usize {
+        self.steps.get(step).map_or(0, |known| known.begin_count)
     }
 
-    pub(super) fn course(&self, step: &str) -> Course {
-        self.steps.get(step).map_or(Course::Untouched, |known| known.course)
+    pub(super) fn phase(&self, step: &str) -> StepPhase {
+        self.steps.get(step).map_or(StepPhase::NotStarted, |known| known.phase)
     }
 
     /// Whether somebody has taken a step as done.
     #[must_use]
     pub fn is_skipped(&self, step: &str) -> bool {
-        self.course(step) == Course::Skipped
+        self.phase(step) == StepPhase::Skipped
     }
 
     /// Whether somebody has approved a step.
@@ -224,19 +233,19 @@ impl Run {
 }
 
 /// The journal has a copy of the procedure, and that is what runs.
-fn is_ours(path: &Path, file: &File) -> Result<(), JournalError> {
+fn check_ownership(path: &Path, file: &File) -> Result<(), JournalError> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let known = |metadata: io::Result<Metadata>| metadata.map_err(file_error("look at", path));
     for (looked_at, metadata) in [(path, known(file.metadata())?), (folder, known(folder.metadata())?)] {
-        if !security::is_ours(&metadata) {
-            return Err(JournalError::NotOurs { path: looked_at.to_owned() });
+        if !security::is_securely_owned(&metadata) {
+            return Err(JournalError::UntrustedOwner { path: looked_at.to_owned() });
         }
     }
     Ok(())
 }
 
 /// Whole or not at all: what is not read would seem not to have happened.
-fn is_readable(path: &Path, file: &File) -> Result<(), JournalError> {
+fn check_length(path: &Path, file: &File) -> Result<(), JournalError> {
     let length = file.metadata().map_err(file_error("look at", path))?.len();
     if length <= LONGEST {
         return Ok(());

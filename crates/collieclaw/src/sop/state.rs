@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::entry::End;
-use super::journal::{Course, Run};
-use super::{Action, OnFailure, Sop};
+use super::journal::{SopRun, StepPhase};
+use super::journal_entry::StepStatus;
+use super::{OnFailure, Sop, StepAction};
 
 /// Where a run stands, as its journal tells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum State {
+pub enum SopRunState {
     /// All steps have ended.
     Finished,
     /// A step has failed, and the run is over.
@@ -38,7 +38,7 @@ pub enum State {
     },
 }
 
-impl State {
+impl SopRunState {
     /// Whether nothing follows any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -49,31 +49,31 @@ impl State {
     }
 }
 
-impl Run {
+impl SopRun {
     /// Where it stands.
     #[must_use]
-    pub fn state(&self, sop: &Sop) -> State {
+    pub fn state(&self, sop: &Sop) -> SopRunState {
         if self.is_cancelled() {
-            return State::Cancelled;
+            return SopRunState::Cancelled;
         }
         for step in &sop.steps {
             let id = || step.id.clone();
-            match (&step.action, self.ended(&step.id)) {
-                (Action::Approval { prompt }, _) if !self.is_approved(&step.id) => {
-                    return State::Waiting { step: id(), prompt: prompt.clone() };
+            match (&step.action, self.ended_step(&step.id)) {
+                (StepAction::Approval { prompt }, _) if !self.is_approved(&step.id) => {
+                    return SopRunState::Waiting { step: id(), prompt: prompt.clone() };
                 }
-                (Action::Approval { .. }, _) => {}
-                (_, Some(ended)) if ended.end != End::Done && step.on_failure == OnFailure::Abort => {
-                    return State::Failed { step: id() };
+                (StepAction::Approval { .. }, _) => {}
+                (_, Some(ended)) if ended.end != StepStatus::Done && step.on_failure == OnFailure::Abort => {
+                    return SopRunState::Failed { step: id() };
                 }
                 (_, Some(_)) => {}
                 (_, None) if self.is_skipped(&step.id) => {}
-                (_, None) if self.course(&step.id) == Course::Open => {
-                    return State::Interrupted { step: id() };
+                (_, None) if self.phase(&step.id) == StepPhase::Started => {
+                    return SopRunState::Interrupted { step: id() };
                 }
-                (_, None) => return State::Ready { step: id() },
+                (_, None) => return SopRunState::Ready { step: id() },
             }
         }
-        State::Finished
+        SopRunState::Finished
     }
 }

@@ -1,38 +1,38 @@
 //! `file_write`: makes or replaces a text file, as a whole or not at all.
 
-use collieclaw_gate::Call;
+use collieclaw_gate::GateRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::in_time::with_files;
-use super::{BuiltIn, Context, End, Prepared, ToolResult};
-use crate::runtime::Granted;
-use crate::security::{Access, FileError, Written};
+use super::timeout::run_with_files;
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolEnd, ToolResult};
+use crate::runtime::CallGrant;
+use crate::security::{FileAccess, FileError, WriteOutcome};
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FileWrite {
+pub(super) struct FileWriteCall {
     /// The file, relative to the workspace. Folders that are missing on the way are made.
     path: String,
     /// The whole text of the file.
     content: String,
 }
 
-impl BuiltIn for FileWrite {
+impl BuiltInTool for FileWriteCall {
     const NAME: &'static str = "file_write";
     const DESCRIPTION: &'static str = "Writes a text file (UTF-8), replacing what it held before.";
 }
 
-impl Prepared for FileWrite {
-    fn call(&self) -> Call<'_> {
-        Call::FileWrite(&self.path)
+impl PreparedCall for FileWriteCall {
+    fn call(&self) -> GateRequest<'_> {
+        GateRequest::FileWrite(&self.path)
     }
 
-    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
+    fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let path = self.path.clone();
-        let result = with_files(context, &path, move |access| self.write(access));
-        if result.end == End::Cancelled || result.metadata.contains_key("timed_out") {
+        let result = run_with_files(context, &path, move |access| self.write(access));
+        if result.end == ToolEnd::Cancelled || result.metadata.contains_key("timed_out") {
             // The file may have got its new content just before nobody waited any more.
             let output =
                 "whether the file was replaced is not known: read it before you write it again".to_owned();
@@ -42,15 +42,15 @@ impl Prepared for FileWrite {
     }
 }
 
-impl FileWrite {
-    fn write(&self, access: Access<'_>) -> Result<ToolResult, FileError> {
-        let written = access.replace(&access.place(&self.path)?, self.content.as_bytes())?;
+impl FileWriteCall {
+    fn write(&self, access: FileAccess<'_>) -> Result<ToolResult, FileError> {
+        let written = access.replace(&access.absolute_path(&self.path)?, self.content.as_bytes())?;
         let (word, created) = match written {
-            Written::Created => ("created", true),
-            Written::Replaced => ("replaced", false),
+            WriteOutcome::Created => ("created", true),
+            WriteOutcome::Replaced => ("replaced", false),
         };
         let bytes = self.content.len();
         let told = ToolResult::done(format!("{word} `{}`, {bytes} bytes", self.path));
-        Ok(told.with("bytes", bytes).with("created", created))
+        Ok(told.with_metadata("bytes", bytes).with_metadata("created", created))
     }
 }

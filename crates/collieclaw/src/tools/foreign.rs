@@ -2,17 +2,17 @@
 
 use serde_json::Value;
 
-use super::{BadArguments, Prepared, Tool, schema};
+use super::{BadArguments, PreparedCall, Tool, schema};
 
 /// Makes a call of arguments that fit.
-type MakeCall = Box<dyn Fn(&Value) -> Box<dyn Prepared>>;
+type CallFactory = Box<dyn Fn(&Value) -> Box<dyn PreparedCall>>;
 
 /// What it says of itself, and what a call with arguments that fit becomes.
 pub(crate) struct ForeignTool {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) schema: Value,
-    pub(crate) call: MakeCall,
+    pub(crate) make_call: CallFactory,
 }
 
 impl Tool for ForeignTool {
@@ -28,8 +28,9 @@ impl Tool for ForeignTool {
         self.schema.clone()
     }
 
-    fn prepare(&self, arguments: &Value) -> Result<Box<dyn Prepared>, BadArguments> {
-        schema::check(&self.schema, arguments).map_err(|fault| BadArguments::new(&self.name, &fault))?;
-        Ok((self.call)(arguments))
+    fn prepare(&self, arguments: &Value) -> Result<Box<dyn PreparedCall>, BadArguments> {
+        schema::check_arguments(&self.schema, arguments)
+            .map_err(|fault| BadArguments::new(&self.name, &fault))?;
+        Ok((self.make_call)(arguments))
     }
 }

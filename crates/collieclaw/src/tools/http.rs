@@ -1,25 +1,27 @@
 //! `http`: asks for an address, or sends something to one.
 
-use collieclaw_gate::{Call, Method};
+use collieclaw_gate::{GateRequest, HttpMethod};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{BuiltIn, Context, Prepared, ToolResult};
-use crate::net::{Body, Fetch, FetchError, Fetched, Order, Stopped, SystemLookup};
-use crate::runtime::Granted;
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
+use crate::net::{
+    FetchContext, FetchError, FetchRequest, FetchResponse, FetchedBody, SystemResolver, WaitError,
+};
+use crate::runtime::CallGrant;
 
 /// What is sent, if nobody says what it is.
-const PLAIN: &str = "text/plain; charset=utf-8";
+const DEFAULT_CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Http {
+pub(super) struct HttpCall {
     /// The address, such as `https://example.org/page`.
     url: String,
     /// How it is asked for; GET if absent.
     #[serde(default)]
-    method: Word,
+    method: HttpToolMethod,
     /// What is sent; only with POST.
     #[serde(default)]
     body: Option<String>,
@@ -29,7 +31,7 @@ pub(super) struct Http {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-enum Word {
+enum HttpToolMethod {
     #[default]
     #[serde(rename = "GET")]
     Get,
@@ -37,13 +39,13 @@ enum Word {
     Post,
 }
 
-impl BuiltIn for Http {
+impl BuiltInTool for HttpCall {
     const NAME: &'static str = "http";
     const DESCRIPTION: &'static str =
         "Fetches a page or a document of the public web as text, or sends text to an address with POST.";
 
-    fn fit(&self) -> Result<(), String> {
-        if self.method == Word::Get && (self.body.is_some() || self.content_type.is_some()) {
+    fn validate(&self) -> Result<(), String> {
+        if self.method == HttpToolMethod::Get && (self.body.is_some() || self.content_type.is_some()) {
             return Err("`body` and `content_type` go with `method = \"POST\"` only".to_owned());
         }
         let in_letters = |text: &str| text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
@@ -54,28 +56,28 @@ impl BuiltIn for Http {
     }
 }
 
-impl Prepared for Http {
-    fn call(&self) -> Call<'_> {
-        Call::Http(self.method(), &self.url)
+impl PreparedCall for HttpCall {
+    fn call(&self) -> GateRequest<'_> {
+        GateRequest::Http(self.method(), &self.url)
     }
 
-    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
-        let fetch = Fetch {
+    fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
+        let fetch = FetchContext {
             policy: context.policy,
-            lookup: &SystemLookup,
+            resolver: &SystemResolver,
             cancel: context.cancel,
             timeout: context.bounds.http_timeout,
-            most_bytes: context.bounds.max_response_bytes,
+            max_bytes: context.bounds.max_response_bytes,
         };
-        let content_type = self.content_type.as_deref().unwrap_or(PLAIN);
+        let content_type = self.content_type.as_deref().unwrap_or(DEFAULT_CONTENT_TYPE);
         let body = match self.method {
-            Word::Get => None,
-            Word::Post => Some((self.body.as_deref().unwrap_or_default(), content_type)),
+            HttpToolMethod::Get => None,
+            HttpToolMethod::Post => Some((self.body.as_deref().unwrap_or_default(), content_type)),
         };
-        match fetch.run(&Order { method: self.method(), url: &self.url, body }) {
-            Ok(fetched) => told(fetched),
-            Err(FetchError::Stopped(Stopped::Cancelled)) => ToolResult::cancelled(),
-            Err(FetchError::Stopped(Stopped::TimedOut)) => {
+        match fetch.run(&FetchRequest { method: self.method(), url: &self.url, body }) {
+            Ok(fetched) => format_response(fetched),
+            Err(FetchError::Stopped(WaitError::Cancelled)) => ToolResult::cancelled(),
+            Err(FetchError::Stopped(WaitError::TimedOut)) => {
                 let seconds = fetch.timeout.as_secs_f64();
                 ToolResult::failed(format!("no reply within {seconds} s (`limits.http_timeout`)"))
             }
@@ -84,30 +86,33 @@ impl Prepared for Http {
     }
 }
 
-impl Http {
-    fn method(&self) -> Method {
+impl HttpCall {
+    fn method(&self) -> HttpMethod {
         match self.method {
-            Word::Get => Method::Get,
-            Word::Post => Method::Post,
+            HttpToolMethod::Get => HttpMethod::Get,
+            HttpToolMethod::Post => HttpMethod::Post,
         }
     }
 }
 
-fn told(fetched: Fetched) -> ToolResult {
-    let Fetched { url, status, content_type, body } = fetched;
+fn format_response(fetched: FetchResponse) -> ToolResult {
+    let FetchResponse { url, status, content_type, body } = fetched;
     let kind = content_type.as_deref().unwrap_or("of no stated type");
     let (output, extent) = match body {
-        Body::Whole(text) => (text, "whole"),
-        Body::Cut(text) => (text, "cut"),
-        Body::Other { length } => {
+        FetchedBody::Whole(text) => (text, "whole"),
+        FetchedBody::Truncated(text) => (text, "cut"),
+        FetchedBody::NotText { length } => {
             let length =
                 length.map_or_else(|| "of unknown length".to_owned(), |length| format!("{length} bytes"));
             (format!("[not text: {kind}, {length}]"), "not text")
         }
     };
-    let result = ToolResult::done(output).with("status", status).with("url", url).with("body", extent);
+    let result = ToolResult::done(output)
+        .with_metadata("status", status)
+        .with_metadata("url", url)
+        .with_metadata("body", extent);
     match content_type {
-        Some(content_type) => result.with("content_type", content_type),
+        Some(content_type) => result.with_metadata("content_type", content_type),
         None => result,
     }
 }

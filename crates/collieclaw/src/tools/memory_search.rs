@@ -1,56 +1,56 @@
 //! `memory_search`: what was said in earlier conversations.
 
-use collieclaw_gate::Call;
+use collieclaw_gate::GateRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::in_time::in_time;
-use super::{BuiltIn, Context, Prepared, ToolResult};
-use crate::memory::{Found, Memory};
-use crate::runtime::Granted;
+use super::timeout::run_with_timeout;
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
+use crate::memory::{ConversationMemory, FoundTurn};
+use crate::runtime::CallGrant;
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MemorySearch {
+pub(super) struct MemorySearchCall {
     /// Words, or parts of words, in any language.
     query: String,
     /// How many to return, at most 50; 10 if absent.
-    #[serde(default = "usual_limit")]
+    #[serde(default = "default_limit")]
     limit: u8,
 }
 
-fn usual_limit() -> u8 {
+fn default_limit() -> u8 {
     10
 }
 
 /// More would fill a model's view with little.
-const MOST: u8 = 50;
+const MAX_RESULTS: u8 = 50;
 
-impl BuiltIn for MemorySearch {
+impl BuiltInTool for MemorySearchCall {
     const NAME: &'static str = "memory_search";
     const DESCRIPTION: &'static str = "Searches earlier conversations and returns the best excerpts.";
 }
 
-impl Prepared for MemorySearch {
-    fn call(&self) -> Call<'_> {
-        Call::Look
+impl PreparedCall for MemorySearchCall {
+    fn call(&self) -> GateRequest<'_> {
+        GateRequest::ReadOnly
     }
 
-    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
+    fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         // The door's own connection can't be left behind.
         let file = context.memory.path().to_owned();
-        in_time(context, move |_| {
-            let limit = self.limit.min(MOST).into();
-            let found = Memory::open(&file).and_then(|memory| memory.search(&self.query, limit));
-            Ok(found.map_or_else(|error| ToolResult::failed(error.to_string()), |found| told(&found)))
+        run_with_timeout(context, move |_| {
+            let limit = self.limit.min(MAX_RESULTS).into();
+            let found = ConversationMemory::open(&file).and_then(|memory| memory.search(&self.query, limit));
+            Ok(found.map_or_else(|error| ToolResult::failed(error.to_string()), |found| format_turns(&found)))
         })
     }
 }
 
-fn told(found: &[Found]) -> ToolResult {
-    let line = |found: &Found| {
+fn format_turns(found: &[FoundTurn]) -> ToolResult {
+    let line = |found: &FoundTurn| {
         json!({
             "conversation_id": found.conversation_id,
             "timestamp": found.timestamp,
@@ -60,5 +60,5 @@ fn told(found: &[Found]) -> ToolResult {
         .to_string()
     };
     let lines: Vec<String> = found.iter().map(line).collect();
-    ToolResult::done(lines.join("\n")).with("found", found.len())
+    ToolResult::done(lines.join("\n")).with_metadata("found", found.len())
 }

@@ -4,20 +4,20 @@
 //! by `pdftotext` of the system in a room where nothing is: it gets the opened file as its input, and all that it can do
 //! is print, for as long and as much as any tool may.
 
-use collieclaw_gate::plan::{Act, PlannedCommand, PlannedRedirection, To};
-use collieclaw_gate::{Call, Facts};
+use collieclaw_gate::plan::{PlannedAction, PlannedCommand, PlannedRedirection, PlannedTarget};
+use collieclaw_gate::{GateRequest, MachineFacts};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use ward_process::Exit;
-use ward_process::sandbox::Network;
+use ward_process::ProcessExit;
+use ward_process::sandbox::SandboxNetwork;
 
-use super::room::{Ground, Reach, Room};
-use super::shell::{Carrier, LineEnd, Ran, code};
-use super::{BuiltIn, Context, Prepared, ToolResult, shortened};
-use crate::runtime::Granted;
+use super::shell::{ExecutionOutput, LineEnd, PlanExecutor, exit_code};
+use super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult, truncate_text};
+use crate::runtime::CallGrant;
 use crate::security::SystemFacts;
 
-const READER: &str = "pdftotext";
+const PDF_READER: &str = "pdftotext";
 
 /// What the reader ends with when it is asked for pages that there aren't.
 const NO_SUCH_PAGE: i32 = 99;
@@ -26,12 +26,12 @@ const NO_SUCH_PAGE: i32 = 99;
 const PAGE_END: char = '\u{c}';
 
 /// Of what the reader complained about.
-const COMPLAINT: usize = 300;
+const MAX_COMPLAINT_BYTES: usize = 300;
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PdfExtract {
+pub(super) struct PdfExtractCall {
     /// The file, relative to the workspace.
     path: String,
     /// The first page to read; 1 if absent.
@@ -46,12 +46,12 @@ fn first() -> u32 {
     1
 }
 
-impl BuiltIn for PdfExtract {
+impl BuiltInTool for PdfExtractCall {
     const NAME: &'static str = "pdf_extract";
     const DESCRIPTION: &'static str =
         "Reads the text of a PDF file, page by page. Of a long one ask for some pages at a time.";
 
-    fn fit(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         if self.first_page == 0 || self.last_page.is_some_and(|last| last < self.first_page) {
             return Err("pages are counted from 1, and the last does not come before the first".to_owned());
         }
@@ -59,72 +59,79 @@ impl BuiltIn for PdfExtract {
     }
 }
 
-impl Prepared for PdfExtract {
-    fn call(&self) -> Call<'_> {
-        Call::FileRead(&self.path)
+impl PreparedCall for PdfExtractCall {
+    fn call(&self) -> GateRequest<'_> {
+        GateRequest::FileRead(&self.path)
     }
 
-    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
+    fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         match self.run(context) {
-            Ok(ran) => self.told(ran, context),
+            Ok(ran) => self.format_result(ran, context),
             Err(why) => ToolResult::failed(why),
         }
     }
 }
 
-impl PdfExtract {
-    fn run(&self, context: &Context<'_>) -> Result<Ran, String> {
-        let Some(program) = SystemFacts.program(READER) else {
+impl PdfExtractCall {
+    fn run(&self, context: &ToolContext<'_>) -> Result<ExecutionOutput, String> {
+        let Some(program) = SystemFacts.find_program(PDF_READER) else {
             return Err(format!(
-                "there is no `{READER}` on this machine; it is in the package poppler-utils"
+                "there is no `{PDF_READER}` on this machine; it is in the package poppler-utils"
             ));
         };
-        let access = context.workspace.under(context.policy);
+        let access = context.workspace.access_under(context.policy);
         // What can't be opened is told of here: the reader would be blamed for it.
-        let place = access.place(&self.path).and_then(|place| access.read(&place).map(|_| place));
+        let place =
+            access.absolute_path(&self.path).and_then(|place| access.open_for_reading(&place).map(|_| place));
         let place = place.map_err(|error| format!("`{}` {error}", self.path))?;
         let place = place.to_str().ok_or("the path is no text")?.to_owned();
         let time = context.bounds.tool_timeout;
-        let reach =
-            Reach { workspace: Ground::Closed, network: Network::Off, own: None, programs: Vec::new(), time };
-        let mut words: Vec<String> = [READER, "-enc", "UTF-8", "-f"].into_iter().map(str::to_owned).collect();
+        let reach = SandboxAccess {
+            workspace: WorkspaceAccess::Closed,
+            network: SandboxNetwork::Off,
+            own_program: None,
+            programs: Vec::new(),
+            timeout: time,
+        };
+        let mut words: Vec<String> =
+            [PDF_READER, "-enc", "UTF-8", "-f"].into_iter().map(str::to_owned).collect();
         words.push(self.first_page.to_string());
         if let Some(last) = self.last_page {
             words.extend(["-l".to_owned(), last.to_string()]);
         }
         words.extend(["-", "-"].map(str::to_owned));
         let command = PlannedCommand {
-            act: Act::Run { program, words, variables: Vec::new() },
+            action: PlannedAction::Run { program, words, variables: Vec::new() },
             folder: "/".into(),
-            redirections: vec![PlannedRedirection { descriptor: 0, to: To::Read(place) }],
+            redirections: vec![PlannedRedirection { descriptor: 0, target: PlannedTarget::Read(place) }],
         };
-        Ok(Carrier::new(context, Room::new(&reach, context.policy)?, time)?.run(command))
+        Ok(PlanExecutor::new(context, ToolSandbox::new(&reach, context.policy)?, time)?.run_command(command))
     }
 
-    fn told(&self, ran: Ran, context: &Context<'_>) -> ToolResult {
+    fn format_result(&self, ran: ExecutionOutput, context: &ToolContext<'_>) -> ToolResult {
         let complaint = String::from_utf8_lossy(&ran.stderr.bytes).into_owned();
-        let complaint = shortened(complaint.lines().next().unwrap_or("it says nothing").trim(), COMPLAINT);
+        let complaint =
+            truncate_text(complaint.lines().next().unwrap_or("it says nothing").trim(), MAX_COMPLAINT_BYTES);
         let result = match ran.end {
             Err(why) => ToolResult::failed(why),
             Ok(LineEnd::Cancelled) => ToolResult::cancelled(),
             Ok(LineEnd::TimedOut(time)) => {
                 ToolResult::failed(format!("reading it took longer than {} s", time.as_secs_f64()))
-                    .with("timed_out", true)
+                    .with_metadata("timed_out", true)
             }
-            Ok(LineEnd::Ran(exit)) if code(exit) == 0 => {
+            Ok(LineEnd::Exited(exit)) if exit_code(exit) == 0 => {
                 let text = String::from_utf8_lossy(&ran.stdout.bytes);
-                let (text, pages) = by_pages(&text, self.first_page);
+                let (text, pages) = number_pages(&text, self.first_page);
                 let cut = ran.stdout.total > context.bounds.max_response_bytes as u64;
-                ToolResult::done(text).with("pages", pages).with("truncated", cut)
+                ToolResult::done(text).with_metadata("pages", pages).with_metadata("truncated", cut)
             }
-            Ok(LineEnd::Ran(Exit::Signal(_)) | LineEnd::TooMany(_)) => ToolResult::failed(format!(
-                "`{}` is not a PDF that can be read: the reader broke down",
-                self.path
-            )),
-            Ok(LineEnd::Ran(exit)) if code(exit) == NO_SUCH_PAGE => {
-                ToolResult::failed(self.beyond(&complaint))
+            Ok(LineEnd::Exited(ProcessExit::Signal(_)) | LineEnd::TooManyProcesses(_)) => ToolResult::failed(
+                format!("`{}` is not a PDF that can be read: the reader broke down", self.path),
+            ),
+            Ok(LineEnd::Exited(exit)) if exit_code(exit) == NO_SUCH_PAGE => {
+                ToolResult::failed(self.missing_page_error(&complaint))
             }
-            Ok(LineEnd::Ran(_)) => {
+            Ok(LineEnd::Exited(_)) => {
                 ToolResult::failed(format!("`{}` is not a PDF that can be read: {complaint}", self.path))
             }
         };
@@ -132,9 +139,9 @@ impl PdfExtract {
     }
 
     /// What the reader says of pages that there aren't, in our words.
-    fn beyond(&self, complaint: &str) -> String {
+    fn missing_page_error(&self, complaint: &str) -> String {
         let Self { path, first_page, .. } = self;
-        match last_page(complaint) {
+        match parse_last_page(complaint) {
             Some(1) => format!("`{path}` has 1 page, and none is page {first_page}"),
             Some(pages) => format!("`{path}` has {pages} pages, and none is page {first_page}"),
             None => format!("`{path}` has no page {first_page}: {complaint}"),
@@ -143,12 +150,12 @@ impl PdfExtract {
 }
 
 /// The number in the last brackets.
-fn last_page(complaint: &str) -> Option<u32> {
+fn parse_last_page(complaint: &str) -> Option<u32> {
     complaint.rsplit_once('(')?.1.split_once(')')?.0.parse().ok()
 }
 
 /// Each page under its number, and how many were begun.
-fn by_pages(text: &str, first: u32) -> (String, usize) {
+fn number_pages(text: &str, first: u32) -> (String, usize) {
     let pages: Vec<&str> = text.split_terminator(PAGE_END).collect();
     let numbered =
         pages.iter().zip(first..).map(|(page, number)| format!("[page {number}]\n{}\n", page.trim_end()));
@@ -162,14 +169,14 @@ mod tests {
     #[test]
     fn the_reader_tells_how_many_pages_there_are() {
         let complaint = "Wrong page range given: the first page (5) can not be after the last page (2).";
-        assert_eq!([complaint, "Wrong pages", "(x)"].map(last_page), [Some(2), None, None]);
+        assert_eq!([complaint, "Wrong pages", "(x)"].map(parse_last_page), [Some(2), None, None]);
     }
 
     #[test]
     fn pages_have_their_numbers() {
-        assert_eq!(by_pages("one\n\u{c}two\u{c}", 1), ("[page 1]\none\n[page 2]\ntwo\n".to_owned(), 2));
-        assert_eq!(by_pages("cut o", 7), ("[page 7]\ncut o\n".to_owned(), 1));
-        assert_eq!(by_pages("\u{c}", 1), ("[page 1]\n\n".to_owned(), 1));
-        assert_eq!(by_pages("", 1), (String::new(), 0));
+        assert_eq!(number_pages("one\n\u{c}two\u{c}", 1), ("[page 1]\none\n[page 2]\ntwo\n".to_owned(), 2));
+        assert_eq!(number_pages("cut o", 7), ("[page 7]\ncut o\n".to_owned(), 1));
+        assert_eq!(number_pages("\u{c}", 1), ("[page 1]\n\n".to_owned(), 1));
+        assert_eq!(number_pages("", 1), (String::new(), 0));
     }
 }

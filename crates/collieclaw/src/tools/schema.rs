@@ -6,34 +6,34 @@ use std::time::Duration;
 use boon::{Compiler, Draft, SchemaIndex, Schemas, SchemeUrlLoader};
 use serde_json::Value;
 
-use crate::security::Apart;
+use crate::security::BlockingWorkers;
 
 /// A tool that needs more words to say what it takes is none that a model would understand.
-pub(crate) const LONGEST_SCHEMA: usize = 64 * 1024;
+pub(crate) const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
 /// A check takes microseconds, unless somebody made the schema so that it doesn't.
-const LONGEST_CHECK: Duration = Duration::from_secs(2);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A check that takes longer goes on, on a processor of its own: more than a few would be felt.
-static CHECKERS: Apart = Apart::new(4);
+static CHECK_WORKERS: BlockingWorkers = BlockingWorkers::new(4);
 
 /// A name for the schema itself, so that references inside of it can be followed.
-const ITSELF: &str = "tool:arguments";
+const SCHEMA_URL: &str = "tool:arguments";
 
 /// Whether a schema is one that arguments can be checked with.
 ///
 /// # Errors
 /// With what is wrong with it.
-pub(crate) fn sound(schema: &Value) -> Result<(), String> {
-    if schema.to_string().len() > LONGEST_SCHEMA {
-        return Err(format!("the schema is longer than {LONGEST_SCHEMA} bytes"));
+pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        return Err(format!("the schema is longer than {MAX_SCHEMA_BYTES} bytes"));
     }
     if schema.get("type") != Some(&Value::from("object")) {
         return Err("the schema must be of an object: `type = \"object\"`".to_owned());
     }
     // What is too slow for no arguments at all is too slow for any.
     let nothing = Value::Object(serde_json::Map::new());
-    in_time(schema, move |schema| {
+    check_with_timeout(schema, move |schema| {
         let (schemas, index) = compile(&schema)?;
         let _ = schemas.validate(&nothing, index);
         Ok(())
@@ -44,20 +44,20 @@ pub(crate) fn sound(schema: &Value) -> Result<(), String> {
 ///
 /// # Errors
 /// With what doesn't fit.
-pub(crate) fn check(schema: &Value, arguments: &Value) -> Result<(), String> {
+pub(crate) fn check_arguments(schema: &Value, arguments: &Value) -> Result<(), String> {
     let arguments = arguments.clone();
-    in_time(schema, move |schema| {
+    check_with_timeout(schema, move |schema| {
         let (schemas, index) = compile(&schema)?;
-        schemas.validate(&arguments, index).map_err(|error| faults(&error.to_string()))
+        schemas.validate(&arguments, index).map_err(|error| join_faults(&error.to_string()))
     })
 }
 
-fn in_time(
+fn check_with_timeout(
     schema: &Value,
     work: impl FnOnce(Value) -> Result<(), String> + Send + 'static,
 ) -> Result<(), String> {
     let schema = schema.clone();
-    let checked = CHECKERS.run(LONGEST_CHECK, move || work(schema));
+    let checked = CHECK_WORKERS.run(CHECK_TIMEOUT, move || work(schema));
     checked.unwrap_or_else(|| Err("it can't be checked in time".to_owned()))
 }
 
@@ -68,14 +68,14 @@ fn compile(schema: &Value) -> Result<(Schemas, SchemaIndex), String> {
     compiler.use_loader(Box::new(SchemeUrlLoader::new()));
     let mut schemas = Schemas::new();
     let wrong =
-        |error: boon::CompileError| format!("the schema is wrong: {}", faults(&format!("\n{error:#}")));
-    compiler.add_resource(ITSELF, schema.clone()).map_err(wrong)?;
-    let index = compiler.compile(ITSELF, &mut schemas).map_err(wrong)?;
+        |error: boon::CompileError| format!("the schema is wrong: {}", join_faults(&format!("\n{error:#}")));
+    compiler.add_resource(SCHEMA_URL, schema.clone()).map_err(wrong)?;
+    let index = compiler.compile(SCHEMA_URL, &mut schemas).map_err(wrong)?;
     Ok((schemas, index))
 }
 
 /// Of several lines all but the first, which names the schema.
-fn faults(text: &str) -> String {
+fn join_faults(text: &str) -> String {
     let lines: Vec<&str> = text.lines().skip(1).map(|line| line.trim().trim_start_matches("- ")).collect();
     lines.join("; ")
 }
@@ -90,9 +90,9 @@ mod tests {
         let schema = json!({ "type": "object", "required": ["city"], "additionalProperties": false,
             "properties": { "city": { "type": "string", "minLength": 1 }, "days": { "$ref": "#/$defs/days" } },
             "$defs": { "days": { "type": "integer", "maximum": 7 } } });
-        assert_eq!(sound(&schema), Ok(()));
+        assert_eq!(check_schema(&schema), Ok(()));
         let check = |arguments: Value, expected: Result<(), &str>| {
-            assert_eq!(check(&schema, &arguments), expected.map_err(str::to_owned), "{arguments}");
+            assert_eq!(check_arguments(&schema, &arguments), expected.map_err(str::to_owned), "{arguments}");
         };
         check(json!({ "city": "Ulm", "days": 3 }), Ok(()));
         check(json!({}), Err("at '': missing properties 'city'"));
@@ -105,7 +105,8 @@ mod tests {
     #[test]
     fn a_hostile_schema_reads_nothing_and_takes_no_longer_than_it_may() {
         let fails = |schema: Value, expected: &str| {
-            let fault = sound(&schema).and_then(|()| check(&schema, &json!({}))).unwrap_err();
+            let fault =
+                check_schema(&schema).and_then(|()| check_arguments(&schema, &json!({}))).unwrap_err();
             assert!(fault.contains(expected), "{fault}");
         };
         fails(json!({ "type": "object", "$ref": "file:///etc/passwd" }), "the schema is wrong");
@@ -113,7 +114,7 @@ mod tests {
         fails(json!({ "type": "object", "allOf": [{ "$ref": "#" }] }), "");
         fails(json!({ "type": "string" }), "must be of an object");
         fails(json!({ "type": "object", "properties": 7 }), "the schema is wrong");
-        fails(json!({ "type": "object", "description": "x".repeat(LONGEST_SCHEMA) }), "is longer than");
+        fails(json!({ "type": "object", "description": "x".repeat(MAX_SCHEMA_BYTES) }), "is longer than");
         // Each step asks the next one twice.
         let mut steps = serde_json::Map::new();
         for step in 0..40 {

@@ -4,89 +4,95 @@
 //! line beyond the plan's grammar, which the gate lets pass in `full` alone, is handed to a real shell, in the same
 //! sandbox.
 
-mod carry_out;
-mod collect;
-mod steering;
+mod executor;
+mod output_capture;
+mod probe;
+mod report;
 mod streams;
-mod told;
-mod trial;
+mod vcs_guard;
 
-use collieclaw_gate::{Autonomy, Call, Risk};
+use collieclaw_gate::{AutonomyLevel, GateRequest, RiskLevel};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use ward_process::sandbox::Network;
+use ward_process::sandbox::SandboxNetwork;
 
-use super::room::{Ground, Reach, Room};
-use super::{BuiltIn, Context, Prepared, ToolResult};
-use crate::runtime::Granted;
-pub(crate) use carry_out::{Carrier, Ran, next_id};
-use steering::Steering;
-pub(crate) use told::{LineEnd, code, level};
-pub use trial::Trial;
+use super::tool_sandbox::{SandboxAccess, ToolSandbox, WorkspaceAccess};
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
+use crate::runtime::CallGrant;
+pub(crate) use executor::{ExecutionOutput, PlanExecutor, next_tree_id};
+pub use probe::SandboxProbe;
+pub(crate) use report::{LineEnd, exit_code, sandbox_level};
+use vcs_guard::VcsConfigGuard;
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Shell {
+pub(super) struct ShellCall {
     /// The command line. It runs in the workspace: programs, pipes, `&&`, `||`, `;`, redirections and patterns.
     command: String,
 }
 
-impl BuiltIn for Shell {
+impl BuiltInTool for ShellCall {
     const NAME: &'static str = "shell";
     const DESCRIPTION: &'static str = "Runs a command line in the workspace, without network. Variables, substitutions and loops are mostly refused: \
      write plain commands.";
 }
 
-impl Prepared for Shell {
-    fn call(&self) -> Call<'_> {
-        Call::Shell(&self.command)
+impl PreparedCall for ShellCall {
+    fn call(&self) -> GateRequest<'_> {
+        GateRequest::Shell(&self.command)
     }
 
-    fn invoke(self: Box<Self>, granted: Granted, context: &Context<'_>) -> ToolResult {
-        run(&self.command, &granted, context)
+    fn invoke(self: Box<Self>, granted: CallGrant, context: &ToolContext<'_>) -> ToolResult {
+        run_line(&self.command, &granted, context)
     }
 }
 
 /// Runs a line that was granted.
-fn run(line: &str, granted: &Granted, context: &Context<'_>) -> ToolResult {
-    let carrier = fit(granted.risk(), context)
-        .and_then(|()| Room::new(&reach(context), context.policy))
-        .and_then(|room| Carrier::new(context, room, context.bounds.shell_timeout));
+fn run_line(line: &str, granted: &CallGrant, context: &ToolContext<'_>) -> ToolResult {
+    let carrier = check_preconditions(granted.risk(), context)
+        .and_then(|()| ToolSandbox::new(&sandbox_access(context), context.policy))
+        .and_then(|room| PlanExecutor::new(context, room, context.bounds.shell_timeout));
     let carrier = match carrier {
         Ok(carrier) => carrier,
         Err(why) => return ToolResult::failed(format!("nothing was run: {why}")),
     };
     // Where a command can't write, whatever comes is the operator's own.
-    let writes = context.policy.autonomy != Autonomy::ReadOnly;
-    let steering = writes.then(|| Steering::look(context.workspace.path()));
+    let writes = context.policy.autonomy != AutonomyLevel::ReadOnly;
+    let steering = writes.then(|| VcsConfigGuard::snapshot(context.workspace.path()));
     let mut result = match granted.plan() {
-        Some(plan) => carrier.carry_out(plan, granted.risk()),
-        None => carrier.hand_over(line),
+        Some(plan) => carrier.run_plan(plan, granted.risk()),
+        None => carrier.run_in_bash(line),
     };
-    for told in steering.into_iter().flat_map(Steering::set_aside) {
+    for told in steering.into_iter().flat_map(VcsConfigGuard::set_aside_new_files) {
         result.output.push_str(&format!("\n{told}\n"));
     }
     result
 }
 
 /// The workspace as far as the level allows, and no network.
-fn reach(context: &Context<'_>) -> Reach {
+fn sandbox_access(context: &ToolContext<'_>) -> SandboxAccess {
     let workspace = match context.policy.autonomy {
-        Autonomy::ReadOnly => Ground::Read,
-        Autonomy::Supervised => Ground::Write,
+        AutonomyLevel::ReadOnly => WorkspaceAccess::Read,
+        AutonomyLevel::Supervised => WorkspaceAccess::Write,
         // A program of its own making: only here may one be named.
-        Autonomy::Full => Ground::Run,
+        AutonomyLevel::Full => WorkspaceAccess::Execute,
     };
     let time = context.bounds.shell_timeout;
-    Reach { workspace, network: Network::Off, own: None, programs: Vec::new(), time }
+    SandboxAccess {
+        workspace,
+        network: SandboxNetwork::Off,
+        own_program: None,
+        programs: Vec::new(),
+        timeout: time,
+    }
 }
 
 /// Whether a line may run here and now. The error says why not.
-fn fit(risk: Risk, context: &Context<'_>) -> Result<(), String> {
+fn check_preconditions(risk: RiskLevel, context: &ToolContext<'_>) -> Result<(), String> {
     let workspace = context.workspace;
-    if !workspace.is_in_place() {
+    if !workspace.is_still_at_path() {
         return Err(format!("another folder is where the workspace was, {}", workspace.path().display()));
     }
     // What is not there can't be closed. Of what is not high the gate knows where it writes.
@@ -96,7 +102,7 @@ fn fit(risk: Risk, context: &Context<'_>) -> Result<(), String> {
         path.starts_with(workspace.path()) && not_there
     };
     match context.policy.forbidden_paths.iter().find(missing) {
-        Some(path) if risk == Risk::High => Err(format!(
+        Some(path) if risk == RiskLevel::High => Err(format!(
             "{} is forbidden but not there, so that it can't be closed to a line of this risk; make it, or an empty \
              folder of its name",
             path.display()

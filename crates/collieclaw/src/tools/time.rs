@@ -1,34 +1,34 @@
 //! `time`: what time it is, here, in UTC or in a named zone.
 
-use collieclaw_gate::Call;
+use collieclaw_gate::GateRequest;
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{BuiltIn, Context, Prepared, ToolResult};
-use crate::runtime::Granted;
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult};
+use crate::runtime::CallGrant;
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Time {
+pub(super) struct TimeCall {
     /// A time zone such as `Europe/London`; the machine's own if absent.
     #[serde(default)]
     time_zone: Option<String>,
 }
 
-impl BuiltIn for Time {
+impl BuiltInTool for TimeCall {
     const NAME: &'static str = "time";
     const DESCRIPTION: &'static str = "Tells the date and time: local or in a time zone, and in UTC.";
 }
 
-impl Prepared for Time {
-    fn call(&self) -> Call<'_> {
-        Call::Look
+impl PreparedCall for TimeCall {
+    fn call(&self) -> GateRequest<'_> {
+        GateRequest::ReadOnly
     }
 
-    fn invoke(self: Box<Self>, _: Granted, _: &Context<'_>) -> ToolResult {
+    fn invoke(self: Box<Self>, _: CallGrant, _: &ToolContext<'_>) -> ToolResult {
         let zone = match &self.time_zone {
             None => TimeZone::system(),
             Some(name) => match TimeZone::get(name) {

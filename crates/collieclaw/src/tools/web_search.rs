@@ -1,69 +1,76 @@
 //! `web_search`: what the configured search service knows.
 
-use collieclaw_gate::Call;
+use collieclaw_gate::GateRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{BuiltIn, Context, Prepared, ToolResult, shortened};
-use crate::net::{Found, Patience, SearchError, Stopped, SystemLookup};
-use crate::runtime::Granted;
+use super::{BuiltInTool, PreparedCall, ToolContext, ToolResult, truncate_text};
+use crate::net::{CancellableDeadline, SearchError, SearchResult, SystemResolver, WaitError};
+use crate::runtime::CallGrant;
 
 /// More would fill a model's view with little.
-const MOST: u8 = 20;
+const MAX_RESULTS: u8 = 20;
 
 /// Of the words that are searched for.
-const LONGEST_QUERY: usize = 1024;
+const MAX_QUERY_BYTES: usize = 1024;
 
 /// Of each part of a result.
-const LONGEST_PART: usize = 1000;
+const MAX_PART_BYTES: usize = 1000;
 
 /// See the module.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WebSearch {
+pub(super) struct WebSearchCall {
     /// The words to search for.
     query: String,
     /// How many results, at most 20; 5 if absent.
-    #[serde(default = "usual_limit")]
+    #[serde(default = "default_limit")]
     limit: u8,
 }
 
-fn usual_limit() -> u8 {
+fn default_limit() -> u8 {
     5
 }
 
-impl BuiltIn for WebSearch {
+impl BuiltInTool for WebSearchCall {
     const NAME: &'static str = "web_search";
     const DESCRIPTION: &'static str =
         "Searches the web and returns title, address and a few words of the best results.";
 
-    fn fit(&self) -> Result<(), String> {
+    fn validate(&self) -> Result<(), String> {
         match self.query.trim().len() {
             0 => Err("`query` is empty".to_owned()),
-            length if length > LONGEST_QUERY => Err(format!("`query` is longer than {LONGEST_QUERY} bytes")),
+            length if length > MAX_QUERY_BYTES => {
+                Err(format!("`query` is longer than {MAX_QUERY_BYTES} bytes"))
+            }
             _ => Ok(()),
         }
     }
 }
 
-impl Prepared for WebSearch {
-    fn call(&self) -> Call<'_> {
-        Call::Search
+impl PreparedCall for WebSearchCall {
+    fn call(&self) -> GateRequest<'_> {
+        GateRequest::WebSearch
     }
 
-    fn invoke(self: Box<Self>, _: Granted, context: &Context<'_>) -> ToolResult {
+    fn invoke(self: Box<Self>, _: CallGrant, context: &ToolContext<'_>) -> ToolResult {
         let Some(service) = context.search else {
             return ToolResult::failed(
                 "there is no search service; name one in the configuration, in `[web_search]`",
             );
         };
-        let patience = Patience::new(context.cancel, context.bounds.http_timeout);
+        let patience = CancellableDeadline::new(context.cancel, context.bounds.http_timeout);
         let bounds = (&patience, context.bounds.max_response_bytes);
-        match service.find(self.query.trim(), self.limit.clamp(1, MOST).into(), &SystemLookup, bounds) {
-            Ok(found) => told(&found),
-            Err(SearchError::Stopped(Stopped::Cancelled)) => ToolResult::cancelled(),
-            Err(SearchError::Stopped(Stopped::TimedOut)) => {
+        match service.search(
+            self.query.trim(),
+            self.limit.clamp(1, MAX_RESULTS).into(),
+            &SystemResolver,
+            bounds,
+        ) {
+            Ok(found) => format_results(&found),
+            Err(SearchError::Stopped(WaitError::Cancelled)) => ToolResult::cancelled(),
+            Err(SearchError::Stopped(WaitError::TimedOut)) => {
                 let seconds = context.bounds.http_timeout.as_secs_f64();
                 ToolResult::failed(format!("no reply within {seconds} s (`limits.http_timeout`)"))
             }
@@ -72,12 +79,12 @@ impl Prepared for WebSearch {
     }
 }
 
-fn told(found: &[Found]) -> ToolResult {
-    let short = |text: &str| shortened(text, LONGEST_PART);
-    let line = |found: &Found| {
+fn format_results(found: &[SearchResult]) -> ToolResult {
+    let short = |text: &str| truncate_text(text, MAX_PART_BYTES);
+    let line = |found: &SearchResult| {
         json!({ "title": short(&found.title), "url": short(&found.link), "text": short(&found.text) })
             .to_string()
     };
     let lines: Vec<String> = found.iter().map(line).collect();
-    ToolResult::done(lines.join("\n")).with("found", found.len())
+    ToolResult::done(lines.join("\n")).with_metadata("found", found.len())
 }

@@ -8,34 +8,34 @@ use crate::providers;
 
 /// Money, in billionths of its unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Amount(pub u64);
+pub struct CostAmount(pub u64);
 
 /// The price of a token, in billionths; written down as the price of a million.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Rate(pub u64);
+pub struct TokenRate(pub u64);
 
 /// What a provider takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Price {
+pub struct TokenPrice {
     /// For a million tokens that the model reads.
     #[serde(rename = "price_prompt", skip_serializing_if = "Option::is_none")]
-    pub prompt: Option<Rate>,
+    pub prompt: Option<TokenRate>,
     /// For a million tokens that it writes.
     #[serde(rename = "price_completion", skip_serializing_if = "Option::is_none")]
-    pub completion: Option<Rate>,
+    pub completion: Option<TokenRate>,
 }
 
-impl Price {
+impl TokenPrice {
     /// Of one call.
     #[must_use]
-    pub fn of(self, usage: providers::Usage) -> Amount {
-        let part = |rate: Option<Rate>, tokens: u64| rate.unwrap_or_default().0.saturating_mul(tokens);
+    pub fn cost_of(self, usage: providers::TokenUsage) -> CostAmount {
+        let part = |rate: Option<TokenRate>, tokens: u64| rate.unwrap_or_default().0.saturating_mul(tokens);
         let prompt = part(self.prompt, usage.prompt_tokens);
-        Amount(prompt.saturating_add(part(self.completion, usage.completion_tokens)))
+        CostAmount(prompt.saturating_add(part(self.completion, usage.completion_tokens)))
     }
 }
 
-impl Amount {
+impl CostAmount {
     /// As a number of units.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "nobody pays more than 2^53 billionths with precision")]
@@ -46,15 +46,15 @@ impl Amount {
     /// From a number of units that a person wrote.
     #[must_use]
     pub fn from_units(units: f64) -> Self {
-        Self(whole(units * 1e9))
+        Self(round_to_u64(units * 1e9))
     }
 }
 
-impl Rate {
+impl TokenRate {
     /// From the price of a million tokens that a person wrote.
     #[must_use]
     pub fn from_million(price: f64) -> Self {
-        Self(whole(price * 1e3))
+        Self(round_to_u64(price * 1e3))
     }
 }
 
@@ -63,11 +63,11 @@ impl Rate {
     clippy::cast_sign_loss,
     reason = "the cast stops at both ends, and that is what is wanted"
 )]
-fn whole(number: f64) -> u64 {
+fn round_to_u64(number: f64) -> u64 {
     number.round() as u64
 }
 
-impl fmt::Display for Amount {
+impl fmt::Display for CostAmount {
     /// With as many digits as there is something to see.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = match self.0 {
@@ -79,13 +79,13 @@ impl fmt::Display for Amount {
     }
 }
 
-impl Serialize for Amount {
+impl Serialize for CostAmount {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.units())
     }
 }
 
-impl Serialize for Rate {
+impl Serialize for TokenRate {
     #[expect(clippy::cast_precision_loss, reason = "no price has 2^53 parts")]
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_f64(self.0 as f64 / 1e3)
@@ -98,18 +98,20 @@ mod tests {
 
     #[test]
     fn a_call_costs_its_tokens() {
-        let price =
-            Price { prompt: Some(Rate::from_million(0.15)), completion: Some(Rate::from_million(0.6)) };
-        let usage = providers::Usage { prompt_tokens: 2_000, completion_tokens: 500 };
-        assert_eq!(price.of(usage), Amount::from_units(0.0006));
-        assert_eq!(Price::default().of(usage), Amount(0));
-        let endless = providers::Usage { prompt_tokens: u64::MAX, completion_tokens: u64::MAX };
-        assert_eq!(price.of(endless), Amount(u64::MAX));
+        let price = TokenPrice {
+            prompt: Some(TokenRate::from_million(0.15)),
+            completion: Some(TokenRate::from_million(0.6)),
+        };
+        let usage = providers::TokenUsage { prompt_tokens: 2_000, completion_tokens: 500 };
+        assert_eq!(price.cost_of(usage), CostAmount::from_units(0.0006));
+        assert_eq!(TokenPrice::default().cost_of(usage), CostAmount(0));
+        let endless = providers::TokenUsage { prompt_tokens: u64::MAX, completion_tokens: u64::MAX };
+        assert_eq!(price.cost_of(endless), CostAmount(u64::MAX));
     }
 
     #[test]
     fn amounts_are_shown_with_what_there_is_to_see() {
-        let shown = |units| Amount::from_units(units).to_string();
+        let shown = |units| CostAmount::from_units(units).to_string();
         assert_eq!(["0.00", "0.000600", "0.0123", "12.50"], [0.0, 0.0006, 0.0123, 12.5].map(shown));
     }
 }

@@ -4,12 +4,12 @@ use jiff::Zoned;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::amount::Amount;
-use super::report::Totals;
+use super::amount::CostAmount;
+use super::report::UsageTotals;
 
 /// The limits. What is not set is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Budget {
+pub struct UsageBudget {
     /// Read and written, by all conversations, from midnight to midnight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
@@ -24,7 +24,7 @@ pub struct Budget {
     pub minutes_per_day: Option<u64>,
     /// By the prices in the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cost_per_day: Option<Amount>,
+    pub cost_per_day: Option<CostAmount>,
 }
 
 /// There is nothing left of something.
@@ -41,9 +41,9 @@ pub struct LimitReached {
     pub seconds: Option<u64>,
 }
 
-const MILLISECONDS_OF_A_MINUTE: u64 = 60_000;
+const MILLISECONDS_PER_MINUTE: u64 = 60_000;
 
-impl Budget {
+impl UsageBudget {
     /// Whether anything is limited at all.
     #[must_use]
     pub fn is_set(&self) -> bool {
@@ -54,8 +54,13 @@ impl Budget {
     ///
     /// # Errors
     /// With the limit that is reached, and when there is more again.
-    pub fn check(&self, today: &Totals, conversation: &Totals, now: &Zoned) -> Result<(), LimitReached> {
-        let minutes = today.milliseconds / MILLISECONDS_OF_A_MINUTE;
+    pub fn check(
+        &self,
+        today: &UsageTotals,
+        conversation: &UsageTotals,
+        now: &Zoned,
+    ) -> Result<(), LimitReached> {
+        let minutes = today.milliseconds / MILLISECONDS_PER_MINUTE;
         let reached = |used: u64, limit: Option<u64>| limit.filter(|limit| used >= *limit);
         let daily = [
             ("calls_per_day", "calls a day", today.calls, self.calls_per_day),
@@ -70,8 +75,8 @@ impl Budget {
                     what,
                     used,
                     limit,
-                    again: tomorrow(now),
-                    seconds: left(now),
+                    again: renewal_message(now),
+                    seconds: seconds_until_midnight(now),
                 });
             }
         }
@@ -82,8 +87,8 @@ impl Budget {
                 what: "(cost of a day)",
                 used,
                 limit,
-                again: tomorrow(now),
-                seconds: left(now),
+                again: renewal_message(now),
+                seconds: seconds_until_midnight(now),
             });
         }
         if let Some(limit) = reached(conversation.tokens(), self.tokens_per_conversation) {
@@ -101,15 +106,15 @@ impl Budget {
 }
 
 /// Of this day, which may have another length than others.
-fn left(now: &Zoned) -> Option<u64> {
+fn seconds_until_midnight(now: &Zoned) -> Option<u64> {
     let midnight = now.tomorrow().and_then(|tomorrow| tomorrow.start_of_day()).ok()?;
     // Whole seconds, and never too soon.
     u64::try_from(midnight.duration_since(now).as_secs() + 1).ok()
 }
 
 /// `there is more again at midnight, in 5 h 12 min`
-fn tomorrow(now: &Zoned) -> String {
-    let minutes = left(now).map_or(0, |seconds| seconds / 60 + 1);
+fn renewal_message(now: &Zoned) -> String {
+    let minutes = seconds_until_midnight(now).map_or(0, |seconds| seconds / 60 + 1);
     format!("there is more again at midnight, in {} h {} min", minutes / 60, minutes % 60)
 }
 
@@ -123,33 +128,34 @@ mod tests {
 
     #[test]
     fn what_is_reached_says_when_there_is_more() {
-        let today = Totals { calls: 3, prompt_tokens: 60, completion_tokens: 40, ..Totals::default() };
-        let check = |budget: Budget| budget.check(&today, &today, &now()).map_err(|it| it.to_string());
-        assert_eq!(check(Budget::default()), Ok(()));
-        assert_eq!(check(Budget { tokens_per_day: Some(101), ..Budget::default() }), Ok(()));
+        let today =
+            UsageTotals { calls: 3, prompt_tokens: 60, completion_tokens: 40, ..UsageTotals::default() };
+        let check = |budget: UsageBudget| budget.check(&today, &today, &now()).map_err(|it| it.to_string());
+        assert_eq!(check(UsageBudget::default()), Ok(()));
+        assert_eq!(check(UsageBudget { tokens_per_day: Some(101), ..UsageBudget::default() }), Ok(()));
         assert_eq!(
-            check(Budget { tokens_per_day: Some(100), ..Budget::default() }).unwrap_err(),
+            check(UsageBudget { tokens_per_day: Some(100), ..UsageBudget::default() }).unwrap_err(),
             "100 of 100 tokens a day are used (`limits.tokens_per_day`); there is more again at midnight, in 5 h 13 min"
         );
         assert_eq!(
-            check(Budget { tokens_per_conversation: Some(7), ..Budget::default() }).unwrap_err(),
+            check(UsageBudget { tokens_per_conversation: Some(7), ..UsageBudget::default() }).unwrap_err(),
             "100 of 7 tokens of this conversation are used (`limits.tokens_per_conversation`); a new conversation has \
              its own"
         );
-        let nothing = Budget { calls_per_day: Some(0), ..Budget::default() };
-        assert!(nothing.check(&Totals::default(), &Totals::default(), &now()).is_err());
+        let nothing = UsageBudget { calls_per_day: Some(0), ..UsageBudget::default() };
+        assert!(nothing.check(&UsageTotals::default(), &UsageTotals::default(), &now()).is_err());
     }
 
     #[test]
     fn a_day_with_another_length_ends_when_it_ends() {
         let spring: Zoned = "2026-03-29T00:30:00+01:00[Europe/Berlin]".parse().unwrap();
-        assert_eq!(tomorrow(&spring), "there is more again at midnight, in 22 h 31 min");
-        let spent = Budget { calls_per_day: Some(0), ..Budget::default() };
-        let seconds = |budget: Budget| {
-            let used = Totals { prompt_tokens: 9, ..Totals::default() };
+        assert_eq!(renewal_message(&spring), "there is more again at midnight, in 22 h 31 min");
+        let spent = UsageBudget { calls_per_day: Some(0), ..UsageBudget::default() };
+        let seconds = |budget: UsageBudget| {
+            let used = UsageTotals { prompt_tokens: 9, ..UsageTotals::default() };
             budget.check(&used, &used, &spring).unwrap_err().seconds
         };
         assert_eq!(seconds(spent), Some(22 * 3600 + 30 * 60 + 1));
-        assert_eq!(seconds(Budget { tokens_per_conversation: Some(1), ..Budget::default() }), None);
+        assert_eq!(seconds(UsageBudget { tokens_per_conversation: Some(1), ..UsageBudget::default() }), None);
     }
 }

@@ -5,15 +5,15 @@
 
 use crate::providers::ChatRequest;
 
-const BYTES_OF_A_TOKEN: usize = 4;
+const BYTES_PER_TOKEN: usize = 4;
 
 /// Around each message.
-const TOKENS_OF_A_MESSAGE: u64 = 4;
+const TOKENS_PER_MESSAGE: u64 = 4;
 
 /// Of a text.
 #[must_use]
 pub fn text(text: &str) -> u64 {
-    tokens(text.len())
+    tokens_from_bytes(text.len())
 }
 
 /// Of all that is sent.
@@ -32,9 +32,9 @@ pub fn request(request: &ChatRequest) -> u64 {
         bytes += tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
     }
     let messages = u64::try_from(request.messages.len() + 1).unwrap_or(u64::MAX);
-    tokens(bytes).saturating_add(messages.saturating_mul(TOKENS_OF_A_MESSAGE))
+    tokens_from_bytes(bytes).saturating_add(messages.saturating_mul(TOKENS_PER_MESSAGE))
 }
 
-fn tokens(bytes: usize) -> u64 {
-    u64::try_from(bytes.div_ceil(BYTES_OF_A_TOKEN)).unwrap_or(u64::MAX)
+fn tokens_from_bytes(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }

@@ -7,95 +7,102 @@ use std::time::Instant;
 use jiff::Zoned;
 use serde_json::Value;
 
-use super::accounts::{Accounts, Begun, Ended, Refusal};
-use super::amount::Price;
-use super::budget::Budget;
+use super::amount::TokenPrice;
+use super::budget::UsageBudget;
+use super::database::{CallRefusal, ProviderCallEnd, ProviderCallStart, UsageDatabase};
 use super::error::UsageError;
 use super::estimate;
-use crate::cancel::Cancel;
+use crate::cancel::CancelFlag;
 use crate::providers::{
-    ChatRequest, ChatResponse, Checked, Draft, Provider, ProviderCapabilities, ProviderError, Usage,
+    ChatRequest, ChatResponse, DraftEvent, Provider, ProviderCapabilities, ProviderCheck, ProviderError,
+    TokenUsage,
 };
 
 /// The key of a request's metadata that names its conversation.
-pub const CONVERSATION: &str = "conversation";
+pub const CONVERSATION_KEY: &str = "conversation";
 
 /// What a look at a provider is counted as.
-const CHECK: &str = "provider test";
+const CHECK_CONVERSATION: &str = "provider test";
 
 /// A provider and its meter.
-pub struct Metered {
+pub struct MeteredProvider {
     provider: Box<dyn Provider>,
-    price: Price,
-    budget: Budget,
+    price: TokenPrice,
+    budget: UsageBudget,
     path: PathBuf,
-    accounts: OnceCell<Accounts>,
-    trouble: Box<dyn Fn(&UsageError)>,
+    accounts: OnceCell<UsageDatabase>,
+    on_error: Box<dyn Fn(&UsageError)>,
 }
 
-impl Metered {
+impl MeteredProvider {
     /// Counts in the file at `path`, which is opened with the first call. Without a limit, accounts that can't be kept are
-    /// told to `trouble` and stop nobody.
+    /// told to `on_error` and stop nobody.
     #[must_use]
     pub fn new(
         provider: Box<dyn Provider>,
-        price: Price,
-        budget: Budget,
+        price: TokenPrice,
+        budget: UsageBudget,
         path: PathBuf,
         trouble: Box<dyn Fn(&UsageError)>,
     ) -> Self {
-        Self { provider, price, budget, path, accounts: OnceCell::new(), trouble }
+        Self { provider, price, budget, path, accounts: OnceCell::new(), on_error: trouble }
     }
 
-    fn accounts(&self) -> Result<&Accounts, UsageError> {
+    fn accounts(&self) -> Result<&UsageDatabase, UsageError> {
         match self.accounts.get() {
             Some(accounts) => Ok(accounts),
             None => {
-                let opened = Accounts::open(&self.path)?;
+                let opened = UsageDatabase::open(&self.path)?;
                 Ok(self.accounts.get_or_init(|| opened))
             }
         }
     }
 
     /// The number of the call; none, if it can't be counted and need not be.
-    fn begin(&self, conversation: &str, model: &str, tokens: u64) -> Result<Option<i64>, ProviderError> {
+    fn record_start(
+        &self,
+        conversation: &str,
+        model: &str,
+        tokens: u64,
+    ) -> Result<Option<i64>, ProviderError> {
         let (provider, price) = (self.provider.name(), self.price);
-        let call = Begun { conversation, provider, model, prompt_tokens: tokens, price };
+        let call = ProviderCallStart { conversation, provider, model, prompt_tokens: tokens, price };
         let begun = self
             .accounts()
-            .map_err(Refusal::Broken)
-            .and_then(|accounts| accounts.begin(&call, &self.budget, &Zoned::now()));
+            .map_err(CallRefusal::Unusable)
+            .and_then(|accounts| accounts.record_start(&call, &self.budget, &Zoned::now()));
         match begun {
             Ok(number) => Ok(Some(number)),
-            Err(Refusal::Limit(reached)) => {
+            Err(CallRefusal::Limit(reached)) => {
                 Err(ProviderError::Limit { detail: reached.to_string(), retry_after: reached.seconds })
             }
-            Err(Refusal::Broken(error)) if self.budget.is_set() => {
-                let detail = format!("there are limits, and nobody can count: {}", ward_diag::Chain(&error));
+            Err(CallRefusal::Unusable(error)) if self.budget.is_set() => {
+                let detail =
+                    format!("there are limits, and nobody can count: {}", ward_diag::ErrorChain(&error));
                 Err(ProviderError::Limit { detail, retry_after: None })
             }
-            Err(Refusal::Broken(error)) => {
-                (self.trouble)(&error);
+            Err(CallRefusal::Unusable(error)) => {
+                (self.on_error)(&error);
                 Ok(None)
             }
         }
     }
 
-    fn end(&self, number: Option<i64>, ended: &Ended) {
+    fn record_end(&self, number: Option<i64>, ended: &ProviderCallEnd) {
         let Some((number, accounts)) = number.zip(self.accounts.get()) else { return };
-        if let Err(error) = accounts.end(number, ended, self.price) {
-            (self.trouble)(&error);
+        if let Err(error) = accounts.record_end(number, ended, self.price) {
+            (self.on_error)(&error);
         }
     }
 }
 
 /// Whether a server has counted at all: no request is empty, and one that costs nothing would have no limit.
-fn is_a_count(usage: Usage) -> bool {
+fn is_counted(usage: TokenUsage) -> bool {
     usage.prompt_tokens > 0
 }
 
 /// Whether a server has done any work for a call that failed.
-fn was_worked_on(error: &ProviderError, heard: u64) -> bool {
+fn was_processed(error: &ProviderError, heard: u64) -> bool {
     let before_any_work = matches!(
         error,
         ProviderError::Network { .. }
@@ -108,7 +115,7 @@ fn was_worked_on(error: &ProviderError, heard: u64) -> bool {
     heard > 0 || !before_any_work
 }
 
-impl Provider for Metered {
+impl Provider for MeteredProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }
@@ -120,44 +127,50 @@ impl Provider for Metered {
     fn chat(
         &self,
         request: &ChatRequest,
-        listener: &mut dyn FnMut(Draft<'_>),
-        cancel: &Cancel,
+        listener: &mut dyn FnMut(DraftEvent<'_>),
+        cancel: &CancelFlag,
     ) -> Result<ChatResponse, ProviderError> {
-        let conversation = request.metadata.get(CONVERSATION).and_then(Value::as_str).unwrap_or_default();
+        let conversation = request.metadata.get(CONVERSATION_KEY).and_then(Value::as_str).unwrap_or_default();
         let prompt_tokens = estimate::request(request);
-        let number = self.begin(conversation, &request.model, prompt_tokens)?;
+        let number = self.record_start(conversation, &request.model, prompt_tokens)?;
         let begun = Instant::now();
         let mut heard = 0;
-        let mut listen = |draft: Draft<'_>| {
-            if let Draft::Text(text) = draft {
+        let mut listen = |draft: DraftEvent<'_>| {
+            if let DraftEvent::Text(text) = draft {
                 heard += estimate::text(text);
             }
             listener(draft);
         };
         let answered = self.provider.chat(request, &mut listen, cancel);
-        let guess = |completion_tokens| Usage { prompt_tokens, completion_tokens };
+        let guess = |completion_tokens| TokenUsage { prompt_tokens, completion_tokens };
         let (estimated, usage) = match &answered {
-            Ok(ChatResponse { usage: Some(usage), .. }) if is_a_count(*usage) => (false, *usage),
-            Ok(response) => (true, guess(written(response))),
-            Err(error) if was_worked_on(error, heard) => (true, guess(heard)),
-            Err(_) => (false, Usage::default()),
+            Ok(ChatResponse { usage: Some(usage), .. }) if is_counted(*usage) => (false, *usage),
+            Ok(response) => (true, guess(written_tokens(response))),
+            Err(error) if was_processed(error, heard) => (true, guess(heard)),
+            Err(_) => (false, TokenUsage::default()),
         };
-        self.end(number, &Ended { failed: answered.is_err(), estimated, usage, took: begun.elapsed() });
+        self.record_end(
+            number,
+            &ProviderCallEnd { failed: answered.is_err(), estimated, usage, took: begun.elapsed() },
+        );
         answered
     }
 
-    fn check(&self, model: &str, cancel: &Cancel) -> Result<Checked, ProviderError> {
-        let number = self.begin(CHECK, model, 0)?;
+    fn check(&self, model: &str, cancel: &CancelFlag) -> Result<ProviderCheck, ProviderError> {
+        let number = self.record_start(CHECK_CONVERSATION, model, 0)?;
         let begun = Instant::now();
         let checked = self.provider.check(model, cancel);
-        let completion_tokens = checked.as_ref().map_or(0, |checked| estimate::text(&checked.said));
-        let usage = Usage { prompt_tokens: 0, completion_tokens };
-        self.end(number, &Ended { failed: checked.is_err(), estimated: true, usage, took: begun.elapsed() });
+        let completion_tokens = checked.as_ref().map_or(0, |checked| estimate::text(&checked.reply));
+        let usage = TokenUsage { prompt_tokens: 0, completion_tokens };
+        self.record_end(
+            number,
+            &ProviderCallEnd { failed: checked.is_err(), estimated: true, usage, took: begun.elapsed() },
+        );
         checked
     }
 }
 
-fn written(response: &ChatResponse) -> u64 {
+fn written_tokens(response: &ChatResponse) -> u64 {
     let calls = response.tool_calls.iter().map(|call| estimate::text(&call.arguments.to_string()));
     calls.fold(estimate::text(&response.final_text), u64::saturating_add)
 }

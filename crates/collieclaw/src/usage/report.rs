@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::amount::Amount;
+use super::amount::CostAmount;
 
 /// A sum over calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+pub struct UsageTotals {
     /// Requests to providers.
     pub calls: u64,
     /// Of these, how many had no answer.
@@ -20,12 +20,12 @@ pub struct Totals {
     /// Spent waiting.
     pub milliseconds: u64,
     /// By the prices of that time.
-    pub cost: Amount,
+    pub cost: CostAmount,
 }
 
 /// What is added up together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum UsageGrouping {
     /// Of one day, where this machine is.
     Day,
     /// Of one conversation.
@@ -36,24 +36,24 @@ pub enum By {
 
 /// A sum with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Share {
+pub struct UsageShare {
     /// Such as `2026-11-16`, a conversation, or `local mock`.
     pub name: String,
     /// The sum.
     #[serde(flatten)]
-    pub totals: Totals,
+    pub totals: UsageTotals,
 }
 
 /// What was used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Usage {
+pub struct UsageReport {
     /// By what was asked for.
-    pub shares: Vec<Share>,
+    pub shares: Vec<UsageShare>,
     /// All of it.
-    pub total: Totals,
+    pub total: UsageTotals,
 }
 
-impl Totals {
+impl UsageTotals {
     /// Read and written.
     #[must_use]
     pub fn tokens(&self) -> u64 {
@@ -70,7 +70,7 @@ impl Totals {
             completion_tokens: self.completion_tokens.saturating_add(other.completion_tokens),
             estimated: self.estimated.saturating_add(other.estimated),
             milliseconds: self.milliseconds.saturating_add(other.milliseconds),
-            cost: Amount(self.cost.0.saturating_add(other.cost.0)),
+            cost: CostAmount(self.cost.0.saturating_add(other.cost.0)),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::support::House;
+use crate::support::TestAgent;
 
 #[test]
 fn c15_1_init_makes_config_memory_and_workspace() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     let init = house.run(&["init"]);
     assert_eq!(init.code, 0, "{init:?}");
     assert!(house.home().join("config.toml").is_file());
@@ -23,7 +23,7 @@ fn c15_1_init_makes_config_memory_and_workspace() {
 
 #[test]
 fn c15_2_a_level_that_there_is_not_is_refused_with_those_that_there_are() {
-    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"godmode\"");
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"godmode\"");
     let validate = house.run(&["config", "validate"]);
     assert_eq!(validate.code, 3);
     for word in ["godmode", "readonly", "supervised", "full", "config.toml:"] {
@@ -34,7 +34,7 @@ fn c15_2_a_level_that_there_is_not_is_refused_with_those_that_there_are() {
 
 #[test]
 fn c15_3_an_answer_is_printed_and_both_turns_are_remembered() {
-    let house = House::new().says("[[round]]\ntext = \"hello\"\n");
+    let house = TestAgent::new().with_mock_fixture("[[round]]\ntext = \"hello\"\n");
     let agent = house.run(&["agent", "-m", "hi"]);
     assert_eq!((agent.code, agent.out.as_str()), (0, "hello\n"));
     let list = house.run(&["memory", "list", "--output", "json"]).json();
@@ -48,19 +48,19 @@ fn c15_3_an_answer_is_printed_and_both_turns_are_remembered() {
 
 #[test]
 fn c15_4_a_listing_runs_in_the_workspace_and_leaves_a_receipt() {
-    let house = House::new().says(
+    let house = TestAgent::new().with_mock_fixture(
         "[[round]]\n[[round.call]]\ntool = \"file_list\"\nargs = { path = \".\" }\n\n[[round]]\ntext = \"I see {tool_result}\"\n",
     );
     fs::write(house.workspace().join("notes.txt"), "x").unwrap();
     let agent = house.run(&["agent", "-m", "what is here?"]);
     assert_eq!(agent.code, 0, "{agent:?}");
     assert!(agent.out.starts_with("I see ") && agent.out.contains("notes.txt"), "{}", agent.out);
-    assert_eq!(house.receipt_words(), [["file_list", "allowed", "reads-inside"]]);
+    assert_eq!(house.receipt_summaries(), [["file_list", "allowed", "reads-inside"]]);
 }
 
 #[test]
 fn c15_5_a_file_outside_is_denied_and_the_model_hears_of_it() {
-    let house = House::new().says(
+    let house = TestAgent::new().with_mock_fixture(
         "[[round]]\n[[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n\n\
          [[round]]\nexpect = { tool_result_contains = \"error: denied\" }\ntext = \"I may not.\"\n",
     );
@@ -77,7 +77,7 @@ const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = {
 #[test]
 fn c15_6_a_write_asks_and_only_yes_writes() {
     let check = |answer: &str, code: i32, written: bool| {
-        let house = House::new().says(WRITES);
+        let house = TestAgent::new().with_mock_fixture(WRITES);
         let agent = house.at_terminal(&["agent", "-m", "write it"], &[("Approve? [y/N] ", answer)]);
         assert_eq!(agent.code, code, "{answer:?}: {agent:?}");
         assert_eq!(house.workspace().join("a.txt").exists(), written, "{answer:?}");
@@ -92,7 +92,7 @@ fn c15_6_a_write_asks_and_only_yes_writes() {
         check(answer, 4, false);
     }
 
-    let house = House::new().says(WRITES);
+    let house = TestAgent::new().with_mock_fixture(WRITES);
     let headless = house.run(&["agent", "-m", "write it"]);
     assert_eq!(headless.code, 5, "nobody is there to ask: {headless:?}");
     assert!(!house.workspace().join("a.txt").exists());
@@ -101,7 +101,7 @@ fn c15_6_a_write_asks_and_only_yes_writes() {
 #[test]
 fn c15_7_a_destructive_line_is_blocked_before_it_runs() {
     for level in ["readonly", "supervised", "full"] {
-        let house = House::new().with("autonomy = \"supervised\"", &format!("autonomy = \"{level}\"")).says(
+        let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", &format!("autonomy = \"{level}\"")).with_mock_fixture(
             "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"rm -rf /\" }\n\n[[round]]\ntext = \"no\"\n",
         );
         fs::write(house.workspace().join("kept"), "").unwrap();
@@ -118,7 +118,7 @@ fn c15_7_a_destructive_line_is_blocked_before_it_runs() {
 
 #[test]
 fn c15_8_an_edited_receipt_breaks_the_chain_there() {
-    let house = House::new();
+    let house = TestAgent::new();
     for _ in 0..3 {
         assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
     }
@@ -136,7 +136,7 @@ fn c15_8_an_edited_receipt_breaks_the_chain_there() {
 
 #[test]
 fn c15_10_an_earlier_conversation_is_found_by_a_word_of_it() {
-    let house = House::new();
+    let house = TestAgent::new();
     let said = house.run(&["agent", "--conversation", "the-old-one", "-m", "I bought an Aardvark adapter"]);
     assert_eq!(said.code, 0, "{said:?}");
     house.run(&["agent", "-m", "and something else"]);
@@ -147,16 +147,18 @@ fn c15_10_an_earlier_conversation_is_found_by_a_word_of_it() {
 
 #[test]
 fn c15_9_the_next_provider_answers_when_one_times_out_and_the_log_says_so() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::write(house.path().join("bad.toml"), "[[round]]\nerror = \"timeout\"\n").unwrap();
     fs::write(house.path().join("good.toml"), "[[round]]\ntext = \"from the mock\"\n").unwrap();
-    let house = house.with("default_provider = \"local\"", "default_provider = \"safe\"").with(
-        "[providers.models.local]",
-        "[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"bad\", \"good\"]\n\
+    let house = house
+        .with_config_change("default_provider = \"local\"", "default_provider = \"safe\"")
+        .with_config_change(
+            "[providers.models.local]",
+            "[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"bad\", \"good\"]\n\
          [providers.models.bad]\nkind = \"mock\"\nfixture = \"~/bad.toml\"\n\
          [providers.models.good]\nkind = \"mock\"\nfixture = \"~/good.toml\"\n\
          [providers.models.local]",
-    );
+        );
     let agent = house.run(&["agent", "-m", "hi"]);
     assert_eq!((agent.code, agent.out.as_str()), (0, "from the mock\n"), "{agent:?}");
     let line = agent.err.lines().find(|line| line.contains("fell back")).unwrap_or_default();
@@ -166,7 +168,8 @@ fn c15_9_the_next_provider_answers_when_one_times_out_and_the_log_says_so() {
     refusing.unwrap();
     assert_eq!(house.run(&["agent", "-m", "hi"]).code, 6, "a refusal is no reason to ask another");
 
-    let broken = house.with("providers = [\"bad\", \"good\"]", "providers = [\"bda\", \"safe\"]");
+    let broken =
+        house.with_config_change("providers = [\"bad\", \"good\"]", "providers = [\"bda\", \"safe\"]");
     let told = broken.run(&["config", "validate"]);
     assert_eq!(told.code, 3);
     assert!(told.err.contains("did you mean `bad`"), "{}", told.err);

@@ -6,60 +6,60 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::{House, Terminal, done, wait};
+use crate::support::{AgentTerminal, TestAgent, agent_output, wait_for_exit};
 
 const ASKS: &str = "Approve? [y/N/a]";
 
-fn write(house: &House, path: &str, content: &str) -> i32 {
+fn write(house: &TestAgent, path: &str, content: &str) -> i32 {
     let arguments = json!({ "path": path, "content": content }).to_string();
     house.run(&["tool", "run", "file_write", "--json", &arguments]).code
 }
 
-fn shell(house: &House, line: &str) -> i32 {
+fn shell(house: &TestAgent, line: &str) -> i32 {
     house.run(&["tool", "run", "shell", "--json", &json!({ "command": line }).to_string()]).code
 }
 
-fn always(house: &House, tool: &str, arguments: &Value) {
+fn approve_always(house: &TestAgent, tool: &str, arguments: &Value) {
     let run = ["tool", "run", tool, "--json", &arguments.to_string()];
     assert_eq!(house.at_terminal(&run, &[(ASKS, "a\n")]).code, 0);
 }
 
 /// A house in which exactly one write is approved for good.
-fn approved() -> House {
-    let house = House::new();
-    always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
+fn agent_with_approval() -> TestAgent {
+    let house = TestAgent::new();
+    approve_always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
     house
 }
 
-fn listed(house: &House) -> Vec<Value> {
+fn listed_approvals(house: &TestAgent) -> Vec<Value> {
     match house.run(&["approval", "list", "--output", "json"]).json() {
         Value::Array(approvals) => approvals,
         other => panic!("{other}"),
     }
 }
 
-fn file(house: &House) -> PathBuf {
-    let id = listed(house)[0]["id"].as_str().unwrap().to_owned();
+fn approval_file(house: &TestAgent) -> PathBuf {
+    let id = listed_approvals(house)[0]["id"].as_str().unwrap().to_owned();
     house.home().join("approvals").join(format!("{id}.json"))
 }
 
 /// C7.7: what was shown is what runs, whatever comes between the question and the yes.
 #[test]
 fn a_yes_is_to_what_was_shown_and_not_to_what_came_later() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::write(house.workspace().join("a.txt"), "shown\n").unwrap();
     fs::create_dir(house.workspace().join("folder")).unwrap();
     let yes_after = |tool: &str, arguments: &Value, between: &dyn Fn()| {
-        let mut terminal = Terminal::open();
+        let mut terminal = AgentTerminal::open();
         let mut command = house.command(&["tool", "run", tool, "--json", &arguments.to_string()]);
         command.stdin(terminal.slave()).stderr(terminal.slave());
         let agent = command.spawn().unwrap();
         drop(command);
-        terminal.hand_over();
+        terminal.close_slave();
         terminal.wait_for("Approve? [y/N");
         between();
         terminal.type_in("y\n");
-        let done = done(agent.wait_with_output().unwrap());
+        let done = agent_output(agent.wait_with_output().unwrap());
         (done.code, done.out)
     };
     let came_later = || fs::write(house.workspace().join("b.txt"), "came later\n").unwrap();
@@ -76,11 +76,11 @@ fn a_yes_is_to_what_was_shown_and_not_to_what_came_later() {
 
 #[test]
 fn an_always_holds_for_exactly_this_call_and_receipts_name_it() {
-    let house = approved();
+    let house = agent_with_approval();
     assert_eq!(write(&house, "a", "hello"), 0, "nobody is there, and nobody is needed");
     assert_eq!(write(&house, "a", "hello "), 5, "one byte more");
     assert_eq!(write(&house, "b", "hello"), 5);
-    let id = listed(&house)[0]["id"].clone();
+    let id = listed_approvals(&house)[0]["id"].clone();
     let approvers: Vec<(Value, Value)> = house
         .receipts()
         .iter()
@@ -89,40 +89,40 @@ fn an_always_holds_for_exactly_this_call_and_receipts_name_it() {
     let nobody = || (json!("none"), Value::Null);
     assert_eq!(approvers, [(json!("operator"), id.clone()), (json!("remembered"), id), nobody(), nobody()]);
     assert_eq!(house.run(&["receipt", "verify"]).code, 0);
-    assert_eq!(fs::metadata(file(&house)).unwrap().permissions().mode() & 0o7777, 0o600);
+    assert_eq!(fs::metadata(approval_file(&house)).unwrap().permissions().mode() & 0o7777, 0o600);
 }
 
 #[test]
 fn the_order_of_arguments_is_no_difference_and_a_plain_yes_is_not_remembered() {
-    let house = approved();
+    let house = agent_with_approval();
     let turned = r#"{ "content": "hello", "path": "a" }"#;
     assert_eq!(house.run(&["tool", "run", "file_write", "--json", turned]).code, 0);
     let once = ["tool", "run", "file_write", "--json", r#"{"path":"b","content":""}"#];
     assert_eq!(house.at_terminal(&once, &[(ASKS, "y\n")]).code, 0);
     assert_eq!(house.run(&once).code, 5);
-    assert_eq!(listed(&house).len(), 1);
+    assert_eq!(listed_approvals(&house).len(), 1);
 }
 
 #[test]
 fn another_workspace_and_other_rules_ask_again() {
-    let house = approved();
+    let house = agent_with_approval();
     fs::create_dir(house.path().join("other")).unwrap();
-    let house = house.with("~/collieclaw-workspace", "~/other");
+    let house = house.with_config_change("~/collieclaw-workspace", "~/other");
     assert_eq!(write(&house, "a", "hello"), 5);
-    assert_eq!(listed(&house)[0]["state"], "another workspace");
-    let house = house.with("~/other", "~/collieclaw-workspace");
+    assert_eq!(listed_approvals(&house)[0]["state"], "another workspace");
+    let house = house.with_config_change("~/other", "~/collieclaw-workspace");
     assert_eq!(write(&house, "a", "hello"), 0);
-    let house = house.with("allowed_domains = []", "allowed_domains = [\"example.org\"]");
+    let house = house.with_config_change("allowed_domains = []", "allowed_domains = [\"example.org\"]");
     assert_eq!(write(&house, "a", "hello"), 5);
-    assert_eq!(listed(&house)[0]["state"], "void: the rules have changed");
+    assert_eq!(listed_approvals(&house)[0]["state"], "void: the rules have changed");
 }
 
 #[test]
 fn what_is_denied_stays_denied_whatever_was_approved() {
-    let house = approved();
-    let house = house.with("autonomy = \"supervised\"", "autonomy = \"readonly\"");
+    let house = agent_with_approval();
+    let house = house.with_config_change("autonomy = \"supervised\"", "autonomy = \"readonly\"");
     assert_eq!(write(&house, "a", "hello"), 4);
-    let house = house.with("autonomy = \"readonly\"", "autonomy = \"supervised\"");
+    let house = house.with_config_change("autonomy = \"readonly\"", "autonomy = \"supervised\"");
     house.run(&["estop"]);
     assert_eq!(write(&house, "a", "hello"), 8, "the stop comes first");
     house.run(&["estop", "--clear"]);
@@ -135,9 +135,9 @@ fn what_is_denied_stays_denied_whatever_was_approved() {
 
 #[test]
 fn a_line_whose_patterns_match_other_files_asks_again_and_changed_content_does_not() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::write(house.workspace().join("one.txt"), "1").unwrap();
-    always(&house, "shell", &json!({ "command": "cat *.txt" }));
+    approve_always(&house, "shell", &json!({ "command": "cat *.txt" }));
     assert_eq!(shell(&house, "cat *.txt"), 0);
     fs::write(house.workspace().join("one.txt"), "another").unwrap();
     assert_eq!(shell(&house, "cat *.txt"), 0, "the same line with the same words");
@@ -148,14 +148,14 @@ fn a_line_whose_patterns_match_other_files_asks_again_and_changed_content_does_n
 
 #[test]
 fn what_is_revoked_or_cleared_asks_again() {
-    let house = approved();
-    let id = listed(&house)[0]["id"].as_str().unwrap().to_owned();
+    let house = agent_with_approval();
+    let id = listed_approvals(&house)[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(house.run(&["approval", "revoke", "approval-0"]).code, 2);
     assert_eq!(house.run(&["approval", "revoke", "../config"]).code, 2);
     assert_eq!(house.run(&["approval", "revoke", &id]).code, 0);
     assert_eq!(write(&house, "a", "hello"), 5);
-    assert!(listed(&house).is_empty());
-    always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
+    assert!(listed_approvals(&house).is_empty());
+    approve_always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
     let cleared = house.run(&["approval", "clear", "--output", "json"]);
     assert_eq!(cleared.json(), json!({ "revoked": [id] }), "the same call has the same name");
     assert_eq!(write(&house, "a", "hello"), 5);
@@ -164,12 +164,16 @@ fn what_is_revoked_or_cleared_asks_again() {
 #[test]
 fn a_file_that_was_changed_copied_or_loosened_approves_nothing() {
     let check = |touch: &dyn Fn(&PathBuf)| {
-        let house = approved();
-        let file = file(&house);
+        let house = agent_with_approval();
+        let file = approval_file(&house);
         touch(&file);
         assert_eq!(write(&house, "a", "hello"), 5);
         assert_eq!(write(&house, "b", "hello"), 5);
-        assert!(listed(&house).iter().any(|one| one["state"] == "not trusted"), "{:?}", listed(&house));
+        assert!(
+            listed_approvals(&house).iter().any(|one| one["state"] == "not trusted"),
+            "{:?}",
+            listed_approvals(&house)
+        );
     };
     let replace = |from: &'static str, to: &'static str| {
         move |file: &PathBuf| {
@@ -193,34 +197,34 @@ fn a_file_that_was_changed_copied_or_loosened_approves_nothing() {
 /// What is kept is bound to words that an update may change: then somebody is asked, and nothing is broken.
 #[test]
 fn an_approval_of_another_version_asks_again_and_says_so() {
-    let house = approved();
-    let kept = fs::read_to_string(file(&house)).unwrap();
+    let house = agent_with_approval();
+    let kept = fs::read_to_string(approval_file(&house)).unwrap();
     let version = "    \"version\": 2,\n";
     assert!(kept.contains(version), "{kept}");
     for other in ["", "    \"version\": 3,\n"] {
-        fs::write(file(&house), kept.replacen(version, other, 1)).unwrap();
+        fs::write(approval_file(&house), kept.replacen(version, other, 1)).unwrap();
         assert_eq!(write(&house, "a", "hello"), 5);
-        let listed = listed(&house);
+        let listed = listed_approvals(&house);
         assert_eq!(listed[0]["state"], "void: of another version");
         assert!(listed[0]["fault"].as_str().unwrap().contains("you are asked again"), "{listed:?}");
     }
-    always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
+    approve_always(&house, "file_write", &json!({ "path": "a", "content": "hello" }));
     assert_eq!(write(&house, "a", "hello"), 0);
-    assert!(fs::read_to_string(file(&house)).unwrap().contains(version));
+    assert!(fs::read_to_string(approval_file(&house)).unwrap().contains(version));
 }
 
 #[test]
 fn processes_that_use_and_revoke_it_at_once_each_get_a_clear_answer() {
-    let house = approved();
-    let id = listed(&house)[0]["id"].as_str().unwrap().to_owned();
+    let house = agent_with_approval();
+    let id = listed_approvals(&house)[0]["id"].as_str().unwrap().to_owned();
     let arguments = json!({ "path": "a", "content": "hello" }).to_string();
     let spawn = |arguments: &[&str]| house.command(arguments).spawn().unwrap();
     let mut agents: Vec<_> =
         (0..6).map(|_| spawn(&["tool", "run", "file_write", "--json", &arguments])).collect();
     let mut revokers: Vec<_> = (0..2).map(|_| spawn(&["approval", "revoke", &id])).collect();
-    let codes: Vec<i32> = agents.iter_mut().map(wait).collect();
+    let codes: Vec<i32> = agents.iter_mut().map(wait_for_exit).collect();
     assert!(codes.iter().all(|code| [0, 5].contains(code)), "{codes:?}");
-    let mut revoked: Vec<i32> = revokers.iter_mut().map(wait).collect();
+    let mut revoked: Vec<i32> = revokers.iter_mut().map(wait_for_exit).collect();
     revoked.sort_unstable();
     assert_eq!(revoked, [0, 2], "one of them was first");
     assert_eq!(write(&house, "a", "hello"), 5);
@@ -229,18 +233,18 @@ fn processes_that_use_and_revoke_it_at_once_each_get_a_clear_answer() {
 
 #[test]
 fn a_tool_that_is_not_on_the_list_is_asked_about_each_time() {
-    let house = House::new().says(
+    let house = TestAgent::new().with_mock_fixture(
         "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"over\"\n",
     );
     let agent = house.at_terminal(&["agent", "-m", "go"], &[("Approve? [y/N] ", "a\n")]);
     assert_eq!(agent.code, 4, "`a` is no yes where it was not offered: {agent:?}");
-    assert!(listed(&house).is_empty());
+    assert!(listed_approvals(&house).is_empty());
 }
 
 #[test]
 fn no_tool_of_the_model_can_write_approvals() {
-    let house = approved().with("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let id = file(&house);
+    let house = agent_with_approval().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let id = approval_file(&house);
     let id = id.to_str().unwrap();
     assert_eq!(write(&house, id, "{}"), 4);
     assert_eq!(shell(&house, &format!("cp {id} copy")), 4);

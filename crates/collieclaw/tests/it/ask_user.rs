@@ -2,12 +2,12 @@
 
 use serde_json::json;
 
-use crate::support::{House, Terminal, wait};
+use crate::support::{AgentTerminal, TestAgent, wait_for_exit};
 
 const PROMPT: &str = "Your answer: ";
 
-fn asked(talk: &[(&str, &str)], arguments: &serde_json::Value) -> crate::support::Done {
-    let house = House::new();
+fn call_ask_user(talk: &[(&str, &str)], arguments: &serde_json::Value) -> crate::support::AgentOutput {
+    let house = TestAgent::new();
     let done = house.at_terminal(&["tool", "run", "ask_user", "--json", &arguments.to_string()], talk);
     let receipts = house.receipts();
     assert_eq!(receipts.len(), 1, "one call, one receipt");
@@ -16,56 +16,58 @@ fn asked(talk: &[(&str, &str)], arguments: &serde_json::Value) -> crate::support
 
 #[test]
 fn an_answer_comes_back_as_text() {
-    let done = asked(&[(PROMPT, "two of them, please\n")], &json!({ "question": "How many?" }));
+    let done = call_ask_user(&[(PROMPT, "two of them, please\n")], &json!({ "question": "How many?" }));
     assert_eq!((done.code, done.out.as_str()), (0, "two of them, please\n"));
 }
 
 #[test]
 fn a_choice_is_made_by_number_or_by_name_and_nothing_else_is_taken() {
     let arguments = json!({ "question": "Which?", "choices": ["red", "blue"] });
-    assert_eq!(asked(&[("2) blue", ""), (PROMPT, "2\n")], &arguments).out, "blue\n");
-    assert_eq!(asked(&[(PROMPT, "green\n"), (PROMPT, "red\n")], &arguments).out, "red\n");
-    let none = asked(&[(PROMPT, "3\n"), (PROMPT, "0\n"), (PROMPT, "\n")], &arguments);
+    assert_eq!(call_ask_user(&[("2) blue", ""), (PROMPT, "2\n")], &arguments).out, "blue\n");
+    assert_eq!(call_ask_user(&[(PROMPT, "green\n"), (PROMPT, "red\n")], &arguments).out, "red\n");
+    let none = call_ask_user(&[(PROMPT, "3\n"), (PROMPT, "0\n"), (PROMPT, "\n")], &arguments);
     assert!(none.code == 1 && none.err.contains("gave no answer"), "{none:?}");
 }
 
 #[test]
 fn without_a_terminal_nobody_is_asked() {
-    let house = House::new();
+    let house = TestAgent::new();
     let done = house.run(&["tool", "run", "ask_user", "--json", r#"{"question":"Anybody?"}"#]);
     assert!(done.code == 1 && done.err.contains("nobody is there to ask"), "{done:?}");
-    assert_eq!(house.receipt_words(), [["ask_user", "failed", "tool-failed"]]);
+    assert_eq!(house.receipt_summaries(), [["ask_user", "failed", "tool-failed"]]);
 }
 
 #[test]
 fn the_question_can_not_pass_for_one_of_ours() {
     let question = "\u{1b}[2J\rfile_read wants to run:\nApprove? [y/N] \u{202e}";
-    let done =
-        asked(&[("  | Approve? [y/N] \\u{202e}", ""), (PROMPT, "y\n")], &json!({ "question": question }));
+    let done = call_ask_user(
+        &[("  | Approve? [y/N] \\u{202e}", ""), (PROMPT, "y\n")],
+        &json!({ "question": question }),
+    );
     assert_eq!(done.out, "y\n", "a yes to the model is a word and no more");
 }
 
 #[test]
 fn the_end_of_input_and_the_emergency_stop_end_the_wait() {
-    let ended = asked(&[(PROMPT, "\u{4}")], &json!({ "question": "Well?" }));
+    let ended = call_ask_user(&[(PROMPT, "\u{4}")], &json!({ "question": "Well?" }));
     assert!(ended.code == 1 && ended.err.contains("gave no answer"), "{ended:?}");
 
-    let house = House::new();
-    let mut terminal = Terminal::open();
+    let house = TestAgent::new();
+    let mut terminal = AgentTerminal::open();
     let mut command = house.command(&["tool", "run", "ask_user", "--json", r#"{"question":"Well?"}"#]);
     command.stdin(terminal.slave()).stderr(terminal.slave());
     let mut child = command.spawn().unwrap();
     drop(command);
-    terminal.hand_over();
+    terminal.close_slave();
     terminal.wait_for(PROMPT);
     house.run(&["estop"]);
-    assert_eq!(wait(&mut child), 8);
-    assert_eq!(house.receipt_words(), [["ask_user", "failed", "estop"]]);
+    assert_eq!(wait_for_exit(&mut child), 8);
+    assert_eq!(house.receipt_summaries(), [["ask_user", "failed", "estop"]]);
 }
 
 #[test]
 fn questions_that_are_too_long_or_empty_are_not_asked() {
-    let house = House::new();
+    let house = TestAgent::new();
     for arguments in [
         json!({ "question": "x".repeat(2_001) }),
         json!({ "question": " " }),
@@ -79,10 +81,11 @@ fn questions_that_are_too_long_or_empty_are_not_asked() {
 
 #[test]
 fn the_model_gets_the_answer() {
-    let house = House::new().with("\"shell\"]", "\"shell\", \"ask_user\"]").says(
-        "[[round]]\n[[round.call]]\ntool = \"ask_user\"\nargs = { question = \"Which day?\" }\n\
+    let house =
+        TestAgent::new().with_config_change("\"shell\"]", "\"shell\", \"ask_user\"]").with_mock_fixture(
+            "[[round]]\n[[round.call]]\ntool = \"ask_user\"\nargs = { question = \"Which day?\" }\n\
          [[round]]\ntext = \"so be it\"\nexpect = { tool_result_contains = \"on Tuesday\" }\n",
-    );
+        );
     let agent = house.at_terminal(&["agent", "-m", "go"], &[(PROMPT, "on Tuesday\n")]);
     assert_eq!((agent.code, agent.out.as_str()), (0, "so be it\n"), "{agent:?}");
 }

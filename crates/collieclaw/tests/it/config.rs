@@ -3,17 +3,17 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::House;
+use crate::support::TestAgent;
 
-fn written(text: &str) -> House {
-    let house = House::new();
+fn house_with_config(text: &str) -> TestAgent {
+    let house = TestAgent::new();
     fs::write(house.home().join("config.toml"), text).unwrap();
     house
 }
 
 #[test]
 fn what_init_writes_is_the_default() {
-    let house = House::new();
+    let house = TestAgent::new();
     let with_file = house.run(&["config", "show", "--output", "json"]).json();
     fs::write(house.home().join("config.toml"), "").unwrap();
     let without = house.run(&["config", "show", "--output", "json"]).json();
@@ -30,7 +30,7 @@ fn what_init_writes_is_the_default() {
 
 #[test]
 fn every_fault_is_told_at_once_with_its_line_and_its_cure() {
-    let house = written(
+    let house = house_with_config(
         r#"workspace_dir = "$NOWHERE/x"
 default_provider = "locall"
 colour = "red"
@@ -76,7 +76,7 @@ shell_timeout = "15"
 #[test]
 fn a_key_in_the_file_is_refused_and_never_shown() {
     let canary = "sk-canary-0123456789";
-    let house = written(&format!(
+    let house = house_with_config(&format!(
         "[providers.models.mine]\nkind = \"openai-compatible\"\nbase_url = \"http://user:{canary}@x/v1\"\nmodel = \"m\"\n\
          api_key = \"{canary}\"\napi_key_env = \"{canary}\"\n"
     ));
@@ -95,9 +95,11 @@ fn a_key_in_the_file_is_refused_and_never_shown() {
 
 #[test]
 fn variables_and_home_are_expanded() {
-    let house = written("workspace_dir = \"${WHERE}/work\"\n[security]\nforbidden_paths = [\"~/private\"]\n");
+    let house = house_with_config(
+        "workspace_dir = \"${WHERE}/work\"\n[security]\nforbidden_paths = [\"~/private\"]\n",
+    );
     let mut command = house.command(&["config", "show", "--output", "json"]);
-    let shown = crate::support::done(command.env("WHERE", "/data").output().unwrap()).json();
+    let shown = crate::support::agent_output(command.env("WHERE", "/data").output().unwrap()).json();
     assert_eq!(shown["workspace_dir"], "/data/work");
     let private = house.path().canonicalize().unwrap().join("private");
     assert_eq!(shown["security"]["forbidden_paths"][0], private.to_str().unwrap());
@@ -105,7 +107,7 @@ fn variables_and_home_are_expanded() {
 
 #[test]
 fn what_can_t_be_a_configuration_is_told_as_one() {
-    let house = House::new();
+    let house = TestAgent::new();
     let config = house.home().join("config.toml");
     let told = |expected: &str| {
         let told = house.run(&["config", "validate"]);
@@ -125,7 +127,7 @@ fn what_can_t_be_a_configuration_is_told_as_one() {
 
 #[test]
 fn a_configuration_that_others_can_change_is_not_trusted() {
-    let house = House::new();
+    let house = TestAgent::new();
     let config = house.home().join("config.toml");
     fs::set_permissions(&config, fs::Permissions::from_mode(0o666)).unwrap();
     let agent = house.run(&["agent", "-m", "hi"]);
@@ -135,21 +137,21 @@ fn a_configuration_that_others_can_change_is_not_trusted() {
 
 #[test]
 fn nothing_is_read_from_the_workspace() {
-    let house = House::new().says("[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"\"\n");
+    let house = TestAgent::new().with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"\"\n");
     for name in ["config.toml", ".collieclaw/config.toml", "collieclaw.toml"] {
         let path = house.workspace().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "[security]\nautonomy = \"full\"\n").unwrap();
     }
     let mut command = house.command(&["agent", "-m", "write"]);
-    let agent = crate::support::done(command.current_dir(house.workspace()).output().unwrap());
+    let agent = crate::support::agent_output(command.current_dir(house.workspace()).output().unwrap());
     assert_eq!(agent.code, 5, "still supervised: {agent:?}");
 }
 
 #[test]
 fn a_workspace_inside_the_own_home_or_around_it_is_refused() {
     for workspace in ["~/.collieclaw/work", "~/.collieclaw", "~", "/", "~/link"] {
-        let house = written(&format!("workspace_dir = \"{workspace}\"\n"));
+        let house = house_with_config(&format!("workspace_dir = \"{workspace}\"\n"));
         std::os::unix::fs::symlink(house.path(), house.path().join("link")).unwrap();
         let validate = house.run(&["config", "validate"]);
         assert_eq!(validate.code, 3, "{workspace}");
@@ -159,11 +161,11 @@ fn a_workspace_inside_the_own_home_or_around_it_is_refused() {
 
 #[test]
 fn a_home_that_others_can_change_is_not_trusted() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::set_permissions(house.home(), fs::Permissions::from_mode(0o777)).unwrap();
     let run = house.run(&["tool", "run", "time"]);
     assert_eq!(run.code, 3, "{run:?}");
-    let fresh = House::empty();
+    let fresh = TestAgent::empty();
     assert_eq!(fresh.run(&["estop"]).code, 0);
     let mode = fs::metadata(fresh.home()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700, "whoever makes it makes it for its owner alone");
@@ -171,7 +173,7 @@ fn a_home_that_others_can_change_is_not_trusted() {
 
 #[test]
 fn a_configuration_behind_a_link_into_the_workspace_is_not_trusted() {
-    let house = House::new();
+    let house = TestAgent::new();
     let (config, inside) = (house.home().join("config.toml"), house.workspace().join("c.toml"));
     fs::rename(&config, &inside).unwrap();
     std::os::unix::fs::symlink(&inside, &config).unwrap();
@@ -180,22 +182,22 @@ fn a_configuration_behind_a_link_into_the_workspace_is_not_trusted() {
 
 #[test]
 fn a_server_may_want_no_key_and_an_address_must_be_one() {
-    let server = |rest: &str| written(&format!("[providers.models.openai_compatible]\n{rest}\n"));
+    let server = |rest: &str| house_with_config(&format!("[providers.models.openai_compatible]\n{rest}\n"));
     let shown = server("api_key_env = \"\"").run(&["provider", "list"]);
     assert!(shown.out.contains("(no key)"), "{}", shown.out);
     for address in ["http://host:99999/v1", "http://host/v1?x", "http:///v1", "host/v1"] {
         let house = server(&format!("base_url = \"{address}\""));
         assert_eq!(house.run(&["config", "validate"]).code, 3, "{address}");
     }
-    let house = written("[providers.models.local]\nfixture = \"missing.toml\"\n");
+    let house = house_with_config("[providers.models.local]\nfixture = \"missing.toml\"\n");
     assert_eq!(house.run(&["config", "validate"]).code, 3);
 }
 
 #[test]
 fn a_log_that_nobody_knows_is_told() {
-    let house = House::new();
+    let house = TestAgent::new();
     let mut command = house.command(&["tool", "run", "time"]);
-    let told = crate::support::done(command.env("COLLIECLAW_LOG", "loud").output().unwrap());
+    let told = crate::support::agent_output(command.env("COLLIECLAW_LOG", "loud").output().unwrap());
     assert_eq!(told.code, 2);
     assert!(told.err.contains("info, warn, off or json"), "{}", told.err);
 }
@@ -203,8 +205,8 @@ fn a_log_that_nobody_knows_is_told() {
 /// What a server offers is known once it is approved, and approving needs a configuration.
 #[test]
 fn tools_of_a_server_may_be_listed_before_it_is_approved() {
-    let house =
-        House::new().with("tools_allow = [\"file_read\"", "tools_allow = [\"clock__now\", \"file_read\"");
+    let house = TestAgent::new()
+        .with_config_change("tools_allow = [\"file_read\"", "tools_allow = [\"clock__now\", \"file_read\"");
     for command in [["config", "validate"], ["mcp", "list"], ["receipt", "verify"]] {
         let told = house.run(&command);
         assert_eq!(told.code, 0, "{told:?}");
@@ -215,7 +217,7 @@ fn tools_of_a_server_may_be_listed_before_it_is_approved() {
 /// Docs: every fault at once, a missing workspace included.
 #[test]
 fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
-    let house = written(
+    let house = house_with_config(
         "workspace_dir = \"~/gone\"\ncolour = \"red\"\n\n[providers.models.a]\nkind = \"mock\"\nfixture = \"gone.toml\"\n\n\
          [providers.models.b]\nkind = \"mock\"\nfixture = \"wrong.toml\"\n",
     );
@@ -248,7 +250,7 @@ fn what_is_missing_where_the_configuration_leads_is_told_with_all_else() {
 
 #[test]
 fn a_workspace_that_is_not_there_is_a_fault_of_the_configuration() {
-    let house = written("workspace_dir = \"~/nowhere\"\n");
+    let house = house_with_config("workspace_dir = \"~/nowhere\"\n");
     let file = house.home().join("config.toml");
     let commands: [&[&str]; 4] = [
         &["config", "validate"],

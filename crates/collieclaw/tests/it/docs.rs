@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use collieclaw::config::Choices;
+use collieclaw::config::SetupChoices;
 
-use crate::support::House;
+use crate::support::TestAgent;
 
 pub(crate) fn document(name: &str) -> String {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -30,15 +30,18 @@ pub(crate) fn blocks(text: &str, info: &str) -> Vec<String> {
 #[test]
 fn the_default_configuration_is_the_default() {
     let reference = document("docs/collieclaw-config.md");
-    assert_eq!(blocks(&reference, "toml default"), [collieclaw::config::template(&Choices::default())]);
+    assert_eq!(
+        blocks(&reference, "toml default"),
+        [collieclaw::config::config_template(&SetupChoices::default())]
+    );
 }
 
 #[test]
 fn every_key_that_is_in_force_is_in_the_reference() {
     let reference = document("docs/collieclaw-config.md");
-    let shown = House::new().run(&["config", "show", "--output", "json"]).json();
+    let shown = TestAgent::new().run(&["config", "show", "--output", "json"]).json();
     let mut keys = Vec::new();
-    leaves(&shown, "", &mut keys);
+    collect_keys(&shown, "", &mut keys);
     for key in keys {
         let key = key.replace(".local.", ".NAME.").replace(".openai_compatible.", ".NAME.");
         assert!(reference.contains(&format!("| `{key}` |")), "{key}");
@@ -79,7 +82,7 @@ fn the_reference_lists_every_key_that_there_is_and_no_other() {
         "receipts",
         "limits",
     ];
-    let house = House::new();
+    let house = TestAgent::new();
     let mut known = BTreeSet::new();
     for (table, before) in tables.map(|table| (table, "")).into_iter().chain(models) {
         let header =
@@ -107,12 +110,12 @@ fn the_reference_lists_every_key_that_there_is_and_no_other() {
     assert_eq!(documented, known);
 }
 
-fn leaves(value: &serde_json::Value, at: &str, keys: &mut Vec<String>) {
+fn collect_keys(value: &serde_json::Value, at: &str, keys: &mut Vec<String>) {
     match value {
         serde_json::Value::Object(members) => {
             for (name, value) in members {
                 let at = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
-                leaves(value, &at, keys);
+                collect_keys(value, &at, keys);
             }
         }
         _ => keys.push(at.to_owned()),
@@ -137,7 +140,7 @@ fn the_page_on_mcp_names_every_scenario_that_is_not_offered() {
 #[test]
 fn the_exit_codes_of_the_guide_are_those_of_the_help() {
     let guide = document("docs/collieclaw.md");
-    let help = House::empty().run(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let help = TestAgent::empty().run(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, codes) = help.split_once("Exit codes: ").unwrap();
     let (codes, _) = codes.split_once(". ").unwrap();
     let told: Vec<&str> = codes.split(", ").map(|code| code.split_once(' ').unwrap().0).collect();
@@ -149,7 +152,7 @@ fn the_exit_codes_of_the_guide_are_those_of_the_help() {
 
 #[test]
 fn completions_and_manual_pages_come_from_the_same_source() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     for shell in ["bash", "zsh", "fish"] {
         let completions = house.run(&["completions", shell]);
         assert!(completions.code == 0 && completions.out.contains("collieclaw"), "{shell}");

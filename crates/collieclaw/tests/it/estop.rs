@@ -4,19 +4,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{House, done, wait};
+use crate::support::{TestAgent, agent_output, wait_for_exit};
 
 const SLEEPS: &str = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 30\" }\n\n\
                       [[round]]\nexpect = { tool_result_contains = \"stop\" }\ntext = \"Tools are stopped.\"\n";
 
-fn full() -> House {
+fn full() -> TestAgent {
     // `sleep` is on nobody's list; `full` runs it.
-    House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"")
+    TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
 }
 
 #[test]
 fn running_commands_of_every_process_end_at_once_and_the_agents_still_answer() {
-    let house = full().with("shell_timeout = \"15s\"", "shell_timeout = \"29s\"").says(SLEEPS);
+    let house = full()
+        .with_config_change("shell_timeout = \"15s\"", "shell_timeout = \"29s\"")
+        .with_mock_fixture(SLEEPS);
     let mut agents: Vec<_> =
         (0..3).map(|_| house.command(&["agent", "-m", "wait"]).spawn().unwrap()).collect();
     let patience = Instant::now() + Duration::from_secs(25);
@@ -28,16 +30,16 @@ fn running_commands_of_every_process_end_at_once_and_the_agents_still_answer() {
     let stopped = Instant::now();
     assert_eq!(house.run(&["estop"]).code, 0);
     for agent in &mut agents {
-        assert_eq!(wait(agent), 8);
+        assert_eq!(wait_for_exit(agent), 8);
     }
     // Far less than the sleep; the bench measures how far.
     assert!(stopped.elapsed() < Duration::from_secs(10), "{:?}", stopped.elapsed());
-    assert_eq!(house.receipt_words(), [["shell", "failed", "estop"]; 3]);
+    assert_eq!(house.receipt_summaries(), [["shell", "failed", "estop"]; 3]);
 }
 
 #[test]
 fn while_it_is_active_nothing_runs_and_nobody_is_asked() {
-    let house = House::new().says(
+    let house = TestAgent::new().with_mock_fixture(
         "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n\
          [[round.call]]\ntool = \"time\"\n[[round]]\n\
          expect = { tools_exclude = [\"time\"], system_prompt_contains = \"emergency stop\" }\ntext = \"stopped\"\n",
@@ -55,7 +57,7 @@ fn while_it_is_active_nothing_runs_and_nobody_is_asked() {
 
 #[test]
 fn anything_at_that_place_stops() {
-    let house = House::new();
+    let house = TestAgent::new();
     let place = house.home().join("ESTOP");
     std::fs::create_dir(&place).unwrap();
     assert_eq!(house.run(&["tool", "run", "time"]).code, 8);
@@ -74,10 +76,10 @@ fn anything_at_that_place_stops() {
 /// C14: who stopped and who let go, and which call met the stop.
 #[test]
 fn every_stop_is_told_and_kept() {
-    let house = House::new();
+    let house = TestAgent::new();
     let told = |arguments: &[&str]| {
         let mut command = house.command(arguments);
-        let done = done(command.env("COLLIECLAW_LOG", "json").output().unwrap());
+        let done = agent_output(command.env("COLLIECLAW_LOG", "json").output().unwrap());
         let events = done.err.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         events.map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
@@ -106,7 +108,7 @@ fn every_stop_is_told_and_kept() {
 /// A stop that is taken back at once has still stopped what ran.
 #[test]
 fn a_stop_that_is_cleared_at_once_was_a_stop() {
-    let house = full().says(SLEEPS);
+    let house = full().with_mock_fixture(SLEEPS);
     let mut agent = house.command(&["agent", "-m", "wait"]).spawn().unwrap();
     let patience = Instant::now() + Duration::from_secs(25);
     while !std::fs::read_dir(house.home().join("intents")).is_ok_and(|mut intents| intents.next().is_some()) {
@@ -115,8 +117,8 @@ fn a_stop_that_is_cleared_at_once_was_a_stop() {
     }
     // The intent is there a moment before anybody watches.
     std::thread::sleep(Duration::from_millis(200));
-    let home = collieclaw::home::Home::new(house.home());
+    let home = collieclaw::home::AgentHome::new(house.home());
     collieclaw::estop::set(&home).unwrap();
     assert!(collieclaw::estop::clear(&home).unwrap());
-    assert_eq!(wait(&mut agent), 8);
+    assert_eq!(wait_for_exit(&mut agent), 8);
 }

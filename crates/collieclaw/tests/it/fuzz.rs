@@ -5,14 +5,17 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use collieclaw::cancel::Cancel;
+use collieclaw::cancel::CancelFlag;
 use collieclaw::net::{EventReader, StreamEvent};
-use collieclaw::plugins::{Contents, Manifest};
-use collieclaw::providers::{Draft, OpenAi, OpenAiSettings, Provider};
+use collieclaw::plugins::{PluginFiles, PluginManifest};
+use collieclaw::providers::{DraftEvent, OpenAiProvider, OpenAiSettings, Provider};
 use collieclaw::secret::Secret;
 
 /// What a reader finds in bytes that come in pieces of these sizes.
-fn read(bytes: &[u8], sizes: impl Iterator<Item = usize>) -> Result<Vec<StreamEvent>, &'static str> {
+fn read_in_pieces(
+    bytes: &[u8],
+    sizes: impl Iterator<Item = usize>,
+) -> Result<Vec<StreamEvent>, &'static str> {
     let mut reader = EventReader::new(4096);
     let mut events = Vec::new();
     let mut rest = bytes;
@@ -21,7 +24,7 @@ fn read(bytes: &[u8], sizes: impl Iterator<Item = usize>) -> Result<Vec<StreamEv
             break;
         }
         let (piece, later) = rest.split_at(size.clamp(1, rest.len()));
-        events.extend(reader.take(piece).map_err(|_| "too long")?);
+        events.extend(reader.push_bytes(piece).map_err(|_| "too long")?);
         rest = later;
     }
     events.extend(reader.finish());
@@ -29,7 +32,7 @@ fn read(bytes: &[u8], sizes: impl Iterator<Item = usize>) -> Result<Vec<StreamEv
 }
 
 /// A server that answers every request with what it is told at that moment, and closes.
-fn server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
+fn start_server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -59,8 +62,8 @@ fn server(body: Arc<Mutex<Vec<u8>>>) -> u16 {
 fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answer() {
     const KEY: &str = "sk-canary-4711";
     let body = Arc::default();
-    let port = server(Arc::clone(&body));
-    let provider = OpenAi::new(OpenAiSettings {
+    let port = start_server(Arc::clone(&body));
+    let provider = OpenAiProvider::new(OpenAiSettings {
         name: "fuzzed".to_owned(),
         base_url: format!("http://127.0.0.1:{port}/v1"),
         api_key: Some(Secret::new(KEY.to_owned())),
@@ -83,13 +86,13 @@ fn no_stream_of_a_server_makes_the_provider_panic_or_tell_what_it_does_not_answe
         "{\"choices\":[{\"message\":{\"content\":\"whole\"}}]}",
     ]
     .map(|text| text.as_bytes().to_vec());
-    let cancel = Cancel::new().unwrap();
+    let cancel = CancelFlag::new().unwrap();
     let report = ward_fuzz::run("stream", &corpus, |bytes| {
         *body.lock().unwrap() = bytes.to_vec();
         let mut told = String::new();
-        let mut listen = |draft: Draft<'_>| match draft {
-            Draft::Text(text) => told.push_str(text),
-            Draft::Void => panic!("a server takes nothing back"),
+        let mut listen = |draft: DraftEvent<'_>| match draft {
+            DraftEvent::Text(text) => told.push_str(text),
+            DraftEvent::Discard => panic!("a server takes nothing back"),
         };
         let answer = provider.chat(&crate::openai::request(), &mut listen, &cancel);
         assert!(!told.contains(KEY), "the key is told");
@@ -121,9 +124,9 @@ fn events_are_the_same_wherever_a_stream_is_cut() {
     .map(|text| text.as_bytes().to_vec())
     .to_vec();
     let report = ward_fuzz::run("event_stream", &corpus, |bytes| {
-        let whole = read(bytes, std::iter::repeat(usize::MAX));
-        assert_eq!(read(bytes, std::iter::repeat(1)), whole, "byte by byte");
-        assert_eq!(read(bytes, [3, 1, 7, 2].into_iter().cycle()), whole, "in pieces");
+        let whole = read_in_pieces(bytes, std::iter::repeat(usize::MAX));
+        assert_eq!(read_in_pieces(bytes, std::iter::repeat(1)), whole, "byte by byte");
+        assert_eq!(read_in_pieces(bytes, [3, 1, 7, 2].into_iter().cycle()), whole, "in pieces");
         let events = whole.as_ref().map_or(0, Vec::len);
         for event in whole.iter().flatten() {
             assert!(!event.data.contains(&b'\r') && event.data.len() <= 4096);
@@ -148,8 +151,8 @@ fn a_manifest_of_any_bytes_is_read_or_every_fault_of_it_is_told() {
     .map(|text| text.as_bytes().to_vec());
     let report = ward_fuzz::run("manifest", &corpus, |bytes| {
         std::fs::write(folder.path().join("manifest.toml"), bytes).unwrap();
-        let contents = Contents::read(folder.path()).unwrap();
-        match Manifest::read(&contents, folder.path(), &["shell"]) {
+        let contents = PluginFiles::read(folder.path()).unwrap();
+        match PluginManifest::read(&contents, folder.path(), &["shell"]) {
             Ok(manifest) => {
                 for tool in &manifest.tools {
                     assert!(tool.name != "shell" && !tool.name.contains("__"), "{tool:?}");
@@ -158,7 +161,7 @@ fn a_manifest_of_any_bytes_is_read_or_every_fault_of_it_is_told() {
                 format!("{} tools", manifest.tools.len())
             }
             Err(report) => {
-                let codes = report.faults().iter().map(ward_diag::Fault::code);
+                let codes = report.faults().iter().map(ward_diag::ConfigFault::code);
                 codes.take(4).collect::<Vec<_>>().join(" ")
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What the server does once it has read a request.
 #[derive(Debug, Clone)]
-pub(crate) enum Act {
+pub(crate) enum ServerAction {
     /// Sends this and closes.
     Send(String),
     /// Sends this, and the second again and again, for ever.
@@ -29,7 +29,7 @@ pub(crate) enum Act {
 
 /// A request as it came.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedRequest {
     /// Such as `GET /x HTTP/1.1`.
     pub(crate) line: String,
     /// All headers, in lower case names.
@@ -38,7 +38,7 @@ pub(crate) struct Received {
     pub(crate) body: String,
 }
 
-impl Received {
+impl ReceivedRequest {
     /// A header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
@@ -46,15 +46,15 @@ impl Received {
 }
 
 /// The server. It ends with this value.
-pub(crate) struct Server {
+pub(crate) struct TestServer {
     address: SocketAddr,
-    received: Arc<Mutex<Vec<Received>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
     over: Arc<AtomicBool>,
 }
 
-impl Server {
+impl TestServer {
     /// Starts one on the loopback. The last act is repeated.
-    pub(crate) fn start(acts: Vec<Act>) -> Self {
+    pub(crate) fn start(acts: Vec<ServerAction>) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let server = Self { address, received: Arc::default(), over: Arc::default() };
@@ -68,7 +68,7 @@ impl Server {
                 let (received, over) = (Arc::clone(&received), Arc::clone(&over));
                 // A client that goes away in the middle is part of the play.
                 std::thread::spawn(move || {
-                    play(&stream.unwrap(), &act, &received, &over).unwrap_or_default();
+                    perform(&stream.unwrap(), &act, &received, &over).unwrap_or_default();
                 });
             }
         });
@@ -81,12 +81,12 @@ impl Server {
     }
 
     /// What it was asked so far.
-    pub(crate) fn received(&self) -> Vec<Received> {
+    pub(crate) fn received(&self) -> Vec<ReceivedRequest> {
         self.received.lock().unwrap().clone()
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
         drop(TcpStream::connect(self.address));
@@ -94,56 +94,56 @@ impl Drop for Server {
 }
 
 /// A reply with its length.
-pub(crate) fn reply(status: &str, content_type: &str, body: &str) -> String {
+pub(crate) fn http_reply(status: &str, content_type: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n\r\n{body}")
 }
 
-fn play(
+fn perform(
     mut stream: &TcpStream,
-    act: &Act,
-    received: &Mutex<Vec<Received>>,
+    act: &ServerAction,
+    received: &Mutex<Vec<ReceivedRequest>>,
     over: &AtomicBool,
 ) -> std::io::Result<()> {
-    if matches!(act, Act::HalfClose) {
+    if matches!(act, ServerAction::HalfClose) {
         stream.shutdown(Shutdown::Write)?;
     }
     received.lock().unwrap().push(read_request(stream)?);
     let go_on = || !over.load(Ordering::SeqCst);
     match act {
-        Act::Send(text) => stream.write_all(text.as_bytes())?,
-        Act::Flood(start, more) => {
+        ServerAction::Send(text) => stream.write_all(text.as_bytes())?,
+        ServerAction::Flood(start, more) => {
             stream.write_all(start.as_bytes())?;
             while go_on() {
                 stream.write_all(more.as_bytes())?;
             }
         }
-        Act::Drip(start) => {
+        ServerAction::Drip(start) => {
             stream.write_all(start.as_bytes())?;
             while go_on() {
                 stream.write_all(b" ")?;
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
-        Act::Hang(start) => {
+        ServerAction::Hang(start) => {
             stream.write_all(start.as_bytes())?;
             // Until the client goes.
             let _ = stream.read(&mut [0; 64])?;
         }
-        Act::Reset(start) => {
+        ServerAction::Reset(start) => {
             stream.write_all(start.as_bytes())?;
             std::thread::sleep(Duration::from_millis(50));
             rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO))?;
         }
-        Act::Pieces(pieces, pause) => {
+        ServerAction::Pieces(pieces, pause) => {
             stream.set_nodelay(true)?;
             for piece in pieces {
                 stream.write_all(piece)?;
                 std::thread::sleep(*pause);
             }
         }
-        Act::HalfClose => {}
-        Act::Redirect(status, location) => {
+        ServerAction::HalfClose => {}
+        ServerAction::Redirect(status, location) => {
             let port = stream.local_addr()?.port();
             let location = location.replace("{port}", &port.to_string());
             write!(stream, "HTTP/1.1 {status} Moved\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n")?;
@@ -152,9 +152,9 @@ fn play(
     Ok(())
 }
 
-fn read_request(stream: &TcpStream) -> std::io::Result<Received> {
+fn read_request(stream: &TcpStream) -> std::io::Result<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
-    let mut received = Received::default();
+    let mut received = ReceivedRequest::default();
     loop {
         let mut line = String::new();
         reader.read_line(&mut line)?;

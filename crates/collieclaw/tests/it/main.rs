@@ -7,39 +7,27 @@ mod approvals;
 #[cfg(test)]
 mod ask_user;
 #[cfg(test)]
+mod command_feedback;
+#[cfg(test)]
 mod config;
+#[cfg(test)]
+mod crash_recovery;
 #[cfg(test)]
 mod docs;
 #[cfg(test)]
 mod documented;
 #[cfg(test)]
-mod escape;
-#[cfg(test)]
 mod estop;
-#[cfg(test)]
-mod facts;
-#[cfg(test)]
-mod feel;
-#[cfg(test)]
-mod files;
-#[cfg(test)]
-mod files_race;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod gateway;
 #[cfg(test)]
-mod ground;
-#[cfg(test)]
-mod http;
+mod http_fetch;
 #[cfg(test)]
 mod http_server;
 #[cfg(test)]
 mod http_tool;
-#[cfg(test)]
-mod killed;
-#[cfg(test)]
-mod live;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
@@ -51,19 +39,25 @@ mod onboard;
 #[cfg(test)]
 mod openai;
 #[cfg(test)]
+mod openai_broken_streams;
+#[cfg(test)]
 mod openai_hostile;
 #[cfg(test)]
-mod openai_peer;
+mod openai_independent_server;
 #[cfg(test)]
 mod openai_stream;
-#[cfg(test)]
-mod openai_torn;
-#[cfg(test)]
-mod out_of_reach;
 #[cfg(test)]
 mod pdf_extract;
 #[cfg(test)]
 mod plugins;
+#[cfg(test)]
+mod process_escape;
+#[cfg(test)]
+mod prompt;
+#[cfg(test)]
+mod protected_files;
+#[cfg(test)]
+mod receipt_signing;
 #[cfg(test)]
 mod receipts;
 #[cfg(test)]
@@ -71,7 +65,7 @@ mod routing;
 #[cfg(test)]
 mod sandbox;
 #[cfg(test)]
-mod secrets;
+mod secret_leaks;
 #[cfg(test)]
 mod service;
 #[cfg(test)]
@@ -81,15 +75,17 @@ mod shell_differential;
 #[cfg(test)]
 mod shell_output;
 #[cfg(test)]
-mod signing;
-#[cfg(test)]
-mod slow_disk;
-#[cfg(test)]
 mod sop;
+#[cfg(test)]
+mod streaming_answers;
 #[cfg(test)]
 mod support;
 #[cfg(test)]
-mod talk;
+mod system_facts;
+#[cfg(test)]
+mod test_workspace;
+#[cfg(test)]
+mod tool_timeouts;
 #[cfg(test)]
 mod turns;
 #[cfg(test)]
@@ -97,4 +93,8 @@ mod usage;
 #[cfg(test)]
 mod web_search;
 #[cfg(test)]
-mod workshop;
+mod workspace_files;
+#[cfg(test)]
+mod workspace_limits;
+#[cfg(test)]
+mod workspace_races;

@@ -2,16 +2,16 @@
 //! don't, and programs of others.
 
 pub(crate) use conformance::NOT_OFFERED;
-pub(crate) use house::installed;
+pub(crate) use server_fixture::installed_peers;
 
-mod approving;
-mod calling;
+mod adapter;
+mod approval;
+mod calls;
 mod conformance;
-mod hostile;
-mod house;
-mod http;
-mod peers;
-mod replaced;
-mod revoked;
+mod hostile_servers;
+mod http_servers;
+mod replaced_server;
+mod revoked_approval;
+mod server_fixture;
 mod serving;
-mod speaker;
+mod third_party;

@@ -1,11 +1,11 @@
 //! The memory on real files and in real processes (C10).
 
-mod clearing;
+mod clear;
 mod crash;
-mod damage;
-mod disk;
-mod hostile;
-mod keeping;
-mod random;
-mod searching;
+mod damaged_files;
+mod disk_errors;
+mod hostile_queries;
+mod persistence;
+mod random_texts;
+mod search;
 mod support;

@@ -2,14 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{Cancel, Why};
+use collieclaw::cancel::{CancelFlag, CancelReason};
 use collieclaw::providers::{
-    ChatRequest, Fixture, FixtureError, Message, Mock, Provider, ProviderError, ToolCall, ToolSchema,
+    ChatMessage, ChatRequest, FixtureError, MockFixture, MockProvider, Provider, ProviderError, ToolCall,
+    ToolSchema,
 };
 use serde_json::{Value, json};
-use ward_diag::Source;
+use ward_diag::SourceText;
 
-fn request(messages: Vec<Message>) -> ChatRequest {
+fn request(messages: Vec<ChatMessage>) -> ChatRequest {
     let tool =
         |name: &str| ToolSchema { name: name.to_owned(), description: String::new(), parameters: json!({}) };
     ChatRequest {
@@ -24,21 +25,21 @@ fn request(messages: Vec<Message>) -> ChatRequest {
     }
 }
 
-fn says(text: &str) -> ChatRequest {
-    request(vec![Message::user(text)])
+fn user_request(text: &str) -> ChatRequest {
+    request(vec![ChatMessage::user(text)])
 }
 
-fn scripted(script: &str) -> Mock {
-    Mock::new("local", Some(Fixture::from_toml(Source::new("mock.toml", script)).unwrap()))
+fn scripted_mock(script: &str) -> MockProvider {
+    MockProvider::new("local", Some(MockFixture::from_toml(SourceText::new("mock.toml", script)).unwrap()))
 }
 
-fn chat(mock: &Mock, request: &ChatRequest) -> Result<(String, Vec<ToolCall>), ProviderError> {
-    let cancel = Cancel::new().unwrap();
+fn chat(mock: &MockProvider, request: &ChatRequest) -> Result<(String, Vec<ToolCall>), ProviderError> {
+    let cancel = CancelFlag::new().unwrap();
     mock.chat(request, &mut |_| {}, &cancel).map(|response| (response.final_text, response.tool_calls))
 }
 
 fn faults(script: &str) -> String {
-    match Fixture::from_toml(Source::new("mock.toml", script)) {
+    match MockFixture::from_toml(SourceText::new("mock.toml", script)) {
         Ok(fixture) => panic!("it should have faults: {fixture:?}"),
         Err(fault) => fault.to_string(),
     }
@@ -46,7 +47,7 @@ fn faults(script: &str) -> String {
 
 #[test]
 fn a_script_calls_tools_and_quotes_what_they_returned() {
-    let mock = scripted(
+    let mock = scripted_mock(
         r#"
         [[round]]
         text = "Let me look."
@@ -63,7 +64,7 @@ fn a_script_calls_tools_and_quotes_what_they_returned() {
         text = "I see: {tool_result}; you asked: {last_message} ({model}, {other})"
         "#,
     );
-    let asked = says("What is here?");
+    let asked = user_request("What is here?");
     let calls = vec![
         ToolCall {
             id: "mock-1-1".to_owned(),
@@ -75,13 +76,13 @@ fn a_script_calls_tools_and_quotes_what_they_returned() {
     assert_eq!(chat(&mock, &asked), Ok(("Let me look.".to_owned(), calls.clone())));
 
     let mut messages = asked.messages;
-    messages.push(Message::assistant("Let me look.", calls));
-    messages.push(Message::tool("mock-1-1", "notes.txt"));
-    messages.push(Message::tool("mine", "noon, {model}"));
+    messages.push(ChatMessage::assistant("Let me look.", calls));
+    messages.push(ChatMessage::tool("mock-1-1", "notes.txt"));
+    messages.push(ChatMessage::tool("mine", "noon, {model}"));
     let text = "I see: notes.txt\nnoon, {model}; you asked: What is here? (mock, {other})";
     assert_eq!(chat(&mock, &request(messages)), Ok((text.to_owned(), Vec::new())));
 
-    let after = chat(&mock, &says("and now?")).unwrap_err().to_string();
+    let after = chat(&mock, &user_request("and now?")).unwrap_err().to_string();
     assert_eq!(
         after,
         "provider `local` answered something that can't be used: the fixture has 2 rounds, and this is request 3; add a \
@@ -111,10 +112,10 @@ fn a_request_that_was_not_expected_says_what_was_and_what_came() {
         ("model = \"big\"", "the model `big`, but `mock` was asked for"),
     ];
     for (expect, said) in cases {
-        let mock = scripted(&format!("[[round]]\ntext = \"never\"\nexpect = {{ {expect} }}\n"));
+        let mock = scripted_mock(&format!("[[round]]\ntext = \"never\"\nexpect = {{ {expect} }}\n"));
         let detail = format!("round 1 of the fixture expected {said}");
         assert_eq!(
-            chat(&mock, &says("hi")),
+            chat(&mock, &user_request("hi")),
             Err(ProviderError::Invalid { provider: "local".to_owned(), detail }),
             "{expect}"
         );
@@ -139,21 +140,21 @@ fn a_script_can_fail_in_every_way() {
         ),
     ];
     for (script, error) in cases {
-        assert_eq!(chat(&scripted(&format!("[[round]]\n{script}\n")), &says("hi")), Err(error));
+        assert_eq!(chat(&scripted_mock(&format!("[[round]]\n{script}\n")), &user_request("hi")), Err(error));
     }
 }
 
 #[test]
 fn a_delay_ends_when_somebody_says_stop() {
-    let mock = scripted("[[round]]\ntext = \"late\"\ndelay = \"10m\"\n");
-    let cancel = Cancel::new().unwrap();
+    let mock = scripted_mock("[[round]]\ntext = \"late\"\ndelay = \"10m\"\n");
+    let cancel = CancelFlag::new().unwrap();
     let begun = Instant::now();
     let raised = cancel.clone();
     let stop = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
-        raised.raise(Why::Operator);
+        raised.raise(CancelReason::Operator);
     });
-    let ended = mock.chat(&says("hi"), &mut |_| {}, &cancel);
+    let ended = mock.chat(&user_request("hi"), &mut |_| {}, &cancel);
     stop.join().unwrap();
     assert_eq!(ended, Err(ProviderError::Cancelled { provider: "local".to_owned() }));
     assert!(begun.elapsed() >= Duration::from_millis(50));
@@ -162,9 +163,9 @@ fn a_delay_ends_when_somebody_says_stop() {
 
 #[test]
 fn a_delay_is_waited_for() {
-    let mock = scripted("[[round]]\ntext = \"late\"\ndelay = \"80ms\"\n");
+    let mock = scripted_mock("[[round]]\ntext = \"late\"\ndelay = \"80ms\"\n");
     let begun = Instant::now();
-    assert_eq!(chat(&mock, &says("hi")), Ok(("late".to_owned(), Vec::new())));
+    assert_eq!(chat(&mock, &user_request("hi")), Ok(("late".to_owned(), Vec::new())));
     assert!(begun.elapsed() >= Duration::from_millis(80));
 }
 
@@ -254,8 +255,8 @@ fn a_script_in_json_is_the_same_and_its_faults_have_the_same_places() {
     { "error":"auth" }
   ]
 }"#;
-    let from_json = |text: &str| Fixture::from_json("mock.json", text.as_bytes());
-    let expected = Fixture::from_toml(Source::new("mock.toml", toml)).unwrap();
+    let from_json = |text: &str| MockFixture::from_json("mock.json", text.as_bytes());
+    let expected = MockFixture::from_toml(SourceText::new("mock.toml", toml)).unwrap();
     assert_eq!(from_json(json).unwrap(), expected);
 
     let typo = from_json("{\n  \"round\": [\n    { \"txt\": \"hello\" }\n  ]\n}\n").unwrap_err().to_string();
@@ -276,16 +277,16 @@ fn a_script_comes_from_a_file() {
     std::fs::write(&toml, "[[round]]\ntext = \"hello\"\n").unwrap();
     let json = folder.path().join("hello.JSON");
     std::fs::write(&json, r#"{"round": [{"text": "hello"}]}"#).unwrap();
-    assert_eq!(Fixture::open(&toml).unwrap(), Fixture::open(&json).unwrap());
+    assert_eq!(MockFixture::open(&toml).unwrap(), MockFixture::open(&json).unwrap());
 
-    let missing = Fixture::open(&folder.path().join("missing.toml")).unwrap_err();
+    let missing = MockFixture::open(&folder.path().join("missing.toml")).unwrap_err();
     assert!(matches!(missing, FixtureError::File { .. }), "{missing}");
     std::fs::write(&toml, b"[[round]]\ntext = \"\xff\"\n").unwrap();
-    assert!(Fixture::open(&toml).unwrap_err().to_string().contains("not UTF-8"));
+    assert!(MockFixture::open(&toml).unwrap_err().to_string().contains("not UTF-8"));
     std::fs::write(&json, b"{\"round\": [{\"text\": \"\xff\"}]}").unwrap();
-    assert!(Fixture::open(&json).unwrap_err().to_string().contains("not UTF-8"));
+    assert!(MockFixture::open(&json).unwrap_err().to_string().contains("not UTF-8"));
     std::fs::write(&json, vec![b' '; 2 * 1024 * 1024]).unwrap();
-    assert!(Fixture::open(&json).unwrap_err().to_string().contains("at most"));
+    assert!(MockFixture::open(&json).unwrap_err().to_string().contains("at most"));
 }
 
 #[test]
@@ -301,9 +302,9 @@ fn without_a_script_sentences_become_calls() {
         ("search aardvark adapter", "memory_search", json!({"query": "aardvark adapter"})),
         ("fetch https://example.org/", "http", json!({"url": "https://example.org/"})),
     ];
-    let mock = Mock::new("local", None);
+    let mock = MockProvider::new("local", None);
     for (sentence, tool, arguments) in cases {
-        let (text, calls) = chat(&mock, &says(sentence)).unwrap();
+        let (text, calls) = chat(&mock, &user_request(sentence)).unwrap();
         assert_eq!(text, "", "{sentence}");
         let call =
             ToolCall { id: "mock-1".to_owned(), name: (*tool).to_owned(), arguments: arguments.clone() };
@@ -313,44 +314,44 @@ fn without_a_script_sentences_become_calls() {
 
 #[test]
 fn without_a_script_other_sentences_are_echoed_with_what_it_can_do() {
-    let mock = Mock::new("local", None);
+    let mock = MockProvider::new("local", None);
     for sentence in
         ["hello", "runner", "run", "write notes.txt", "list filesystems", "list files from", "readonly"]
     {
-        let (text, calls) = chat(&mock, &says(sentence)).unwrap();
+        let (text, calls) = chat(&mock, &user_request(sentence)).unwrap();
         assert!(text.starts_with(&format!("You said: {sentence}\n")), "{text}");
         assert!(text.contains("I am the mock") && text.contains("provider test NAME"), "{text}");
         assert_eq!(calls, []);
     }
-    assert_eq!(chat(&mock, &says("hello")), chat(&mock, &says("hello")));
+    assert_eq!(chat(&mock, &user_request("hello")), chat(&mock, &user_request("hello")));
 }
 
 #[test]
 fn without_a_script_what_a_tool_returned_is_retold() {
-    let mock = Mock::new("local", None);
-    let asked = says("read notes.txt");
+    let mock = MockProvider::new("local", None);
+    let asked = user_request("read notes.txt");
     let (_, calls) = chat(&mock, &asked).unwrap();
     let mut messages = asked.messages;
-    messages.push(Message::assistant("", calls));
-    messages.push(Message::tool("mock-1", "buy milk\n"));
+    messages.push(ChatMessage::assistant("", calls));
+    messages.push(ChatMessage::tool("mock-1", "buy milk\n"));
     let (text, calls) = chat(&mock, &request(messages.clone())).unwrap();
     assert_eq!((text.as_str(), calls.len()), ("`file_read` returned:\nbuy milk", 0));
 
     messages.pop();
-    messages.push(Message::tool("mock-1", ""));
+    messages.push(ChatMessage::tool("mock-1", ""));
     assert_eq!(chat(&mock, &request(messages.clone())).unwrap().0, "`file_read` returned nothing.");
     messages.pop();
-    messages.push(Message::tool("mock-1", "é".repeat(10_000)));
+    messages.push(ChatMessage::tool("mock-1", "é".repeat(10_000)));
     let long = chat(&mock, &request(messages)).unwrap().0;
     assert_eq!(long, format!("`file_read` returned, among more:\n{}", "é".repeat(4000)));
 }
 
 #[test]
 fn a_look_at_the_mock_takes_no_round() {
-    let mock = scripted("[[round]]\ntext = \"hello\"\n");
-    let cancel = Cancel::new().unwrap();
-    assert_eq!(mock.check("mock", &cancel).unwrap().said, "a script of 1 round");
-    assert_eq!(chat(&mock, &says("hi")), Ok(("hello".to_owned(), Vec::new())));
+    let mock = scripted_mock("[[round]]\ntext = \"hello\"\n");
+    let cancel = CancelFlag::new().unwrap();
+    assert_eq!(mock.check("mock", &cancel).unwrap().reply, "a script of 1 round");
+    assert_eq!(chat(&mock, &user_request("hi")), Ok(("hello".to_owned(), Vec::new())));
 }
 
 /// The documentation is tested: every fixture in it can be read.
@@ -367,9 +368,9 @@ fn the_fixtures_of_the_documentation_are_fixtures() {
     // One more is played, not only read: `documented`.
     assert_eq!((toml.len(), json.len()), (2, 1));
     for block in toml {
-        scripted(&block);
+        scripted_mock(&block);
     }
     for block in json {
-        Fixture::from_json("mock.json", block.as_bytes()).unwrap();
+        MockFixture::from_json("mock.json", block.as_bytes()).unwrap();
     }
 }

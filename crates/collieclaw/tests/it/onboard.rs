@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use crate::support::House;
+use crate::support::TestAgent;
 
 #[test]
 fn flags_are_enough_without_a_terminal() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     let arguments = ["onboard", "--workspace", "~/work", "--autonomy", "readonly", "--allow-writing"];
     let onboard = house.run(&arguments);
     assert_eq!(onboard.code, 0, "{onboard:?}");
@@ -21,7 +21,7 @@ fn flags_are_enough_without_a_terminal() {
 
 #[test]
 fn a_server_that_is_not_running_is_told_and_set_up_all_the_same() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     let onboard = house.run(&["onboard", "--base-url", "http://127.0.0.1:1/v1", "--model", "smol"]);
     assert_eq!(onboard.code, 0, "{onboard:?}");
     assert!(onboard.err.contains("warning: ") && onboard.err.contains("provider test"), "{}", onboard.err);
@@ -32,7 +32,7 @@ fn a_server_that_is_not_running_is_told_and_set_up_all_the_same() {
 
 #[test]
 fn questions_are_asked_at_a_terminal_and_asked_again_when_not_understood() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     let talk = [
         ("work in?", "~/mine\n"),
         ("on its own?", "godmode\n"),
@@ -49,7 +49,7 @@ fn questions_are_asked_at_a_terminal_and_asked_again_when_not_understood() {
 
 #[test]
 fn a_server_is_asked_for_and_what_to_do_next_is_told() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     let talk = [
         ("work in?", "\n"),
         ("on its own?", "\n"),
@@ -72,7 +72,7 @@ fn a_server_is_asked_for_and_what_to_do_next_is_told() {
 
 #[test]
 fn what_is_there_is_kept_and_nothing_wrong_is_written() {
-    let house = House::new();
+    let house = TestAgent::new();
     let before = fs::read_to_string(house.home().join("config.toml")).unwrap();
     assert_eq!(house.run(&["onboard"]).code, 2);
     let wrong = house.run(&["onboard", "--replace", "--base-url", "nonsense"]);
@@ -91,7 +91,7 @@ fn what_is_there_is_kept_and_nothing_wrong_is_written() {
 
 #[test]
 fn a_folder_that_can_not_be_made_leaves_everything_as_it_was() {
-    let house = House::new();
+    let house = TestAgent::new();
     let config = || fs::read_to_string(house.home().join("config.toml")).unwrap();
     let before = config();
     fs::write(house.path().join("plain"), "a file").unwrap();
@@ -106,7 +106,7 @@ fn a_folder_that_can_not_be_made_leaves_everything_as_it_was() {
 
 #[test]
 fn what_fails_after_the_old_configuration_was_moved_puts_it_back() {
-    let house = House::new();
+    let house = TestAgent::new();
     let before = fs::read_to_string(house.home().join("config.toml")).unwrap();
     fs::remove_file(house.home().join("memory.db")).unwrap();
     fs::create_dir(house.home().join("memory.db")).unwrap();
@@ -117,7 +117,7 @@ fn what_fails_after_the_old_configuration_was_moved_puts_it_back() {
 
 #[test]
 fn a_flag_that_would_be_dropped_is_refused() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     for flag in ["--base-url", "--model", "--api-key-env"] {
         let refused = house.run(&["onboard", "--provider", "local", flag, "x"]);
         assert_eq!(refused.code, 2, "{refused:?}");
@@ -132,7 +132,7 @@ fn a_flag_that_would_be_dropped_is_refused() {
 /// Whoever gave a flag is not asked about something else because of it, nor asked in vain.
 #[test]
 fn a_flag_that_is_wrong_is_told_before_anything_is_asked() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     let refused = house.at_terminal(&["onboard", "--base-url", "nonsense"], &[]);
     assert!(refused.code == 3 && !refused.err.contains("work in?"), "{refused:?}");
     assert!(!house.home().exists());
@@ -140,7 +140,7 @@ fn a_flag_that_is_wrong_is_told_before_anything_is_asked() {
 
 #[test]
 fn an_answer_that_is_wrong_is_asked_for_again_and_a_beginning_is_enough() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     fs::write(house.path().join("plain"), "a file").unwrap();
     let talk = [
         ("work in?", "~/plain\n"),

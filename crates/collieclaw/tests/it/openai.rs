@@ -3,15 +3,15 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::Cancel;
+use collieclaw::cancel::CancelFlag;
 use collieclaw::providers::{
-    ChatRequest, ChatResponse, Message, OpenAi, OpenAiSettings, Provider, ProviderError, ToolCall,
-    ToolSchema, Usage,
+    ChatMessage, ChatRequest, ChatResponse, OpenAiProvider, OpenAiSettings, Provider, ProviderError,
+    TokenUsage, ToolCall, ToolSchema,
 };
 use collieclaw::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::http_server::{Act, Server, reply};
+use crate::http_server::{ServerAction, TestServer, http_reply};
 
 /// Looked for in everything that comes out.
 const CANARY: &str = "sk-canary-7f3e9a";
@@ -19,7 +19,7 @@ const CANARY: &str = "sk-canary-7f3e9a";
 pub(crate) fn request() -> ChatRequest {
     ChatRequest {
         system_prompt: "Be careful.".to_owned(),
-        messages: vec![Message::user("hi")],
+        messages: vec![ChatMessage::user("hi")],
         tools: Vec::new(),
         model: "small".to_owned(),
         temperature: None,
@@ -27,7 +27,7 @@ pub(crate) fn request() -> ChatRequest {
     }
 }
 
-pub(crate) fn settings(server: &Server) -> OpenAiSettings {
+pub(crate) fn settings(server: &TestServer) -> OpenAiSettings {
     OpenAiSettings {
         name: "remote".to_owned(),
         base_url: format!("http://127.0.0.1:{}/v1", server.port()),
@@ -41,10 +41,10 @@ pub(crate) fn settings(server: &Server) -> OpenAiSettings {
 }
 
 /// Asks, and looks that the key is nowhere in what comes back.
-pub(crate) fn ask(settings: OpenAiSettings) -> Result<ChatResponse, ProviderError> {
-    let provider = OpenAi::new(settings);
+pub(crate) fn chat_checking_key(settings: OpenAiSettings) -> Result<ChatResponse, ProviderError> {
+    let provider = OpenAiProvider::new(settings);
     assert_hidden(&format!("{provider:?}"));
-    let answer = provider.chat(&request(), &mut |_| {}, &Cancel::new().unwrap());
+    let answer = provider.chat(&request(), &mut |_| {}, &CancelFlag::new().unwrap());
     assert_hidden(&format!("{answer:?}"));
     if let Err(error) = &answer {
         assert_hidden(&error.to_string());
@@ -56,35 +56,35 @@ fn assert_hidden(text: &str) {
     assert!(!text.contains(CANARY), "the key is in: {text}");
 }
 
-pub(crate) fn answered(act: Act) -> Result<ChatResponse, ProviderError> {
-    ask(settings(&Server::start(vec![act])))
+pub(crate) fn chat_with(act: ServerAction) -> Result<ChatResponse, ProviderError> {
+    chat_checking_key(settings(&TestServer::start(vec![act])))
 }
 
-fn completed(body: &Value) -> Result<ChatResponse, ProviderError> {
-    answered(Act::Send(reply("200 OK", "application/json", &body.to_string())))
+fn chat_with_body(body: &Value) -> Result<ChatResponse, ProviderError> {
+    chat_with(ServerAction::Send(http_reply("200 OK", "application/json", &body.to_string())))
 }
 
-pub(crate) fn error(act: Act) -> String {
-    answered(act).unwrap_err().to_string()
+pub(crate) fn chat_error(act: ServerAction) -> String {
+    chat_with(act).unwrap_err().to_string()
 }
 
-fn said(message: &Value) -> Value {
+fn completion_body(message: &Value) -> Value {
     json!({ "choices": [{ "message": message, "finish_reason": "stop" }] })
 }
 
 #[test]
 fn a_request_has_the_form_that_the_strictest_servers_want() {
-    let server = Server::start(vec![Act::Send(reply(
+    let server = TestServer::start(vec![ServerAction::Send(http_reply(
         "200 OK",
         "application/json",
-        &said(&json!({"role": "assistant", "content": "hello"})).to_string(),
+        &completion_body(&json!({"role": "assistant", "content": "hello"})).to_string(),
     ))]);
     let call = |arguments| ToolCall { id: "a".to_owned(), name: "time".to_owned(), arguments };
     let asked = ChatRequest {
         messages: vec![
-            Message::user("hi"),
-            Message::assistant("", vec![call(json!({"x": 1})), call(json!("not json"))]),
-            Message::tool("a", "noon"),
+            ChatMessage::user("hi"),
+            ChatMessage::assistant("", vec![call(json!({"x": 1})), call(json!("not json"))]),
+            ChatMessage::tool("a", "noon"),
         ],
         tools: vec![ToolSchema {
             name: "time".to_owned(),
@@ -96,7 +96,7 @@ fn a_request_has_the_form_that_the_strictest_servers_want() {
     };
     let mut settings = settings(&server);
     settings.base_url.push('/');
-    OpenAi::new(settings).chat(&asked, &mut |_| {}, &Cancel::new().unwrap()).unwrap();
+    OpenAiProvider::new(settings).chat(&asked, &mut |_| {}, &CancelFlag::new().unwrap()).unwrap();
 
     let received = server.received().remove(0);
     assert_eq!(received.line, "POST /v1/chat/completions HTTP/1.1");
@@ -125,11 +125,16 @@ fn a_request_has_the_form_that_the_strictest_servers_want() {
 
 #[test]
 fn without_a_key_none_is_sent() {
-    let body = said(&json!({"content": "hello"})).to_string();
-    let server = Server::start(vec![Act::Send(reply("200 OK", "application/json", &body))]);
-    ask(OpenAiSettings { api_key: None, ..settings(&server) }).unwrap();
-    ask(OpenAiSettings { api_key: Some(Secret::new(" \n".to_owned())), ..settings(&server) }).unwrap();
-    ask(OpenAiSettings { api_key: Some(Secret::new(format!("{CANARY}\n"))), ..settings(&server) }).unwrap();
+    let body = completion_body(&json!({"content": "hello"})).to_string();
+    let server = TestServer::start(vec![ServerAction::Send(http_reply("200 OK", "application/json", &body))]);
+    chat_checking_key(OpenAiSettings { api_key: None, ..settings(&server) }).unwrap();
+    chat_checking_key(OpenAiSettings { api_key: Some(Secret::new(" \n".to_owned())), ..settings(&server) })
+        .unwrap();
+    chat_checking_key(OpenAiSettings {
+        api_key: Some(Secret::new(format!("{CANARY}\n"))),
+        ..settings(&server)
+    })
+    .unwrap();
     let sent: Vec<_> = server
         .received()
         .iter()
@@ -146,27 +151,27 @@ fn text_comes_in_many_forms() {
         (json!({"content": "hello", "tool_calls": null, "refusal": null}), "hello"),
         (json!({"content": "hello", "tool_calls": []}), "hello"),
     ] {
-        assert_eq!(completed(&said(&message)).unwrap().final_text, text, "{message}");
+        assert_eq!(chat_with_body(&completion_body(&message)).unwrap().final_text, text, "{message}");
     }
 }
 
 #[test]
 fn usage_may_be_there_or_not() {
-    let mut body = said(&json!({"content": "hello"}));
-    assert_eq!(completed(&body).unwrap().usage, None);
+    let mut body = completion_body(&json!({"content": "hello"}));
+    assert_eq!(chat_with_body(&body).unwrap().usage, None);
     for (usage, read) in [
         (
             json!({"prompt_tokens": 3, "completion_tokens": 5}),
-            Usage { prompt_tokens: 3, completion_tokens: 5 },
+            TokenUsage { prompt_tokens: 3, completion_tokens: 5 },
         ),
         (
             json!({"prompt_tokens": 3, "completion_tokens": -1}),
-            Usage { prompt_tokens: 3, completion_tokens: 0 },
+            TokenUsage { prompt_tokens: 3, completion_tokens: 0 },
         ),
-        (json!({"total": "many"}), Usage::default()),
+        (json!({"total": "many"}), TokenUsage::default()),
     ] {
         body["usage"] = usage;
-        assert_eq!(completed(&body).unwrap().usage, Some(read));
+        assert_eq!(chat_with_body(&body).unwrap().usage, Some(read));
     }
 }
 
@@ -196,11 +201,12 @@ fn tool_calls_come_in_many_forms() {
             ],
         ),
     ] {
-        let answer = completed(&said(&json!({"content": null, "tool_calls": calls})));
+        let answer = chat_with_body(&completion_body(&json!({"content": null, "tool_calls": calls})));
         assert_eq!(answer.unwrap().tool_calls, read, "{calls}");
     }
-    let old = said(&json!({"content": "", "function_call": {"name": "file_list", "arguments": "{}"}}));
-    assert_eq!(completed(&old).unwrap().tool_calls, [call("call-1", json!({}))]);
+    let old =
+        completion_body(&json!({"content": "", "function_call": {"name": "file_list", "arguments": "{}"}}));
+    assert_eq!(chat_with_body(&old).unwrap().tool_calls, [call("call-1", json!({}))]);
 }
 
 #[test]
@@ -212,12 +218,12 @@ fn replies_that_make_no_sense_are_named() {
         (json!([1]), "there is no `choices[0].message` in the reply"),
         (json!({"choices": []}), "there is no `choices[0].message` in the reply"),
         (json!({"choices": "x"}), "there is no `choices[0].message` in the reply"),
-        (said(&json!({"content": ""})), "the model said nothing (`finish_reason` is `stop`)"),
-        (said(&json!({"content": 5})), "the model said nothing (`finish_reason` is `stop`)"),
+        (completion_body(&json!({"content": ""})), "the model said nothing (`finish_reason` is `stop`)"),
+        (completion_body(&json!({"content": 5})), "the model said nothing (`finish_reason` is `stop`)"),
         (json!({"choices": [{"message": {}}]}), "the model said nothing (`finish_reason` is `none`)"),
-        (said(&nameless), "a tool call has no name"),
+        (completion_body(&nameless), "a tool call has no name"),
     ] {
-        assert_eq!(completed(&body).unwrap_err().to_string(), format!("{start}{what}"));
+        assert_eq!(chat_with_body(&body).unwrap_err().to_string(), format!("{start}{what}"));
     }
     for (content_type, body, what) in [
         (
@@ -234,12 +240,15 @@ fn replies_that_make_no_sense_are_named() {
         ("application/json", "{\"choices\": [", "JSON that ends in the middle"),
         ("text/plain", "oops\n\u{1b}[2J", "no JSON (expected value at line 1 column 1): oops [2J"),
     ] {
-        let told = error(Act::Send(reply("200 OK", content_type, body)));
+        let told = chat_error(ServerAction::Send(http_reply("200 OK", content_type, body)));
         assert_eq!(told, format!("{start}{what}"));
     }
     // A type that is wrong harms nobody.
-    let body = said(&json!({"content": "hello"})).to_string();
-    assert_eq!(answered(Act::Send(reply("200 OK", "text/html", &body))).unwrap().final_text, "hello");
+    let body = completion_body(&json!({"content": "hello"})).to_string();
+    assert_eq!(
+        chat_with(ServerAction::Send(http_reply("200 OK", "text/html", &body))).unwrap().final_text,
+        "hello"
+    );
 }
 
 #[test]
@@ -247,12 +256,12 @@ fn a_refusal_is_one() {
     let refused = |detail: &str| {
         Err(ProviderError::Refused { provider: "remote".to_owned(), detail: detail.to_owned() })
     };
-    let refusal = said(&json!({"content": null, "refusal": "I won't."}));
-    assert_eq!(completed(&refusal), refused("I won't."));
+    let refusal = completion_body(&json!({"content": null, "refusal": "I won't."}));
+    assert_eq!(chat_with_body(&refusal), refused("I won't."));
     let filtered = json!({"choices": [{"message": {"content": ""}, "finish_reason": "content_filter"}]});
-    assert_eq!(completed(&filtered), refused("its filter held the answer back"));
-    assert_eq!(completed(&json!({"error": {"message": "no such thing"}})), refused("no such thing"));
-    assert_eq!(completed(&json!({"error": "no such thing"})), refused("no such thing"));
+    assert_eq!(chat_with_body(&filtered), refused("its filter held the answer back"));
+    assert_eq!(chat_with_body(&json!({"error": {"message": "no such thing"}})), refused("no such thing"));
+    assert_eq!(chat_with_body(&json!({"error": "no such thing"})), refused("no such thing"));
 }
 
 #[test]
@@ -285,14 +294,19 @@ fn a_status_tells_what_kind_of_error_it_is() {
         ("503 No", "{\"error\": \"loading model\"}".to_owned(), overloaded("HTTP 503: loading model")),
         ("500 No", "x".repeat(1000), overloaded(&format!("HTTP 500: {} …", "x".repeat(300)))),
     ] {
-        assert_eq!(answered(Act::Send(reply(status, "application/json", &body))), Err(expected), "{status}");
+        assert_eq!(
+            chat_with(ServerAction::Send(http_reply(status, "application/json", &body))),
+            Err(expected),
+            "{status}"
+        );
     }
     let inside = json!({"error": {"code": 429, "message": "slow down"}});
-    assert_eq!(completed(&inside), Err(overloaded("HTTP 429: slow down")));
-    let server = Server::start(vec![Act::Send(reply("401 No", "text/plain", ""))]);
-    let keyless = ask(OpenAiSettings { api_key: None, ..settings(&server) });
+    assert_eq!(chat_with_body(&inside), Err(overloaded("HTTP 429: slow down")));
+    let server = TestServer::start(vec![ServerAction::Send(http_reply("401 No", "text/plain", ""))]);
+    let keyless = chat_checking_key(OpenAiSettings { api_key: None, ..settings(&server) });
     assert_eq!(keyless, Err(auth("HTTP 401; set the environment variable MY_KEY to a key")));
-    let nameless = ask(OpenAiSettings { api_key: None, api_key_env: None, ..settings(&server) });
+    let nameless =
+        chat_checking_key(OpenAiSettings { api_key: None, api_key_env: None, ..settings(&server) });
     assert_eq!(
         nameless,
         Err(auth("HTTP 401; it wants a key: name the variable that holds it with `api_key_env`"))
@@ -302,13 +316,15 @@ fn a_status_tells_what_kind_of_error_it_is() {
 #[test]
 fn a_short_wait_that_the_server_asks_for_is_waited_once() {
     let busy = |after: &str| {
-        Act::Send(format!("HTTP/1.1 429 No\r\nretry-after: {after}\r\ncontent-length: 4\r\n\r\nbusy"))
+        ServerAction::Send(format!(
+            "HTTP/1.1 429 No\r\nretry-after: {after}\r\ncontent-length: 4\r\n\r\nbusy"
+        ))
     };
-    let body = said(&json!({"content": "hello"})).to_string();
-    let hello = Act::Send(reply("200 OK", "application/json", &body));
+    let body = completion_body(&json!({"content": "hello"})).to_string();
+    let hello = ServerAction::Send(http_reply("200 OK", "application/json", &body));
     let begun = Instant::now();
-    let server = Server::start(vec![busy("1"), hello.clone()]);
-    assert_eq!(ask(settings(&server)).unwrap().final_text, "hello");
+    let server = TestServer::start(vec![busy("1"), hello.clone()]);
+    assert_eq!(chat_checking_key(settings(&server)).unwrap().final_text, "hello");
     assert!(begun.elapsed() >= Duration::from_secs(1));
 
     let overloaded = |retry_after| {
@@ -318,26 +334,26 @@ fn a_short_wait_that_the_server_asks_for_is_waited_once() {
             retry_after: Some(retry_after),
         })
     };
-    let server = Server::start(vec![busy("0")]);
-    assert_eq!(ask(settings(&server)), overloaded(0));
+    let server = TestServer::start(vec![busy("0")]);
+    assert_eq!(chat_checking_key(settings(&server)), overloaded(0));
     assert_eq!(server.received().len(), 2);
-    let server = Server::start(vec![busy("3600")]);
-    assert_eq!(ask(settings(&server)), overloaded(3600));
+    let server = TestServer::start(vec![busy("3600")]);
+    assert_eq!(chat_checking_key(settings(&server)), overloaded(3600));
     assert_eq!(server.received().len(), 1);
-    let server = Server::start(vec![busy("4")]);
+    let server = TestServer::start(vec![busy("4")]);
     let impatient = OpenAiSettings { timeout: Duration::from_secs(2), ..settings(&server) };
-    assert_eq!(ask(impatient), overloaded(4));
+    assert_eq!(chat_checking_key(impatient), overloaded(4));
     assert_eq!(server.received().len(), 1);
-    let server = Server::start(vec![busy("Wed, 21 Oct 2015 07:28:00 GMT"), hello]);
-    assert_eq!(ask(settings(&server)).unwrap().final_text, "hello");
+    let server = TestServer::start(vec![busy("Wed, 21 Oct 2015 07:28:00 GMT"), hello]);
+    assert_eq!(chat_checking_key(settings(&server)).unwrap().final_text, "hello");
 }
 
 #[test]
 fn a_redirect_is_not_followed_and_the_key_stays_here() {
-    let other = Server::start(vec![Act::Send(String::new())]);
+    let other = TestServer::start(vec![ServerAction::Send(String::new())]);
     for status in [301, 302, 303, 307, 308] {
         let location = format!("http://127.0.0.1:{}/steal", other.port());
-        let told = error(Act::Redirect(status, location.clone()));
+        let told = chat_error(ServerAction::Redirect(status, location.clone()));
         assert!(told.contains(&format!("it redirects to {location}, and requests with a key")), "{told}");
     }
     assert_eq!(other.received(), []);
@@ -345,17 +361,17 @@ fn a_redirect_is_not_followed_and_the_key_stays_here() {
 
 #[test]
 fn a_key_is_not_sent_in_the_clear() {
-    let server = Server::start(vec![Act::Send(String::new())]);
+    let server = TestServer::start(vec![ServerAction::Send(String::new())]);
     // A number of the documentation: nobody is there, and nobody is asked.
     let away = OpenAiSettings { base_url: "http://192.0.2.1/v1".to_owned(), ..settings(&server) };
-    let told = ask(away.clone()).unwrap_err();
+    let told = chat_checking_key(away.clone()).unwrap_err();
     assert!(matches!(told, ProviderError::Insecure { .. }), "{told}");
     assert!(
         told.to_string().contains("everyone on the way to http://192.0.2.1 could read the key"),
         "{told}"
     );
     let keyless = OpenAiSettings { api_key: None, timeout: Duration::from_millis(200), ..away };
-    let told = ask(keyless).unwrap_err();
+    let told = chat_checking_key(keyless).unwrap_err();
     assert!(matches!(told, ProviderError::Timeout { .. } | ProviderError::Network { .. }), "{told}");
 }
 
@@ -369,30 +385,39 @@ fn a_key_that_the_server_repeats_stays_hidden() {
         format!("{}{CANARY}", "x".repeat(290)),
     ] {
         for status in ["401 No", "400 No", "429 No", "500 No", "200 OK"] {
-            ask(settings(&Server::start(vec![Act::Send(reply(status, "text/plain", &body))]))).unwrap_err();
+            chat_checking_key(settings(&TestServer::start(vec![ServerAction::Send(http_reply(
+                status,
+                "text/plain",
+                &body,
+            ))])))
+            .unwrap_err();
         }
     }
-    let answer = completed(&json!({
+    let answer = chat_with_body(&json!({
         "choices": [{"message": {"content": format!("it is {CANARY}"), "tool_calls":
             [{"id": CANARY, "function": {"name": "shell", "arguments": format!("{{\"command\": \"echo {CANARY}\"}}")}}]}}],
         CANARY: 1,
     }));
     assert_eq!(answer.unwrap().final_text, "it is ***");
-    error(Act::Redirect(302, format!("/{CANARY}")));
-    error(Act::Send(format!("HTTP/1.1 {CANARY}\r\n\r\n")));
-    error(Act::Send(format!("HTTP/1.1 200 OK\r\n{CANARY}\r\n\r\n")));
-    let server = Server::start(vec![Act::Send(String::new())]);
+    chat_error(ServerAction::Redirect(302, format!("/{CANARY}")));
+    chat_error(ServerAction::Send(format!("HTTP/1.1 {CANARY}\r\n\r\n")));
+    chat_error(ServerAction::Send(format!("HTTP/1.1 200 OK\r\n{CANARY}\r\n\r\n")));
+    let server = TestServer::start(vec![ServerAction::Send(String::new())]);
     let unsendable =
         OpenAiSettings { api_key: Some(Secret::new(format!("{CANARY}\nx"))), ..settings(&server) };
-    let told = ask(unsendable).unwrap_err().to_string();
+    let told = chat_checking_key(unsendable).unwrap_err().to_string();
     assert!(told.contains("letters in it that can't be sent"), "{told}");
 }
 
 #[test]
 fn a_look_tells_the_model_and_what_it_said() {
-    let mut body = said(&json!({"content": "ok"}));
+    let mut body = completion_body(&json!({"content": "ok"}));
     body["model"] = json!("small-v2");
-    let server = Server::start(vec![Act::Send(reply("200 OK", "application/json", &body.to_string()))]);
-    let checked = OpenAi::new(settings(&server)).check("small", &Cancel::new().unwrap()).unwrap();
-    assert_eq!((checked.model.as_str(), checked.said.as_str()), ("small-v2", "ok"));
+    let server = TestServer::start(vec![ServerAction::Send(http_reply(
+        "200 OK",
+        "application/json",
+        &body.to_string(),
+    ))]);
+    let checked = OpenAiProvider::new(settings(&server)).check("small", &CancelFlag::new().unwrap()).unwrap();
+    assert_eq!((checked.model.as_str(), checked.reply.as_str()), ("small-v2", "ok"));
 }

@@ -3,24 +3,28 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::{Cancel, Why};
-use collieclaw::providers::{OpenAi, OpenAiSettings, Provider, ProviderError};
+use collieclaw::cancel::{CancelFlag, CancelReason};
+use collieclaw::providers::{OpenAiProvider, OpenAiSettings, Provider, ProviderError};
 
-use crate::http_server::{Act, Server, reply};
-use crate::openai::{answered, ask, error, request, settings};
+use crate::http_server::{ServerAction, TestServer, http_reply};
+use crate::openai::{chat_checking_key, chat_error, chat_with, request, settings};
 
 #[test]
 fn an_answer_that_is_too_long_ends_at_the_bound() {
     let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned();
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned();
     let too_large = Err(ProviderError::TooLarge { provider: "remote".to_owned(), limit: 1_000_000 });
-    assert_eq!(answered(Act::Flood(start.clone(), " ".repeat(4096))), too_large);
-    assert_eq!(answered(Act::Flood(chunked, format!("1000\r\n{}\r\n", " ".repeat(4096)))), too_large);
-    let long = reply("200 OK", "application/json", &" ".repeat(1_000_001));
-    assert_eq!(answered(Act::Send(long)), too_large);
-    let endless_header = error(Act::Flood("HTTP/1.1 200 OK\r\n".to_owned(), "x: y\r\n".repeat(100)));
+    assert_eq!(chat_with(ServerAction::Flood(start.clone(), " ".repeat(4096))), too_large);
+    assert_eq!(
+        chat_with(ServerAction::Flood(chunked, format!("1000\r\n{}\r\n", " ".repeat(4096)))),
+        too_large
+    );
+    let long = http_reply("200 OK", "application/json", &" ".repeat(1_000_001));
+    assert_eq!(chat_with(ServerAction::Send(long)), too_large);
+    let endless_header =
+        chat_error(ServerAction::Flood("HTTP/1.1 200 OK\r\n".to_owned(), "x: y\r\n".repeat(100)));
     assert!(endless_header.starts_with("provider `remote` can't be reached: "), "{endless_header}");
-    let said = error(Act::Flood("HTTP/1.1 500 No\r\n\r\n".to_owned(), "x".repeat(4096)));
+    let said = chat_error(ServerAction::Flood("HTTP/1.1 500 No\r\n\r\n".to_owned(), "x".repeat(4096)));
     assert_eq!(said, format!("provider `remote` is overloaded: HTTP 500: {} …", "x".repeat(300)));
 }
 
@@ -28,15 +32,16 @@ fn an_answer_that_is_too_long_ends_at_the_bound() {
 fn the_time_is_for_the_whole_answer() {
     let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned();
     for act in [
-        Act::Hang(String::new()),
-        Act::Hang(start.clone()),
-        Act::Hang("HTTP/1.1 20".to_owned()),
-        Act::Drip(start),
-        Act::Drip("HTTP/1.1 200 OK\r\nx: ".to_owned()),
+        ServerAction::Hang(String::new()),
+        ServerAction::Hang(start.clone()),
+        ServerAction::Hang("HTTP/1.1 20".to_owned()),
+        ServerAction::Drip(start),
+        ServerAction::Drip("HTTP/1.1 200 OK\r\nx: ".to_owned()),
     ] {
-        let server = Server::start(vec![act.clone()]);
+        let server = TestServer::start(vec![act.clone()]);
         let begun = Instant::now();
-        let ended = ask(OpenAiSettings { timeout: Duration::from_millis(300), ..settings(&server) });
+        let ended =
+            chat_checking_key(OpenAiSettings { timeout: Duration::from_millis(300), ..settings(&server) });
         assert_eq!(
             ended,
             Err(ProviderError::Timeout { provider: "remote".to_owned(), seconds: 1 }),
@@ -50,31 +55,31 @@ fn the_time_is_for_the_whole_answer() {
 fn a_connection_that_breaks_says_so() {
     let start = "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{";
     for act in [
-        Act::Send(String::new()),
-        Act::Send(start.to_owned()),
-        Act::Send("SSH-2.0-OpenSSH_9.2\r\n".to_owned()),
-        Act::Send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".to_owned()),
-        Act::Reset(String::new()),
-        Act::Reset(start.to_owned()),
-        Act::HalfClose,
+        ServerAction::Send(String::new()),
+        ServerAction::Send(start.to_owned()),
+        ServerAction::Send("SSH-2.0-OpenSSH_9.2\r\n".to_owned()),
+        ServerAction::Send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n".to_owned()),
+        ServerAction::Reset(String::new()),
+        ServerAction::Reset(start.to_owned()),
+        ServerAction::HalfClose,
     ] {
-        let told = answered(act.clone()).unwrap_err();
+        let told = chat_with(act.clone()).unwrap_err();
         assert!(matches!(told, ProviderError::Network { .. }), "{act:?}: {told}");
     }
     // A status that is known counts, even if its explanation never comes.
-    let told = error(Act::Reset("HTTP/1.1 503 No\r\ncontent-length: 1000\r\n\r\n".to_owned()));
+    let told = chat_error(ServerAction::Reset("HTTP/1.1 503 No\r\ncontent-length: 1000\r\n\r\n".to_owned()));
     assert_eq!(told, "provider `remote` is overloaded: HTTP 503");
 }
 
 #[test]
 fn a_server_that_is_not_there_is_named_with_what_helps() {
-    let server = Server::start(vec![Act::Send(String::new())]);
+    let server = TestServer::start(vec![ServerAction::Send(String::new())]);
     let gone = settings(&server);
     let port = server.port();
     drop(server);
     std::thread::sleep(Duration::from_millis(100));
     assert_eq!(
-        ask(gone.clone()).unwrap_err().to_string(),
+        chat_checking_key(gone.clone()).unwrap_err().to_string(),
         format!(
             "provider `remote` can't be reached: nobody listens at http://127.0.0.1:{port}/v1; is the server running, \
              and is `base_url` right?"
@@ -86,17 +91,18 @@ fn a_server_that_is_not_there_is_named_with_what_helps() {
         ("http://localhost/v1?key=secret", "nothing with `?` or `#`"),
         ("http://no-such-host.invalid/v1", "`no-such-host.invalid` can't be found"),
     ] {
-        let told =
-            ask(OpenAiSettings { base_url: base_url.to_owned(), ..gone.clone() }).unwrap_err().to_string();
+        let told = chat_checking_key(OpenAiSettings { base_url: base_url.to_owned(), ..gone.clone() })
+            .unwrap_err()
+            .to_string();
         assert!(told.contains(what) && !told.contains("secret"), "{told}");
     }
 }
 
 #[test]
 fn https_to_a_server_that_speaks_none_is_an_error() {
-    let server = Server::start(vec![Act::HalfClose]);
+    let server = TestServer::start(vec![ServerAction::HalfClose]);
     let base_url = format!("https://127.0.0.1:{}/v1", server.port());
-    let told = ask(OpenAiSettings { base_url, ..settings(&server) }).unwrap_err();
+    let told = chat_checking_key(OpenAiSettings { base_url, ..settings(&server) }).unwrap_err();
     assert!(matches!(told, ProviderError::Network { .. }), "{told}");
 }
 
@@ -104,8 +110,8 @@ fn https_to_a_server_that_speaks_none_is_an_error() {
 fn a_request_ends_when_somebody_says_stop() {
     let start = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n".to_owned();
     let busy = "HTTP/1.1 429 No\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n".to_owned();
-    for act in [Act::Hang(String::new()), Act::Drip(start), Act::Send(busy)] {
-        let server = Server::start(vec![act.clone()]);
+    for act in [ServerAction::Hang(String::new()), ServerAction::Drip(start), ServerAction::Send(busy)] {
+        let server = TestServer::start(vec![act.clone()]);
         assert_cancelled(settings(&server), Some(&server));
     }
 }
@@ -113,13 +119,13 @@ fn a_request_ends_when_somebody_says_stop() {
 #[test]
 fn a_request_ends_while_the_connection_is_still_being_made() {
     let silent = SilentPort::open();
-    let server = Server::start(vec![Act::HalfClose]);
+    let server = TestServer::start(vec![ServerAction::HalfClose]);
     let base_url = format!("http://127.0.0.1:{}/v1", silent.port);
     assert_cancelled(OpenAiSettings { base_url: base_url.clone(), ..settings(&server) }, None);
 
     let begun = Instant::now();
     let timeout = Duration::from_millis(300);
-    let ended = ask(OpenAiSettings { base_url, timeout, ..settings(&server) });
+    let ended = chat_checking_key(OpenAiSettings { base_url, timeout, ..settings(&server) });
     assert_eq!(ended, Err(ProviderError::Timeout { provider: "remote".to_owned(), seconds: 1 }));
     assert!(begun.elapsed() >= timeout);
 }
@@ -151,9 +157,9 @@ impl SilentPort {
     }
 }
 
-fn assert_cancelled(settings: OpenAiSettings, server: Option<&Server>) {
-    let cancel = Cancel::new().unwrap();
-    let provider = OpenAi::new(OpenAiSettings { timeout: Duration::from_secs(600), ..settings });
+fn assert_cancelled(settings: OpenAiSettings, server: Option<&TestServer>) {
+    let cancel = CancelFlag::new().unwrap();
+    let provider = OpenAiProvider::new(OpenAiSettings { timeout: Duration::from_secs(600), ..settings });
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| provider.chat(&request(), &mut |_| {}, &cancel));
         let begun = Instant::now();
@@ -164,7 +170,7 @@ fn assert_cancelled(settings: OpenAiSettings, server: Option<&Server>) {
         }
         std::thread::sleep(Duration::from_millis(50));
         let raised = Instant::now();
-        cancel.raise(Why::Operator);
+        cancel.raise(CancelReason::Operator);
         let ended = asking.join().unwrap();
         assert!(raised.elapsed() < Duration::from_secs(10));
         assert_eq!(ended, Err(ProviderError::Cancelled { provider: "remote".to_owned() }));

@@ -3,59 +3,59 @@
 
 use std::time::Duration;
 
-use collieclaw::cancel::Cancel;
+use collieclaw::cancel::CancelFlag;
 use collieclaw::providers::{
-    ChatResponse, Draft, OpenAi, OpenAiSettings, Provider, ProviderError, ToolCall, Usage,
+    ChatResponse, DraftEvent, OpenAiProvider, OpenAiSettings, Provider, ProviderError, TokenUsage, ToolCall,
 };
 use collieclaw::secret::Secret;
 use serde_json::{Value, json};
 
-use crate::http_server::{Act, Server, reply};
+use crate::http_server::{ServerAction, TestServer, http_reply};
 use crate::openai::{request, settings};
 
 pub(crate) const START: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 
 /// What was heard, and how it ended.
-pub(crate) struct Heard {
-    pub(crate) bits: Vec<String>,
+pub(crate) struct StreamedChat {
+    pub(crate) drafts: Vec<String>,
     pub(crate) answer: Result<ChatResponse, ProviderError>,
 }
 
-pub(crate) fn streaming(server: &Server) -> OpenAiSettings {
+pub(crate) fn streaming(server: &TestServer) -> OpenAiSettings {
     OpenAiSettings { stream: true, ..settings(server) }
 }
 
-pub(crate) fn hear(settings: OpenAiSettings) -> Heard {
+pub(crate) fn stream_chat(settings: OpenAiSettings) -> StreamedChat {
     let mut bits = Vec::new();
-    let mut listen = |draft: Draft<'_>| match draft {
-        Draft::Text(text) => bits.push(text.to_owned()),
-        Draft::Void => panic!("a server takes nothing back"),
+    let mut listen = |draft: DraftEvent<'_>| match draft {
+        DraftEvent::Text(text) => bits.push(text.to_owned()),
+        DraftEvent::Discard => panic!("a server takes nothing back"),
     };
-    let answer = OpenAi::new(settings).chat(&request(), &mut listen, &Cancel::new().unwrap());
-    Heard { bits, answer }
+    let answer = OpenAiProvider::new(settings).chat(&request(), &mut listen, &CancelFlag::new().unwrap());
+    StreamedChat { drafts: bits, answer }
 }
 
-pub(crate) fn heard(act: Act) -> Heard {
-    hear(streaming(&Server::start(vec![act])))
+pub(crate) fn stream_chat_with(act: ServerAction) -> StreamedChat {
+    stream_chat(streaming(&TestServer::start(vec![act])))
 }
 
-pub(crate) fn sent(body: &str) -> Heard {
-    heard(Act::Send(format!("{START}{body}")))
+pub(crate) fn stream_chat_of(body: &str) -> StreamedChat {
+    stream_chat_with(ServerAction::Send(format!("{START}{body}")))
 }
 
-pub(crate) fn delta(delta: &Value) -> String {
+pub(crate) fn delta_event(delta: &Value) -> String {
     format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}))
 }
 
-pub(crate) fn says(text: &str) -> String {
-    delta(&json!({"content": text}))
+pub(crate) fn text_event(text: &str) -> String {
+    delta_event(&json!({"content": text}))
 }
 
 pub(crate) const STOP: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 pub(crate) const DONE: &str = "data: [DONE]\n\n";
 
-pub(crate) fn text(heard: Heard) -> String {
+pub(crate) fn final_text(heard: StreamedChat) -> String {
     heard.answer.unwrap().final_text
 }
 
@@ -66,19 +66,22 @@ fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
 #[test]
 fn a_stream_is_asked_for_and_told_as_it_comes() {
     let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
-    let body = [": hello\n\n", &says("Hel"), &says("lo"), STOP, usage, DONE].concat();
-    let server = Server::start(vec![Act::Send(format!("{START}{body}"))]);
-    let heard = hear(streaming(&server));
+    let body = [": hello\n\n", &text_event("Hel"), &text_event("lo"), STOP, usage, DONE].concat();
+    let server = TestServer::start(vec![ServerAction::Send(format!("{START}{body}"))]);
+    let heard = stream_chat(streaming(&server));
     let answer = heard.answer.unwrap();
-    assert_eq!((answer.final_text.as_str(), heard.bits), ("Hello", vec!["Hel".to_owned(), "lo".to_owned()]));
-    assert_eq!(answer.usage, Some(Usage { prompt_tokens: 3, completion_tokens: 2 }));
+    assert_eq!(
+        (answer.final_text.as_str(), heard.drafts),
+        ("Hello", vec!["Hel".to_owned(), "lo".to_owned()])
+    );
+    assert_eq!(answer.usage, Some(TokenUsage { prompt_tokens: 3, completion_tokens: 2 }));
     let asked: Value = serde_json::from_str(&server.received().remove(0).body).unwrap();
     assert_eq!((&asked["stream"], &asked["stream_options"]), (&json!(true), &json!({"include_usage": true})));
 }
 
 #[test]
 fn the_same_stream_in_all_the_spellings_of_servers() {
-    let plain = [&says("Hä"), &says("🐑lo"), STOP, DONE].concat();
+    let plain = [&text_event("Hä"), &text_event("🐑lo"), STOP, DONE].concat();
     for body in [
         plain.clone(),
         plain.replace('\n', "\r\n"),
@@ -89,38 +92,48 @@ fn the_same_stream_in_all_the_spellings_of_servers() {
         // One event on several lines, where JSON allows a blank.
         plain.replace(":[{", ":\ndata: [{"),
         // Without its end, and without the empty line behind the last event.
-        [&says("Hä"), &says("🐑lo"), STOP].concat(),
-        [&says("Hä"), &says("🐑lo"), STOP.trim_end()].concat(),
-        [&says("Hä"), &says("🐑lo"), "data: [DONE]"].concat(),
+        [&text_event("Hä"), &text_event("🐑lo"), STOP].concat(),
+        [&text_event("Hä"), &text_event("🐑lo"), STOP.trim_end()].concat(),
+        [&text_event("Hä"), &text_event("🐑lo"), "data: [DONE]"].concat(),
         // As numbers, and one letter in two halves.
         plain.replace("ä", "\\u00e4"),
         [
-            &says("Hä\u{1}").replace("\\u0001", "\\ud83d"),
-            &says("\u{1}lo").replace("\\u0001", "\\udc11"),
+            &text_event("Hä\u{1}").replace("\\u0001", "\\ud83d"),
+            &text_event("\u{1}lo").replace("\\u0001", "\\udc11"),
             STOP,
         ]
         .concat(),
         // Content in parts, a message instead of a delta, and what nobody asked for.
-        [&delta(&json!({"content": [{"type": "text", "text": "Hä🐑"}]})), &says("lo"), STOP].concat(),
+        [&delta_event(&json!({"content": [{"type": "text", "text": "Hä🐑"}]})), &text_event("lo"), STOP]
+            .concat(),
         format!(
             "data: {}\n\n",
             json!({"choices": [{"message": {"content": "Hä🐑lo"}, "finish_reason": "stop"}]})
         ),
-        [&says("Hä🐑lo"), "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}}]}\n\n", STOP]
-            .concat(),
-        [&delta(&json!({"reasoning_content": "hm", "content": null})), "data:\n\n", &says("Hä🐑lo"), DONE]
-            .concat(),
+        [
+            &text_event("Hä🐑lo"),
+            "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}}]}\n\n",
+            STOP,
+        ]
+        .concat(),
+        [
+            &delta_event(&json!({"reasoning_content": "hm", "content": null})),
+            "data:\n\n",
+            &text_event("Hä🐑lo"),
+            DONE,
+        ]
+        .concat(),
     ] {
-        assert_eq!(text(sent(&body)), "Hä🐑lo", "{body}");
+        assert_eq!(final_text(stream_chat_of(&body)), "Hä🐑lo", "{body}");
     }
 }
 
 #[test]
 fn the_pieces_may_be_cut_anywhere() {
     let body = [
-        &says("Hä🐑"),
+        &text_event("Hä🐑"),
         "\r\n",
-        &delta(&json!({"tool_calls": [{"index": 0, "function": {"name": "time"}}]})),
+        &delta_event(&json!({"tool_calls": [{"index": 0, "function": {"name": "time"}}]})),
         STOP,
     ]
     .concat();
@@ -138,15 +151,17 @@ fn the_pieces_may_be_cut_anywhere() {
         [head].into_iter().chain(chunks).chain([b"0\r\n\r\n".to_vec()]).collect()
     };
     for size in [1, 2, 3, 7, 50] {
-        let answer = heard(Act::Pieces(pieces(size), Duration::ZERO)).answer.unwrap();
+        let answer = stream_chat_with(ServerAction::Pieces(pieces(size), Duration::ZERO)).answer.unwrap();
         assert_eq!((answer.final_text.as_str(), answer.tool_calls.len()), ("Hä🐑", 1), "{size}");
     }
 }
 
 #[test]
 fn calls_are_put_together_from_their_pieces() {
-    let piece = |call: Value| delta(&json!({"tool_calls": [call]}));
-    let calls = |pieces: &[String]| sent(&[&pieces.concat(), STOP, DONE].concat()).answer.unwrap().tool_calls;
+    let piece = |call: Value| delta_event(&json!({"tool_calls": [call]}));
+    let calls = |pieces: &[String]| {
+        stream_chat_of(&[&pieces.concat(), STOP, DONE].concat()).answer.unwrap().tool_calls
+    };
     // Interleaved, the second one first, without ids later on.
     let interleaved = [
         piece(
@@ -185,8 +200,9 @@ fn calls_are_put_together_from_their_pieces() {
         ["{", "}"].map(|arguments| piece(json!({"function": {"name": "time", "arguments": arguments}})));
     assert_eq!(calls(&nameless).len(), 2);
     // The older form.
-    let older = ["{\"path\":", "\"x\"}"]
-        .map(|arguments| delta(&json!({"function_call": {"name": "file_read", "arguments": arguments}})));
+    let older = ["{\"path\":", "\"x\"}"].map(|arguments| {
+        delta_event(&json!({"function_call": {"name": "file_read", "arguments": arguments}}))
+    });
     assert_eq!(calls(&older), [call("call-1", "file_read", json!({"path": "x"}))]);
     // What the model got wrong stays visible.
     let broken =
@@ -198,17 +214,20 @@ fn calls_are_put_together_from_their_pieces() {
 fn a_server_that_does_not_stream_still_answers() {
     let whole = json!({"choices": [{"message": {"content": "hello"}}]}).to_string();
     for content_type in ["application/json", "text/event-stream", "text/plain"] {
-        let heard = heard(Act::Send(reply("200 OK", content_type, &whole)));
-        assert_eq!((heard.bits.len(), text(heard)), (0, "hello".to_owned()), "{content_type}");
+        let heard = stream_chat_with(ServerAction::Send(http_reply("200 OK", content_type, &whole)));
+        assert_eq!((heard.drafts.len(), final_text(heard)), (0, "hello".to_owned()), "{content_type}");
     }
     // One that refuses the question is asked in the old way, and from then on only so.
-    let no =
-        reply("400 No", "application/json", "{\"error\":{\"message\":\"unknown field: stream_options\"}}");
-    let yes = reply("200 OK", "application/json", &whole);
-    let server = Server::start(vec![Act::Send(no), Act::Send(yes)]);
-    let provider = OpenAi::new(streaming(&server));
+    let no = http_reply(
+        "400 No",
+        "application/json",
+        "{\"error\":{\"message\":\"unknown field: stream_options\"}}",
+    );
+    let yes = http_reply("200 OK", "application/json", &whole);
+    let server = TestServer::start(vec![ServerAction::Send(no), ServerAction::Send(yes)]);
+    let provider = OpenAiProvider::new(streaming(&server));
     for _ in 0..2 {
-        let answer = provider.chat(&request(), &mut |_| {}, &Cancel::new().unwrap()).unwrap();
+        let answer = provider.chat(&request(), &mut |_| {}, &CancelFlag::new().unwrap()).unwrap();
         assert_eq!(answer.final_text, "hello");
     }
     let asked = server.received();
@@ -219,20 +238,24 @@ fn a_server_that_does_not_stream_still_answers() {
 
 #[test]
 fn a_stream_that_nobody_asked_for_is_read_as_well() {
-    let server = Server::start(vec![Act::Send(format!("HTTP/1.1 200 OK\r\n\r\n{}{STOP}", says("hello")))]);
-    assert_eq!(text(hear(settings(&server))), "hello");
+    let server = TestServer::start(vec![ServerAction::Send(format!(
+        "HTTP/1.1 200 OK\r\n\r\n{}{STOP}",
+        text_event("hello")
+    ))]);
+    assert_eq!(final_text(stream_chat(settings(&server))), "hello");
 }
 
 #[test]
 fn a_key_that_comes_back_in_pieces_is_not_told() {
     let key = "sk-canary-7f3e9a";
-    let body: String = key.chars().map(|letter| says(&letter.to_string())).collect();
-    let body = [&says("your key is "), &body, &says(", isn't it? sk-"), STOP].concat();
-    let server = Server::start(vec![Act::Send(format!("{START}{body}"))]);
-    let heard = hear(OpenAiSettings { api_key: Some(Secret::new(key.to_owned())), ..streaming(&server) });
-    assert!(!heard.bits.concat().contains("canary"), "{:?}", heard.bits);
+    let body: String = key.chars().map(|letter| text_event(&letter.to_string())).collect();
+    let body = [&text_event("your key is "), &body, &text_event(", isn't it? sk-"), STOP].concat();
+    let server = TestServer::start(vec![ServerAction::Send(format!("{START}{body}"))]);
+    let heard =
+        stream_chat(OpenAiSettings { api_key: Some(Secret::new(key.to_owned())), ..streaming(&server) });
+    assert!(!heard.drafts.concat().contains("canary"), "{:?}", heard.drafts);
     let answer = heard.answer.unwrap();
     assert_eq!(answer.final_text, "your key is ***, isn't it? sk-");
-    assert_eq!(heard.bits.concat(), answer.final_text);
+    assert_eq!(heard.drafts.concat(), answer.final_text);
     assert!(!format!("{answer:?}").contains("canary"));
 }

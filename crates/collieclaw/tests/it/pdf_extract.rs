@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::{Done, House};
+use crate::support::{AgentOutput, TestAgent};
 
-fn extract(house: &House, arguments: &Value) -> Done {
+fn extract(house: &TestAgent, arguments: &Value) -> AgentOutput {
     house.run(&["tool", "run", "pdf_extract", "--json", &arguments.to_string()])
 }
 
@@ -50,7 +50,7 @@ fn page(content: &str) -> Vec<u8> {
 
 #[test]
 fn the_text_of_a_real_document_comes_page_by_page() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::write(house.workspace().join("flock.pdf"), flock()).unwrap();
     let told = extract(&house, &json!({ "path": "flock.pdf" }));
     assert_eq!(told.code, 0, "{told:?}");
@@ -62,7 +62,7 @@ fn the_text_of_a_real_document_comes_page_by_page() {
     let second = extract(&house, &json!({ "path": "flock.pdf", "first_page": 2, "last_page": 2 }));
     assert!(second.out.contains("[page 2]\nSecond page") && !second.out.contains("sheep"), "{second:?}");
     let receipts = house.receipts();
-    assert_eq!(house.receipt_words(), [["pdf_extract", "allowed", "reads-inside"]; 2]);
+    assert_eq!(house.receipt_summaries(), [["pdf_extract", "allowed", "reads-inside"]; 2]);
     for beyond in [
         json!({ "path": "flock.pdf", "first_page": 3 }),
         json!({ "path": "flock.pdf", "first_page": 7, "last_page": 9 }),
@@ -76,7 +76,7 @@ fn the_text_of_a_real_document_comes_page_by_page() {
 
 #[test]
 fn only_what_may_be_read_is_read() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::write(house.path().join("outside.pdf"), flock()).unwrap();
     std::os::unix::fs::symlink(house.path().join("outside.pdf"), house.workspace().join("link.pdf")).unwrap();
     for path in ["../outside.pdf", "/etc/passwd", "link.pdf", "~/.collieclaw/config.toml"] {
@@ -97,7 +97,7 @@ fn only_what_may_be_read_is_read() {
 
 #[test]
 fn what_is_no_document_is_a_failed_call() {
-    let house = House::new();
+    let house = TestAgent::new();
     let half = flock();
     let cases: [(&str, &[u8]); 4] = [
         ("empty.pdf", b""),
@@ -118,9 +118,9 @@ fn what_is_no_document_is_a_failed_call() {
 
 #[test]
 fn a_document_that_means_harm_is_bounded() {
-    let house = House::new()
-        .with("tool_timeout = \"30s\"", "tool_timeout = \"3s\"")
-        .with("max_response_bytes = 1048576", "max_response_bytes = 20000");
+    let house = TestAgent::new()
+        .with_config_change("tool_timeout = \"30s\"", "tool_timeout = \"3s\"")
+        .with_config_change("max_response_bytes = 1048576", "max_response_bytes = 20000");
     // A page that is its own parent and its own child.
     let circle = document(&[
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),

@@ -2,5 +2,5 @@
 
 mod hostile;
 mod installing;
+mod plugin_fixture;
 mod running;
-mod workbench;

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::support::{House, Terminal};
+use crate::support::{AgentTerminal, TestAgent};
 
 #[test]
 fn a_receipt_has_every_member_and_its_hash_can_be_computed_by_anyone() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::write(house.workspace().join("a"), "text").unwrap();
     house.run(&["tool", "run", "file_read", "--json", r#"{"path":"a"}"#]);
     let receipt = &house.receipts()[0];
@@ -25,18 +25,18 @@ fn a_receipt_has_every_member_and_its_hash_can_be_computed_by_anyone() {
     }
     assert!(receipt["id"].as_str().unwrap().starts_with("receipt-"));
     assert!(receipt["timestamp"].as_str().unwrap().ends_with('Z'));
-    let hash = |text: &str| collieclaw::receipts::hash_of_text(text);
+    let hash = |text: &str| collieclaw::receipts::hash_text(text);
     assert_eq!(receipt["args_hash"], hash(r#"{"path":"a"}"#));
     let mut without = receipt.clone();
     let own = without.as_object_mut().unwrap().remove("receipt_hash").unwrap();
-    assert_eq!(own, collieclaw::receipts::hash_of(&without).unwrap());
+    assert_eq!(own, collieclaw::receipts::hash_json(&without).unwrap());
     assert_eq!(receipt["sequence"], 1);
     assert_eq!(receipt["policy_hash"].as_str().unwrap().len(), 64);
 }
 
 #[test]
 fn every_kind_of_attempt_has_one() {
-    let house = House::new();
+    let house = TestAgent::new();
     let run = |tool: &str, json: &str| house.run(&["tool", "run", tool, "--json", json]).code;
     assert_eq!(run("time", "{}"), 0);
     assert_eq!(run("file_read", r#"{"path":"/etc/passwd"}"#), 4);
@@ -47,7 +47,7 @@ fn every_kind_of_attempt_has_one() {
     assert_eq!(run("file_write", r#"{"path":"x","content":"y"}"#), 5);
     house.run(&["estop"]);
     assert_eq!(run("time", "{}"), 8);
-    let words: Vec<String> = house.receipt_words().iter().map(|words| words[1..].join(" ")).collect();
+    let words: Vec<String> = house.receipt_summaries().iter().map(|words| words[1..].join(" ")).collect();
     assert_eq!(
         words,
         [
@@ -66,7 +66,7 @@ fn every_kind_of_attempt_has_one() {
 
 #[test]
 fn a_receipt_that_can_not_be_written_lets_nothing_run() {
-    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
     fs::create_dir(house.home().join("tool_receipts.log")).unwrap();
     let write = house.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
     assert_eq!(write.code, 9, "{write:?}");
@@ -75,7 +75,7 @@ fn a_receipt_that_can_not_be_written_lets_nothing_run() {
 
 #[test]
 fn an_intent_that_can_not_be_written_lets_nothing_run() {
-    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
     fs::write(house.home().join("intents"), "a file where a folder should be").unwrap();
     let write = house.run(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":"y"}"#]);
     assert_eq!(write.code, 9, "{write:?}");
@@ -84,11 +84,11 @@ fn an_intent_that_can_not_be_written_lets_nothing_run() {
 
 #[test]
 fn processes_that_write_at_once_make_one_chain() {
-    let house = House::new();
+    let house = TestAgent::new();
     let mut agents: Vec<_> =
         (0..8).map(|_| house.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
     for agent in &mut agents {
-        assert_eq!(crate::support::wait(agent), 0);
+        assert_eq!(crate::support::wait_for_exit(agent), 0);
     }
     let receipts = house.receipts();
     let ids: BTreeSet<&str> = receipts.iter().map(|receipt| receipt["id"].as_str().unwrap()).collect();
@@ -98,7 +98,7 @@ fn processes_that_write_at_once_make_one_chain() {
 
 #[test]
 fn a_torn_last_line_is_called_that_and_the_next_call_goes_on() {
-    let house = House::new();
+    let house = TestAgent::new();
     house.run(&["tool", "run", "time"]);
     let log = house.home().join("tool_receipts.log");
     let mut text = fs::read_to_string(&log).unwrap();
@@ -113,7 +113,7 @@ fn a_torn_last_line_is_called_that_and_the_next_call_goes_on() {
 #[test]
 fn every_kind_of_tampering_is_noticed() {
     let tampered = |change: &dyn Fn(&mut Vec<String>)| {
-        let house = House::new();
+        let house = TestAgent::new();
         for _ in 0..4 {
             house.run(&["tool", "run", "time"]);
         }
@@ -135,7 +135,7 @@ fn every_kind_of_tampering_is_noticed() {
 
 #[test]
 fn a_log_without_its_head_is_not_sound_and_goes_on_only_when_somebody_says_so() {
-    let house = House::new();
+    let house = TestAgent::new();
     house.run(&["tool", "run", "time"]);
     fs::remove_file(house.home().join("tool_receipts.log.head")).unwrap();
     assert_eq!(house.run(&["receipt", "verify"]).code, 9);
@@ -150,20 +150,20 @@ fn a_log_without_its_head_is_not_sound_and_goes_on_only_when_somebody_says_so() 
 
 #[test]
 fn an_intent_that_nobody_can_read_has_a_receipt_all_the_same() {
-    let house = House::new();
+    let house = TestAgent::new();
     let intents = house.home().join("intents");
     fs::create_dir_all(&intents).unwrap();
     fs::write(intents.join("receipt-0123.json"), "torn").unwrap();
     assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
     assert_eq!(house.receipts()[0]["id"], "receipt-0123");
-    assert_eq!(house.receipt_words()[0], ["unknown", "failed", "interrupted"]);
+    assert_eq!(house.receipt_summaries()[0], ["unknown", "failed", "interrupted"]);
     assert_eq!(fs::read_dir(intents).unwrap().count(), 0);
 }
 
 /// Whoever comes at the same moment settles what was left once, whatever stage it was at.
 #[test]
 fn many_who_come_at_once_give_each_call_that_was_left_one_receipt() {
-    let house = House::new();
+    let house = TestAgent::new();
     let intents = house.home().join("intents");
     fs::create_dir_all(&intents).unwrap();
     for number in 0..40 {
@@ -173,9 +173,9 @@ fn many_who_come_at_once_give_each_call_that_was_left_one_receipt() {
     let mut openers: Vec<_> =
         (0..8).map(|_| house.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
     for opener in &mut openers {
-        assert_eq!(crate::support::wait(opener), 0);
+        assert_eq!(crate::support::wait_for_exit(opener), 0);
     }
-    let words = house.receipt_words();
+    let words = house.receipt_summaries();
     for (status, expected) in [("denied", 20), ("failed", 20), ("allowed", 8)] {
         assert_eq!(words.iter().filter(|words| words[1] == status).count(), expected, "{status}");
     }
@@ -186,7 +186,7 @@ fn many_who_come_at_once_give_each_call_that_was_left_one_receipt() {
 
 #[test]
 fn what_is_no_intent_is_left_alone_and_makes_nobody_wait() {
-    let house = House::new();
+    let house = TestAgent::new();
     let intents = house.home().join("intents");
     fs::create_dir_all(&intents).unwrap();
     for ending in ["asked", "json", "new"] {
@@ -209,20 +209,21 @@ fn what_is_no_intent_is_left_alone_and_makes_nobody_wait() {
 /// C8.1: also while others come and go, a call that somebody is asked about has one receipt, and it comes with its end.
 #[test]
 fn a_call_that_is_asked_about_belongs_to_its_process_alone() {
-    let house = House::new();
-    let mut terminal = Terminal::open();
+    let house = TestAgent::new();
+    let mut terminal = AgentTerminal::open();
     let mut command = house.command(&["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#]);
     command.stdin(terminal.slave()).stderr(terminal.slave());
     let mut asking = command.spawn().unwrap();
     drop(command);
-    terminal.hand_over();
+    terminal.close_slave();
     terminal.wait_for("Approve? ");
     assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
     assert_eq!(house.receipts().len(), 1);
     terminal.type_in("y\n");
-    assert_eq!(crate::support::wait(&mut asking), 0);
+    assert_eq!(crate::support::wait_for_exit(&mut asking), 0);
     assert_eq!(house.run(&["tool", "run", "time"]).code, 0);
-    let words: Vec<String> = house.receipt_words().into_iter().map(|words| words[..2].join(" ")).collect();
+    let words: Vec<String> =
+        house.receipt_summaries().into_iter().map(|words| words[..2].join(" ")).collect();
     assert_eq!(words, ["time allowed", "file_write allowed", "time allowed"]);
     assert_eq!(fs::read_dir(house.home().join("intents")).unwrap().count(), 0);
 }
@@ -230,7 +231,7 @@ fn a_call_that_is_asked_about_belongs_to_its_process_alone() {
 /// Where nobody is, nobody is asked, and nothing is kept of a question.
 #[test]
 fn nobody_who_could_be_asked_needs_no_intent() {
-    let house = House::new();
+    let house = TestAgent::new();
     fs::write(house.home().join("intents"), "a file where a folder should be").unwrap();
     let file_write = ["tool", "run", "file_write", "--json", r#"{"path":"x","content":""}"#];
     // What can't be listed stops everything; what is not there is made when it is needed.
@@ -242,7 +243,7 @@ fn nobody_who_could_be_asked_needs_no_intent() {
 
 #[test]
 fn a_model_that_writes_pages_into_names_and_arguments_fills_no_log() {
-    let house = House::new().says(&format!(
+    let house = TestAgent::new().with_mock_fixture(&format!(
         "[[round]]\n[[round.call]]\ntool = \"{}\"\n[[round.call]]\ntool = \"time\"\nargs = {{ time_zone = [\"{}\"] }}\n[[round]]\ntext = \"\"\n",
         "x".repeat(100_000),
         "y".repeat(100_000)
@@ -257,7 +258,7 @@ fn a_model_that_writes_pages_into_names_and_arguments_fills_no_log() {
 #[test]
 fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
     let damaged = |damage: &dyn Fn(&std::path::Path)| {
-        let house = House::new();
+        let house = TestAgent::new();
         assert_eq!(house.run(&["receipt", "list"]).code, 0, "there are none yet");
         for _ in 0..3 {
             house.run(&["tool", "run", "time"]);
@@ -293,7 +294,7 @@ fn a_damaged_log_is_not_listed_as_if_it_were_whole() {
 /// A line that was whole once, as the head knows, is not set aside by anyone.
 #[test]
 fn a_torn_line_that_the_head_vouches_for_promises_nothing() {
-    let house = House::new();
+    let house = TestAgent::new();
     for _ in 0..2 {
         house.run(&["tool", "run", "time"]);
     }

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use crate::http_server::{Act, Server, reply};
-use crate::support::{Done, House};
+use crate::http_server::{ServerAction, TestServer, http_reply};
+use crate::support::{AgentOutput, TestAgent};
 
 /// Three that say who they are, and what is added to them.
-fn house(more: &str) -> House {
-    let house = House::new();
+fn house(more: &str) -> TestAgent {
+    let house = TestAgent::new();
     let mut config = String::new();
     for name in ["small", "large", "broken"] {
         let answer = if name == "broken" {
@@ -42,7 +42,7 @@ when = { tools = false, hint = "never" }
 provider = "broken"
 "#;
 
-fn answer(done: &Done) -> &str {
+fn answer(done: &AgentOutput) -> &str {
     assert_eq!(done.code, 0, "{done:?}");
     done.out.trim()
 }
@@ -102,10 +102,11 @@ fn what_leads_nowhere_or_in_a_circle_is_a_fault_with_its_place() {
 
 #[test]
 fn one_that_fails_again_and_again_is_asked_last_until_it_has_cooled_down() {
-    let down = reply("503 No", "application/json", "{}");
-    let up = reply("200 OK", "application/json", r#"{"choices":[{"message":{"content":"I am back."}}]}"#);
-    let acts = [&down, &down, &up].map(|act| Act::Send(act.clone()));
-    let server = Server::start(acts.to_vec());
+    let down = http_reply("503 No", "application/json", "{}");
+    let up =
+        http_reply("200 OK", "application/json", r#"{"choices":[{"message":{"content":"I am back."}}]}"#);
+    let acts = [&down, &down, &up].map(|act| ServerAction::Send(act.clone()));
+    let server = TestServer::start(acts.to_vec());
     let house = house(&format!(
         "[providers.models.choice]\nkind = \"reliable\"\nproviders = [\"remote\", \"small\"]\nfailures = 2\n\
          cool_down = \"3s\"\n[providers.models.remote]\nkind = \"openai-compatible\"\nmodel = \"m\"\n\
@@ -128,7 +129,7 @@ fn one_that_fails_again_and_again_is_asked_last_until_it_has_cooled_down() {
     std::thread::sleep(std::time::Duration::from_millis(3_100));
     let back = say("four");
     drop(input);
-    let done = crate::support::done(agent.wait_with_output().unwrap());
+    let done = crate::support::agent_output(agent.wait_with_output().unwrap());
     assert_eq!(left_out, (small(), 2), "not asked: {}", done.err);
     assert_eq!(back, ("I am back.\n".to_owned(), 3), "{}", done.err);
     assert!(done.err.contains("provider left out: remote, failures 2, seconds 3"), "{}", done.err);
@@ -136,7 +137,7 @@ fn one_that_fails_again_and_again_is_asked_last_until_it_has_cooled_down() {
 
 #[test]
 fn a_time_out_of_its_own_lets_the_next_answer_soon() {
-    let server = Server::start(vec![Act::Hang(String::new())]);
+    let server = TestServer::start(vec![ServerAction::Hang(String::new())]);
     let house = house(&format!(
         "[providers.models.choice]\nkind = \"reliable\"\nproviders = [\"remote\", \"small\"]\n\
          [providers.models.remote]\nkind = \"openai-compatible\"\nmodel = \"m\"\ntimeout = \"300ms\"\n\

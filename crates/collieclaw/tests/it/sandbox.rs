@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use collieclaw::runtime::Fate;
-use collieclaw_gate::Autonomy;
+use collieclaw::runtime::CallStatus;
+use collieclaw_gate::AutonomyLevel;
 use serde_json::{Value, json};
 
-use crate::workshop::{Came, Desk, SECRET, Workshop};
+use crate::test_workspace::{SECRET, TestCallResult, TestToolGateway, TestWorkspace};
 
 fn intruder() -> PathBuf {
     // An archive of test binaries is run in another place than it was built in.
@@ -21,15 +21,15 @@ fn intruder() -> PathBuf {
         .map_or_else(|| env!("CARGO_BIN_EXE_fake-intruder").into(), PathBuf::from)
 }
 
-fn open_workshop() -> Workshop {
-    let mut workshop = Workshop::new();
-    workshop.policy.autonomy = Autonomy::Full;
+fn open_workshop() -> TestWorkspace {
+    let mut workshop = TestWorkspace::new();
+    workshop.policy.autonomy = AutonomyLevel::Full;
     std::fs::copy(intruder(), workshop.path.join("intruder")).unwrap();
     workshop
 }
 
 /// Runs a script of bash; `HOME` in it is the user's real home.
-fn attack(workshop: &Workshop, desk: &Desk, script: &str) -> Came {
+fn run_intruder(workshop: &TestWorkspace, desk: &TestToolGateway, script: &str) -> TestCallResult {
     let script = script.replace("HOME", workshop.home.to_str().unwrap());
     workshop.write("attack.sh", &script);
     desk.shell("bash attack.sh")
@@ -42,7 +42,7 @@ pub(crate) fn token() -> String {
 }
 
 /// Living processes whose command line holds a text.
-pub(crate) fn living(token: &str) -> Vec<String> {
+pub(crate) fn living_processes(token: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let read = |pid: i32, file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -60,7 +60,7 @@ fn is_dead(stat: &[u8]) -> bool {
 #[test]
 fn nothing_outside_is_read() {
     let workshop = open_workshop();
-    let desk = workshop.desk();
+    let desk = workshop.gateway();
     std::os::unix::fs::symlink("../.ssh", workshop.path.join("keys")).unwrap();
     let own = std::process::id();
     let script = format!(
@@ -69,8 +69,8 @@ fn nothing_outside_is_read() {
          /proc/{own}/cwd/Cargo.toml /proc/$PPID/environ /proc/self/environ /etc/passwd /etc/shadow; do\n\
          cat \"$f\" && echo \"READ $f\"; done; ls HOME HOME/other /tmp /root /home && echo LISTED; true"
     );
-    let came = attack(&workshop, &desk, &script);
-    assert_eq!(came.code(), 0, "{came:?}");
+    let came = run_intruder(&workshop, &desk, &script);
+    assert_eq!(came.exit_code(), 0, "{came:?}");
     for leak in ["READ", "LISTED", SECRET, "root:"] {
         assert!(!came.output().contains(leak), "{leak}: {}", came.output());
     }
@@ -86,7 +86,7 @@ fn nothing_outside_is_written() {
                   ln -s HOME/secret link; echo x > link; touch HOME/secret; echo x > /tmp/collieclaw-was-here; \
                   ./intruder link HOME/secret twin link HOME/secret HOME/twin chmod HOME/secret truncate HOME/secret \
                   chmod HOME/.ssh; echo finished";
-    let came = attack(&workshop, &workshop.desk(), script);
+    let came = run_intruder(&workshop, &workshop.gateway(), script);
     assert!(came.output().contains("finished"), "{came:?}");
     let mut names: Vec<_> =
         std::fs::read_dir(&workshop.home).unwrap().flatten().map(|entry| entry.file_name()).collect();
@@ -122,7 +122,7 @@ fn no_connection_leaves_it() {
         tcp.local_addr().unwrap().port(),
         udp.local_addr().unwrap().port(),
     );
-    let came = attack(&workshop, &workshop.desk(), &script);
+    let came = run_intruder(&workshop, &workshop.gateway(), &script);
     assert!(came.output().contains("finished") && !came.output().contains("done"), "{came:?}");
     assert!(tcp.accept().is_err() && unix.accept().is_err());
     assert!(udp.recv(&mut [0; 8]).is_err() && hidden.recv(&mut [0; 8]).is_err());
@@ -137,7 +137,7 @@ fn no_process_outside_is_reached() {
         victim.id(),
         std::process::id(),
     );
-    let came = attack(&workshop, &workshop.desk(), &script);
+    let came = run_intruder(&workshop, &workshop.gateway(), &script);
     let outlived = victim.try_wait().unwrap().is_none();
     victim.kill().unwrap();
     victim.wait().unwrap();
@@ -153,31 +153,31 @@ fn what_is_left_running_ends_with_the_line_and_is_not_waited_for() {
          >/dev/null 2>&1 & sleep 0.3; echo finished"
     );
     let started = Instant::now();
-    let came = attack(&workshop, &workshop.desk(), &script);
-    assert_eq!((came.output(), came.code()), ("finished\n", 0), "{came:?}");
-    assert_eq!(living(&token), Vec::<String>::new());
+    let came = run_intruder(&workshop, &workshop.gateway(), &script);
+    assert_eq!((came.output(), came.exit_code()), ("finished\n", 0), "{came:?}");
+    assert_eq!(living_processes(&token), Vec::<String>::new());
     assert!(started.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
 fn no_signal_is_ignored_when_the_time_is_up() {
     let workshop = open_workshop();
-    let desk = workshop.desk_with(Duration::from_millis(600), 1 << 16);
+    let desk = workshop.gateway_with_shell_limits(Duration::from_millis(600), 1 << 16);
     let token = token();
     let script = format!(
         "trap '' TERM INT HUP; (trap '' TERM; setsid sleep {token}) & kill -STOP $$; sleep {token}; echo never"
     );
-    let came = attack(&workshop, &desk, &script);
-    assert_eq!((came.fate, came.fact("timed_out")), (Fate::Failed, json!(true)), "{came:?}");
-    assert_eq!(living(&token), Vec::<String>::new());
+    let came = run_intruder(&workshop, &desk, &script);
+    assert_eq!((came.status, came.metadata("timed_out")), (CallStatus::Failed, json!(true)), "{came:?}");
+    assert_eq!(living_processes(&token), Vec::<String>::new());
 }
 
 /// Also what needs no program is part of a line: a stop or the end of its time comes before the next step.
 #[test]
 fn a_line_whose_time_is_up_does_nothing_more() {
     let workshop = open_workshop();
-    let came = workshop.desk_with(Duration::ZERO, 1 << 16).shell(": > made; : > also");
-    assert_eq!((came.fate, came.fact("timed_out")), (Fate::Failed, json!(true)), "{came:?}");
+    let came = workshop.gateway_with_shell_limits(Duration::ZERO, 1 << 16).shell(": > made; : > also");
+    assert_eq!((came.status, came.metadata("timed_out")), (CallStatus::Failed, json!(true)), "{came:?}");
     assert!(!workshop.path.join("made").exists() && !workshop.path.join("also").exists());
 }
 
@@ -185,28 +185,28 @@ fn a_line_whose_time_is_up_does_nothing_more() {
 #[test]
 fn a_fork_bomb_is_bounded_and_ended() {
     let workshop = open_workshop();
-    let desk = workshop.desk_with(Duration::from_secs(6), 1 << 16);
+    let desk = workshop.gateway_with_shell_limits(Duration::from_secs(6), 1 << 16);
     let token = token();
     let script = format!("for i in $(seq 4000); do sleep {token} & done; echo made all; wait");
-    let came = attack(&workshop, &desk, &script);
-    assert!(came.fate == Fate::Failed && came.fact("exit_code") == Value::Null, "{came:?}");
+    let came = run_intruder(&workshop, &desk, &script);
+    assert!(came.status == CallStatus::Failed && came.metadata("exit_code") == Value::Null, "{came:?}");
     // Either the kernel gives no more, or we have counted too many.
     let kernel = came.output().contains("Resource temporarily unavailable");
     assert!(kernel || came.text.contains("more than 512 processes"), "{came:?}");
     assert!(!came.output().contains("made all"), "{came:?}");
-    assert_eq!(living(&token), Vec::<String>::new());
+    assert_eq!(living_processes(&token), Vec::<String>::new());
 }
 
 #[test]
 fn no_file_grows_without_bound_and_no_process_takes_all_memory() {
     let workshop = open_workshop();
-    let desk = workshop.desk();
+    let desk = workshop.gateway();
     let came = desk.shell("truncate -s 900M small && truncate -s 1100M large");
-    assert!(came.fact("exit_code") != json!(0), "{came:?}");
+    assert!(came.metadata("exit_code") != json!(0), "{came:?}");
     assert!(std::fs::metadata(workshop.path.join("large")).map_or(0, |file| file.len()) <= 1 << 30);
     assert_eq!(std::fs::metadata(workshop.path.join("small")).unwrap().len(), 900 << 20);
     // There is none to be had, or, in a cgroup, whoever takes it is killed.
-    let came = attack(&workshop, &desk, "./intruder allocate 5; echo code $?");
+    let came = run_intruder(&workshop, &desk, "./intruder allocate 5; echo code $?");
     let killed = came.output().contains("code 137");
     assert!(killed || came.output().contains("allocate: out of memory"), "{came:?}");
     assert!(!came.output().contains("done"), "{came:?}");
@@ -215,10 +215,10 @@ fn no_file_grows_without_bound_and_no_process_takes_all_memory() {
 #[test]
 fn a_gigabyte_is_read_to_its_end_and_only_its_beginning_kept() {
     let workshop = open_workshop();
-    let desk = workshop.desk_with(Duration::from_secs(60), 10_000);
+    let desk = workshop.gateway_with_shell_limits(Duration::from_secs(60), 10_000);
     let came = desk.shell("yes | head -c 1G");
-    assert_eq!(came.code(), 0, "{came:?}");
-    assert_eq!((came.fact("stdout_bytes"), came.fact("truncated")), (json!(1 << 30), json!(true)));
+    assert_eq!(came.exit_code(), 0, "{came:?}");
+    assert_eq!((came.metadata("stdout_bytes"), came.metadata("truncated")), (json!(1 << 30), json!(true)));
     assert!(came.output().len() <= 10_000 && came.output().starts_with("y\ny\n"), "{}", came.output().len());
     let both = desk.shell("bash -c 'yes | head -c 1M; yes n | head -c 1M >&2'");
     assert!(both.output().len() <= 10_000, "{}", both.output().len());
@@ -228,7 +228,7 @@ fn a_gigabyte_is_read_to_its_end_and_only_its_beginning_kept() {
 #[test]
 fn bytes_that_are_no_text_and_escape_sequences_stay_data() {
     let workshop = open_workshop();
-    let desk = workshop.desk_with(Duration::from_secs(60), 1_000);
+    let desk = workshop.gateway_with_shell_limits(Duration::from_secs(60), 1_000);
     let came = desk.shell("printf '\\377\\376ok\\033[2J'");
     assert_eq!(came.output(), "\u{fffd}\u{fffd}ok\u{1b}[2J");
     assert!(desk.shell("bash -c 'yes | head -c 5000 | tr y \"\\377\"'").output().len() <= 1_000);
@@ -246,15 +246,15 @@ fn what_is_forbidden_inside_the_workspace_is_out_of_reach_there_and_the_rest_is_
     let script = "cat va*/deep/key; cat vault/deep/key token ./token; ls -R vault; echo x > vault/new; mv vault moved; \
                   mv token stolen; rm -rf vault token; umount vault; cp -r vault copy; cat copy/deep/key; \
                   cat open/file; echo made > beside; true";
-    let came = attack(&workshop, &workshop.desk(), script);
+    let came = run_intruder(&workshop, &workshop.gateway(), script);
     assert!(!came.text.contains(SECRET) && came.output().contains("readable"), "{came:?}");
-    assert_eq!((came.code(), workshop.text("beside").as_str()), (0, "made\n"));
+    assert_eq!((came.exit_code(), workshop.text("beside").as_str()), (0, "made\n"));
     assert_eq!((workshop.text("vault/deep/key"), workshop.text("token")), (SECRET.into(), SECRET.into()));
     assert!(!workshop.path.join("moved").exists() && !workshop.path.join("vault/new").exists());
     // For one who may only look it is the same.
-    workshop.policy.autonomy = Autonomy::ReadOnly;
-    let came = workshop.desk().shell("grep -r the . | sort");
-    assert!(came.code() == 0 && !came.text.contains(SECRET), "{came:?}");
+    workshop.policy.autonomy = AutonomyLevel::ReadOnly;
+    let came = workshop.gateway().shell("grep -r the . | sort");
+    assert!(came.exit_code() == 0 && !came.text.contains(SECRET), "{came:?}");
 }
 
 // `git status` obeys what these say, in the operator's own shell too.
@@ -268,7 +268,7 @@ fn what_steers_git_is_read_and_not_changed() {
     let script = "cat .git/config; echo x > .git/config; echo x > .git/hooks/pre-commit; echo x > .git/hooks/new; \
                   echo x > .hg/hgrc; mv .git away; mv .hg away; rm -rf .git/hooks .git/config .hg; \
                   mkdir -p .git .hg; echo x > .git/config; echo x > mine; mv mine .git/config; echo ref > .git/HEAD";
-    let came = attack(&workshop, &workshop.desk(), script);
+    let came = run_intruder(&workshop, &workshop.gateway(), script);
     assert!(came.output().starts_with("as it was\n"), "{came:?}");
     for path in steering {
         assert_eq!(workshop.text(path), "as it was\n", "{path}: {came:?}");
@@ -283,7 +283,7 @@ fn what_steers_git_is_not_written_under_another_name() {
     let workshop = open_workshop();
     workshop.write(".git/config", "as it was\n");
     workshop.write("folder/file", "");
-    let desk = workshop.desk();
+    let desk = workshop.gateway();
     workshop.link("../.git", "folder/there");
     for line in [
         "cp -s .git/config link && echo x >> link",
@@ -291,12 +291,16 @@ fn what_steers_git_is_not_written_under_another_name() {
         "cp -r folder second && echo x > second/there/new",
     ] {
         let came = desk.shell(line);
-        assert_ne!((came.fate, came.fact("exit_code")), (Fate::Done, json!(0)), "{line}: {came:?}");
+        assert_ne!(
+            (came.status, came.metadata("exit_code")),
+            (CallStatus::Done, json!(0)),
+            "{line}: {came:?}"
+        );
         assert_eq!(workshop.text(".git/config"), "as it was\n", "{line}: {came:?}");
     }
     assert!(!workshop.path.join(".git/new").exists());
     let write = json!({ "path": "copy/there/config", "content": "x" });
-    assert_ne!(desk.call("file_write", &write).fate, Fate::Done);
+    assert_ne!(desk.call("file_write", &write).status, CallStatus::Done);
     assert_eq!(workshop.text(".git/config"), "as it was\n");
 }
 
@@ -305,7 +309,7 @@ fn what_would_steer_git_and_was_not_there_is_set_aside() {
     let workshop = open_workshop();
     workshop.write(".git/config", "");
     let script = "echo ../evil > .git/commondir; mkdir .git/hooks; echo x > .git/hooks/pre-commit; echo made";
-    let came = attack(&workshop, &workshop.desk(), script);
+    let came = run_intruder(&workshop, &workshop.gateway(), script);
     assert!(came.output().starts_with("made\n"), "{came:?}");
     for (name, aside) in [
         (".git/commondir", ".git/commondir.set-aside-1"),
@@ -315,7 +319,7 @@ fn what_would_steer_git_and_was_not_there_is_set_aside() {
         assert!(!workshop.path.join(name).exists() && workshop.path.join(aside).exists(), "{name}");
     }
     // A new repository is the command's own, and told of.
-    let came = attack(&workshop, &workshop.desk(), "mkdir -p .hg && echo x > .hg/hgrc");
+    let came = run_intruder(&workshop, &workshop.gateway(), "mkdir -p .hg && echo x > .hg/hgrc");
     assert!(workshop.path.join(".hg/hgrc").exists(), "{came:?}");
     assert!(came.output().contains(".hg` is new"), "{came:?}");
 }
@@ -325,8 +329,8 @@ fn of_a_repository_that_lies_elsewhere_nothing_is_told() {
     let workshop = open_workshop();
     workshop.write(".git", "gitdir: ../elsewhere\n");
     workshop.link("../elsewhere", ".hg");
-    let came = workshop.desk().shell("echo made > x");
-    assert!(came.code() == 0 && !came.output().contains("collieclaw:"), "{came:?}");
+    let came = workshop.gateway().shell("echo made > x");
+    assert!(came.exit_code() == 0 && !came.output().contains("collieclaw:"), "{came:?}");
 }
 
 /// What is set aside is beneath the folder that was there, not behind a link that a command has laid.
@@ -336,7 +340,7 @@ fn nothing_outside_is_set_aside() {
     std::fs::create_dir(workshop.path.join(".hg")).unwrap();
     std::fs::create_dir(workshop.home.join("settings")).unwrap();
     std::fs::write(workshop.home.join("settings/hgrc"), "mine").unwrap();
-    let came = attack(&workshop, &workshop.desk(), "mv .hg old; ln -s ../settings .hg; echo made");
+    let came = run_intruder(&workshop, &workshop.gateway(), "mv .hg old; ln -s ../settings .hg; echo made");
     assert!(came.output().contains(".hg` is another one now"), "{came:?}");
     assert_eq!(std::fs::read_to_string(workshop.home.join("settings/hgrc")).unwrap(), "mine");
 }
@@ -344,7 +348,7 @@ fn nothing_outside_is_set_aside() {
 #[test]
 fn the_receipt_is_told_what_of_the_sandbox_is_in_force() {
     let workshop = open_workshop();
-    let came = workshop.desk().shell("true");
+    let came = workshop.gateway().shell("true");
     let level = came.result.unwrap().sandbox.unwrap();
     // Root's processes are counted by nobody but us, unless there is a cgroup that can.
     let known =

@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use collieclaw::service::{Manager, Service};
+use collieclaw::service::{GatewayService, ServiceManager};
 
-use crate::support::{House, done, program};
+use crate::support::{TestAgent, agent_output, program};
 
 /// In tenths. What is left comes from what the sandbox of the tools is made of; the unit says what for.
 const MOST_EXPOSED: u32 = 50;
 
-fn analyzed(arguments: &[&str], unit: &Path) -> Output {
+fn run_systemd_analyze(arguments: &[&str], unit: &Path) -> Output {
     let mut command = Command::new("systemd-analyze");
     // A user's manager wants to know where it could put its files, though it writes none.
     command.args(arguments).arg(unit).env("XDG_RUNTIME_DIR", unit.parent().unwrap());
     command.output().expect("systemd-analyze is missing: run `cargo xtask setup`")
 }
 
-fn unit(house: &House) -> PathBuf {
+fn write_unit(house: &TestAgent) -> PathBuf {
     let printed = house.run(&["service", "install", "--print", "--manager", "systemd"]);
     assert_eq!(printed.code, 0, "{printed:?}");
     let path = house.path().join("collieclaw-gateway.service");
@@ -27,9 +27,9 @@ fn unit(house: &House) -> PathBuf {
 
 #[test]
 fn systemd_finds_no_fault_in_the_unit() {
-    let house = House::new();
-    let path = unit(&house);
-    let done = analyzed(&["verify", "--user", "--man=no"], &path);
+    let house = TestAgent::new();
+    let path = write_unit(&house);
+    let done = run_systemd_analyze(&["verify", "--user", "--man=no"], &path);
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("collieclaw")).collect();
     assert!(ours.is_empty() && done.status.success(), "{said}");
@@ -39,7 +39,7 @@ fn systemd_finds_no_fault_in_the_unit() {
     let of_a_user = text
         .replace("\nNoNewPrivileges=yes\n", "\nNoNewPrivileges=yes\nUser=daemon\nCapabilityBoundingSet=\n");
     std::fs::write(&path, of_a_user).unwrap();
-    let done = analyzed(&["security", "--offline=yes", "--no-pager", &threshold], &path);
+    let done = run_systemd_analyze(&["security", "--offline=yes", "--no-pager", &threshold], &path);
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
     assert!(text.contains(&format!("ExecStart=\"{}\" gateway\n", program().display())), "{text}");
     // Each of these would take the sandbox of the tools away, or keep the service from starting.
@@ -58,25 +58,25 @@ fn systemd_finds_no_fault_in_the_unit() {
 
 #[test]
 fn odd_paths_are_written_so_that_managers_read_them_as_they_are() {
-    let service = Service { program: "/odd $HOME/100% \"<a>&\\b".into(), home: "/h %h&".into() };
-    let unit = Manager::Systemd.text(&service);
+    let service = GatewayService { program: "/odd $HOME/100% \"<a>&\\b".into(), home: "/h %h&".into() };
+    let unit = ServiceManager::Systemd.render(&service);
     assert!(unit.contains("ExecStart=\"/odd $$HOME/100%% \\\"<a>&\\\\b\" gateway\n"), "{unit}");
     assert!(unit.contains("Environment=\"COLLIECLAW_HOME=/h %%h&\"\n"), "{unit}");
     assert!(unit.contains("EnvironmentFile=-/h %%h&/service.env\n"), "{unit}");
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("list.plist");
-    std::fs::write(&path, Manager::Launchd.text(&service)).unwrap();
+    std::fs::write(&path, ServiceManager::Launchd.render(&service)).unwrap();
     let read = "import plistlib, sys; l = plistlib.load(open(sys.argv[1], 'rb')); \
                 print('|'.join(l['ProgramArguments']), l['EnvironmentVariables']['COLLIECLAW_HOME'], sep='\\n', end='')";
     let output = Command::new("python3").args(["-c", read]).arg(&path).output();
-    let read = done(output.expect("python3 is missing: run `cargo xtask setup`"));
+    let read = agent_output(output.expect("python3 is missing: run `cargo xtask setup`"));
     assert_eq!(read.out, "/odd $HOME/100% \"<a>&\\b|gateway\n/h %h&", "{read:?}");
 }
 
 #[test]
 fn without_a_service_manager_it_says_so_and_writes_nothing() {
-    let house = House::new();
+    let house = TestAgent::new();
     for command in ["install", "start", "stop", "status", "uninstall"] {
         let refused = house.run(&["service", command]);
         assert_eq!(refused.code, 1, "{refused:?}");

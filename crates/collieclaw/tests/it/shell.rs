@@ -2,19 +2,19 @@
 
 use std::time::{Duration, Instant};
 
-use collieclaw::cancel::Why;
-use collieclaw::runtime::Fate;
-use collieclaw_gate::Autonomy;
+use collieclaw::cancel::CancelReason;
+use collieclaw::runtime::CallStatus;
+use collieclaw_gate::AutonomyLevel;
 use serde_json::{Value, json};
 
-use crate::workshop::Workshop;
+use crate::test_workspace::TestWorkspace;
 
 #[test]
 fn lists_pipelines_and_redirections_do_what_they_say() {
-    let workshop = Workshop::new();
+    let workshop = TestWorkspace::new();
     workshop.write("a.txt", "one\ntwo\nthree\n");
     workshop.write("src/b.txt", "b\n");
-    let desk = workshop.desk();
+    let desk = workshop.gateway();
     for (line, output, code) in [
         ("echo hello", "hello\n", 0),
         ("pwd", &format!("{}\n", workshop.path.display()), 0),
@@ -41,23 +41,23 @@ fn lists_pipelines_and_redirections_do_what_they_say() {
         ("seq 100000 | head -1", "1\n", 0),
     ] {
         let came = desk.shell(line);
-        assert_eq!((came.output(), came.code()), (output, code), "{line}: {came:?}");
+        assert_eq!((came.output(), came.exit_code()), (output, code), "{line}: {came:?}");
     }
 }
 
 #[test]
 fn the_two_streams_are_told_apart() {
-    let workshop = Workshop::new();
-    let came = workshop.desk().shell("echo out; cat nowhere; echo more");
+    let workshop = TestWorkspace::new();
+    let came = workshop.gateway().shell("echo out; cat nowhere; echo more");
     assert_eq!(came.output(), "out\nmore\n[stderr]\ncat: nowhere: No such file or directory\n");
-    assert_eq!((came.fact("stdout_bytes"), came.fact("stderr_bytes")), (json!(9), json!(40)));
+    assert_eq!((came.metadata("stdout_bytes"), came.metadata("stderr_bytes")), (json!(9), json!(40)));
 }
 
 #[test]
 fn what_can_not_be_opened_fails_its_command_and_no_other() {
-    let workshop = Workshop::new();
-    let came = workshop.desk().shell("cat < missing; echo next; echo x > no/file || echo failed");
-    assert_eq!(came.code(), 0);
+    let workshop = TestWorkspace::new();
+    let came = workshop.gateway().shell("cat < missing; echo next; echo x > no/file || echo failed");
+    assert_eq!(came.exit_code(), 0);
     let (stdout, stderr) = came.output().split_once("[stderr]\n").unwrap();
     assert_eq!(stdout, "next\nfailed\n");
     assert_eq!(stderr, "collieclaw: `missing` is not there\ncollieclaw: `no/file` is not there\n");
@@ -65,9 +65,9 @@ fn what_can_not_be_opened_fails_its_command_and_no_other() {
 
 #[test]
 fn the_environment_holds_nothing_of_ours() {
-    let mut workshop = Workshop::new();
-    workshop.policy.autonomy = Autonomy::Full;
-    let came = workshop.desk().shell("env");
+    let mut workshop = TestWorkspace::new();
+    workshop.policy.autonomy = AutonomyLevel::Full;
+    let came = workshop.gateway().shell("env");
     let mut names: Vec<_> = came.output().lines().filter_map(|line| line.split_once('=')).collect();
     names.sort_unstable();
     let only: Vec<_> = names.iter().map(|(name, _)| *name).filter(|name| *name != "TZ").collect();
@@ -90,68 +90,71 @@ fn the_environment_holds_nothing_of_ours() {
 
 #[test]
 fn a_line_beyond_the_plan_is_run_by_a_real_shell_in_full_only() {
-    let mut workshop = Workshop::new();
+    let mut workshop = TestWorkspace::new();
     let line = "for i in 1 2 3; do echo \"n$i\"; done; x=$(echo sub); echo $x";
-    assert_eq!(workshop.desk().shell(line).fate, Fate::Denied);
-    workshop.policy.autonomy = Autonomy::Full;
-    let came = workshop.desk().shell(line);
-    assert_eq!((came.output(), came.code()), ("n1\nn2\nn3\nsub\n", 0), "{came:?}");
+    assert_eq!(workshop.gateway().shell(line).status, CallStatus::Denied);
+    workshop.policy.autonomy = AutonomyLevel::Full;
+    let came = workshop.gateway().shell(line);
+    assert_eq!((came.output(), came.exit_code()), ("n1\nn2\nn3\nsub\n", 0), "{came:?}");
 }
 
 #[test]
 fn the_time_is_for_the_whole_line_and_what_was_printed_before_is_told() {
-    let mut workshop = Workshop::new();
-    workshop.policy.autonomy = Autonomy::Full;
+    let mut workshop = TestWorkspace::new();
+    workshop.policy.autonomy = AutonomyLevel::Full;
     let started = Instant::now();
-    let desk = workshop.desk_with(Duration::from_millis(700), 1 << 20);
+    let desk = workshop.gateway_with_shell_limits(Duration::from_millis(700), 1 << 20);
     let came = desk.shell("echo begun; sleep 0.3; sleep 0.3; sleep 0.3; sleep 60; echo never");
-    assert_eq!((came.fate, came.output()), (Fate::Failed, "begun\n"), "{came:?}");
-    assert_eq!(came.fact("timed_out"), json!(true));
+    assert_eq!((came.status, came.output()), (CallStatus::Failed, "begun\n"), "{came:?}");
+    assert_eq!(came.metadata("timed_out"), json!(true));
     assert!(started.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
 fn cancelling_ends_everything() {
-    let mut workshop = Workshop::new();
-    workshop.policy.autonomy = Autonomy::Full;
-    let desk = workshop.desk();
+    let mut workshop = TestWorkspace::new();
+    workshop.policy.autonomy = AutonomyLevel::Full;
+    let desk = workshop.gateway();
     let cancel = desk.cancel.clone();
     let raise = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
-        cancel.raise(Why::Operator);
+        cancel.raise(CancelReason::Operator);
     });
     let started = Instant::now();
     let came = desk.shell("sleep 61 | sleep 62; echo never");
     raise.join().unwrap();
-    assert_eq!(came.fate, Fate::Cancelled, "{came:?}");
+    assert_eq!(came.status, CallStatus::Cancelled, "{came:?}");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[test]
 fn a_signal_is_told_as_one() {
-    let mut workshop = Workshop::new();
-    workshop.policy.autonomy = Autonomy::Full;
-    let desk = workshop.desk();
+    let mut workshop = TestWorkspace::new();
+    workshop.policy.autonomy = AutonomyLevel::Full;
+    let desk = workshop.gateway();
     let came = desk.shell("bash -c 'kill -SEGV $$'");
-    assert_eq!((came.fact("signal"), came.fact("exit_code")), (json!(11), Value::Null), "{came:?}");
+    assert_eq!((came.metadata("signal"), came.metadata("exit_code")), (json!(11), Value::Null), "{came:?}");
     assert_eq!(desk.shell("bash -c 'kill -TERM $$' || echo after").output(), "after\n");
 }
 
 #[test]
 fn file_tools_work_through_the_door() {
-    let workshop = Workshop::new();
-    let desk = workshop.desk();
+    let workshop = TestWorkspace::new();
+    let desk = workshop.gateway();
     // C15.6, said yes to.
     let came = desk.call("file_write", &json!({"path": "notes/a.txt", "content": "grüße\n"}));
-    assert_eq!((came.fate, came.output()), (Fate::Done, "created `notes/a.txt`, 8 bytes"));
+    assert_eq!((came.status, came.output()), (CallStatus::Done, "created `notes/a.txt`, 8 bytes"));
     let came = desk.call("file_read", &json!({"path": "notes/a.txt", "offset": 2, "limit": 2}));
-    assert_eq!((came.output(), came.fact("next_offset"), came.fact("bytes_left")), ("ü", json!(4), json!(4)));
+    assert_eq!(
+        (came.output(), came.metadata("next_offset"), came.metadata("bytes_left")),
+        ("ü", json!(4), json!(4))
+    );
     // C15.4.
     let came = desk.call("file_list", &json!({"path": ".", "recursive": true}));
     assert_eq!(came.output(), "notes/\nnotes/a.txt\t8\n");
     // C15.5.
     let came = desk.call("file_read", &json!({"path": "/etc/passwd"}));
-    assert_eq!((came.fate, came.result.is_none()), (Fate::Denied, true));
+    assert_eq!((came.status, came.result.is_none()), (CallStatus::Denied, true));
     for (tool, arguments) in [
         ("file_read", json!({"path": "a", "encoding": "latin1"})),
         ("file_write", json!({"path": "a"})),
@@ -159,7 +162,7 @@ fn file_tools_work_through_the_door() {
         ("shell", json!({})),
     ] {
         let came = desk.call(tool, &arguments);
-        assert!(came.fate == Fate::Failed && came.result.is_none(), "{tool}: {came:?}");
+        assert!(came.status == CallStatus::Failed && came.result.is_none(), "{tool}: {came:?}");
     }
     std::fs::write(workshop.path.join("bytes"), b"ab\xff").unwrap();
     let came = desk.call("file_read", &json!({"path": "bytes"}));
@@ -180,7 +183,7 @@ fn what_a_line_has_moved_or_linked_is_judged_again() {
         "mv d n; cp a.txt n/h > h",
     ];
     for line in lines {
-        let workshop = Workshop::new();
+        let workshop = TestWorkspace::new();
         let outside = workshop.path.parent().unwrap().join("outside.txt");
         std::fs::write(&outside, "theirs").unwrap();
         for folder in ["d", "sub/deep", "src"] {
@@ -193,14 +196,15 @@ fn what_a_line_has_moved_or_linked_is_judged_again() {
         workshop.link("sub", "l");
         workshop.link("n/h", "k");
         workshop.link("d/h", "ln");
-        let came = workshop.desk().shell(line);
+        let came = workshop.gateway().shell(line);
         assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs", "{line}: {came:?}");
-        assert_ne!(came.fate, Fate::Done, "{line}: {came:?}");
+        assert_ne!(came.status, CallStatus::Done, "{line}: {came:?}");
         assert_eq!(workshop.text("h"), "ours", "{line}: nothing is opened for it");
     }
-    let workshop = Workshop::new();
+    let workshop = TestWorkspace::new();
     workshop.write("a.txt", "ours");
-    let came = workshop.desk().shell("mkdir -p new old && mv old new/ && cp a.txt new/old/ && mv new done");
-    assert_eq!((came.fate, came.code()), (Fate::Done, 0), "{came:?}");
+    let came =
+        workshop.gateway().shell("mkdir -p new old && mv old new/ && cp a.txt new/old/ && mv new done");
+    assert_eq!((came.status, came.exit_code()), (CallStatus::Done, 0), "{came:?}");
     assert_eq!(workshop.text("done/old/a.txt"), "ours");
 }

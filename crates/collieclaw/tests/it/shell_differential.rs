@@ -9,14 +9,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::workshop::{Desk, Workshop};
+use crate::test_workspace::{TestToolGateway, TestWorkspace};
 
 const LINES: u64 = 50;
 
 /// A small generator, so that a failing seed is a failing line for ever.
-struct Dice(u64);
+struct LineGenerator(u64);
 
-impl Dice {
+impl LineGenerator {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap() % sides
@@ -73,7 +73,7 @@ const ENDS: &[&str] =
     &[" > out1", " >> out1", " > out2", " >>out3", " 2> out3", " > out2 2>&1", " 2>&1", " >/dev/null"];
 
 /// Lines that once were planned otherwise than shells read them. Those that have no plan any more show nothing.
-const KEPT: &[&str] = &[
+const REGRESSION_LINES: &[&str] = &[
     "cat < fixed/a.txt <&0",
     "printf 'x\\n' | cat <&0",
     "ls none 2<&1",
@@ -92,7 +92,7 @@ const KEPT: &[&str] = &[
     "cd sub && pwd && cd .. && pwd",
 ];
 
-fn pipeline(dice: &mut Dice) -> String {
+fn random_pipeline(dice: &mut LineGenerator) -> String {
     let mut text = if dice.one_in(6) { "! ".to_owned() } else { String::new() };
     let source = dice.pick(SOURCES);
     // A here-document goes on after the rest of its line.
@@ -108,26 +108,26 @@ fn pipeline(dice: &mut Dice) -> String {
     if document.is_empty() { text } else { format!("{text}\n{document}") }
 }
 
-fn line(dice: &mut Dice) -> String {
-    let mut text = if dice.one_in(8) { "cd sub && pwd\n".to_owned() } else { pipeline(dice) };
+fn random_line(dice: &mut LineGenerator) -> String {
+    let mut text = if dice.one_in(8) { "cd sub && pwd\n".to_owned() } else { random_pipeline(dice) };
     while dice.one_in(2) {
         // After a here-document only a new line can follow.
         let join = if text.ends_with('\n') { "" } else { dice.pick(&[" && ", " || ", "; ", "\n"]) };
         text.push_str(join);
-        text.push_str(&pipeline(dice));
+        text.push_str(&random_pipeline(dice));
     }
     text
 }
 
 /// What a line did.
 #[derive(Debug, PartialEq, Eq)]
-struct Did {
+struct ShellEffects {
     stdout: String,
     code: i64,
     files: BTreeMap<String, String>,
 }
 
-fn furnish(workspace: &Path) {
+fn create_files(workspace: &Path) {
     let _ = fs::remove_dir_all(workspace.join("sub"));
     for name in ["out1", "out2", "out3"] {
         let _ = fs::remove_file(workspace.join(name));
@@ -140,7 +140,7 @@ fn furnish(workspace: &Path) {
     fs::write(workspace.join("out1"), "old\n").unwrap();
 }
 
-fn files(workspace: &Path) -> BTreeMap<String, String> {
+fn read_files(workspace: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for folder in ["", "sub"] {
         for entry in fs::read_dir(workspace.join(folder)).unwrap().flatten() {
@@ -153,8 +153,8 @@ fn files(workspace: &Path) -> BTreeMap<String, String> {
     files
 }
 
-fn by_shell(shell: &str, line: &str, workspace: &Path) -> Did {
-    furnish(workspace);
+fn run_in_shell(shell: &str, line: &str, workspace: &Path) -> ShellEffects {
+    create_files(workspace);
     let output = Command::new(shell)
         .args(["-c", line])
         .current_dir(workspace)
@@ -164,32 +164,33 @@ fn by_shell(shell: &str, line: &str, workspace: &Path) -> Did {
         .output()
         .unwrap_or_else(|error| panic!("{shell}: {error}; install it with `cargo xtask setup`"));
     let code = output.status.code().unwrap_or(-1).into();
-    Did { stdout: String::from_utf8(output.stdout).unwrap(), code, files: files(workspace) }
+    ShellEffects { stdout: String::from_utf8(output.stdout).unwrap(), code, files: read_files(workspace) }
 }
 
 /// `None` if the gate has no plan for the line.
-fn by_us(desk: &Desk, line: &str, workspace: &Path) -> Option<Did> {
-    furnish(workspace);
+fn run_in_gateway(desk: &TestToolGateway, line: &str, workspace: &Path) -> Option<ShellEffects> {
+    create_files(workspace);
     let came = desk.shell(line);
     came.result.as_ref()?;
-    let stdout = usize::try_from(came.fact("stdout_bytes").as_u64().unwrap()).unwrap();
+    let stdout = usize::try_from(came.metadata("stdout_bytes").as_u64().unwrap()).unwrap();
     let stdout = came.output().get(..stdout).unwrap().to_owned();
-    Some(Did { stdout, code: came.code(), files: files(workspace) })
+    Some(ShellEffects { stdout, code: came.exit_code(), files: read_files(workspace) })
 }
 
 #[test]
-fn what_we_carry_out_does_what_shells_do() {
-    let workshop = Workshop::new();
-    let desk = workshop.desk();
+fn a_plan_has_the_same_effects_as_dash_and_bash() {
+    let workshop = TestWorkspace::new();
+    let desk = workshop.gateway();
     let mut compared = 0;
-    let made = (0..LINES).map(|seed| line(&mut Dice(seed * 7_919 + 17)));
-    for line in KEPT.iter().map(|line| (*line).to_owned()).chain(made) {
-        let (dash, bash) = (by_shell("dash", &line, &workshop.path), by_shell("bash", &line, &workshop.path));
+    let made = (0..LINES).map(|seed| random_line(&mut LineGenerator(seed * 7_919 + 17)));
+    for line in REGRESSION_LINES.iter().map(|line| (*line).to_owned()).chain(made) {
+        let (dash, bash) =
+            (run_in_shell("dash", &line, &workshop.path), run_in_shell("bash", &line, &workshop.path));
         // Where they disagree nothing is promised.
         if dash != bash {
             continue;
         }
-        if let Some(ours) = by_us(&desk, &line, &workshop.path) {
+        if let Some(ours) = run_in_gateway(&desk, &line, &workshop.path) {
             assert_eq!(ours, bash, "{line}");
             compared += 1;
         }

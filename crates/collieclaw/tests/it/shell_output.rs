@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::workshop::{Came, Workshop};
+use crate::test_workspace::{TestCallResult, TestWorkspace};
 
 const BOUND: usize = 1024;
 
-fn printed(bytes: &[u8], line: &str) -> Came {
-    let workshop = Workshop::new();
+fn run_and_print(bytes: &[u8], line: &str) -> TestCallResult {
+    let workshop = TestWorkspace::new();
     fs::write(workshop.path.join("file"), bytes).unwrap();
-    workshop.desk_with(Duration::from_secs(30), BOUND).shell(line)
+    workshop.gateway_with_shell_limits(Duration::from_secs(30), BOUND).shell(line)
 }
 
 #[test]
 fn what_fits_is_shown_whole() {
     for length in [0, 1, 895, 896, 897, 1023, BOUND] {
         let text = "x".repeat(length);
-        let came = printed(text.as_bytes(), "cat file");
-        assert_eq!((came.output(), came.fact("truncated")), (text.as_str(), json!(false)), "{length}");
+        let came = run_and_print(text.as_bytes(), "cat file");
+        assert_eq!((came.output(), came.metadata("truncated")), (text.as_str(), json!(false)), "{length}");
     }
 }
 
@@ -32,10 +32,10 @@ fn what_does_not_fit_is_counted_in_bytes_that_were_printed() {
         (vec![0xff; 600], '\u{fffd}'),
         ("€".repeat(400).into_bytes(), '€'),
     ] {
-        let came = printed(&bytes, "cat file");
+        let came = run_and_print(&bytes, "cat file");
         let output = came.output();
         assert!(output.len() <= BOUND, "{}", output.len());
-        assert_eq!(came.fact("truncated"), json!(true), "{came:?}");
+        assert_eq!(came.metadata("truncated"), json!(true), "{came:?}");
         let (text, note) = output.split_once("\n[").unwrap();
         assert!(text.chars().all(|letter| letter == shown), "{text}");
         let each = if shown == '€' { 3 } else { 1 };
@@ -46,13 +46,13 @@ fn what_does_not_fit_is_counted_in_bytes_that_were_printed() {
 
 #[test]
 fn what_went_wrong_is_shown_beside_a_torrent_and_both_are_counted() {
-    let came = printed(&[b'x'; 3000], "cat file; cat nowhere");
+    let came = run_and_print(&[b'x'; 3000], "cat file; cat nowhere");
     let (stdout, stderr) = came.output().split_once("[stderr]\n").unwrap();
     assert!(stdout.ends_with("more bytes are not shown]\n"), "{stdout}");
     assert_eq!(stderr, "cat: nowhere: No such file or directory\n");
-    assert_eq!(came.fact("truncated"), json!(true));
+    assert_eq!(came.metadata("truncated"), json!(true));
 
-    let came = printed(&[b'x'; 3000], "cat file; cat file >&2");
+    let came = run_and_print(&[b'x'; 3000], "cat file; cat file >&2");
     assert!(came.output().len() <= BOUND);
     assert_eq!(came.output().matches("more bytes are not shown]").count(), 2, "{came:?}");
 }
@@ -60,11 +60,11 @@ fn what_went_wrong_is_shown_beside_a_torrent_and_both_are_counted() {
 // A shell has no bound on the length of a list, and descriptors are few.
 #[test]
 fn a_line_of_three_hundred_commands_runs_to_its_end() {
-    let workshop = Workshop::new();
+    let workshop = TestWorkspace::new();
     let usual = rustix::process::Rlimit { current: Some(1024), ..limit() };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, usual).unwrap();
     let line = (0..300).map(|number| format!("echo {number}")).collect::<Vec<_>>().join("; ");
-    let came = workshop.desk_with(Duration::from_secs(120), 1 << 20).shell(&line);
+    let came = workshop.gateway_with_shell_limits(Duration::from_secs(120), 1 << 20).shell(&line);
     let numbers: Vec<String> = (0..300).map(|number| number.to_string()).collect();
     assert_eq!(came.output().lines().collect::<Vec<_>>(), numbers, "{came:?}");
 }

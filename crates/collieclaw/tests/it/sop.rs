@@ -1,40 +1,40 @@
 //! Procedures (C12): written in the home, checked whole, carried out step by step through the same door, resumable.
 
 mod faults;
-mod impostors;
-mod killed;
-mod killed_often;
-mod over;
-mod vouched;
+mod finished_runs;
+mod interrupted_runs;
+mod journal_receipts;
+mod repeated_kills;
+mod run_ownership;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use crate::support::{Done, House};
+use crate::support::{AgentOutput, TestAgent};
 
-pub(crate) fn write(house: &House, name: &str, text: &str) {
+pub(crate) fn write(house: &TestAgent, name: &str, text: &str) {
     let folder = house.home().join("workspace/sops").join(name);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("SOP.toml"), text).unwrap();
 }
 
-pub(crate) fn house(name: &str, steps: &str) -> House {
-    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
+pub(crate) fn agent_with_sop(name: &str, steps: &str) -> TestAgent {
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
     write(&house, name, &format!("name = \"{name}\"\ndescription = \"for a test\"\n{steps}"));
     house
 }
 
 /// The run that there is.
-pub(crate) fn the_run(house: &House) -> Value {
+pub(crate) fn single_run(house: &TestAgent) -> Value {
     let runs = house.run(&["sop", "status", "--output", "json"]).json();
     assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
     runs[0].clone()
 }
 
-pub(crate) fn on_the_run(house: &House, command: &[&str]) -> Done {
-    let run = the_run(house)["run"].as_str().unwrap().to_owned();
+pub(crate) fn run_command_on_run(house: &TestAgent, command: &[&str]) -> AgentOutput {
+    let run = single_run(house)["run"].as_str().unwrap().to_owned();
     let mut arguments = vec!["sop", command[0], &run];
     arguments.extend(&command[1..]);
     house.run(&arguments)
@@ -67,12 +67,12 @@ content_from = "look"
 
 #[test]
 fn steps_run_in_order_and_give_what_they_have_to_later_ones() {
-    let house = house("copy", WRITE_AND_READ);
+    let house = agent_with_sop("copy", WRITE_AND_READ);
     let run = house.run(&["sop", "run", "copy"]);
     assert_eq!(run.code, 0, "{run:?}");
     let read = |name: &str| fs::read_to_string(house.workspace().join(name)).unwrap();
     assert_eq!((read("a.txt").as_str(), read("b.txt").as_str()), ("hello", "hello"));
-    let run = the_run(&house);
+    let run = single_run(&house);
     assert_eq!((&run["state"], &run["changed_since"]), (&json!("finished"), &json!(false)));
     let receipts: Vec<[Value; 3]> = house
         .receipts()
@@ -82,13 +82,14 @@ fn steps_run_in_order_and_give_what_they_have_to_later_ones() {
     let expected = [("make", "file_write"), ("look", "file_read"), ("copy", "file_write")];
     assert_eq!(receipts, expected.map(|(step, tool)| [run["run"].clone(), json!(step), json!(tool)]));
     assert_eq!(house.run(&["receipt", "verify"]).code, 0);
-    assert_eq!(on_the_run(&house, &["resume"]).code, 0, "it is over already");
+    assert_eq!(run_command_on_run(&house, &["resume"]).code, 0, "it is over already");
     assert_eq!(house.receipts().len(), 3, "and nothing runs twice");
 }
 
 #[test]
 fn a_dry_run_shows_the_verdicts_and_runs_nothing() {
-    let house = house("copy", WRITE_AND_READ).with("autonomy = \"full\"", "autonomy = \"supervised\"");
+    let house = agent_with_sop("copy", WRITE_AND_READ)
+        .with_config_change("autonomy = \"full\"", "autonomy = \"supervised\"");
     let dry = house.run(&["sop", "run", "copy", "--dry-run", "--output", "json"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     let said: Vec<Value> =
@@ -107,7 +108,7 @@ fn a_dry_run_shows_the_verdicts_and_runs_nothing() {
 
 #[test]
 fn an_approval_waits_across_restarts_and_is_given_once() {
-    let house = house(
+    let house = agent_with_sop(
         "careful",
         "[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"Really?\\u001b[2J\"\n\
          [[steps]]\nid = \"do\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n\
@@ -116,15 +117,19 @@ fn an_approval_waits_across_restarts_and_is_given_once() {
     let run = house.run(&["sop", "run", "careful"]);
     assert_eq!(run.code, 5, "{run:?}");
     assert!(run.err.contains("Really?\\u{1b}[2J") && run.err.contains("sop approve run-"), "{run:?}");
-    assert_eq!(the_run(&house)["state"], "waiting");
-    assert_eq!(on_the_run(&house, &["resume"]).code, 5, "resuming is not approving");
+    assert_eq!(single_run(&house)["state"], "waiting");
+    assert_eq!(run_command_on_run(&house, &["resume"]).code, 5, "resuming is not approving");
     assert!(!house.workspace().join("x").exists());
-    assert_eq!(on_the_run(&house, &["approve", "--step", "again"]).code, 2, "a yes is to what was seen");
-    assert_eq!(on_the_run(&house, &["approve", "--step", "ok"]).code, 5, "the next one waits");
+    assert_eq!(
+        run_command_on_run(&house, &["approve", "--step", "again"]).code,
+        2,
+        "a yes is to what was seen"
+    );
+    assert_eq!(run_command_on_run(&house, &["approve", "--step", "ok"]).code, 5, "the next one waits");
     assert!(house.workspace().join("x").exists());
-    assert_eq!(on_the_run(&house, &["approve"]).code, 0);
-    assert_eq!(on_the_run(&house, &["approve"]).code, 2, "it does not wait any more");
-    assert_eq!(the_run(&house)["state"], "finished");
+    assert_eq!(run_command_on_run(&house, &["approve"]).code, 0);
+    assert_eq!(run_command_on_run(&house, &["approve"]).code, 2, "it does not wait any more");
+    assert_eq!(single_run(&house)["state"], "finished");
 }
 
 #[test]
@@ -136,13 +141,13 @@ fn a_failure_aborts_or_not_as_the_step_says_and_a_denial_is_one() {
     };
     let after = step("after", "there", "");
     let check = |first: String, code: i32, state: &str, receipts: usize| {
-        let house = house("try", &format!("{first}{after}"));
+        let house = agent_with_sop("try", &format!("{first}{after}"));
         fs::write(house.workspace().join("there"), "text").unwrap();
         let run = house.run(&["sop", "run", "try"]);
-        assert_eq!((run.code, the_run(&house)["state"].as_str().unwrap()), (code, state), "{run:?}");
+        assert_eq!((run.code, single_run(&house)["state"].as_str().unwrap()), (code, state), "{run:?}");
         assert_eq!(house.receipts().len(), receipts);
         let expected = if state == "failed" { 2 } else { code };
-        assert_eq!(on_the_run(&house, &["resume"]).code, expected, "what is over stays over");
+        assert_eq!(run_command_on_run(&house, &["resume"]).code, expected, "what is over stays over");
         assert_eq!(house.receipts().len(), receipts);
     };
     check(step("gone", "not there", ""), 1, "failed", 1);
@@ -153,7 +158,7 @@ fn a_failure_aborts_or_not_as_the_step_says_and_a_denial_is_one() {
 
 #[test]
 fn nothing_is_given_by_a_step_that_failed() {
-    let house = house(
+    let house = agent_with_sop(
         "give",
         "[[steps]]\nid = \"gone\"\nkind = \"tool\"\ntool = \"file_read\"\nargs = { path = \"gone\" }\non_failure = \"continue\"\n\
          [[steps]]\nid = \"keep\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"kept\" }\ncontent_from = \"gone\"\n",
@@ -161,19 +166,19 @@ fn nothing_is_given_by_a_step_that_failed() {
     let run = house.run(&["sop", "run", "give"]);
     assert!(run.code == 1 && run.err.contains("nothing to give"), "{run:?}");
     assert!(!house.workspace().join("kept").exists());
-    let last = &house.receipt_words()[1];
+    let last = &house.receipt_summaries()[1];
     assert_eq!(last, &["file_write", "failed", "nothing-to-give"]);
 }
 
 #[test]
 fn the_model_sees_what_earlier_steps_gave_and_its_calls_pass_the_same_door() {
-    let house = house(
+    let house = agent_with_sop(
         "ask",
         "[[steps]]\nid = \"look\"\nkind = \"tool\"\ntool = \"file_read\"\nargs = { path = \"a\" }\n\
          [[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"What is in it?\"\n\
          [[steps]]\nid = \"keep\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"b\" }\ncontent_from = \"think\"\n",
     )
-    .says(
+    .with_mock_fixture(
         "[[round]]\nexpect = { last_message_contains = \"the secret word is Aardvark\" }\n[[round.call]]\ntool = \"time\"\n\
          [[round]]\ntext = \"an animal\"\n",
     );
@@ -188,62 +193,65 @@ fn the_model_sees_what_earlier_steps_gave_and_its_calls_pass_the_same_door() {
 #[test]
 fn a_hint_of_the_procedure_chooses_the_provider() {
     let steps = "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n";
-    let house = house("ask", &format!("hint = \"thorough\"\n{steps}"));
+    let house = agent_with_sop("ask", &format!("hint = \"thorough\"\n{steps}"));
     for (name, answer) in [("small", "quickly"), ("large", "after a while")] {
         fs::write(house.home().join(name), format!("[[round]]\ntext = \"{answer}\"\n")).unwrap();
     }
-    let house = house.with(
+    let house = house.with_config_change(
         "[channels.cli]",
         "[providers.models.choice]\nkind = \"router\"\ndefault = \"small\"\n\
          [[providers.models.choice.rules]]\nwhen = { hint = \"thorough\" }\nprovider = \"large\"\n\
          [providers.models.small]\nkind = \"mock\"\nfixture = \"small\"\n\
          [providers.models.large]\nkind = \"mock\"\nfixture = \"large\"\n[channels.cli]",
     );
-    let house =
-        house.with("default_provider = \"local\"\ndefault_model = \"mock\"", "default_provider = \"choice\"");
+    let house = house.with_config_change(
+        "default_provider = \"local\"\ndefault_model = \"mock\"",
+        "default_provider = \"choice\"",
+    );
     let run = house.run(&["sop", "run", "ask"]);
     assert_eq!((run.code, run.out.as_str()), (0, "after a while\n"), "{run:?}");
 }
 
 #[test]
 fn a_call_that_is_denied_to_the_model_is_a_denied_step() {
-    let house = house("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n").says(
+    let house = agent_with_sop("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n").with_mock_fixture(
         "[[round]]\n[[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n[[round]]\ntext = \"done\"\n",
     );
     assert_eq!(house.run(&["sop", "run", "ask"]).code, 4);
-    assert_eq!(the_run(&house)["state"], "failed");
+    assert_eq!(single_run(&house)["state"], "failed");
 }
 
 #[test]
 fn a_provider_that_fails_before_anything_happened_can_be_asked_again() {
-    let house = house("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n")
-        .says("[[round]]\nerror = \"network\"\n");
+    let house = agent_with_sop("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n")
+        .with_mock_fixture("[[round]]\nerror = \"network\"\n");
     assert_eq!(house.run(&["sop", "run", "ask"]).code, 6);
-    assert_eq!(the_run(&house)["state"], "ready");
-    let house = house.says("[[round]]\ntext = \"now\"\n");
-    let resumed = on_the_run(&house, &["resume"]);
+    assert_eq!(single_run(&house)["state"], "ready");
+    let house = house.with_mock_fixture("[[round]]\ntext = \"now\"\n");
+    let resumed = run_command_on_run(&house, &["resume"]);
     assert_eq!((resumed.code, resumed.out.as_str()), (0, "now\n"), "{resumed:?}");
 }
 
 #[test]
 fn the_stop_stops_a_run_and_it_goes_on_afterwards() {
     for steps in [WRITE_AND_READ, "[[steps]]\nid = \"a\"\nkind = \"agent\"\nprompt = \"Well?\"\n"] {
-        let house = house("copy", steps);
+        let house = agent_with_sop("copy", steps);
         house.run(&["estop"]);
         assert_eq!(house.run(&["sop", "run", "copy"]).code, 8);
-        assert_eq!(the_run(&house)["state"], "ready");
+        assert_eq!(single_run(&house)["state"], "ready");
         assert!(!house.workspace().join("a.txt").exists());
         house.run(&["estop", "--clear"]);
-        assert_eq!(on_the_run(&house, &["resume"]).code, 0);
+        assert_eq!(run_command_on_run(&house, &["resume"]).code, 0);
     }
 }
 
 #[test]
 fn what_needs_a_yes_stops_where_nobody_is_and_goes_on_at_a_terminal() {
-    let house = house("copy", WRITE_AND_READ).with("autonomy = \"full\"", "autonomy = \"supervised\"");
+    let house = agent_with_sop("copy", WRITE_AND_READ)
+        .with_config_change("autonomy = \"full\"", "autonomy = \"supervised\"");
     assert_eq!(house.run(&["sop", "run", "copy"]).code, 5);
-    assert_eq!(the_run(&house)["state"], "ready");
-    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    assert_eq!(single_run(&house)["state"], "ready");
+    let run = single_run(&house)["run"].as_str().unwrap().to_owned();
     let asks = "Approve? [y/N/a]";
     let resumed = house.at_terminal(&["sop", "resume", &run[..12]], &[(asks, "y\n"), (asks, "y\n")]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
@@ -253,18 +261,19 @@ fn what_needs_a_yes_stops_where_nobody_is_and_goes_on_at_a_terminal() {
 #[test]
 fn a_yes_to_an_approval_is_none_to_the_calls_that_follow() {
     let steps = format!("[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"?\"\n{WRITE_AND_READ}");
-    let house = house("copy", &steps).with("autonomy = \"full\"", "autonomy = \"supervised\"");
+    let house =
+        agent_with_sop("copy", &steps).with_config_change("autonomy = \"full\"", "autonomy = \"supervised\"");
     assert_eq!(house.run(&["sop", "run", "copy"]).code, 5);
-    let approved = on_the_run(&house, &["approve"]);
+    let approved = run_command_on_run(&house, &["approve"]);
     assert!(approved.code == 5 && approved.err.contains("stopped at the step make"), "{approved:?}");
     assert!(approved.err.contains("`collieclaw sop resume RUN` at a terminal"), "{approved:?}");
-    assert_eq!(the_run(&house)["state"], "ready", "what was approved stays approved");
+    assert_eq!(single_run(&house)["state"], "ready", "what was approved stays approved");
     assert!(!house.workspace().join("a.txt").exists());
 }
 
 #[test]
 fn a_run_goes_on_with_what_it_was_begun_with() {
-    let house = house(
+    let house = agent_with_sop(
         "careful",
         "[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"?\"\n\
          [[steps]]\nid = \"do\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"old\", content = \"\" }\n",
@@ -273,19 +282,22 @@ fn a_run_goes_on_with_what_it_was_begun_with() {
     let path = house.home().join("workspace/sops/careful/SOP.toml");
     let changed = fs::read_to_string(&path).unwrap().replace("old", "new");
     fs::write(path, changed).unwrap();
-    assert_eq!(the_run(&house)["changed_since"], true);
-    assert_eq!(on_the_run(&house, &["approve"]).code, 0);
+    assert_eq!(single_run(&house)["changed_since"], true);
+    assert_eq!(run_command_on_run(&house, &["approve"]).code, 0);
     assert!(house.workspace().join("old").exists() && !house.workspace().join("new").exists());
 }
 
 #[test]
 fn a_cancelled_run_is_over_and_a_damaged_journal_goes_nowhere() {
-    let house = house("careful", "[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"?\"\n");
+    let house = agent_with_sop("careful", "[[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"?\"\n");
     assert_eq!(house.run(&["sop", "run", "careful"]).code, 5);
-    assert_eq!(on_the_run(&house, &["cancel"]).code, 0);
-    assert_eq!(the_run(&house)["state"], "cancelled");
-    assert_eq!((on_the_run(&house, &["resume"]).code, on_the_run(&house, &["approve"]).code), (2, 2));
-    let run = the_run(&house)["run"].as_str().unwrap().to_owned();
+    assert_eq!(run_command_on_run(&house, &["cancel"]).code, 0);
+    assert_eq!(single_run(&house)["state"], "cancelled");
+    assert_eq!(
+        (run_command_on_run(&house, &["resume"]).code, run_command_on_run(&house, &["approve"]).code),
+        (2, 2)
+    );
+    let run = single_run(&house)["run"].as_str().unwrap().to_owned();
     let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
     assert_eq!(fs::metadata(&journal).unwrap().permissions().mode() & 0o7777, 0o600);
     let text = fs::read_to_string(&journal).unwrap();
@@ -302,7 +314,7 @@ fn a_cancelled_run_is_over_and_a_damaged_journal_goes_nowhere() {
 
 #[test]
 fn a_procedure_that_others_can_write_or_that_lies_elsewhere_is_not_run() {
-    let house = house("copy", WRITE_AND_READ);
+    let house = agent_with_sop("copy", WRITE_AND_READ);
     let folder = house.home().join("workspace/sops/copy");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(house.run(&["sop", "run", "copy"]).code, 3);
@@ -323,7 +335,7 @@ fn a_procedure_that_others_can_write_or_that_lies_elsewhere_is_not_run() {
 
 #[test]
 fn the_model_can_not_write_a_procedure() {
-    let house = house("copy", WRITE_AND_READ);
+    let house = agent_with_sop("copy", WRITE_AND_READ);
     let path = house.home().join("workspace/sops/copy/SOP.toml");
     let arguments = json!({ "path": path, "content": "" }).to_string();
     assert_eq!(house.run(&["tool", "run", "file_write", "--json", &arguments]).code, 4);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Generous: the machine may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn program() -> PathBuf {
     std::env::var_os("NEXTEST_BIN_EXE_collieclaw")
@@ -20,14 +20,14 @@ pub(crate) fn program() -> PathBuf {
         .into()
 }
 
-pub(crate) struct House {
+pub(crate) struct TestAgent {
     folder: TempDir,
 }
 
 /// A child that is killed with this value.
-pub(crate) struct Ended(pub(crate) Child);
+pub(crate) struct ChildGuard(pub(crate) Child);
 
-impl Drop for Ended {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -36,19 +36,19 @@ impl Drop for Ended {
 
 /// What a program left: its exit code and its two streams.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct AgentOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Done {
+impl AgentOutput {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 }
 
-impl House {
+impl TestAgent {
     /// With `init` done.
     pub(crate) fn new() -> Self {
         let house = Self::empty();
@@ -62,7 +62,7 @@ impl House {
     }
 
     /// With one text in the configuration put in the place of another.
-    pub(crate) fn with(self, from: &str, to: &str) -> Self {
+    pub(crate) fn with_config_change(self, from: &str, to: &str) -> Self {
         let config = std::fs::read_to_string(self.home().join("config.toml")).unwrap();
         assert!(config.contains(from), "no `{from}` in {config}");
         std::fs::write(self.home().join("config.toml"), config.replacen(from, to, 1)).unwrap();
@@ -70,7 +70,7 @@ impl House {
     }
 
     /// With a script for the mock.
-    pub(crate) fn says(self, fixture: &str) -> Self {
+    pub(crate) fn with_mock_fixture(self, fixture: &str) -> Self {
         std::fs::write(self.path().join("fixture.toml"), fixture).unwrap();
         self
     }
@@ -99,7 +99,7 @@ impl House {
     }
 
     /// The same, started by another program that is given its own arguments first.
-    pub(crate) fn command_by(&self, other: &str, others: &[&str], arguments: &[&str]) -> Command {
+    pub(crate) fn command_through(&self, other: &str, others: &[&str], arguments: &[&str]) -> Command {
         let inner = self.command(arguments);
         let mut command = Command::new(other);
         command.args(others).arg(inner.get_program()).args(inner.get_args()).env_clear();
@@ -108,30 +108,30 @@ impl House {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &[&str]) -> Done {
-        done(self.command(arguments).output().unwrap())
+    pub(crate) fn run(&self, arguments: &[&str]) -> AgentOutput {
+        agent_output(self.command(arguments).output().unwrap())
     }
 
     /// At a terminal: each text is waited for, and then the other one is typed. Standard output is a pipe.
-    pub(crate) fn at_terminal(&self, arguments: &[&str], talk: &[(&str, &str)]) -> Done {
-        Self::talk(self.command(arguments), talk)
+    pub(crate) fn at_terminal(&self, arguments: &[&str], talk: &[(&str, &str)]) -> AgentOutput {
+        Self::run_at_terminal(self.command(arguments), talk)
     }
 
     /// The same with a command that was made ready.
-    pub(crate) fn talk(mut command: Command, talk: &[(&str, &str)]) -> Done {
-        let mut terminal = Terminal::open();
+    pub(crate) fn run_at_terminal(mut command: Command, talk: &[(&str, &str)]) -> AgentOutput {
+        let mut terminal = AgentTerminal::open();
         command.stdin(terminal.slave()).stderr(terminal.slave());
         let mut child = command.spawn().unwrap();
         drop(command);
-        terminal.hand_over();
+        terminal.close_slave();
         for (shown, typed) in talk {
             terminal.wait_for(shown);
             terminal.type_in(typed);
         }
         let mut out = String::new();
         child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        let code = wait(&mut child);
-        Done { code, out, err: terminal.rest() }
+        let code = wait_for_exit(&mut child);
+        AgentOutput { code, out, err: terminal.read_to_end() }
     }
 
     /// The receipts, oldest first.
@@ -143,7 +143,7 @@ impl House {
     }
 
     /// Of every receipt: tool, status, reason.
-    pub(crate) fn receipt_words(&self) -> Vec<[String; 3]> {
+    pub(crate) fn receipt_summaries(&self) -> Vec<[String; 3]> {
         let word = |receipt: &Value, name: &str| receipt[name].as_str().unwrap().to_owned();
         let words = |receipt: &Value| ["tool", "status", "reason_code"].map(|name| word(receipt, name));
         self.receipts().iter().map(words).collect()
@@ -151,12 +151,12 @@ impl House {
 }
 
 /// A length of `sleep`, in seconds, that no other test on this machine has.
-pub(crate) fn own_sleep(number: u32) -> String {
+pub(crate) fn unique_sleep_seconds(number: u32) -> String {
     format!("{}", 100_000_000 + u64::from(std::process::id()) * 10 + u64::from(number))
 }
 
 /// Whether a `sleep` of this length is anywhere on the machine.
-pub(crate) fn sleeps(seconds: &str) -> bool {
+pub(crate) fn is_sleep_running(seconds: &str) -> bool {
     let line = format!("sleep\0{seconds}\0");
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
@@ -164,16 +164,16 @@ pub(crate) fn sleeps(seconds: &str) -> bool {
 }
 
 /// Waits until a `sleep` of this length has begun.
-pub(crate) fn until_sleeps(seconds: &str) {
-    let patience = Instant::now() + PATIENCE;
-    while !sleeps(seconds) {
+pub(crate) fn wait_for_sleep(seconds: &str) {
+    let patience = Instant::now() + TEST_TIMEOUT;
+    while !is_sleep_running(seconds) {
         assert!(Instant::now() < patience, "it never began");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-pub(crate) fn done(output: std::process::Output) -> Done {
-    Done {
+pub(crate) fn agent_output(output: std::process::Output) -> AgentOutput {
+    AgentOutput {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
@@ -181,8 +181,8 @@ pub(crate) fn done(output: std::process::Output) -> Done {
 }
 
 /// The exit code, or a panic when it takes too long.
-pub(crate) fn wait(child: &mut Child) -> i32 {
-    let patience = Instant::now() + PATIENCE;
+pub(crate) fn wait_for_exit(child: &mut Child) -> i32 {
+    let patience = Instant::now() + TEST_TIMEOUT;
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code().unwrap_or(-1);
@@ -196,14 +196,14 @@ pub(crate) fn wait(child: &mut Child) -> i32 {
 }
 
 /// A terminal with nobody's eyes but ours.
-pub(crate) struct Terminal {
+pub(crate) struct AgentTerminal {
     master: std::fs::File,
     slave: Option<OwnedFd>,
     bytes: Receiver<Vec<u8>>,
     seen: Vec<u8>,
 }
 
-impl Terminal {
+impl AgentTerminal {
     pub(crate) fn open() -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
@@ -231,7 +231,7 @@ impl Terminal {
     }
 
     /// From now on only the program holds it.
-    pub(crate) fn hand_over(&mut self) {
+    pub(crate) fn close_slave(&mut self) {
         self.slave = None;
     }
 
@@ -242,7 +242,7 @@ impl Terminal {
 
     /// The same, with the end of what was waited for.
     pub(crate) fn wait_until(&mut self, text: &str, end: impl Fn(&str) -> Option<usize>) -> String {
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + TEST_TIMEOUT;
         loop {
             let seen = String::from_utf8_lossy(&self.seen).into_owned();
             if let Some(end) = end(&seen) {
@@ -263,8 +263,8 @@ impl Terminal {
     }
 
     /// What else was shown until everybody left.
-    pub(crate) fn rest(mut self) -> String {
-        while let Ok(bytes) = self.bytes.recv_timeout(PATIENCE) {
+    pub(crate) fn read_to_end(mut self) -> String {
+        while let Ok(bytes) = self.bytes.recv_timeout(TEST_TIMEOUT) {
             self.seen.extend(bytes);
         }
         String::from_utf8_lossy(&self.seen).into_owned()

@@ -5,15 +5,15 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::http_server::{Act, Server};
-use crate::support::House;
+use crate::http_server::{ServerAction, TestServer};
+use crate::support::TestAgent;
 
 const COUNTED: &str =
     "[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 1000, completion_tokens = 200 }\n";
 
 /// With prices, a script, and limits.
-fn house(limits: &str) -> House {
-    let house = House::new().says(COUNTED);
+fn house(limits: &str) -> TestAgent {
+    let house = TestAgent::new().with_mock_fixture(COUNTED);
     let prices = "price_prompt = 0.5\nprice_completion = 2\n";
     fs::write(
         house.home().join("config.toml"),
@@ -23,11 +23,11 @@ fn house(limits: &str) -> House {
     house
 }
 
-fn ask(house: &House, conversation: &str) -> i32 {
+fn ask(house: &TestAgent, conversation: &str) -> i32 {
     house.run(&["agent", "-m", "hi", "--conversation", conversation]).code
 }
 
-fn total(house: &House, arguments: &[&str]) -> Value {
+fn total(house: &TestAgent, arguments: &[&str]) -> Value {
     house.run(&[&["usage", "--output", "json"], arguments].concat()).json()["total"].clone()
 }
 
@@ -63,7 +63,8 @@ fn calls_tokens_and_cost_are_counted_by_day_conversation_and_model() {
 
 #[test]
 fn what_no_server_counts_is_estimated_and_says_so() {
-    let house = House::new().says("[[round]]\ntext = \"twelve bytes\"\n[[round]]\nerror = \"network\"\n");
+    let house = TestAgent::new()
+        .with_mock_fixture("[[round]]\ntext = \"twelve bytes\"\n[[round]]\nerror = \"network\"\n");
     assert_eq!(house.run(&["agent", "-m", "hi"]).code, 0);
     let counted = total(&house, &[]);
     assert_eq!((&counted["estimated"], &counted["completion_tokens"]), (&json!(1), &json!(3)));
@@ -81,8 +82,9 @@ fn what_no_server_counts_is_estimated_and_says_so() {
 /// A server that says it did no work would have no limit.
 #[test]
 fn what_a_server_counts_as_nothing_is_estimated() {
-    let house = House::new()
-        .says("[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 0, completion_tokens = 0 }\n");
+    let house = TestAgent::new().with_mock_fixture(
+        "[[round]]\ntext = \"one\"\nusage = { prompt_tokens = 0, completion_tokens = 0 }\n",
+    );
     assert_eq!(house.run(&["agent", "-m", "hi"]).code, 0);
     let counted = total(&house, &[]);
     assert!(counted["estimated"] == 1 && counted["prompt_tokens"].as_u64().unwrap() > 50, "{counted}");
@@ -118,7 +120,7 @@ fn a_limit_that_is_reached_is_an_error_of_its_own_and_says_when_there_is_more() 
     }
     // It holds in the middle of a turn, too, and nobody else is asked instead.
     let house = house("calls_per_day = 1")
-        .says("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"late\"\n");
+        .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"late\"\n");
     assert_eq!(ask(&house, "a"), 7);
     assert_eq!(house.receipts().len(), 1);
 }
@@ -140,8 +142,8 @@ fn processes_share_a_limit_and_never_go_beyond_it_together() {
 
 #[test]
 fn a_call_whose_process_is_killed_has_been_counted() {
-    let server = Server::start(vec![Act::Hang(String::new())]);
-    let house = House::new();
+    let server = TestServer::start(vec![ServerAction::Hang(String::new())]);
+    let house = TestAgent::new();
     let config = format!(
         "default_provider = \"openai_compatible\"\n[providers.models.openai_compatible]\n\
          base_url = \"http://127.0.0.1:{}/v1\"\nprice_prompt = 1\n[limits]\ncalls_per_day = 3\n",

@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-use crate::http_server::{Act, Server, reply};
-use crate::support::{Done, House, done};
+use crate::http_server::{ServerAction, TestServer, http_reply};
+use crate::support::{AgentOutput, TestAgent, agent_output};
 
 const CANARY: &str = "sk-canary-1138-do-not-show";
 
-fn house(server: &Server, more: &str) -> House {
+fn house(server: &TestServer, more: &str) -> TestAgent {
     let section = format!(
         "[web_search]\nurl = \"http://127.0.0.1:{}/search?q={{query}}&format=json\"\n{more}\n[memory]\n",
         server.port()
     );
-    House::new().with("[memory]\n", &section)
+    TestAgent::new().with_config_change("[memory]\n", &section)
 }
 
-fn search(house: &House, arguments: &Value) -> Done {
+fn search(house: &TestAgent, arguments: &Value) -> AgentOutput {
     let mut command = house.command(&["tool", "run", "web_search", "--json", &arguments.to_string()]);
-    done(command.env("SEARCH_KEY", CANARY).output().unwrap())
+    agent_output(command.env("SEARCH_KEY", CANARY).output().unwrap())
 }
 
-fn answer(body: &Value) -> Act {
-    Act::Send(reply("200 OK", "application/json", &body.to_string()))
+fn answer(body: &Value) -> ServerAction {
+    ServerAction::Send(http_reply("200 OK", "application/json", &body.to_string()))
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn the_results_of_the_configured_service_reach_the_model_and_leave_a_receipt() {
     let results: Vec<Value> = (0..30)
         .map(|n| json!({ "title": format!("Sheep {n}"), "url": "https://sheep.example", "content": "baa" }))
         .collect();
-    let server = Server::start(vec![answer(&json!({ "results": results }))]);
+    let server = TestServer::start(vec![answer(&json!({ "results": results }))]);
     let house = house(&server, "");
     let told = search(&house, &json!({ "query": "how many sheep & goats?" }));
     assert_eq!(told.code, 0, "{told:?}");
@@ -37,7 +37,7 @@ fn the_results_of_the_configured_service_reach_the_model_and_leave_a_receipt() {
     let asked = &server.received()[0];
     assert_eq!(asked.line, "GET /search?q=how%20many%20sheep%20%26%20goats%3F&format=json HTTP/1.1");
     assert_eq!(asked.header("authorization"), None);
-    assert_eq!(house.receipt_words(), [["web_search", "allowed", "configured-service"]]);
+    assert_eq!(house.receipt_summaries(), [["web_search", "allowed", "configured-service"]]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn any_service_with_json_will_do_and_its_key_is_shown_to_nobody() {
         { "name": format!("your key is {CANARY}"), "href": "https://a.example", "snippet": "\u{1b}[31mred" },
         { "odd": 1 },
     ] } });
-    let server = Server::start(vec![answer(&body)]);
+    let server = TestServer::start(vec![answer(&body)]);
     let more = "results = \"/web/hits\"\ntitle = \"name\"\nlink = \"href\"\ntext = \"snippet\"\n\
                 api_key_env = \"SEARCH_KEY\"\napi_key_header = \"X-Subscription-Token\"\n";
     let house = house(&server, more);
@@ -60,36 +60,36 @@ fn any_service_with_json_will_do_and_its_key_is_shown_to_nobody() {
 #[test]
 fn what_a_service_does_wrong_is_a_failed_call() {
     let long = json!({ "results": [{ "content": "x".repeat(5000) }] });
-    let elsewhere = Act::Redirect(302, "http://127.0.0.1:{port}/other".to_owned());
+    let elsewhere = ServerAction::Redirect(302, "http://127.0.0.1:{port}/other".to_owned());
     let cases = [
         (answer(&json!({ "hits": [] })), "its answer has no list at `/results`"),
-        (Act::Send(reply("200 OK", "text/html", "<html>")), "its answer is not JSON"),
-        (Act::Send(reply("429 Slow", "text/plain", "too many")), "it answers 429: too many"),
+        (ServerAction::Send(http_reply("200 OK", "text/html", "<html>")), "its answer is not JSON"),
+        (ServerAction::Send(http_reply("429 Slow", "text/plain", "too many")), "it answers 429: too many"),
         (answer(&long), "its answer is longer than 4096 bytes"),
         (elsewhere, "it answers 302"),
-        (Act::Reset(String::new()), "the search service can't be reached"),
-        (Act::Hang(String::new()), "no reply within 1 s (`limits.http_timeout`)"),
+        (ServerAction::Reset(String::new()), "the search service can't be reached"),
+        (ServerAction::Hang(String::new()), "no reply within 1 s (`limits.http_timeout`)"),
     ];
     for (act, said) in cases {
-        let server = Server::start(vec![act]);
+        let server = TestServer::start(vec![act]);
         let house = house(&server, "")
-            .with("http_timeout = \"20s\"", "http_timeout = \"1s\"")
-            .with("max_response_bytes = 1048576", "max_response_bytes = 4096");
+            .with_config_change("http_timeout = \"20s\"", "http_timeout = \"1s\"")
+            .with_config_change("max_response_bytes = 1048576", "max_response_bytes = 4096");
         let told = search(&house, &json!({ "query": "x" }));
         assert_eq!(told.code, 1, "{said}: {told:?}");
         assert!(format!("{}{}", told.out, told.err).contains(said), "{said}: {told:?}");
-        assert_eq!(house.receipt_words(), [["web_search", "failed", "tool-failed"]]);
+        assert_eq!(house.receipt_summaries(), [["web_search", "failed", "tool-failed"]]);
         assert_eq!(server.received().len(), 1, "no redirect is followed, nothing is tried again");
     }
 }
 
 #[test]
 fn without_a_service_it_says_what_is_missing() {
-    let house = House::new();
+    let house = TestAgent::new();
     let told = search(&house, &json!({ "query": "x" }));
     assert_eq!(told.code, 1);
     assert!(format!("{told:?}").contains("name one in the configuration, in `[web_search]`"), "{told:?}");
-    let server = Server::start(vec![answer(&json!({}))]);
+    let server = TestServer::start(vec![answer(&json!({}))]);
     let empty = search(&self::house(&server, ""), &json!({ "query": "  " }));
     assert_eq!((empty.code, server.received().len()), (1, 0), "{empty:?}");
 }
@@ -105,7 +105,7 @@ fn the_model_never_chooses_who_is_asked() {
         ("ftp://a.example/{query}", "this is no address of a search service"),
     ] {
         let section = format!("[web_search]\nurl = \"{url}\"\n\n[memory]\n");
-        let told = House::new().with("[memory]\n", &section).run(&["config", "validate"]);
+        let told = TestAgent::new().with_config_change("[memory]\n", &section).run(&["config", "validate"]);
         assert_ne!(told.code, 0, "{url}");
         assert!(told.err.contains(said), "{url}: {}", told.err);
         assert!(!told.err.contains("name:word"), "{}", told.err);

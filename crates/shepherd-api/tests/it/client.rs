@@ -3,20 +3,20 @@
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 use shepherd_api::{
-    API_VERSION, ClientState, DaemonStateSnapshot, EndReason, Event, EventKind, Millis, Refresh,
-    SessionPhase, SessionView, Severity,
+    API_VERSION, ClientState, DaemonStateSnapshot, EndReason, Event, EventKind, Millis, RequiredRefresh,
+    SessionPhase, SessionView, WarningSeverity,
 };
 use shepherd_util::SessionId;
 
 /// A daemon that does what it is told and says so.
 #[derive(Clone, Debug)]
-struct Daemon {
+struct SimulatedDaemon {
     state: DaemonStateSnapshot,
     launched: u128,
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum DaemonAction {
     Wait(u32),
     Suspend(u32),
     Launch(Option<u32>),
@@ -32,26 +32,26 @@ enum Step {
     Open,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn actions_strategy() -> impl Strategy<Value = Vec<DaemonAction>> {
     let step = prop_oneof![
-        any::<u32>().prop_map(Step::Wait),
-        any::<u32>().prop_map(Step::Suspend),
-        prop::option::of(any::<u32>()).prop_map(Step::Launch),
-        Just(Step::Start),
-        Just(Step::Warn),
-        any::<u32>().prop_map(Step::Extend),
-        Just(Step::Expire),
-        Just(Step::End),
-        Just(Step::EndAnother),
-        any::<u16>().prop_map(|count| Step::Reload(count.into())),
-        "[a-z]{1,5}".prop_map(Step::Switch),
-        any::<bool>().prop_map(Step::Trust),
-        Just(Step::Open),
+        any::<u32>().prop_map(DaemonAction::Wait),
+        any::<u32>().prop_map(DaemonAction::Suspend),
+        prop::option::of(any::<u32>()).prop_map(DaemonAction::Launch),
+        Just(DaemonAction::Start),
+        Just(DaemonAction::Warn),
+        any::<u32>().prop_map(DaemonAction::Extend),
+        Just(DaemonAction::Expire),
+        Just(DaemonAction::End),
+        Just(DaemonAction::EndAnother),
+        any::<u16>().prop_map(|count| DaemonAction::Reload(count.into())),
+        "[a-z]{1,5}".prop_map(DaemonAction::Switch),
+        any::<bool>().prop_map(DaemonAction::Trust),
+        Just(DaemonAction::Open),
     ];
     prop::collection::vec(step, 0..40)
 }
 
-impl Daemon {
+impl SimulatedDaemon {
     fn new() -> Self {
         let state = DaemonStateSnapshot {
             api_version: API_VERSION,
@@ -65,10 +65,10 @@ impl Daemon {
     }
 
     /// Does it, and says what clients are told.
-    fn step(&mut self, step: &Step) -> Option<EventKind> {
+    fn perform(&mut self, step: &DaemonAction) -> Option<EventKind> {
         match step {
-            Step::Wait(millis) => {
-                self.pass(*millis);
+            DaemonAction::Wait(millis) => {
+                self.advance_clock(*millis);
                 if let Some(Millis(remaining)) =
                     self.state.session.as_mut().and_then(|s| s.remaining.as_mut())
                 {
@@ -76,11 +76,11 @@ impl Daemon {
                 }
                 None
             }
-            Step::Suspend(millis) => {
-                self.pass(*millis);
+            DaemonAction::Suspend(millis) => {
+                self.advance_clock(*millis);
                 Some(EventKind::StateChanged { snapshot: self.state.clone() })
             }
-            Step::Launch(max_run) => {
+            DaemonAction::Launch(max_run) => {
                 if self.state.session.is_some() {
                     return None;
                 }
@@ -98,53 +98,55 @@ impl Daemon {
                 self.state.session = Some(session.clone());
                 Some(EventKind::SessionLaunching { session })
             }
-            Step::Start => {
-                self.move_to(SessionPhase::Running).map(|session| EventKind::SessionStarted { session })
+            DaemonAction::Start => self
+                .set_session_phase(SessionPhase::Running)
+                .map(|session| EventKind::SessionStarted { session }),
+            DaemonAction::Warn => {
+                self.set_session_phase(SessionPhase::Warned).map(|session| EventKind::WarningIssued {
+                    session,
+                    threshold_secs: 60,
+                    severity: WarningSeverity::Warn,
+                    message: "soon".to_owned(),
+                })
             }
-            Step::Warn => self.move_to(SessionPhase::Warned).map(|session| EventKind::WarningIssued {
-                session,
-                threshold_secs: 60,
-                severity: Severity::Warn,
-                message: "soon".to_owned(),
-            }),
-            Step::Extend(millis) => {
+            DaemonAction::Extend(millis) => {
                 let session = self.state.session.as_mut()?;
                 session.remaining = session.remaining.map(|Millis(left)| Millis(left + u64::from(*millis)));
                 Some(EventKind::DeadlineChanged { session: session.clone() })
             }
-            Step::Expire => {
-                let session = self.move_to(SessionPhase::Expiring)?;
+            DaemonAction::Expire => {
+                let session = self.set_session_phase(SessionPhase::Expiring)?;
                 Some(EventKind::SessionExpired { session, end: EndReason::Expired })
             }
-            Step::End => {
+            DaemonAction::End => {
                 let session_id = self.state.session.take()?.session_id;
                 Some(EventKind::SessionEnded { session_id, end: EndReason::Expired })
             }
-            Step::EndAnother => {
+            DaemonAction::EndAnother => {
                 let session_id = SessionId::from_random(0);
                 Some(EventKind::SessionEnded { session_id, end: EndReason::Lost })
             }
-            Step::Reload(entry_count) => {
+            DaemonAction::Reload(entry_count) => {
                 self.state.entry_count = *entry_count;
                 Some(EventKind::PolicyReloaded { entry_count: *entry_count })
             }
-            Step::Switch(mode) => {
+            DaemonAction::Switch(mode) => {
                 self.state.mode.clone_from(mode);
                 Some(EventKind::ModeSwitched { mode: mode.clone() })
             }
-            Step::Trust(trusted) => {
+            DaemonAction::Trust(trusted) => {
                 self.state.clock_trusted = *trusted;
                 Some(EventKind::ClockTrustChanged { trusted: *trusted })
             }
-            Step::Open => Some(EventKind::EntriesChanged {}),
+            DaemonAction::Open => Some(EventKind::EntriesChanged {}),
         }
     }
 
-    fn pass(&mut self, millis: u32) {
+    fn advance_clock(&mut self, millis: u32) {
         self.state.at += SignedDuration::from_millis(millis.into());
     }
 
-    fn move_to(&mut self, phase: SessionPhase) -> Option<SessionView> {
+    fn set_session_phase(&mut self, phase: SessionPhase) -> Option<SessionView> {
         let session = self.state.session.as_mut()?;
         session.phase = phase;
         Some(session.clone())
@@ -153,39 +155,39 @@ impl Daemon {
 
 proptest! {
     #[test]
-    fn events_lead_to_the_same_picture_as_a_fresh_snapshot(steps in steps()) {
-        let mut daemon = Daemon::new();
+    fn events_lead_to_the_same_picture_as_a_fresh_snapshot(steps in actions_strategy()) {
+        let mut daemon = SimulatedDaemon::new();
         let mut client = ClientState::new(daemon.state.clone());
         for step in &steps {
-            if let Some(kind) = daemon.step(step) {
+            if let Some(kind) = daemon.perform(step) {
                 let refresh = client.apply(&Event { at: daemon.state.at, kind });
-                prop_assert_ne!(refresh, Refresh::Everything);
+                prop_assert_ne!(refresh, RequiredRefresh::Everything);
             }
             let fresh = ClientState::new(daemon.state.clone());
-            prop_assert_eq!(client.picture(daemon.state.at), daemon.state.clone());
+            prop_assert_eq!(client.snapshot_at(daemon.state.at), daemon.state.clone());
             let later = daemon.state.at + SignedDuration::from_secs(77);
-            prop_assert_eq!(client.picture(later), fresh.picture(later));
+            prop_assert_eq!(client.snapshot_at(later), fresh.snapshot_at(later));
         }
     }
 
     #[test]
     fn no_moment_shows_more_time_than_was_told(
         told in any::<u64>(),
-        at in crate::generated::moments(),
-        looked_at in crate::generated::moments(),
+        at in crate::generated::any_timestamp(),
+        looked_at in crate::generated::any_timestamp(),
     ) {
-        let mut daemon = Daemon::new();
+        let mut daemon = SimulatedDaemon::new();
         daemon.state.at = at;
-        daemon.step(&Step::Launch(Some(0)));
+        daemon.perform(&DaemonAction::Launch(Some(0)));
         daemon.state.session.as_mut().unwrap().remaining = Some(Millis(told));
-        let shown = ClientState::new(daemon.state).picture(looked_at).session.unwrap().remaining.unwrap();
+        let shown = ClientState::new(daemon.state).snapshot_at(looked_at).session.unwrap().remaining.unwrap();
         prop_assert!(shown <= Millis(told));
     }
 }
 
 #[test]
 fn an_event_that_is_not_understood_makes_the_client_ask_anew() {
-    let mut client = ClientState::new(Daemon::new().state);
+    let mut client = ClientState::new(SimulatedDaemon::new().state);
     let event = Event { at: Timestamp::UNIX_EPOCH, kind: EventKind::Unknown };
-    assert_eq!(client.apply(&event), Refresh::Everything);
+    assert_eq!(client.apply(&event), RequiredRefresh::Everything);
 }

@@ -3,41 +3,41 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use shepherd_api::{
-    API_VERSION, ApiError, ClientMessage, ErrorCode, Event, EventKind, Hello, ReasonCode, Reply,
-    ServerMessage, Unreadable,
+    API_VERSION, ApiError, ClientHello, ClientMessage, CommandReply, ErrorCode, Event, EventKind,
+    MessageParseError, ReasonCode, ServerMessage,
 };
 
-use crate::generated::{anything, values_of};
+use crate::generated::{any_json, values_of};
 
 /// Below these the daemon's own words end: opaque values, and the parts of commands that views repeat.
 const OPAQUE: &[&str] = &["env", "args", "payload", "grant", "scope", "gift", "of"];
 
 /// Objects with exactly one field, whose name says what it is.
-const ONE_OF: &[&str] = &["result", "quota"];
+const SINGLE_FIELD_OBJECTS: &[&str] = &["result", "quota"];
 
 /// Calls `visit` for every object in which a field can be added.
-fn each_object(name: &str, value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
+fn visit_objects(name: &str, value: &mut Value, visit: &mut impl FnMut(&mut Map<String, Value>)) {
     match value {
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut().filter(|(name, _)| !OPAQUE.contains(&name.as_str())) {
-                each_object(name, field, visit);
+                visit_objects(name, field, visit);
             }
-            if !ONE_OF.contains(&name) {
+            if !SINGLE_FIELD_OBJECTS.contains(&name) {
                 visit(fields);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| each_object(name, item, visit)),
+        Value::Array(items) => items.iter_mut().for_each(|item| visit_objects(name, item, visit)),
         _ => {}
     }
 }
 
 /// The value with a field that nobody knows in one of its objects.
-fn with_field(value: &Value, choice: prop::sample::Index) -> Value {
+fn with_unknown_field(value: &Value, choice: prop::sample::Index) -> Value {
     let mut value = value.clone();
     let mut count = 0;
-    each_object("", &mut value, &mut |_| count += 1);
+    visit_objects("", &mut value, &mut |_| count += 1);
     let mut before = choice.index(count);
-    each_object("", &mut value, &mut |fields| {
+    visit_objects("", &mut value, &mut |fields| {
         if before == 0 {
             fields.insert("from_the_future".to_owned(), json!({"type": "new"}));
         }
@@ -53,7 +53,7 @@ proptest! {
         choice in any::<prop::sample::Index>(),
     ) {
         let known: ServerMessage = serde_json::from_value(json.clone()).unwrap();
-        let line = serde_json::to_vec(&with_field(&json, choice)).unwrap();
+        let line = serde_json::to_vec(&with_unknown_field(&json, choice)).unwrap();
         prop_assert_eq!(ServerMessage::parse(&line).unwrap(), known);
     }
 
@@ -63,10 +63,10 @@ proptest! {
         id in any::<u64>(),
         choice in any::<prop::sample::Index>(),
     ) {
-        let request = with_field(&json!({"id": id, "command": command}), choice);
+        let request = with_unknown_field(&json!({"id": id, "command": command}), choice);
         let mut message = json!({"type": "request"});
         message.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
-        let Err(Unreadable::Request { id: answered, error }) = ClientMessage::parse(message.to_string().as_bytes())
+        let Err(MessageParseError::InvalidRequest { id: answered, error }) = ClientMessage::parse(message.to_string().as_bytes())
         else {
             return Err(TestCaseError::fail("not refused"));
         };
@@ -76,18 +76,18 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_not_a_message_is_refused_without_a_panic(bytes in any::<Vec<u8>>(), json in anything()) {
-        prop_assert!(matches!(ClientMessage::parse(&bytes), Err(Unreadable::Line(_))));
+    fn whatever_is_not_a_message_is_refused_without_a_panic(bytes in any::<Vec<u8>>(), json in any_json()) {
+        prop_assert!(matches!(ClientMessage::parse(&bytes), Err(MessageParseError::InvalidLine(_))));
         prop_assert!(ServerMessage::parse(&bytes).is_err());
         let line = json.to_string();
-        prop_assert!(matches!(ClientMessage::parse(line.as_bytes()), Err(Unreadable::Line(_))));
+        prop_assert!(matches!(ClientMessage::parse(line.as_bytes()), Err(MessageParseError::InvalidLine(_))));
         let _ = ServerMessage::parse(line.as_bytes());
     }
 
     #[test]
     fn an_agreed_version_is_one_that_both_speak(api_version in 0u32..5, oldest in prop::option::of(0u32..5)) {
-        let hello = Hello { api_version, oldest_api_version: oldest, client: "x".to_owned() };
-        match hello.agree() {
+        let hello = ClientHello { api_version, oldest_api_version: oldest, client: "x".to_owned() };
+        match hello.negotiate_version() {
             Ok(version) => prop_assert!(version == API_VERSION && oldest.unwrap_or(api_version) <= version),
             Err(error) => {
                 prop_assert_eq!(error.code, ErrorCode::UnsupportedVersion);
@@ -101,7 +101,7 @@ proptest! {
 fn a_client_takes_what_it_is_too_old_for_as_unknown() {
     let new = r#"{"type":"new","detail":[1,{"a":2}]}"#;
     assert_eq!(ServerMessage::parse(new.as_bytes()).unwrap(), ServerMessage::Unknown);
-    assert_eq!(serde_json::from_str::<Reply>(new).unwrap(), Reply::Unknown);
+    assert_eq!(serde_json::from_str::<CommandReply>(new).unwrap(), CommandReply::Unknown);
     let event: Event =
         serde_json::from_str(r#"{"at":"2026-03-28T09:00:00Z","type":"new","detail":1}"#).unwrap();
     assert_eq!(event.kind, EventKind::Unknown);
@@ -112,11 +112,11 @@ fn a_client_takes_what_it_is_too_old_for_as_unknown() {
 }
 
 /// What the daemon says to a line: `answer`, or `closing`, with the code and the sentence.
-fn check(line: &str, expected: &str) {
+fn assert_refused_with(line: &str, expected: &str) {
     let said = match ClientMessage::parse(line.as_bytes()) {
         Ok(message) => panic!("read as {message:?}"),
-        Err(Unreadable::Request { id, error }) => (format!("answer {id}"), error),
-        Err(Unreadable::Line(error)) => ("closing".to_owned(), error),
+        Err(MessageParseError::InvalidRequest { id, error }) => (format!("answer {id}"), error),
+        Err(MessageParseError::InvalidLine(error)) => ("closing".to_owned(), error),
     };
     let code = serde_json::to_value(said.1.code).unwrap();
     assert_eq!(format!("{}: {}: {}", said.0, code.as_str().unwrap(), said.1.sentence), expected);
@@ -124,11 +124,11 @@ fn check(line: &str, expected: &str) {
 
 #[test]
 fn a_command_that_does_not_exist_is_answered_as_such() {
-    check(
+    assert_refused_with(
         r#"{"type":"request","id":7,"command":{"type":"fly","to":"moon"}}"#,
         "answer 7: unknown-command: There is no command `fly` in this version of the daemon.",
     );
-    check(
+    assert_refused_with(
         "{\"type\":\"request\",\"id\":7,\"command\":{\"type\":\"\\u001b[2J\"}}",
         "answer 7: unknown-command: There is no command `\\u{1b}[2J` in this version of the daemon.",
     );
@@ -136,20 +136,20 @@ fn a_command_that_does_not_exist_is_answered_as_such() {
 
 #[test]
 fn a_command_that_is_wrong_is_answered_with_its_fault() {
-    check(
+    assert_refused_with(
         r#"{"type":"request","id":7,"command":{"type":"launch"}}"#,
         "answer 7: invalid-command: The command can't be read: missing field `entry_id`.",
     );
-    check(
+    assert_refused_with(
         r#"{"type":"request","id":7,"command":{"type":"get_state","force":true}}"#,
         "answer 7: invalid-command: The command can't be read: unknown field `force`, there are no fields.",
     );
-    check(
+    assert_refused_with(
         r#"{"type":"request","id":7,"command":{"type":"launch","entry_id":"Tux Math"}}"#,
         "answer 7: invalid-command: The command can't be read: an entry id can't contain 'T'; use lower-case \
          letters, digits, `-`, `_` and `.`.",
     );
-    check(
+    assert_refused_with(
         r#"{"type":"request","id":7}"#,
         "answer 7: invalid-command: The command can't be read: missing field `command`.",
     );
@@ -157,11 +157,11 @@ fn a_command_that_is_wrong_is_answered_with_its_fault() {
 
 #[test]
 fn a_line_that_is_no_message_ends_the_connection() {
-    check(
+    assert_refused_with(
         "",
         "closing: malformed-message: This line is not a message of the protocol: EOF while parsing a value at line 1 column 0.",
     );
-    check(
+    assert_refused_with(
         r#"{"type":"event"}"#,
         "closing: malformed-message: This line is not a message of the protocol: unknown variant `event`, expected \
          `hello` or `request` at line 1 column 15.",
@@ -171,7 +171,7 @@ fn a_line_that_is_no_message_ends_the_connection() {
 #[test]
 fn an_answer_never_repeats_more_than_a_little_of_what_was_sent() {
     let line = format!(r#"{{"type":"request","id":1,"command":{{"type":"{}"}}}}"#, "x".repeat(100_000));
-    let Err(Unreadable::Request { error, .. }) = ClientMessage::parse(line.as_bytes()) else {
+    let Err(MessageParseError::InvalidRequest { error, .. }) = ClientMessage::parse(line.as_bytes()) else {
         panic!("not refused")
     };
     assert!(error.sentence.len() < 300, "{}", error.sentence.len());
@@ -179,17 +179,17 @@ fn an_answer_never_repeats_more_than_a_little_of_what_was_sent() {
 
 #[test]
 fn a_client_of_another_version_is_told_both_versions_and_the_cure() {
-    let hello = Hello { api_version: 9, oldest_api_version: Some(8), client: "x".to_owned() };
+    let hello = ClientHello { api_version: 9, oldest_api_version: Some(8), client: "x".to_owned() };
     assert_eq!(
-        hello.agree().unwrap_err().sentence,
+        hello.negotiate_version().unwrap_err().sentence,
         "This daemon speaks version 1 of the protocol, the client 8 to 9. Update the daemon."
     );
-    let hello = Hello { api_version: 0, oldest_api_version: None, client: "x".to_owned() };
+    let hello = ClientHello { api_version: 0, oldest_api_version: None, client: "x".to_owned() };
     assert_eq!(
-        hello.agree().unwrap_err().sentence,
+        hello.negotiate_version().unwrap_err().sentence,
         "This daemon speaks version 1 of the protocol, the client 0. Update the client."
     );
-    assert_eq!(Hello::of("x").agree(), Ok(API_VERSION));
+    assert_eq!(ClientHello::for_client("x").negotiate_version(), Ok(API_VERSION));
 }
 
 #[test]

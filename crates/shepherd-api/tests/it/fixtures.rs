@@ -4,19 +4,19 @@ use std::fs;
 use std::path::PathBuf;
 
 /// A path inside the crate, wherever the tests were moved to.
-pub(crate) fn path(relative: &str) -> PathBuf {
+pub(crate) fn crate_path(relative: &str) -> PathBuf {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     folder.join(relative)
 }
 
 /// The lines of a golden file.
-pub(crate) fn golden(name: &str) -> Vec<String> {
-    let path = path(&format!("tests/it/golden/{name}.jsonl"));
+pub(crate) fn golden_lines(name: &str) -> Vec<String> {
+    let path = crate_path(&format!("tests/it/golden/{name}.jsonl"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(str::to_owned).collect()
 }
 
 /// All golden files.
-pub(crate) const GOLDEN: &[&str] =
+pub(crate) const GOLDEN_FILES: &[&str] =
     &["client_messages", "commands", "events", "reasons", "replies", "server_messages"];

@@ -1,19 +1,19 @@
 //! Fuzz targets; longer with `cargo xtask fuzz shepherd-api`.
 
-use shepherd_api::{ClientMessage, Event, Reply, ServerMessage, Unreadable};
+use shepherd_api::{ClientMessage, CommandReply, Event, MessageParseError, ServerMessage};
 
 use crate::fixtures;
 
 fn corpus() -> Vec<Vec<u8>> {
-    let lines = fixtures::GOLDEN.iter().flat_map(|name| fixtures::golden(name));
-    let requests = fixtures::golden("commands")
+    let lines = fixtures::GOLDEN_FILES.iter().flat_map(|name| fixtures::golden_lines(name));
+    let requests = fixtures::golden_lines("commands")
         .into_iter()
         .map(|command| format!(r#"{{"type":"request","id":1,"command":{command}}}"#));
     lines.chain(requests).map(String::into_bytes).collect()
 }
 
 /// A message without what it quotes: enough to tell kinds of faults apart, too little for a new one each time.
-fn kind(text: &str) -> String {
+fn fault_kind(text: &str) -> String {
     let unquoted: String = text.split(['`', '"']).step_by(2).collect();
     unquoted.chars().filter(|character| !character.is_ascii_digit()).take(100).collect()
 }
@@ -25,14 +25,14 @@ fn no_line_of_a_client_makes_the_daemon_panic() {
             let line = serde_json::to_vec(&message).unwrap();
             assert_eq!(ClientMessage::parse(&line).as_ref(), Ok(&message), "it does not come back");
             match message {
-                ClientMessage::Hello(hello) => format!("hello {}", hello.agree().is_ok()),
+                ClientMessage::Hello(hello) => format!("hello {}", hello.negotiate_version().is_ok()),
                 ClientMessage::Request(request) => request.command.name().to_owned(),
             }
         }
-        Err(Unreadable::Request { error, .. } | Unreadable::Line(error)) => {
+        Err(MessageParseError::InvalidRequest { error, .. } | MessageParseError::InvalidLine(error)) => {
             assert!(error.sentence.len() < 3_000, "an answer that grows with the question");
             assert!(!error.sentence.contains(char::is_control), "an answer that can harm a terminal");
-            kind(&error.sentence)
+            fault_kind(&error.sentence)
         }
     })
     .unwrap();
@@ -42,9 +42,10 @@ fn no_line_of_a_client_makes_the_daemon_panic() {
 #[test]
 fn no_line_of_a_daemon_makes_a_client_panic() {
     let report = ward_fuzz::run("server_messages", &corpus(), |bytes| {
-        let event = serde_json::from_slice::<Event>(bytes).map_err(|error| kind(&error.to_string()));
-        let reply = serde_json::from_slice::<Reply>(bytes).map_err(|error| kind(&error.to_string()));
-        let message = ServerMessage::parse(bytes).map_err(|error| kind(&error.to_string()));
+        let event = serde_json::from_slice::<Event>(bytes).map_err(|error| fault_kind(&error.to_string()));
+        let reply =
+            serde_json::from_slice::<CommandReply>(bytes).map_err(|error| fault_kind(&error.to_string()));
+        let message = ServerMessage::parse(bytes).map_err(|error| fault_kind(&error.to_string()));
         if let Ok(message) = &message {
             let line = serde_json::to_vec(message).unwrap();
             assert_eq!(ServerMessage::parse(&line).as_ref().ok(), Some(message), "it does not come back");

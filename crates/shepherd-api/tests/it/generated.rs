@@ -15,22 +15,24 @@ use crate::schema;
 
 /// Values of a type of the protocol.
 pub(crate) fn values_of(type_name: &str) -> BoxedStrategy<Value> {
-    let schema = schema::of_protocol();
+    let schema = schema::protocol_schema();
     let definition = schema["$defs"].get(type_name).unwrap_or_else(|| panic!("no schema of {type_name}"));
-    values(definition, &schema["$defs"], type_name)
+    schema_strategy(definition, &schema["$defs"], type_name)
 }
 
 /// Values that a schema allows; `name` is that of the property, by which ids are told apart.
-fn values(schema: &Value, defs: &Value, name: &str) -> BoxedStrategy<Value> {
+fn schema_strategy(schema: &Value, defs: &Value, name: &str) -> BoxedStrategy<Value> {
     let mut parts = Vec::new();
     if let Some(reference) = schema["$ref"].as_str() {
         let target = reference.rsplit('/').next().unwrap();
         let name = if target == "Note" { "note" } else { name };
-        parts.push(values(&defs[target], defs, name));
+        parts.push(schema_strategy(&defs[target], defs, name));
     }
     for key in ["oneOf", "anyOf"] {
         if let Some(variants) = schema[key].as_array() {
-            parts.push(Union::new(variants.iter().map(|variant| values(variant, defs, name))).boxed());
+            parts.push(
+                Union::new(variants.iter().map(|variant| schema_strategy(variant, defs, name))).boxed(),
+            );
         }
     }
     if let Some(constant) = schema.get("const") {
@@ -38,16 +40,16 @@ fn values(schema: &Value, defs: &Value, name: &str) -> BoxedStrategy<Value> {
     } else if let Some(constants) = schema["enum"].as_array() {
         parts.push(select(constants.clone()).boxed());
     } else if let Some(types) = schema["type"].as_array() {
-        let one = |kind: &Value| plain(kind.as_str().unwrap(), schema, defs, name);
+        let one = |kind: &Value| type_strategy(kind.as_str().unwrap(), schema, defs, name);
         parts.push(Union::new(types.iter().map(one)).boxed());
     } else if let Some(kind) = schema["type"].as_str() {
-        parts.push(plain(kind, schema, defs, name));
+        parts.push(type_strategy(kind, schema, defs, name));
     }
-    if parts.is_empty() { anything() } else { parts.prop_map(merged).boxed() }
+    if parts.is_empty() { any_json() } else { parts.prop_map(merge_parts).boxed() }
 }
 
 /// What several parts of one schema say about one value.
-fn merged(parts: Vec<Value>) -> Value {
+fn merge_parts(parts: Vec<Value>) -> Value {
     let mut whole = Map::new();
     for part in parts {
         match part {
@@ -58,41 +60,42 @@ fn merged(parts: Vec<Value>) -> Value {
     Value::Object(whole)
 }
 
-fn plain(kind: &str, schema: &Value, defs: &Value, name: &str) -> BoxedStrategy<Value> {
+fn type_strategy(kind: &str, schema: &Value, defs: &Value, name: &str) -> BoxedStrategy<Value> {
     match kind {
         "null" => Just(Value::Null).boxed(),
         "boolean" => any::<bool>().prop_map(Value::from).boxed(),
-        "integer" => integer(schema["format"].as_str().unwrap()),
-        "string" => text(schema["format"].as_str(), name).prop_map(Value::from).boxed(),
-        "array" => {
-            prop::collection::vec(values(&schema["items"], defs, name), 0..3).prop_map(Value::from).boxed()
-        }
-        "object" => object(schema, defs),
+        "integer" => integer_strategy(schema["format"].as_str().unwrap()),
+        "string" => string_strategy(schema["format"].as_str(), name).prop_map(Value::from).boxed(),
+        "array" => prop::collection::vec(schema_strategy(&schema["items"], defs, name), 0..3)
+            .prop_map(Value::from)
+            .boxed(),
+        "object" => object_strategy(schema, defs),
         other => panic!("no values of type {other}"),
     }
 }
 
-fn object(schema: &Value, defs: &Value) -> BoxedStrategy<Value> {
+fn object_strategy(schema: &Value, defs: &Value) -> BoxedStrategy<Value> {
     let fields = schema["properties"].as_object().cloned().unwrap_or_default();
     let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
     let fields: Vec<_> = fields
         .iter()
         .map(|(name, field)| {
             let named = name.clone();
-            let value = values(field, defs, name).prop_map(move |value| Some((named.clone(), value)));
+            let value =
+                schema_strategy(field, defs, name).prop_map(move |value| Some((named.clone(), value)));
             if required(name) { value.boxed() } else { prop_oneof![2 => value, 1 => Just(None)].boxed() }
         })
         .collect();
     let others = match &schema["additionalProperties"] {
         Value::Null | Value::Bool(false) => Just(Vec::new()).boxed(),
-        free => prop::collection::vec(("[a-z]{1,4}", values(free, defs, "")), 0..3).boxed(),
+        free => prop::collection::vec(("[a-z]{1,4}", schema_strategy(free, defs, "")), 0..3).boxed(),
     };
     (fields, others)
         .prop_map(|(fields, others)| Value::Object(fields.into_iter().flatten().chain(others).collect()))
         .boxed()
 }
 
-fn integer(format: &str) -> BoxedStrategy<Value> {
+fn integer_strategy(format: &str) -> BoxedStrategy<Value> {
     match format {
         "uint32" => any::<u32>().prop_map(Value::from).boxed(),
         "uint64" | "uint" => any::<u64>().prop_map(Value::from).boxed(),
@@ -101,11 +104,11 @@ fn integer(format: &str) -> BoxedStrategy<Value> {
     }
 }
 
-fn text(format: Option<&str>, name: &str) -> BoxedStrategy<String> {
+fn string_strategy(format: Option<&str>, name: &str) -> BoxedStrategy<String> {
     let random = |prefix: &str| format!("{prefix}-[0-9a-f]{{32}}").prop_regex();
     match (format, name) {
-        (Some("date-time"), _) => moments().prop_map(|at| at.to_string()).boxed(),
-        (Some("date"), _) => dates().prop_map(|date| date.to_string()).boxed(),
+        (Some("date-time"), _) => any_timestamp().prop_map(|at| at.to_string()).boxed(),
+        (Some("date"), _) => any_date().prop_map(|date| date.to_string()).boxed(),
         (_, "entry_id" | "profile" | "budget_id" | "budget_daily" | "budget_weekly") => {
             "[a-z0-9][a-z0-9_.-]{0,20}".prop_regex()
         }
@@ -119,28 +122,28 @@ fn text(format: Option<&str>, name: &str) -> BoxedStrategy<String> {
     }
 }
 
-trait Regex {
+trait RegexStrategy {
     fn prop_regex(&self) -> BoxedStrategy<String>;
 }
 
-impl Regex for str {
+impl RegexStrategy for str {
     fn prop_regex(&self) -> BoxedStrategy<String> {
         proptest::string::string_regex(self).unwrap().boxed()
     }
 }
 
 /// Every moment that there is.
-pub(crate) fn moments() -> impl Strategy<Value = Timestamp> {
+pub(crate) fn any_timestamp() -> impl Strategy<Value = Timestamp> {
     (Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond())
         .prop_map(|nanosecond| Timestamp::from_nanosecond(nanosecond).unwrap())
 }
 
-fn dates() -> impl Strategy<Value = Date> {
+fn any_date() -> impl Strategy<Value = Date> {
     (1i16..=9999, 1i8..=12, 1i8..=28).prop_map(|(year, month, day)| Date::new(year, month, day).unwrap())
 }
 
 /// Any JSON, a few levels deep. Floating-point numbers are left out: JSON does not promise their last digit.
-pub(crate) fn anything() -> BoxedStrategy<Value> {
+pub(crate) fn any_json() -> BoxedStrategy<Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -159,15 +162,15 @@ pub(crate) fn anything() -> BoxedStrategy<Value> {
 }
 
 /// Absent, `null` and empty mean the same where a field may be absent.
-fn without_empty(value: &Value) -> Value {
+fn strip_empty_values(value: &Value) -> Value {
     let is_empty = |value: &Value| value.is_null() || value == &json!([]) || value == &json!({});
     match value {
         Value::Object(fields) => fields
             .iter()
-            .map(|(name, field)| (name.clone(), without_empty(field)))
+            .map(|(name, field)| (name.clone(), strip_empty_values(field)))
             .filter(|(_, field)| !is_empty(field))
             .collect(),
-        Value::Array(items) => items.iter().map(without_empty).collect(),
+        Value::Array(items) => items.iter().map(strip_empty_values).collect(),
         other => other.clone(),
     }
 }
@@ -180,7 +183,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(json: &Value) -> R
     let line = serde_json::to_string(&value).unwrap();
     prop_assert!(!line.contains('\n'), "more than one line: {line}");
     let again: Value = serde_json::from_str(&line).unwrap();
-    prop_assert_eq!(without_empty(&again), without_empty(json));
+    prop_assert_eq!(strip_empty_values(&again), strip_empty_values(json));
     prop_assert_eq!(serde_json::from_str::<T>(&line).unwrap(), value);
     Ok(())
 }
@@ -200,10 +203,10 @@ macro_rules! round_trips {
 round_trips! {
     a_client_message_comes_back_as_it_was: ClientMessage,
     a_server_message_comes_back_as_it_was: ServerMessage,
-    a_request_comes_back_as_it_was: Request,
-    a_response_comes_back_as_it_was: Response,
+    a_request_comes_back_as_it_was: ApiRequest,
+    a_response_comes_back_as_it_was: ApiResponse,
     a_command_comes_back_as_it_was: Command,
-    a_reply_comes_back_as_it_was: Reply,
+    a_reply_comes_back_as_it_was: CommandReply,
     an_event_comes_back_as_it_was: Event,
     an_error_comes_back_as_it_was: ApiError,
     a_reason_comes_back_as_it_was: ReasonCode,
@@ -213,7 +216,7 @@ round_trips! {
     an_audit_event_comes_back_as_it_was: AuditEvent,
     a_grant_comes_back_as_it_was: GrantView,
     a_timeline_comes_back_as_it_was: TimelineView,
-    an_explanation_comes_back_as_it_was: WhyView,
+    an_explanation_comes_back_as_it_was: ExplanationView,
 }
 
 proptest! {

@@ -8,57 +8,61 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use shepherd_api::{ClientMessage, Command, Event, ReasonCode, Reply, ServerMessage};
+use shepherd_api::{ClientMessage, Command, CommandReply, Event, ReasonCode, ServerMessage};
 
 use crate::{fixtures, schema};
 
 /// Every line of the file reads as a `T` and is written the same; every variant that `T` has occurs.
-fn check<T: Serialize + DeserializeOwned + PartialEq + Debug>(file: &str, type_name: &str, tag: &str) {
+fn assert_golden_file<T: Serialize + DeserializeOwned + PartialEq + Debug>(
+    file: &str,
+    type_name: &str,
+    tag: &str,
+) {
     let mut seen = BTreeSet::new();
-    for line in fixtures::golden(file) {
+    for line in fixtures::golden_lines(file) {
         let value: T = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(serde_json::to_string(&value).unwrap(), line);
         let json: Value = serde_json::from_str(&line).unwrap();
         seen.insert(json[tag].as_str().unwrap().to_owned());
     }
-    assert_eq!(seen, schema::tags(type_name, tag).into_iter().collect(), "in {file}");
+    assert_eq!(seen, schema::variant_tags(type_name, tag).into_iter().collect(), "in {file}");
 }
 
 #[test]
 fn every_command_has_its_line() {
     // S10.3.
-    check::<Command>("commands", "Command", "type");
+    assert_golden_file::<Command>("commands", "Command", "type");
 }
 
 #[test]
 fn every_reply_has_its_line() {
     // S10.2.
-    check::<Reply>("replies", "Reply", "type");
+    assert_golden_file::<CommandReply>("replies", "Reply", "type");
 }
 
 #[test]
 fn every_event_has_its_line() {
     // S10.4.
-    check::<Event>("events", "Event", "type");
+    assert_golden_file::<Event>("events", "Event", "type");
 }
 
 #[test]
 fn every_reason_has_its_line() {
     // S3.8.
-    check::<ReasonCode>("reasons", "ReasonCode", "code");
+    assert_golden_file::<ReasonCode>("reasons", "ReasonCode", "code");
 }
 
 #[test]
 fn every_message_has_its_line() {
     // S10.2.
-    check::<ClientMessage>("client_messages", "ClientMessage", "type");
-    check::<ServerMessage>("server_messages", "ServerMessage", "type");
+    assert_golden_file::<ClientMessage>("client_messages", "ClientMessage", "type");
+    assert_golden_file::<ServerMessage>("server_messages", "ServerMessage", "type");
 }
 
 #[test]
 fn the_names_of_commands_are_those_on_the_wire() {
-    assert_eq!(Command::NAMES, schema::tags("Command", "type"));
-    for line in fixtures::golden("commands") {
+    assert_eq!(Command::NAMES, schema::variant_tags("Command", "type"));
+    for line in fixtures::golden_lines("commands") {
         let json: Value = serde_json::from_str(&line).unwrap();
         let command: Command = serde_json::from_str(&line).unwrap();
         assert_eq!(json["type"], command.name());

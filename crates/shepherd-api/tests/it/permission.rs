@@ -2,38 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use shepherd_api::{Command, Role};
+use shepherd_api::{ClientRole, Command};
 
 use crate::fixtures;
 
 /// Every command by its name. A new one has to be added here, too: nobody gets a right by accident.
-const TABLE: &[(&str, Role)] = &[
-    ("get_state", Role::Observer),
-    ("list_entries", Role::Observer),
-    ("launch", Role::Shell),
-    ("stop_current", Role::Shell),
-    ("reload_config", Role::Admin),
-    ("subscribe_events", Role::Observer),
-    ("health", Role::Observer),
-    ("extend_current", Role::Admin),
-    ("set_policy", Role::Admin),
-    ("get_policy", Role::Admin),
-    ("why", Role::Observer),
-    ("timeline", Role::Observer),
-    ("usage", Role::Observer),
-    ("request_time", Role::Shell),
-    ("list_requests", Role::Observer),
-    ("mark_request_seen", Role::Admin),
-    ("decide_request", Role::Admin),
-    ("grant", Role::Admin),
-    ("revoke_grant", Role::Admin),
-    ("list_grants", Role::Admin),
-    ("switch_mode", Role::Admin),
-    ("confirm_clock", Role::Admin),
-    ("read_audit", Role::Admin),
-    ("authenticate", Role::Observer),
-    ("set_pin", Role::Admin),
-    ("metrics", Role::Observer),
+const TABLE: &[(&str, ClientRole)] = &[
+    ("get_state", ClientRole::Observer),
+    ("list_entries", ClientRole::Observer),
+    ("launch", ClientRole::Shell),
+    ("stop_current", ClientRole::Shell),
+    ("reload_config", ClientRole::Admin),
+    ("subscribe_events", ClientRole::Observer),
+    ("health", ClientRole::Observer),
+    ("extend_current", ClientRole::Admin),
+    ("set_policy", ClientRole::Admin),
+    ("get_policy", ClientRole::Admin),
+    ("why", ClientRole::Observer),
+    ("timeline", ClientRole::Observer),
+    ("usage", ClientRole::Observer),
+    ("request_time", ClientRole::Shell),
+    ("list_requests", ClientRole::Observer),
+    ("mark_request_seen", ClientRole::Admin),
+    ("decide_request", ClientRole::Admin),
+    ("grant", ClientRole::Admin),
+    ("revoke_grant", ClientRole::Admin),
+    ("list_grants", ClientRole::Admin),
+    ("switch_mode", ClientRole::Admin),
+    ("confirm_clock", ClientRole::Admin),
+    ("read_audit", ClientRole::Admin),
+    ("authenticate", ClientRole::Observer),
+    ("set_pin", ClientRole::Admin),
+    ("metrics", ClientRole::Observer),
 ];
 
 #[test]
@@ -41,8 +41,8 @@ fn every_command_needs_its_role_and_no_less() {
     let table: BTreeMap<_, _> = TABLE.iter().copied().collect();
     let names: Vec<_> = TABLE.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, Command::NAMES);
-    for line in fixtures::golden("commands") {
+    for line in fixtures::golden_lines("commands") {
         let command: Command = serde_json::from_str(&line).unwrap();
-        assert_eq!(command.needs(), table[command.name()], "{line}");
+        assert_eq!(command.required_role(), table[command.name()], "{line}");
     }
 }

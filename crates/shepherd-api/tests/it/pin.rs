@@ -1,10 +1,10 @@
 //! A PIN goes over the wire and is seen nowhere else (S11.3b).
 
-use shepherd_api::{ClientMessage, Command, Pin, Unreadable};
+use shepherd_api::{AdminPin, ClientMessage, Command, MessageParseError};
 
 #[test]
 fn a_pin_is_never_printed() {
-    let pin = Pin::try_from("4711-secret".to_owned()).unwrap();
+    let pin = AdminPin::try_from("4711-secret".to_owned()).unwrap();
     let command = Command::Authenticate { pin };
     assert_eq!(format!("{command:?}"), "Authenticate { pin: *** }");
     assert_eq!(format!("{command:#?}"), "Authenticate {\n    pin: ***,\n}");
@@ -16,7 +16,8 @@ fn an_error_about_a_pin_does_not_repeat_it() {
         [r#""471""#.to_owned(), "4711".to_owned(), "[4711]".to_owned(), format!("{:?}", "4711".repeat(17))]
     {
         let line = format!(r#"{{"type":"request","id":1,"command":{{"type":"authenticate","pin":{pin}}}}}"#);
-        let Err(Unreadable::Request { error, .. }) = ClientMessage::parse(line.as_bytes()) else {
+        let Err(MessageParseError::InvalidRequest { error, .. }) = ClientMessage::parse(line.as_bytes())
+        else {
             panic!("{line} was taken")
         };
         assert!(!error.sentence.contains("471"), "{}", error.sentence);
@@ -28,6 +29,6 @@ fn an_error_about_a_pin_does_not_repeat_it() {
 fn a_pin_is_counted_in_characters() {
     for (text, fits) in [("äöü", false), ("äöüß", true), (&*"ß".repeat(64), true), (&*"ß".repeat(65), false)]
     {
-        assert_eq!(Pin::try_from(text.to_owned()).is_ok(), fits, "{text}");
+        assert_eq!(AdminPin::try_from(text.to_owned()).is_ok(), fits, "{text}");
     }
 }

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use shepherd_api::{Quota, ReasonCode};
+use shepherd_api::{QuotaKind, ReasonCode};
 
 use crate::{fixtures, schema};
 
 #[test]
 fn every_code_is_the_tag_on_the_wire_and_no_two_are_the_same() {
     let mut codes = BTreeSet::new();
-    for line in fixtures::golden("reasons") {
+    for line in fixtures::golden_lines("reasons") {
         let reason: ReasonCode = serde_json::from_str(&line).unwrap();
         let json: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(json["code"], reason.code());
         codes.insert(reason.code().to_owned());
     }
-    let tags = schema::tags("ReasonCode", "code");
+    let tags = schema::variant_tags("ReasonCode", "code");
     assert_eq!(codes.len(), tags.len());
     assert_eq!(codes, tags.into_iter().collect());
 }
@@ -36,10 +36,10 @@ fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
         | ReasonCode::BreakNeeded { .. }
         | ReasonCode::ClockUntrusted { .. } => vec!["Sat 14:00"],
         ReasonCode::QuotaExhausted { quota, .. } => match quota {
-            Quota::EntryDaily => vec!["Today", "1 hour"],
-            Quota::EntryWeekly => vec!["week", "1 hour"],
-            Quota::BudgetDaily(_) => vec!["Today", "games", "1 hour"],
-            Quota::BudgetWeekly(_) => vec!["week", "games", "1 hour"],
+            QuotaKind::EntryDaily => vec!["Today", "1 hour"],
+            QuotaKind::EntryWeekly => vec!["week", "1 hour"],
+            QuotaKind::BudgetDaily(_) => vec!["Today", "games", "1 hour"],
+            QuotaKind::BudgetWeekly(_) => vec!["week", "games", "1 hour"],
         },
         ReasonCode::NotUnlocked { .. } => vec!["tuxmath", "5 minutes", "20 minutes"],
         ReasonCode::StoreUnavailable { .. } => vec!["read-only file system"],
@@ -49,7 +49,7 @@ fn evidence(reason: &ReasonCode) -> Vec<&'static str> {
 #[test]
 fn every_sentence_shows_its_evidence() {
     let berlin = TimeZone::get("Europe/Berlin").unwrap();
-    for line in fixtures::golden("reasons") {
+    for line in fixtures::golden_lines("reasons") {
         let reason: ReasonCode = serde_json::from_str(&line).unwrap();
         let sentence = reason.sentence(&berlin);
         for piece in evidence(&reason) {
@@ -60,7 +60,7 @@ fn every_sentence_shows_its_evidence() {
 
 #[test]
 fn a_reason_that_ends_by_itself_says_when() {
-    for line in fixtures::golden("reasons") {
+    for line in fixtures::golden_lines("reasons") {
         let json: Value = serde_json::from_str(&line).unwrap();
         let reason: ReasonCode = serde_json::from_str(&line).unwrap();
         let named = ["until", "next_opening"].iter().find_map(|key| json[key].as_str());

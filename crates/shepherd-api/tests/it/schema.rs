@@ -4,21 +4,23 @@ use std::fs;
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
-use shepherd_api::{API_VERSION, AuditEvent, ClientMessage, EntryKind, Request, Response, ServerMessage};
+use shepherd_api::{
+    API_VERSION, ApiRequest, ApiResponse, AuditEvent, ClientMessage, EntryKind, ServerMessage,
+};
 
 use crate::fixtures;
 
-const FILE: &str = "schema/protocol.schema.json";
+const SCHEMA_FILE: &str = "schema/protocol.schema.json";
 
 /// Set it to write the file anew.
 const UPDATE: &str = "UPDATE_SCHEMA";
 
 /// The schema of all types; those that no message contains are named beside them.
-pub(crate) fn of_protocol() -> Value {
+pub(crate) fn protocol_schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let messages = [generator.subschema_for::<ClientMessage>(), generator.subschema_for::<ServerMessage>()];
-    generator.subschema_for::<Request>();
-    generator.subschema_for::<Response>();
+    generator.subschema_for::<ApiRequest>();
+    generator.subschema_for::<ApiResponse>();
     generator.subschema_for::<AuditEvent>();
     generator.subschema_for::<EntryKind>();
     json!({
@@ -30,16 +32,16 @@ pub(crate) fn of_protocol() -> Value {
 }
 
 /// The names of the variants of a type: the values that its tag can have.
-pub(crate) fn tags(type_name: &str, tag: &str) -> Vec<String> {
-    let schema = of_protocol();
+pub(crate) fn variant_tags(type_name: &str, tag: &str) -> Vec<String> {
+    let schema = protocol_schema();
     let variants = schema["$defs"][type_name]["oneOf"].as_array().unwrap_or_else(|| panic!("{type_name}"));
     variants.iter().map(|variant| variant["properties"][tag]["const"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn the_checked_in_schema_is_the_one_of_the_types() {
-    let path = fixtures::path(FILE);
-    let expected = serde_json::to_string_pretty(&of_protocol()).unwrap() + "\n";
+    let path = fixtures::crate_path(SCHEMA_FILE);
+    let expected = serde_json::to_string_pretty(&protocol_schema()).unwrap() + "\n";
     if std::env::var_os(UPDATE).is_some() {
         fs::write(&path, &expected).unwrap();
     }

@@ -1,33 +1,38 @@
 //! The log in pages, over the socket.
 
-use shepherd_api::{AuditRecord, Command, Reply};
+use shepherd_api::{AuditRecord, Command, CommandReply};
 
-use crate::daemon::Daemon;
-use crate::failure::Failure;
+use crate::daemon::DaemonConnection;
+use crate::error::ShepherdCliError;
 
 /// Lines that are asked for at once. The daemon may give fewer.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 
 /// The page after this number, from the beginning if there is none; `None` at the end of the log.
-pub(super) fn after(
-    daemon: &mut Daemon<'_>,
+pub(super) fn page_after(
+    daemon: &mut DaemonConnection<'_>,
     after: Option<u64>,
-) -> Result<Option<Vec<AuditRecord>>, Failure> {
-    let records = read(daemon, after, PAGE)?;
+) -> Result<Option<Vec<AuditRecord>>, ShepherdCliError> {
+    let records = read_page(daemon, after, PAGE_SIZE)?;
     Ok(if records.is_empty() { None } else { Some(records) })
 }
 
 /// The last lines. The protocol reads forwards, so the end is looked for first: a log of a million lines takes some
 /// forty short questions.
-pub(super) fn last(daemon: &mut Daemon<'_>, count: u32) -> Result<Vec<AuditRecord>, Failure> {
-    let Some(first) = read(daemon, None, 1)?.first().map(|record| record.sequence) else {
+pub(super) fn last_records(
+    daemon: &mut DaemonConnection<'_>,
+    count: u32,
+) -> Result<Vec<AuditRecord>, ShepherdCliError> {
+    let Some(first) = read_page(daemon, None, 1)?.first().map(|record| record.sequence) else {
         return Ok(Vec::new());
     };
-    let end = end(first, |after| Ok::<_, Failure>(!read(daemon, Some(after), 1)?.is_empty()))?;
+    let end = find_last_sequence(first, |after| {
+        Ok::<_, ShepherdCliError>(!read_page(daemon, Some(after), 1)?.is_empty())
+    })?;
     let mut from = Some(end.saturating_sub(u64::from(count))).filter(|after| *after >= first);
     let mut records = Vec::new();
     while records.len() < usize::try_from(count).unwrap_or(usize::MAX) {
-        let Some(page) = after(daemon, from)? else { break };
+        let Some(page) = page_after(daemon, from)? else { break };
         from = page.last().map(|record| record.sequence);
         records.extend(page);
     }
@@ -36,7 +41,7 @@ pub(super) fn last(daemon: &mut Daemon<'_>, count: u32) -> Result<Vec<AuditRecor
 }
 
 /// The greatest number that has a line, given one that has.
-fn end<E>(first: u64, mut more_after: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
+fn find_last_sequence<E>(first: u64, mut more_after: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
     let (mut has, mut step) = (first, 1_u64);
     while more_after(has.saturating_add(step - 1))? {
         has = has.saturating_add(step);
@@ -55,10 +60,14 @@ fn end<E>(first: u64, mut more_after: impl FnMut(u64) -> Result<bool, E>) -> Res
     Ok(has)
 }
 
-fn read(daemon: &mut Daemon<'_>, after: Option<u64>, limit: u32) -> Result<Vec<AuditRecord>, Failure> {
-    match daemon.ask(Command::ReadAudit { after, limit })? {
-        Reply::Audit { records } => Ok(records),
-        _ => Err(Failure::StrangeReply),
+fn read_page(
+    daemon: &mut DaemonConnection<'_>,
+    after: Option<u64>,
+    limit: u32,
+) -> Result<Vec<AuditRecord>, ShepherdCliError> {
+    match daemon.send_command(Command::ReadAudit { after, limit })? {
+        CommandReply::Audit { records } => Ok(records),
+        _ => Err(ShepherdCliError::UnexpectedReply),
     }
 }
 
@@ -70,13 +79,13 @@ mod tests {
     fn the_end_is_found_wherever_it_is_and_in_few_questions() {
         for last in (1..200).chain([1_000_000, u64::from(u32::MAX)]) {
             let mut asked = 0;
-            let found = end::<()>(1, |after| {
+            let found = find_last_sequence::<()>(1, |after| {
                 asked += 1;
                 Ok(after < last)
             });
             assert_eq!(found, Ok(last));
             assert!(asked < 80, "{last}: {asked}");
         }
-        assert_eq!(end::<()>(7, |after| Ok(after < 9)), Ok(9));
+        assert_eq!(find_last_sequence::<()>(7, |after| Ok(after < 9)), Ok(9));
     }
 }

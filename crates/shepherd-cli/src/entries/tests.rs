@@ -3,8 +3,8 @@ use shepherd_api::{Millis, ReasonCode, RuleView};
 
 use super::*;
 
-fn look(width: usize) -> Look {
-    Look { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width }
+fn look(width: usize) -> DisplaySettings {
+    DisplaySettings { now: "2026-11-16T10:00:00Z".parse().unwrap(), zone: TimeZone::UTC, width }
 }
 
 fn entry(id: &str, label: &str) -> EntryView {
@@ -85,21 +85,21 @@ fn why_tells_every_rule_and_what_it_looked_at() {
         looked_at: looked_at.to_owned(),
         outcome,
     };
-    let why = WhyView {
+    let why = ExplanationView {
         at: "2026-11-16T10:00:00Z".parse().unwrap(),
         profile: "anna".parse().unwrap(),
         rules: vec![
-            rule("disabled", "not switched off", RuleOutcome::Passes),
+            rule("disabled", "not switched off", RuleOutcomeView::Passes),
             rule(
                 "outside-hours",
                 "open Sat and Sun 10:00 to 12:00, and on the days that the calendar names besides",
-                RuleOutcome::Refuses { reason: closed.reasons[0].clone() },
+                RuleOutcomeView::Refuses { reason: closed.reasons[0].clone() },
             ),
-            rule("max-run", "30 minutes in one go", RuleOutcome::Limits { at_most: Millis(1_800_000) }),
+            rule("max-run", "30 minutes in one go", RuleOutcomeView::Limits { at_most: Millis(1_800_000) }),
             rule(
                 "window",
                 "the window closes",
-                RuleOutcome::LimitsUntil { until: "2026-11-16T12:00:00Z".parse().unwrap() },
+                RuleOutcomeView::LimitsUntil { until: "2026-11-16T12:00:00Z".parse().unwrap() },
             ),
         ],
         entry: closed,

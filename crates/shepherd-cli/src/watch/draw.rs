@@ -1,7 +1,7 @@
 //! Draws the picture. It fits any terminal: what has no room is left out, the countdown last.
 
 mod popup;
-mod styled;
+mod styles;
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -11,33 +11,33 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, List, ListItem, ListState, Paragraph};
 use shepherd_api::{DaemonStateSnapshot, Millis, SessionPhase, SessionView};
 
-use crate::context::Look;
-use crate::entries::{is_running, mark, standing};
-use crate::screen::Tone;
-use crate::status::{drawn, remaining_share};
-use crate::text::{clean, cut, fit};
-use crate::watch::model::{Link, Model};
-use crate::words;
-use styled::style;
+use crate::context::DisplaySettings;
+use crate::entries::{describe_availability, entry_mark, is_running};
+use crate::humanize;
+use crate::output::TextTone;
+use crate::status::{draw_bar, remaining_fraction};
+use crate::text::{escape_unsafe, pad_or_truncate, truncate};
+use crate::watch::model::{LiveViewConnection, LiveViewModel};
+use styles::style;
 
 /// From this width on, what happens is beside the entries instead of below them.
-const WIDE: u16 = 110;
+const WIDE_LAYOUT_WIDTH: u16 = 110;
 
 /// Below this height only the session is shown.
-const LOW: u16 = 9;
+const FULL_LAYOUT_HEIGHT: u16 = 9;
 
-pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, now: Timestamp) {
+pub(super) fn draw(frame: &mut Frame<'_>, model: &mut LiveViewModel, now: Timestamp) {
     let area = frame.area();
-    model.look = Look { now, width: usize::from(area.width), ..model.look.clone() };
-    let picture = model.picture(now);
-    if area.height < LOW {
+    model.display = DisplaySettings { now, width: usize::from(area.width), ..model.display.clone() };
+    let picture = model.state_at(now);
+    if area.height < FULL_LAYOUT_HEIGHT {
         let lines = session_lines(model, picture.as_ref(), area.width);
         frame.render_widget(Paragraph::new(lines), area);
     } else {
         let [top, middle, bottom] =
             Layout::vertical([Constraint::Length(5), Constraint::Min(3), Constraint::Length(1)]).areas(area);
         draw_session(frame, model, picture.as_ref(), top);
-        let (entries, events) = split(middle, model.entries.len());
+        let (entries, events) = split_area(middle, model.entries.len());
         draw_entries(frame, model, entries);
         draw_events(frame, model, events);
         draw_footer(frame, model, bottom);
@@ -46,8 +46,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &mut Model, now: Timestamp) {
 }
 
 /// The room for the entries and for what happens.
-fn split(area: Rect, entries: usize) -> (Rect, Rect) {
-    if area.width >= WIDE {
+fn split_area(area: Rect, entries: usize) -> (Rect, Rect) {
+    if area.width >= WIDE_LAYOUT_WIDTH {
         let [left, right] = Layout::horizontal([Constraint::Percentage(60), Constraint::Fill(1)]).areas(area);
         return (left, right);
     }
@@ -58,50 +58,63 @@ fn split(area: Rect, entries: usize) -> (Rect, Rect) {
     (upper, lower)
 }
 
-fn draw_session(frame: &mut Frame<'_>, model: &Model, picture: Option<&DaemonStateSnapshot>, area: Rect) {
-    let mode = picture.map(|picture| cut(&clean(&picture.mode), 20)).filter(|mode| !mode.is_empty());
+fn draw_session(
+    frame: &mut Frame<'_>,
+    model: &LiveViewModel,
+    picture: Option<&DaemonStateSnapshot>,
+    area: Rect,
+) {
+    let mode =
+        picture.map(|picture| truncate(&escape_unsafe(&picture.mode), 20)).filter(|mode| !mode.is_empty());
     let mode = mode.map_or(String::new(), |mode| format!(" mode {mode} "));
     let whose = model.profile.as_ref().map_or(String::new(), |profile| format!("for {profile} "));
     let block = Block::bordered()
-        .title(Span::styled(format!(" Shepherd {whose}"), style(Tone::Strong)))
+        .title(Span::styled(format!(" Shepherd {whose}"), style(TextTone::Strong)))
         .title(Line::from(mode).right_aligned())
-        .border_style(style(Tone::Faint));
+        .border_style(style(TextTone::Faint));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let lines = session_lines(model, picture, inner.width);
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-fn session_lines(model: &Model, picture: Option<&DaemonStateSnapshot>, width: u16) -> Vec<Line<'static>> {
+fn session_lines(
+    model: &LiveViewModel,
+    picture: Option<&DaemonStateSnapshot>,
+    width: u16,
+) -> Vec<Line<'static>> {
     let width = usize::from(width);
     let mut lines = Vec::new();
-    match &model.link {
-        Link::Down { why } => {
-            lines.push(toned(Tone::Bad, &cut(&format!("Not connected: {why}"), width)));
-            lines.push(toned(Tone::Faint, &cut("Trying again. What is shown below may be old.", width)));
+    match &model.connection {
+        LiveViewConnection::Disconnected { why } => {
+            lines.push(styled_line(TextTone::Bad, &truncate(&format!("Not connected: {why}"), width)));
+            lines.push(styled_line(
+                TextTone::Faint,
+                &truncate("Trying again. What is shown below may be old.", width),
+            ));
             return lines;
         }
-        Link::Connecting => {
-            lines.push(toned(Tone::Faint, "Connecting …"));
+        LiveViewConnection::Connecting => {
+            lines.push(styled_line(TextTone::Faint, "Connecting …"));
             return lines;
         }
-        Link::Up => {}
+        LiveViewConnection::Connected => {}
     }
     let Some(picture) = picture else { return lines };
     match &picture.session {
         None if picture.clock_trusted => {
             lines.push(Line::from("Nothing is running."));
-            lines.push(toned(Tone::Faint, &cut("Choose an entry and press Enter.", width)));
+            lines.push(styled_line(TextTone::Faint, &truncate("Choose an entry and press Enter.", width)));
         }
         None => {
             let told = "The clock went back: nothing is launched until it is right.";
-            lines.push(toned(Tone::Bad, &cut(told, width)));
+            lines.push(styled_line(TextTone::Bad, &truncate(told, width)));
         }
         Some(session) => {
             lines.push(session_line(session, width));
             lines.extend(countdown_line(session, picture.at, width));
             if let Some((tone, warning)) = &model.warning {
-                lines.push(toned(*tone, &cut(&format!("! {warning}"), width)));
+                lines.push(styled_line(*tone, &truncate(&format!("! {warning}"), width)));
             }
         }
     }
@@ -109,28 +122,29 @@ fn session_lines(model: &Model, picture: Option<&DaemonStateSnapshot>, width: u1
 }
 
 fn session_line(session: &SessionView, width: usize) -> Line<'static> {
-    let rest = format!(" · {} · {}", words::phase(session.phase), session.profile);
-    let label = cut(&clean(&session.label), width.saturating_sub(crate::text::width(&rest) + 2).max(8));
+    let rest = format!(" · {} · {}", humanize::phase(session.phase), session.profile);
+    let label =
+        truncate(&escape_unsafe(&session.label), width.saturating_sub(crate::text::width(&rest) + 2).max(8));
     Line::from(vec![
-        Span::styled("▶ ", style(Tone::Good)),
-        Span::styled(label, style(Tone::Strong)),
+        Span::styled("▶ ", style(TextTone::Good)),
+        Span::styled(label, style(TextTone::Strong)),
         Span::raw(rest),
     ])
 }
 
 fn countdown_line(session: &SessionView, now: Timestamp, width: usize) -> Option<Line<'static>> {
     if session.phase == SessionPhase::Expiring {
-        return Some(toned(Tone::Warn, "being ended …"));
+        return Some(styled_line(TextTone::Warn, "being ended …"));
     }
     let Some(remaining) = session.remaining else { return Some(Line::from("without end")) };
     let Millis(left) = remaining;
-    let share = remaining_share(session, remaining, now);
+    let share = remaining_fraction(session, remaining, now);
     let colour = match share {
         share if share > 0.5 => Color::Green,
         share if share > 0.2 => Color::Yellow,
         _ => Color::Red,
     };
-    let clock = words::countdown(remaining);
+    let clock = humanize::countdown(remaining);
     let bar = width.saturating_sub(clock.len() + 2);
     let mut emphasis = Style::new().fg(colour).add_modifier(Modifier::BOLD);
     if left < 10_000 {
@@ -139,28 +153,31 @@ fn countdown_line(session: &SessionView, now: Timestamp, width: usize) -> Option
     let spans = vec![
         Span::styled(clock, emphasis),
         Span::raw(" "),
-        Span::styled(if bar > 3 { drawn(share, bar) } else { String::new() }, Style::new().fg(colour)),
+        Span::styled(if bar > 3 { draw_bar(share, bar) } else { String::new() }, Style::new().fg(colour)),
     ];
     Some(Line::from(spans))
 }
 
-fn draw_entries(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let block = Block::bordered().title(" Entries ").border_style(style(Tone::Faint));
+fn draw_entries(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
+    let block = Block::bordered().title(" Entries ").border_style(style(TextTone::Faint));
     let width = usize::from(block.inner(area).width).saturating_sub(4);
     let longest =
-        model.entries.iter().map(|entry| crate::text::width(&clean(&entry.label))).max().unwrap_or(0);
+        model.entries.iter().map(|entry| crate::text::width(&escape_unsafe(&entry.label))).max().unwrap_or(0);
     let label_width = longest.min(width / 2).max(8);
     let items: Vec<ListItem<'_>> = model
         .entries
         .iter()
         .map(|entry| {
-            let (tone, mark) = mark(entry);
+            let (tone, mark) = entry_mark(entry);
             let bright = entry.enabled || is_running(entry);
-            let label_style = style(if bright { Tone::Strong } else { Tone::Faint });
-            let told = cut(&standing(entry, &model.look), width.saturating_sub(label_width + 2));
+            let label_style = style(if bright { TextTone::Strong } else { TextTone::Faint });
+            let told = truncate(
+                &describe_availability(entry, &model.display),
+                width.saturating_sub(label_width + 2),
+            );
             ListItem::new(Line::from(vec![
                 Span::styled(format!("{mark} "), style(tone)),
-                Span::styled(fit(&clean(&entry.label), label_width), label_style),
+                Span::styled(pad_or_truncate(&escape_unsafe(&entry.label), label_width), label_style),
                 Span::raw("  "),
                 Span::raw(told),
             ]))
@@ -175,18 +192,18 @@ fn draw_entries(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 }
 
 /// The newest at the bottom, as in a conversation.
-fn draw_events(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let block = Block::bordered().title(" What happens ").border_style(style(Tone::Faint));
+fn draw_events(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
+    let block = Block::bordered().title(" What happens ").border_style(style(TextTone::Faint));
     let inner = block.inner(area);
     let mut lines: Vec<Line<'_>> = Vec::new();
-    for told in &model.told {
-        let at = told.at.to_zoned(model.look.zone.clone()).strftime("%H:%M:%S ").to_string();
+    for told in &model.event_lines {
+        let at = told.at.to_zoned(model.display.zone.clone()).strftime("%H:%M:%S ").to_string();
         let parts = crate::text::wrap(&told.text, usize::from(inner.width).saturating_sub(11));
         for (number, part) in parts.into_iter().enumerate() {
             lines.push(if number == 0 {
                 let mark = Span::styled(told.mark, style(told.tone));
                 Line::from(vec![
-                    Span::styled(at.clone(), style(Tone::Faint)),
+                    Span::styled(at.clone(), style(TextTone::Faint)),
                     mark,
                     Span::raw(format!(" {part}")),
                 ])
@@ -200,12 +217,14 @@ fn draw_events(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     frame.render_widget(Paragraph::new(shown).block(block), area);
 }
 
-fn draw_footer(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+fn draw_footer(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let line = match &model.notice {
-        Some((tone, told)) if !told.is_empty() => toned(*tone, &cut(told, usize::from(area.width))),
-        _ => toned(
-            Tone::Faint,
-            &cut(
+        Some((tone, told)) if !told.is_empty() => {
+            styled_line(*tone, &truncate(told, usize::from(area.width)))
+        }
+        _ => styled_line(
+            TextTone::Faint,
+            &truncate(
                 "↑↓ choose  Enter launch  s stop  w why  r ask for time  ? help  q quit",
                 usize::from(area.width),
             ),
@@ -214,7 +233,7 @@ fn draw_footer(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     frame.render_widget(Paragraph::new(line), area);
 }
 
-fn toned(tone: Tone, text: &str) -> Line<'static> {
+fn styled_line(tone: TextTone, text: &str) -> Line<'static> {
     Line::from(Span::styled(text.to_owned(), style(tone)))
 }
 

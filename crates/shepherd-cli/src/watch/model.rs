@@ -7,152 +7,159 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::{
-    ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, Refresh, SessionPhase, WhyView,
+    ClientState, DaemonStateSnapshot, EntryView, Event, EventKind, ExplanationView, RequiredRefresh,
+    SessionPhase,
 };
 use shepherd_util::{EntryId, ProfileId};
 
-use crate::context::Look;
-use crate::screen::Tone;
-use crate::tell::{Teller, Told, severity_tone};
-use crate::text::clean;
-use crate::watch::Left;
-use crate::watch::feed::{Answer, Feed, Wish};
+use crate::context::DisplaySettings;
+use crate::event_text::{EventFormatter, EventLine, severity_tone};
+use crate::output::TextTone;
+use crate::text::escape_unsafe;
+use crate::watch::LiveViewExit;
+use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
 
 /// Lines of what happened that are kept: more than any screen shows.
-const MOST_TOLD: usize = 200;
+const MAX_EVENT_LINES: usize = 200;
 
 /// Minutes that are proposed when time is asked for.
-const PROPOSED_MINUTES: &str = "15";
+const DEFAULT_REQUEST_MINUTES: &str = "15";
 
-pub(super) struct Model {
-    pub(super) look: Look,
+pub(super) struct LiveViewModel {
+    pub(super) display: DisplaySettings,
     pub(super) profile: Option<ProfileId>,
-    pub(super) link: Link,
+    pub(super) connection: LiveViewConnection,
     state: Option<ClientState>,
     pub(super) entries: Vec<EntryView>,
     pub(super) selected: usize,
-    pub(super) told: VecDeque<Told>,
+    pub(super) event_lines: VecDeque<EventLine>,
     /// The last warning of the session that runs.
-    pub(super) warning: Option<(Tone, String)>,
+    pub(super) warning: Option<(TextTone, String)>,
     /// What came of the last key, until the next.
-    pub(super) notice: Option<(Tone, String)>,
-    pub(super) popup: Option<Popup>,
-    teller: Teller,
-    asking: Asking,
+    pub(super) notice: Option<(TextTone, String)>,
+    pub(super) popup: Option<LiveViewPopup>,
+    event_formatter: EventFormatter,
+    entries_refresh: EntriesRefresh,
 }
 
 /// Whether what is shown is true.
-pub(super) enum Link {
+pub(super) enum LiveViewConnection {
     /// Not yet.
     Connecting,
-    Up,
-    Down {
+    Connected,
+    Disconnected {
         why: String,
     },
 }
 
-pub(super) enum Popup {
+pub(super) enum LiveViewPopup {
     Help,
-    Why { why: Box<WhyView>, scroll: u16 },
+    Why { why: Box<ExplanationView>, scroll: u16 },
     RequestTime { entry_id: EntryId, label: String, minutes: String },
-    Pin { wish: Wish, told: String, typed: String },
+    Pin { request: LiveViewRequest, message: String, typed: String },
 }
 
 /// Whether the entries are being asked for, so that many events make few questions.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asking {
-    No,
-    Yes,
+enum EntriesRefresh {
+    Idle,
+    Pending,
     /// And something happened since.
-    YesAndAgain,
+    PendingAgain,
 }
 
 /// What the view has to do next.
-pub(super) enum Step {
+pub(super) enum LiveViewAction {
     Nothing,
-    Ask(Vec<Wish>),
-    Leave(Left),
+    Send(Vec<LiveViewRequest>),
+    Exit(LiveViewExit),
 }
 
-impl Model {
-    pub(super) fn new(look: Look, profile: Option<ProfileId>, greeting: Vec<String>) -> Self {
+impl LiveViewModel {
+    pub(super) fn new(look: DisplaySettings, profile: Option<ProfileId>, greeting: Vec<String>) -> Self {
         let at = look.now;
-        let greeting = greeting.into_iter().map(|text| Told { at, tone: Tone::Strong, mark: "·", text });
+        let greeting =
+            greeting.into_iter().map(|text| EventLine { at, tone: TextTone::Strong, mark: "·", text });
         Self {
-            look,
+            display: look,
             profile,
-            link: Link::Connecting,
+            connection: LiveViewConnection::Connecting,
             state: None,
             entries: Vec::new(),
             selected: 0,
-            told: greeting.collect(),
+            event_lines: greeting.collect(),
             warning: None,
             notice: None,
             popup: None,
-            teller: Teller::default(),
-            asking: Asking::No,
+            event_formatter: EventFormatter::default(),
+            entries_refresh: EntriesRefresh::Idle,
         }
     }
 
     /// The state at a moment, what remains counted down.
-    pub(super) fn picture(&self, now: Timestamp) -> Option<DaemonStateSnapshot> {
-        self.state.as_ref().map(|state| state.picture(now))
+    pub(super) fn state_at(&self, now: Timestamp) -> Option<DaemonStateSnapshot> {
+        self.state.as_ref().map(|state| state.snapshot_at(now))
     }
 
     /// When the countdown shows another second; `None` while there is none to show.
     pub(super) fn next_tick(&self, now: Timestamp) -> Option<Duration> {
-        if !matches!(self.link, Link::Up) {
+        if !matches!(self.connection, LiveViewConnection::Connected) {
             return None;
         }
-        let session = self.picture(now)?.session?;
+        let session = self.state_at(now)?.session?;
         let left = session.remaining?.0;
         let counts = left > 0 && session.phase != SessionPhase::Expiring;
         // What is shown is rounded up: it changes when the full second is reached.
         counts.then(|| Duration::from_millis(if left.is_multiple_of(1000) { 1 } else { left % 1000 }))
     }
 
-    pub(super) fn take_in(&mut self, feed: Feed) -> Step {
+    pub(super) fn handle_input(&mut self, feed: LiveViewInput) -> LiveViewAction {
         match feed {
-            Feed::Key(key) => return self.key(key),
-            Feed::Resized => {}
-            Feed::InputGone => return Step::Leave(Left::Quit),
-            Feed::Signal(signal) => return Step::Leave(Left::Signal(signal)),
-            Feed::Resynced { state, missed } => {
-                if matches!(self.link, Link::Down { .. }) {
-                    self.say(Timestamp::now(), Tone::Good, "✓", "connected again".to_owned());
+            LiveViewInput::Key(key) => return self.handle_key(key),
+            LiveViewInput::Resized => {}
+            LiveViewInput::InputClosed => return LiveViewAction::Exit(LiveViewExit::Quit),
+            LiveViewInput::Signal(signal) => return LiveViewAction::Exit(LiveViewExit::Signal(signal)),
+            LiveViewInput::Resynced { state, missed } => {
+                if matches!(self.connection, LiveViewConnection::Disconnected { .. }) {
+                    self.push_line(Timestamp::now(), TextTone::Good, "✓", "connected again".to_owned());
                 }
                 if missed > 0 {
-                    self.say(Timestamp::now(), Tone::Faint, "…", format!("{missed} events were left out"));
+                    self.push_line(
+                        Timestamp::now(),
+                        TextTone::Faint,
+                        "…",
+                        format!("{missed} events were left out"),
+                    );
                 }
-                self.link = Link::Up;
+                self.connection = LiveViewConnection::Connected;
                 self.state = Some(*state);
-                return self.ask_entries();
+                return self.request_entries();
             }
-            Feed::Happened { state, event, refresh } => {
+            LiveViewInput::EventReceived { state, event, refresh } => {
                 self.state = Some(*state);
-                self.happened(&event);
+                self.handle_event(&event);
                 return match refresh {
-                    Refresh::Nothing => Step::Nothing,
-                    Refresh::Entries | Refresh::Everything => self.ask_entries(),
+                    RequiredRefresh::Nothing => LiveViewAction::Nothing,
+                    RequiredRefresh::Entries | RequiredRefresh::Everything => self.request_entries(),
                 };
             }
-            Feed::Disconnected { why } => {
-                if matches!(self.link, Link::Up) {
-                    self.say(Timestamp::now(), Tone::Bad, "✗", "not connected any more".to_owned());
+            LiveViewInput::Disconnected { why } => {
+                if matches!(self.connection, LiveViewConnection::Connected) {
+                    self.push_line(Timestamp::now(), TextTone::Bad, "✗", "not connected any more".to_owned());
                 }
-                self.link = Link::Down { why: clean(&why) };
-                self.asking = Asking::No;
-                return Step::Ask(vec![Wish::HangUp]);
+                self.connection = LiveViewConnection::Disconnected { why: escape_unsafe(&why) };
+                self.entries_refresh = EntriesRefresh::Idle;
+                return LiveViewAction::Send(vec![LiveViewRequest::Disconnect]);
             }
-            Feed::Answered(answer) => return self.answered(answer),
+            LiveViewInput::ReplyReceived(answer) => return self.handle_reply(answer),
         }
-        Step::Nothing
+        LiveViewAction::Nothing
     }
 
-    fn happened(&mut self, event: &Event) {
+    fn handle_event(&mut self, event: &Event) {
         match &event.kind {
             EventKind::WarningIssued { severity, message, .. } => {
-                self.warning = Some((severity_tone(*severity), clean(message)));
+                self.warning = Some((severity_tone(*severity), escape_unsafe(message)));
             }
             EventKind::DeadlineChanged { .. }
             | EventKind::SessionLaunching { .. }
@@ -160,52 +167,61 @@ impl Model {
             | EventKind::StateChanged { .. } => self.warning = None,
             _ => {}
         }
-        if let Some(told) = self.teller.tell(event, &self.look) {
-            self.keep(told);
+        if let Some(told) = self.event_formatter.format_event(event, &self.display) {
+            self.push_event_line(told);
         }
     }
 
-    fn answered(&mut self, answer: Answer) -> Step {
+    fn handle_reply(&mut self, answer: LiveViewReply) -> LiveViewAction {
         match answer {
-            Answer::Entries(entries) => {
+            LiveViewReply::Entries(entries) => {
                 self.entries = entries;
                 self.selected = self.selected.min(self.entries.len().saturating_sub(1));
-                return self.entries_answered();
+                return self.entries_received();
             }
-            Answer::NoEntries(told) => {
-                self.notice = Some((Tone::Bad, clean(&told)));
-                return self.entries_answered();
+            LiveViewReply::EntriesFailed(told) => {
+                self.notice = Some((TextTone::Bad, escape_unsafe(&told)));
+                return self.entries_received();
             }
-            Answer::PinWanted { wish, told } => {
-                self.popup = Some(Popup::Pin { wish, told: clean(&told), typed: String::new() });
+            LiveViewReply::PinRequired { request: wish, message: told } => {
+                self.popup = Some(LiveViewPopup::Pin {
+                    request: wish,
+                    message: escape_unsafe(&told),
+                    typed: String::new(),
+                });
             }
-            Answer::Why(why) => self.popup = Some(Popup::Why { why, scroll: 0 }),
-            Answer::Notice(tone, told) => self.notice = Some((tone, clean(&told))),
+            LiveViewReply::Why(why) => self.popup = Some(LiveViewPopup::Why { why, scroll: 0 }),
+            LiveViewReply::Notice(tone, told) => self.notice = Some((tone, escape_unsafe(&told))),
         }
-        Step::Nothing
+        LiveViewAction::Nothing
     }
 
-    fn ask_entries(&mut self) -> Step {
-        let was = self.asking;
-        self.asking = if was == Asking::No { Asking::Yes } else { Asking::YesAndAgain };
-        if was == Asking::No { Step::Ask(vec![Wish::Entries]) } else { Step::Nothing }
-    }
-
-    fn entries_answered(&mut self) -> Step {
-        let again = self.asking == Asking::YesAndAgain;
-        self.asking = Asking::No;
-        if again { self.ask_entries() } else { Step::Nothing }
-    }
-
-    fn say(&mut self, at: Timestamp, tone: Tone, mark: &'static str, text: String) {
-        self.keep(Told { at, tone, mark, text });
-    }
-
-    fn keep(&mut self, told: Told) {
-        if self.told.len() >= MOST_TOLD {
-            self.told.pop_front();
+    fn request_entries(&mut self) -> LiveViewAction {
+        let was = self.entries_refresh;
+        self.entries_refresh =
+            if was == EntriesRefresh::Idle { EntriesRefresh::Pending } else { EntriesRefresh::PendingAgain };
+        if was == EntriesRefresh::Idle {
+            LiveViewAction::Send(vec![LiveViewRequest::Entries])
+        } else {
+            LiveViewAction::Nothing
         }
-        self.told.push_back(told);
+    }
+
+    fn entries_received(&mut self) -> LiveViewAction {
+        let again = self.entries_refresh == EntriesRefresh::PendingAgain;
+        self.entries_refresh = EntriesRefresh::Idle;
+        if again { self.request_entries() } else { LiveViewAction::Nothing }
+    }
+
+    fn push_line(&mut self, at: Timestamp, tone: TextTone, mark: &'static str, text: String) {
+        self.push_event_line(EventLine { at, tone, mark, text });
+    }
+
+    fn push_event_line(&mut self, told: EventLine) {
+        if self.event_lines.len() >= MAX_EVENT_LINES {
+            self.event_lines.pop_front();
+        }
+        self.event_lines.push_back(told);
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{command, eventually, text};
+use crate::support::{command, text, wait_until};
 
 /// A demonstration whose folders can be told from others'.
 fn demo(folder: &tempfile::TempDir) -> Child {
@@ -17,7 +17,7 @@ fn short_folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("de-").tempdir_in("/tmp").unwrap()
 }
 
-fn left_in(folder: &tempfile::TempDir) -> Vec<PathBuf> {
+fn files_left_in(folder: &tempfile::TempDir) -> Vec<PathBuf> {
     std::fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.path()).collect()
 }
 
@@ -41,7 +41,7 @@ fn the_story_keeps_its_promises_and_leaves_nothing_behind() {
     assert!(told.contains("each with the hash of the one before: sound"), "{told}");
     assert!(told.contains("nothing that it started is left"), "{told}");
     assert!(!told.contains('\x1b'), "no colours but on a terminal");
-    assert_eq!(left_in(&folder), Vec::<PathBuf>::new());
+    assert_eq!(files_left_in(&folder), Vec::<PathBuf>::new());
     assert_eq!(processes_with(folder.path().to_str().unwrap()), Vec::<String>::new());
 }
 
@@ -51,14 +51,14 @@ fn a_demonstration_that_is_killed_takes_its_daemon_with_it() {
         let folder = short_folder();
         let mut demo = demo(&folder);
         let place = folder.path().to_str().unwrap().to_owned();
-        eventually("the daemon is up", || {
-            let sockets = left_in(&folder).into_iter().map(|private| private.join("shepherd.sock"));
+        wait_until("the daemon is up", || {
+            let sockets = files_left_in(&folder).into_iter().map(|private| private.join("shepherd.sock"));
             sockets.into_iter().any(|socket| UnixStream::connect(socket).is_ok())
         });
         kill_process(Pid::from_child(&demo), signal).unwrap();
         demo.wait().unwrap();
-        eventually("the daemon is gone", || processes_with(&place).is_empty());
-        eventually("its folder is gone", || left_in(&folder).is_empty());
+        wait_until("the daemon is gone", || processes_with(&place).is_empty());
+        wait_until("its folder is gone", || files_left_in(&folder).is_empty());
     }
 }
 

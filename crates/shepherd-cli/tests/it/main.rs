@@ -1,16 +1,16 @@
 //! The command line as a user or a script meets it.
 
 #[cfg(test)]
-mod commands;
-#[cfg(test)]
-mod daemon;
+mod daemon_commands;
 #[cfg(test)]
 mod demo;
 #[cfg(test)]
-mod documents;
+mod documentation;
 #[cfg(test)]
-mod fake;
+mod live_view;
 #[cfg(test)]
-mod live;
+mod offline_commands;
+#[cfg(test)]
+mod pin_and_refusals;
 #[cfg(test)]
 mod support;

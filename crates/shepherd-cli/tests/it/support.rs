@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long anything may take on a machine that has much else to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn program() -> OsString {
     std::env::var_os("NEXTEST_BIN_EXE_shepherd").unwrap_or_else(|| env!("CARGO_BIN_EXE_shepherd").into())
@@ -33,21 +33,21 @@ pub(crate) fn text(bytes: &[u8]) -> String {
 }
 
 /// Waits until something is so.
-pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !so() {
-        assert!(Instant::now() < deadline, "not within {PATIENCE:?}: {what}");
+        assert!(Instant::now() < deadline, "not within {WAIT_TIMEOUT:?}: {what}");
         std::thread::sleep(Duration::from_millis(30));
     }
 }
 
 /// A daemon of a test's own: `shepherd up` in a folder that goes with it.
-pub(crate) struct Daemon {
+pub(crate) struct CliTestDaemon {
     pub(crate) folder: TempDir,
     child: Option<Child>,
 }
 
-impl Daemon {
+impl CliTestDaemon {
     /// With this policy, or the starter policy that it writes itself.
     pub(crate) fn start(policy: Option<&str>) -> Self {
         let folder = tempfile::Builder::new().prefix("sh-").tempdir_in("/tmp").unwrap();
@@ -55,11 +55,11 @@ impl Daemon {
             std::fs::write(folder.path().join("policy.toml"), policy).unwrap();
         }
         let mut daemon = Self { folder, child: None };
-        daemon.start_again();
+        daemon.restart();
         daemon
     }
 
-    pub(crate) fn start_again(&mut self) {
+    pub(crate) fn restart(&mut self) {
         let places = [
             ("--policy", self.path("policy.toml")),
             ("--data-dir", self.path("data")),
@@ -72,7 +72,7 @@ impl Daemon {
         let log = std::fs::File::create(self.path("log")).unwrap();
         self.child = Some(command.stdout(Stdio::null()).stderr(log).spawn().unwrap());
         let socket = self.socket();
-        eventually("the daemon comes up", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
+        wait_until("the daemon comes up", || std::os::unix::net::UnixStream::connect(&socket).is_ok());
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -95,7 +95,7 @@ impl Daemon {
     }
 
     /// What it says to people; it must succeed.
-    pub(crate) fn told(&self, arguments: &[&str]) -> String {
+    pub(crate) fn run_text(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
         text(&output.stdout)
@@ -105,7 +105,7 @@ impl Daemon {
         let Some(mut child) = self.child.take() else { return };
         let pid = rustix::process::Pid::from_child(&child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while Instant::now() < deadline {
             if let Ok(Some(_)) = child.try_wait() {
                 return;
@@ -117,7 +117,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for CliTestDaemon {
     fn drop(&mut self) {
         self.stop();
     }

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use shepherd_core::policy::{AvailabilityPolicy, Exception, Modes, TimeWindow};
+use shepherd_core::policy::{AvailabilityPolicy, DateException, HouseholdModes, TimeWindow};
 
-use super::names::{Names, What};
-use crate::raw::{Name, RawAvailability, RawException, RawModes, RawWindow};
+use super::names::{DefinedNames, NameKind};
+use crate::raw::{RawAvailability, RawException, RawModes, RawWindow, SpannedName};
 
 /// The modes; the first of them applies when nothing else does.
-pub(super) fn modes(raw: &RawModes, names: &Names<'_>) -> Modes {
-    names.look_up_all(What::Mode, &raw.names);
-    raw.default.iter().for_each(|mode| names.look_up(What::Mode, mode));
-    raw.dates.iter().for_each(|(_, mode)| names.look_up(What::Mode, mode));
+pub(super) fn compile_modes(raw: &RawModes, names: &DefinedNames<'_>) -> HouseholdModes {
+    names.look_up_all(NameKind::Mode, &raw.names);
+    raw.default.iter().for_each(|mode| names.look_up(NameKind::Mode, mode));
+    raw.dates.iter().for_each(|(_, mode)| names.look_up(NameKind::Mode, mode));
     let default = raw.default.as_ref().or(raw.names.first());
-    Modes {
+    HouseholdModes {
         names: raw.names.iter().map(|mode| mode.value.clone()).collect(),
         default: default.map(|mode| mode.value.clone()).unwrap_or_default(),
         by_date: raw.dates.iter().map(|(days, mode)| (days.from, days.to, mode.value.clone())).collect(),
@@ -21,8 +21,8 @@ pub(super) fn modes(raw: &RawModes, names: &Names<'_>) -> Modes {
 }
 
 /// One exception.
-pub(super) fn exception(raw: &RawException, names: &Names<'_>) -> Option<Exception> {
-    raw.entries.iter().for_each(|entries| names.look_up_all(What::Entry, entries));
+pub(super) fn compile_exception(raw: &RawException, names: &DefinedNames<'_>) -> Option<DateException> {
+    raw.entries.iter().for_each(|entries| names.look_up_all(NameKind::Entry, entries));
     let days = raw.days?;
     let entries = raw
         .entries
@@ -32,7 +32,7 @@ pub(super) fn exception(raw: &RawException, names: &Names<'_>) -> Option<Excepti
         None => None,
         Some(parsed) => Some(parsed?),
     };
-    Some(Exception {
+    Some(DateException {
         from: days.from,
         to: days.to,
         label: raw.label.clone().unwrap_or_default(),
@@ -42,18 +42,18 @@ pub(super) fn exception(raw: &RawException, names: &Names<'_>) -> Option<Excepti
 }
 
 /// When something may run; `None` if that isn't said here.
-pub(super) fn availability(raw: &RawAvailability) -> Option<AvailabilityPolicy> {
+pub(super) fn compile_availability(raw: &RawAvailability) -> Option<AvailabilityPolicy> {
     match raw {
-        RawAvailability::Unsaid | RawAvailability::Unreadable => None,
+        RawAvailability::Unspecified | RawAvailability::Unreadable => None,
         RawAvailability::Always => Some(AvailabilityPolicy::Always),
         RawAvailability::Windows(windows) => {
-            Some(AvailabilityPolicy::Windows(windows.iter().map(window).collect()))
+            Some(AvailabilityPolicy::Windows(windows.iter().map(compile_window).collect()))
         }
     }
 }
 
-fn window(raw: &RawWindow) -> TimeWindow {
-    let text = |name: &Name| name.value.clone();
+fn compile_window(raw: &RawWindow) -> TimeWindow {
+    let text = |name: &SpannedName| name.value.clone();
     TimeWindow {
         days: raw.days,
         start: raw.start,
@@ -63,9 +63,9 @@ fn window(raw: &RawWindow) -> TimeWindow {
 }
 
 /// The modes that windows name.
-pub(super) fn look_up_modes(raw: &RawAvailability, names: &Names<'_>) {
+pub(super) fn look_up_modes(raw: &RawAvailability, names: &DefinedNames<'_>) {
     if let RawAvailability::Windows(windows) = raw {
         let of_windows = windows.iter().filter_map(|window| window.modes.as_ref());
-        of_windows.for_each(|modes| names.look_up_all(What::Mode, modes));
+        of_windows.for_each(|modes| names.look_up_all(NameKind::Mode, modes));
     }
 }

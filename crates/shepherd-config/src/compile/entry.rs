@@ -2,26 +2,30 @@
 
 use std::collections::BTreeSet;
 
-use shepherd_core::policy::{Cost, Earning, Entry, Unlock};
+use shepherd_core::policy::{EarningRule, PolicyEntry, TimeCost, UnlockRule};
 use shepherd_util::ProfileId;
-use ward_diag::{Fault, Span, code};
+use ward_diag::{ConfigFault, Span, code};
 
-use super::names::{Names, What};
+use super::names::{DefinedNames, NameKind};
 use super::{calendar, limits, run};
 use crate::raw::{RawAvailability, RawDefaults, RawEntry};
-use crate::read::shown;
+use crate::read::escape_name;
 
 /// Makes an entry of it; `None` if something it needs could not be read.
-pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -> Option<Entry> {
-    look_up(raw, names);
+pub(super) fn compile_entry(
+    raw: &RawEntry,
+    defaults: &RawDefaults,
+    names: &DefinedNames<'_>,
+) -> Option<PolicyEntry> {
+    look_up_names(raw, names);
     check_availability(raw, defaults, names);
     check_costs(raw, names);
-    let limits = limits::limits(raw, defaults, names);
-    let warnings = limits::warnings(raw, defaults, names.faults);
+    let limits = limits::compile_limits(raw, defaults, names);
+    let warnings = limits::compile_warnings(raw, defaults, names.faults);
     let id = raw.id.as_ref()?;
     let earns = match &raw.earns {
         None => None,
-        Some(earns) => Some(Earning {
+        Some(earns) => Some(EarningRule {
             budget: earns.budget.value.parse().ok()?,
             for_each: earns.for_each,
             earned: earns.earned,
@@ -31,52 +35,54 @@ pub(super) fn entry(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -
     let unlock = match &raw.unlock {
         None => None,
         Some(unlock) => {
-            Some(Unlock { entry_id: unlock.entry.value.parse().ok()?, at_least: unlock.at_least.value })
+            Some(UnlockRule { entry_id: unlock.entry.value.parse().ok()?, at_least: unlock.at_least.value })
         }
     };
-    Some(Entry {
+    Some(PolicyEntry {
         entry_id: id.value.parse().ok()?,
         label: raw.label.clone().unwrap_or_else(|| id.value.clone()),
         icon_ref: raw.icon.clone(),
         kind: raw.kind.kind.clone()?,
-        profiles: profiles(raw)?,
-        availability: calendar::availability(&raw.availability)
-            .or_else(|| calendar::availability(&defaults.availability))?,
+        profiles: compile_profiles(raw)?,
+        availability: calendar::compile_availability(&raw.availability)
+            .or_else(|| calendar::compile_availability(&defaults.availability))?,
         limits,
         warnings,
         disabled: raw.disabled.as_ref().map(|disabled| disabled.value.clone()),
         budgets: raw.budgets.iter().map(|budget| budget.value.parse().ok()).collect::<Option<_>>()?,
-        cost: raw.cost.map_or(Cost::Counts, |cost| cost.value),
+        cost: raw.cost.map_or(TimeCost::Counts, |cost| cost.value),
         earns,
         unlock,
-        run: run::run(&raw.run, &defaults.run),
+        run: run::compile_run(&raw.run, &defaults.run),
     })
 }
 
 /// The outer `None` is "unreadable", the inner one "everybody".
-fn profiles(raw: &RawEntry) -> Option<Option<BTreeSet<ProfileId>>> {
+fn compile_profiles(raw: &RawEntry) -> Option<Option<BTreeSet<ProfileId>>> {
     let Some(names) = &raw.profiles else { return Some(None) };
     names.iter().map(|name| name.value.parse().ok()).collect::<Option<_>>().map(Some)
 }
 
-fn look_up(raw: &RawEntry, names: &Names<'_>) {
-    raw.kind.library.iter().for_each(|library| names.look_up(What::Library, library));
-    raw.kind.driver.iter().for_each(|driver| names.look_up(What::Driver, driver));
-    raw.profiles.iter().for_each(|profiles| names.look_up_all(What::Profile, profiles));
-    names.look_up_all(What::Budget, &raw.budgets);
-    raw.earns.iter().for_each(|earns| names.look_up(What::Budget, &earns.budget));
-    raw.unlock.iter().for_each(|unlock| names.look_up(What::Entry, &unlock.entry));
+fn look_up_names(raw: &RawEntry, names: &DefinedNames<'_>) {
+    raw.kind.library.iter().for_each(|library| names.look_up(NameKind::Library, library));
+    raw.kind.driver.iter().for_each(|driver| names.look_up(NameKind::Driver, driver));
+    raw.profiles.iter().for_each(|profiles| names.look_up_all(NameKind::Profile, profiles));
+    names.look_up_all(NameKind::Budget, &raw.budgets);
+    raw.earns.iter().for_each(|earns| names.look_up(NameKind::Budget, &earns.budget));
+    raw.unlock.iter().for_each(|unlock| names.look_up(NameKind::Entry, &unlock.entry));
 }
 
 /// Silence about the hours is not "always".
-fn check_availability(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) {
+fn check_availability(raw: &RawEntry, defaults: &RawDefaults, names: &DefinedNames<'_>) {
     calendar::look_up_modes(&raw.availability, names);
-    let unsaid = |said: &RawAvailability| matches!(said, RawAvailability::Unsaid);
+    let unsaid = |said: &RawAvailability| matches!(said, RawAvailability::Unspecified);
     if unsaid(&raw.availability) && unsaid(&defaults.availability) && !names.is_incomplete() {
-        let who =
-            raw.id.as_ref().map_or("this entry".to_owned(), |id| format!("entry `{}`", shown(&id.value)));
+        let who = raw
+            .id
+            .as_ref()
+            .map_or("this entry".to_owned(), |id| format!("entry `{}`", escape_name(&id.value)));
         names.faults.push(
-            Fault::new(code::MISSING_KEY, raw.span, format!("{who} does not say when it may run")).help(
+            ConfigFault::new(code::MISSING_KEY, raw.span, format!("{who} does not say when it may run")).help(
                 "add `windows = [{ days = \"all\", from = \"15:00\", to = \"18:00\" }]`, or `always = true`",
             ),
         );
@@ -84,11 +90,11 @@ fn check_availability(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>)
 }
 
 /// Rules about cost that work against each other.
-fn check_costs(raw: &RawEntry, names: &Names<'_>) {
-    let free = raw.cost.filter(|cost| cost.value == Cost::Free);
+fn check_costs(raw: &RawEntry, names: &DefinedNames<'_>) {
+    let free = raw.cost.filter(|cost| cost.value == TimeCost::Free);
     if let (Some(cost), Some(budget)) = (free, raw.budgets.first()) {
         names.faults.push(
-            Fault::new(code::INVALID, budget.span, "an entry that costs nothing draws on no budget")
+            ConfigFault::new(code::INVALID, budget.span, "an entry that costs nothing draws on no budget")
                 .related(cost.span, "it costs nothing")
                 .help("take `budgets` out, or `cost = \"free\"`"),
         );
@@ -98,9 +104,10 @@ fn check_costs(raw: &RawEntry, names: &Names<'_>) {
     }
     let Some(earns) = &raw.earns else { return };
     if let Some(own) = raw.budgets.iter().find(|budget| budget.value == earns.budget.value) {
-        let message = format!("this entry draws on the budget `{}` and fills it, too", shown(&own.value));
+        let message =
+            format!("this entry draws on the budget `{}` and fills it, too", escape_name(&own.value));
         names.faults.push(
-            Fault::new(code::INVALID, earns.budget.span, message)
+            ConfigFault::new(code::INVALID, earns.budget.span, message)
                 .related(own.span, "it draws on it here")
                 .help("let it earn for another budget, or take this one out of `budgets`"),
         );
@@ -108,14 +115,14 @@ fn check_costs(raw: &RawEntry, names: &Names<'_>) {
 }
 
 /// Quotas of the defaults are for those that have a cost; one of its own is somebody's wish, and would do nothing.
-fn check_free_quotas(raw: &RawEntry, free: Span, names: &Names<'_>) {
+fn check_free_quotas(raw: &RawEntry, free: Span, names: &DefinedNames<'_>) {
     let daily = raw.limits.daily.as_ref().filter(|daily| daily.limits_anything()).map(|daily| daily.span);
     let weekly = raw.limits.weekly.filter(|weekly| weekly.value.limit().is_some()).map(|weekly| weekly.span);
     for (key, said_at) in [("daily_quota", daily), ("weekly_quota", weekly)] {
         let Some(said_at) = said_at else { continue };
         let message = format!("an entry that costs nothing never uses up its `{key}`");
         names.faults.push(
-            Fault::new(code::INVALID, said_at, message)
+            ConfigFault::new(code::INVALID, said_at, message)
                 .related(free, "it costs nothing")
                 .help(format!("take `{key}` out, or `cost = \"free\"`")),
         );

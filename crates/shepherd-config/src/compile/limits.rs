@@ -1,30 +1,34 @@
 //! Limits and warnings: what an entry says, and else the defaults (S2.6).
 
-use shepherd_core::policy::{DailyQuota, LimitsPolicy, Warning, WarningPolicy};
+use shepherd_core::policy::{DailyQuota, LimitsPolicy, WarningPolicy, WarningThreshold};
 use shepherd_util::{HumanDuration, format_duration};
-use ward_diag::{Fault, Faults, Spanned, code};
+use ward_diag::{ConfigFault, FaultCollector, Spanned, code};
 
-use super::names::{Names, What};
-use crate::raw::{Amount, RawDefaults, RawEntry, RawQuota, RawWarning};
-use crate::read::shown;
+use super::names::{DefinedNames, NameKind};
+use crate::raw::{RawDefaults, RawEntry, RawQuota, RawWarning, TimeLimitSetting};
+use crate::read::escape_name;
 
 /// The limits of an entry.
-pub(super) fn limits(raw: &RawEntry, defaults: &RawDefaults, names: &Names<'_>) -> LimitsPolicy {
+pub(super) fn compile_limits(
+    raw: &RawEntry,
+    defaults: &RawDefaults,
+    names: &DefinedNames<'_>,
+) -> LimitsPolicy {
     let (own, other) = (&raw.limits, &defaults.limits);
     LimitsPolicy {
         max_run: own.max_run.or(other.max_run).and_then(|longest| longest.value.limit()),
-        daily_quota: quota(own.daily.as_ref().or(other.daily.as_ref()), names),
+        daily_quota: compile_quota(own.daily.as_ref().or(other.daily.as_ref()), names),
         weekly_quota: own.weekly.or(other.weekly).and_then(|weekly| weekly.value.limit()),
         cooldown_after_run: own.cooldown.or(other.cooldown).unwrap_or_default(),
     }
 }
 
 /// A quota; none is without limit.
-pub(super) fn quota(raw: Option<&RawQuota>, names: &Names<'_>) -> DailyQuota {
+pub(super) fn compile_quota(raw: Option<&RawQuota>, names: &DefinedNames<'_>) -> DailyQuota {
     let Some(raw) = raw else { return DailyQuota::default() };
-    let base = raw.base.map(Amount::limit);
+    let base = raw.base.map(TimeLimitSetting::limit);
     let by_mode = raw.by_mode.iter().map(|(mode, amounts)| {
-        names.look_up(What::Mode, mode);
+        names.look_up(NameKind::Mode, mode);
         let mut merged = base;
         for (place, amount) in merged.iter_mut().zip(amounts) {
             if let Some(amount) = amount {
@@ -37,14 +41,18 @@ pub(super) fn quota(raw: Option<&RawQuota>, names: &Names<'_>) -> DailyQuota {
 }
 
 /// The warnings of an entry: its own, or those of the defaults that fit into its longest run (S2.5).
-pub(super) fn warnings(raw: &RawEntry, defaults: &RawDefaults, faults: &Faults) -> WarningPolicy {
+pub(super) fn compile_warnings(
+    raw: &RawEntry,
+    defaults: &RawDefaults,
+    faults: &FaultCollector,
+) -> WarningPolicy {
     let max_run = raw.limits.max_run.or(defaults.limits.max_run);
     let id = raw.id.as_ref().map(|id| id.value.as_str());
     check_warnings(id, raw.warnings.as_deref(), max_run, faults);
     let longest = max_run.and_then(|longest| longest.value.limit());
     let fits = |warning: &&RawWarning| longest.is_none_or(|longest| warning.before.value < longest);
     let chosen = raw.warnings.as_deref().or(defaults.warnings.as_deref()).unwrap_or_default();
-    let warning = |raw: &RawWarning| Warning {
+    let warning = |raw: &RawWarning| WarningThreshold {
         before: raw.before.value,
         severity: raw.severity,
         message_template: raw.message.clone(),
@@ -56,10 +64,10 @@ pub(super) fn warnings(raw: &RawEntry, defaults: &RawDefaults, faults: &Faults) 
 pub(super) fn check_warnings(
     entry: Option<&str>,
     warnings: Option<&[RawWarning]>,
-    max_run: Option<Spanned<Amount>>,
-    faults: &Faults,
+    max_run: Option<Spanned<TimeLimitSetting>>,
+    faults: &FaultCollector,
 ) {
-    let Some(Spanned { value: Amount::Limited(longest), span: said_at }) = max_run else { return };
+    let Some(Spanned { value: TimeLimitSetting::Limited(longest), span: said_at }) = max_run else { return };
     for before in warnings.unwrap_or_default().iter().map(|warning| warning.before) {
         if before.value < longest {
             continue;
@@ -67,13 +75,18 @@ pub(super) fn check_warnings(
         let (early, short) = (HumanDuration(before.value), HumanDuration(longest));
         let message = match entry {
             Some(id) => {
-                format!("entry `{}` warns {early} before its end, but may only run for {short}", shown(id))
+                format!(
+                    "entry `{}` warns {early} before its end, but may only run for {short}",
+                    escape_name(id)
+                )
             }
             None => format!("the defaults warn {early} before the end, but allow runs of only {short}"),
         };
         let help = format!("lower the warning below \"{}\", or raise `max_run`", format_duration(longest));
         faults.push(
-            Fault::new(code::INVALID, before.span, message).related(said_at, "the longest run").help(help),
+            ConfigFault::new(code::INVALID, before.span, message)
+                .related(said_at, "the longest run")
+                .help(help),
         );
     }
 }

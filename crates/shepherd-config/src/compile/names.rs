@@ -2,23 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ward_diag::{Fault, Faults, MAX_FAULTS, Spanned, closest, code};
+use ward_diag::{ConfigFault, FaultCollector, MAX_FAULTS, Spanned, closest, code};
 
-use crate::raw::{Name, RawPolicy};
-use crate::read::shown;
+use crate::raw::{RawPolicy, SpannedName};
+use crate::read::escape_name;
 use crate::settings::BUILT_IN_TYPES;
 
 /// All names that a file gives to things.
-pub(super) struct Names<'r> {
-    pub(super) faults: &'r Faults,
+pub(super) struct DefinedNames<'r> {
+    pub(super) faults: &'r FaultCollector,
     // In a file that could not be parsed as a whole, what is missing may stand in the part that is lost.
     incomplete: bool,
-    known: BTreeMap<What, BTreeSet<&'r str>>,
+    known: BTreeMap<NameKind, BTreeSet<&'r str>>,
 }
 
 /// What a name is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum NameKind {
     Profile,
     Budget,
     Library,
@@ -27,8 +27,8 @@ pub(super) enum What {
     Entry,
 }
 
-impl What {
-    fn word(self) -> &'static str {
+impl NameKind {
+    fn noun(self) -> &'static str {
         match self {
             Self::Profile => "profile",
             Self::Budget => "budget",
@@ -40,7 +40,7 @@ impl What {
     }
 
     /// How one is defined, for a file that has none.
-    fn definition(self) -> &'static str {
+    fn definition_help(self) -> &'static str {
         match self {
             Self::Profile => "this file names no profile; add `[profiles.NAME]`",
             Self::Budget => "this file has no budget; add `[budgets.NAME]` with `daily = \"1h\"`",
@@ -52,17 +52,20 @@ impl What {
     }
 }
 
-impl<'r> Names<'r> {
+impl<'r> DefinedNames<'r> {
     /// Collects them.
-    pub(super) fn of(raw: &'r RawPolicy, faults: &'r Faults) -> Self {
-        let text = |name: &'r Name| name.value.as_str();
+    pub(super) fn collect_from(raw: &'r RawPolicy, faults: &'r FaultCollector) -> Self {
+        let text = |name: &'r SpannedName| name.value.as_str();
         let known = BTreeMap::from([
-            (What::Profile, raw.profiles.iter().map(|profile| text(&profile.id)).collect()),
-            (What::Budget, raw.budgets.iter().map(|budget| text(&budget.id)).collect()),
-            (What::Library, raw.libraries.iter().map(|(name, _)| text(name)).collect()),
-            (What::Driver, raw.drivers.iter().map(|(name, _)| text(name)).chain(BUILT_IN_TYPES).collect()),
-            (What::Mode, raw.modes.names.iter().map(text).collect()),
-            (What::Entry, raw.entries.iter().filter_map(|entry| entry.id.as_ref()).map(text).collect()),
+            (NameKind::Profile, raw.profiles.iter().map(|profile| text(&profile.id)).collect()),
+            (NameKind::Budget, raw.budgets.iter().map(|budget| text(&budget.id)).collect()),
+            (NameKind::Library, raw.libraries.iter().map(|(name, _)| text(name)).collect()),
+            (
+                NameKind::Driver,
+                raw.drivers.iter().map(|(name, _)| text(name)).chain(BUILT_IN_TYPES).collect(),
+            ),
+            (NameKind::Mode, raw.modes.names.iter().map(text).collect()),
+            (NameKind::Entry, raw.entries.iter().filter_map(|entry| entry.id.as_ref()).map(text).collect()),
         ]);
         Self { faults, incomplete: raw.incomplete, known }
     }
@@ -73,30 +76,30 @@ impl<'r> Names<'r> {
     }
 
     /// Records a fault if there is no such thing.
-    pub(super) fn look_up(&self, what: What, name: &Name) {
+    pub(super) fn look_up(&self, what: NameKind, name: &SpannedName) {
         let Some(known) = self.known.get(&what) else { return };
-        let is_default = what == What::Profile && known.is_empty() && name.value == "default";
+        let is_default = what == NameKind::Profile && known.is_empty() && name.value == "default";
         if self.incomplete || is_default || known.contains(name.value.as_str()) {
             return;
         }
         // Each suggestion costs a look at every name; nobody reads hundreds of them.
         if known.is_empty() || self.faults.len() > MAX_FAULTS {
-            let help = if known.is_empty() { what.definition() } else { "check its spelling" };
-            let message = format!("there is no {} `{}`", what.word(), shown(&name.value));
-            self.faults.push(Fault::new(code::UNKNOWN_NAME, name.span, message).help(help));
+            let help = if known.is_empty() { what.definition_help() } else { "check its spelling" };
+            let message = format!("there is no {} `{}`", what.noun(), escape_name(&name.value));
+            self.faults.push(ConfigFault::new(code::UNKNOWN_NAME, name.span, message).help(help));
             return;
         }
-        if what == What::Driver {
-            self.no_driver(name, known);
+        if what == NameKind::Driver {
+            self.report_missing_driver(name, known);
             return;
         }
         let used = Spanned::new(name.value.as_str(), name.span);
-        self.faults.unknown_name(what.word(), used, known.iter().copied());
+        self.faults.report_unknown_name(what.noun(), used, known.iter().copied());
     }
 
     /// A type without a driver could never run, but one is quickly added.
-    fn no_driver(&self, name: &Name, known: &BTreeSet<&str>) {
-        let shown = shown(&name.value);
+    fn report_missing_driver(&self, name: &SpannedName, known: &BTreeSet<&str>) {
+        let shown = escape_name(&name.value);
         let help = match closest(&name.value, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => "`flatpak`, `snap` and `steam` are built in; for all else add `[drivers.NAME]` with the \
@@ -104,18 +107,18 @@ impl<'r> Names<'r> {
                 .to_owned(),
         };
         let message = format!("there is no driver for the type `{shown}`");
-        self.faults.push(Fault::new(code::UNKNOWN_NAME, name.span, message).help(help));
+        self.faults.push(ConfigFault::new(code::UNKNOWN_NAME, name.span, message).help(help));
     }
 
     /// Looks up each of a list, in which none must be twice.
-    pub(super) fn look_up_all(&self, what: What, names: &[Name]) {
+    pub(super) fn look_up_all(&self, what: NameKind, names: &[SpannedName]) {
         let mut seen = BTreeMap::new();
         for name in names {
             self.look_up(what, name);
             if let Some(first) = seen.insert(name.value.as_str(), name.span) {
-                let message = format!("{} `{}` is in this list twice", what.word(), shown(&name.value));
+                let message = format!("{} `{}` is in this list twice", what.noun(), escape_name(&name.value));
                 self.faults.push(
-                    Fault::new(code::DUPLICATE, name.span, message)
+                    ConfigFault::new(code::DUPLICATE, name.span, message)
                         .related(first, "first named here")
                         .help("take one of them out"),
                 );

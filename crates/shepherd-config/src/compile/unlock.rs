@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shepherd_core::policy::Cost;
+use shepherd_core::policy::TimeCost;
 use shepherd_util::HumanDuration;
-use ward_diag::{Fault, Faults, Span, code};
+use ward_diag::{ConfigFault, FaultCollector, Span, code};
 
-use crate::raw::{Name, RawDefaults, RawEntry, RawUnlock};
-use crate::read::shown;
+use crate::raw::{RawDefaults, RawEntry, RawUnlock, SpannedName};
+use crate::read::escape_name;
 
 /// Records what can never open.
-pub(super) fn check(entries: &[RawEntry], defaults: &RawDefaults, faults: &Faults) {
+pub(super) fn check_unlock_rules(entries: &[RawEntry], defaults: &RawDefaults, faults: &FaultCollector) {
     let by_id: BTreeMap<&str, &RawEntry> =
         entries.iter().filter_map(|entry| Some((entry.id.as_ref()?.value.as_str(), entry))).collect();
     let mut seen = BTreeSet::new();
@@ -18,8 +18,8 @@ pub(super) fn check(entries: &[RawEntry], defaults: &RawDefaults, faults: &Fault
     let mut allowed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for entry in entries {
         let (Some(id), Some(unlock)) = (&entry.id, &entry.unlock) else { continue };
-        if let Some(circle) = circle(&by_id, &id.value, &mut seen) {
-            faults.push(never_opens(&circle, unlock.entry.span));
+        if let Some(circle) = find_unlock_cycle(&by_id, &id.value, &mut seen) {
+            faults.push(unlock_cycle_fault(&circle, unlock.entry.span));
         }
         if let Some(first) = by_id.get(unlock.entry.value.as_str()) {
             let allowed = allowed.entry(&unlock.entry.value).or_insert_with(|| {
@@ -32,17 +32,19 @@ pub(super) fn check(entries: &[RawEntry], defaults: &RawDefaults, faults: &Fault
     }
 }
 
-fn never_opens(path: &[&str], span: Span) -> Fault {
-    let names: Vec<String> = path.iter().map(|id| format!("`{}`", shown(id))).collect();
+fn unlock_cycle_fault(path: &[&str], span: Span) -> ConfigFault {
+    let names: Vec<String> = path.iter().map(|id| format!("`{}`", escape_name(id))).collect();
     match names.as_slice() {
-        [only] => {
-            Fault::new(code::INVALID, span, format!("entry {only} waits for itself, and so never opens"))
-                .help("name another entry, or take `unlock` out")
-        }
+        [only] => ConfigFault::new(
+            code::INVALID,
+            span,
+            format!("entry {only} waits for itself, and so never opens"),
+        )
+        .help("name another entry, or take `unlock` out"),
         names => {
             let circle = names.join(", which waits for ");
             let last = names.last().map_or("", String::as_str);
-            Fault::new(
+            ConfigFault::new(
                 code::INVALID,
                 span,
                 format!("entry {last} waits for {circle}: none of them ever opens"),
@@ -54,7 +56,7 @@ fn never_opens(path: &[&str], span: Span) -> Fault {
 
 /// Follows the entries that this one waits for. Those that lead back to it, which is the last of them; none if they
 /// lead elsewhere. Nobody is followed twice, so that each circle is found once, from its first entry on.
-fn circle<'r>(
+fn find_unlock_cycle<'r>(
     by_id: &BTreeMap<&'r str, &'r RawEntry>,
     start: &'r str,
     seen: &mut BTreeSet<&'r str>,
@@ -73,8 +75,8 @@ fn check_profiles(
     entry: &RawEntry,
     first: &RawEntry,
     allowed: &BTreeSet<&str>,
-    used: &Name,
-    faults: &Faults,
+    used: &SpannedName,
+    faults: &FaultCollector,
 ) {
     let Some(named) = &first.profiles else { return };
     let left_out = match &entry.profiles {
@@ -86,45 +88,45 @@ fn check_profiles(
         (Some(_), Some(profile)) => {
             format!(
                 "`{}` is not for profile `{}`, who could never unlock this",
-                shown(&used.value),
-                shown(&profile.value)
+                escape_name(&used.value),
+                escape_name(&profile.value)
             )
         }
-        (None, _) => format!("`{}` is not for everybody, but this entry is", shown(&used.value)),
+        (None, _) => format!("`{}` is not for everybody, but this entry is", escape_name(&used.value)),
     };
     let related = named.first().map_or(used.span, |profile| profile.span);
     faults.push(
-        Fault::new(code::INVALID, used.span, message)
+        ConfigFault::new(code::INVALID, used.span, message)
             .related(related, "only for these")
             .help("give both entries the same `profiles`"),
     );
 }
 
 /// What waits for something that is switched off has to be switched off itself.
-fn check_disabled(entry: &RawEntry, first: &RawEntry, used: &Name, faults: &Faults) {
+fn check_disabled(entry: &RawEntry, first: &RawEntry, used: &SpannedName, faults: &FaultCollector) {
     let (None, Some(disabled)) = (&entry.disabled, &first.disabled) else { return };
-    let message = format!("`{}` is disabled, so nobody could ever unlock this", shown(&used.value));
+    let message = format!("`{}` is disabled, so nobody could ever unlock this", escape_name(&used.value));
     faults.push(
-        Fault::new(code::INVALID, used.span, message)
+        ConfigFault::new(code::INVALID, used.span, message)
             .related(disabled.span, "switched off here")
             .help("take `unlock` out, or write `disabled = true` here, too"),
     );
 }
 
 /// No day must ask for more than it gives.
-fn check_quotas(first: &RawEntry, defaults: &RawDefaults, unlock: &RawUnlock, faults: &Faults) {
-    if first.cost.is_some_and(|cost| cost.value == Cost::Free) {
+fn check_quotas(first: &RawEntry, defaults: &RawDefaults, unlock: &RawUnlock, faults: &FaultCollector) {
+    if first.cost.is_some_and(|cost| cost.value == TimeCost::Free) {
         return;
     }
     let daily = first.limits.daily.as_ref().or(defaults.limits.daily.as_ref());
-    let daily = daily.and_then(|daily| Some((daily.most()?, daily.span, "a day")));
+    let daily = daily.and_then(|daily| Some((daily.max_amount()?, daily.span, "a day")));
     let weekly = first.limits.weekly.or(defaults.limits.weekly);
     let weekly = weekly.and_then(|weekly| Some((weekly.value.limit()?, weekly.span, "a week")));
     let least = daily.into_iter().chain(weekly).min_by_key(|(most, ..)| *most);
     let Some((most, said_at, period)) = least.filter(|(most, ..)| *most < unlock.at_least.value) else {
         return;
     };
-    let (name, needed) = (shown(&unlock.entry.value), HumanDuration(unlock.at_least.value));
+    let (name, needed) = (escape_name(&unlock.entry.value), HumanDuration(unlock.at_least.value));
     let (message, help) = if most.is_zero() {
         (
             format!("this opens after {needed} of `{name}`, which gets no time at all"),
@@ -138,6 +140,8 @@ fn check_quotas(first: &RawEntry, defaults: &RawDefaults, unlock: &RawUnlock, fa
         )
     };
     faults.push(
-        Fault::new(code::INVALID, unlock.at_least.span, message).related(said_at, "its quota").help(help),
+        ConfigFault::new(code::INVALID, unlock.at_least.span, message)
+            .related(said_at, "its quota")
+            .help(help),
     );
 }

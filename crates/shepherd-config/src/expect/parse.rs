@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use shepherd_util::parse_duration;
-use ward_diag::{Invalid, Span, Spanned, closest};
+use ward_diag::{InvalidValue, Span, Spanned, closest};
 
-use super::{Example, ExampleDay, Outcome};
-use crate::raw::Name;
+use super::{ExampleDay, ExpectedOutcome, PolicyExample};
+use crate::raw::SpannedName;
 use crate::read::{parse_date, parse_time_of_day, parse_weekday};
 
 /// The reasons that a fresh engine can give. Pauses, running sessions and clocks need a history.
@@ -14,86 +14,99 @@ const REASONS: [&str; 5] =
     ["outside-hours", "disabled", "not-unlocked", "quota-exhausted", "not-for-profile"];
 
 /// How one looks, for those who wrote something else.
-const FORM: &str =
+const EXAMPLE_HELP: &str =
     "write it like \"sat 10:00 tuxmath: allow 30m\" or \"2026-12-24 10:00 anna/tuxmath: deny\"";
 
 /// A word with its place in the text.
-type Word<'t> = (&'t str, Range<usize>);
+type ExampleWord<'t> = (&'t str, Range<usize>);
 
 /// Reads one. Names are placed at the whole of it.
-pub(super) fn example(text: &str, span: Span) -> Result<Example, Invalid> {
+pub(super) fn parse_example(text: &str, span: Span) -> Result<PolicyExample, InvalidValue> {
     let mut words = words(text);
     let day = parse_day(words.next(), text)?;
-    let (time, at) = next(&mut words, text, "the time of day is missing")?;
+    let (time, at) = next_word(&mut words, text, "the time of day is missing")?;
     let time = parse_time_of_day(time)
         .ok()
         .filter(|time| time.minutes() < 1440)
-        .ok_or_else(|| invalid("this is no time of day between 00:00 and 23:59", at))?;
-    let mut target = next(&mut words, text, "the name of an entry is missing")?;
+        .ok_or_else(|| invalid_example("this is no time of day between 00:00 and 23:59", at))?;
+    let mut target = next_word(&mut words, text, "the name of an entry is missing")?;
     let mut mode = None;
     if target.0 == "in" {
-        mode = Some(next(&mut words, text, "the name of a mode is missing after `in`")?.0);
-        target = next(&mut words, text, "the name of an entry is missing")?;
+        mode = Some(next_word(&mut words, text, "the name of a mode is missing after `in`")?.0);
+        target = next_word(&mut words, text, "the name of an entry is missing")?;
     }
     let (target, at) = target;
-    let target =
-        target.strip_suffix(':').ok_or_else(|| invalid("a colon is missing after this", at.clone()))?;
+    let target = target
+        .strip_suffix(':')
+        .ok_or_else(|| invalid_example("a colon is missing after this", at.clone()))?;
     let (profile, entry) = match target.split_once('/') {
         Some((profile, entry)) => (Some(profile), entry),
         None => (None, target),
     };
     if entry.is_empty() || profile.is_some_and(str::is_empty) {
-        return Err(invalid("the name of an entry is missing", at));
+        return Err(invalid_example("the name of an entry is missing", at));
     }
     let outcome = parse_outcome(&mut words, text)?;
-    let name = |text: &str| -> Name { Spanned::new(text.to_owned(), span) };
-    Ok(Example { day, time, mode: mode.map(name), profile: profile.map(name), entry: name(entry), outcome })
+    let name = |text: &str| -> SpannedName { Spanned::new(text.to_owned(), span) };
+    Ok(PolicyExample {
+        day,
+        time,
+        mode: mode.map(name),
+        profile: profile.map(name),
+        entry: name(entry),
+        outcome,
+    })
 }
 
-fn parse_day(word: Option<Word<'_>>, text: &str) -> Result<ExampleDay, Invalid> {
-    let (day, at) = word.ok_or_else(|| invalid("this example is empty", 0..text.len()))?;
+fn parse_day(word: Option<ExampleWord<'_>>, text: &str) -> Result<ExampleDay, InvalidValue> {
+    let (day, at) = word.ok_or_else(|| invalid_example("this example is empty", 0..text.len()))?;
     let weekday = parse_weekday(day).map(ExampleDay::Weekday);
     weekday
         .or_else(|| parse_date(day).map(ExampleDay::Date))
-        .ok_or_else(|| invalid("this is neither a day (`mon` to `sun`) nor a date", at))
+        .ok_or_else(|| invalid_example("this is neither a day (`mon` to `sun`) nor a date", at))
 }
 
-fn parse_outcome<'t>(words: &mut impl Iterator<Item = Word<'t>>, text: &str) -> Result<Outcome, Invalid> {
-    let (verdict, at) = next(words, text, "what should come out is missing after the colon")?;
-    let rest: Vec<Word<'t>> = words.collect();
+fn parse_outcome<'t>(
+    words: &mut impl Iterator<Item = ExampleWord<'t>>,
+    text: &str,
+) -> Result<ExpectedOutcome, InvalidValue> {
+    let (verdict, at) = next_word(words, text, "what should come out is missing after the colon")?;
+    let rest: Vec<ExampleWord<'t>> = words.collect();
     let end = |outcome| match rest.first() {
         None => Ok(outcome),
-        Some((_, at)) => Err(invalid("nothing can follow here", at.start..text.len())),
+        Some((_, at)) => Err(invalid_example("nothing can follow here", at.start..text.len())),
     };
     match verdict {
         "allow" => match rest.first() {
-            None => Ok(Outcome::Allow),
-            Some(("unlimited", _)) if rest.len() == 1 => Ok(Outcome::AllowFor(None)),
+            None => Ok(ExpectedOutcome::Allow),
+            Some(("unlimited", _)) if rest.len() == 1 => Ok(ExpectedOutcome::AllowFor(None)),
             Some((_, at)) => {
                 let written = text.get(at.start..).unwrap_or_default();
-                parse_duration(written).map(|length| Outcome::AllowFor(Some(length))).map_err(|error| {
-                    let place = at.start + error.at.start..at.start + error.at.end;
-                    Invalid::new(format!("this is no length of time: {}", error.problem))
-                        .at(place)
-                        .help(error.problem.help())
-                })
+                parse_duration(written).map(|length| ExpectedOutcome::AllowFor(Some(length))).map_err(
+                    |error| {
+                        let place = at.start + error.at.start..at.start + error.at.end;
+                        InvalidValue::new(format!("this is no length of time: {}", error.problem))
+                            .at(place)
+                            .help(error.problem.help())
+                    },
+                )
             }
         },
-        "deny" => end(Outcome::Deny),
+        "deny" => end(ExpectedOutcome::Deny),
         _ => match REASONS.into_iter().find(|reason| *reason == verdict) {
-            Some(reason) => end(Outcome::DenyFor(reason)),
+            Some(reason) => end(ExpectedOutcome::DenyFor(reason)),
             None => {
                 let known = "it can be `allow`, `allow 30m`, `allow unlimited`, `deny`, `outside-hours`, \
                              `disabled`, `not-unlocked`, `quota-exhausted` or `not-for-profile`";
                 let near = closest(verdict, REASONS.into_iter().chain(["allow", "deny"]));
                 let help = near.map_or(known.to_owned(), |near| format!("did you mean `{near}`?"));
-                Err(Invalid::new("nothing comes out like this").at(at).help(help))
+                Err(InvalidValue::new("nothing comes out like this").at(at).help(help))
             }
         },
     }
 }
 
-fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
+fn words(text: &str) -> impl Iterator<Item = ExampleWord<'_>> {
     text.split_whitespace().map(|word| {
         // A part of the text, so its place is the distance between the two.
         let start = word.as_ptr().addr() - text.as_ptr().addr();
@@ -101,14 +114,14 @@ fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     })
 }
 
-fn next<'t>(
-    words: &mut impl Iterator<Item = Word<'t>>,
+fn next_word<'t>(
+    words: &mut impl Iterator<Item = ExampleWord<'t>>,
     text: &str,
     missing: &str,
-) -> Result<Word<'t>, Invalid> {
-    words.next().ok_or_else(|| invalid(missing, 0..text.len()))
+) -> Result<ExampleWord<'t>, InvalidValue> {
+    words.next().ok_or_else(|| invalid_example(missing, 0..text.len()))
 }
 
-fn invalid(message: &str, at: Range<usize>) -> Invalid {
-    Invalid::new(message).at(at).help(FORM)
+fn invalid_example(message: &str, at: Range<usize>) -> InvalidValue {
+    InvalidValue::new(message).at(at).help(EXAMPLE_HELP)
 }

@@ -1,83 +1,91 @@
 //! Who may do what at the daemon's socket (S11.3), and who is whom to the operating system.
 
-use shepherd_api::Role;
-use shepherd_core::policy::Account;
-use ward_diag::{Invalid, Shape, Table, Value, code};
+use shepherd_api::ClientRole;
+use shepherd_core::policy::SystemAccount;
+use ward_diag::{InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
 use super::values;
 use crate::raw::{RawAccess, RawAccount};
 
 /// The lists, and what whoever is in one may do.
-const LISTS: [(&str, Role); 3] =
-    [("admins", Role::Admin), ("shells", Role::Shell), ("observers", Role::Observer)];
+const LISTS: [(&str, ClientRole); 3] =
+    [("admins", ClientRole::Admin), ("shells", ClientRole::Shell), ("observers", ClientRole::Observer)];
 
 /// `[access]`.
-pub(super) fn access(mut table: Table<'_>) -> RawAccess {
+pub(super) fn read_access(mut table: TomlTable<'_>) -> RawAccess {
     let mut rules = Vec::new();
     for (key, role) in LISTS {
-        let listed = table.optional_with(key, accounts).unwrap_or_default();
+        let listed = table.optional_with(key, read_accounts).unwrap_or_default();
         rules.extend(listed.into_iter().map(|account| (account, role)));
     }
-    let others = table.optional_with("others", others).flatten();
+    let others = table.optional_with("others", read_others).flatten();
     table.finish();
     RawAccess { rules, others }
 }
 
-fn others(value: Value<'_>) -> Option<Option<Role>> {
-    if matches!(value.shape(), Shape::Text("admin" | "admins")) {
+fn read_others(value: TomlValue<'_>) -> Option<Option<ClientRole>> {
+    if matches!(value.kind(), ValueKind::Text("admin" | "admins")) {
         let message = "not everybody can be an administrator: whoever is could do away with every rule";
-        value.refuse(
-            Invalid::new(message)
+        value.reject(
+            InvalidValue::new(message)
                 .code(code::NOT_ALLOWED)
                 .help("name those who are: `admins = [\"anna\", \"@parents\"]`"),
         );
         return None;
     }
-    value.one_of(&[("nothing", None), ("observe", Some(Role::Observer)), ("shell", Some(Role::Shell))])
+    value.one_of(&[
+        ("nothing", None),
+        ("observe", Some(ClientRole::Observer)),
+        ("shell", Some(ClientRole::Shell)),
+    ])
 }
 
 /// A list of accounts.
-pub(super) fn accounts(value: Value<'_>) -> Option<Vec<RawAccount>> {
-    Some(values::each(value.elements()?, |element| Some(element.spanned(account(element)?))))
+pub(super) fn read_accounts(value: TomlValue<'_>) -> Option<Vec<RawAccount>> {
+    Some(values::read_valid(value.elements()?, |element| Some(element.spanned(read_account(element)?))))
 }
 
 /// A user by name or number; a group with `@` before it.
-fn account(value: Value<'_>) -> Option<Account> {
-    let account = match value.shape() {
-        Shape::Integer(number) => u32::try_from(number).ok().filter(is_number).map(Account::Uid),
-        Shape::Text(text) => match text.strip_prefix('@') {
-            Some(group) => named(group, Account::Group, Account::Gid),
-            None => named(text, Account::User, Account::Uid),
+fn read_account(value: TomlValue<'_>) -> Option<SystemAccount> {
+    let account = match value.kind() {
+        ValueKind::Integer(number) => u32::try_from(number).ok().filter(is_valid_id).map(SystemAccount::Uid),
+        ValueKind::Text(text) => match text.strip_prefix('@') {
+            Some(group) => parse_account(group, SystemAccount::Group, SystemAccount::Gid),
+            None => parse_account(text, SystemAccount::User, SystemAccount::Uid),
         },
         _ => None,
     };
     if account.is_none() {
         let message = format!("{} is no account", value.quoted());
         let help = "write a user as \"anna\" or 1000, and a group as \"@family\" or \"@100\"";
-        value.refuse(Invalid::new(message).help(help));
+        value.reject(InvalidValue::new(message).help(help));
     }
     account
 }
 
 /// No name consists of digits only: that is a number.
-fn named(name: &str, by_name: fn(String) -> Account, by_number: fn(u32) -> Account) -> Option<Account> {
+fn parse_account(
+    name: &str,
+    by_name: fn(String) -> SystemAccount,
+    by_number: fn(u32) -> SystemAccount,
+) -> Option<SystemAccount> {
     if name.bytes().all(|byte| byte.is_ascii_digit()) {
-        return name.parse().ok().filter(is_number).map(by_number);
+        return name.parse().ok().filter(is_valid_id).map(by_number);
     }
     values::is_account_name(name).then(|| by_name(name.to_owned()))
 }
 
 /// The highest number is the kernel's way to say "nobody in particular".
-fn is_number(number: &u32) -> bool {
+fn is_valid_id(number: &u32) -> bool {
     *number != u32::MAX
 }
 
 /// An account as it is written.
-pub(crate) fn written(account: &Account) -> String {
+pub(crate) fn format_account(account: &SystemAccount) -> String {
     match account {
-        Account::User(name) => values::shown(name),
-        Account::Uid(number) => number.to_string(),
-        Account::Group(name) => format!("@{}", values::shown(name)),
-        Account::Gid(number) => format!("@{number}"),
+        SystemAccount::User(name) => values::escape_name(name),
+        SystemAccount::Uid(number) => number.to_string(),
+        SystemAccount::Group(name) => format!("@{}", values::escape_name(name)),
+        SystemAccount::Gid(number) => format!("@{number}"),
     }
 }

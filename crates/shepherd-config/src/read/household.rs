@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use shepherd_core::policy::{
-    BreakRule, Ceilings, Driver, Library, OnReload, OnShutdown, SuspendedTime, Watch,
+    BreakRule, CustomDriver, GrantCeilings, MediaLibrary, OnReload, OnShutdown, ReloadOnChange, SuspendedTime,
 };
-use ward_diag::{Fault, Invalid, Shape, Table, Value, code};
+use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
-use super::{access, kind, limits, run, time, values, warnings, windows};
-use crate::raw::{Name, RawBudget, RawDefaults, RawProfile};
+use super::{access, entry_kind, limits, run, time, values, warnings, windows};
+use crate::raw::{RawBudget, RawDefaults, RawProfile, SpannedName};
 use crate::settings::BUILT_IN_TYPES;
 
 /// Longest wait for a program to start or to end. Who writes "10h" for "10s" would have no limit at all.
@@ -18,24 +18,24 @@ const MAX_WAIT: Duration = Duration::from_mins(5);
 const MAX_TOLERANCE: Duration = Duration::from_hours(1);
 
 /// `[defaults]`.
-pub(super) fn defaults(mut table: Table<'_>) -> RawDefaults {
+pub(super) fn read_defaults(mut table: TomlTable<'_>) -> RawDefaults {
     let defaults = RawDefaults {
-        availability: windows::availability(&mut table),
-        limits: limits::limits(&mut table),
-        warnings: warnings::warnings(&mut table),
-        run: run::run(&mut table),
+        availability: windows::read_availability(&mut table),
+        limits: limits::read_limits(&mut table),
+        warnings: warnings::read_warnings(&mut table),
+        run: run::read_run(&mut table),
     };
     table.finish();
     defaults
 }
 
 /// `[profiles.NAME]`.
-pub(super) fn profiles(table: Table<'_>) -> Vec<RawProfile> {
-    let read = |table: &mut Table<'_>| {
-        let label = table.optional_with("label", values::label);
-        (label, table.optional_with("accounts", access::accounts).unwrap_or_default())
+pub(super) fn read_profiles(table: TomlTable<'_>) -> Vec<RawProfile> {
+    let read = |table: &mut TomlTable<'_>| {
+        let label = table.optional_with("label", values::read_label);
+        (label, table.optional_with("accounts", access::read_accounts).unwrap_or_default())
     };
-    named("profiles", table, read)
+    read_named_tables("profiles", table, read)
         .into_iter()
         .map(|(id, read)| {
             let (label, accounts) = read.unwrap_or_default();
@@ -45,20 +45,20 @@ pub(super) fn profiles(table: Table<'_>) -> Vec<RawProfile> {
 }
 
 /// `[budgets.NAME]`.
-pub(super) fn budgets(table: Table<'_>) -> Vec<RawBudget> {
-    let read = |table: &mut Table<'_>| {
-        let label = table.optional_with("label", values::label);
-        let daily = table.optional_with("daily", limits::quota);
-        let weekly = table.optional_with("weekly", time::amount);
+pub(super) fn read_budgets(table: TomlTable<'_>) -> Vec<RawBudget> {
+    let read = |table: &mut TomlTable<'_>| {
+        let label = table.optional_with("label", values::read_label);
+        let daily = table.optional_with("daily", limits::read_quota);
+        let weekly = table.optional_with("weekly", time::read_amount);
         if table.key_span("daily").or(table.key_span("weekly")).is_none() {
             table.faults().push(
-                Fault::new(code::MISSING_KEY, table.span(), "this budget limits nothing")
+                ConfigFault::new(code::MISSING_KEY, table.span(), "this budget limits nothing")
                     .help("add `daily = \"1h\"`, `weekly = \"5h\"`, or both"),
             );
         }
         (label, daily, weekly)
     };
-    named("budgets", table, read)
+    read_named_tables("budgets", table, read)
         .into_iter()
         .map(|(id, read)| {
             let (label, daily, weekly) = read.unwrap_or_default();
@@ -68,56 +68,60 @@ pub(super) fn budgets(table: Table<'_>) -> Vec<RawBudget> {
 }
 
 /// `[libraries.NAME]`.
-pub(super) fn libraries(table: Table<'_>) -> Vec<(Name, Option<Library>)> {
-    let read = |table: &mut Table<'_>| {
+pub(super) fn read_libraries(table: TomlTable<'_>) -> Vec<(SpannedName, Option<MediaLibrary>)> {
+    let read = |table: &mut TomlTable<'_>| {
         let paths = table.required_with("paths", |value| {
-            values::all(
-                values::filled(value, "name a folder, such as \"/srv/films\"")?,
-                values::absolute_path,
+            values::read_all(
+                values::non_empty_list(value, "name a folder, such as \"/srv/films\"")?,
+                values::read_absolute_path,
             )
         });
-        table.if_missing("paths", "say where the files are: `paths = [\"/srv/films\"]`");
-        let player = table.optional_with("player", values::label);
-        paths.map(|paths| Library { paths, player })
+        table.help_if_missing("paths", "say where the files are: `paths = [\"/srv/films\"]`");
+        let player = table.optional_with("player", values::read_label);
+        paths.map(|paths| MediaLibrary { paths, player })
     };
-    named("libraries", table, read).into_iter().map(|(id, library)| (id, library.flatten())).collect()
+    read_named_tables("libraries", table, read)
+        .into_iter()
+        .map(|(id, library)| (id, library.flatten()))
+        .collect()
 }
 
 /// `[drivers.NAME]`.
-pub(super) fn drivers(table: Table<'_>) -> Vec<(Name, Option<Driver>)> {
+pub(super) fn read_drivers(table: TomlTable<'_>) -> Vec<(SpannedName, Option<CustomDriver>)> {
     let faults = table.faults();
-    let read = |table: &mut Table<'_>| {
-        let argv = table.required_with("argv", kind::argv);
-        table.if_missing("argv", "add the program and its arguments: `argv = [\"/usr/bin/my-driver\"]`");
-        argv.map(|argv| Driver { argv })
+    let read = |table: &mut TomlTable<'_>| {
+        let argv = table.required_with("argv", entry_kind::read_argv);
+        table.help_if_missing("argv", "add the program and its arguments: `argv = [\"/usr/bin/my-driver\"]`");
+        argv.map(|argv| CustomDriver { argv })
     };
-    let drivers = named("drivers", table, read);
+    let drivers = read_named_tables("drivers", table, read);
     for (name, _) in drivers.iter().filter(|(name, _)| BUILT_IN_TYPES.contains(&name.value.as_str())) {
         let message = format!("`{}` is built in, and needs no driver", name.value);
         faults.push(
-            Fault::new(code::DUPLICATE, name.span, message).help("take it out, or give yours another name"),
+            ConfigFault::new(code::DUPLICATE, name.span, message)
+                .help("take it out, or give yours another name"),
         );
     }
     drivers.into_iter().map(|(name, driver)| (name, driver.flatten())).collect()
 }
 
 /// A table whose keys are new names, each with a table of its own. A name stays known if its table is bad.
-fn named<'a, T>(
+fn read_named_tables<'a, T>(
     whole: &str,
-    mut table: Table<'a>,
-    read: impl Fn(&mut Table<'a>) -> T,
-) -> Vec<(Name, Option<T>)> {
+    mut table: TomlTable<'a>,
+    read: impl Fn(&mut TomlTable<'a>) -> T,
+) -> Vec<(SpannedName, Option<T>)> {
     let faults = table.faults();
     let named = table.entries().into_iter().map(|(key, value)| {
-        let name = values::new_name(faults, key);
-        if !matches!(value.shape(), Shape::Table) {
+        let name = values::check_new_name(faults, key);
+        if !matches!(value.kind(), ValueKind::Table) {
             let message =
-                format!("what applies to `{}` must be written below it", values::shown(&name.value));
+                format!("what applies to `{}` must be written below it", values::escape_name(&name.value));
             let help = format!(
                 "write `[{whole}.{}]` on a line of its own, and its keys below",
-                values::shown(&name.value)
+                values::escape_name(&name.value)
             );
-            value.refuse(Invalid::new(message).code(code::WRONG_TYPE).help(help));
+            value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
             return (name, None);
         }
         let read = value.table().map(|mut table| {
@@ -131,60 +135,62 @@ fn named<'a, T>(
 }
 
 /// `[breaks]`.
-pub(super) fn breaks(mut table: Table<'_>) -> Option<BreakRule> {
-    let after = table.required_with("after", time::some_duration);
-    table.if_missing("after", "say after how much time: `after = \"2h\"`");
-    let length = table.required_with("length", time::some_duration);
-    table.if_missing("length", "say how long the break is: `length = \"15m\"`");
+pub(super) fn read_breaks(mut table: TomlTable<'_>) -> Option<BreakRule> {
+    let after = table.required_with("after", time::read_nonzero_duration);
+    table.help_if_missing("after", "say after how much time: `after = \"2h\"`");
+    let length = table.required_with("length", time::read_nonzero_duration);
+    table.help_if_missing("length", "say how long the break is: `length = \"15m\"`");
     table.finish();
     Some(BreakRule { after: after?, length: length? })
 }
 
 /// `[grants]`.
-pub(super) fn grants(mut table: Table<'_>) -> Ceilings {
-    let ceilings = Ceilings {
-        extra_per_day: table.optional_with("extra_per_day", time::amount).and_then(crate::raw::Amount::limit),
-        open_until: table.optional_with("open_until", time::time_of_day),
+pub(super) fn read_grant_ceilings(mut table: TomlTable<'_>) -> GrantCeilings {
+    let ceilings = GrantCeilings {
+        extra_per_day: table
+            .optional_with("extra_per_day", time::read_amount)
+            .and_then(crate::raw::TimeLimitSetting::limit),
+        open_until: table.optional_with("open_until", time::read_time_of_day),
     };
     table.finish();
     ceilings
 }
 
 /// `[clock]`.
-pub(super) fn clock(mut table: Table<'_>) -> Option<Duration> {
+pub(super) fn read_clock_tolerance(mut table: TomlTable<'_>) -> Option<Duration> {
     let tolerance = table.optional_with("tolerance", |value| {
-        time::at_most(value, time::duration(value)?, MAX_TOLERANCE, "10m")
+        time::check_at_most(value, time::read_duration(value)?, MAX_TOLERANCE, "10m")
     });
     table.finish();
     tolerance
 }
 
 /// How long a program may take to start.
-pub(super) fn launch_timeout(value: Value<'_>) -> Option<Duration> {
-    time::at_most(value, time::some_duration(value)?, MAX_WAIT, "30s")
+pub(super) fn read_launch_timeout(value: TomlValue<'_>) -> Option<Duration> {
+    time::check_at_most(value, time::read_nonzero_duration(value)?, MAX_WAIT, "30s")
 }
 
 /// How long a program may take to end.
-pub(super) fn stop_grace(value: Value<'_>) -> Option<Duration> {
-    time::at_most(value, time::duration(value)?, MAX_WAIT, "10s")
+pub(super) fn read_stop_grace(value: TomlValue<'_>) -> Option<Duration> {
+    time::check_at_most(value, time::read_duration(value)?, MAX_WAIT, "10s")
 }
 
 /// Whether a suspended hour costs anything.
-pub(super) fn suspended_time(value: Value<'_>) -> Option<SuspendedTime> {
+pub(super) fn read_suspended_time(value: TomlValue<'_>) -> Option<SuspendedTime> {
     value.one_of(&[("free", SuspendedTime::Free), ("counts", SuspendedTime::Counts)])
 }
 
 /// What a new policy does to a session that runs.
-pub(super) fn on_reload(value: Value<'_>) -> Option<OnReload> {
+pub(super) fn read_on_reload(value: TomlValue<'_>) -> Option<OnReload> {
     value.one_of(&[("keep-plan", OnReload::KeepPlan), ("replan", OnReload::Replan)])
 }
 
 /// What the end of the daemon does to a session that runs.
-pub(super) fn on_shutdown(value: Value<'_>) -> Option<OnShutdown> {
+pub(super) fn read_on_shutdown(value: TomlValue<'_>) -> Option<OnShutdown> {
     value.one_of(&[("leave-sessions", OnShutdown::LeaveSessions), ("end-sessions", OnShutdown::EndSessions)])
 }
 
 /// Whether the policy is read again when its file changes.
-pub(super) fn reload_on_change(value: Value<'_>) -> Option<Watch> {
-    value.boolean().map(|reload| if reload { Watch::Yes } else { Watch::No })
+pub(super) fn read_reload_on_change(value: TomlValue<'_>) -> Option<ReloadOnChange> {
+    value.boolean().map(|reload| if reload { ReloadOnChange::Yes } else { ReloadOnChange::No })
 }

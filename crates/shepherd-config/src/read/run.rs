@@ -1,9 +1,9 @@
 //! How an entry is run: as whom, with what bounds, and how it is shown (S6.5, S6.7).
 
-use shepherd_core::policy::{Compositor, Display};
-use ward_diag::{Fault, Invalid, Shape, Table, Value, code};
+use shepherd_core::policy::{CompositorConfig, WindowDisplay};
+use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, ValueKind, code};
 
-use super::{contradiction, household, kind, size, values};
+use super::{entry_kind, household, report_contradiction, size, values};
 use crate::raw::{RawResources, RawRun};
 
 /// As many processes as Linux can number.
@@ -16,57 +16,61 @@ const LEAST_OPEN_FILES: u32 = 16;
 const MAX_OPEN_FILES: u32 = 1_048_576;
 
 /// The ways to show a window, as they are written.
-pub(crate) const DISPLAYS: [(&str, Display); 3] =
-    [("fullscreen", Display::Fullscreen), ("foreground", Display::Foreground), ("as-it-is", Display::AsItIs)];
+pub(crate) const DISPLAYS: [(&str, WindowDisplay); 3] = [
+    ("fullscreen", WindowDisplay::Fullscreen),
+    ("foreground", WindowDisplay::Foreground),
+    ("as-it-is", WindowDisplay::Unchanged),
+];
 
 /// What an entry or `[defaults]` says about it.
-pub(super) fn run(table: &mut Table<'_>) -> RawRun {
+pub(super) fn read_run(table: &mut TomlTable<'_>) -> RawRun {
     RawRun {
-        user: table.optional_with("user", user),
+        user: table.optional_with("user", read_user),
         stop_grace: table
-            .optional_with("stop_grace", |value| Some(value.spanned(household::stop_grace(value)?))),
-        output_limit: table.optional_with("output_limit", |value| size::size(value, &size::OUTPUT)),
+            .optional_with("stop_grace", |value| Some(value.spanned(household::read_stop_grace(value)?))),
+        output_limit: table.optional_with("output_limit", |value| size::read_size(value, &size::OUTPUT)),
         display: table.optional_with("display", |value| Some(value.spanned(value.one_of(&DISPLAYS)?))),
-        resources: table.optional_with("resources", resources).unwrap_or_default(),
+        resources: table.optional_with("resources", read_resources).unwrap_or_default(),
     }
 }
 
-fn user(value: Value<'_>) -> Option<String> {
-    let name = match value.shape() {
-        Shape::Integer(_) => "",
-        _ => value.filled_text()?,
+fn read_user(value: TomlValue<'_>) -> Option<String> {
+    let name = match value.kind() {
+        ValueKind::Integer(_) => "",
+        _ => value.non_empty_text()?,
     };
     if name == "root" {
         let message = "nothing that a child can start may run as root: nothing could hold it";
-        value.refuse(Invalid::new(message).code(code::NOT_ALLOWED).help("name the child's own user"));
+        value.reject(InvalidValue::new(message).code(code::NOT_ALLOWED).help("name the child's own user"));
         return None;
     }
     if !values::is_account_name(name) || name.bytes().all(|byte| byte.is_ascii_digit()) {
         let message = format!("`user` is not the name of a user: {}", value.quoted());
-        value.refuse(Invalid::new(message).help("write it as `id` says it, such as \"anna\""));
+        value.reject(InvalidValue::new(message).help("write it as `id` says it, such as \"anna\""));
         return None;
     }
     Some(name.to_owned())
 }
 
-fn resources(value: Value<'_>) -> Option<RawResources> {
-    if !matches!(value.shape(), Shape::Table) {
+fn read_resources(value: TomlValue<'_>) -> Option<RawResources> {
+    if !matches!(value.kind(), ValueKind::Table) {
         let message = "`resources` must say what of";
         let help = "write `resources = { memory = \"2GiB\", processes = 200 }`";
-        value.refuse(Invalid::new(message).code(code::WRONG_TYPE).help(help));
+        value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
         return None;
     }
     let mut table = value.table()?;
-    let bytes = |table: &mut Table<'_>, key, limits| {
-        table.optional_with(key, |value| size::bound(value, |value| size::size(value, limits)))
+    let bytes = |table: &mut TomlTable<'_>, key, limits| {
+        table.optional_with(key, |value| size::read_limit(value, |value| size::read_size(value, limits)))
     };
-    let count = |table: &mut Table<'_>, key, least, most| {
-        table.optional_with(key, |value| size::bound(value, |value| size::count(value, least, most)))
+    let count = |table: &mut TomlTable<'_>, key, least, most| {
+        table
+            .optional_with(key, |value| size::read_limit(value, |value| size::read_count(value, least, most)))
     };
     let resources = RawResources {
         memory: bytes(&mut table, "memory", &size::MEMORY),
         processes: count(&mut table, "processes", 1, MAX_PROCESSES),
-        cpu: table.optional_with("cpu", |value| size::bound(value, size::percent)),
+        cpu: table.optional_with("cpu", |value| size::read_limit(value, size::read_percent)),
         open_files: count(&mut table, "open_files", LEAST_OPEN_FILES, MAX_OPEN_FILES),
         file_size: bytes(&mut table, "file_size", &size::FILE),
     };
@@ -75,15 +79,15 @@ fn resources(value: Value<'_>) -> Option<RawResources> {
 }
 
 /// `[compositor]`.
-pub(super) fn compositor(mut table: Table<'_>) -> Option<Compositor> {
+pub(super) fn read_compositor(mut table: TomlTable<'_>) -> Option<CompositorConfig> {
     let connect = table.optional_with("sway", |value| value.one_of(&[("connect", ())]));
-    let socket = table.optional_with("socket", values::absolute_path);
-    let start = table.optional_with("start", kind::argv);
-    let clash = contradiction(
+    let socket = table.optional_with("socket", values::read_absolute_path);
+    let start = table.optional_with("start", entry_kind::read_argv);
+    let clash = report_contradiction(
         &table,
         &["sway", "start"],
         "keep `sway = \"connect\"` for one that runs already, or `start` for one that Shepherd starts",
-    ) || contradiction(
+    ) || report_contradiction(
         &table,
         &["socket", "start"],
         "take `socket` out: Shepherd finds the one that it starts itself",
@@ -92,13 +96,13 @@ pub(super) fn compositor(mut table: Table<'_>) -> Option<Compositor> {
     if !clash && !said("sway") && !said("start") && !table.is_incomplete() {
         let message = "this does not say which compositor";
         table.faults().push(
-            Fault::new(code::MISSING_KEY, table.span(), message)
+            ConfigFault::new(code::MISSING_KEY, table.span(), message)
                 .help("add `sway = \"connect\"` for one that runs already, or `start = [\"sway\"]`"),
         );
     }
     table.finish();
     match start {
-        Some(argv) => Some(Compositor::Start { argv }),
-        None => connect.map(|()| Compositor::Connect { socket: socket.map(Into::into) }),
+        Some(argv) => Some(CompositorConfig::Start { argv }),
+        None => connect.map(|()| CompositorConfig::Connect { socket: socket.map(Into::into) }),
     }
 }

@@ -6,10 +6,10 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use shepherd_core::policy::{Day, MinuteOfDay, Weekdays};
 use shepherd_util::{HumanDuration, MAX_DURATION, parse_duration};
-use ward_diag::{Invalid, Shape, Value, closest, code};
+use ward_diag::{InvalidValue, TomlValue, ValueKind, closest, code};
 
 use super::values;
-use crate::raw::Amount;
+use crate::raw::TimeLimitSetting;
 
 /// The days as they are written, Monday first.
 pub(crate) const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
@@ -23,104 +23,119 @@ pub(super) const FULL_NAMES: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 /// A length of time: text with units, or whole seconds.
-pub(super) fn duration(value: Value<'_>) -> Option<Duration> {
-    match value.shape() {
-        Shape::Integer(seconds) if seconds < 0 => {
-            refuse(value, "is less than no time at all", "take the minus sign away")
+pub(super) fn read_duration(value: TomlValue<'_>) -> Option<Duration> {
+    match value.kind() {
+        ValueKind::Integer(seconds) if seconds < 0 => {
+            reject_duration(value, "is less than no time at all", "take the minus sign away")
         }
-        Shape::Integer(seconds) => {
+        ValueKind::Integer(seconds) => {
             let duration = u64::try_from(seconds).ok().map(Duration::from_secs);
             duration.filter(|duration| *duration <= MAX_DURATION).or_else(|| {
-                refuse(value, "is longer than ten years", "write a shorter time, in seconds or like \"45m\"")
+                reject_duration(
+                    value,
+                    "is longer than ten years",
+                    "write a shorter time, in seconds or like \"45m\"",
+                )
             })
         }
-        Shape::Text(text) => match parse_duration(text) {
+        ValueKind::Text(text) => match parse_duration(text) {
             Ok(duration) => Some(duration),
             Err(error) => {
                 let message = format!("{} is no length of time: {}", value.name(), error.problem);
-                value.refuse(Invalid::new(message).at(error.at).help(error.problem.help()));
+                value.reject(InvalidValue::new(message).at(error.at).help(error.problem.help()));
                 None
             }
         },
         _ => {
             let message = format!("{} must be a length of time", value.name());
-            value.refuse(
-                Invalid::new(message).code(code::WRONG_TYPE).help("write it like \"45m\" or \"1h30m\""),
+            value.reject(
+                InvalidValue::new(message).code(code::WRONG_TYPE).help("write it like \"45m\" or \"1h30m\""),
             );
             None
         }
     }
 }
 
-fn refuse<T>(value: Value<'_>, fault: &str, help: &str) -> Option<T> {
-    value.refuse(Invalid::new(format!("{} {fault}", value.name())).help(help));
+fn reject_duration<T>(value: TomlValue<'_>, fault: &str, help: &str) -> Option<T> {
+    value.reject(InvalidValue::new(format!("{} {fault}", value.name())).help(help));
     None
 }
 
 /// A length of time that is not zero.
-pub(super) fn some_duration(value: Value<'_>) -> Option<Duration> {
-    let duration = duration(value)?;
+pub(super) fn read_nonzero_duration(value: TomlValue<'_>) -> Option<Duration> {
+    let duration = read_duration(value)?;
     if duration.is_zero() {
-        return refuse(value, "can't be zero", "write a length of time, such as \"30s\" or \"10m\"");
+        return reject_duration(value, "can't be zero", "write a length of time, such as \"30s\" or \"10m\"");
     }
     Some(duration)
 }
 
 /// A length of time that is not beyond all reason.
-pub(super) fn at_most(value: Value<'_>, said: Duration, most: Duration, usual: &str) -> Option<Duration> {
+pub(super) fn check_at_most(
+    value: TomlValue<'_>,
+    said: Duration,
+    most: Duration,
+    usual: &str,
+) -> Option<Duration> {
     if said <= most {
         return Some(said);
     }
     let fault = format!("can't be longer than {}", HumanDuration(most));
-    refuse(value, &fault, &format!("check the unit; \"{usual}\" is usual"))
+    reject_duration(value, &fault, &format!("check the unit; \"{usual}\" is usual"))
 }
 
 /// A longest run: 0 or "unlimited" is without limit (S2.4).
-pub(super) fn max_run(value: Value<'_>) -> Option<Amount> {
-    match value.shape() {
-        Shape::Text("unlimited") | Shape::Integer(0) => Some(Amount::Unlimited),
-        Shape::Text("none") => {
-            refuse(value, "can't be \"none\"", "write `disabled = true` if it must not run, or \"unlimited\"")
-        }
+pub(super) fn read_max_run(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
+    match value.kind() {
+        ValueKind::Text("unlimited") | ValueKind::Integer(0) => Some(TimeLimitSetting::Unlimited),
+        ValueKind::Text("none") => reject_duration(
+            value,
+            "can't be \"none\"",
+            "write `disabled = true` if it must not run, or \"unlimited\"",
+        ),
         _ => {
-            let longest = duration(value)?;
-            Some(if longest.is_zero() { Amount::Unlimited } else { Amount::Limited(longest) })
+            let longest = read_duration(value)?;
+            Some(if longest.is_zero() {
+                TimeLimitSetting::Unlimited
+            } else {
+                TimeLimitSetting::Limited(longest)
+            })
         }
     }
 }
 
 /// A quota. Zero could mean "nothing" as well as "no limit", so it has to be said in words.
-pub(super) fn amount(value: Value<'_>) -> Option<Amount> {
-    match value.shape() {
-        Shape::Text("unlimited") => Some(Amount::Unlimited),
-        Shape::Text("none") => Some(Amount::Limited(Duration::ZERO)),
+pub(super) fn read_amount(value: TomlValue<'_>) -> Option<TimeLimitSetting> {
+    match value.kind() {
+        ValueKind::Text("unlimited") => Some(TimeLimitSetting::Unlimited),
+        ValueKind::Text("none") => Some(TimeLimitSetting::Limited(Duration::ZERO)),
         _ => {
-            let amount = duration(value)?;
+            let amount = read_duration(value)?;
             if amount.is_zero() {
-                return refuse(
+                return reject_duration(
                     value,
                     "is zero, which could mean nothing at all or no limit",
                     "write \"none\" for nothing at all, or \"unlimited\"",
                 );
             }
-            Some(Amount::Limited(amount))
+            Some(TimeLimitSetting::Limited(amount))
         }
     }
 }
 
 /// A time of day, `00:00` to `24:00`.
-pub(super) fn time_of_day(value: Value<'_>) -> Option<MinuteOfDay> {
-    let written = match value.shape() {
+pub(super) fn read_time_of_day(value: TomlValue<'_>) -> Option<MinuteOfDay> {
+    let written = match value.kind() {
         // TOML's own times have no quotes, but seconds.
-        Shape::DateTime(text) if text.len() == 8 => text.strip_suffix(":00").unwrap_or(text),
-        Shape::DateTime(text) | Shape::Text(text) => text,
+        ValueKind::DateTime(text) if text.len() == 8 => text.strip_suffix(":00").unwrap_or(text),
+        ValueKind::DateTime(text) | ValueKind::Text(text) => text,
         _ => "",
     };
     if let Ok(time) = parse_time_of_day(written) {
         return Some(time);
     }
     let message = format!("{} is no time of day: {}", value.name(), value.quoted());
-    value.refuse(Invalid::new(message).help("write hours and minutes, from \"00:00\" to \"24:00\""));
+    value.reject(InvalidValue::new(message).help("write hours and minutes, from \"00:00\" to \"24:00\""));
     None
 }
 
@@ -138,25 +153,25 @@ pub(crate) fn parse_time_of_day(text: &str) -> Result<MinuteOfDay, ()> {
 }
 
 /// Days of the week: `"weekdays"`, `"sat"`, or a list of such words.
-pub(super) fn days(value: Value<'_>) -> Option<Weekdays> {
-    match value.shape() {
-        Shape::Array => {
-            let groups = values::all(
-                values::filled(value, "name a day, or leave `days` out: then it is every day")?,
-                day_group,
+pub(super) fn read_days(value: TomlValue<'_>) -> Option<Weekdays> {
+    match value.kind() {
+        ValueKind::Array => {
+            let groups = values::read_all(
+                values::non_empty_list(value, "name a day, or leave `days` out: then it is every day")?,
+                read_day_group,
             )?;
             let all = (0..7).filter(|day| groups.iter().any(|group| group.contains(*day)));
             Some(all.fold(Weekdays::default(), Weekdays::with))
         }
-        _ => day_group(value),
+        _ => read_day_group(value),
     }
 }
 
-fn day_group(value: Value<'_>) -> Option<Weekdays> {
-    let Shape::Text(text) = value.shape() else {
+fn read_day_group(value: TomlValue<'_>) -> Option<Weekdays> {
+    let ValueKind::Text(text) = value.kind() else {
         let message = format!("{} must be days of the week", value.name());
         let help = "write \"weekdays\", \"weekends\", \"all\" or a list such as [\"mon\", \"fri\"]";
-        value.refuse(Invalid::new(message).code(code::WRONG_TYPE).help(help));
+        value.reject(InvalidValue::new(message).code(code::WRONG_TYPE).help(help));
         return None;
     };
     let day = parse_weekday(text).map(|day| Weekdays::default().with(day));
@@ -164,16 +179,16 @@ fn day_group(value: Value<'_>) -> Option<Weekdays> {
     if let Some(days) = day.or_else(group) {
         return Some(days);
     }
-    value.refuse(not_a_day(text, DAY_GROUPS.iter().map(|(name, _)| *name)));
+    value.reject(unknown_day(text, DAY_GROUPS.iter().map(|(name, _)| *name)));
     None
 }
 
 /// One day of the week, 0 is Monday.
-pub(super) fn weekday(value: Value<'_>) -> Option<usize> {
+pub(super) fn read_weekday(value: TomlValue<'_>) -> Option<usize> {
     let text = value.text()?;
     let day = parse_weekday(text);
     if day.is_none() {
-        value.refuse(not_a_day(text, []));
+        value.reject(unknown_day(text, []));
     }
     day
 }
@@ -184,7 +199,7 @@ pub(crate) fn parse_weekday(text: &str) -> Option<usize> {
 }
 
 /// Says what is wrong with a word for a day.
-pub(super) fn not_a_day<'w>(text: &str, groups: impl IntoIterator<Item = &'w str>) -> Invalid {
+pub(super) fn unknown_day<'w>(text: &str, groups: impl IntoIterator<Item = &'w str>) -> InvalidValue {
     let lower = text.to_lowercase();
     let groups: Vec<&str> = groups.into_iter().collect();
     let in_full = FULL_NAMES.iter().position(|name| *name == lower).and_then(|day| WEEKDAYS.get(day));
@@ -192,24 +207,24 @@ pub(super) fn not_a_day<'w>(text: &str, groups: impl IntoIterator<Item = &'w str
         in_full.copied().or_else(|| closest(&lower, WEEKDAYS.into_iter().chain(groups.iter().copied())));
     let also = groups.iter().map(|name| format!(", `{name}`")).collect::<String>();
     let known = format!("days are `mon`, `tue`, `wed`, `thu`, `fri`, `sat`, `sun`{also}");
-    let message = format!("there is no day `{}`", values::shown(text));
-    Invalid::new(message).code(code::NOT_ALLOWED).help(match near {
+    let message = format!("there is no day `{}`", values::escape_name(text));
+    InvalidValue::new(message).code(code::NOT_ALLOWED).help(match near {
         Some(near) => format!("did you mean `{near}`? The {known}"),
         None => format!("the {known}"),
     })
 }
 
 /// A date: `2026-12-24`, with or without quotes.
-pub(super) fn date(value: Value<'_>) -> Option<Day> {
-    let written = match value.shape() {
-        Shape::DateTime(text) | Shape::Text(text) => text,
+pub(super) fn read_date(value: TomlValue<'_>) -> Option<Day> {
+    let written = match value.kind() {
+        ValueKind::DateTime(text) | ValueKind::Text(text) => text,
         _ => "",
     };
     if let Some(day) = parse_date(written) {
         return Some(day);
     }
     let message = format!("{} is no date: {}", value.name(), value.quoted());
-    value.refuse(Invalid::new(message).help("write year, month and day, such as 2026-12-24"));
+    value.reject(InvalidValue::new(message).help("write year, month and day, such as 2026-12-24"));
     None
 }
 
@@ -223,8 +238,8 @@ pub(crate) fn parse_date(text: &str) -> Option<Day> {
 }
 
 /// A time zone by its name in the system's database.
-pub(super) fn zone(value: Value<'_>) -> Option<TimeZone> {
-    let name = value.filled_text()?;
+pub(super) fn read_zone(value: TomlValue<'_>) -> Option<TimeZone> {
+    let name = value.non_empty_text()?;
     if let Ok(zone) = TimeZone::get(name) {
         return Some(zone);
     }
@@ -236,8 +251,9 @@ pub(super) fn zone(value: Value<'_>) -> Option<TimeZone> {
             "write continent and city, such as \"Europe/Berlin\", or leave it out for the system's".to_owned()
         }
     };
-    let shown = values::shown(name);
-    value
-        .refuse(Invalid::new(format!("there is no time zone `{shown}`")).code(code::UNKNOWN_NAME).help(help));
+    let shown = values::escape_name(name);
+    value.reject(
+        InvalidValue::new(format!("there is no time zone `{shown}`")).code(code::UNKNOWN_NAME).help(help),
+    );
     None
 }

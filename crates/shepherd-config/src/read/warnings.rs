@@ -1,7 +1,7 @@
 //! When and how to warn.
 
-use shepherd_api::Severity;
-use ward_diag::{Fault, Invalid, Table, Value, closest, code};
+use shepherd_api::WarningSeverity;
+use ward_diag::{ConfigFault, InvalidValue, TomlTable, TomlValue, closest, code};
 
 use super::{time, values};
 use crate::raw::RawWarning;
@@ -10,14 +10,14 @@ use crate::raw::RawWarning;
 const PLACEHOLDERS: [&str; 3] = ["remaining", "label", "profile"];
 
 /// The warnings of an entry or of `[defaults]`. An empty list is "none".
-pub(super) fn warnings(table: &mut Table<'_>) -> Option<Vec<RawWarning>> {
+pub(super) fn read_warnings(table: &mut TomlTable<'_>) -> Option<Vec<RawWarning>> {
     let elements = table.value("warnings")?.elements()?;
-    let warnings = values::each(elements, |element| warning(element.table()?));
+    let warnings = values::read_valid(elements, |element| read_warning(element.table()?));
     let mut seen = std::collections::BTreeMap::new();
     for warning in &warnings {
         if let Some(first) = seen.insert(warning.before.value, warning.before.span) {
             table.faults().push(
-                Fault::new(
+                ConfigFault::new(
                     code::DUPLICATE,
                     warning.before.span,
                     "there is a warning for this moment already",
@@ -30,32 +30,37 @@ pub(super) fn warnings(table: &mut Table<'_>) -> Option<Vec<RawWarning>> {
     Some(warnings)
 }
 
-fn warning(mut table: Table<'_>) -> Option<RawWarning> {
-    let before =
-        table.required_with("before", |value| time::some_duration(value).map(|before| value.spanned(before)));
-    table.if_missing("before", "say how long before the end: `before = \"5m\"`");
-    let severity = table.optional_with("severity", severity).unwrap_or(Severity::Warn);
-    let message = table.optional_with("message", template);
+fn read_warning(mut table: TomlTable<'_>) -> Option<RawWarning> {
+    let before = table.required_with("before", |value| {
+        time::read_nonzero_duration(value).map(|before| value.spanned(before))
+    });
+    table.help_if_missing("before", "say how long before the end: `before = \"5m\"`");
+    let severity = table.optional_with("severity", read_severity).unwrap_or(WarningSeverity::Warn);
+    let message = table.optional_with("message", read_template);
     table.finish();
     Some(RawWarning { before: before?, severity, message })
 }
 
-fn severity(value: Value<'_>) -> Option<Severity> {
-    value.one_of(&[("info", Severity::Info), ("warn", Severity::Warn), ("critical", Severity::Critical)])
+fn read_severity(value: TomlValue<'_>) -> Option<WarningSeverity> {
+    value.one_of(&[
+        ("info", WarningSeverity::Info),
+        ("warn", WarningSeverity::Warn),
+        ("critical", WarningSeverity::Critical),
+    ])
 }
 
-fn template(value: Value<'_>) -> Option<String> {
-    let text = values::label(value)?;
+fn read_template(value: TomlValue<'_>) -> Option<String> {
+    let text = values::read_label(value)?;
     match check_template(&text) {
         Ok(()) => Some(text),
         Err(invalid) => {
-            value.refuse(invalid);
+            value.reject(invalid);
             None
         }
     }
 }
 
-fn check_template(text: &str) -> Result<(), Invalid> {
+fn check_template(text: &str) -> Result<(), InvalidValue> {
     let listed = "`{remaining}`, `{label}` and `{profile}` are filled in";
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(['{', '}'])) {
@@ -63,17 +68,17 @@ fn check_template(text: &str) -> Result<(), Invalid> {
         let rest = text.get(open..).unwrap_or_default();
         let Some(length) = rest.find('}').filter(|length| *length > 0) else {
             let message = "this brace has no partner";
-            return Err(Invalid::new(message).at(open..open + 1).help(format!("take it out; {listed}")));
+            return Err(InvalidValue::new(message).at(open..open + 1).help(format!("take it out; {listed}")));
         };
         let name = rest.get(1..length).unwrap_or_default();
         if !PLACEHOLDERS.contains(&name) {
-            let shown = values::shown(name);
+            let shown = values::escape_name(name);
             let help = match closest(name, PLACEHOLDERS) {
                 Some(near) => format!("did you mean `{{{near}}}`?"),
                 None => listed.to_owned(),
             };
             let message = format!("`{{{shown}}}` can't be filled in");
-            return Err(Invalid::new(message).at(open..open + length + 1).help(help));
+            return Err(InvalidValue::new(message).at(open..open + length + 1).help(help));
         }
         from = open + length + 1;
     }

@@ -4,53 +4,53 @@ use std::time::Duration;
 
 use shepherd_core::policy::{MinuteOfDay, Weekdays};
 use shepherd_util::HumanDuration;
-use ward_diag::{Fault, Table, Value, code};
+use ward_diag::{ConfigFault, TomlTable, TomlValue, code};
 
-use super::{contradiction, time, values};
+use super::{report_contradiction, time, values};
 use crate::raw::{RawAvailability, RawWindow};
 
 /// Minutes of a day.
-const DAY: u16 = 1440;
+const MINUTES_PER_DAY: u16 = 1440;
 
 /// A window past midnight that is closed for less than this has its times swapped, most likely.
-const LEAST_CLOSED: u16 = DAY / 2;
+const LEAST_CLOSED: u16 = MINUTES_PER_DAY / 2;
 
-/// `windows` or `always`, as far as the table says.
-pub(super) fn availability(table: &mut Table<'_>) -> RawAvailability {
+/// `read_windows` or `always`, as far as the table says.
+pub(super) fn read_availability(table: &mut TomlTable<'_>) -> RawAvailability {
     let windows_value = table.value("windows");
-    let always = table.optional_with("always", Value::boolean);
+    let always = table.optional_with("always", TomlValue::boolean);
     let help = "keep `windows` for certain hours, or `always = true` for all";
-    if contradiction(table, &["windows", "always"], help) {
-        let _ = windows_value.map(windows);
+    if report_contradiction(table, &["windows", "always"], help) {
+        let _ = windows_value.map(read_windows);
         return RawAvailability::Unreadable;
     }
     match (windows_value, always) {
-        (Some(value), _) => windows(value).map_or(RawAvailability::Unreadable, RawAvailability::Windows),
+        (Some(value), _) => read_windows(value).map_or(RawAvailability::Unreadable, RawAvailability::Windows),
         (None, Some(true)) => RawAvailability::Always,
         (None, Some(false)) => {
             let span = table.key_span("always").unwrap_or(table.span());
             table.faults().push(
-                Fault::new(code::INVALID, span, "`always = false` does not say when it may run")
+                ConfigFault::new(code::INVALID, span, "`always = false` does not say when it may run")
                     .help("write `windows = [ … ]` instead, or `disabled = true` if it must not run"),
             );
             RawAvailability::Unreadable
         }
         (None, None) if table.key_span("always").is_some() => RawAvailability::Unreadable,
-        (None, None) => RawAvailability::Unsaid,
+        (None, None) => RawAvailability::Unspecified,
     }
 }
 
-fn windows(value: Value<'_>) -> Option<Vec<RawWindow>> {
+fn read_windows(value: TomlValue<'_>) -> Option<Vec<RawWindow>> {
     let if_empty =
         "add one, such as `{ days = \"all\", from = \"15:00\", to = \"18:00\" }`, or write `always = true`";
-    values::all(values::filled(value, if_empty)?, |element| window(element.table()?))
+    values::read_all(values::non_empty_list(value, if_empty)?, |element| read_window(element.table()?))
 }
 
-fn window(mut table: Table<'_>) -> Option<RawWindow> {
-    let days = table.optional_with("days", time::days).unwrap_or(Weekdays::ALL);
-    let hours = hours(&mut table);
+fn read_window(mut table: TomlTable<'_>) -> Option<RawWindow> {
+    let days = table.optional_with("days", time::read_days).unwrap_or(Weekdays::ALL);
+    let hours = read_hours(&mut table);
     let modes = table.optional_with("modes", |value| {
-        values::names(value, "name a mode, or leave `modes` out: then it is open in all")
+        values::read_names(value, "name a mode, or leave `modes` out: then it is open in all")
     });
     table.finish();
     let (start, end) = hours?;
@@ -58,23 +58,23 @@ fn window(mut table: Table<'_>) -> Option<RawWindow> {
 }
 
 /// A window of a single day.
-pub(super) fn hours_of_day(value: Value<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
+pub(super) fn read_hours_of_day(value: TomlValue<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
     let mut table = value.table()?;
-    let hours = hours(&mut table);
+    let hours = read_hours(&mut table);
     table.finish();
     hours
 }
 
-fn hours(table: &mut Table<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
-    let start = table.required_with("from", time::time_of_day);
-    table.if_missing("from", "add when it opens: `from = \"15:00\"`");
-    let end = table.required_with("to", time::time_of_day);
-    table.if_missing("to", "add when it closes: `to = \"18:30\"`");
+fn read_hours(table: &mut TomlTable<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
+    let start = table.required_with("from", time::read_time_of_day);
+    table.help_if_missing("from", "add when it opens: `from = \"15:00\"`");
+    let end = table.required_with("to", time::read_time_of_day);
+    table.help_if_missing("to", "add when it closes: `to = \"18:30\"`");
     let (start, end) = (start?, end?);
     let span = table.span();
     if start == MinuteOfDay::END {
         table.faults().push(
-            Fault::new(code::INVALID, span, "this window opens at 24:00, when the day is over")
+            ConfigFault::new(code::INVALID, span, "this window opens at 24:00, when the day is over")
                 .help("write `from = \"00:00\"` on the day after"),
         );
         return None;
@@ -86,18 +86,20 @@ fn hours(table: &mut Table<'_>) -> Option<(MinuteOfDay, MinuteOfDay)> {
             "write two different times; `from = \"00:00\", to = \"24:00\"` is the whole day"
         };
         let message = format!("this window is empty: it opens and closes at {start}");
-        table.faults().push(Fault::new("empty-window", span, message).help(help));
+        table.faults().push(ConfigFault::new("empty-window", span, message).help(help));
         return None;
     }
     // One that closes at 00:00 ends with its own day.
     if start > end && end.minutes() != 0 && start.minutes() - end.minutes() < LEAST_CLOSED {
-        let open = HumanDuration(Duration::from_mins(u64::from(DAY - (start.minutes() - end.minutes()))));
+        let open = HumanDuration(Duration::from_mins(u64::from(
+            MINUTES_PER_DAY - (start.minutes() - end.minutes()),
+        )));
         let message = format!("this window closes before it opens, and so goes on past midnight, for {open}");
         let help = format!(
             "write `from = \"{end}\", to = \"{start}\"`; if it is really so long, write two windows: \
              `from = \"{start}\", to = \"24:00\"`, and `from = \"00:00\", to = \"{end}\"` on the day after"
         );
-        table.faults().push(Fault::new(code::INVALID, span, message).help(help));
+        table.faults().push(ConfigFault::new(code::INVALID, span, message).help(help));
         return None;
     }
     Some((start, end))

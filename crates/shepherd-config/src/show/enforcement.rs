@@ -1,42 +1,49 @@
 //! Who may ask, and how entries are run, in words.
 
-use shepherd_api::Role;
-use shepherd_core::policy::{Access, Account, Compositor, Display, Rules, RunLimits, RunPolicy, Watch};
+use shepherd_api::ClientRole;
+use shepherd_core::policy::{
+    AccessPolicy, CompositorConfig, PolicyRules, ReloadOnChange, ResourceLimits, RunPolicy, SystemAccount,
+    WindowDisplay,
+};
 
-use super::words::{listed, short};
+use super::formatting::{format_short_duration, join_words};
 use crate::read::format_size;
 
 /// What is said once for everybody.
-pub(super) fn household(rules: &Rules) -> Vec<String> {
+pub(super) fn describe_enforcement(rules: &PolicyRules) -> Vec<String> {
     let mut lines = Vec::new();
     for profile in rules.profiles.values().filter(|profile| !profile.accounts.is_empty()) {
-        let accounts: Vec<String> = profile.accounts.iter().map(who).collect();
-        lines.push(format!("On the time of {}: {}.", profile.label, listed(&accounts)));
+        let accounts: Vec<String> = profile.accounts.iter().map(describe_account).collect();
+        lines.push(format!("On the time of {}: {}.", profile.label, join_words(&accounts)));
     }
-    lines.extend(roles(&rules.access));
+    lines.extend(describe_roles(&rules.access));
     match &rules.compositor {
         None => {}
-        Some(Compositor::Connect { socket: None }) => lines.push("Works with Sway.".to_owned()),
-        Some(Compositor::Connect { socket: Some(socket) }) => {
+        Some(CompositorConfig::Connect { socket: None }) => lines.push("Works with Sway.".to_owned()),
+        Some(CompositorConfig::Connect { socket: Some(socket) }) => {
             lines.push(format!("Works with Sway at {}.", socket.display()));
         }
-        Some(Compositor::Start { argv }) => lines.push(format!("Starts `{}` for windows.", argv.join(" "))),
+        Some(CompositorConfig::Start { argv }) => {
+            lines.push(format!("Starts `{}` for windows.", argv.join(" ")));
+        }
     }
-    if rules.watch == Watch::Yes {
+    if rules.reload_on_change == ReloadOnChange::Yes {
         lines.push("These rules apply as soon as their file has been written.".to_owned());
     }
     lines
 }
 
-fn roles(access: &Access) -> Vec<String> {
+fn describe_roles(access: &AccessPolicy) -> Vec<String> {
     let mut lines = Vec::new();
-    for (role, may) in
-        [(Role::Admin, "do everything"), (Role::Shell, "start entries"), (Role::Observer, "look")]
-    {
+    for (role, may) in [
+        (ClientRole::Admin, "do everything"),
+        (ClientRole::Shell, "start entries"),
+        (ClientRole::Observer, "look"),
+    ] {
         let named = access.rules.iter().filter(|(_, other)| *other == role);
-        let named: Vec<String> = named.map(|(account, _)| who(account)).collect();
+        let named: Vec<String> = named.map(|(account, _)| describe_account(account)).collect();
         if !named.is_empty() {
-            lines.push(format!("May {may}: {}.", listed(&named)));
+            lines.push(format!("May {may}: {}.", join_words(&named)));
         }
     }
     if lines.is_empty() && access.others.is_none() {
@@ -44,39 +51,39 @@ fn roles(access: &Access) -> Vec<String> {
     }
     lines.push(match access.others {
         None => "Nobody else may do anything, except root and whoever runs Shepherd.".to_owned(),
-        Some(Role::Observer) => "Everybody else may look.".to_owned(),
-        Some(Role::Shell) => "Everybody else may start entries.".to_owned(),
-        Some(Role::Admin) => "Everybody else may do everything.".to_owned(),
+        Some(ClientRole::Observer) => "Everybody else may look.".to_owned(),
+        Some(ClientRole::Shell) => "Everybody else may start entries.".to_owned(),
+        Some(ClientRole::Admin) => "Everybody else may do everything.".to_owned(),
     });
     lines
 }
 
-fn who(account: &Account) -> String {
+fn describe_account(account: &SystemAccount) -> String {
     match account {
-        Account::User(name) => name.clone(),
-        Account::Uid(number) => format!("user {number}"),
-        Account::Group(name) => format!("the group {name}"),
-        Account::Gid(number) => format!("group {number}"),
+        SystemAccount::User(name) => name.clone(),
+        SystemAccount::Uid(number) => format!("user {number}"),
+        SystemAccount::Group(name) => format!("the group {name}"),
+        SystemAccount::Gid(number) => format!("group {number}"),
     }
 }
 
 /// How one entry is run; nothing where it is as usual.
-pub(super) fn about(run: &RunPolicy) -> Vec<String> {
+pub(super) fn describe_run(run: &RunPolicy) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(user) = &run.user {
         lines.push(format!("Runs as {user}."));
     }
     match run.display {
-        Display::AsItIs => {}
-        Display::Foreground => lines.push("Shown in front.".to_owned()),
-        Display::Fullscreen => lines.push("Fills the screen.".to_owned()),
+        WindowDisplay::Unchanged => {}
+        WindowDisplay::Foreground => lines.push("Shown in front.".to_owned()),
+        WindowDisplay::Fullscreen => lines.push("Fills the screen.".to_owned()),
     }
-    let bounds = bounds(&run.limits);
+    let bounds = describe_resource_limits(&run.limits);
     if !bounds.is_empty() {
-        lines.push(format!("May use {}.", listed(&bounds)));
+        lines.push(format!("May use {}.", join_words(&bounds)));
     }
     if let Some(grace) = run.stop_grace {
-        lines.push(format!("Has {} to end when it is asked to.", short(grace)));
+        lines.push(format!("Has {} to end when it is asked to.", format_short_duration(grace)));
     }
     if let Some(kept) = run.output_limit {
         lines.push(format!("Keeps {} of what it says.", format_size(kept)));
@@ -84,7 +91,7 @@ pub(super) fn about(run: &RunPolicy) -> Vec<String> {
     lines
 }
 
-fn bounds(limits: &RunLimits) -> Vec<String> {
+fn describe_resource_limits(limits: &ResourceLimits) -> Vec<String> {
     let memory = limits.memory.map(|bytes| format!("{} of memory", format_size(bytes)));
     let processes = limits.processes.map(|count| format!("{count} processes"));
     let cpu = limits.cpu_percent.map(|percent| format!("{percent}% of a processor"));

@@ -29,7 +29,7 @@ fn every_broken_policy_is_refused_with_place_fault_and_cure() {
     assert!(fixtures.len() >= AT_LEAST, "{}", fixtures.len());
     for (name, text) in fixtures {
         let report = load("policy.toml", &text).expect_err(&name);
-        assert!(report.faults().iter().all(|fault| fault.cure().is_some()), "{name}: {report}");
+        assert!(report.faults().iter().all(|fault| fault.help_text().is_some()), "{name}: {report}");
         fixture::assert_snapshot(&format!("tests/it/broken/{name}.txt"), &report.to_string());
     }
 }

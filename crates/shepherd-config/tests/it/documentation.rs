@@ -3,7 +3,7 @@
 use shepherd_config::{json_schema, load};
 
 use crate::fixture;
-use crate::schema::{as_json, misfit};
+use crate::schema::{as_json, schema_mismatch};
 
 /// Whole policies; each with the version that a block about one matter leaves to the first one.
 pub(crate) fn blocks(text: &str) -> Vec<String> {
@@ -27,7 +27,7 @@ fn every_policy_in_the_documentation_loads() {
     assert!(blocks.len() >= 10, "{}", blocks.len());
     for text in blocks {
         load("docs/policy.md", &text).unwrap_or_else(|report| panic!("{text}\n\n{report}"));
-        assert_eq!(misfit(&as_json(&text), &json_schema(), "policy"), None, "{text}");
+        assert_eq!(schema_mismatch(&as_json(&text), &json_schema(), "policy"), None, "{text}");
     }
 }
 
@@ -37,6 +37,6 @@ fn every_key_is_explained_in_the_documentation() {
     let mut keys = std::collections::BTreeSet::new();
     crate::schema::keys_of_schema(&json_schema(), "", &mut keys);
     let missing: Vec<&String> =
-        keys.iter().filter(|path| !text.contains(crate::schema::last(path))).collect();
+        keys.iter().filter(|path| !text.contains(crate::schema::last_segment(path))).collect();
     assert_eq!(missing, Vec::<&String>::new());
 }

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use shepherd_api::Role;
+use shepherd_api::ClientRole;
 use shepherd_config::{load, setting_keys};
-use shepherd_core::policy::{Account, Compositor, Display, Policy, RunLimits, RunPolicy, Watch};
+use shepherd_core::policy::{
+    CompositorConfig, Policy, ReloadOnChange, ResourceLimits, RunPolicy, SystemAccount, WindowDisplay,
+};
 
 fn policy(text: &str) -> Policy {
     let text = format!("config_version = 1\n{text}");
@@ -17,12 +19,12 @@ fn run(others: &str, lines: &str) -> RunPolicy {
     policy(&text).entries()[0].run.clone()
 }
 
-fn user(name: &str) -> Account {
-    Account::User(name.to_owned())
+fn user(name: &str) -> SystemAccount {
+    SystemAccount::User(name.to_owned())
 }
 
-fn group(name: &str) -> Account {
-    Account::Group(name.to_owned())
+fn group(name: &str) -> SystemAccount {
+    SystemAccount::Group(name.to_owned())
 }
 
 #[test]
@@ -38,7 +40,7 @@ fn what_an_entry_does_not_say_about_its_run_comes_from_the_defaults() {
                     resources = { memory = \"2GiB\", processes = 200, cpu = \"150%\" }";
     let of_defaults = RunPolicy {
         user: Some("kid".to_owned()),
-        limits: RunLimits {
+        limits: ResourceLimits {
             memory: Some(2 << 30),
             processes: Some(200),
             cpu_percent: Some(150),
@@ -47,7 +49,7 @@ fn what_an_entry_does_not_say_about_its_run_comes_from_the_defaults() {
         },
         stop_grace: Some(Duration::from_secs(20)),
         output_limit: Some(64 << 10),
-        display: Display::Fullscreen,
+        display: WindowDisplay::Fullscreen,
     };
     assert_eq!(run(defaults, ""), of_defaults);
 
@@ -55,7 +57,7 @@ fn what_an_entry_does_not_say_about_its_run_comes_from_the_defaults() {
                [entries.resources]\nmemory = \"512 MiB\"\nprocesses = \"unlimited\"\nopen_files = 64\nfile_size = \"1MiB\"";
     let of_entry = RunPolicy {
         user: Some("anna".to_owned()),
-        limits: RunLimits {
+        limits: ResourceLimits {
             memory: Some(512 << 20),
             processes: None,
             cpu_percent: Some(150),
@@ -64,7 +66,7 @@ fn what_an_entry_does_not_say_about_its_run_comes_from_the_defaults() {
         },
         stop_grace: Some(Duration::ZERO),
         output_limit: Some(4096),
-        display: Display::AsItIs,
+        display: WindowDisplay::Unchanged,
     };
     assert_eq!(run(defaults, own), of_entry);
 }
@@ -95,15 +97,15 @@ fn accounts_are_users_or_groups_by_name_or_number() {
     assert_eq!(
         access.rules,
         [
-            (user("anna"), Role::Admin),
-            (group("parents"), Role::Admin),
-            (user("anna@example"), Role::Admin),
-            (Account::Uid(1000), Role::Shell),
-            (Account::Gid(100), Role::Shell),
-            (Account::Uid(1001), Role::Observer),
+            (user("anna"), ClientRole::Admin),
+            (group("parents"), ClientRole::Admin),
+            (user("anna@example"), ClientRole::Admin),
+            (SystemAccount::Uid(1000), ClientRole::Shell),
+            (SystemAccount::Gid(100), ClientRole::Shell),
+            (SystemAccount::Uid(1001), ClientRole::Observer),
         ]
     );
-    assert_eq!(access.others, Some(Role::Observer));
+    assert_eq!(access.others, Some(ClientRole::Observer));
 }
 
 // S11.3: silence is no permission.
@@ -113,7 +115,7 @@ fn without_a_word_nobody_else_may_do_anything() {
         let access = policy(text).rules().access.clone();
         assert_eq!((access.rules, access.others), (Vec::new(), None), "{text}");
     }
-    assert_eq!(policy("[access]\nothers = \"shell\"").rules().access.others, Some(Role::Shell));
+    assert_eq!(policy("[access]\nothers = \"shell\"").rules().access.others, Some(ClientRole::Shell));
 }
 
 // S11.3
@@ -126,11 +128,15 @@ fn whoever_has_a_profile_may_launch_unless_named_otherwise() {
     let rules = policy.rules();
     assert_eq!(
         rules.access.rules,
-        [(user("ben"), Role::Observer), (user("anna"), Role::Shell), (Account::Uid(1000), Role::Shell)]
+        [
+            (user("ben"), ClientRole::Observer),
+            (user("anna"), ClientRole::Shell),
+            (SystemAccount::Uid(1000), ClientRole::Shell)
+        ]
     );
-    let accounts: Vec<&[Account]> =
+    let accounts: Vec<&[SystemAccount]> =
         rules.profiles.values().map(|profile| profile.accounts.as_slice()).collect();
-    assert_eq!(accounts, [&[user("anna"), Account::Uid(1000)][..], &[user("ben")], &[]]);
+    assert_eq!(accounts, [&[user("anna"), SystemAccount::Uid(1000)][..], &[user("ben")], &[]]);
 }
 
 // S6.7
@@ -138,23 +144,26 @@ fn whoever_has_a_profile_may_launch_unless_named_otherwise() {
 fn a_compositor_is_connected_to_or_started() {
     let compositor = |text: &str| policy(text).rules().compositor.clone();
     assert_eq!(compositor(""), None);
-    assert_eq!(compositor("[compositor]\nsway = \"connect\""), Some(Compositor::Connect { socket: None }));
+    assert_eq!(
+        compositor("[compositor]\nsway = \"connect\""),
+        Some(CompositorConfig::Connect { socket: None })
+    );
     assert_eq!(
         compositor("[compositor]\nsway = \"connect\"\nsocket = \"/run/sway.sock\""),
-        Some(Compositor::Connect { socket: Some("/run/sway.sock".into()) })
+        Some(CompositorConfig::Connect { socket: Some("/run/sway.sock".into()) })
     );
     assert_eq!(
         compositor("[compositor]\nstart = [\"sway\", \"-c\", \"/etc/sway\"]"),
-        Some(Compositor::Start { argv: ["sway", "-c", "/etc/sway"].map(str::to_owned).to_vec() })
+        Some(CompositorConfig::Start { argv: ["sway", "-c", "/etc/sway"].map(str::to_owned).to_vec() })
     );
 }
 
 // S7.3
 #[test]
 fn a_changed_file_is_read_again_only_on_request() {
-    assert_eq!(policy("").rules().watch, Watch::No);
-    assert_eq!(policy("reload_on_change = false").rules().watch, Watch::No);
-    assert_eq!(policy("reload_on_change = true").rules().watch, Watch::Yes);
+    assert_eq!(policy("").rules().reload_on_change, ReloadOnChange::No);
+    assert_eq!(policy("reload_on_change = false").rules().reload_on_change, ReloadOnChange::No);
+    assert_eq!(policy("reload_on_change = true").rules().reload_on_change, ReloadOnChange::Yes);
 }
 
 // S6.6: what hosts can rely on.

@@ -51,7 +51,7 @@ always = true
 "#;
 
 /// What is wrong with a single example; nothing if it holds.
-fn asked(example: &str) -> Option<String> {
+fn example_error(example: &str) -> Option<String> {
     let text = format!("config_version = 1\nexpect = [{example:?}]\n{POLICY}");
     let report = load("policy.toml", &text).err()?;
     assert_eq!(report.faults().len(), 1, "{report}");
@@ -88,7 +88,7 @@ fn examples_that_hold_are_accepted() {
         // An exception that opens everything.
         "2026-01-20 03:00 maths: allow",
     ] {
-        assert_eq!(asked(example), None, "{example}");
+        assert_eq!(example_error(example), None, "{example}");
     }
 }
 
@@ -102,7 +102,7 @@ fn examples_that_fail_refuse_the_policy_and_say_what_came_out() {
         ("mon 10:00 broken: outside-hours", "this comes out as `disabled`, not as `outside-hours`"),
         ("mon 10:00 anna/kart: allow", "this comes out as `not-for-profile`, not as `allow`"),
     ] {
-        assert_eq!(asked(example).as_deref(), Some(came_out), "{example}");
+        assert_eq!(example_error(example).as_deref(), Some(came_out), "{example}");
     }
 }
 

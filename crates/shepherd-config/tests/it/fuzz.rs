@@ -1,6 +1,6 @@
 //! Fuzz targets; longer with `cargo xtask fuzz shepherd-config`.
 
-use shepherd_config::{load_bytes, show};
+use shepherd_config::{describe_policy, load_bytes};
 
 use crate::{broken, documentation, fixture, properties};
 
@@ -19,7 +19,7 @@ fn no_policy_makes_the_loader_panic() {
     let corpus: Vec<Vec<u8>> = good.into_iter().chain(shown).chain(bad).map(String::into_bytes).collect();
     let report = ward_fuzz::run("policy", &corpus, |bytes| match load_bytes("policy.toml", bytes) {
         Ok(loaded) => {
-            assert!(!show(&loaded.policy).is_empty());
+            assert!(!describe_policy(&loaded.policy).is_empty());
             vec![format!("{} entries", loaded.policy.entries().len())]
         }
         Err(report) => {

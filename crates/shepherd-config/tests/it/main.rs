@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod broken;
 #[cfg(test)]
+mod compiled_policy;
+#[cfg(test)]
 mod documentation;
 #[cfg(test)]
 mod enforcement;
@@ -13,12 +15,10 @@ mod fixture;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
-mod meaning;
-#[cfg(test)]
 mod policies;
+#[cfg(test)]
+mod policy_description;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod schema;
-#[cfg(test)]
-mod shown;

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use shepherd_config::load;
-use ward_diag::Report;
+use ward_diag::FaultReport;
 
 use crate::fixture;
 
@@ -13,7 +13,7 @@ fn check(text: &str) {
     }
 }
 
-pub(crate) fn check_report(report: &Report) {
+pub(crate) fn check_report(report: &FaultReport) {
     assert!(!report.faults().is_empty());
     let length = report.source().text().len();
     let mut last = 0;
@@ -90,7 +90,7 @@ const WORDS: [&str; 58] = [
 ];
 
 #[derive(Clone, Debug)]
-enum Mutation {
+enum TextMutation {
     Remove { at: usize, length: usize },
     Insert { at: usize, word: usize },
     SwapLines { one: usize, other: usize },
@@ -99,43 +99,43 @@ enum Mutation {
     Replace { at: usize, with: char },
 }
 
-fn mutation() -> impl Strategy<Value = Mutation> {
+fn mutation() -> impl Strategy<Value = TextMutation> {
     prop_oneof![
-        (any::<usize>(), 1_usize..40).prop_map(|(at, length)| Mutation::Remove { at, length }),
-        (any::<usize>(), 0..WORDS.len()).prop_map(|(at, word)| Mutation::Insert { at, word }),
-        (any::<usize>(), any::<usize>()).prop_map(|(one, other)| Mutation::SwapLines { one, other }),
-        any::<usize>().prop_map(|line| Mutation::RepeatLine { line }),
-        any::<usize>().prop_map(|line| Mutation::DropLine { line }),
-        (any::<usize>(), any::<char>()).prop_map(|(at, with)| Mutation::Replace { at, with }),
+        (any::<usize>(), 1_usize..40).prop_map(|(at, length)| TextMutation::Remove { at, length }),
+        (any::<usize>(), 0..WORDS.len()).prop_map(|(at, word)| TextMutation::Insert { at, word }),
+        (any::<usize>(), any::<usize>()).prop_map(|(one, other)| TextMutation::SwapLines { one, other }),
+        any::<usize>().prop_map(|line| TextMutation::RepeatLine { line }),
+        any::<usize>().prop_map(|line| TextMutation::DropLine { line }),
+        (any::<usize>(), any::<char>()).prop_map(|(at, with)| TextMutation::Replace { at, with }),
     ]
 }
 
-fn apply(text: &str, mutation: &Mutation) -> String {
+fn apply(text: &str, mutation: &TextMutation) -> String {
     let place = |at: usize| text.floor_char_boundary(at % (text.len() + 1));
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     let count = lines.len().max(1);
     match *mutation {
-        Mutation::Remove { at, length } => {
+        TextMutation::Remove { at, length } => {
             let start = place(at);
             let end = text.floor_char_boundary((start + length).min(text.len()));
             format!("{}{}", &text[..start], &text[end..])
         }
-        Mutation::Insert { at, word } => {
+        TextMutation::Insert { at, word } => {
             format!("{}{}{}", &text[..place(at)], WORDS[word], &text[place(at)..])
         }
-        Mutation::SwapLines { one, other } => {
+        TextMutation::SwapLines { one, other } => {
             lines.swap(one % count, other % count);
             lines.concat()
         }
-        Mutation::RepeatLine { line } => {
+        TextMutation::RepeatLine { line } => {
             lines.insert(line % count, lines[line % count]);
             lines.concat()
         }
-        Mutation::DropLine { line } => {
+        TextMutation::DropLine { line } => {
             lines.remove(line % count);
             lines.concat()
         }
-        Mutation::Replace { at, with } => {
+        TextMutation::Replace { at, with } => {
             let start = place(at);
             let end = text[start..].chars().next().map_or(start, |first| start + first.len_utf8());
             format!("{}{with}{}", &text[..start], &text[end..])

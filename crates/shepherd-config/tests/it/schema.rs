@@ -18,7 +18,7 @@ fn the_checked_in_schema_is_the_one_of_the_program() {
 fn the_example_policies_fit_the_schema() {
     for name in ["family.toml", "minimal.toml", "starter.toml"] {
         let policy = as_json(&fixture::text(&format!("../../policies/{name}")));
-        assert_eq!(misfit(&policy, &json_schema(), name), None);
+        assert_eq!(schema_mismatch(&policy, &json_schema(), name), None);
     }
 }
 
@@ -33,7 +33,7 @@ fn a_misspelt_key_and_a_wrong_type_do_not_fit_the_schema() {
         "config_version = 1\n[[entries]]\nid = \"x\"\nwindows = [{ from = \"15:00\" }]",
         "config_version = 1\nsuspended_time = \"half\"",
     ] {
-        assert!(misfit(&as_json(text), &schema, "policy").is_some(), "{text}");
+        assert!(schema_mismatch(&as_json(text), &schema, "policy").is_some(), "{text}");
     }
 }
 
@@ -50,7 +50,8 @@ fn the_family_policy_shows_every_key_of_the_schema() {
     );
     // Where one key may be said in several ways, the example shows one.
     let day = |key: &&String| {
-        ["mon", "tue", "wed", "thu", "fri", "sat", "sun", "all", "weekdays", "weekends"].contains(&last(key))
+        ["mon", "tue", "wed", "thu", "fri", "sat", "sun", "all", "weekdays", "weekends"]
+            .contains(&last_segment(key))
     };
     let other_ways = |key: &&String| {
         key.starts_with("/entries[]/args/")
@@ -76,7 +77,7 @@ fn the_loader_knows_every_key_of_the_schema() {
     }
 }
 
-pub(crate) fn last(path: &str) -> &str {
+pub(crate) fn last_segment(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
@@ -152,7 +153,7 @@ pub(crate) fn as_json(text: &str) -> Value {
 }
 
 /// Where a value does not fit a schema; as much of JSON Schema as ours uses.
-pub(crate) fn misfit(value: &Value, schema: &Value, path: &str) -> Option<String> {
+pub(crate) fn schema_mismatch(value: &Value, schema: &Value, path: &str) -> Option<String> {
     let fits_type = match schema["type"].as_str() {
         Some("string") => value.is_string(),
         Some("integer") => value.is_i64() && value.as_i64() >= schema["minimum"].as_i64(),
@@ -167,13 +168,13 @@ pub(crate) fn misfit(value: &Value, schema: &Value, path: &str) -> Option<String
         return Some(format!("{path}: {value}"));
     }
     if let Some(forms) = schema["anyOf"].as_array() {
-        let misfits: Vec<_> = forms.iter().map(|form| misfit(value, form, path)).collect();
+        let misfits: Vec<_> = forms.iter().map(|form| schema_mismatch(value, form, path)).collect();
         if misfits.iter().all(Option::is_some) {
             return misfits.into_iter().next_back().flatten();
         }
     }
     for (index, element) in value.as_array().into_iter().flatten().enumerate() {
-        if let Some(found) = misfit(element, &schema["items"], &format!("{path}[{index}]")) {
+        if let Some(found) = schema_mismatch(element, &schema["items"], &format!("{path}[{index}]")) {
             return Some(found);
         }
     }
@@ -187,9 +188,9 @@ pub(crate) fn misfit(value: &Value, schema: &Value, path: &str) -> Option<String
         let path = format!("{path}/{key}");
         let known = &schema["properties"][key];
         match &schema["additionalProperties"] {
-            _ if known.is_object() => misfit(inner, known, &path),
+            _ if known.is_object() => schema_mismatch(inner, known, &path),
             Value::Bool(false) => Some(format!("{path}: unknown")),
-            others => misfit(inner, others, &path),
+            others => schema_mismatch(inner, others, &path),
         }
     })
 }

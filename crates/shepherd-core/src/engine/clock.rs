@@ -6,46 +6,47 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use shepherd_api::AuditKind;
-use shepherd_util::{BootInstant, Now};
+use shepherd_util::{BootInstant, ClockReading};
 
-use super::refusal::UnknownMode;
-use super::{CoreEngine, CoreEvent, NextChange, POLICY};
-use crate::civil::Local;
-use crate::judge::Moment;
+use super::errors::UnknownModeError;
+use super::{CoreEngine, CoreEvent, NextChange, POLICY_ACTOR};
+use crate::civil::LocalTime;
+use crate::evaluation::EvaluationTime;
 
 /// Less than this between the clocks is how they are read one after the other, not that one was set or the machine slept.
-pub const JITTER: Duration = Duration::from_secs(1);
+pub const CLOCK_JITTER: Duration = Duration::from_secs(1);
 
 impl CoreEngine {
     /// Takes note of the moment. Every change begins with it.
-    pub(super) fn observe(&mut self, now: Now) {
+    pub(super) fn observe(&mut self, now: ClockReading) {
         let before = self.last_seen.replace(now);
-        let set = before.is_some_and(|before| was_set(before, now));
-        self.noticed.upset |= set || before.is_none();
-        self.noticed.set |= set;
-        self.noticed.slept |= before.is_some_and(|before| now.mono.suspended_since(before.mono) > JITTER);
+        let set = before.is_some_and(|before| wall_clock_was_set(before, now));
+        self.clock_changes.needs_recheck |= set || before.is_none();
+        self.clock_changes.clock_set |= set;
+        self.clock_changes.slept |=
+            before.is_some_and(|before| now.mono.suspended_since(before.mono) > CLOCK_JITTER);
         match self.clock_behind(now.wall) {
             None => {
-                if self.noticed.untrusted {
+                if self.clock_changes.untrusted {
                     // It has caught up; what it shows is the time again.
                     self.anchor = None;
                 }
-                let counted = self.counted(now);
-                self.anchor = Some(Now { wall: counted, mono: now.mono });
-                let local = Local::at(self.zone(), counted);
+                let counted = self.effective_time(now);
+                self.anchor = Some(ClockReading { wall: counted, mono: now.mono });
+                let local = LocalTime::at(self.zone(), counted);
                 let day = local.day();
                 self.hold_after_zone_change(local.offset, counted);
                 let clock = &mut self.snapshot.clock;
                 clock.latest_seen = Some(counted);
-                clock.seen_at = Some(BootInstant::new(self.place.boot, now.mono));
+                clock.seen_at = Some(BootInstant::new(self.environment.boot, now.mono));
                 clock.accounting_day = clock.accounting_day.max(Some(day));
-                if std::mem::take(&mut self.noticed.untrusted) {
-                    self.audit(now, POLICY, AuditKind::ClockTrusted);
+                if std::mem::take(&mut self.clock_changes.untrusted) {
+                    self.append_audit(now, POLICY_ACTOR, AuditKind::ClockTrusted);
                 }
             }
             Some(latest_seen) => {
-                if !std::mem::replace(&mut self.noticed.untrusted, true) {
-                    self.audit(now, POLICY, AuditKind::ClockUntrusted { latest_seen });
+                if !std::mem::replace(&mut self.clock_changes.untrusted, true) {
+                    self.append_audit(now, POLICY_ACTOR, AuditKind::ClockUntrusted { latest_seen });
                 }
             }
         }
@@ -54,7 +55,7 @@ impl CoreEngine {
     /// Another zone can put the wall back as well as a hand can. The night of the time change does so too, but that
     /// is the same zone.
     fn hold_after_zone_change(&mut self, offset: i64, counted: Timestamp) {
-        let name = name_of(self.zone());
+        let name = zone_name(self.zone());
         let before = self.snapshot.clock.zone.as_ref();
         if before.is_some_and(|(known, known_offset)| *known == name && *known_offset == offset) {
             return;
@@ -81,7 +82,7 @@ impl CoreEngine {
     }
 
     /// When a clock that goes on as it does will be believed again, if it is not.
-    pub(super) fn trusted_again(&self, wall: Timestamp) -> Option<Timestamp> {
+    pub(super) fn clock_trusted_at(&self, wall: Timestamp) -> Option<Timestamp> {
         self.clock_behind(wall)?;
         let clock = &self.snapshot.clock;
         let near = clock.latest_seen?.checked_sub(self.policy.rules().clock_tolerance).ok();
@@ -90,7 +91,7 @@ impl CoreEngine {
 
     /// The time that counts: never before the latest that was seen, and within a boot it goes on from there, so that a
     /// clock set back by minutes, which is still believed, opens nothing again (S4.2).
-    pub(super) fn counted(&self, now: Now) -> Timestamp {
+    pub(super) fn effective_time(&self, now: ClockReading) -> Timestamp {
         let seen = match self.anchor {
             Some(anchor) => anchor.wall.saturating_add(now.mono.total_since(anchor.mono)).ok(),
             None => self.snapshot.clock.latest_seen,
@@ -100,27 +101,27 @@ impl CoreEngine {
 
     /// The time by which changes come: the one that counts. A clock that is not believed is itself what is waited for,
     /// and requests are not kept waiting by it.
-    pub(super) fn told_by(&self, now: Now) -> Timestamp {
-        if self.clock_behind(now.wall).is_some() { now.wall } else { self.counted(now) }
+    pub(super) fn notification_time(&self, now: ClockReading) -> Timestamp {
+        if self.clock_behind(now.wall).is_some() { now.wall } else { self.effective_time(now) }
     }
 
     /// Now: use is charged to the day of the time that counts, but never to one before the latest that was charged.
-    pub(super) fn moment(&self, now: Now) -> Moment {
-        let wall = self.counted(now);
-        let counted = Local::at(self.zone(), wall).day();
+    pub(super) fn evaluation_time(&self, now: ClockReading) -> EvaluationTime {
+        let wall = self.effective_time(now);
+        let counted = LocalTime::at(self.zone(), wall).day();
         let day = self.snapshot.clock.accounting_day.map_or(counted, |latest| latest.max(counted));
-        Moment { wall, shown: now.wall, mono: Some(now.mono), day }
+        EvaluationTime { wall, shown: now.wall, mono: Some(now.mono), day }
     }
 
     /// A moment that a question is about.
-    pub(super) fn other_moment(&self, at: Timestamp) -> Moment {
-        Moment { wall: at, shown: at, mono: None, day: Local::at(self.zone(), at).day() }
+    pub(super) fn evaluation_time_at(&self, at: Timestamp) -> EvaluationTime {
+        EvaluationTime { wall: at, shown: at, mono: None, day: LocalTime::at(self.zone(), at).day() }
     }
 
     /// An administrator says that the clock is right.
-    pub fn confirm_clock(&mut self, actor: &str, now: Now) -> Vec<CoreEvent> {
+    pub fn confirm_clock(&mut self, actor: &str, now: ClockReading) -> Vec<CoreEvent> {
         // What was used until now was used by the clock as it was.
-        self.count_until(now);
+        self.count_usage_until(now);
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = Some(now.wall);
         clock.accounting_day = None;
@@ -131,30 +132,30 @@ impl CoreEngine {
         }
         self.anchor = None;
         self.next_change = NextChange::Unknown;
-        self.noticed.untrusted = false;
+        self.clock_changes.untrusted = false;
         self.observe(now);
         // What runs is charged to another day, perhaps.
-        self.noticed.upset = true;
-        self.audit(now, actor, AuditKind::ClockTrusted);
-        self.save();
+        self.clock_changes.needs_recheck = true;
+        self.append_audit(now, actor, AuditKind::ClockTrusted);
+        self.save_snapshot();
         vec![CoreEvent::EntryAvailabilityChanged]
     }
 
     /// The system has another time zone now. A session that runs keeps its plan (S4.3).
-    pub fn zone_changed(&mut self, zone: TimeZone, now: Now) -> Vec<CoreEvent> {
-        let name = name_of(&zone);
+    pub fn zone_changed(&mut self, zone: TimeZone, now: ClockReading) -> Vec<CoreEvent> {
+        let name = zone_name(&zone);
         // What was used until now was used in the other one.
-        self.count_until(now);
-        self.place.zone = zone;
+        self.count_usage_until(now);
+        self.environment.zone = zone;
         self.observe(now);
         self.next_change = NextChange::Unknown;
-        self.noticed.upset = true;
-        self.audit(now, POLICY, AuditKind::ZoneChanged { zone: name });
-        self.save();
+        self.clock_changes.needs_recheck = true;
+        self.append_audit(now, POLICY_ACTOR, AuditKind::ZoneChanged { zone: name });
+        self.save_snapshot();
         vec![CoreEvent::EntryAvailabilityChanged]
     }
 
-    /// Chooses a mode of the household; `None` lets the calendar decide again.
+    /// Chooses a mode of the household; `NotRequested` lets the calendar decide again.
     ///
     /// # Errors
     /// When the policy has no such mode.
@@ -162,26 +163,31 @@ impl CoreEngine {
         &mut self,
         mode: Option<String>,
         actor: &str,
-        now: Now,
-    ) -> Result<Vec<CoreEvent>, UnknownMode> {
+        now: ClockReading,
+    ) -> Result<Vec<CoreEvent>, UnknownModeError> {
         if let Some(name) = mode.as_ref().filter(|name| !self.policy.rules().modes.names.contains(*name)) {
-            return Err(UnknownMode(name.clone()));
+            return Err(UnknownModeError(name.clone()));
         }
-        Ok(self.choose_mode(mode, actor, now))
+        Ok(self.set_mode(mode, actor, now))
     }
 
-    pub(super) fn choose_mode(&mut self, mode: Option<String>, actor: &str, now: Now) -> Vec<CoreEvent> {
+    pub(super) fn set_mode(
+        &mut self,
+        mode: Option<String>,
+        actor: &str,
+        now: ClockReading,
+    ) -> Vec<CoreEvent> {
         self.observe(now);
         self.snapshot.mode.clone_from(&mode);
         self.next_change = NextChange::Unknown;
-        self.audit(now, actor, AuditKind::ModeSwitched { mode });
-        self.save();
+        self.append_audit(now, actor, AuditKind::ModeSwitched { mode });
+        self.save_snapshot();
         vec![CoreEvent::EntryAvailabilityChanged]
     }
 }
 
 /// The name of a zone. One that has none, such as a copied file, is told from others by its winter and its summer.
-fn name_of(zone: &TimeZone) -> String {
+fn zone_name(zone: &TimeZone) -> String {
     /// The first days of January and July 2026.
     const SEASONS: [Timestamp; 2] =
         [Timestamp::constant(1_767_225_600, 0), Timestamp::constant(1_782_864_000, 0)];
@@ -190,8 +196,8 @@ fn name_of(zone: &TimeZone) -> String {
 }
 
 /// Whether the wall clock was set since it was last looked at.
-fn was_set(before: Now, now: Now) -> bool {
+fn wall_clock_was_set(before: ClockReading, now: ClockReading) -> bool {
     let wall = now.wall.duration_since(before.wall);
     let real = SignedDuration::try_from(now.mono.total_since(before.mono)).unwrap_or(wall);
-    (wall - real).unsigned_abs() > JITTER
+    (wall - real).unsigned_abs() > CLOCK_JITTER
 }

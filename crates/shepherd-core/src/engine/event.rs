@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use shepherd_api::{EndReason, EventKind, SessionPhase, SessionView, Severity};
-use shepherd_util::{EntryId, MonotonicInstant, Now, SessionId};
+use shepherd_api::{EndReason, EventKind, SessionPhase, SessionView, WarningSeverity};
+use shepherd_util::{ClockReading, EntryId, MonotonicInstant, SessionId};
 
 use super::CoreEngine;
-use crate::session::{SessionRecord, Stage};
+use crate::session::{SessionRecord, SessionStage};
 
 /// What clients and the daemon have to know (S3.7), in the order in which it happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub enum CoreEvent {
         session_id: SessionId,
         /// Of which entry.
         entry_id: EntryId,
-        /// When it ends if the machine stays awake; `None` is without end.
+        /// When it ends if the machine stays awake; `NotRequested` is without end.
         deadline: Option<MonotonicInstant>,
     },
     /// The end comes near.
@@ -29,7 +29,7 @@ pub enum CoreEvent {
         /// What is left.
         remaining: Duration,
         /// How loud.
-        severity: Severity,
+        severity: WarningSeverity,
         /// What to say.
         message: String,
     },
@@ -37,7 +37,7 @@ pub enum CoreEvent {
     DeadlineChanged {
         /// Of which session.
         session_id: SessionId,
-        /// What is left now; `None` is without end.
+        /// What is left now; `NotRequested` is without end.
         remaining: Option<Duration>,
     },
     /// The program has to be ended now, whatever it likes.
@@ -64,31 +64,31 @@ pub enum CoreEvent {
 impl CoreEngine {
     /// The session as clients see it, if there is one.
     #[must_use]
-    pub fn session_view(&self, now: Now) -> Option<SessionView> {
-        self.snapshot.session.as_ref().map(|session| view(session, now.mono))
+    pub fn session_view(&self, now: ClockReading) -> Option<SessionView> {
+        self.snapshot.session.as_ref().map(|session| build_session_view(session, now.mono))
     }
 
     /// An event in the words of the protocol, as long as it is news: right after the step that it came of.
     #[must_use]
-    pub fn event_kind(&self, event: &CoreEvent, now: Now) -> EventKind {
-        let shown = |session: &SessionRecord| view(session, now.mono);
+    pub fn event_kind(&self, event: &CoreEvent, now: ClockReading) -> EventKind {
+        let shown = |session: &SessionRecord| build_session_view(session, now.mono);
         match event {
-            CoreEvent::SessionStarted { session_id, .. } => {
-                self.about(session_id, now, |session| EventKind::SessionStarted { session: shown(session) })
-            }
+            CoreEvent::SessionStarted { session_id, .. } => self.session_event(session_id, now, |session| {
+                EventKind::SessionStarted { session: shown(session) }
+            }),
             CoreEvent::Warning { session_id, threshold_secs, severity, message, .. } => {
-                self.about(session_id, now, |session| EventKind::WarningIssued {
+                self.session_event(session_id, now, |session| EventKind::WarningIssued {
                     session: shown(session),
                     threshold_secs: *threshold_secs,
                     severity: *severity,
                     message: message.clone(),
                 })
             }
-            CoreEvent::DeadlineChanged { session_id, .. } => {
-                self.about(session_id, now, |session| EventKind::DeadlineChanged { session: shown(session) })
-            }
-            CoreEvent::ExpireDue { session_id } => self.about(session_id, now, |session| {
-                let end = session.stage.end().cloned().unwrap_or(EndReason::Expired);
+            CoreEvent::DeadlineChanged { session_id, .. } => self.session_event(session_id, now, |session| {
+                EventKind::DeadlineChanged { session: shown(session) }
+            }),
+            CoreEvent::ExpireDue { session_id } => self.session_event(session_id, now, |session| {
+                let end = session.stage.end_reason().cloned().unwrap_or(EndReason::Expired);
                 EventKind::SessionExpired { session: shown(session), end }
             }),
             CoreEvent::SessionEnded { session_id, reason } => {
@@ -102,10 +102,10 @@ impl CoreEngine {
     }
 
     /// What is said of a session carries it whole. If another step has ended it meanwhile, the state says so.
-    fn about(
+    fn session_event(
         &self,
         session_id: &SessionId,
-        now: Now,
+        now: ClockReading,
         say: impl FnOnce(&SessionRecord) -> EventKind,
     ) -> EventKind {
         match self.snapshot.session.as_ref().filter(|session| session.session_id == *session_id) {
@@ -115,12 +115,12 @@ impl CoreEngine {
     }
 }
 
-fn view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
+fn build_session_view(session: &SessionRecord, now: MonotonicInstant) -> SessionView {
     let (phase, warned) = match session.stage {
-        Stage::Launching => (SessionPhase::Launching, None),
-        Stage::Running { warned: None, .. } => (SessionPhase::Running, None),
-        Stage::Running { warned, .. } => (SessionPhase::Warned, warned),
-        Stage::Withdrawn { .. } | Stage::Expiring { .. } => (SessionPhase::Expiring, None),
+        SessionStage::Launching => (SessionPhase::Launching, None),
+        SessionStage::Running { warned: None, .. } => (SessionPhase::Running, None),
+        SessionStage::Running { warned, .. } => (SessionPhase::Warned, warned),
+        SessionStage::Withdrawn { .. } | SessionStage::Expiring { .. } => (SessionPhase::Expiring, None),
     };
     SessionView {
         session_id: session.session_id.clone(),

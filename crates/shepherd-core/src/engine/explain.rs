@@ -1,29 +1,31 @@
 //! Why, and when (S3.10): the same rules as for a launch, told one by one, for any moment; and the week as intervals.
 
 use jiff::{SignedDuration, Timestamp};
-use shepherd_api::{EntryTimeline, Interval, ReasonCode, RuleOutcome, RuleView, TimelineView, WhyView};
-use shepherd_util::{EntryId, Now, ProfileId};
+use shepherd_api::{
+    EntryTimeline, ExplanationView, ReasonCode, RuleOutcomeView, RuleView, TimeInterval, TimelineView,
+};
+use shepherd_util::{ClockReading, EntryId, ProfileId};
 
-use super::refusal::AskError;
-use super::{CoreEngine, view};
-use crate::hours::Opening;
-use crate::judge::{Moment, Nobody, Saying, Witness};
-use crate::policy::Entry;
+use super::errors::QueryError;
+use super::{CoreEngine, evaluate_entry};
+use crate::evaluation::{EvaluationTime, NoObserver, RuleObserver, RuleVerdict};
+use crate::hours::OpenState;
+use crate::policy::PolicyEntry;
 
 /// A calendar sheet of a month has at most six weeks.
 const MAX_TIMELINE_DAYS: u16 = 42;
 
 /// Takes down what every rule says.
 #[derive(Default)]
-struct Minutes(Vec<RuleView>);
+struct RuleTrace(Vec<RuleView>);
 
-impl Witness for Minutes {
-    fn hear(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, saying: &Saying) {
+impl RuleObserver for RuleTrace {
+    fn observe_rule(&mut self, rule: &'static str, looked_at: impl FnOnce() -> String, saying: &RuleVerdict) {
         let outcome = match saying {
-            Saying::No(reason) => RuleOutcome::Refuses { reason: reason.clone() },
-            Saying::AtMost(run) => RuleOutcome::Limits { at_most: (*run).into() },
-            Saying::Until(until) => RuleOutcome::LimitsUntil { until: *until },
-            Saying::Nothing => RuleOutcome::Passes,
+            RuleVerdict::Refuses(reason) => RuleOutcomeView::Refuses { reason: reason.clone() },
+            RuleVerdict::Limits(run) => RuleOutcomeView::Limits { at_most: (*run).into() },
+            RuleVerdict::LimitsUntil(until) => RuleOutcomeView::LimitsUntil { until: *until },
+            RuleVerdict::Passes => RuleOutcomeView::Passes,
         };
         self.0.push(RuleView { rule: rule.to_owned(), looked_at: looked_at(), outcome });
     }
@@ -34,8 +36,13 @@ impl CoreEngine {
     ///
     /// # Errors
     /// When there is no such entry.
-    pub fn why(&self, profile: &ProfileId, entry_id: &EntryId, now: Now) -> Result<WhyView, AskError> {
-        self.explain(profile, entry_id, self.moment(now))
+    pub fn why(
+        &self,
+        profile: &ProfileId,
+        entry_id: &EntryId,
+        now: ClockReading,
+    ) -> Result<ExplanationView, QueryError> {
+        self.explain(profile, entry_id, self.evaluation_time(now))
     }
 
     /// The same for any other moment.
@@ -47,19 +54,24 @@ impl CoreEngine {
         profile: &ProfileId,
         entry_id: &EntryId,
         at: Timestamp,
-    ) -> Result<WhyView, AskError> {
-        self.explain(profile, entry_id, self.other_moment(at))
+    ) -> Result<ExplanationView, QueryError> {
+        self.explain(profile, entry_id, self.evaluation_time_at(at))
     }
 
-    fn explain(&self, profile: &ProfileId, entry_id: &EntryId, at: Moment) -> Result<WhyView, AskError> {
-        let entry = self.policy.entry(entry_id).ok_or_else(|| AskError::UnknownEntry(entry_id.clone()))?;
-        let mut minutes = Minutes::default();
-        let facts = self.facts(at);
-        facts.judge(profile, entry, at, &mut minutes);
-        Ok(WhyView {
+    fn explain(
+        &self,
+        profile: &ProfileId,
+        entry_id: &EntryId,
+        at: EvaluationTime,
+    ) -> Result<ExplanationView, QueryError> {
+        let entry = self.policy.entry(entry_id).ok_or_else(|| QueryError::UnknownEntry(entry_id.clone()))?;
+        let mut minutes = RuleTrace::default();
+        let facts = self.evaluation_context(at);
+        facts.evaluate(profile, entry, at, &mut minutes);
+        Ok(ExplanationView {
             at: at.shown,
             profile: profile.clone(),
-            entry: view(&facts, profile, entry, at),
+            entry: evaluate_entry(&facts, profile, entry, at),
             rules: minutes.0,
         })
     }
@@ -73,12 +85,12 @@ impl CoreEngine {
         profile: &ProfileId,
         from: Timestamp,
         to: Timestamp,
-    ) -> Result<TimelineView, AskError> {
+    ) -> Result<TimelineView, QueryError> {
         if to <= from {
-            return Err(AskError::EmptyRange);
+            return Err(QueryError::EmptyRange);
         }
         if to.duration_since(from) > SignedDuration::from_hours(24 * i64::from(MAX_TIMELINE_DAYS)) {
-            return Err(AskError::RangeTooLong { days: MAX_TIMELINE_DAYS });
+            return Err(QueryError::RangeTooLong { days: MAX_TIMELINE_DAYS });
         }
         // The week shows what the listing shows.
         let entries = self.policy.entries().iter().filter(|entry| entry.is_for(profile));
@@ -90,17 +102,23 @@ impl CoreEngine {
         Ok(TimelineView { from, to, profile: profile.clone(), entries: entries.collect() })
     }
 
-    fn intervals(&self, profile: &ProfileId, entry: &Entry, from: Timestamp, to: Timestamp) -> Vec<Interval> {
-        let facts = self.facts(self.other_moment(from));
-        let mut intervals: Vec<Interval> = Vec::new();
+    fn intervals(
+        &self,
+        profile: &ProfileId,
+        entry: &PolicyEntry,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Vec<TimeInterval> {
+        let facts = self.evaluation_context(self.evaluation_time_at(from));
+        let mut intervals: Vec<TimeInterval> = Vec::new();
         let mut at = from;
         while at < to {
-            let moment = self.other_moment(at);
-            let finding = facts.judge(profile, entry, moment, &mut Nobody);
+            let moment = self.evaluation_time_at(at);
+            let finding = facts.evaluate(profile, entry, moment, &mut NoObserver);
             // Hours, the day and every pause change the answer; between two of these it stays as it is.
-            let hours = match facts.hours(entry).at(at) {
-                Opening::Open { closes } => closes,
-                Opening::Closed { opens } => opens,
+            let hours = match facts.opening_hours(entry).open_state_at(at) {
+                OpenState::Open { closes } => closes,
+                OpenState::Closed { opens } => opens,
             };
             let midnight = facts.wall.end_of_day(at, moment.day);
             let pauses = finding.reasons.iter().filter_map(ReasonCode::until);
@@ -112,7 +130,7 @@ impl CoreEngine {
             if finding.reasons.is_empty() {
                 match intervals.last_mut() {
                     Some(last) if last.to == at => last.to = next,
-                    _ => intervals.push(Interval { from: at, to: next }),
+                    _ => intervals.push(TimeInterval { from: at, to: next }),
                 }
             }
             at = next;

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, Gift, ReasonCode};
-use shepherd_util::{Counting, Deadline, Now};
+use shepherd_api::{AuditKind, GrantKind, ReasonCode};
+use shepherd_util::{ClockReading, Deadline, DeadlineClock};
 
 use super::{CoreEngine, CoreEvent, NextChange};
-use crate::hours::Opening;
-use crate::judge::{Finding, Nobody};
-use crate::policy::{Cost, Entry, OnReload, Policy};
-use crate::session::{Ends, Extension, SessionRecord};
+use crate::evaluation::{EntryFinding, NoObserver};
+use crate::hours::OpenState;
+use crate::policy::{OnReload, Policy, PolicyEntry, TimeCost};
+use crate::session::{SessionDeadlines, SessionExtension, SessionRecord};
 
 impl CoreEngine {
     /// Another policy applies from now on. A running session keeps its plan, unless the new policy says otherwise,
@@ -20,11 +20,11 @@ impl CoreEngine {
         policy: Policy,
         digest: Option<String>,
         actor: &str,
-        now: Now,
+        now: ClockReading,
     ) -> Vec<CoreEvent> {
         self.observe(now);
         self.charge(now);
-        let begun = self.settle_what_begins(now);
+        let begun = self.settle_due_grants(now);
         self.policy = policy;
         self.next_change = NextChange::Unknown;
         // Another zone in the policy is the parents' own wish.
@@ -33,37 +33,37 @@ impl CoreEngine {
             self.snapshot.mode = None;
         }
         let entry_count = self.policy.entries().len();
-        self.audit(now, actor, AuditKind::PolicyLoaded { entry_count, digest });
+        self.append_audit(now, actor, AuditKind::PolicyLoaded { entry_count, digest });
         let mut events = vec![CoreEvent::PolicyReloaded { entry_count }, CoreEvent::EntryAvailabilityChanged];
         events.extend(begun);
-        self.charge_by_new_rules();
+        self.adopt_new_charging_rules();
         if self.policy.rules().on_reload == OnReload::Replan {
             events.extend(self.replan_after_reload(now));
         }
-        self.save();
+        self.save_snapshot();
         events
     }
 
     /// A policy that was refused leaves a trace, and nothing else.
-    pub fn reload_failed(&mut self, faults: Vec<String>, actor: &str, now: Now) {
+    pub fn reload_failed(&mut self, faults: Vec<String>, actor: &str, now: ClockReading) {
         self.observe(now);
-        self.audit(now, actor, AuditKind::PolicyRejected { faults });
+        self.append_audit(now, actor, AuditKind::PolicyRejected { faults });
     }
 
     /// Whatever the end of a session is, its time counts by the rules that apply.
-    fn charge_by_new_rules(&mut self) {
+    fn adopt_new_charging_rules(&mut self) {
         let Some(session) = &mut self.snapshot.session else { return };
         if let Some(entry) = self.policy.entry(&session.entry_id) {
             session.budgets.clone_from(&entry.budgets);
-            session.free = entry.cost == Cost::Free;
+            session.free = entry.cost == TimeCost::Free;
             session.cooldown = entry.limits.cooldown_after_run;
         }
     }
 
     /// What holds by now was given by the rules under which it began, or was none of this session's: it is not given
     /// again by others.
-    fn settle_what_begins(&mut self, now: Now) -> Vec<CoreEvent> {
-        let (events, at) = (self.give_what_begins(now), self.counted(now));
+    fn settle_due_grants(&mut self, now: ClockReading) -> Vec<CoreEvent> {
+        let (events, at) = (self.apply_due_grants(now), self.effective_time(now));
         if let Some(session) = &mut self.snapshot.session {
             session.judged_at = session.judged_at.max(at);
         }
@@ -71,45 +71,51 @@ impl CoreEngine {
     }
 
     /// Both ends are now: more time opens no window, and a window gives no time.
-    fn end_now(&mut self, now: Now) -> Vec<CoreEvent> {
-        let end = Some(Deadline::after(now.mono, Duration::ZERO, Counting::Total));
+    fn end_now(&mut self, now: ClockReading) -> Vec<CoreEvent> {
+        let end = Some(Deadline::after(now.mono, Duration::ZERO, DeadlineClock::Total));
         if let Some(session) = &mut self.snapshot.session {
-            session.ends = Ends { run: end, window: end };
+            session.ends = SessionDeadlines { run: end, window: end };
         }
-        self.rearm(now)
+        self.rearm_warnings(now)
     }
 
     /// The end by the new policy, with what grants have added; it takes effect only where it comes sooner.
-    fn replan_after_reload(&mut self, now: Now) -> Vec<CoreEvent> {
-        self.take_openings_into_the_plan(now);
-        let goes_on = |session: &&SessionRecord| session.stage.end().is_none();
+    fn replan_after_reload(&mut self, now: ClockReading) -> Vec<CoreEvent> {
+        self.absorb_window_grants(now);
+        let goes_on = |session: &&SessionRecord| session.stage.end_reason().is_none();
         let Some(session) = self.snapshot.session.as_ref().filter(goes_on) else { return Vec::new() };
         let planned = session.ends;
         let finding =
-            self.policy.entry(&session.entry_id).map(|entry| self.judge_running(session, entry, now));
+            self.policy.entry(&session.entry_id).map(|entry| self.evaluate_running(session, entry, now));
         let Some(finding) = finding.filter(|finding| !finding.reasons.iter().any(ends_a_session)) else {
             return self.end_now(now);
         };
         // What it has run already counts, and so does what it was granted: once.
-        let run = self.left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting()));
-        let window = self.ends(&finding, now).window;
-        let ends = Ends { run: sooner(planned.run, run, now), window: sooner(planned.window, window, now) };
+        let run =
+            self.run_left_by_rules(now).map(|left| Deadline::after(now.mono, left, self.counting_mode()));
+        let window = self.session_deadlines(&finding, now).window;
+        let ends = SessionDeadlines {
+            run: earlier_deadline(planned.run, run, now),
+            window: earlier_deadline(planned.window, window, now),
+        };
         if ends == planned {
             return Vec::new();
         }
         if let Some(session) = &mut self.snapshot.session {
             session.ends = ends;
         }
-        self.rearm(now)
+        self.rearm_warnings(now)
     }
 
     /// A new plan goes by all that holds now: what opens a window is part of it, and no longer moves it.
-    fn take_openings_into_the_plan(&mut self, now: Now) {
-        let at = self.counted(now);
+    fn absorb_window_grants(&mut self, now: ClockReading) {
+        let at = self.effective_time(now);
         let grants = &self.snapshot.grants;
-        let opens = |more: &Extension| {
+        let opens = |more: &SessionExtension| {
             let grant = grants.iter().find(|grant| grant.grant_id == more.grant_id);
-            grant.is_some_and(|grant| matches!(grant.gift, Gift::OpenUntil { .. }) && grant.holds_at(at))
+            grant.is_some_and(|grant| {
+                matches!(grant.gift, GrantKind::OpenUntil { .. }) && grant.is_valid_at(at)
+            })
         };
         if let Some(session) = &mut self.snapshot.session {
             session.extensions.retain(|more| !opens(more));
@@ -118,17 +124,22 @@ impl CoreEngine {
 
     /// What the rules say of a session that runs. A window that grants have moved closes so much later, also if it
     /// would be closed by now.
-    pub(super) fn judge_running(&self, session: &SessionRecord, entry: &Entry, now: Now) -> Finding {
-        let at = self.moment(now);
-        let facts = self.facts(at);
-        let mut finding = facts.judge(&session.profile, entry, at, &mut Nobody);
+    pub(super) fn evaluate_running(
+        &self,
+        session: &SessionRecord,
+        entry: &PolicyEntry,
+        now: ClockReading,
+    ) -> EntryFinding {
+        let at = self.evaluation_time(now);
+        let facts = self.evaluation_context(at);
+        let mut finding = facts.evaluate(&session.profile, entry, at, &mut NoObserver);
         let moved = session.extensions.iter().map(|more| more.window);
         let moved = moved.fold(Duration::ZERO, Duration::saturating_add);
         let before = at.wall.checked_sub(moved).unwrap_or(Timestamp::MIN);
-        if finding.reasons.iter().any(is_closed)
-            && let Opening::Open { closes } = facts.hours(entry).at(before)
+        if finding.reasons.iter().any(is_outside_hours)
+            && let OpenState::Open { closes } = facts.opening_hours(entry).open_state_at(before)
         {
-            finding.reasons.retain(|reason| !is_closed(reason));
+            finding.reasons.retain(|reason| !is_outside_hours(reason));
             finding.closes = closes;
         }
         finding.closes = finding.closes.map(|closes| closes.checked_add(moved).unwrap_or(Timestamp::MAX));
@@ -137,7 +148,7 @@ impl CoreEngine {
 }
 
 /// Whether a reason is that no window is open.
-pub(super) fn is_closed(reason: &ReasonCode) -> bool {
+pub(super) fn is_outside_hours(reason: &ReasonCode) -> bool {
     matches!(reason, ReasonCode::OutsideHours { .. })
 }
 
@@ -153,12 +164,16 @@ fn ends_a_session(reason: &ReasonCode) -> bool {
 }
 
 /// The nearer of two ends. If either counts sleep, so does it: it never comes later than either.
-pub(super) fn sooner(old: Option<Deadline>, new: Option<Deadline>, now: Now) -> Option<Deadline> {
+pub(super) fn earlier_deadline(
+    old: Option<Deadline>,
+    new: Option<Deadline>,
+    now: ClockReading,
+) -> Option<Deadline> {
     match (old, new) {
         (Some(old), Some(new)) => {
             let nearer = if new.remaining(now.mono) < old.remaining(now.mono) { new } else { old };
-            let same_clock = old.counting() == new.counting();
-            let counts_sleep = || Deadline::after(now.mono, nearer.remaining(now.mono), Counting::Total);
+            let same_clock = old.clock() == new.clock();
+            let counts_sleep = || Deadline::after(now.mono, nearer.remaining(now.mono), DeadlineClock::Total);
             Some(if same_clock { nearer } else { counts_sleep() })
         }
         (old, new) => old.or(new),

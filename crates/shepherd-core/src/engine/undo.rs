@@ -1,16 +1,16 @@
 //! What a command did that could not be recorded is undone: what is not on record was not given (S8.2). What takes
 //! something away stays taken.
 
-use shepherd_api::RequestState;
-use shepherd_util::{GrantId, Now, RequestId, SessionId};
+use shepherd_api::TimeRequestState;
+use shepherd_util::{ClockReading, GrantId, RequestId, SessionId};
 
-use super::{CoreEngine, CoreEvent, NextChange, POLICY};
+use super::{CoreEngine, CoreEvent, NextChange, POLICY_ACTOR};
 use crate::policy::ModeName;
 use crate::state::ClockRecord;
 
 /// What there is to undo about a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undo {
+pub enum UndoAction {
     /// Nothing: it gave nothing.
     Nothing,
     /// A launch was approved.
@@ -18,11 +18,11 @@ pub enum Undo {
     /// Something was given.
     Grant(GrantId),
     /// A request was answered with a grant.
-    Answer {
+    RequestAnswer {
         /// Which request.
         request_id: RequestId,
         /// How it stood before.
-        before: RequestState,
+        before: TimeRequestState,
         /// The grant.
         grant_id: GrantId,
     },
@@ -34,24 +34,24 @@ pub enum Undo {
 
 impl CoreEngine {
     /// Undoes what could not be recorded. Of several commands, the last one first.
-    pub fn undo(&mut self, undo: &Undo, detail: &str, now: Now) -> Vec<CoreEvent> {
+    pub fn undo(&mut self, undo: &UndoAction, detail: &str, now: ClockReading) -> Vec<CoreEvent> {
         match undo {
-            Undo::Nothing => Vec::new(),
-            Undo::Launch(session_id) => {
+            UndoAction::Nothing => Vec::new(),
+            UndoAction::Launch(session_id) => {
                 self.launch_failed(session_id, format!("it could not be recorded: {detail}"), now)
             }
-            Undo::Grant(grant_id) => self.revoke(grant_id, POLICY, now).unwrap_or_default(),
-            Undo::Answer { request_id, before, grant_id } => {
-                let events = self.revoke(grant_id, POLICY, now).unwrap_or_default();
-                self.decide(request_id, before.clone(), "open again", POLICY, now);
+            UndoAction::Grant(grant_id) => self.revoke(grant_id, POLICY_ACTOR, now).unwrap_or_default(),
+            UndoAction::RequestAnswer { request_id, before, grant_id } => {
+                let events = self.revoke(grant_id, POLICY_ACTOR, now).unwrap_or_default();
+                self.set_request_state(request_id, before.clone(), "open again", POLICY_ACTOR, now);
                 events
             }
-            Undo::Mode(mode) => self.choose_mode(mode.clone(), POLICY, now),
-            Undo::Clock(before) => self.distrust_clock(before, now),
+            UndoAction::Mode(mode) => self.set_mode(mode.clone(), POLICY_ACTOR, now),
+            UndoAction::Clock(before) => self.restore_clock(before, now),
         }
     }
 
-    fn distrust_clock(&mut self, before: &ClockRecord, now: Now) -> Vec<CoreEvent> {
+    fn restore_clock(&mut self, before: &ClockRecord, now: ClockReading) -> Vec<CoreEvent> {
         let clock = &mut self.snapshot.clock;
         clock.latest_seen = clock.latest_seen.max(before.latest_seen);
         clock.accounting_day = clock.accounting_day.max(before.accounting_day);
@@ -59,7 +59,7 @@ impl CoreEngine {
         self.anchor = None;
         self.next_change = NextChange::Unknown;
         self.observe(now);
-        self.save();
+        self.save_snapshot();
         vec![CoreEvent::EntryAvailabilityChanged]
     }
 }

@@ -40,12 +40,12 @@ impl Day {
     /// The Monday of its week.
     #[must_use]
     pub fn week_start(self) -> Self {
-        self.plus(-i32::try_from(self.weekday()).unwrap_or(0))
+        self.plus_days(-i32::try_from(self.weekday()).unwrap_or(0))
     }
 
     /// So many days later.
     #[must_use]
-    pub fn plus(self, days: i32) -> Self {
+    pub fn plus_days(self, days: i32) -> Self {
         Self(self.0.saturating_add(days))
     }
 }
@@ -64,7 +64,7 @@ impl MinuteOfDay {
     /// The midnight at the end of the day.
     pub const END: Self = Self(1440);
 
-    /// `None` if it is no time of day.
+    /// `NotRequested` if it is no time of day.
     #[must_use]
     pub fn new(hour: u16, minute: u16) -> Option<Self> {
         let valid = (hour < 24 && minute < 60) || (hour == 24 && minute == 0);
@@ -125,7 +125,7 @@ pub struct TimeWindow {
     pub start: MinuteOfDay,
     /// When it closes.
     pub end: MinuteOfDay,
-    /// In which modes of the household; `None` is in all.
+    /// In which modes of the household; `NotRequested` is in all.
     pub modes: Option<BTreeSet<ModeName>>,
 }
 
@@ -149,14 +149,14 @@ pub enum AvailabilityPolicy {
 
 /// Days on which the week does not apply: holidays, one-off closures and openings.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exception {
+pub struct DateException {
     /// The first day.
     pub from: Day,
     /// The last day.
     pub to: Day,
     /// For people.
     pub label: String,
-    /// For which entries; `None` is all.
+    /// For which entries; `NotRequested` is all.
     pub entries: Option<BTreeSet<EntryId>>,
     /// What applies instead.
     pub rule: DayRule,
@@ -177,7 +177,7 @@ pub enum DayRule {
 
 /// The modes of the household.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Modes {
+pub struct HouseholdModes {
     /// All that the policy names, besides the empty one that applies when there is none.
     pub names: BTreeSet<ModeName>,
     /// The one that applies when nothing else does.
@@ -186,10 +186,10 @@ pub struct Modes {
     pub by_date: Vec<(Day, Day, ModeName)>,
 }
 
-impl Modes {
+impl HouseholdModes {
     /// The mode that the calendar gives a day.
     #[must_use]
-    pub fn on(&self, day: Day) -> &str {
+    pub fn mode_on(&self, day: Day) -> &str {
         let dated = self.by_date.iter().rev().find(|(from, to, _)| *from <= day && day <= *to);
         dated.map_or(&self.default, |(_, _, mode)| mode)
     }

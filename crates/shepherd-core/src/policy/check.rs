@@ -3,7 +3,7 @@
 use shepherd_api::EntryKind;
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
-use super::{AvailabilityPolicy, Entry, ModeName, Policy};
+use super::{AvailabilityPolicy, ModeName, Policy, PolicyEntry};
 
 /// Why rules are no policy. `shepherd-config` finds these first, with their place in the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,13 +63,13 @@ pub enum PolicyError {
 }
 
 impl Policy {
-    pub(super) fn check(&self) -> Result<(), PolicyError> {
+    pub(super) fn check_references(&self) -> Result<(), PolicyError> {
         self.rules.entries.iter().try_for_each(|entry| self.check_entry(entry))?;
         self.check_exceptions()?;
         self.check_modes()
     }
 
-    fn check_entry(&self, entry: &Entry) -> Result<(), PolicyError> {
+    fn check_entry(&self, entry: &PolicyEntry) -> Result<(), PolicyError> {
         let of = || entry.entry_id.clone();
         let earned = entry.earns.iter().map(|earning| &earning.budget);
         for budget in entry.budgets.iter().chain(earned) {

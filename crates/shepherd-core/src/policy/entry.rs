@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use shepherd_api::{EntryKind, Severity};
+use shepherd_api::{EntryKind, WarningSeverity};
 use shepherd_util::{BudgetId, EntryId, ProfileId};
 
 use super::{AvailabilityPolicy, DailyQuota, RunPolicy};
 
 /// A whitelisted launchable unit (S2.1).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct PolicyEntry {
     /// Stable name.
     pub entry_id: EntryId,
     /// For people.
@@ -20,7 +20,7 @@ pub struct Entry {
     pub icon_ref: Option<String>,
     /// What it takes to start it.
     pub kind: EntryKind,
-    /// Who may launch it; `None` is everyone.
+    /// Who may launch it; `NotRequested` is everyone.
     pub profiles: Option<BTreeSet<ProfileId>>,
     /// When it may run.
     pub availability: AvailabilityPolicy,
@@ -29,20 +29,20 @@ pub struct Entry {
     /// When to warn.
     pub warnings: WarningPolicy,
     /// Switched off.
-    pub disabled: Option<Disabled>,
+    pub disabled: Option<DisabledReason>,
     /// Budgets it draws on.
     pub budgets: Vec<BudgetId>,
     /// Whether its time counts against quotas and budgets. It is recorded in any case.
-    pub cost: Cost,
+    pub cost: TimeCost,
     /// Time that its use adds to a budget.
-    pub earns: Option<Earning>,
+    pub earns: Option<EarningRule>,
     /// What has to be done first.
-    pub unlock: Option<Unlock>,
+    pub unlock: Option<UnlockRule>,
     /// How it is run.
     pub run: RunPolicy,
 }
 
-impl Entry {
+impl PolicyEntry {
     /// Whether it is among what this profile has.
     #[must_use]
     pub fn is_for(&self, profile: &ProfileId) -> bool {
@@ -52,14 +52,14 @@ impl Entry {
 
 /// Why an entry is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disabled {
+pub struct DisabledReason {
     /// For people.
     pub reason: Option<String>,
 }
 
 /// Whether time counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
+pub enum TimeCost {
     /// Against every quota that applies.
     Counts,
     /// Learning is free: recorded, but against nothing.
@@ -69,7 +69,7 @@ pub enum Cost {
 /// How long an entry may run (S2.4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitsPolicy {
-    /// One run; `None` is without limit.
+    /// One run; `NotRequested` is without limit.
     pub max_run: Option<Duration>,
     /// A day.
     pub daily_quota: DailyQuota,
@@ -81,12 +81,12 @@ pub struct LimitsPolicy {
 
 /// When to warn (S2.5): thresholds before the end, the longest first, none twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WarningPolicy(Vec<Warning>);
+pub struct WarningPolicy(Vec<WarningThreshold>);
 
 impl WarningPolicy {
     /// Puts them in order; of two for the same moment the louder stays.
     #[must_use]
-    pub fn new(mut warnings: Vec<Warning>) -> Self {
+    pub fn new(mut warnings: Vec<WarningThreshold>) -> Self {
         warnings.sort_by_key(|warning| (Reverse(warning.before), Reverse(warning.severity)));
         warnings.dedup_by_key(|warning| warning.before);
         Self(warnings)
@@ -94,25 +94,25 @@ impl WarningPolicy {
 
     /// The longest before the end comes first.
     #[must_use]
-    pub fn warnings(&self) -> &[Warning] {
+    pub fn warnings(&self) -> &[WarningThreshold] {
         &self.0
     }
 }
 
 /// One warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct WarningThreshold {
     /// So long before the end.
     pub before: Duration,
     /// How loud.
-    pub severity: Severity,
-    /// What to say; `{remaining}`, `{label}` and `{profile}` are filled in. `None` is our own sentence.
+    pub severity: WarningSeverity,
+    /// What to say; `{remaining}`, `{label}` and `{profile}` are filled in. `NotRequested` is our own sentence.
     pub message_template: Option<String>,
 }
 
 /// Time that the use of one entry adds to a budget: so much earned for so much used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Earning {
+pub struct EarningRule {
     /// Which budget grows, for the day; its weekly amount does not.
     pub budget: BudgetId,
     /// For so much use …
@@ -123,9 +123,9 @@ pub struct Earning {
     pub ceiling: Duration,
 }
 
-impl Earning {
+impl EarningRule {
     /// What so much use on one day earns. Only whole portions count: twenty minutes unlock ten, nineteen unlock none.
-    pub(crate) fn for_use(&self, used: Duration) -> Duration {
+    pub(crate) fn earned_for(&self, used: Duration) -> Duration {
         let portions = used.as_millis() / self.for_each.as_millis().max(1);
         self.earned.saturating_mul(u32::try_from(portions).unwrap_or(u32::MAX)).min(self.ceiling)
     }
@@ -133,7 +133,7 @@ impl Earning {
 
 /// What has to be done on a day before an entry opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unlock {
+pub struct UnlockRule {
     /// Which entry has to be used first.
     pub entry_id: EntryId,
     /// For how long.

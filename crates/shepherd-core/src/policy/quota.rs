@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ModeName;
 use super::calendar::Day;
 
-/// An amount for each weekday, Monday first; `None` is without limit.
+/// An amount for each weekday, Monday first; `NotRequested` is without limit.
 pub type WeekdayAmounts = [Option<Duration>; 7];
 
 /// How much on a day.
@@ -25,9 +25,9 @@ impl DailyQuota {
         Self { base: [Some(amount); 7], by_mode: BTreeMap::new() }
     }
 
-    /// The amount for a day in a mode; `None` is without limit.
+    /// The amount for a day in a mode; `NotRequested` is without limit.
     #[must_use]
-    pub fn on(&self, day: Day, mode: &str) -> Option<Duration> {
+    pub fn amount_on(&self, day: Day, mode: &str) -> Option<Duration> {
         let amounts = self.by_mode.get(mode).unwrap_or(&self.base);
         amounts.get(day.weekday()).copied().flatten()
     }

@@ -6,21 +6,21 @@ use std::time::Duration;
 /// How an entry is run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunPolicy {
-    /// As which user; `None` is the daemon's own. Only root can run something as somebody else.
+    /// As which user; `NotRequested` is the daemon's own. Only root can run something as somebody else.
     pub user: Option<String>,
     /// Bounds on what it may use.
-    pub limits: RunLimits,
-    /// How long it may take to end after it was asked to; `None` is what the policy says for all.
+    pub limits: ResourceLimits,
+    /// How long it may take to end after it was asked to; `NotRequested` is what the policy says for all.
     pub stop_grace: Option<Duration>,
-    /// Bytes of its output that are kept; `None` is the default.
+    /// Bytes of its output that are kept; `NotRequested` is the default.
     pub output_limit: Option<u64>,
     /// How its window is shown.
-    pub display: Display,
+    pub display: WindowDisplay,
 }
 
-/// Bounds; `None` is without.
+/// Bounds; `NotRequested` is without.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunLimits {
+pub struct ResourceLimits {
     /// Bytes of memory, all processes together where the host can, else each.
     pub memory: Option<u64>,
     /// Processes.
@@ -35,10 +35,10 @@ pub struct RunLimits {
 
 /// How a window is shown, where the host can.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Display {
+pub enum WindowDisplay {
     /// As the program likes.
     #[default]
-    AsItIs,
+    Unchanged,
     /// In front of the others.
     Foreground,
     /// In front, and filling the screen.
@@ -47,8 +47,8 @@ pub enum Display {
 
 /// The compositor that the daemon works with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Compositor {
-    /// One that runs already, by its socket; `None` is the one that the environment names.
+pub enum CompositorConfig {
+    /// One that runs already, by its socket; `NotRequested` is the one that the environment names.
     Connect {
         /// The socket.
         socket: Option<PathBuf>,
@@ -62,7 +62,7 @@ pub enum Compositor {
 
 /// A program that runs entries of a kind that we do not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Driver {
+pub struct CustomDriver {
     /// The program and its arguments; the payload comes on its standard input.
     pub argv: Vec<String>,
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use shepherd_api::{AuditKind, StopMode, StopRequester};
-use shepherd_core::policy::{Modes, Policy, WarningPolicy};
-use shepherd_core::{ExitInfo, NewRequest, SessionFate, StopRequest};
+use shepherd_core::policy::{HouseholdModes, Policy, WarningPolicy};
+use shepherd_core::{ExitInfo, NewTimeRequest, SessionLiveness, StopRequest};
 use shepherd_util::{GrantId, ProfileId, RequestId, SessionId};
 
-use crate::harness::{World, entry, extra, grant, minutes, policy_with, warning, zone};
+use crate::harness::{EngineHarness, entry, extra, grant, minutes, policy_with, warning, zone};
 
 fn household() -> Policy {
     let mut game = entry("game");
@@ -17,7 +17,7 @@ fn household() -> Policy {
     policy_with(vec![game], |rules| {
         rules.zone = None;
         rules.ceilings.extra_per_day = Some(minutes(60));
-        rules.modes = Modes {
+        rules.modes = HouseholdModes {
             names: ["school", "holiday"].map(str::to_owned).into(),
             default: "school".to_owned(),
             by_date: Vec::new(),
@@ -25,19 +25,19 @@ fn household() -> Policy {
     })
 }
 
-fn new_world() -> World {
-    World::new(household(), "2026-11-16 12:00")
+fn new_world() -> EngineHarness {
+    EngineHarness::new(household(), "2026-11-16 12:00")
 }
 
-fn playing() -> World {
+fn world_with_running_session() -> EngineHarness {
     let mut world = new_world();
     world.launch("game");
     world
 }
 
-fn ask_for_time(world: &mut World) -> RequestId {
+fn ask_for_time(world: &mut EngineHarness) -> RequestId {
     let request_id = RequestId::from_random(1);
-    let request = NewRequest {
+    let request = NewTimeRequest {
         request_id: request_id.clone(),
         profile: ProfileId::default(),
         entry_id: "game".parse().unwrap(),
@@ -49,20 +49,20 @@ fn ask_for_time(world: &mut World) -> RequestId {
     request_id
 }
 
-fn asked() -> World {
+fn world_with_time_request() -> EngineHarness {
     let mut world = new_world();
     ask_for_time(&mut world);
     world
 }
 
-fn given() -> World {
-    let mut world = playing();
+fn world_with_grant() -> EngineHarness {
+    let mut world = world_with_running_session();
     world.engine.grant(grant(1, extra(minutes(10))), world.now()).unwrap();
     world
 }
 
 /// The name of a kind, as a reader of the log sees it.
-fn name(what: &AuditKind) -> String {
+fn audit_kind_name(what: &AuditKind) -> String {
     let json = serde_json::to_value(what).unwrap();
     let tag = json["event"].as_str().expect("a line says what happened");
     match what {
@@ -72,22 +72,33 @@ fn name(what: &AuditKind) -> String {
 }
 
 /// The lines that one act leaves, each with its actor.
-fn check(mut world: World, act: impl FnOnce(&mut World), expected: &[&str]) -> BTreeSet<String> {
+fn check(
+    mut world: EngineHarness,
+    act: impl FnOnce(&mut EngineHarness),
+    expected: &[&str],
+) -> BTreeSet<String> {
     world.tick();
     world.sync();
     world.audit.clear();
     act(&mut world);
     world.sync();
-    let lines: Vec<String> =
-        world.audit.iter().map(|event| format!("{}: {}", event.actor, name(&event.what))).collect();
+    let lines: Vec<String> = world
+        .audit
+        .iter()
+        .map(|event| format!("{}: {}", event.actor, audit_kind_name(&event.what)))
+        .collect();
     assert_eq!(lines, expected);
-    world.audit.iter().map(|event| name(&event.what)).collect()
+    world.audit.iter().map(|event| audit_kind_name(&event.what)).collect()
 }
 
-fn launches() -> Vec<BTreeSet<String>> {
+fn launch_audit_kinds() -> Vec<BTreeSet<String>> {
     vec![
-        check(new_world(), |world| drop(world.ask("game")), &["test: launch_approved"]),
-        check(playing(), |world| drop(world.ask("game")), &["test: launch_denied"]),
+        check(new_world(), |world| drop(world.request_launch("game")), &["test: launch_approved"]),
+        check(
+            world_with_running_session(),
+            |world| drop(world.request_launch("game")),
+            &["test: launch_denied"],
+        ),
         check(
             new_world(),
             |world| drop(world.launch("game")),
@@ -96,87 +107,97 @@ fn launches() -> Vec<BTreeSet<String>> {
     ]
 }
 
-fn lives() -> Vec<BTreeSet<String>> {
-    let stop = |world: &mut World| {
+fn session_audit_kinds() -> Vec<BTreeSet<String>> {
+    let stop = |world: &mut EngineHarness| {
         let (by, mode) = (StopRequester::User, StopMode::Graceful);
         let _ = world.engine.stop_current(&StopRequest { by, mode, actor: "child".to_owned() }, world.now());
     };
-    let strange_exit = |world: &mut World| {
+    let strange_exit = |world: &mut EngineHarness| {
         let exit = ExitInfo { session_id: SessionId::from_random(99), code: None, signal: None };
         world.engine.notify_session_exited(&exit, world.now());
     };
     vec![
-        check(playing(), |world| drop(world.run_for(minutes(25))), &["policy: warning_given"]),
         check(
-            playing(),
+            world_with_running_session(),
+            |world| drop(world.run_for(minutes(25))),
+            &["policy: warning_given"],
+        ),
+        check(
+            world_with_running_session(),
             |world| drop(world.run_for(minutes(31))),
             &["policy: warning_given", "policy: stop_requested"],
         ),
-        check(playing(), stop, &["child: stop_requested"]),
-        check(playing(), |world| drop(world.exit()), &["policy: session_ended"]),
-        check(playing(), strange_exit, &[]),
+        check(world_with_running_session(), stop, &["child: stop_requested"]),
+        check(world_with_running_session(), |world| drop(world.exit()), &["policy: session_ended"]),
+        check(world_with_running_session(), strange_exit, &[]),
     ]
 }
 
-fn gifts() -> Vec<BTreeSet<String>> {
-    let extend = |world: &mut World| {
+fn grant_audit_kinds() -> Vec<BTreeSet<String>> {
+    let extend = |world: &mut EngineHarness| {
         let id = GrantId::from_random(2);
         world.engine.extend_current(minutes(5), &id, "parent", world.now()).unwrap();
     };
-    let give = |world: &mut World, amount| {
+    let give = |world: &mut EngineHarness, amount| {
         drop(world.engine.grant(grant(2, extra(amount)), world.now()));
     };
-    let revoke = |world: &mut World| {
+    let revoke = |world: &mut EngineHarness| {
         world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
     };
     vec![
         check(new_world(), |world| give(world, minutes(5)), &["parent: granted"]),
-        check(playing(), |world| give(world, minutes(5)), &["parent: granted", "policy: deadline_changed"]),
-        check(playing(), |world| give(world, minutes(90)), &["parent: command_refused"]),
-        check(playing(), extend, &["parent: granted", "policy: deadline_changed"]),
-        check(given(), revoke, &["parent: grant_revoked", "policy: deadline_changed"]),
+        check(
+            world_with_running_session(),
+            |world| give(world, minutes(5)),
+            &["parent: granted", "policy: deadline_changed"],
+        ),
+        check(world_with_running_session(), |world| give(world, minutes(90)), &["parent: command_refused"]),
+        check(world_with_running_session(), extend, &["parent: granted", "policy: deadline_changed"]),
+        check(world_with_grant(), revoke, &["parent: grant_revoked", "policy: deadline_changed"]),
     ]
 }
 
-fn requests() -> Vec<BTreeSet<String>> {
+fn request_audit_kinds() -> Vec<BTreeSet<String>> {
     let id = RequestId::from_random(1);
-    let see = |world: &mut World| world.engine.see_request(&id, "parent", world.now()).unwrap();
-    let grant = |world: &mut World| {
+    let see = |world: &mut EngineHarness| world.engine.mark_request_seen(&id, "parent", world.now()).unwrap();
+    let grant = |world: &mut EngineHarness| {
         let grant_id = GrantId::from_random(1);
         drop(world.engine.grant_request(&id, None, grant_id, "parent", world.now()).unwrap());
     };
-    let deny = |world: &mut World| world.engine.deny_request(&id, None, "parent", world.now()).unwrap();
-    let wait = |world: &mut World| drop(world.run_for(minutes(24 * 60)));
+    let deny =
+        |world: &mut EngineHarness| world.engine.deny_request(&id, None, "parent", world.now()).unwrap();
+    let wait = |world: &mut EngineHarness| drop(world.run_for(minutes(24 * 60)));
     vec![
         check(new_world(), |world| drop(ask_for_time(world)), &["child: time_requested"]),
-        check(asked(), see, &["parent: request_decided seen"]),
-        check(asked(), grant, &["parent: granted", "parent: request_decided granted"]),
-        check(asked(), deny, &["parent: request_decided denied"]),
-        check(asked(), wait, &["policy: request_decided lapsed"]),
+        check(world_with_time_request(), see, &["parent: request_decided seen"]),
+        check(world_with_time_request(), grant, &["parent: granted", "parent: request_decided granted"]),
+        check(world_with_time_request(), deny, &["parent: request_decided denied"]),
+        check(world_with_time_request(), wait, &["policy: request_decided lapsed"]),
     ]
 }
 
-fn surroundings() -> Vec<BTreeSet<String>> {
+fn environment_audit_kinds() -> Vec<BTreeSet<String>> {
     let back = SignedDuration::from_hours(-1);
-    let reload = |world: &mut World| drop(world.engine.reload(household(), None, "parent", world.now()));
-    let reject = |world: &mut World| {
+    let reload =
+        |world: &mut EngineHarness| drop(world.engine.reload(household(), None, "parent", world.now()));
+    let reject = |world: &mut EngineHarness| {
         world.engine.reload_failed(vec!["no".to_owned()], "parent", world.now());
     };
-    let holiday = |world: &mut World| {
+    let holiday = |world: &mut EngineHarness| {
         drop(world.engine.switch_mode(Some("holiday".to_owned()), "parent", world.now()).unwrap());
     };
-    let confirm = |world: &mut World| {
+    let confirm = |world: &mut EngineHarness| {
         world.move_wall(back);
         drop(world.engine.confirm_clock("parent", world.now()));
     };
-    let catch_up = |world: &mut World| {
+    let catch_up = |world: &mut EngineHarness| {
         world.move_wall(back);
         world.run_for(minutes(51));
     };
-    let travel = |world: &mut World| drop(world.engine.zone_changed(zone("Asia/Tokyo"), world.now()));
-    let restart = |world: &mut World| {
+    let travel = |world: &mut EngineHarness| drop(world.engine.zone_changed(zone("Asia/Tokyo"), world.now()));
+    let restart = |world: &mut EngineHarness| {
         world.crash();
-        drop(world.engine.recover(SessionFate::Gone, world.now()));
+        drop(world.engine.recover(SessionLiveness::Gone, world.now()));
     };
     vec![
         check(new_world(), reload, &["parent: policy_loaded"]),
@@ -186,14 +207,24 @@ fn surroundings() -> Vec<BTreeSet<String>> {
         check(new_world(), catch_up, &["policy: clock_untrusted", "policy: clock_trusted"]),
         check(new_world(), travel, &["policy: zone_changed"]),
         check(new_world(), restart, &["policy: daemon_started"]),
-        check(playing(), restart, &["policy: daemon_started", "policy: session_ended"]),
-        check(playing(), |world| drop(world.engine.shut_down(world.now())), &["policy: daemon_stopped"]),
+        check(world_with_running_session(), restart, &["policy: daemon_started", "policy: session_ended"]),
+        check(
+            world_with_running_session(),
+            |world| drop(world.engine.shut_down(world.now())),
+            &["policy: daemon_stopped"],
+        ),
     ]
 }
 
 #[test]
 fn every_act_leaves_its_line_and_every_line_has_its_act() {
-    let rows = [launches(), lives(), gifts(), requests(), surroundings()];
+    let rows = [
+        launch_audit_kinds(),
+        session_audit_kinds(),
+        grant_audit_kinds(),
+        request_audit_kinds(),
+        environment_audit_kinds(),
+    ];
     let written: BTreeSet<String> = rows.into_iter().flatten().flatten().collect();
     let kinds: BTreeSet<String> =
         written.iter().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, Entry, SuspendedTime, Weekdays};
-use shepherd_core::{CoreEvent, SessionFate};
+use shepherd_core::policy::{AvailabilityPolicy, DailyQuota, PolicyEntry, SuspendedTime, Weekdays};
+use shepherd_core::{CoreEvent, SessionLiveness};
 
-use crate::harness::{World, entry, hours, minutes, policy, policy_with, window};
+use crate::harness::{EngineHarness, entry, hours, minutes, policy, policy_with, window};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 /// Half an hour of play.
-fn game() -> Entry {
+fn game() -> PolicyEntry {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     game
@@ -20,14 +20,14 @@ fn game() -> Entry {
 #[test]
 fn the_wall_clock_moves_no_deadline() {
     // S4.2.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(10));
     for hours in [-30, 50, -3, 2] {
         world.move_wall(SignedDuration::from_hours(hours));
         assert_eq!(world.remaining(), Some(minutes(20)));
     }
-    assert_eq!(world.play_out(), minutes(20));
+    assert_eq!(world.play_until_expired(), minutes(20));
 }
 
 #[test]
@@ -35,22 +35,22 @@ fn what_is_borrowed_from_tomorrow_is_gone_tomorrow() {
     // S4.5: the accounting day never goes back by itself.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
-    assert_eq!(world.play_out(), hours(1));
-    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+    assert_eq!(world.play_until_expired(), hours(1));
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
     world.move_wall(SignedDuration::from_hours(24));
     world.launch("game");
-    assert_eq!(world.play_out(), hours(1));
+    assert_eq!(world.play_until_expired(), hours(1));
     // Back to Monday: far behind what was seen, so the clock is not believed, and Tuesday's time is gone.
     world.move_wall(SignedDuration::from_hours(-24));
-    assert_eq!(world.denied("game"), ["clock-untrusted", "quota-exhausted"]);
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted", "quota-exhausted"]);
     world.run_for(hours(12));
-    assert_eq!(world.denied("game"), ["clock-untrusted"], "still behind what was seen");
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted"], "still behind what was seen");
     world.run_for(hours(15));
-    assert_eq!(world.denied("game"), ["quota-exhausted"], "Tuesday's time is gone on Tuesday");
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "Tuesday's time is gone on Tuesday");
     world.run_for(hours(12));
-    assert_eq!(world.codes("game"), Vec::<&str>::new(), "Wednesday has its own");
+    assert_eq!(world.reason_codes("game"), Vec::<&str>::new(), "Wednesday has its own");
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_accounting_day_never_goes_back_even_within_the_tolerance() {
     // S4.5: a clock that is only minutes behind is believed, but yesterday's quota does not come back.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
-    let mut world = World::new(policy(vec![game]), "2026-11-16 23:58");
+    let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:58");
     world.run_for(minutes(4));
     world.move_wall(SignedDuration::from_mins(-8));
     world.launch("game");
@@ -71,10 +71,10 @@ fn the_accounting_day_never_goes_back_even_within_the_tolerance() {
 #[test]
 fn an_administrator_can_vouch_for_the_clock() {
     // S4.5.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.tick();
     world.move_wall(SignedDuration::from_hours(-1));
-    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
     world.engine.confirm_clock("parent", world.now());
     assert!(world.view("game").enabled);
 }
@@ -84,9 +84,9 @@ fn a_session_across_midnight_is_charged_to_each_day() {
     // S4.6, and the quota of the next day counts from midnight on.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
-    let mut world = World::new(policy(vec![game]), "2026-11-16 23:40");
+    let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:40");
     world.launch("game");
-    assert_eq!(world.play_out(), minutes(80));
+    assert_eq!(world.play_until_expired(), minutes(80));
     let days: Vec<Duration> = world.store.usage.values().copied().collect();
     assert_eq!(days, [minutes(20), minutes(60)]);
 }
@@ -94,11 +94,11 @@ fn a_session_across_midnight_is_charged_to_each_day() {
 #[test]
 fn an_absence_of_days_is_charged_to_each_of_them() {
     // S4.6, S9.1: the daemon was gone from Monday to Thursday, the program was not.
-    let mut world = World::new(policy(vec![entry("piano")]), "2026-11-16 18:00");
+    let mut world = EngineHarness::new(policy(vec![entry("piano")]), "2026-11-16 18:00");
     world.launch("piano");
     world.crash();
     world.clock.advance(hours(66));
-    world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+    world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
     world.sync();
     let days: Vec<Duration> = world.store.usage.values().copied().collect();
     assert_eq!(days, [hours(6), hours(24), hours(24), hours(12)]);
@@ -109,7 +109,7 @@ fn suspend_costs_nothing_but_the_window_closes() {
     // S4.4.
     let mut game = game();
     game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (9, 0), (14, 0))]);
-    let mut world = World::new(policy(vec![game.clone()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game.clone()]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(10));
     world.clock.suspend(hours(1));
@@ -124,7 +124,7 @@ fn suspend_costs_nothing_but_the_window_closes() {
     );
     // A policy may say that suspended time counts.
     let counting = policy_with(vec![game], |rules| rules.suspended_time = SuspendedTime::Counts);
-    let mut world = World::new(counting, MONDAY_NOON);
+    let mut world = EngineHarness::new(counting, MONDAY_NOON);
     world.launch("game");
     world.clock.suspend(minutes(20));
     world.tick();

@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use shepherd_api::{AuditKind, Gift, Interval, ReasonCode};
+use shepherd_api::{AuditKind, GrantKind, ReasonCode, TimeInterval};
 use shepherd_core::policy::{
-    AvailabilityPolicy, DailyQuota, Entry, MinuteOfDay, Policy, TimeWindow, Weekdays,
+    AvailabilityPolicy, DailyQuota, MinuteOfDay, Policy, PolicyEntry, TimeWindow, Weekdays,
 };
-use shepherd_core::{CoreEngine, CoreEvent, HostCapabilities, Place, StoredState};
+use shepherd_core::{CoreEngine, CoreEvent, EngineEnvironment, HostCapabilities, StoredState};
 use shepherd_util::ProfileId;
 
-use crate::harness::{World, boot, entry, grant, hours, minutes, policy_with, wall, window, zone};
+use crate::harness::{
+    EngineHarness, boot, entry, grant, hours, minutes, policy_with, wall_time, window, zone,
+};
 
-fn game(windows: Vec<TimeWindow>) -> Entry {
+fn game(windows: Vec<TimeWindow>) -> PolicyEntry {
     let mut game = entry("game");
     game.availability = AvailabilityPolicy::Windows(windows);
     game
@@ -32,28 +34,28 @@ fn windows(text: &str) -> Vec<TimeWindow> {
     text.split(',').map(parse).collect()
 }
 
-fn engine_in(policy_zone: &str, entries: Vec<Entry>) -> CoreEngine {
+fn engine_in(policy_zone: &str, entries: Vec<PolicyEntry>) -> CoreEngine {
     let policy = policy_with(entries, |rules| rules.zone = Some(zone(policy_zone)));
     engine_of(policy)
 }
 
 fn engine_of(policy: Policy) -> CoreEngine {
-    let place = Place { boot: boot(1), zone: zone("UTC") };
-    CoreEngine::new(policy, StoredState::default(), HostCapabilities::everything(), place)
+    let place = EngineEnvironment { boot: boot(1), zone: zone("UTC") };
+    CoreEngine::new(policy, StoredState::default(), HostCapabilities::all_supported(), place)
 }
 
 /// What is expected of a window at an instant.
-enum Expect {
+enum ExpectedOpening {
     /// Open; it closes at this instant.
     Closes(&'static str),
     /// Closed; it opens at this instant.
     Opens(&'static str),
 }
 
-use Expect::{Closes, Opens};
+use ExpectedOpening::{Closes, Opens};
 
 /// Exact to the second: the longest run ends when the window closes, the next opening is when it opens.
-fn check(zone_name: &str, spans: &str, at: &str, expect: &Expect) {
+fn check(zone_name: &str, spans: &str, at: &str, expect: &ExpectedOpening) {
     let engine = engine_in(zone_name, vec![game(windows(spans))]);
     let at: Timestamp = at.parse().unwrap();
     let view = engine.list_entries_at(&ProfileId::default(), at).remove(0);
@@ -183,7 +185,7 @@ fn check_days(days: Weekdays, from: (u16, u16), to: (u16, u16), at: &str, expect
     let at: Timestamp = at.parse().unwrap();
     let week = at.checked_add(hours(7 * 24)).unwrap();
     let timeline = engine.timeline(&ProfileId::default(), at, week).unwrap();
-    let first = Interval { from: expect.0.parse().unwrap(), to: expect.1.parse().unwrap() };
+    let first = TimeInterval { from: expect.0.parse().unwrap(), to: expect.1.parse().unwrap() };
     assert_eq!(timeline.entries[0].intervals, [first], "{days:?}");
 }
 
@@ -207,13 +209,14 @@ fn a_session_across_the_change_keeps_its_real_length() {
     {
         let mut runner = entry("run");
         runner.limits.max_run = Some(hours(1));
-        let mut world = World::new(policy_with(vec![runner, game(windows("1:00-4:00"))], |_| {}), start);
+        let mut world =
+            EngineHarness::new(policy_with(vec![runner, game(windows("1:00-4:00"))], |_| {}), start);
         world.launch("run");
-        assert_eq!(world.play_out(), hours(1), "{start}");
+        assert_eq!(world.play_until_expired(), hours(1), "{start}");
         assert_eq!(world.used("run"), hours(1), "{start}");
-        let mut world = World::new(policy_with(vec![game(windows("1:00-4:00"))], |_| {}), start);
+        let mut world = EngineHarness::new(policy_with(vec![game(windows("1:00-4:00"))], |_| {}), start);
         world.launch("game");
-        assert_eq!(world.play_out(), until_window_ends, "{start}");
+        assert_eq!(world.play_until_expired(), until_window_ends, "{start}");
         assert_eq!(world.used("game"), until_window_ends, "{start}");
     }
 }
@@ -224,11 +227,11 @@ fn a_day_of_23_or_25_hours_has_one_quota() {
     for (day, next) in [("2026-03-29 00:30", "2026-03-30 00:00"), ("2026-10-25 00:30", "2026-10-26 00:00")] {
         let mut game = entry("game");
         game.limits.daily_quota = DailyQuota::every_day(hours(5));
-        let mut world = World::new(policy_with(vec![game], |_| {}), day);
+        let mut world = EngineHarness::new(policy_with(vec![game], |_| {}), day);
         world.launch("game");
-        assert_eq!(world.play_out(), hours(5));
+        assert_eq!(world.play_until_expired(), hours(5));
         assert_eq!(world.store.usage.len(), 1, "one day");
-        assert_eq!(world.view("game").next_available, Some(wall("Europe/Berlin", next)));
+        assert_eq!(world.view("game").next_available, Some(wall_time("Europe/Berlin", next)));
     }
 }
 
@@ -236,7 +239,7 @@ fn a_day_of_23_or_25_hours_has_one_quota() {
 fn another_zone_moves_the_windows_but_not_the_session() {
     // S4.3: 15:00–18:00, started at 17:00 in Berlin. London is an hour behind; the session still ends as planned.
     let policy = policy_with(vec![game(windows("15:00-18:00"))], |rules| rules.zone = None);
-    let mut world = World::new(policy, "2026-11-16 17:00");
+    let mut world = EngineHarness::new(policy, "2026-11-16 17:00");
     world.launch("game");
     world.run_for(minutes(10));
     let events = world.engine.zone_changed(zone("Europe/London"), world.now());
@@ -245,9 +248,9 @@ fn another_zone_moves_the_windows_but_not_the_session() {
     assert_eq!(world.remaining(), Some(minutes(50)));
     let told = AuditKind::ZoneChanged { zone: "Europe/London".to_owned() };
     assert!(world.audit.iter().any(|event| event.what == told));
-    assert_eq!(world.play_out(), minutes(50));
+    assert_eq!(world.play_until_expired(), minutes(50));
     // It is 17:00 in London now. The wall was put back, which somebody has to vouch for.
-    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
     let _ = world.engine.confirm_clock("parent", world.now());
     assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(hours(1)));
     // Eastward, the window has closed for launches, and a running session keeps its plan, too.
@@ -255,7 +258,7 @@ fn another_zone_moves_the_windows_but_not_the_session() {
     let _ = world.engine.zone_changed(zone("Asia/Kathmandu"), world.now());
     assert_eq!(world.remaining(), Some(hours(1)));
     world.exit();
-    assert_eq!(world.denied("game"), ["outside-hours"]);
+    assert_eq!(world.denied_codes("game"), ["outside-hours"]);
 }
 
 #[test]
@@ -268,7 +271,7 @@ fn the_policy_zone_wins_over_the_system_zone() {
     let afternoon = || vec![game(windows("15:00-16:00"))];
     assert!(at(policy_with(afternoon(), |rules| rules.zone = Some(zone("Europe/Berlin")))));
     assert!(!at(policy_with(afternoon(), |rules| rules.zone = None)), "the system's zone is UTC here");
-    let mut world = World::new(policy_with(afternoon(), |_| {}), "2026-11-16 15:30");
+    let mut world = EngineHarness::new(policy_with(afternoon(), |_| {}), "2026-11-16 15:30");
     let _ = world.engine.zone_changed(zone("Asia/Kathmandu"), world.now());
     assert!(world.view("game").enabled, "a change of the system's zone is none of the policy's");
     assert_eq!(world.engine.zone().iana_name(), Some("Europe/Berlin"));
@@ -279,13 +282,14 @@ fn a_zone_further_west_gives_no_second_day() {
     // S4.5: the accounting day never goes back, also when a flight or a setting takes midnight away again.
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
-    let mut world = World::new(policy_with(vec![game], |rules| rules.zone = None), "2026-11-16 23:00");
+    let mut world =
+        EngineHarness::new(policy_with(vec![game], |rules| rules.zone = None), "2026-11-16 23:00");
     world.launch("game");
-    assert_eq!(world.play_out(), hours(2), "Monday's hour, and Tuesday's");
+    assert_eq!(world.play_until_expired(), hours(2), "Monday's hour, and Tuesday's");
     let _ = world.engine.zone_changed(zone("America/New_York"), world.now());
-    assert_eq!(world.denied("game"), ["clock-untrusted", "quota-exhausted"], "no second Monday");
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted", "quota-exhausted"], "no second Monday");
     world.clock.advance(hours(23));
-    assert_eq!(world.denied("game"), ["quota-exhausted"], "Tuesday's hour is used up");
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "Tuesday's hour is used up");
     world.clock.advance(hours(6));
     world.launch("game");
 }
@@ -293,7 +297,7 @@ fn a_zone_further_west_gives_no_second_day() {
 #[test]
 fn ceilings_and_midnights_are_instants_of_the_wall() {
     // S2.7 on the night of the change: "open until 04:00" is four o'clock on the wall.
-    let ceiling = |rules: &mut shepherd_core::policy::Rules| {
+    let ceiling = |rules: &mut shepherd_core::policy::PolicyRules| {
         rules.ceilings.open_until = MinuteOfDay::new(4, 0);
     };
     for (evening, until, works) in [
@@ -302,8 +306,8 @@ fn ceilings_and_midnights_are_instants_of_the_wall() {
         ("2026-10-25 00:30", "2026-10-25 04:00", true),
         ("2026-10-25 00:30", "2026-10-25 04:01", false),
     ] {
-        let mut world = World::new(policy_with(vec![game(windows("15:00-16:00"))], ceiling), evening);
-        let open = grant(1, Gift::OpenUntil { until: wall("Europe/Berlin", until) });
+        let mut world = EngineHarness::new(policy_with(vec![game(windows("15:00-16:00"))], ceiling), evening);
+        let open = grant(1, GrantKind::OpenUntil { until: wall_time("Europe/Berlin", until) });
         let now = world.now();
         assert_eq!(world.engine.grant(open, now).is_ok(), works, "{until}");
     }
@@ -311,32 +315,32 @@ fn ceilings_and_midnights_are_instants_of_the_wall() {
 
 /// A household in Newfoundland, where the clock went back at one minute past midnight: 7 November 2010 began, and a
 /// minute later it was one past eleven on the 6th again.
-fn newfoundland(at: &str) -> World {
+fn world_in_newfoundland(at: &str) -> EngineHarness {
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
     let policy = policy_with(vec![game], |rules| rules.zone = Some(zone("America/St_Johns")));
-    let mut world = World::new(policy, "2010-11-06 12:00");
+    let mut world = EngineHarness::new(policy, "2010-11-06 12:00");
     world.clock.set_wall(at.parse().unwrap());
     world.tick();
     world
 }
 
-fn charged(world: &World) -> Vec<(String, Duration)> {
+fn charged_by_day(world: &EngineHarness) -> Vec<(String, Duration)> {
     world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect()
 }
 
 #[test]
 fn a_midnight_that_comes_twice_gives_two_days_and_not_three() {
     // S4.3, S4.5, S4.6: half an hour before the first midnight.
-    let mut world = newfoundland("2010-11-07T02:00:00Z");
+    let mut world = world_in_newfoundland("2010-11-07T02:00:00Z");
     world.launch("game");
-    assert_eq!(world.play_out(), minutes(90), "the rest of the 6th, and the hour of the 7th");
+    assert_eq!(world.play_until_expired(), minutes(90), "the rest of the 6th, and the hour of the 7th");
     let days = [("2010-11-06".to_owned(), minutes(30)), ("2010-11-07".to_owned(), hours(1))];
-    assert_eq!(charged(&world), days);
+    assert_eq!(charged_by_day(&world), days);
     // The second midnight brings nothing; that of the 8th does.
     assert_eq!(world.view("game").next_available, Some("2010-11-08T03:30:00Z".parse().unwrap()));
     world.run_for(hours(1));
-    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }
 
 #[test]
@@ -344,9 +348,9 @@ fn a_clock_set_back_over_a_midnight_that_comes_twice_wins_nothing() {
     // S4.2, S4.5: by minutes, which is believed, and by an hour, which is not; before, between and after the two.
     for back in [minutes(3), minutes(9), minutes(61)] {
         for start in ["2010-11-07T02:29:00Z", "2010-11-07T02:31:00Z", "2010-11-07T03:29:00Z"] {
-            let mut world = newfoundland(start);
+            let mut world = world_in_newfoundland(start);
             for _ in 0..20 {
-                if let shepherd_core::LaunchDecision::Approved(plan) = world.ask("game") {
+                if let shepherd_core::LaunchDecision::Approved(plan) = world.request_launch("game") {
                     world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
                     world.run_for(world.remaining().unwrap().min(minutes(10)));
                     world.exit();
@@ -354,7 +358,7 @@ fn a_clock_set_back_over_a_midnight_that_comes_twice_wins_nothing() {
                 world.move_wall(jiff::SignedDuration::try_from(back).unwrap() * -1);
                 world.run_for(minutes(4));
             }
-            let days = charged(&world);
+            let days = charged_by_day(&world);
             assert!(days.len() <= 2, "{start}, back by {back:?}: {days:?}");
             // What is played across a midnight may be the rest of one day and the hour of the next.
             assert!(days.iter().all(|(_, used)| *used <= hours(1)), "{start}, back by {back:?}: {days:?}");

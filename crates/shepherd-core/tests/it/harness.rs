@@ -6,16 +6,16 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use shepherd_api::{EntryKind, EntryView, Gift, ReasonCode, Scope, Severity};
+use shepherd_api::{EntryKind, EntryScope, EntryView, GrantKind, ReasonCode, WarningSeverity};
 use shepherd_core::policy::{
-    AvailabilityPolicy, Budget, Cost, DailyQuota, Entry, LimitsPolicy, MinuteOfDay, Policy, Rules, RunPolicy,
-    TimeWindow, Warning, WarningPolicy, Weekdays,
+    AvailabilityPolicy, DailyQuota, LimitsPolicy, MinuteOfDay, Policy, PolicyEntry, PolicyRules, RunPolicy,
+    TimeBudget, TimeCost, TimeWindow, WarningPolicy, WarningThreshold, Weekdays,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, LaunchRequest, NewGrant, PULSE, Place,
-    Pulse, SessionPlan, StoreWrite, StoredState,
+    CoreEngine, CoreEvent, DaemonHeartbeat, EngineEnvironment, ExitInfo, HEARTBEAT_INTERVAL,
+    HostCapabilities, LaunchDecision, LaunchRequest, NewGrant, SessionPlan, StoreWrite, StoredState,
 };
-use shepherd_util::{BootId, Clock, GrantId, ManualClock, MonotonicInstant, Now, SessionId};
+use shepherd_util::{BootId, Clock, ClockReading, GrantId, ManualClock, MonotonicInstant, SessionId};
 
 pub(crate) const BERLIN: &str = "Europe/Berlin";
 
@@ -33,12 +33,12 @@ pub(crate) fn zone(name: &str) -> TimeZone {
 }
 
 /// A moment given as a clock on the wall in a zone shows it.
-pub(crate) fn wall(zone_name: &str, civil: &str) -> Timestamp {
+pub(crate) fn wall_time(zone_name: &str, civil: &str) -> Timestamp {
     civil.parse::<DateTime>().unwrap().to_zoned(zone(zone_name)).unwrap().timestamp()
 }
 
-pub(crate) fn entry(id: &str) -> Entry {
-    Entry {
+pub(crate) fn entry(id: &str) -> PolicyEntry {
+    PolicyEntry {
         entry_id: id.parse().unwrap(),
         label: id.to_owned(),
         icon_ref: None,
@@ -49,7 +49,7 @@ pub(crate) fn entry(id: &str) -> Entry {
         warnings: WarningPolicy::default(),
         disabled: None,
         budgets: Vec::new(),
-        cost: Cost::Counts,
+        cost: TimeCost::Counts,
         earns: None,
         unlock: None,
         run: RunPolicy::default(),
@@ -61,30 +61,30 @@ pub(crate) fn window(days: Weekdays, from: (u16, u16), to: (u16, u16)) -> TimeWi
     TimeWindow { days, start: minute(from), end: minute(to), modes: None }
 }
 
-pub(crate) fn warning(before: Duration) -> Warning {
-    Warning { before, severity: Severity::Warn, message_template: None }
+pub(crate) fn warning(before: Duration) -> WarningThreshold {
+    WarningThreshold { before, severity: WarningSeverity::Warn, message_template: None }
 }
 
-pub(crate) fn budget(daily: Duration) -> Budget {
-    Budget { label: "budget".to_owned(), daily: DailyQuota::every_day(daily), weekly: None }
+pub(crate) fn budget(daily: Duration) -> TimeBudget {
+    TimeBudget { label: "budget".to_owned(), daily: DailyQuota::every_day(daily), weekly: None }
 }
 
-pub(crate) fn policy(entries: Vec<Entry>) -> Policy {
+pub(crate) fn policy(entries: Vec<PolicyEntry>) -> Policy {
     policy_with(entries, |_| {})
 }
 
-pub(crate) fn policy_with(entries: Vec<Entry>, change: impl FnOnce(&mut Rules)) -> Policy {
-    let mut rules = Rules { zone: Some(zone(BERLIN)), entries, ..Rules::default() };
+pub(crate) fn policy_with(entries: Vec<PolicyEntry>, change: impl FnOnce(&mut PolicyRules)) -> Policy {
+    let mut rules = PolicyRules { zone: Some(zone(BERLIN)), entries, ..PolicyRules::default() };
     change(&mut rules);
     Policy::new(rules).unwrap()
 }
 
 /// A grant for everyone and everything, from now on.
-pub(crate) fn grant(id: u128, gift: Gift) -> NewGrant {
+pub(crate) fn grant(id: u128, gift: GrantKind) -> NewGrant {
     NewGrant {
         grant_id: GrantId::from_random(id),
         profile: None,
-        scope: Scope::Everything {},
+        scope: EntryScope::Everything {},
         gift,
         why: None,
         valid_from: None,
@@ -94,33 +94,33 @@ pub(crate) fn grant(id: u128, gift: Gift) -> NewGrant {
 }
 
 /// So much more of everything.
-pub(crate) fn extra(amount: Duration) -> Gift {
-    Gift::Extra { amount: amount.into() }
+pub(crate) fn extra(amount: Duration) -> GrantKind {
+    GrantKind::Extra { amount: amount.into() }
 }
 
 /// An engine with everything around it that a daemon would be.
-pub(crate) struct World {
+pub(crate) struct EngineHarness {
     pub(crate) engine: CoreEngine,
     pub(crate) clock: ManualClock,
     pub(crate) store: StoredState,
-    pub(crate) place: Place,
+    pub(crate) place: EngineEnvironment,
     pub(crate) audit: Vec<shepherd_api::AuditEvent>,
     sessions: u128,
 }
 
-impl World {
+impl EngineHarness {
     pub(crate) fn new(policy: Policy, at: &str) -> Self {
-        let clock = ManualClock::starting_at(wall(BERLIN, at));
+        let clock = ManualClock::starting_at(wall_time(BERLIN, at));
         // A machine that has been up for a while.
         clock.advance(hours(5));
-        clock.set_wall(wall(BERLIN, at));
-        let place = Place { boot: boot(1), zone: zone(BERLIN) };
+        clock.set_wall(wall_time(BERLIN, at));
+        let place = EngineEnvironment { boot: boot(1), zone: zone(BERLIN) };
         let engine =
-            CoreEngine::new(policy, StoredState::default(), HostCapabilities::everything(), place.clone());
+            CoreEngine::new(policy, StoredState::default(), HostCapabilities::all_supported(), place.clone());
         Self { engine, clock, store: StoredState::default(), place, audit: Vec::new(), sessions: 0 }
     }
 
-    pub(crate) fn now(&self) -> Now {
+    pub(crate) fn now(&self) -> ClockReading {
         self.clock.now()
     }
 
@@ -149,11 +149,11 @@ impl World {
         views.into_iter().find(|view| view.entry_id.as_str() == id).unwrap()
     }
 
-    pub(crate) fn codes(&self, id: &str) -> Vec<&'static str> {
+    pub(crate) fn reason_codes(&self, id: &str) -> Vec<&'static str> {
         self.view(id).reasons.iter().map(ReasonCode::code).collect()
     }
 
-    pub(crate) fn ask(&mut self, id: &str) -> LaunchDecision {
+    pub(crate) fn request_launch(&mut self, id: &str) -> LaunchDecision {
         self.sessions += 1;
         let request = LaunchRequest {
             entry_id: id.parse().unwrap(),
@@ -163,7 +163,7 @@ impl World {
         };
         let decision = self.engine.request_launch(&request, self.now());
         if matches!(decision, LaunchDecision::Approved(_)) {
-            self.pulse();
+            self.write_heartbeat();
         }
         self.sync();
         decision
@@ -171,7 +171,7 @@ impl World {
 
     /// Launches and starts.
     pub(crate) fn launch(&mut self, id: &str) -> SessionPlan {
-        match self.ask(id) {
+        match self.request_launch(id) {
             LaunchDecision::Approved(plan) => {
                 self.engine.start_session(&plan.session_id, "handle".to_owned(), self.now()).unwrap();
                 self.sync();
@@ -181,8 +181,8 @@ impl World {
         }
     }
 
-    pub(crate) fn denied(&mut self, id: &str) -> Vec<&'static str> {
-        match self.ask(id) {
+    pub(crate) fn denied_codes(&mut self, id: &str) -> Vec<&'static str> {
+        match self.request_launch(id) {
             LaunchDecision::Approved(_) => panic!("{id} was approved"),
             LaunchDecision::Denied { reasons } => reasons.iter().map(ReasonCode::code).collect(),
         }
@@ -214,23 +214,23 @@ impl World {
     /// Lets time pass without waking the engine; only signs of life are written meanwhile, if there is a session.
     pub(crate) fn advance(&mut self, length: Duration) {
         let end = self.now().mono.after(length);
-        while let Some(due) = self.pulse_due().filter(|due| due.awake() <= end.awake()) {
+        while let Some(due) = self.heartbeat_due().filter(|due| due.awake() <= end.awake()) {
             self.clock.advance(due.awake_since(self.now().mono));
-            self.pulse();
+            self.write_heartbeat();
         }
         self.clock.advance(end.awake_since(self.now().mono));
     }
 
     /// When the next sign of life is due: at the launch, and then again and again while the machine is awake.
-    fn pulse_due(&self) -> Option<MonotonicInstant> {
+    fn heartbeat_due(&self) -> Option<MonotonicInstant> {
         let session = self.engine.snapshot().session.as_ref()?;
-        let last = self.store.pulse.filter(|last| last.boot == self.place.boot).map(|last| last.at.mono);
+        let last = self.store.heartbeat.filter(|last| last.boot == self.place.boot).map(|last| last.at.mono);
         let last = last.filter(|last| last.total() >= session.started.total());
-        Some(last.map_or(self.now().mono, |last| last.after(PULSE)))
+        Some(last.map_or(self.now().mono, |last| last.after(HEARTBEAT_INTERVAL)))
     }
 
-    pub(crate) fn pulse(&mut self) {
-        self.store.pulse = Some(Pulse { boot: self.place.boot, at: self.now() });
+    pub(crate) fn write_heartbeat(&mut self) {
+        self.store.heartbeat = Some(DaemonHeartbeat { boot: self.place.boot, at: self.now() });
     }
 
     pub(crate) fn exit(&mut self) -> Vec<CoreEvent> {
@@ -242,7 +242,7 @@ impl World {
     }
 
     /// Lets the session run to its end and go.
-    pub(crate) fn play_out(&mut self) -> Duration {
+    pub(crate) fn play_until_expired(&mut self) -> Duration {
         let before = self.now().mono;
         for _ in 0..10_000 {
             let due = self.engine.next_due().expect("a session that ends");
@@ -267,14 +267,19 @@ impl World {
     /// A killed daemon that comes back in the same boot, knowing only what was durable.
     pub(crate) fn crash(&mut self) {
         let policy = self.engine.policy().clone();
-        self.engine =
-            CoreEngine::new(policy, self.store.clone(), HostCapabilities::everything(), self.place.clone());
+        self.engine = CoreEngine::new(
+            policy,
+            self.store.clone(),
+            HostCapabilities::all_supported(),
+            self.place.clone(),
+        );
     }
 
     /// Use of an entry over all days, as the store has it.
     pub(crate) fn used(&self, id: &str) -> Duration {
-        let of =
-            |counter: &shepherd_core::Counter| *counter == shepherd_core::Counter::Entry(id.parse().unwrap());
+        let of = |counter: &shepherd_core::UsageCounter| {
+            *counter == shepherd_core::UsageCounter::Entry(id.parse().unwrap())
+        };
         self.store.usage.iter().filter(|(key, _)| of(&key.counter)).map(|(_, used)| *used).sum()
     }
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use shepherd_api::ReasonCode;
 use shepherd_core::policy::{DailyQuota, Day, Profile};
-use shepherd_core::{CoreEngine, Counter, HostCapabilities, Place, StoredState, Until, UsageKey};
-use shepherd_util::{BootInstant, MonotonicInstant, Now, ProfileId};
+use shepherd_core::{
+    CoreEngine, EngineEnvironment, HostCapabilities, PauseEnd, StoredState, UsageCounter, UsageKey,
+};
+use shepherd_util::{BootInstant, ClockReading, MonotonicInstant, ProfileId};
 
-use crate::harness::{BERLIN, boot, entry, hours, minutes, policy_with, wall, zone};
+use crate::harness::{BERLIN, boot, entry, hours, minutes, policy_with, wall_time, zone};
 
 const NOON: &str = "2026-11-16 12:00";
 
@@ -23,11 +25,11 @@ fn engine(entries: &[&str], used: &[(&str, &str, u64)], pauses: &[(&str, &str)])
     let policy = policy_with(entries.collect(), |rules| rules.profiles = ["anna", "ben"].map(profile).into());
     let day = Day::from_date("2026-11-16".parse().unwrap());
     let usage = used.iter().map(|(profile, entry, used)| {
-        let counter = Counter::Entry(entry.parse().unwrap());
+        let counter = UsageCounter::Entry(entry.parse().unwrap());
         (UsageKey { profile: profile.parse().unwrap(), counter, day }, minutes(*used))
     });
-    let until = Until {
-        wall: wall(BERLIN, "2026-11-16 12:10"),
+    let until = PauseEnd {
+        wall: wall_time(BERLIN, "2026-11-16 12:10"),
         boot: BootInstant::new(boot(1), MonotonicInstant::BOOT.after(hours(5) + minutes(10))),
     };
     let cooldowns = pauses
@@ -35,15 +37,15 @@ fn engine(entries: &[&str], used: &[(&str, &str, u64)], pauses: &[(&str, &str)])
         .map(|(profile, entry)| ((profile.parse().unwrap(), entry.parse().unwrap()), until))
         .collect::<BTreeMap<_, _>>();
     let store = StoredState { usage: usage.collect(), cooldowns, ..StoredState::default() };
-    let place = Place { boot: boot(1), zone: zone(BERLIN) };
-    CoreEngine::new(policy, store, HostCapabilities::everything(), place)
+    let place = EngineEnvironment { boot: boot(1), zone: zone(BERLIN) };
+    CoreEngine::new(policy, store, HostCapabilities::all_supported(), place)
 }
 
 /// What a listing says of each: its minutes left, or the code of the reason against it. The same is said when one
 /// asks about one entry after another.
 fn check(engine: &CoreEngine, profile: &str, expected: &[(&str, Result<u64, &str>)]) {
     let profile: ProfileId = profile.parse().unwrap();
-    let now = Now { wall: wall(BERLIN, NOON), mono: MonotonicInstant::BOOT.after(hours(5)) };
+    let now = ClockReading { wall: wall_time(BERLIN, NOON), mono: MonotonicInstant::BOOT.after(hours(5)) };
     let views = engine.list_entries_for(&profile, now);
     let told: Vec<_> = views
         .iter()
@@ -59,7 +61,7 @@ fn check(engine: &CoreEngine, profile: &str, expected: &[(&str, Result<u64, &str
 }
 
 #[test]
-fn what_is_on_record_is_found_in_whatever_order_the_policy_is() {
+fn usage_and_cooldowns_are_found_in_any_policy_order() {
     // Among it is what the policy has no longer: before, between and after what it has.
     let used = [
         ("anna", "aardvark", 59),
@@ -81,7 +83,7 @@ fn what_is_on_record_is_found_in_whatever_order_the_policy_is() {
 }
 
 #[test]
-fn who_is_not_on_record_has_used_nothing() {
+fn a_profile_without_records_has_used_nothing() {
     let engine = engine(&["bee", "ant"], &[("ben", "ant", 10)], &[("ben", "bee")]);
     check(&engine, "anna", &[("bee", Ok(60)), ("ant", Ok(60))]);
 }

@@ -1,48 +1,48 @@
 //! The judge on trial: windows, quotas, sessions, grants, clocks, crashes.
 
 #[cfg(test)]
-mod advance;
-#[cfg(test)]
-mod answers;
+mod advance_grants;
 #[cfg(test)]
 mod audit;
-#[cfg(test)]
-mod changes;
 #[cfg(test)]
 mod clocks;
 #[cfg(test)]
 mod dst;
 #[cfg(test)]
+mod engine_invariants;
+#[cfg(test)]
+mod grant_and_clock_abuse;
+#[cfg(test)]
 mod harness;
+#[cfg(test)]
+mod heartbeats;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]
-mod mended;
-#[cfg(test)]
-mod mended_attacks;
-#[cfg(test)]
-mod mended_lives;
-#[cfg(test)]
-mod mended_power_cuts;
-#[cfg(test)]
 mod oracle;
 #[cfg(test)]
-mod pulses;
+mod policy_references;
 #[cfg(test)]
-mod questions;
+mod power_cut_charging;
+#[cfg(test)]
+mod queries;
 #[cfg(test)]
 mod quotas;
 #[cfg(test)]
-mod random;
-#[cfg(test)]
 mod recovery;
 #[cfg(test)]
-mod references;
+mod reload_and_requests;
 #[cfg(test)]
-mod reviewed;
+mod replanning_and_charging;
+#[cfg(test)]
+mod reported_state;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod simulation;
 #[cfg(test)]
 mod transitions;
 #[cfg(test)]
 mod undo;
+#[cfg(test)]
+mod views;

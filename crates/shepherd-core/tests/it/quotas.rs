@@ -6,8 +6,8 @@ use std::time::Duration;
 use shepherd_api::ReasonCode;
 use shepherd_core::policy::{DailyQuota, Day};
 
-use crate::harness::{BERLIN, World, entry, hours, minutes, policy, wall};
-use crate::questions::{afternoons, day};
+use crate::harness::{BERLIN, EngineHarness, entry, hours, minutes, policy, wall_time};
+use crate::queries::{afternoon_entry, day};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
@@ -16,20 +16,24 @@ fn a_week_begins_on_monday_also_for_its_quota() {
     // S2.4 beyond: Sunday's session goes on into the new week.
     let mut game = entry("game");
     game.limits.weekly_quota = Some(hours(3));
-    let mut world = World::new(policy(vec![game]), "2026-11-20 12:00");
+    let mut world = EngineHarness::new(policy(vec![game]), "2026-11-20 12:00");
     world.launch("game");
     world.run_for(hours(2));
     world.exit();
     world.clock.advance(hours(57) + minutes(30));
     assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(hours(3) + minutes(30)));
     world.launch("game");
-    assert_eq!(world.play_out(), hours(3) + minutes(30), "half an hour of Sunday, three of the new week");
+    assert_eq!(
+        world.play_until_expired(),
+        hours(3) + minutes(30),
+        "half an hour of Sunday, three of the new week"
+    );
     let used: Vec<(Day, Duration)> = world.store.usage.iter().map(|(key, used)| (key.day, *used)).collect();
     assert_eq!(
         used,
         [(day("2026-11-20"), hours(2)), (day("2026-11-22"), minutes(30)), (day("2026-11-23"), hours(3))]
     );
-    assert_eq!(world.view("game").next_available, Some(wall(BERLIN, "2026-11-30 00:00")));
+    assert_eq!(world.view("game").next_available, Some(wall_time(BERLIN, "2026-11-30 00:00")));
 }
 
 #[test]
@@ -37,7 +41,7 @@ fn a_weekly_quota_larger_than_the_rest_of_the_week_goes_on_with_the_next() {
     // S2.4 beyond: Saturday 20:00, 30 hours left of 40: 28 hours to Monday, and then the new week's 40.
     let mut game = entry("game");
     game.limits.weekly_quota = Some(hours(40));
-    let mut world = World::new(policy(vec![game]), "2026-11-20 12:00");
+    let mut world = EngineHarness::new(policy(vec![game]), "2026-11-20 12:00");
     world.launch("game");
     world.run_for(hours(10));
     world.exit();
@@ -53,18 +57,18 @@ fn quotas_differ_by_weekday() {
     amounts[2] = None;
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota { base: amounts, by_mode: BTreeMap::new() };
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
-    assert_eq!(world.play_out(), minutes(30));
+    assert_eq!(world.play_until_expired(), minutes(30));
     // S3.2: Tuesday has none, so it is Wednesday; and the reason says the same.
-    let wednesday = Some(wall(BERLIN, "2026-11-18 00:00"));
+    let wednesday = Some(wall_time(BERLIN, "2026-11-18 00:00"));
     assert_eq!(world.view("game").next_available, wednesday);
     assert_eq!(world.view("game").reasons[0].until(), wednesday, "when there will be some again");
     // A day without a limit ends where Thursday's limit does.
-    world.clock.set_wall(wall(BERLIN, "2026-11-18 22:00"));
+    world.clock.set_wall(wall_time(BERLIN, "2026-11-18 22:00"));
     assert_eq!(world.view("game").max_run_if_started_now.map(Duration::from), Some(hours(2) + minutes(30)));
     world.launch("game");
-    assert_eq!(world.play_out(), hours(2) + minutes(30));
+    assert_eq!(world.play_until_expired(), hours(2) + minutes(30));
 }
 
 #[test]
@@ -72,11 +76,11 @@ fn the_next_opening_is_no_use_if_the_quota_of_that_day_is_nothing() {
     // S3.2: closed now; it opens tomorrow, but Tuesday has no time; so it is Wednesday.
     let mut amounts = [Some(minutes(30)); 7];
     amounts[1] = Some(Duration::ZERO);
-    let mut game = afternoons();
+    let mut game = afternoon_entry();
     game.limits.daily_quota = DailyQuota { base: amounts, by_mode: BTreeMap::new() };
-    let world = World::new(policy(vec![game]), "2026-11-16 19:00");
+    let world = EngineHarness::new(policy(vec![game]), "2026-11-16 19:00");
     let view = world.view("game");
-    let next_opening = Some(wall(BERLIN, "2026-11-17 15:00"));
+    let next_opening = Some(wall_time(BERLIN, "2026-11-17 15:00"));
     assert_eq!(view.reasons, [ReasonCode::OutsideHours { next_opening }]);
-    assert_eq!(view.next_available, Some(wall(BERLIN, "2026-11-18 15:00")));
+    assert_eq!(view.next_available, Some(wall_time(BERLIN, "2026-11-18 15:00")));
 }

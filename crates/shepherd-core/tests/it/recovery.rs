@@ -2,41 +2,41 @@
 
 use std::time::Duration;
 
-use shepherd_api::{EndReason, Severity, StopMode, StopRequester};
+use shepherd_api::{EndReason, StopMode, StopRequester, WarningSeverity};
 use shepherd_core::policy::{DailyQuota, WarningPolicy};
-use shepherd_core::{CoreEvent, LaunchDecision, SessionFate, Stage, StopDecision, StopRequest};
+use shepherd_core::{CoreEvent, LaunchDecision, SessionLiveness, SessionStage, StopDecision, StopRequest};
 use shepherd_util::MonotonicInstant;
 
-use crate::harness::{World, boot, entry, hours, minutes, policy, warning, warnings};
+use crate::harness::{EngineHarness, boot, entry, hours, minutes, policy, warning, warnings};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 
 /// What a power cut costs after the last sign of life: the time to the next one, and what a disk takes to write it.
-const LOST: Duration = Duration::from_secs(31);
+const MAX_LOST: Duration = Duration::from_secs(31);
 
-fn half_an_hour() -> World {
+fn world_with_half_hour_session() -> EngineHarness {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     game.limits.daily_quota = DailyQuota::every_day(hours(1));
-    World::new(policy(vec![game]), MONDAY_NOON)
+    EngineHarness::new(policy(vec![game]), MONDAY_NOON)
 }
 
-fn recover(world: &mut World, fate: SessionFate) -> Vec<CoreEvent> {
+fn recover(world: &mut EngineHarness, fate: SessionLiveness) -> Vec<CoreEvent> {
     world.crash();
     let events = world.engine.recover(fate, world.now());
     world.sync();
     events
 }
 
-fn alive() -> SessionFate {
-    SessionFate::Alive { handle: "found".to_owned() }
+fn found_alive() -> SessionLiveness {
+    SessionLiveness::Alive { handle: "found".to_owned() }
 }
 
-fn expirations(events: &[CoreEvent]) -> usize {
+fn count_expirations(events: &[CoreEvent]) -> usize {
     events.iter().filter(|event| matches!(event, CoreEvent::ExpireDue { .. })).count()
 }
 
-fn stop(world: &mut World) -> StopDecision {
+fn stop(world: &mut EngineHarness) -> StopDecision {
     let request =
         StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
     let decision = world.engine.stop_current(&request, world.now());
@@ -47,12 +47,12 @@ fn stop(world: &mut World) -> StopDecision {
 #[test]
 fn an_end_is_called_once_and_again_to_whoever_was_restarted() {
     // S9.1, S13.4.
-    let mut world = half_an_hour();
+    let mut world = world_with_half_hour_session();
     world.launch("game");
-    assert_eq!(expirations(&world.run_for(minutes(31))), 1);
-    assert_eq!(expirations(&world.run_for(minutes(1))), 0);
-    assert_eq!(expirations(&recover(&mut world, alive())), 1);
-    assert_eq!(expirations(&world.run_for(minutes(1))), 0);
+    assert_eq!(count_expirations(&world.run_for(minutes(31))), 1);
+    assert_eq!(count_expirations(&world.run_for(minutes(1))), 0);
+    assert_eq!(count_expirations(&recover(&mut world, found_alive())), 1);
+    assert_eq!(count_expirations(&world.run_for(minutes(1))), 0);
     let ended = world.exit();
     assert!(matches!(&ended[0], CoreEvent::SessionEnded { reason: EndReason::Expired, .. }));
 }
@@ -60,15 +60,15 @@ fn an_end_is_called_once_and_again_to_whoever_was_restarted() {
 #[test]
 fn a_program_that_comes_up_after_its_session_was_stopped_is_ended_by_whoever_finds_it() {
     // S3.6: the daemon dies between the stop and the start, or after both.
-    let mut world = half_an_hour();
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let mut world = world_with_half_hour_session();
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let _ = stop(&mut world);
     let by = StopRequester::User;
-    let stage = |world: &World| world.engine.snapshot().session.as_ref().unwrap().stage.clone();
-    assert_eq!(stage(&world), Stage::Withdrawn { reason: EndReason::Stopped { by } });
+    let stage = |world: &EngineHarness| world.engine.snapshot().session.as_ref().unwrap().stage.clone();
+    assert_eq!(stage(&world), SessionStage::Withdrawn { reason: EndReason::Stopped { by } });
     assert_eq!(stage(&world).host_session_handle(), None);
-    assert_eq!(expirations(&recover(&mut world, alive())), 1);
-    let expiring = Stage::Expiring {
+    assert_eq!(count_expirations(&recover(&mut world, found_alive())), 1);
+    let expiring = SessionStage::Expiring {
         host_session_handle: "found".to_owned(),
         reason: EndReason::Stopped { by },
         called: world.now().mono,
@@ -81,12 +81,15 @@ fn a_program_that_comes_up_after_its_session_was_stopped_is_ended_by_whoever_fin
 #[test]
 fn what_was_started_in_the_moment_of_the_crash_is_found_with_its_handle() {
     // S5.2, S9.1: its time counts from the beginning.
-    let mut world = half_an_hour();
-    let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+    let mut world = world_with_half_hour_session();
+    let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
     world.clock.advance(minutes(2));
-    recover(&mut world, alive());
+    recover(&mut world, found_alive());
     let session = world.engine.snapshot().session.clone().unwrap();
-    assert_eq!(session.stage, Stage::Running { host_session_handle: "found".to_owned(), warned: None });
+    assert_eq!(
+        session.stage,
+        SessionStage::Running { host_session_handle: "found".to_owned(), warned: None }
+    );
     assert_eq!((world.used("game"), world.remaining()), (minutes(2), Some(minutes(28))));
 }
 
@@ -94,10 +97,10 @@ fn what_was_started_in_the_moment_of_the_crash_is_found_with_its_handle() {
 fn what_ran_without_being_on_record_and_is_gone_is_charged_like_any_other() {
     // S9.2b: whoever kills the daemon before it can write down that the program runs wins nothing.
     for (away, used) in [(minutes(5), 5), (hours(3), 30)] {
-        let mut world = half_an_hour();
-        let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+        let mut world = world_with_half_hour_session();
+        let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
         world.clock.advance(away);
-        let events = recover(&mut world, SessionFate::GoneUnseen);
+        let events = recover(&mut world, SessionLiveness::GoneAfterStart);
         assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
         assert_eq!(world.used("game"), minutes(used), "away for {away:?}");
     }
@@ -105,12 +108,12 @@ fn what_ran_without_being_on_record_and_is_gone_is_charged_like_any_other() {
 
 #[test]
 fn an_entry_may_have_a_grace_of_its_own() {
-    let mut world = half_an_hour();
+    let mut world = world_with_half_hour_session();
     world.launch("game");
     let common = world.engine.snapshot().session.clone().unwrap().stop_grace;
     let mut patient = entry("game");
     patient.run.stop_grace = Some(common + minutes(1));
-    let mut world = World::new(policy(vec![patient]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![patient]), MONDAY_NOON);
     world.launch("game");
     assert_eq!(world.engine.snapshot().session.clone().unwrap().stop_grace, common + minutes(1));
 }
@@ -119,19 +122,19 @@ fn an_entry_may_have_a_grace_of_its_own() {
 fn what_ran_unseen_is_followed_by_its_pause_and_costs_what_may_have_been_over_a_reboot() {
     // S9.2b: killed with its daemon in the moment of the launch. What never ran costs nothing.
     for (fate, same_boot, used) in [
-        (SessionFate::GoneUnseen, true, minutes(2)),
-        (SessionFate::GoneUnseen, false, minutes(2) + LOST),
-        (SessionFate::Gone, true, Duration::ZERO),
-        (SessionFate::Gone, false, Duration::ZERO),
+        (SessionLiveness::GoneAfterStart, true, minutes(2)),
+        (SessionLiveness::GoneAfterStart, false, minutes(2) + MAX_LOST),
+        (SessionLiveness::Gone, true, Duration::ZERO),
+        (SessionLiveness::Gone, false, Duration::ZERO),
     ] {
         let mut game = entry("game");
         game.limits.max_run = Some(minutes(30));
         game.limits.cooldown_after_run = minutes(10);
-        let mut world = World::new(policy(vec![game]), MONDAY_NOON);
-        let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+        let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+        let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
         world.advance(minutes(2));
         world.place.boot = if same_boot { world.place.boot } else { boot(2) };
-        let ran = fate == SessionFate::GoneUnseen;
+        let ran = fate == SessionLiveness::GoneAfterStart;
         let events = recover(&mut world, fate);
         let lost = matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. });
         assert_eq!((lost, world.used("game")), (ran, used), "ran: {ran}, same boot: {same_boot}");
@@ -143,30 +146,30 @@ fn what_ran_unseen_is_followed_by_its_pause_and_costs_what_may_have_been_over_a_
 fn a_session_that_is_gone_is_charged_up_to_now_but_not_beyond_its_planned_end() {
     // S9.2b: whoever kills the daemon wins nothing, and nobody pays for days on which no daemon ran.
     for (away, used) in [(minutes(5), 15), (minutes(20), 30), (minutes(25), 30), (hours(3), 30)] {
-        let mut world = half_an_hour();
+        let mut world = world_with_half_hour_session();
         world.launch("game");
         world.run_for(minutes(10));
         world.clock.advance(away);
-        let events = recover(&mut world, SessionFate::Gone);
+        let events = recover(&mut world, SessionLiveness::Gone);
         assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
         assert_eq!(world.used("game"), minutes(used), "away for {away:?}");
     }
     // Without an end there is none to stop at.
-    let mut world = World::new(policy(vec![entry("piano")]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![entry("piano")]), MONDAY_NOON);
     world.launch("piano");
     world.clock.advance(hours(3));
-    recover(&mut world, SessionFate::Gone);
+    recover(&mut world, SessionLiveness::Gone);
     assert_eq!(world.used("piano"), hours(3));
 }
 
 #[test]
 fn it_is_charged_to_the_day_on_which_it_was_played() {
     // S4.6: from five to twelve, for half an hour at most, found out on Wednesday.
-    let mut world = half_an_hour();
+    let mut world = world_with_half_hour_session();
     world.clock.advance(hours(11) + minutes(55));
     world.launch("game");
     world.clock.advance(hours(36));
-    recover(&mut world, SessionFate::Gone);
+    recover(&mut world, SessionLiveness::Gone);
     let days: Vec<(String, Duration)> =
         world.store.usage.iter().map(|(key, used)| (key.day.to_string(), *used)).collect();
     assert_eq!(days, [("2026-11-16".to_owned(), minutes(5)), ("2026-11-17".to_owned(), minutes(25))]);
@@ -176,20 +179,20 @@ fn it_is_charged_to_the_day_on_which_it_was_played() {
 #[test]
 fn one_that_was_being_ended_is_charged_up_to_its_planned_end_or_for_its_grace() {
     // S9.2b: it may have resisted, and nobody was there to see.
-    let mut world = half_an_hour();
+    let mut world = world_with_half_hour_session();
     world.launch("game");
     world.run_for(minutes(10));
     let _ = stop(&mut world);
     world.clock.advance(hours(1));
-    let events = recover(&mut world, SessionFate::Gone);
+    let events = recover(&mut world, SessionLiveness::Gone);
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
     assert_eq!(world.used("game"), minutes(30));
 
-    let mut world = half_an_hour();
+    let mut world = world_with_half_hour_session();
     world.launch("game");
     world.run_for(minutes(30));
     world.clock.advance(hours(1));
-    recover(&mut world, SessionFate::Gone);
+    recover(&mut world, SessionLiveness::Gone);
     assert_eq!(world.used("game"), minutes(30) + Duration::from_secs(10));
 }
 
@@ -197,56 +200,56 @@ fn one_that_was_being_ended_is_charged_up_to_its_planned_end_or_for_its_grace() 
 fn after_a_power_cut_the_time_to_the_next_sign_of_life_is_charged_and_no_more_than_the_plan() {
     // S9.2b: lost to the child, not won.
     for (played, ends, used) in [
-        (minutes(10), Ending::None, minutes(10) + LOST),
-        (minutes(30) - Duration::from_secs(5), Ending::None, minutes(30)),
-        (minutes(10), Ending::Stopped, minutes(10) + LOST),
+        (minutes(10), StopBeforeReboot::NotRequested, minutes(10) + MAX_LOST),
+        (minutes(30) - Duration::from_secs(5), StopBeforeReboot::NotRequested, minutes(30)),
+        (minutes(10), StopBeforeReboot::Requested, minutes(10) + MAX_LOST),
     ] {
-        let mut world = half_an_hour();
+        let mut world = world_with_half_hour_session();
         world.launch("game");
         world.run_for(played);
-        if ends == Ending::Stopped {
+        if ends == StopBeforeReboot::Requested {
             let _ = stop(&mut world);
         }
         world.place.boot = boot(2);
-        recover(&mut world, SessionFate::Gone);
+        recover(&mut world, SessionLiveness::Gone);
         assert_eq!(world.used("game"), used, "{played:?}, {ends:?}");
     }
 }
 
 #[derive(Debug, PartialEq)]
-enum Ending {
-    None,
-    Stopped,
+enum StopBeforeReboot {
+    NotRequested,
+    Requested,
 }
 
 #[test]
 fn what_claims_to_have_survived_a_reboot_is_ended() {
     // S9.2: a boot ends every program.
-    let mut world = half_an_hour();
+    let mut world = world_with_half_hour_session();
     world.launch("game");
     world.advance(Duration::from_secs(3));
     world.place.boot = boot(2);
-    assert_eq!(expirations(&recover(&mut world, alive())), 1);
+    assert_eq!(count_expirations(&recover(&mut world, found_alive())), 1);
     let ended = world.exit();
     assert!(matches!(&ended[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
-    assert_eq!(world.used("game"), LOST, "nobody knows better");
+    assert_eq!(world.used("game"), MAX_LOST, "nobody knows better");
 }
 
 #[test]
 fn what_is_left_of_the_grace_is_all_there_is_however_often_the_daemon_comes_back() {
     // S6.2, S9.1: whoever kills it again and again keeps nothing alive.
-    let mut world = half_an_hour();
+    let mut world = world_with_half_hour_session();
     world.launch("game");
-    let left = |world: &World| {
+    let left = |world: &EngineHarness| {
         world.engine.snapshot().session.as_ref().unwrap().grace_left(world.now().mono).as_secs()
     };
     let grace = left(&world);
     assert!(grace > 3, "{grace}");
-    assert_eq!(expirations(&world.run_for(minutes(30))), 1);
+    assert_eq!(count_expirations(&world.run_for(minutes(30))), 1);
     assert_eq!(left(&world), grace);
     for passed in 1..=grace + 1 {
         world.clock.advance(Duration::from_secs(1));
-        assert_eq!(expirations(&recover(&mut world, alive())), 1);
+        assert_eq!(count_expirations(&recover(&mut world, found_alive())), 1);
         assert_eq!(left(&world), grace.saturating_sub(passed));
         let StopDecision::Stop { grace: again, .. } = stop(&mut world) else { panic!() };
         assert_eq!(again.as_secs(), grace.saturating_sub(passed), "asking again gives none");
@@ -254,36 +257,36 @@ fn what_is_left_of_the_grace_is_all_there_is_however_often_the_daemon_comes_back
 }
 
 /// Half an hour, with warnings ten and five minutes before its end.
-fn with_warnings() -> World {
+fn world_with_warnings() -> EngineHarness {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(10)), warning(minutes(5))]);
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     world
 }
 
-fn unheard(world: &mut World) -> Vec<u64> {
-    let event = world.engine.unheard_warning(world.now());
+fn missed_warning_thresholds(world: &mut EngineHarness) -> Vec<u64> {
+    let event = world.engine.take_missed_warning(world.now());
     warnings(event.as_slice())
 }
 
 #[test]
 fn the_most_urgent_warning_that_nobody_could_hear_is_told_to_whoever_listens_first() {
     // S9.1: recorded once, heard once.
-    let mut world = with_warnings();
+    let mut world = world_with_warnings();
     world.run_for(minutes(15));
     world.clock.advance(minutes(12));
-    assert_eq!(warnings(&recover(&mut world, alive())), [600, 300]);
+    assert_eq!(warnings(&recover(&mut world, found_alive())), [600, 300]);
     world.clock.advance(Duration::from_secs(20));
-    let told = world.engine.unheard_warning(world.now());
+    let told = world.engine.take_missed_warning(world.now());
     let Some(CoreEvent::Warning { threshold_secs: 300, remaining, message, .. }) = told else {
         panic!("{told:?}")
     };
     assert_eq!((remaining, message.as_str()), (Duration::from_secs(160), "game ends in 2 minutes."));
-    assert_eq!(unheard(&mut world), [] as [u64; 0]);
-    recover(&mut world, alive());
-    assert_eq!(unheard(&mut world), [] as [u64; 0]);
+    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
+    recover(&mut world, found_alive());
+    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
     assert_eq!(world.run_for(minutes(3)).len(), 1, "only its end is left");
 }
 
@@ -291,30 +294,30 @@ fn the_most_urgent_warning_that_nobody_could_hear_is_told_to_whoever_listens_fir
 fn a_warning_that_may_have_been_heard_is_not_told_again() {
     // S9.1: it was given, and the daemon killed in the same moment.
     for (ran, away) in [(1_200, 0), (1_200, 200), (1_199, 30), (1_172, 60)] {
-        let mut world = with_warnings();
+        let mut world = world_with_warnings();
         world.run_for(Duration::from_secs(1_170));
         world.advance(Duration::from_secs(ran - 1_170));
         world.clock.advance(Duration::from_secs(away));
-        assert_eq!(warnings(&recover(&mut world, alive())), [600], "{ran} {away}");
-        assert_eq!(unheard(&mut world), [] as [u64; 0], "{ran} {away}");
+        assert_eq!(warnings(&recover(&mut world, found_alive())), [600], "{ran} {away}");
+        assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0], "{ran} {away}");
     }
 }
 
 #[test]
 fn a_warning_that_is_too_late_is_not_told() {
-    let mut world = with_warnings();
+    let mut world = world_with_warnings();
     world.run_for(minutes(15));
     world.clock.advance(minutes(7));
-    assert_eq!(warnings(&recover(&mut world, alive())), [600]);
+    assert_eq!(warnings(&recover(&mut world, found_alive())), [600]);
     assert_eq!(warnings(&world.run_for(minutes(4))), [300]);
-    assert_eq!(unheard(&mut world), [] as [u64; 0], "a louder one was heard since");
-    for end in [World::exit, |world: &mut World| world.run_for(minutes(10))] {
-        let mut world = with_warnings();
+    assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0], "a louder one was heard since");
+    for end in [EngineHarness::exit, |world: &mut EngineHarness| world.run_for(minutes(10))] {
+        let mut world = world_with_warnings();
         world.run_for(minutes(15));
         world.clock.advance(minutes(7));
-        recover(&mut world, alive());
+        recover(&mut world, found_alive());
         end(&mut world);
-        assert_eq!(unheard(&mut world), [] as [u64; 0]);
+        assert_eq!(missed_warning_thresholds(&mut world), [] as [u64; 0]);
     }
 }
 
@@ -324,13 +327,16 @@ fn stages_can_be_read_again() {
     let reason = EndReason::Stopped { by: StopRequester::Admin };
     let host_session_handle = "handle".to_owned();
     for stage in [
-        Stage::Launching,
-        Stage::Withdrawn { reason: reason.clone() },
-        Stage::Running { host_session_handle: host_session_handle.clone(), warned: None },
-        Stage::Running { host_session_handle: host_session_handle.clone(), warned: Some(Severity::Critical) },
-        Stage::Expiring { host_session_handle, reason, called: MonotonicInstant::BOOT },
+        SessionStage::Launching,
+        SessionStage::Withdrawn { reason: reason.clone() },
+        SessionStage::Running { host_session_handle: host_session_handle.clone(), warned: None },
+        SessionStage::Running {
+            host_session_handle: host_session_handle.clone(),
+            warned: Some(WarningSeverity::Critical),
+        },
+        SessionStage::Expiring { host_session_handle, reason, called: MonotonicInstant::BOOT },
     ] {
         let text = serde_json::to_string(&stage).unwrap();
-        assert_eq!(serde_json::from_str::<Stage>(&text).unwrap(), stage, "{text}");
+        assert_eq!(serde_json::from_str::<SessionStage>(&text).unwrap(), stage, "{text}");
     }
 }

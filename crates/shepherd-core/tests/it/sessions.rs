@@ -3,22 +3,22 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use shepherd_api::{EndReason, Gift, StopMode, StopRequester};
+use shepherd_api::{EndReason, GrantKind, StopMode, StopRequester};
 use shepherd_core::policy::{
-    AvailabilityPolicy, BreakRule, Budget, Cost, DailyQuota, Disabled, Earning, LimitsPolicy, OnShutdown,
-    Unlock, WarningPolicy, Weekdays,
+    AvailabilityPolicy, BreakRule, DailyQuota, DisabledReason, EarningRule, LimitsPolicy, OnShutdown,
+    TimeBudget, TimeCost, UnlockRule, WarningPolicy, Weekdays,
 };
 use shepherd_core::{
-    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, NewGrant, SessionFate, StopDecision,
-    StopRequest, StoredState,
+    CoreEngine, CoreEvent, ExitInfo, HostCapabilities, LaunchDecision, NewGrant, SessionLiveness,
+    StopDecision, StopRequest, StoredState,
 };
 use shepherd_util::{GrantId, SessionId};
 
 use crate::harness::{
-    World, boot, budget, entry, hours, minutes, policy, policy_with, warning, warnings, window,
+    EngineHarness, boot, budget, entry, hours, minutes, policy, policy_with, warning, warnings, window,
 };
 
-fn game() -> shepherd_core::policy::Entry {
+fn game() -> shepherd_core::policy::PolicyEntry {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(5)), warning(minutes(1)), warning(hours(2))]);
@@ -31,7 +31,7 @@ const MONDAY_NOON: &str = "2026-11-16 12:00";
 #[test]
 fn a_session_warns_expires_and_ends_each_once() {
     // S2.5, S3.5, S13.4: the two-hour warning does not fit into half an hour.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     let plan = world.launch("game");
     assert_eq!(plan.warnings.len(), 2);
     assert_eq!(plan.deadline.unwrap().total_since(world.now().mono), minutes(30));
@@ -48,20 +48,20 @@ fn a_session_warns_expires_and_ends_each_once() {
 #[test]
 fn the_deadline_is_the_least_of_all_that_apply() {
     // S3.4: max run 30 min, window 20 min, quota 10 min, budget 7 min.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(30));
     let mut by_window = game();
     by_window.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (11, 0), (12, 20))]);
-    let mut world = World::new(policy(vec![by_window.clone()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![by_window.clone()]), MONDAY_NOON);
     assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(20));
     by_window.limits.daily_quota = DailyQuota::every_day(minutes(10));
-    let mut world = World::new(policy(vec![by_window.clone()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![by_window.clone()]), MONDAY_NOON);
     assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(10));
     by_window.budgets = vec!["games".parse().unwrap()];
     let policy = policy_with(vec![by_window], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(minutes(7)));
     });
-    let mut world = World::new(policy, MONDAY_NOON);
+    let mut world = EngineHarness::new(policy, MONDAY_NOON);
     assert_eq!(world.view("game").max_run_if_started_now.map(|run| run.0), Some(7 * 60_000));
     assert_eq!(world.launch("game").deadline.unwrap().total_since(world.now().mono), minutes(7));
 }
@@ -69,7 +69,7 @@ fn the_deadline_is_the_least_of_all_that_apply() {
 #[test]
 fn without_limits_there_is_no_end() {
     // S3.4: no deadline is without end.
-    let mut world = World::new(policy(vec![entry("piano")]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![entry("piano")]), MONDAY_NOON);
     assert_eq!(world.launch("piano").deadline, None);
     assert_eq!(world.run_for(hours(100)), []);
     assert_eq!(world.remaining(), None);
@@ -80,13 +80,16 @@ fn without_limits_there_is_no_end() {
 fn a_denial_has_all_its_reasons() {
     // S3.3, S3.8.
     let mut closed = game();
-    closed.disabled = Some(Disabled { reason: Some("broken".to_owned()) });
+    closed.disabled = Some(DisabledReason { reason: Some("broken".to_owned()) });
     closed.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::WEEKENDS, (9, 0), (10, 0))]);
     closed.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
-    let mut world = World::new(policy(vec![closed, entry("piano")]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![closed, entry("piano")]), MONDAY_NOON);
     world.launch("piano");
-    assert_eq!(world.denied("game"), ["disabled", "session-active", "outside-hours", "quota-exhausted"]);
-    assert_eq!(world.denied("nothing"), ["unknown-entry"]);
+    assert_eq!(
+        world.denied_codes("game"),
+        ["disabled", "session-active", "outside-hours", "quota-exhausted"]
+    );
+    assert_eq!(world.denied_codes("nothing"), ["unknown-entry"]);
 }
 
 #[test]
@@ -96,11 +99,11 @@ fn budgets_are_shared_and_free_entries_cost_nothing() {
     for game in &mut games {
         game.budgets = vec!["games".parse().unwrap()];
     }
-    games[2].cost = Cost::Free;
+    games[2].cost = TimeCost::Free;
     let policy = policy_with(games.to_vec(), |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(hours(1)));
     });
-    let mut world = World::new(policy, MONDAY_NOON);
+    let mut world = EngineHarness::new(policy, MONDAY_NOON);
     world.launch("tux");
     world.run_for(minutes(40));
     world.exit();
@@ -109,18 +112,18 @@ fn budgets_are_shared_and_free_entries_cost_nothing() {
     world.exit();
     assert_eq!(world.used("maths"), hours(3), "it is recorded all the same");
     world.launch("frogs");
-    assert_eq!(world.play_out(), minutes(20));
-    assert_eq!(world.denied("tux"), ["quota-exhausted"]);
+    assert_eq!(world.play_until_expired(), minutes(20));
+    assert_eq!(world.denied_codes("tux"), ["quota-exhausted"]);
     let again = world.view("tux").next_available.unwrap();
-    assert_eq!(again, crate::harness::wall(crate::harness::BERLIN, "2026-11-17 00:00"));
+    assert_eq!(again, crate::harness::wall_time(crate::harness::BERLIN, "2026-11-17 00:00"));
 }
 
 #[test]
 fn use_earns_and_unlocks() {
     // S2.4 beyond: ten minutes of play for each twenty of maths, at most half an hour; and maths first.
     let mut maths = entry("maths");
-    maths.cost = Cost::Free;
-    maths.earns = Some(Earning {
+    maths.cost = TimeCost::Free;
+    maths.earns = Some(EarningRule {
         budget: "games".parse().unwrap(),
         for_each: minutes(20),
         earned: minutes(10),
@@ -128,12 +131,12 @@ fn use_earns_and_unlocks() {
     });
     let mut game = entry("game");
     game.budgets = vec!["games".parse().unwrap()];
-    game.unlock = Some(Unlock { entry_id: "maths".parse().unwrap(), at_least: minutes(20) });
+    game.unlock = Some(UnlockRule { entry_id: "maths".parse().unwrap(), at_least: minutes(20) });
     let policy = policy_with(vec![maths, game], |rules| {
         rules.budgets.insert("games".parse().unwrap(), budget(Duration::ZERO));
     });
-    let mut world = World::new(policy, "2026-11-16 08:00");
-    assert_eq!(world.denied("game"), ["not-unlocked", "quota-exhausted"]);
+    let mut world = EngineHarness::new(policy, "2026-11-16 08:00");
+    assert_eq!(world.denied_codes("game"), ["not-unlocked", "quota-exhausted"]);
     world.launch("maths");
     world.run_for(minutes(39));
     world.exit();
@@ -142,14 +145,14 @@ fn use_earns_and_unlocks() {
     world.run_for(hours(5));
     world.exit();
     world.launch("game");
-    assert_eq!(world.play_out(), minutes(30));
+    assert_eq!(world.play_until_expired(), minutes(30));
 }
 
 #[test]
 fn what_is_earned_raises_the_share_of_the_day_and_not_of_the_week() {
     // S2.4 beyond: the week is the harder bound.
     let mut maths = entry("maths");
-    maths.earns = Some(Earning {
+    maths.earns = Some(EarningRule {
         budget: "games".parse().unwrap(),
         for_each: minutes(20),
         earned: minutes(20),
@@ -158,19 +161,19 @@ fn what_is_earned_raises_the_share_of_the_day_and_not_of_the_week() {
     let mut game = entry("game");
     game.budgets = vec!["games".parse().unwrap()];
     let policy = policy_with(vec![maths, game], |rules| {
-        let games = Budget { weekly: Some(minutes(90)), ..budget(minutes(30)) };
+        let games = TimeBudget { weekly: Some(minutes(90)), ..budget(minutes(30)) };
         rules.budgets.insert("games".parse().unwrap(), games);
     });
-    let mut world = World::new(policy, "2026-11-16 08:00");
+    let mut world = EngineHarness::new(policy, "2026-11-16 08:00");
     for (left_today, day) in [(minutes(70), "Monday"), (minutes(20), "Tuesday")] {
         world.launch("maths");
         world.run_for(minutes(40));
         world.exit();
         world.launch("game");
-        assert_eq!(world.play_out(), left_today, "{day}");
+        assert_eq!(world.play_until_expired(), left_today, "{day}");
         world.clock.advance(hours(24));
     }
-    assert_eq!(world.denied("game"), ["quota-exhausted"], "nothing is left of the week");
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "nothing is left of the week");
 }
 
 #[test]
@@ -179,17 +182,17 @@ fn a_break_is_due_after_so_much_time_in_a_row() {
     let policy = policy_with(vec![entry("a"), entry("b")], |rules| {
         rules.breaks = Some(BreakRule { after: hours(2), length: minutes(15) });
     });
-    let mut world = World::new(policy, MONDAY_NOON);
+    let mut world = EngineHarness::new(policy, MONDAY_NOON);
     world.launch("a");
     world.run_for(minutes(90));
     world.exit();
     world.run_for(minutes(10));
     world.launch("b");
-    assert_eq!(world.play_out(), minutes(30), "ten minutes are no break");
-    assert_eq!(world.denied("a"), ["break-needed"]);
+    assert_eq!(world.play_until_expired(), minutes(30), "ten minutes are no break");
+    assert_eq!(world.denied_codes("a"), ["break-needed"]);
     world.run_for(minutes(15));
     world.launch("a");
-    assert_eq!(world.play_out(), hours(2));
+    assert_eq!(world.play_until_expired(), hours(2));
 }
 
 #[test]
@@ -197,18 +200,18 @@ fn a_cooldown_follows_a_run_but_not_a_failed_launch() {
     // S2.4, S3.5b.
     let mut game = game();
     game.limits.cooldown_after_run = minutes(10);
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let events = world.engine.launch_failed(&plan.session_id, "no such file".to_owned(), world.now());
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::LaunchFailed { .. }, .. }));
     assert_eq!(world.used("game"), Duration::ZERO);
     world.launch("game");
     world.run_for(minutes(1));
     world.exit();
-    assert_eq!(world.denied("game"), ["cooldown"]);
+    assert_eq!(world.denied_codes("game"), ["cooldown"]);
     // S4.5: moving the clock does not end it sooner.
     world.move_wall(SignedDuration::from_hours(1));
-    assert_eq!(world.denied("game"), ["cooldown"]);
+    assert_eq!(world.denied_codes("game"), ["cooldown"]);
     world.run_for(minutes(10));
     world.launch("game");
 }
@@ -216,8 +219,8 @@ fn a_cooldown_follows_a_run_but_not_a_failed_launch() {
 #[test]
 fn a_launch_that_hangs_times_out() {
     // S3.6.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
-    let LaunchDecision::Approved(_) = world.ask("game") else { panic!() };
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(_) = world.request_launch("game") else { panic!() };
     let events = world.run_for(minutes(1));
     assert!(
         events
@@ -230,20 +233,20 @@ fn a_launch_that_hangs_times_out() {
 #[test]
 fn a_killed_daemon_goes_on_from_the_original_start() {
     // S9.1: no warning twice, the original deadline, nothing lost.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
     let before = world.run_for(minutes(26));
     assert_eq!(warnings(&before), [300]);
     world.crash();
     world.clock.advance(minutes(2));
-    let after = world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+    let after = world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
     world.sync();
     assert_eq!(warnings(&after), Vec::<u64>::new());
     assert_eq!(world.remaining(), Some(minutes(2)));
     assert_eq!(world.used("game"), minutes(28));
     world.crash();
     world.clock.advance(minutes(10));
-    let late = world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+    let late = world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
     assert!(
         late.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. })),
         "a passed deadline is enforced at once"
@@ -253,11 +256,11 @@ fn a_killed_daemon_goes_on_from_the_original_start() {
 #[test]
 fn a_session_whose_program_is_gone_is_ended_and_charged() {
     // S9.2, S9.2b.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(3));
     world.crash();
-    let events = world.engine.recover(SessionFate::Gone, world.now());
+    let events = world.engine.recover(SessionLiveness::Gone, world.now());
     world.sync();
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
     assert_eq!(world.used("game"), minutes(3));
@@ -267,14 +270,14 @@ fn a_session_whose_program_is_gone_is_ended_and_charged() {
 #[test]
 fn a_reboot_never_leaves_a_session_running_and_wins_nothing() {
     // S9.2, S9.2b.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.launch("game");
     world.run_for(minutes(3));
     // Seven seconds that nobody has charged when the power fails.
     world.advance(Duration::from_secs(7));
     world.place.boot = boot(2);
     world.crash();
-    let events = world.engine.recover(SessionFate::Gone, world.now());
+    let events = world.engine.recover(SessionLiveness::Gone, world.now());
     world.sync();
     assert!(matches!(&events[0], CoreEvent::SessionEnded { reason: EndReason::Lost, .. }));
     let used = world.used("game");
@@ -285,7 +288,7 @@ fn a_reboot_never_leaves_a_session_running_and_wins_nothing() {
 #[test]
 fn stopping_is_for_the_session_that_runs() {
     // S3.5, S6.2b.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     let request =
         StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
     assert_eq!(world.engine.stop_current(&request, world.now()), StopDecision::NothingToStop);
@@ -313,7 +316,7 @@ fn a_grant_lengthens_the_running_session_and_replans_its_warnings() {
     // S2.7, S3.5b.
     let mut game = game();
     game.limits.daily_quota = DailyQuota::every_day(minutes(30));
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
     assert_eq!(warnings(&world.run_for(minutes(26))), [300]);
     let events = world.engine.grant(extra(1, minutes(15)), world.now()).unwrap();
@@ -324,7 +327,7 @@ fn a_grant_lengthens_the_running_session_and_replans_its_warnings() {
     assert_eq!(warnings(&events), [60], "none twice, none missed");
     assert_eq!(world.engine.snapshot().session.as_ref().unwrap().given.len(), 2);
     world.exit();
-    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }
 
 #[test]
@@ -336,10 +339,10 @@ fn a_grant_opens_a_window_in_advance_and_up_to_the_ceiling() {
         rules.ceilings.open_until = shepherd_core::policy::MinuteOfDay::new(20, 0);
         rules.ceilings.extra_per_day = Some(minutes(20));
     });
-    let mut world = World::new(policy, MONDAY_NOON);
-    let at = |civil: &str| crate::harness::wall(crate::harness::BERLIN, civil);
+    let mut world = EngineHarness::new(policy, MONDAY_NOON);
+    let at = |civil: &str| crate::harness::wall_time(crate::harness::BERLIN, civil);
     let open = |from: &str, until: &str, id| NewGrant {
-        gift: Gift::OpenUntil { until: at(until) },
+        gift: GrantKind::OpenUntil { until: at(until) },
         valid_from: Some(at(from)),
         ..extra(id, Duration::ZERO)
     };
@@ -358,7 +361,7 @@ fn a_revoked_grant_is_taken_back_also_from_a_running_session() {
     // S2.7.
     let mut game = entry("game");
     game.limits = LimitsPolicy { daily_quota: DailyQuota::every_day(minutes(10)), ..LimitsPolicy::default() };
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.engine.grant(extra(1, minutes(30)), world.now()).unwrap();
     world.launch("game");
     world.run_for(minutes(5));
@@ -372,8 +375,8 @@ fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
     // S3.6: no stop is lost between the approval and the start.
     let request =
         StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let _ = world.engine.stop_current(&request, world.now());
     world.clock.advance(Duration::from_secs(2));
     let events = world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
@@ -381,7 +384,7 @@ fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
     world.exit();
     assert_eq!(world.used("game"), Duration::ZERO);
 
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let _ = world.engine.stop_current(&request, world.now());
     let events = world.engine.launch_failed(&plan.session_id, "no".to_owned(), world.now());
     assert!(matches!(&events[0], CoreEvent::SessionEnded { .. }));
@@ -391,8 +394,8 @@ fn a_session_stopped_while_it_was_launching_ends_and_costs_nothing() {
 #[test]
 fn a_program_that_comes_up_after_its_time_out_is_not_awaited() {
     // S3.6.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     world.run_for(minutes(1));
     assert!(world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).is_err());
 }
@@ -402,7 +405,7 @@ fn a_daemon_that_goes_down_gives_nothing_back() {
     // S9.2b, S9.3.
     for (on_shutdown, ended) in [(OnShutdown::LeaveSessions, 0), (OnShutdown::EndSessions, 1)] {
         let policy = policy_with(vec![game()], |rules| rules.on_shutdown = on_shutdown);
-        let mut world = World::new(policy, MONDAY_NOON);
+        let mut world = EngineHarness::new(policy, MONDAY_NOON);
         world.launch("game");
         world.clock.advance(Duration::from_millis(12_345));
         assert_eq!(world.engine.shut_down(world.now()).len(), ended);
@@ -414,8 +417,8 @@ fn a_daemon_that_goes_down_gives_nothing_back() {
 #[test]
 fn an_engine_is_made_of_a_policy_what_was_stored_and_what_the_host_can_do() {
     // S3.1, S5.1: the same engine refuses what the host can't run.
-    let world = World::new(policy(vec![game()]), MONDAY_NOON);
-    let mut poor = HostCapabilities::everything();
+    let world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
+    let mut poor = HostCapabilities::all_supported();
     poor.spawn_kinds_supported.remove("process");
     let engine = CoreEngine::new(policy(vec![game()]), StoredState::default(), poor, world.place.clone());
     let reasons = &engine.list_entries(world.now())[0].reasons;
@@ -425,8 +428,8 @@ fn an_engine_is_made_of_a_policy_what_was_stored_and_what_the_host_can_do() {
 #[test]
 fn every_event_of_a_session_tells_whose_it_is_and_what_is_left() {
     // S3.7.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!() };
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
     let started = world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
     let expected = CoreEvent::SessionStarted {
         session_id: plan.session_id.clone(),
@@ -439,7 +442,7 @@ fn every_event_of_a_session_tells_whose_it_is_and_what_is_left() {
         session_id: plan.session_id.clone(),
         threshold_secs: 300,
         remaining: minutes(5),
-        severity: shepherd_api::Severity::Warn,
+        severity: shepherd_api::WarningSeverity::Warn,
         message: "game ends in 5 minutes.".to_owned(),
     };
     assert_eq!(events, [warning]);
@@ -448,12 +451,12 @@ fn every_event_of_a_session_tells_whose_it_is_and_what_is_left() {
 #[test]
 fn nothing_is_due_while_nothing_can_happen() {
     // S4.7: an idle daemon does not wake up; with a session it wakes for warnings and the end.
-    let mut world = World::new(policy(vec![game()]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game()]), MONDAY_NOON);
     world.tick();
     assert_eq!(world.engine.next_due(), None);
     world.launch("game");
     world.tick();
-    let due = |world: &World| world.engine.next_due().unwrap().total_since(world.now().mono);
+    let due = |world: &EngineHarness| world.engine.next_due().unwrap().total_since(world.now().mono);
     assert_eq!(due(&world), minutes(25));
     world.run_for(minutes(25) - Duration::from_secs(5));
     assert_eq!(due(&world), Duration::from_secs(5), "the warning, to the second");
@@ -463,7 +466,7 @@ fn nothing_is_due_while_nothing_can_happen() {
     // A window that opens is worth waking up for.
     let mut evening = game();
     evening.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, (18, 0), (20, 0))]);
-    let mut world = World::new(policy(vec![evening]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![evening]), MONDAY_NOON);
     world.tick();
     assert_eq!(due(&world), hours(6));
     let events = world.run_for(hours(6));

@@ -1,15 +1,17 @@
 //! Every state and everything that can happen in it (S3.6): what comes out, and nothing else is possible.
 
-use shepherd_api::{SessionPhase, Severity, StopMode, StopRequester};
-use shepherd_core::policy::{OnShutdown, Policy, Warning, WarningPolicy};
-use shepherd_core::{CoreEvent, ExitInfo, LaunchDecision, SessionFate, Stage, StopDecision, StopRequest};
+use shepherd_api::{SessionPhase, StopMode, StopRequester, WarningSeverity};
+use shepherd_core::policy::{OnShutdown, Policy, WarningPolicy, WarningThreshold};
+use shepherd_core::{
+    CoreEvent, ExitInfo, LaunchDecision, SessionLiveness, SessionStage, StopDecision, StopRequest,
+};
 use shepherd_util::SessionId;
 
-use crate::harness::{World, entry, minutes, policy_with, warning};
+use crate::harness::{EngineHarness, entry, minutes, policy_with, warning};
 
 const STATES: [&str; 6] = ["idle", "launching", "withdrawn", "running", "warned", "expiring"];
 
-fn half_an_hour() -> Policy {
+fn half_hour_policy() -> Policy {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
     game.warnings = WarningPolicy::new(vec![warning(minutes(5))]);
@@ -17,14 +19,14 @@ fn half_an_hour() -> Policy {
 }
 
 /// A world in a state.
-fn world_in(state: &str) -> World {
-    let mut world = World::new(half_an_hour(), "2026-11-16 12:00");
+fn world_in(state: &str) -> EngineHarness {
+    let mut world = EngineHarness::new(half_hour_policy(), "2026-11-16 12:00");
     match state {
         "idle" => {}
-        "launching" => assert!(matches!(world.ask("game"), LaunchDecision::Approved(_))),
+        "launching" => assert!(matches!(world.request_launch("game"), LaunchDecision::Approved(_))),
         "withdrawn" => {
-            assert!(matches!(world.ask("game"), LaunchDecision::Approved(_)));
-            assert_eq!(happen(&mut world, "stop"), "stop");
+            assert!(matches!(world.request_launch("game"), LaunchDecision::Approved(_)));
+            assert_eq!(apply_event(&mut world, "stop"), "stop");
         }
         "running" => {
             world.launch("game");
@@ -40,21 +42,21 @@ fn world_in(state: &str) -> World {
         other => panic!("no state {other}"),
     }
     world.tick();
-    assert_eq!(phase(&world), state);
+    assert_eq!(stored_phase(&world), state);
     world
 }
 
 /// What clients are shown, and apart from it what is being ended before there is a program.
-fn phase(world: &World) -> &'static str {
+fn stored_phase(world: &EngineHarness) -> &'static str {
     let stage = world.engine.snapshot().session.as_ref().map(|session| &session.stage);
-    if matches!(stage, Some(Stage::Withdrawn { .. })) {
-        assert_eq!(shown(world), "expiring");
+    if matches!(stage, Some(SessionStage::Withdrawn { .. })) {
+        assert_eq!(shown_phase(world), "expiring");
         return "withdrawn";
     }
-    shown(world)
+    shown_phase(world)
 }
 
-fn shown(world: &World) -> &'static str {
+fn shown_phase(world: &EngineHarness) -> &'static str {
     match world.engine.get_state(world.now()).session.map(|session| session.phase) {
         None => "idle",
         Some(SessionPhase::Launching) => "launching",
@@ -65,7 +67,7 @@ fn shown(world: &World) -> &'static str {
 }
 
 /// What came out, as words.
-fn words(events: &[CoreEvent]) -> String {
+fn event_names(events: &[CoreEvent]) -> String {
     let word = |event: &CoreEvent| match event {
         CoreEvent::SessionStarted { .. } => "started".to_owned(),
         CoreEvent::Warning { threshold_secs, .. } => format!("warning {threshold_secs}"),
@@ -82,7 +84,7 @@ fn words(events: &[CoreEvent]) -> String {
 }
 
 /// Lets something happen, and says what came out.
-fn happen(world: &mut World, event: &str) -> String {
+fn apply_event(world: &mut EngineHarness, event: &str) -> String {
     // The session in question: the one there is, or one that there never was.
     let known = world.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
     let stranger = SessionId::from_random(999);
@@ -90,7 +92,7 @@ fn happen(world: &mut World, event: &str) -> String {
     let exit = |session_id: SessionId| ExitInfo { session_id, code: Some(0), signal: None };
     let now = world.now();
     let told = match event {
-        "launch" => match world.ask("game") {
+        "launch" => match world.request_launch("game") {
             LaunchDecision::Approved(_) => "approved".to_owned(),
             LaunchDecision::Denied { reasons } => {
                 format!(
@@ -102,15 +104,15 @@ fn happen(world: &mut World, event: &str) -> String {
         "start" => world
             .engine
             .start_session(&own, "handle".to_owned(), now)
-            .map_or("not awaited".to_owned(), |events| words(&events)),
+            .map_or("not awaited".to_owned(), |events| event_names(&events)),
         "strange start" => world
             .engine
             .start_session(&stranger, "handle".to_owned(), now)
-            .map_or("not awaited".to_owned(), |events| words(&events)),
-        "failure" => words(&world.engine.launch_failed(&own, "no such file".to_owned(), now)),
-        "strange failure" => words(&world.engine.launch_failed(&stranger, String::new(), now)),
-        "exit" => words(&world.engine.notify_session_exited(&exit(own), now)),
-        "strange exit" => words(&world.engine.notify_session_exited(&exit(stranger), now)),
+            .map_or("not awaited".to_owned(), |events| event_names(&events)),
+        "failure" => event_names(&world.engine.launch_failed(&own, "no such file".to_owned(), now)),
+        "strange failure" => event_names(&world.engine.launch_failed(&stranger, String::new(), now)),
+        "exit" => event_names(&world.engine.notify_session_exited(&exit(own), now)),
+        "strange exit" => event_names(&world.engine.notify_session_exited(&exit(stranger), now)),
         "stop" => {
             let (by, mode) = (StopRequester::User, StopMode::Graceful);
             match world.engine.stop_current(&StopRequest { by, mode, actor: "child".to_owned() }, now) {
@@ -118,30 +120,30 @@ fn happen(world: &mut World, event: &str) -> String {
                 StopDecision::NothingToStop => "nothing to stop".to_owned(),
             }
         }
-        "tick" => words(&world.engine.tick(now)),
+        "tick" => event_names(&world.engine.tick(now)),
         "five minutes" => {
             world.clock.advance(minutes(5));
-            words(&world.engine.tick(world.now()))
+            event_names(&world.engine.tick(world.now()))
         }
         "an hour" => {
             world.clock.advance(minutes(60));
-            words(&world.engine.tick(world.now()))
+            event_names(&world.engine.tick(world.now()))
         }
-        "reload" => words(&world.engine.reload(half_an_hour(), None, "parent", now)),
+        "reload" => event_names(&world.engine.reload(half_hour_policy(), None, "parent", now)),
         "crash, alive" => {
             world.crash();
-            let fate = SessionFate::Alive { handle: "handle".to_owned() };
-            words(&world.engine.recover(fate, now))
+            let fate = SessionLiveness::Alive { handle: "handle".to_owned() };
+            event_names(&world.engine.recover(fate, now))
         }
         "crash, gone" => {
             world.crash();
-            words(&world.engine.recover(SessionFate::Gone, now))
+            event_names(&world.engine.recover(SessionLiveness::Gone, now))
         }
         "crash, gone unseen" => {
             world.crash();
-            words(&world.engine.recover(SessionFate::GoneUnseen, now))
+            event_names(&world.engine.recover(SessionLiveness::GoneAfterStart, now))
         }
-        "shut down" => words(&world.engine.shut_down(now)),
+        "shut down" => event_names(&world.engine.shut_down(now)),
         other => panic!("no event {other}"),
     };
     world.sync();
@@ -152,8 +154,8 @@ fn happen(world: &mut World, event: &str) -> String {
 fn check(event: &str, expected: [(&str, &str); 6]) {
     for (state, (out, after)) in STATES.into_iter().zip(expected) {
         let mut world = world_in(state);
-        let told = happen(&mut world, event);
-        assert_eq!((told.as_str(), phase(&world)), (out, after), "{event} while {state}");
+        let told = apply_event(&mut world, event);
+        assert_eq!((told.as_str(), stored_phase(&world)), (out, after), "{event} while {state}");
     }
 }
 
@@ -320,24 +322,26 @@ fn a_shutdown_by_policy_calls_each_end_once() {
 #[test]
 fn who_was_warned_is_shown_how_loudly() {
     // S3.6: the levels of `Warned` are those of S2.5. A softer warning after a loud one changes nothing.
-    let levels = [(10, Severity::Info), (5, Severity::Critical), (1, Severity::Warn)];
-    let warnings = levels.map(|(before, severity)| Warning { severity, ..warning(minutes(before)) });
+    let levels = [(10, WarningSeverity::Info), (5, WarningSeverity::Critical), (1, WarningSeverity::Warn)];
+    let warnings = levels.map(|(before, severity)| WarningThreshold { severity, ..warning(minutes(before)) });
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(20));
     game.warnings = WarningPolicy::new(warnings.into());
-    let mut world = World::new(policy_with(vec![game], |_| {}), "2026-11-16 12:00");
+    let mut world = EngineHarness::new(policy_with(vec![game], |_| {}), "2026-11-16 12:00");
     world.launch("game");
-    let shown = |world: &World| {
+    let shown = |world: &EngineHarness| {
         let session = world.engine.session_view(world.now()).unwrap();
         (session.phase, session.warned)
     };
     assert_eq!(shown(&world), (SessionPhase::Running, None));
-    for (passed, level) in [(10, Severity::Info), (5, Severity::Critical), (4, Severity::Critical)] {
+    for (passed, level) in
+        [(10, WarningSeverity::Info), (5, WarningSeverity::Critical), (4, WarningSeverity::Critical)]
+    {
         world.run_for(minutes(passed));
         assert_eq!(shown(&world), (SessionPhase::Warned, Some(level)));
         // A daemon that comes back knows it, too.
         world.crash();
-        world.engine.recover(SessionFate::Alive { handle: "handle".to_owned() }, world.now());
+        world.engine.recover(SessionLiveness::Alive { handle: "handle".to_owned() }, world.now());
         assert_eq!(shown(&world), (SessionPhase::Warned, Some(level)));
     }
     world.run_for(minutes(1));

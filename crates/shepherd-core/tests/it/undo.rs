@@ -1,41 +1,41 @@
 //! What could not be recorded was not given (S8.2). Each test says what it is that would have been.
 
 use jiff::SignedDuration;
-use shepherd_api::{AuditKind, RequestState, StopMode, StopRequester};
+use shepherd_api::{AuditKind, StopMode, StopRequester, TimeRequestState};
 use shepherd_core::policy::DailyQuota;
-use shepherd_core::{GiftError, LaunchDecision, NewRequest, StopRequest, Undo};
+use shepherd_core::{GrantError, LaunchDecision, NewTimeRequest, StopRequest, UndoAction};
 use shepherd_util::{GrantId, RequestId};
 
-use crate::harness::{World, entry, extra, grant, hours, minutes, policy, policy_with};
+use crate::harness::{EngineHarness, entry, extra, grant, hours, minutes, policy, policy_with};
 
 const MONDAY_NOON: &str = "2026-11-16 12:00";
 const DETAIL: &str = "there is no room";
 
 /// A world in which the day's time of the only entry is used up.
-fn used_up() -> World {
+fn world_with_exhausted_quota() -> EngineHarness {
     let mut game = entry("game");
     game.limits.daily_quota = DailyQuota::every_day(minutes(10));
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
     world.launch("game");
-    world.play_out();
-    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+    world.play_until_expired();
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
     world
 }
 
 #[test]
 fn a_gift_is_taken_back() {
-    let mut world = used_up();
+    let mut world = world_with_exhausted_quota();
     world.engine.grant(grant(1, extra(minutes(5))), world.now()).unwrap();
     assert!(world.view("game").enabled);
-    world.engine.undo(&Undo::Grant(GrantId::from_random(1)), DETAIL, world.now());
-    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+    world.engine.undo(&UndoAction::Grant(GrantId::from_random(1)), DETAIL, world.now());
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
 }
 
 #[test]
 fn an_answer_is_taken_back_and_can_be_given_again() {
-    let mut world = used_up();
+    let mut world = world_with_exhausted_quota();
     let (request_id, grant_id) = (RequestId::from_random(1), GrantId::from_random(2));
-    let new = NewRequest {
+    let new = NewTimeRequest {
         request_id: request_id.clone(),
         profile: world.engine.policy().default_profile(),
         entry_id: "game".parse().unwrap(),
@@ -46,10 +46,14 @@ fn an_answer_is_taken_back_and_can_be_given_again() {
     world.engine.request_time(new, world.now()).unwrap();
     world.engine.grant_request(&request_id, None, grant_id.clone(), "parent", world.now()).unwrap();
     assert!(world.view("game").enabled);
-    let undo = Undo::Answer { request_id: request_id.clone(), before: RequestState::Asked, grant_id };
+    let undo = UndoAction::RequestAnswer {
+        request_id: request_id.clone(),
+        before: TimeRequestState::Asked,
+        grant_id,
+    };
     world.engine.undo(&undo, DETAIL, world.now());
-    assert_eq!(world.engine.find_request(&request_id).unwrap().state, RequestState::Asked);
-    assert_eq!(world.denied("game"), ["quota-exhausted"]);
+    assert_eq!(world.engine.find_request(&request_id).unwrap().state, TimeRequestState::Asked);
+    assert_eq!(world.denied_codes("game"), ["quota-exhausted"]);
     world.engine.grant_request(&request_id, None, GrantId::from_random(3), "parent", world.now()).unwrap();
     assert!(world.view("game").enabled);
 }
@@ -60,33 +64,33 @@ fn a_mode_is_the_one_before_again() {
         rules.modes.names = ["school", "holiday"].map(str::to_owned).into();
         rules.modes.default = "school".to_owned();
     });
-    let mut world = World::new(household, MONDAY_NOON);
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
     world.engine.switch_mode(Some("school".to_owned()), "parent", world.now()).unwrap();
     world.engine.switch_mode(Some("holiday".to_owned()), "parent", world.now()).unwrap();
-    world.engine.undo(&Undo::Mode(Some("school".to_owned())), DETAIL, world.now());
+    world.engine.undo(&UndoAction::Mode(Some("school".to_owned())), DETAIL, world.now());
     assert_eq!(world.engine.get_state(world.now()).mode, "school");
 }
 
 #[test]
 fn a_clock_is_not_believed_again() {
-    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
     world.run_for(hours(1));
     world.move_wall(SignedDuration::from_hours(-24));
-    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
     let before = world.engine.snapshot().clock.clone();
     world.engine.confirm_clock("parent", world.now());
     assert!(world.view("game").enabled);
-    world.engine.undo(&Undo::Clock(Box::new(before)), DETAIL, world.now());
-    assert_eq!(world.denied("game"), ["clock-untrusted"]);
+    world.engine.undo(&UndoAction::Clock(Box::new(before)), DETAIL, world.now());
+    assert_eq!(world.denied_codes("game"), ["clock-untrusted"]);
     let told = world.audit.iter().filter(|line| matches!(line.what, AuditKind::ClockUntrusted { .. }));
     assert_eq!(told.count(), 2, "it is on record why");
 }
 
 #[test]
 fn a_launch_is_over_and_costs_nothing() {
-    let mut world = World::new(policy(vec![entry("game")]), MONDAY_NOON);
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!("denied") };
-    world.engine.undo(&Undo::Launch(plan.session_id), DETAIL, world.now());
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!("denied") };
+    world.engine.undo(&UndoAction::Launch(plan.session_id), DETAIL, world.now());
     assert_eq!(world.engine.get_state(world.now()).session, None);
     assert!(world.view("game").enabled);
 }
@@ -96,17 +100,17 @@ fn a_launch_is_over_and_costs_nothing() {
 fn what_is_being_launched_can_be_extended_and_what_is_being_ended_can_not() {
     let mut game = entry("game");
     game.limits.max_run = Some(minutes(30));
-    let mut world = World::new(policy(vec![game]), MONDAY_NOON);
-    let extend = |world: &mut World, id| {
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    let extend = |world: &mut EngineHarness, id| {
         world.engine.extend_current(minutes(10), &GrantId::from_random(id), "parent", world.now())
     };
-    assert_eq!(extend(&mut world, 1), Err(GiftError::NothingRuns));
-    let LaunchDecision::Approved(plan) = world.ask("game") else { panic!("denied") };
+    assert_eq!(extend(&mut world, 1), Err(GrantError::NoSession));
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!("denied") };
     extend(&mut world, 2).unwrap();
     assert_eq!(world.remaining(), Some(minutes(40)));
     world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
     assert_eq!(world.remaining(), Some(minutes(40)));
     let stop = StopRequest { by: StopRequester::User, mode: StopMode::Graceful, actor: "child".to_owned() };
     let _ = world.engine.stop_current(&stop, world.now());
-    assert_eq!(extend(&mut world, 3), Err(GiftError::Ending));
+    assert_eq!(extend(&mut world, 3), Err(GrantError::SessionEnding));
 }

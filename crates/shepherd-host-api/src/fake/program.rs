@@ -2,80 +2,87 @@
 
 use std::time::Duration;
 
-use super::{FakeProgram, WhenAsked};
+use super::{FakeProgram, StopResponse};
 use crate::ExitStatus;
 
 /// How a program looks that was killed, and one that ended because it was asked to.
 const KILLED: ExitStatus = ExitStatus { code: None, signal: Some(9) };
-const OBEYED: ExitStatus = ExitStatus { code: None, signal: Some(15) };
+const TERMINATED: ExitStatus = ExitStatus { code: None, signal: Some(15) };
 
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct FakeProcess {
     script: FakeProgram,
     /// Whether the host of today knows it.
     pub(super) attached: bool,
-    starts: Duration,
-    stage: Stage,
+    starts_at: Duration,
+    state: FakeProcessState,
     /// Since when it knows that it is to end, if it was asked and not just killed.
-    asked: Option<Duration>,
+    stop_requested_at: Option<Duration>,
     /// When it is killed, if it was ordered to end.
-    killed: Option<Duration>,
+    killed_at: Option<Duration>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Stage {
+enum FakeProcessState {
     Starting,
     Running,
     /// It has shown its window.
-    Shown,
+    WindowShown,
 }
 
 /// What a program does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(super) enum FakeProcessStep {
     Start,
     ShowWindow,
     End(ExitStatus),
 }
 
-impl Program {
+impl FakeProcess {
     pub(super) fn new(script: FakeProgram, starts: Duration) -> Self {
-        Self { script, attached: true, starts, stage: Stage::Starting, asked: None, killed: None }
+        Self {
+            script,
+            attached: true,
+            starts_at: starts,
+            state: FakeProcessState::Starting,
+            stop_requested_at: None,
+            killed_at: None,
+        }
     }
 
     pub(super) fn has_started(&self) -> bool {
-        self.stage != Stage::Starting
+        self.state != FakeProcessState::Starting
     }
 
     /// What comes next, and when.
-    pub(super) fn next(&self) -> Option<(Duration, Act)> {
-        if self.stage == Stage::Starting {
-            return Some((self.starts, Act::Start));
+    pub(super) fn next_step(&self) -> Option<(Duration, FakeProcessStep)> {
+        if self.state == FakeProcessState::Starting {
+            return Some((self.starts_at, FakeProcessStep::Start));
         }
-        let after = |wait: Duration| self.starts.saturating_add(wait);
-        let window = self.script.window.filter(|_| self.stage == Stage::Running);
-        let window = window.map(|wait| (after(wait), Act::ShowWindow));
-        let ends = self.script.ends.map(|(wait, status)| (after(wait), Act::End(status)));
-        let asked = self.asked.filter(|_| self.script.when_asked == WhenAsked::Ends);
-        let obeys = asked.map(|at| (at, Act::End(OBEYED)));
-        let killed = self.killed.map(|at| (at, Act::End(KILLED)));
+        let after = |wait: Duration| self.starts_at.saturating_add(wait);
+        let window = self.script.window.filter(|_| self.state == FakeProcessState::Running);
+        let window = window.map(|wait| (after(wait), FakeProcessStep::ShowWindow));
+        let ends = self.script.exits.map(|(wait, status)| (after(wait), FakeProcessStep::End(status)));
+        let asked = self.stop_requested_at.filter(|_| self.script.stop_response == StopResponse::Ends);
+        let obeys = asked.map(|at| (at, FakeProcessStep::End(TERMINATED)));
+        let killed = self.killed_at.map(|at| (at, FakeProcessStep::End(KILLED)));
         [window, ends, obeys, killed].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    pub(super) fn did(&mut self, act: Act) {
+    pub(super) fn record_step(&mut self, act: FakeProcessStep) {
         match act {
-            Act::Start => self.stage = Stage::Running,
-            Act::ShowWindow => self.stage = Stage::Shown,
-            Act::End(_) => {}
+            FakeProcessStep::Start => self.state = FakeProcessState::Running,
+            FakeProcessStep::ShowWindow => self.state = FakeProcessState::WindowShown,
+            FakeProcessStep::End(_) => {}
         }
     }
 
     /// It is asked to end, and killed after the grace.
     pub(super) fn stop(&mut self, now: Duration, grace: Duration) {
         if !grace.is_zero() {
-            self.asked.get_or_insert(now);
+            self.stop_requested_at.get_or_insert(now);
         }
         let killed = now.saturating_add(grace);
-        self.killed = Some(self.killed.map_or(killed, |earlier| earlier.min(killed)));
+        self.killed_at = Some(self.killed_at.map_or(killed, |earlier| earlier.min(killed)));
     }
 }

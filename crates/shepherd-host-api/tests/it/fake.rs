@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{
-    AvailabilityPolicy, Cost, Display, Entry, LimitsPolicy, RunPolicy, WarningPolicy,
+    AvailabilityPolicy, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy, WindowDisplay,
 };
 use shepherd_host_api::{
-    ExitStatus, FakeHost, FakeOrder, FakeProgram, FakeStart, Host, HostEvent, HostEvents, SpawnOrder,
-    StopOrder,
+    ExitStatus, FakeHost, FakeHostRequest, FakeProgram, FakeStart, HostAdapter, HostEvent, HostEvents,
+    HostSpawnRequest, HostStopRequest,
 };
 use shepherd_util::{ProfileId, SessionId};
 
-pub(crate) fn entry(id: &str) -> Entry {
-    Entry {
+pub(crate) fn entry(id: &str) -> PolicyEntry {
+    PolicyEntry {
         entry_id: id.parse().unwrap(),
         label: id.to_owned(),
         icon_ref: None,
@@ -25,19 +25,19 @@ pub(crate) fn entry(id: &str) -> Entry {
         warnings: WarningPolicy::default(),
         disabled: None,
         budgets: Vec::new(),
-        cost: Cost::Counts,
+        cost: TimeCost::Counts,
         earns: None,
         unlock: None,
         run: RunPolicy::default(),
     }
 }
 
-fn order(id: &str, number: u128) -> SpawnOrder {
+fn spawn_request(id: &str, number: u128) -> HostSpawnRequest {
     let session_id = SessionId::from_random(number);
-    SpawnOrder { session_id, entry: entry(id), profile: ProfileId::default() }
+    HostSpawnRequest { session_id, entry: entry(id), profile: ProfileId::default() }
 }
 
-fn heard(events: &mut HostEvents) -> Vec<HostEvent> {
+fn received_events(events: &mut HostEvents) -> Vec<HostEvent> {
     std::iter::from_fn(|| events.try_recv().ok()).collect()
 }
 
@@ -46,68 +46,74 @@ const SECOND: Duration = Duration::from_secs(1);
 #[test]
 fn a_program_starts_shows_a_window_and_ends_when_its_script_says() {
     let mut host = FakeHost::default();
-    let (world, mut events) = (host.world(), host.subscribe());
+    let (world, mut events) = (host.platform(), host.subscribe());
     let status = ExitStatus { code: Some(3), signal: None };
     let program = FakeProgram {
         start: FakeStart::After(SECOND),
         window: Some(SECOND),
-        ends: Some((5 * SECOND, status)),
+        exits: Some((5 * SECOND, status)),
         ..FakeProgram::default()
     };
-    world.script(&"game".parse().unwrap(), program);
-    let order = order("game", 1);
+    world.set_script(&"game".parse().unwrap(), program);
+    let order = spawn_request("game", 1);
     let session_id = order.session_id.clone();
     host.spawn(order);
-    assert_eq!(heard(&mut events), []);
-    world.elapse(SECOND);
-    assert!(matches!(heard(&mut events)[..], [HostEvent::Spawned { .. }]));
-    assert_eq!(world.running(), std::slice::from_ref(&session_id));
-    world.elapse(SECOND);
-    assert_eq!(heard(&mut events), [HostEvent::WindowReady { session_id: session_id.clone() }]);
-    world.elapse(10 * SECOND);
-    assert_eq!(heard(&mut events), [HostEvent::Exited { session_id, status }]);
-    assert_eq!(world.running(), []);
+    assert_eq!(received_events(&mut events), []);
+    world.advance_time(SECOND);
+    assert!(matches!(received_events(&mut events)[..], [HostEvent::Spawned { .. }]));
+    assert_eq!(world.running_sessions(), std::slice::from_ref(&session_id));
+    world.advance_time(SECOND);
+    assert_eq!(received_events(&mut events), [HostEvent::WindowReady { session_id: session_id.clone() }]);
+    world.advance_time(10 * SECOND);
+    assert_eq!(received_events(&mut events), [HostEvent::Exited { session_id, status }]);
+    assert_eq!(world.running_sessions(), []);
 }
 
 #[test]
-fn every_order_is_on_record() {
+fn every_request_is_recorded() {
     let mut host = FakeHost::default();
-    let world = host.world();
-    let spawn = order("game", 1);
+    let world = host.platform();
+    let spawn = spawn_request("game", 1);
     let session_id = spawn.session_id.clone();
-    let stop = StopOrder { session_id: session_id.clone(), grace: SECOND };
+    let stop = HostStopRequest { session_id: session_id.clone(), grace: SECOND };
     host.spawn(spawn.clone());
-    host.show(&session_id, Display::Fullscreen);
+    host.show_window(&session_id, WindowDisplay::Fullscreen);
     host.stop(stop.clone());
     host.reattach(&session_id, None);
     assert_eq!(
-        world.orders(),
+        world.requests(),
         [
-            FakeOrder::Spawn(Box::new(spawn)),
-            FakeOrder::Show { session_id: session_id.clone(), display: Display::Fullscreen },
-            FakeOrder::Stop(stop),
-            FakeOrder::Reattach { session_id, handle: None },
+            FakeHostRequest::Spawn(Box::new(spawn)),
+            FakeHostRequest::ShowWindow {
+                session_id: session_id.clone(),
+                display: WindowDisplay::Fullscreen
+            },
+            FakeHostRequest::Stop(stop),
+            FakeHostRequest::Reattach { session_id, handle: None },
         ]
     );
 }
 
 #[test]
-fn what_happens_before_anybody_listens_is_not_lost() {
+fn events_before_the_first_subscriber_are_kept() {
     let mut host = FakeHost::default();
-    host.spawn(order("game", 1));
-    assert!(host.world().end(&SessionId::from_random(1), ExitStatus::default()));
+    host.spawn(spawn_request("game", 1));
+    assert!(host.platform().end_program(&SessionId::from_random(1), ExitStatus::default()));
     let mut events = host.subscribe();
-    assert!(matches!(heard(&mut events)[..], [HostEvent::Spawned { .. }, HostEvent::Exited { .. }]));
+    assert!(matches!(
+        received_events(&mut events)[..],
+        [HostEvent::Spawned { .. }, HostEvent::Exited { .. }]
+    ));
 }
 
 #[test]
-fn a_later_host_does_not_hear_of_what_it_has_not_taken_back() {
+fn a_new_host_gets_no_events_of_sessions_it_has_not_reattached() {
     let mut host = FakeHost::default();
-    let world = host.world();
-    host.spawn(order("game", 1));
+    let world = host.platform();
+    host.spawn(spawn_request("game", 1));
     let mut later = world.host();
     let mut events = later.subscribe();
-    assert_eq!(later.earlier_sessions(), [SessionId::from_random(1)]);
-    world.end(&SessionId::from_random(1), ExitStatus::default());
-    assert_eq!(heard(&mut events), []);
+    assert_eq!(later.recorded_sessions(), [SessionId::from_random(1)]);
+    world.end_program(&SessionId::from_random(1), ExitStatus::default());
+    assert_eq!(received_events(&mut events), []);
 }

@@ -1,6 +1,6 @@
 //! The fake host: that it holds to what every host must, and does what its script says.
 
 #[cfg(test)]
-mod fake;
+mod conformance;
 #[cfg(test)]
-mod suite;
+mod fake;

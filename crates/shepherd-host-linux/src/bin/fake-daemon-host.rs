@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use shepherd_api::EntryKind;
-use shepherd_core::policy::{AvailabilityPolicy, Cost, Entry, LimitsPolicy, RunPolicy, WarningPolicy};
-use shepherd_host_api::{Host, HostEvent, SpawnOrder};
+use shepherd_core::policy::{
+    AvailabilityPolicy, LimitsPolicy, PolicyEntry, RunPolicy, TimeCost, WarningPolicy,
+};
+use shepherd_host_api::{HostAdapter, HostEvent, HostSpawnRequest};
 use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
 use shepherd_util::ProfileId;
 use ward_process::Containment;
@@ -21,7 +23,7 @@ fn main() {
     options.containment = Containment::ALL.into_iter().find(|known| format!("{known:?}") == *containment);
     let mut host = LinuxHost::new(options).unwrap_or_else(|error| panic!("{error}"));
     let mut events = host.subscribe();
-    host.spawn(SpawnOrder {
+    host.spawn(HostSpawnRequest {
         session_id: session.parse().unwrap_or_else(|error| panic!("{error}")),
         entry: entry(vec![program.clone(), script.clone()]),
         profile: ProfileId::default(),
@@ -35,8 +37,8 @@ fn main() {
     }
 }
 
-fn entry(argv: Vec<String>) -> Entry {
-    Entry {
+fn entry(argv: Vec<String>) -> PolicyEntry {
+    PolicyEntry {
         entry_id: "fake".parse().unwrap_or_else(|error| panic!("{error}")),
         label: "fake".to_owned(),
         icon_ref: None,
@@ -47,7 +49,7 @@ fn entry(argv: Vec<String>) -> Entry {
         warnings: WarningPolicy::default(),
         disabled: None,
         budgets: Vec::new(),
-        cost: Cost::Counts,
+        cost: TimeCost::Counts,
         earns: None,
         unlock: None,
         run: RunPolicy::default(),

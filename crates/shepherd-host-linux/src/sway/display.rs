@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::link::{connect, peer};
+use super::connection::{connect, listener_pid};
 
 /// An environment of ordinary size, several times over.
 const MAX_ENVIRONMENT: u64 = 1 << 20;
@@ -15,10 +15,10 @@ const MAX_ENVIRONMENT: u64 = 1 << 20;
 const DISPLAYS: std::ops::RangeInclusive<u32> = 0..=32;
 
 /// The display at which this process listens, in its runtime folder or else beside its other socket.
-pub(super) fn of(process: i32, socket: &Path) -> Option<PathBuf> {
+pub(super) fn wayland_display(process: i32, socket: &Path) -> Option<PathBuf> {
     let folder = runtime_folder(process).or_else(|| Some(socket.parent()?.to_owned()))?;
     DISPLAYS.map(|number| folder.join(format!("wayland-{number}"))).find(|path| {
-        let listener = connect(path).and_then(|stream| peer(&stream));
+        let listener = connect(path).and_then(|stream| listener_pid(&stream));
         listener.is_ok_and(|listener| listener == process)
     })
 }

@@ -4,18 +4,18 @@ use serde::Deserialize;
 
 /// A window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub(super) struct SwayWindow {
     /// Sway's name for it; a later window has a higher one.
     pub(super) id: i64,
     /// Whose it is.
     pub(super) pid: i32,
     /// It lies above the others, as dialogs do, and windows of one size.
-    pub(super) floats: bool,
+    pub(super) is_floating: bool,
     pub(super) is_fullscreen: bool,
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct SwayNode {
     id: i64,
     #[serde(rename = "type")]
     kind: String,
@@ -24,24 +24,24 @@ struct Node {
     #[serde(default)]
     fullscreen_mode: u8,
     #[serde(default)]
-    nodes: Vec<Node>,
+    nodes: Vec<SwayNode>,
     #[serde(default)]
-    floating_nodes: Vec<Node>,
+    floating_nodes: Vec<SwayNode>,
 }
 
 #[derive(Deserialize)]
-struct WindowEvent {
+struct SwayWindowEvent {
     change: String,
 }
 
 /// All windows of a tree.
-pub(super) fn windows(tree: &[u8]) -> serde_json::Result<Vec<Window>> {
+pub(super) fn parse_windows(tree: &[u8]) -> serde_json::Result<Vec<SwayWindow>> {
     let mut found = Vec::new();
-    let mut left = vec![serde_json::from_slice::<Node>(tree)?];
+    let mut left = vec![serde_json::from_slice::<SwayNode>(tree)?];
     while let Some(node) = left.pop() {
         if let Some(pid) = node.pid {
             let (floats, is_fullscreen) = (node.kind == "floating_con", node.fullscreen_mode != 0);
-            found.push(Window { id: node.id, pid, floats, is_fullscreen });
+            found.push(SwayWindow { id: node.id, pid, is_floating: floats, is_fullscreen });
         }
         left.extend(node.nodes.into_iter().chain(node.floating_nodes));
     }
@@ -50,14 +50,14 @@ pub(super) fn windows(tree: &[u8]) -> serde_json::Result<Vec<Window>> {
 
 /// Whether what an event tells may change which window is to be in front. A program can change its title as often as
 /// it likes.
-pub(super) fn changes_places(event: &[u8]) -> serde_json::Result<bool> {
-    let event: WindowEvent = serde_json::from_slice(event)?;
+pub(super) fn affects_layout(event: &[u8]) -> serde_json::Result<bool> {
+    let event: SwayWindowEvent = serde_json::from_slice(event)?;
     Ok(matches!(event.change.as_str(), "new" | "close" | "floating" | "fullscreen_mode" | "move"))
 }
 
 /// The window of a program that is to be in front: the latest, but a dialog only if there is nothing else.
-pub(super) fn foremost(windows: impl Iterator<Item = Window>) -> Option<Window> {
-    windows.max_by_key(|window| (!window.floats, window.id))
+pub(super) fn front_window(windows: impl Iterator<Item = SwayWindow>) -> Option<SwayWindow> {
+    windows.max_by_key(|window| (!window.is_floating, window.id))
 }
 
 #[cfg(test)]
@@ -72,20 +72,21 @@ mod tests {
 
     #[test]
     fn windows_are_what_has_a_process_wherever_it_is() {
-        let mut found = windows(TREE.as_bytes()).unwrap();
+        let mut found = parse_windows(TREE.as_bytes()).unwrap();
         found.sort_unstable_by_key(|window| window.id);
-        let window = |id, pid, floats, is_fullscreen| Window { id, pid, floats, is_fullscreen };
+        let window =
+            |id, pid, floats, is_fullscreen| SwayWindow { id, pid, is_floating: floats, is_fullscreen };
         assert_eq!(
             found,
             [window(5, 70, false, true), window(8, 71, false, false), window(9, 70, true, false)]
         );
-        assert!(windows(b"[]").is_err());
+        assert!(parse_windows(b"[]").is_err());
     }
 
     #[test]
     fn a_dialog_is_in_front_only_if_there_is_nothing_else() {
-        let window = |id, floats| Window { id, pid: 1, floats, is_fullscreen: false };
-        let check = |windows: &[Window]| foremost(windows.iter().copied()).map(|window| window.id);
+        let window = |id, floats| SwayWindow { id, pid: 1, is_floating: floats, is_fullscreen: false };
+        let check = |windows: &[SwayWindow]| front_window(windows.iter().copied()).map(|window| window.id);
         assert_eq!(check(&[]), None);
         assert_eq!(check(&[window(5, false), window(9, true)]), Some(5));
         assert_eq!(check(&[window(7, false), window(5, false)]), Some(7));
@@ -93,8 +94,8 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_no_reason_to_look() {
-        let check = |change: &str| changes_places(format!(r#"{{"change":"{change}"}}"#).as_bytes()).unwrap();
+    fn a_changed_title_does_not_refresh_the_windows() {
+        let check = |change: &str| affects_layout(format!(r#"{{"change":"{change}"}}"#).as_bytes()).unwrap();
         assert!(check("new") && check("close") && check("fullscreen_mode"));
         assert!(!check("title") && !check("focus"));
     }

@@ -9,36 +9,36 @@ use std::time::{Duration, Instant};
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 use shepherd_util::SessionId;
-use ward_process::{Reach, StopSignal, Supervisor, Tree};
+use ward_process::{ProcessTree, SignalReach, StopSignal, Supervisor};
 
-use super::Message;
-use crate::ask::{Ask, SlowAsk};
-use crate::descent::{Descent, Step};
-use crate::line::Line;
-use crate::take_back::TakeBack;
+use super::WorkerMessage;
+use crate::mailbox::MailboxSender;
+use crate::reattach_job::ReattachJob;
+use crate::stop_ladder::{SessionStopLadder, StopStep};
+use crate::stop_method::{SlowStopRequest, StopMethod};
 
-pub(super) enum Session {
+pub(super) enum WorkerSession {
     /// Another thread is at it.
     Starting {
         /// What is to be done as soon as it is there.
-        stop: Option<Stop>,
+        stop: Option<StopDeadline>,
         /// Nobody is at it, because it is in doubt: when to try again.
-        again: Option<(Instant, Box<TakeBack>)>,
+        retry: Option<(Instant, Box<ReattachJob>)>,
     },
-    Running(Box<Running>),
+    Running(Box<RunningSession>),
 }
 
-impl Session {
+impl WorkerSession {
     /// When something has to be done about it, whatever happens.
-    pub(super) fn due(&self) -> Option<Instant> {
+    pub(super) fn next_due(&self) -> Option<Instant> {
         match self {
-            Self::Starting { again, .. } => again.as_ref().map(|(due, _)| *due),
+            Self::Starting { retry: again, .. } => again.as_ref().map(|(due, _)| *due),
             Self::Running(running) => running.due,
         }
     }
 
     /// What is to be done as soon as it is there.
-    pub(super) fn ordered(&self) -> Option<Stop> {
+    pub(super) fn pending_stop(&self) -> Option<StopDeadline> {
         match self {
             Self::Starting { stop, .. } => *stop,
             Self::Running(_) => None,
@@ -46,9 +46,11 @@ impl Session {
     }
 
     /// What is to be tried again by now.
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<Box<TakeBack>> {
+    pub(super) fn take_due_reattach(&mut self, now: Instant) -> Option<Box<ReattachJob>> {
         match self {
-            Self::Starting { again, .. } => again.take_if(|(due, _)| *due <= now).map(|(_, again)| again),
+            Self::Starting { retry: again, .. } => {
+                again.take_if(|(due, _)| *due <= now).map(|(_, again)| again)
+            }
             Self::Running(_) => None,
         }
     }
@@ -56,157 +58,170 @@ impl Session {
 
 /// When a stop was ordered, and how long it may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stop {
+pub(super) struct StopDeadline {
     pub(super) since: Instant,
     pub(super) grace: Duration,
 }
 
-impl Stop {
-    pub(super) fn at_once(since: Instant) -> Self {
+impl StopDeadline {
+    pub(super) fn immediate(since: Instant) -> Self {
         Self { since, grace: Duration::ZERO }
     }
 
     /// Both at once.
-    pub(super) fn stricter(self, other: Self) -> Self {
+    pub(super) fn merge_stricter(self, other: Self) -> Self {
         let offset = other.since.saturating_duration_since(self.since);
         Self { since: self.since, grace: self.grace.min(offset.saturating_add(other.grace)) }
     }
 }
 
 /// A program that runs.
-pub(crate) struct Running {
-    pub(crate) tree: Tree,
+pub(crate) struct RunningSession {
+    pub(crate) tree: ProcessTree,
     pub(crate) sockets: Option<PathBuf>,
-    asks: Vec<Ask>,
+    stop_methods: Vec<StopMethod>,
     /// As which user it runs.
     user: u32,
-    stopping: Option<Stopping>,
+    stopping: Option<StopProgress>,
     /// Tells those who ask on threads of their own that it is over. Made for the first of them.
-    over: Option<Arc<OwnedFd>>,
+    over_event: Option<Arc<OwnedFd>>,
     due: Option<Instant>,
-    troubled: bool,
+    problem_reported: bool,
 }
 
-struct Stopping {
-    order: Stop,
-    descent: Descent,
+struct StopProgress {
+    order: StopDeadline,
+    ladder: SessionStopLadder,
     /// When to look for those whom the signal has not reached.
-    look_again: Option<Instant>,
+    next_check: Option<Instant>,
 }
 
-impl Running {
-    pub(crate) fn new(tree: Tree, asks: Vec<Ask>, user: u32, sockets: Option<PathBuf>) -> Self {
-        Self { tree, sockets, asks, user, stopping: None, over: None, due: None, troubled: false }
+impl RunningSession {
+    pub(crate) fn new(tree: ProcessTree, asks: Vec<StopMethod>, user: u32, sockets: Option<PathBuf>) -> Self {
+        Self {
+            tree,
+            sockets,
+            stop_methods: asks,
+            user,
+            stopping: None,
+            over_event: None,
+            due: None,
+            problem_reported: false,
+        }
     }
 
-    pub(super) fn stop(&mut self, order: Stop) {
+    pub(super) fn stop(&mut self, order: StopDeadline) {
         match &mut self.stopping {
             None => {
-                let descent = Descent::new(self.asks.len(), order.grace);
-                self.stopping = Some(Stopping { order, descent, look_again: None });
+                let descent = SessionStopLadder::new(self.stop_methods.len(), order.grace);
+                self.stopping = Some(StopProgress { order, ladder: descent, next_check: None });
             }
             Some(stopping) => {
-                stopping.order = stopping.order.stricter(order);
-                stopping.descent.tighten(stopping.order.grace);
+                stopping.order = stopping.order.merge_stricter(order);
+                stopping.ladder.shorten_grace(stopping.order.grace);
             }
         }
         self.due = Some(order.since);
     }
 
-    pub(super) fn skip(&mut self, request: usize) {
+    pub(super) fn skip_request(&mut self, request: usize) {
         if let Some(stopping) = &mut self.stopping {
-            stopping.descent.skip(request);
+            stopping.ladder.skip_request(request);
             self.due = Some(stopping.order.since);
         }
     }
 
     /// Something is to be done about it then, whatever happens.
-    pub(super) fn look_again(&mut self, due: Instant) {
+    pub(super) fn check_at(&mut self, due: Instant) {
         self.due = Some(due);
     }
 
     /// Whether nothing was said of it before.
-    pub(super) fn first_trouble(&mut self) -> bool {
-        !std::mem::replace(&mut self.troubled, true)
+    pub(super) fn mark_problem_reported(&mut self) -> bool {
+        !std::mem::replace(&mut self.problem_reported, true)
     }
 
     /// Takes the steps that are due. Whether something that outlives its kill is to be reported.
-    pub(super) fn carry_on(
+    pub(super) fn advance_stop(
         &mut self,
         session_id: &SessionId,
         supervisor: &Arc<Supervisor>,
-        line: &Line<Message>,
+        line: &MailboxSender<WorkerMessage>,
     ) -> bool {
         loop {
-            let Some(Stopping { order, descent, look_again }) = &mut self.stopping else { return false };
+            let Some(StopProgress { order, ladder: descent, next_check: look_again }) = &mut self.stopping
+            else {
+                return false;
+            };
             let since = order.since;
-            match descent.next(since.elapsed()) {
-                Step::Ask(request) => self.ask(request, session_id, supervisor, line),
-                Step::Kill => {
+            match descent.next_step(since.elapsed()) {
+                StopStep::Request(request) => self.send_stop_request(request, session_id, supervisor, line),
+                StopStep::Kill => {
                     *look_again = None;
                     self.tree.kill();
                 }
-                Step::WaitUntil(elapsed) => {
+                StopStep::WaitUntil(elapsed) => {
                     if look_again.take_if(|due| *due <= Instant::now()).is_some() {
-                        *look_again = next_look(self.tree.signal_the_rest());
+                        *look_again = next_check(self.tree.signal_remaining());
                     }
                     self.due = since.checked_add(elapsed).into_iter().chain(*look_again).min();
                     return false;
                 }
-                Step::Survives if self.tree.end_of_the_dead().is_some() => return false,
-                Step::Survives => {
+                StopStep::StillAlive if self.tree.end_if_only_zombies().is_some() => return false,
+                StopStep::StillAlive => {
                     self.due = Some(Instant::now());
-                    return self.first_trouble();
+                    return self.mark_problem_reported();
                 }
             }
         }
     }
 
-    fn ask(
+    fn send_stop_request(
         &mut self,
         request: usize,
         session_id: &SessionId,
         supervisor: &Arc<Supervisor>,
-        line: &Line<Message>,
+        line: &MailboxSender<WorkerMessage>,
     ) {
-        match self.asks.get(request) {
-            Some(Ask::Signal) => {
+        match self.stop_methods.get(request) {
+            Some(StopMethod::Signal) => {
                 let reach = self.tree.signal(StopSignal::Terminate);
                 if let Some(stopping) = &mut self.stopping {
-                    stopping.look_again = next_look(reach);
+                    stopping.next_check = next_check(reach);
                 }
             }
             Some(ask) => {
                 let ask = ask.clone();
-                self.ask_apart(ask, request, session_id, supervisor, line);
+                self.send_on_thread(ask, request, session_id, supervisor, line);
             }
-            None => self.skip(request),
+            None => self.skip_request(request),
         }
     }
 
     /// On a thread of its own, because it may take its time.
-    fn ask_apart(
+    fn send_on_thread(
         &mut self,
-        ask: Ask,
+        ask: StopMethod,
         request: usize,
         session_id: &SessionId,
         supervisor: &Arc<Supervisor>,
-        line: &Line<Message>,
+        line: &MailboxSender<WorkerMessage>,
     ) {
-        let not_asked = Message::NotAsked(session_id.clone(), request);
-        let Ok(over) = self.over() else { return line.send(not_asked) };
-        let slow = SlowAsk {
+        let not_asked = WorkerMessage::StopRequestFailed(session_id.clone(), request);
+        let Ok(over) = self.over_event() else { return line.send(not_asked) };
+        let slow = SlowStopRequest {
             supervisor: Arc::clone(supervisor),
             session_id: session_id.clone(),
             identity: self.tree.identity().cloned(),
             user: self.user,
-            ask,
-            over,
-            patience: self.stopping.as_ref().map_or(Duration::ZERO, |stopping| stopping.order.grace),
+            method: ask,
+            session_over: over,
+            timeout: self.stopping.as_ref().map_or(Duration::ZERO, |stopping| stopping.order.grace),
         };
-        let (line_of_thread, failed) = (line.clone(), Message::NotAsked(session_id.clone(), request));
+        let (line_of_thread, failed) =
+            (line.clone(), WorkerMessage::StopRequestFailed(session_id.clone(), request));
         let started = Builder::new().name("host-ask".into()).spawn(move || {
-            if slow.carry_out().is_err() {
+            if slow.send().is_err() {
                 line_of_thread.send(failed);
             }
         });
@@ -215,26 +230,26 @@ impl Running {
         }
     }
 
-    fn over(&mut self) -> Result<Arc<OwnedFd>, Errno> {
-        if let Some(over) = &self.over {
+    fn over_event(&mut self) -> Result<Arc<OwnedFd>, Errno> {
+        if let Some(over) = &self.over_event {
             return Ok(Arc::clone(over));
         }
         let over = Arc::new(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        self.over = Some(Arc::clone(&over));
+        self.over_event = Some(Arc::clone(&over));
         Ok(over)
     }
 
     /// Nobody needs to ask any more.
-    pub(super) fn end_asking(&self) {
-        if let Some(over) = &self.over {
+    pub(super) fn cancel_stop_requests(&self) {
+        if let Some(over) = &self.over_event {
             let _ = rustix::io::write(over, &1_u64.to_ne_bytes());
         }
     }
 }
 
-fn next_look(reach: Reach) -> Option<Instant> {
+fn next_check(reach: SignalReach) -> Option<Instant> {
     match reach {
-        Reach::Everybody => None,
-        Reach::NotYet { look_again } => Instant::now().checked_add(look_again),
+        SignalReach::AllMembers => None,
+        SignalReach::Incomplete { retry_after: look_again } => Instant::now().checked_add(look_again),
     }
 }

@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use shepherd_core::policy::Entry;
-use shepherd_host_api::conformance::{Part, Stage, run};
+use shepherd_core::policy::PolicyEntry;
+use shepherd_host_api::conformance::{ConformanceHarness, TestProgram, run};
 use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
 use shepherd_util::SessionId;
 use ward_process::Containment;
 
 use crate::harness::{containments, entry, new_session, process, script};
 
-struct LinuxStage {
+struct LinuxHarness {
     state: PathBuf,
     containment: Containment,
 }
 
-impl Stage for LinuxStage {
-    type Host = LinuxHost;
+impl ConformanceHarness for LinuxHarness {
+    type TestedHost = LinuxHost;
 
     fn host(&mut self) -> LinuxHost {
         let mut options = LinuxHostOptions::new(self.state.clone());
@@ -25,43 +25,45 @@ impl Stage for LinuxStage {
         LinuxHost::new(options).unwrap()
     }
 
-    fn entry(&mut self, part: Part) -> Entry {
+    fn entry_for(&mut self, part: TestProgram) -> PolicyEntry {
         match part {
-            Part::Runs => entry(process(&["sleep", "600"])),
-            Part::Ignores => script("ignore term; sleep 600000"),
-            Part::Exits { after, code } => script(&format!("sleep {}; exit {code}", after.as_millis())),
-            Part::KillsItself => entry(process(&["sh", "-c", "kill -9 $$"])),
+            TestProgram::EndsOnRequest => entry(process(&["sleep", "600"])),
+            TestProgram::IgnoresRequests => script("ignore term; sleep 600000"),
+            TestProgram::Exits { after, code } => {
+                script(&format!("sleep {}; exit {code}", after.as_millis()))
+            }
+            TestProgram::KillsItself => entry(process(&["sh", "-c", "kill -9 $$"])),
             // What a process group can't hold it can't see, so that its wrapper stays.
-            Part::HandsOver if self.containment == Containment::ProcessGroup => {
+            TestProgram::ForksAndExits if self.containment == Containment::ProcessGroup => {
                 script("fork 1 [ sleep 600000 ]; sleep 600000")
             }
-            Part::HandsOver => script("daemon [ sleep 600000 ]; exit 0"),
-            Part::Fails => entry(process(&["no-such-program"])),
+            TestProgram::ForksAndExits => script("daemon [ sleep 600000 ]; exit 0"),
+            TestProgram::FailsToStart => entry(process(&["no-such-program"])),
         }
     }
 
-    fn session_id(&mut self) -> SessionId {
+    fn new_session_id(&mut self) -> SessionId {
         new_session()
     }
 
     /// A thousand are made elsewhere.
-    fn pairs(&self) -> usize {
+    fn stop_start_rounds(&self) -> usize {
         25
     }
 
-    fn pass(&mut self, duration: Duration) {
+    fn advance_time(&mut self, duration: Duration) {
         std::thread::sleep(duration);
     }
 }
 
 #[test]
-fn the_host_holds_to_everything_in_every_containment() {
+fn the_linux_host_conforms_in_every_containment() {
     // Mostly waiting, so all at once.
     std::thread::scope(|scope| {
         for containment in containments() {
             scope.spawn(move || {
                 let folder = tempfile::tempdir().unwrap();
-                let mut stage = LinuxStage { state: folder.path().to_owned(), containment };
+                let mut stage = LinuxHarness { state: folder.path().to_owned(), containment };
                 assert_eq!(run(&mut stage), [], "{containment}");
             });
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// What a guest does about its power button.
 #[derive(Clone, Copy)]
-pub(crate) enum Button {
+pub(crate) enum PowerButton {
     /// Switches itself off.
     Obeyed,
     /// Goes on.
@@ -13,7 +13,7 @@ pub(crate) enum Button {
 
 /// A disk whose first sector is the whole operating system: it says `GUEST-UP` on the serial line, and then waits for
 /// the power button, if it cares for it; then it says `GUEST-DOWN` and switches itself off.
-pub(crate) fn write_disk(path: &Path, button: Button) {
+pub(crate) fn write_disk(path: &Path, button: PowerButton) {
     let start = [
         0x31, 0xc0, // xor ax, ax
         0x8e, 0xd8, // mov ds, ax
@@ -24,7 +24,7 @@ pub(crate) fn write_disk(path: &Path, button: Button) {
         0xe8, 0x70, 0x00, // call say
     ];
     let rest = match button {
-        Button::Obeyed => &[
+        PowerButton::Obeyed => &[
             0xba, 0x02, 0x06, // mov dx, 0x602: which events matter
             0xb8, 0x00, 0x01, // mov ax, 0x100: the power button
             0xef, // out dx, ax
@@ -41,7 +41,7 @@ pub(crate) fn write_disk(path: &Path, button: Button) {
             0xef, // out dx, ax
             0xeb, 0xfe, // jmp here
         ][..],
-        Button::Ignored => &[
+        PowerButton::Ignored => &[
             0xfb, // sti
             0xf4, // hlt
             0xeb, 0xfc, // jmp back

@@ -7,31 +7,31 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use shepherd_api::EntryKind;
 use shepherd_core::policy::{
-    AvailabilityPolicy, Cost, Entry, LimitsPolicy, Policy, Rules, RunPolicy, WarningPolicy,
+    AvailabilityPolicy, LimitsPolicy, Policy, PolicyEntry, PolicyRules, RunPolicy, TimeCost, WarningPolicy,
 };
-use shepherd_host_api::{ExitStatus, Host, HostEvent, HostEvents, SpawnOrder, StopOrder};
+use shepherd_host_api::{ExitStatus, HostAdapter, HostEvent, HostEvents, HostSpawnRequest, HostStopRequest};
 use shepherd_host_linux::{LinuxHost, LinuxHostOptions};
 use shepherd_util::{ProfileId, SessionId};
 use tempfile::TempDir;
 use ward_process::Containment;
 
 /// Long enough for the slowest machine; nothing waits that long unless it has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// For what will not go anyway.
-pub(crate) const GRACE: Duration = Duration::from_millis(300);
+pub(crate) const SHORT_GRACE: Duration = Duration::from_millis(300);
 
-fn double(name: &str, built: &str) -> PathBuf {
+fn test_double(name: &str, built: &str) -> PathBuf {
     // An archive of test binaries is run in another place than it was built in.
     std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
 }
 
 pub(crate) fn fake_entry() -> PathBuf {
-    double("fake-entry", env!("CARGO_BIN_EXE_fake-entry"))
+    test_double("fake-entry", env!("CARGO_BIN_EXE_fake-entry"))
 }
 
 pub(crate) fn fake_daemon_host() -> PathBuf {
-    double("fake-daemon-host", env!("CARGO_BIN_EXE_fake-daemon-host"))
+    test_double("fake-daemon-host", env!("CARGO_BIN_EXE_fake-daemon-host"))
 }
 
 pub(crate) fn is_root() -> bool {
@@ -71,12 +71,12 @@ pub(crate) fn process(argv: &[&str]) -> EntryKind {
 }
 
 /// An entry that follows a script of the double.
-pub(crate) fn script(script: &str) -> Entry {
+pub(crate) fn script(script: &str) -> PolicyEntry {
     entry(process(&[fake_entry().to_str().unwrap(), script]))
 }
 
-pub(crate) fn entry(kind: EntryKind) -> Entry {
-    Entry {
+pub(crate) fn entry(kind: EntryKind) -> PolicyEntry {
+    PolicyEntry {
         entry_id: "game".parse().unwrap(),
         label: "A game".to_owned(),
         icon_ref: None,
@@ -87,7 +87,7 @@ pub(crate) fn entry(kind: EntryKind) -> Entry {
         warnings: WarningPolicy::default(),
         disabled: None,
         budgets: Vec::new(),
-        cost: Cost::Counts,
+        cost: TimeCost::Counts,
         earns: None,
         unlock: None,
         run: RunPolicy::default(),
@@ -95,19 +95,19 @@ pub(crate) fn entry(kind: EntryKind) -> Entry {
 }
 
 /// A host with a state folder of its own, and what it says.
-pub(crate) struct Ground {
+pub(crate) struct TestHost {
     /// Dropped first: it writes into the folder.
     pub(crate) host: LinuxHost,
     pub(crate) events: HostEvents,
     pub(crate) folder: TempDir,
 }
 
-impl Ground {
+impl TestHost {
     pub(crate) fn new(containment: Containment) -> Self {
-        Self::with(|options| options.containment = Some(containment))
+        Self::with_options(|options| options.containment = Some(containment))
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut LinuxHostOptions)) -> Self {
+    pub(crate) fn with_options(change: impl FnOnce(&mut LinuxHostOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut options = LinuxHostOptions::new(folder.path().join("state"));
         change(&mut options);
@@ -120,53 +120,53 @@ impl Ground {
         self.folder.path().join("state")
     }
 
-    pub(crate) fn apply(&mut self, rules: Rules) {
-        self.host.policy_changed(&Policy::new(rules).unwrap());
+    pub(crate) fn apply_rules(&mut self, rules: PolicyRules) {
+        self.host.apply_policy(&Policy::new(rules).unwrap());
     }
 
-    pub(crate) fn spawn(&mut self, entry: Entry) -> SessionId {
+    pub(crate) fn spawn(&mut self, entry: PolicyEntry) -> SessionId {
         let session_id = new_session();
-        let order = SpawnOrder { session_id: session_id.clone(), entry, profile: ProfileId::default() };
+        let order = HostSpawnRequest { session_id: session_id.clone(), entry, profile: ProfileId::default() };
         self.host.spawn(order);
         session_id
     }
 
     /// Starts it, and waits until it runs.
-    pub(crate) fn start(&mut self, entry: Entry) -> Session {
+    pub(crate) fn start(&mut self, entry: PolicyEntry) -> StartedProgram {
         let session_id = self.spawn(entry);
-        match self.next() {
+        match self.next_event() {
             HostEvent::Spawned { session_id: spawned, output, shortcomings, .. } => {
                 assert_eq!(spawned, session_id);
-                Session { session_id, output: output.unwrap(), shortcomings }
+                StartedProgram { session_id, output: output.unwrap(), shortcomings }
             }
             event => panic!("{event:?}"),
         }
     }
 
     /// Why it can't be started.
-    pub(crate) fn failure(&mut self, entry: Entry) -> String {
+    pub(crate) fn spawn_failure(&mut self, entry: PolicyEntry) -> String {
         let session_id = self.spawn(entry);
-        match self.next() {
+        match self.next_event() {
             HostEvent::SpawnFailed { session_id: failed, failure } => {
                 assert_eq!(failed, session_id);
-                assert_eq!(self.host.earlier_sessions(), []);
+                assert_eq!(self.host.recorded_sessions(), []);
                 failure.detail
             }
             event => panic!("{event:?}"),
         }
     }
 
-    pub(crate) fn order_stop(&mut self, session: &Session, grace: Duration) {
-        self.host.stop(StopOrder { session_id: session.session_id.clone(), grace });
+    pub(crate) fn order_stop(&mut self, session: &StartedProgram, grace: Duration) {
+        self.host.stop(HostStopRequest { session_id: session.session_id.clone(), grace });
     }
 
-    pub(crate) fn stop(&mut self, session: &Session, grace: Duration) -> ExitStatus {
+    pub(crate) fn stop(&mut self, session: &StartedProgram, grace: Duration) -> ExitStatus {
         self.order_stop(session, grace);
-        self.exit_of(session)
+        self.wait_for_exit(session)
     }
 
-    pub(crate) fn exit_of(&mut self, session: &Session) -> ExitStatus {
-        match self.next() {
+    pub(crate) fn wait_for_exit(&mut self, session: &StartedProgram) -> ExitStatus {
+        match self.next_event() {
             HostEvent::Exited { session_id, status } => {
                 assert_eq!(session_id, session.session_id);
                 status
@@ -175,7 +175,7 @@ impl Ground {
         }
     }
 
-    pub(crate) fn next(&mut self) -> HostEvent {
+    pub(crate) fn next_event(&mut self) -> HostEvent {
         let mut found = None;
         wait_until("event", || {
             found = self.events.try_recv().ok();
@@ -185,43 +185,43 @@ impl Ground {
     }
 
     /// After the end of everything: until logs are complete and what was written down is removed.
-    pub(crate) fn await_last_words(&self) {
-        wait_until("last words", || self.host.earlier_sessions().is_empty());
+    pub(crate) fn wait_for_cleanup(&self) {
+        wait_until("last words", || self.host.recorded_sessions().is_empty());
     }
 
     /// Nothing is said for so long.
-    pub(crate) fn assert_silence(&mut self, length: Duration) {
+    pub(crate) fn assert_no_event(&mut self, length: Duration) {
         std::thread::sleep(length);
         assert_eq!(self.events.try_recv().ok(), None);
     }
 }
 
 /// A program that was started.
-pub(crate) struct Session {
+pub(crate) struct StartedProgram {
     pub(crate) session_id: SessionId,
     pub(crate) output: PathBuf,
     pub(crate) shortcomings: Vec<String>,
 }
 
-impl Session {
+impl StartedProgram {
     pub(crate) fn output(&self) -> String {
         std::fs::read_to_string(&self.output).unwrap_or_default()
     }
 
-    pub(crate) fn await_output(&self, text: &str) {
+    pub(crate) fn wait_for_output(&self, text: &str) {
         wait_until(&format!("`{text}` in the output"), || self.output().contains(text));
     }
 }
 
 /// Scripts whose processes are recognisable by an endless sleep that no other run has.
-pub(crate) struct Token {
+pub(crate) struct MarkedScript {
     text: String,
     program: PathBuf,
     /// Where a copy of the program lies that every user can execute.
     folder: Option<TempDir>,
 }
 
-impl Token {
+impl MarkedScript {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let text = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -229,7 +229,7 @@ impl Token {
     }
 
     /// With a double that other users can execute, too, wherever it was built.
-    pub(crate) fn for_everybody() -> Self {
+    pub(crate) fn for_all_users() -> Self {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -242,14 +242,14 @@ impl Token {
     }
 
     /// `FOREVER` in a script is this run's sleep; whoever begins it has arrived.
-    pub(crate) fn entry(&self, text: &str) -> Entry {
+    pub(crate) fn entry(&self, text: &str) -> PolicyEntry {
         entry(process(&[self.program.to_str().unwrap(), &self.script(text)]))
     }
 
     /// As root, the entry runs as somebody else.
-    pub(crate) fn entry_of_another_user(&self, text: &str) -> Entry {
+    pub(crate) fn entry_of_another_user(&self, text: &str) -> PolicyEntry {
         let user = is_root().then(|| "nobody".to_owned());
-        Entry { run: RunPolicy { user, ..RunPolicy::default() }, ..self.entry(text) }
+        PolicyEntry { run: RunPolicy { user, ..RunPolicy::default() }, ..self.entry(text) }
     }
 
     pub(crate) fn script(&self, text: &str) -> String {
@@ -273,7 +273,7 @@ impl Token {
         is_double && command.contains(&self.text) && !matches!(state, None | Some('Z' | 'X'))
     }
 
-    pub(crate) fn await_arrivals(&self, count: usize) {
+    pub(crate) fn wait_for_arrivals(&self, count: usize) {
         let name = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         let arrived = || self.survivors().into_iter().filter(|pid| name(*pid).ends_with("!\n")).count();
         wait_until(&format!("{count} arrivals"), || arrived() >= count);
@@ -285,7 +285,7 @@ impl Token {
     }
 }
 
-impl Drop for Token {
+impl Drop for MarkedScript {
     /// A failed test must not leave its processes behind.
     fn drop(&mut self) {
         for pid in self.survivors() {
@@ -295,9 +295,9 @@ impl Drop for Token {
 }
 
 pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !condition() {
-        assert!(Instant::now() < deadline, "still no {what} after {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "still no {what} after {TEST_TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

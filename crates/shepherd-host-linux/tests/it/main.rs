@@ -5,21 +5,19 @@ mod conformance;
 #[cfg(test)]
 mod escape;
 #[cfg(test)]
+mod escapees;
+#[cfg(test)]
 mod guest;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
-mod leavers;
+mod launch_commands;
 #[cfg(test)]
-mod machines;
-#[cfg(test)]
-mod many;
+mod many_sessions;
 #[cfg(test)]
 mod media;
 #[cfg(test)]
 mod programs;
-#[cfg(test)]
-mod recipes;
 #[cfg(test)]
 mod restart;
 #[cfg(test)]
@@ -27,12 +25,14 @@ mod restart;
 mod sway;
 #[cfg(test)]
 #[cfg(feature = "sway")]
-mod sway_desktop;
+mod sway_children;
 #[cfg(test)]
 #[cfg(feature = "sway")]
-mod sway_guests;
+mod sway_desktop;
 #[cfg(test)]
 #[cfg(feature = "sway")]
 mod sway_restart;
 #[cfg(test)]
 mod users;
+#[cfg(test)]
+mod virtual_machines;

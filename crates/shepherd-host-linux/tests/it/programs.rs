@@ -5,27 +5,27 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use shepherd_api::EntryKind;
-use shepherd_core::policy::{Entry, RunLimits, RunPolicy};
-use shepherd_host_api::{ExitStatus, Host};
-use shepherd_host_linux::AsRoot;
+use shepherd_core::policy::{PolicyEntry, ResourceLimits, RunPolicy};
+use shepherd_host_api::{ExitStatus, HostAdapter};
+use shepherd_host_linux::RunAsRoot;
 use ward_process::Containment;
 
-use crate::harness::{Ground, containments, entry, process, script, wait_until};
+use crate::harness::{TestHost, containments, entry, process, script, wait_until};
 
 /// The strongest there is.
-fn ground() -> Ground {
-    Ground::new(containments()[0])
+fn strongest_host() -> TestHost {
+    TestHost::new(containments()[0])
 }
 
 /// Runs a program to its end and returns what it said.
-fn said_by(ground: &mut Ground, entry: Entry) -> String {
+fn output_of(ground: &mut TestHost, entry: PolicyEntry) -> String {
     let session = ground.start(entry);
-    assert_eq!(ground.exit_of(&session), ExitStatus { code: Some(0), signal: None });
-    ground.await_last_words();
+    assert_eq!(ground.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
+    ground.wait_for_cleanup();
     session.output()
 }
 
-fn with_limits(limits: RunLimits, mut entry: Entry) -> Entry {
+fn with_limits(limits: ResourceLimits, mut entry: PolicyEntry) -> PolicyEntry {
     entry.run = RunPolicy { limits, ..RunPolicy::default() };
     entry
 }
@@ -34,7 +34,7 @@ fn with_limits(limits: RunLimits, mut entry: Entry) -> Entry {
 #[test]
 fn arguments_arrive_exactly_and_no_shell_reads_them() {
     let argv = ["printf", "<%s>", "$HOME", "a b", "", "*", ";echo x", "ü\n"];
-    assert_eq!(said_by(&mut ground(), entry(process(&argv))), "<$HOME><a b><><*><;echo x><ü\n>");
+    assert_eq!(output_of(&mut strongest_host(), entry(process(&argv))), "<$HOME><a b><><*><;echo x><ü\n>");
 }
 
 /// S6.1.
@@ -47,19 +47,19 @@ fn folder_and_variables_are_those_of_the_entry() {
         env: BTreeMap::from([("COLOUR".into(), "blue".into()), ("PATH".into(), "/bin:/usr/bin".into())]),
         cwd: Some(inside.to_str().unwrap().to_owned()),
     };
-    let said = said_by(&mut ground(), entry(kind));
+    let said = output_of(&mut strongest_host(), entry(kind));
     assert_eq!(said, format!("{}\nblue /bin:/usr/bin\n", inside.display()));
 }
 
 /// S6.5.
 #[test]
 fn nothing_of_the_daemons_environment_arrives_but_what_is_on_the_list() {
-    let mut ground = Ground::with(|options| {
+    let mut ground = TestHost::with_options(|options| {
         options.environment = ["LANG", "LD_PRELOAD", "SHEPHERD_SECRET", "PATH", "DBUS_SESSION_BUS_ADDRESS"]
             .map(|name| (name.into(), "x".into()))
             .into();
     });
-    let said = said_by(&mut ground, entry(process(&["env"])));
+    let said = output_of(&mut ground, entry(process(&["env"])));
     let names: Vec<&str> = said.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
     assert_eq!(names, ["WARD_TREE", "LANG", "PATH"]);
     assert!(said.contains("PATH=/usr/local/bin:/usr/bin:/bin:"), "{said}");
@@ -69,7 +69,7 @@ fn nothing_of_the_daemons_environment_arrives_but_what_is_on_the_list() {
 #[test]
 fn a_program_has_a_session_of_its_own_and_gains_no_privileges() {
     let look = "grep -E '^NoNewPrivs' /proc/self/status; umask; cut -d' ' -f5,6 /proc/$$/stat; echo $$";
-    let said = said_by(&mut Ground::new(Containment::ProcessGroup), entry(process(&["sh", "-c", look])));
+    let said = output_of(&mut TestHost::new(Containment::ProcessGroup), entry(process(&["sh", "-c", look])));
     let lines: Vec<&str> = said.lines().collect();
     let [privileges, umask, group_and_session, own] = lines[..] else { panic!("{said}") };
     assert_eq!((privileges, umask), ("NoNewPrivs:\t1", "0077"));
@@ -79,12 +79,12 @@ fn a_program_has_a_session_of_its_own_and_gains_no_privileges() {
 /// S6.4.
 #[test]
 fn output_is_kept_for_each_session_up_to_its_bound_and_for_nobody_else() {
-    let mut ground = ground();
+    let mut ground = strongest_host();
     let mut chatter = script("print 100000; exit 0");
     chatter.run.output_limit = Some(1_000);
     let session = ground.start(chatter);
-    ground.exit_of(&session);
-    ground.await_last_words();
+    ground.wait_for_exit(&session);
+    ground.wait_for_cleanup();
     let kept = session.output();
     assert!(kept.starts_with(&"x".repeat(1_000)) && kept.len() < 1_200, "{} bytes", kept.len());
     assert_eq!(session.output, ground.state().join(format!("logs/{}.log", session.session_id)));
@@ -98,8 +98,8 @@ fn output_is_kept_for_each_session_up_to_its_bound_and_for_nobody_else() {
 #[test]
 fn bounds_are_kept_or_it_is_said_that_they_are_not() {
     for containment in containments() {
-        let mut ground = Ground::new(containment);
-        let limits = RunLimits {
+        let mut ground = TestHost::new(containment);
+        let limits = ResourceLimits {
             open_files: Some(64),
             file_size: Some(1 << 20),
             cpu_percent: Some(50),
@@ -108,8 +108,8 @@ fn bounds_are_kept_or_it_is_said_that_they_are_not() {
         };
         let entry = entry(process(&["sh", "-c", "ulimit -n; ulimit -f"]));
         let session = ground.start(with_limits(limits, entry));
-        ground.exit_of(&session);
-        ground.await_last_words();
+        ground.wait_for_exit(&session);
+        ground.wait_for_cleanup();
         assert_eq!(session.output(), "64\n2048\n", "{containment}");
         let controller = "the cgroup has no such controller";
         let unkept = session.shortcomings.iter().filter(|sentence| sentence.contains(controller)).count();
@@ -124,8 +124,8 @@ fn bounds_are_kept_or_it_is_said_that_they_are_not() {
 
 #[test]
 fn what_can_not_be_started_is_said_with_place_fault_and_cure() {
-    let mut ground = ground();
-    let mut check = |entry: Entry, wanted: &str| assert_eq!(ground.failure(entry), wanted);
+    let mut ground = strongest_host();
+    let mut check = |entry: PolicyEntry, wanted: &str| assert_eq!(ground.spawn_failure(entry), wanted);
     check(
         entry(process(&["no-such-game"])),
         "entry `game`: there is no program `no-such-game` in /usr/local/bin:/usr/bin:/bin:/usr/local/games:\
@@ -154,7 +154,7 @@ fn what_can_not_be_started_is_said_with_place_fault_and_cure() {
         "entry `game`: could not enter the working directory for `/usr/bin/true`: No such file or directory \
          (os error 2); see that program and folder are there and open to the user it runs as",
     );
-    let none = RunLimits { memory: Some(0), ..RunLimits::default() };
+    let none = ResourceLimits { memory: Some(0), ..ResourceLimits::default() };
     check(
         with_limits(none, entry(process(&["true"]))),
         "entry `game`: nothing can run with `memory` limited to zero; correct the entry",
@@ -164,10 +164,10 @@ fn what_can_not_be_started_is_said_with_place_fault_and_cure() {
 /// What could not be written down does not run.
 #[test]
 fn without_its_state_folder_nothing_is_started() {
-    let mut ground = ground();
+    let mut ground = strongest_host();
     let proof = ground.folder.path().join("it-ran");
     std::fs::remove_dir_all(ground.state().join("sessions")).unwrap();
-    let failure = ground.failure(script(&format!("touch {}", proof.display())));
+    let failure = ground.spawn_failure(script(&format!("touch {}", proof.display())));
     assert!(failure.contains("could not write down the tree"), "{failure}");
     assert!(failure.contains("see that the data folder can be written"), "{failure}");
     assert!(!proof.exists());
@@ -177,11 +177,11 @@ fn without_its_state_folder_nothing_is_started() {
 #[test]
 fn nothing_is_left_of_a_session() {
     for containment in containments() {
-        let mut ground = Ground::new(containment);
+        let mut ground = TestHost::new(containment);
         let session = ground.start(entry(process(&["sleep", "600"])));
-        assert_eq!(ground.host.earlier_sessions(), std::slice::from_ref(&session.session_id));
+        assert_eq!(ground.host.recorded_sessions(), std::slice::from_ref(&session.session_id));
         ground.stop(&session, std::time::Duration::ZERO);
-        ground.await_last_words();
+        ground.wait_for_cleanup();
         let children = std::fs::read_to_string(format!("/proc/self/task/{}/children", std::process::id()));
         assert_eq!(children.unwrap_or_default(), "", "{containment}");
     }
@@ -196,12 +196,12 @@ fn only_the_newest_logs_are_kept() {
         std::fs::write(logs.join(format!("session-{number:032x}.log")), "").unwrap();
     }
     std::fs::write(logs.join("keep.txt"), "").unwrap();
-    let mut ground = Ground::with(|options| options.state_folder = folder.path().join("state"));
+    let mut ground = TestHost::with_options(|options| options.state_folder = folder.path().join("state"));
     let count = || std::fs::read_dir(&logs).unwrap().count();
     wait_until("tidying up", || count() == 201);
     let session = ground.start(entry(process(&["true"])));
-    ground.exit_of(&session);
-    ground.await_last_words();
+    ground.wait_for_exit(&session);
+    ground.wait_for_cleanup();
     assert!(session.output.exists());
     wait_until("tidying up", || count() == 201);
 }
@@ -210,7 +210,7 @@ fn only_the_newest_logs_are_kept() {
 #[test]
 fn what_the_host_can_not_do_is_said() {
     for containment in containments() {
-        let ground = Ground::with(|options| {
+        let ground = TestHost::with_options(|options| {
             options.containment = Some(containment);
             options.search_path = "/nowhere".into();
         });
@@ -231,9 +231,9 @@ fn what_the_host_can_not_do_is_said() {
 #[test]
 fn root_wants_to_know_as_whom_things_run_unless_it_was_told_not_to() {
     let is_root = rustix::process::geteuid().is_root();
-    for as_root in [AsRoot::Never, AsRoot::UnlessNamed] {
-        let ground = Ground::with(|options| options.as_root = as_root);
-        let is_strict = as_root == AsRoot::Never;
+    for as_root in [RunAsRoot::Never, RunAsRoot::WithoutAccount] {
+        let ground = TestHost::with_options(|options| options.as_root = as_root);
+        let is_strict = as_root == RunAsRoot::Never;
         assert_eq!(ground.host.capabilities().needs_account, is_root && is_strict);
         let limitations = ground.host.limitations().join("\n");
         assert_eq!(limitations.contains("run it as root, and name a user"), !is_root, "{limitations}");

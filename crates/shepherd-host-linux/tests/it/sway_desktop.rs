@@ -9,24 +9,24 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use shepherd_api::EntryKind;
-use shepherd_core::policy::{Compositor, Entry, Rules, RunPolicy};
-use shepherd_host_api::Host as _;
+use shepherd_core::policy::{CompositorConfig, PolicyEntry, PolicyRules, RunPolicy};
+use shepherd_host_api::HostAdapter as _;
 use tempfile::TempDir;
 
-use crate::harness::{Ground, entry, is_root, wait_until};
+use crate::harness::{TestHost, entry, is_root, wait_until};
 
 /// Sway refuses to be root, so that root lends it to this user, and the programs as well.
 const USER: &str = "nobody";
 
 /// A screen of its own, and a home for the programs on it.
-pub(crate) struct Desktop {
+pub(crate) struct SwayDesktop {
     sway: Option<Child>,
     folder: TempDir,
 }
 
-impl Desktop {
+impl SwayDesktop {
     /// A folder; nothing runs yet.
-    pub(crate) fn prepared() -> Self {
+    pub(crate) fn prepare() -> Self {
         for program in ["sway", "swaymsg", "foot", "tuxpaint", "chromium"] {
             let path = Path::new("/usr/bin").join(program);
             assert!(path.exists(), "no {program}: `cargo xtask setup` installs it");
@@ -51,7 +51,7 @@ impl Desktop {
     }
 
     pub(crate) fn new() -> Self {
-        let mut desktop = Self::prepared();
+        let mut desktop = Self::prepare();
         desktop.start();
         desktop
     }
@@ -101,12 +101,15 @@ impl Desktop {
     }
 
     /// A policy that works with it.
-    pub(crate) fn rules(&self) -> Rules {
-        Rules { compositor: Some(Compositor::Connect { socket: Some(self.socket()) }), ..Rules::default() }
+    pub(crate) fn rules(&self) -> PolicyRules {
+        PolicyRules {
+            compositor: Some(CompositorConfig::Connect { socket: Some(self.socket()) }),
+            ..PolicyRules::default()
+        }
     }
 
     /// A program for it. Which display it finds is not said here: the host says it.
-    pub(crate) fn entry(&self, argv: &[&str]) -> Entry {
+    pub(crate) fn entry(&self, argv: &[&str]) -> PolicyEntry {
         let home = self.home().display().to_string();
         let env = [
             ("HOME", home.as_str()),
@@ -119,16 +122,16 @@ impl Desktop {
         let argv = argv.iter().map(|word| (*word).to_owned()).collect();
         let user = is_root().then(|| USER.to_owned());
         let run = RunPolicy { user, ..RunPolicy::default() };
-        Entry { run, ..entry(EntryKind::Process { argv, env, cwd: None }) }
+        PolicyEntry { run, ..entry(EntryKind::Process { argv, env, cwd: None }) }
     }
 
     /// The windows that there are, as Sway's own program shows them.
-    pub(crate) fn windows(&self) -> Vec<Window> {
+    pub(crate) fn windows(&self) -> Vec<DesktopWindow> {
         windows_at(&self.socket())
     }
 }
 
-impl Drop for Desktop {
+impl Drop for SwayDesktop {
     fn drop(&mut self) {
         if self.sway.is_some() {
             self.kill();
@@ -137,14 +140,14 @@ impl Drop for Desktop {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
+pub(crate) struct DesktopWindow {
     pub(crate) pid: i32,
     pub(crate) is_fullscreen: bool,
     pub(crate) is_focused: bool,
 }
 
 /// In the order in which they were opened.
-pub(crate) fn windows_at(socket: &Path) -> Vec<Window> {
+pub(crate) fn windows_at(socket: &Path) -> Vec<DesktopWindow> {
     let shown =
         Command::new("swaymsg").arg("-s").arg(socket).args(["-r", "-t", "get_tree"]).output().unwrap();
     let mut found = Vec::new();
@@ -153,10 +156,10 @@ pub(crate) fn windows_at(socket: &Path) -> Vec<Window> {
     found.into_iter().map(|(_, window)| window).collect()
 }
 
-fn collect(node: &Value, found: &mut Vec<(i64, Window)>) {
+fn collect(node: &Value, found: &mut Vec<(i64, DesktopWindow)>) {
     if let Some(pid) = node["pid"].as_i64() {
         let (is_fullscreen, is_focused) = (node["fullscreen_mode"] == 1, node["focused"] == true);
-        let window = Window { pid: i32::try_from(pid).unwrap(), is_fullscreen, is_focused };
+        let window = DesktopWindow { pid: i32::try_from(pid).unwrap(), is_fullscreen, is_focused };
         found.push((node["id"].as_i64().unwrap(), window));
     }
     for inner in ["nodes", "floating_nodes"].iter().filter_map(|key| node[key].as_array()).flatten() {
@@ -165,46 +168,47 @@ fn collect(node: &Value, found: &mut Vec<(i64, Window)>) {
 }
 
 /// A process and all its descendants, each with the moment of its start.
-pub(crate) fn family(pid: i32) -> Vec<(i32, String)> {
+pub(crate) fn process_tree(pid: i32) -> Vec<(i32, String)> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let all: Vec<(i32, i32, String)> = processes
         .filter_map(|process| {
             let pid: i32 = process.file_name().to_str()?.parse().ok()?;
-            let (parent, start) = stat(pid)?;
+            let (parent, start) = parent_and_start(pid)?;
             Some((pid, parent, start))
         })
         .collect();
-    let mut found: Vec<(i32, String)> = all.iter().filter(|(one, ..)| *one == pid).map(known).collect();
+    let mut found: Vec<(i32, String)> =
+        all.iter().filter(|(one, ..)| *one == pid).map(pid_and_start).collect();
     let mut next = 0;
     while let Some((parent, _)) = found.get(next).cloned() {
-        found.extend(all.iter().filter(|(_, of, _)| *of == parent).map(known));
+        found.extend(all.iter().filter(|(_, of, _)| *of == parent).map(pid_and_start));
         next += 1;
     }
     found
 }
 
-fn known((pid, _, start): &(i32, i32, String)) -> (i32, String) {
+fn pid_and_start((pid, _, start): &(i32, i32, String)) -> (i32, String) {
     (*pid, start.clone())
 }
 
 /// Those that are still there.
 pub(crate) fn alive(processes: &[(i32, String)]) -> Vec<i32> {
-    let lives = |(pid, start): &&(i32, String)| stat(*pid).is_some_and(|(_, now)| now == *start);
+    let lives = |(pid, start): &&(i32, String)| parent_and_start(*pid).is_some_and(|(_, now)| now == *start);
     processes.iter().filter(lives).map(|(pid, _)| *pid).collect()
 }
 
 /// Parent and start, unless it is a zombie.
-fn stat(pid: i32) -> Option<(i32, String)> {
+fn parent_and_start(pid: i32) -> Option<(i32, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split(' ').collect();
     (fields[0] != "Z" && fields[0] != "X").then(|| (fields[1].parse().unwrap(), fields[19].to_owned()))
 }
 
-impl Ground {
+impl TestHost {
     /// A host that works with a desktop.
-    pub(crate) fn on(desktop: &Desktop, containment: ward_process::Containment) -> Self {
+    pub(crate) fn on_desktop(desktop: &SwayDesktop, containment: ward_process::Containment) -> Self {
         let mut ground = Self::new(containment);
-        ground.apply(desktop.rules());
+        ground.apply_rules(desktop.rules());
         wait_until("a connection", || ground.host.capabilities().can_force_fullscreen);
         ground
     }

@@ -2,30 +2,33 @@
 
 use std::path::Path;
 
-use shepherd_core::policy::{Compositor, Rules};
-use shepherd_host_api::{Host, HostEvent, StopOrder};
+use shepherd_core::policy::{CompositorConfig, PolicyRules};
+use shepherd_host_api::{HostAdapter, HostEvent, HostStopRequest};
 use ward_process::Containment;
 
-use crate::harness::{Ground, PATIENCE, Session, containments, wait_until};
-use crate::sway::{await_window, listener, own_socket};
-use crate::sway_desktop::{Desktop, alive, family, windows_at};
+use crate::harness::{StartedProgram, TEST_TIMEOUT, TestHost, containments, wait_until};
+use crate::sway::{await_window, listener_pid, own_socket};
+use crate::sway_desktop::{SwayDesktop, alive, process_tree, windows_at};
 
-fn rules(desktop: &Desktop) -> Rules {
-    Rules { compositor: Some(Compositor::Start { argv: desktop.argv() }), ..Rules::default() }
+fn own_sway_rules(desktop: &SwayDesktop) -> PolicyRules {
+    PolicyRules {
+        compositor: Some(CompositorConfig::Start { argv: desktop.argv() }),
+        ..PolicyRules::default()
+    }
 }
 
-fn ground(desktop: &Desktop, state: &Path, containment: Containment) -> Ground {
-    let mut ground = Ground::with(|options| {
+fn host_on(desktop: &SwayDesktop, state: &Path, containment: Containment) -> TestHost {
+    let mut ground = TestHost::with_options(|options| {
         options.containment = Some(containment);
         options.state_folder = state.to_owned();
         options.socket_folder = desktop.home();
     });
-    ground.apply(rules(desktop));
+    ground.apply_rules(own_sway_rules(desktop));
     wait_until("a Sway", || ground.host.capabilities().can_force_fullscreen);
     ground
 }
 
-fn start_terminal(ground: &mut Ground, desktop: &Desktop) -> Session {
+fn start_terminal(ground: &mut TestHost, desktop: &SwayDesktop) -> StartedProgram {
     let session = ground.start(desktop.entry(&["foot", "sleep", "600"]));
     await_window(ground, &session);
     session
@@ -34,30 +37,30 @@ fn start_terminal(ground: &mut Ground, desktop: &Desktop) -> Session {
 #[test]
 fn a_host_that_leaves_leaves_a_session_its_sway_and_the_next_takes_both_back() {
     for containment in containments() {
-        let (desktop, state) = (Desktop::prepared(), tempfile::tempdir().unwrap());
-        let mut first = ground(&desktop, state.path(), containment);
+        let (desktop, state) = (SwayDesktop::prepare(), tempfile::tempdir().unwrap());
+        let mut first = host_on(&desktop, state.path(), containment);
         let session_id = start_terminal(&mut first, &desktop).session_id;
         let socket = own_socket(&desktop);
-        let (sway, windows) = (family(listener(&socket)), windows_at(&socket));
+        let (sway, windows) = (process_tree(listener_pid(&socket)), windows_at(&socket));
         assert_eq!(windows.len(), 1);
         drop(first);
         assert_eq!(windows_at(&socket), windows, "{containment}");
-        let mut next = ground(&desktop, state.path(), containment);
+        let mut next = host_on(&desktop, state.path(), containment);
         assert_eq!(
-            (family(listener(&socket)), own_socket(&desktop)),
+            (process_tree(listener_pid(&socket)), own_socket(&desktop)),
             (sway.clone(), socket),
             "{containment}"
         );
         next.host.reattach(&session_id, None);
-        assert!(matches!(next.next(), HostEvent::Reattached { .. }));
-        assert_eq!(next.next(), HostEvent::WindowReady { session_id: session_id.clone() });
-        next.host.stop(StopOrder { session_id: session_id.clone(), grace: PATIENCE });
+        assert!(matches!(next.next_event(), HostEvent::Reattached { .. }));
+        assert_eq!(next.next_event(), HostEvent::WindowReady { session_id: session_id.clone() });
+        next.host.stop(HostStopRequest { session_id: session_id.clone(), grace: TEST_TIMEOUT });
         // Nobody knows who was there before the session, so that Sway is started afresh.
-        let told = [next.next(), next.next()];
+        let told = [next.next_event(), next.next_event()];
         assert!(told.iter().any(|event| matches!(event, HostEvent::Exited { .. })), "{told:?}");
         assert_eq!(alive(&sway), [0; 0], "{containment}");
         wait_until("another Sway", || next.host.capabilities().can_force_fullscreen);
-        let sway = family(listener(&own_socket(&desktop)));
+        let sway = process_tree(listener_pid(&own_socket(&desktop)));
         drop(next);
         assert_eq!(alive(&sway), [0; 0], "{containment}: without a session it ends with the host");
     }
@@ -65,20 +68,20 @@ fn a_host_that_leaves_leaves_a_session_its_sway_and_the_next_takes_both_back() {
 
 #[test]
 fn another_policy_takes_no_sway_from_a_session() {
-    let (desktop, state) = (Desktop::prepared(), tempfile::tempdir().unwrap());
-    let mut ground = ground(&desktop, state.path(), containments()[0]);
+    let (desktop, state) = (SwayDesktop::prepare(), tempfile::tempdir().unwrap());
+    let mut ground = host_on(&desktop, state.path(), containments()[0]);
     let session = start_terminal(&mut ground, &desktop);
     let socket = own_socket(&desktop);
-    let (sway, windows) = (family(listener(&socket)), windows_at(&socket));
+    let (sway, windows) = (process_tree(listener_pid(&socket)), windows_at(&socket));
     assert_eq!(windows.len(), 1);
-    ground.apply(Rules::default());
+    ground.apply_rules(PolicyRules::default());
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(windows_at(&socket), windows);
     // The one that there was is what is wanted again.
-    ground.apply(rules(&desktop));
+    ground.apply_rules(own_sway_rules(&desktop));
     wait_until("a connection", || ground.host.capabilities().can_force_fullscreen);
-    assert_eq!(family(listener(&socket)), sway);
-    ground.apply(Rules::default());
-    ground.stop(&session, PATIENCE);
+    assert_eq!(process_tree(listener_pid(&socket)), sway);
+    ground.apply_rules(PolicyRules::default());
+    ground.stop(&session, TEST_TIMEOUT);
     wait_until("the end of Sway", || alive(&sway).is_empty());
 }

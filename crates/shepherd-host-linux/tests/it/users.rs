@@ -1,23 +1,23 @@
 //! Running as somebody else (S6.5).
 
-use shepherd_core::policy::{Entry, RunPolicy};
+use shepherd_core::policy::{PolicyEntry, RunPolicy};
 use shepherd_host_api::ExitStatus;
 
-use crate::harness::{Ground, containments, entry, is_root, process};
+use crate::harness::{TestHost, containments, entry, is_root, process};
 
-fn as_user(name: &str, argv: &[&str]) -> Entry {
+fn as_user(name: &str, argv: &[&str]) -> PolicyEntry {
     let run = RunPolicy { user: Some(name.to_owned()), ..RunPolicy::default() };
-    Entry { run, ..entry(process(argv)) }
+    PolicyEntry { run, ..entry(process(argv)) }
 }
 
 #[test]
 fn only_root_runs_something_as_another_user_with_its_groups_and_its_home() {
     for containment in containments() {
-        let mut ground = Ground::new(containment);
+        let mut ground = TestHost::new(containment);
         let look = "id -u; id -g; id -G; echo $USER $LOGNAME $HOME";
         let entry = as_user("nobody", &["sh", "-c", look]);
         if !is_root() {
-            let failure = ground.failure(entry);
+            let failure = ground.spawn_failure(entry);
             assert_eq!(
                 failure,
                 "entry `game`: it is to run as `nobody`, and only root can run something as somebody else; run the \
@@ -26,8 +26,8 @@ fn only_root_runs_something_as_another_user_with_its_groups_and_its_home() {
             continue;
         }
         let session = ground.start(entry);
-        assert_eq!(ground.exit_of(&session), ExitStatus { code: Some(0), signal: None });
-        ground.await_last_words();
+        assert_eq!(ground.wait_for_exit(&session), ExitStatus { code: Some(0), signal: None });
+        ground.wait_for_cleanup();
         assert_eq!(session.output(), "65534\n65534\n65534\nnobody nobody /nonexistent\n", "{containment}");
         let says_root = session.shortcomings.iter().any(|sentence| sentence.contains("runs as root"));
         assert!(!says_root, "{:?}", session.shortcomings);
@@ -36,18 +36,18 @@ fn only_root_runs_something_as_another_user_with_its_groups_and_its_home() {
 
 #[test]
 fn a_user_that_does_not_exist_is_said_so() {
-    let mut ground = Ground::new(containments()[0]);
+    let mut ground = TestHost::new(containments()[0]);
     assert_eq!(
-        ground.failure(as_user("grandma", &["true"])),
+        ground.spawn_failure(as_user("grandma", &["true"])),
         "entry `game`: it is to run as `grandma`, who is no user of this machine; name one that `/etc/passwd` lists"
     );
 }
 
 #[test]
 fn a_program_that_runs_as_root_comes_with_a_warning() {
-    let mut ground = Ground::new(containments()[0]);
+    let mut ground = TestHost::new(containments()[0]);
     let session = ground.start(entry(process(&["true"])));
     let warned = session.shortcomings.iter().any(|sentence| sentence.contains("It runs as root"));
     assert_eq!(warned, is_root());
-    ground.exit_of(&session);
+    ground.wait_for_exit(&session);
 }

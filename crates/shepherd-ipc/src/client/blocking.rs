@@ -7,41 +7,41 @@ use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use shepherd_api::{Command, DaemonStateSnapshot, Reply, Welcome};
+use shepherd_api::{Command, CommandReply, DaemonStateSnapshot, ServerWelcome};
 
-use crate::client::conversation::Conversation;
-use crate::client::{CallError, ClientOptions, ConnectError, Pushed};
+use crate::client::protocol::ClientProtocol;
+use crate::client::{CallError, ClientOptions, ConnectError, ServerPush};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 16 * 1024;
 
 /// A connection to the daemon. One command at a time.
 #[derive(Debug)]
-pub struct Client {
+pub struct BlockingClient {
     stream: UnixStream,
-    conversation: Conversation,
-    welcome: Welcome,
-    patience: Duration,
+    protocol: ClientProtocol,
+    welcome: ServerWelcome,
+    call_timeout: Duration,
 }
 
-impl Client {
+impl BlockingClient {
     /// Connects, and says who it is.
     ///
     /// # Errors
     /// Nothing listens, or it does not want this client.
     pub fn connect(options: &ClientOptions) -> Result<Self, ConnectError> {
-        let deadline = Instant::now() + options.connect_patience;
-        let mut stream = open(&options.socket, options.connect_patience)
+        let deadline = Instant::now() + options.connect_timeout;
+        let mut stream = connect_with_timeout(&options.socket, options.connect_timeout)
             .map_err(|error| ConnectError::from_io(&options.socket, error.into()))?;
-        let mut conversation = Conversation::new();
-        let welcome = greet(&mut stream, &mut conversation, &options.name, deadline)
+        let mut conversation = ClientProtocol::new();
+        let welcome = handshake(&mut stream, &mut conversation, &options.name, deadline)
             .map_err(|error| ConnectError::from_call(&options.socket, error))?;
-        Ok(Self { stream, conversation, welcome, patience: options.call_patience })
+        Ok(Self { stream, protocol: conversation, welcome, call_timeout: options.call_timeout })
     }
 
     /// What the daemon said of itself and of what this client may do.
     #[must_use]
-    pub fn welcome(&self) -> &Welcome {
+    pub fn welcome(&self) -> &ServerWelcome {
         &self.welcome
     }
 
@@ -57,26 +57,26 @@ impl Client {
     ///
     /// # Errors
     /// The daemon refuses, is gone, or does not answer in time.
-    pub fn call(&mut self, command: Command) -> Result<Reply, CallError> {
-        let deadline = Instant::now() + self.patience;
-        let (id, line) = self.conversation.request(command)?;
-        send(&mut self.stream, &mut self.conversation, &line, deadline)?;
+    pub fn call(&mut self, command: Command) -> Result<CommandReply, CallError> {
+        let deadline = Instant::now() + self.call_timeout;
+        let (id, line) = self.protocol.encode_request(command)?;
+        send_line(&mut self.stream, &mut self.protocol, &line, deadline)?;
         loop {
-            if let Some(reply) = self.conversation.answer(id)? {
+            if let Some(reply) = self.protocol.take_reply(id)? {
                 return Ok(reply);
             }
-            receive(&mut self.stream, &mut self.conversation, Some(deadline))?;
+            receive(&mut self.stream, &mut self.protocol, Some(deadline))?;
         }
     }
 
-    /// Asks for events. They follow the snapshot without a gap; [`Client::pushed`] hands them out.
+    /// Asks for events. They follow the snapshot without a gap; [`BlockingClient::next_push`] hands them out.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// As [`BlockingClient::call`].
     pub fn subscribe(&mut self) -> Result<DaemonStateSnapshot, CallError> {
         match self.call(Command::SubscribeEvents {})? {
-            Reply::Subscribed { snapshot } => Ok(snapshot),
-            _ => Err(CallError::Unreadable),
+            CommandReply::Subscribed { snapshot } => Ok(snapshot),
+            _ => Err(CallError::InvalidReply),
         }
     }
 
@@ -84,35 +84,35 @@ impl Client {
     ///
     /// # Errors
     /// [`CallError::TimedOut`] if nothing happened in that time; others if the connection is of no use any more.
-    pub fn pushed(&mut self, within: Option<Duration>) -> Result<Pushed, CallError> {
+    pub fn next_push(&mut self, within: Option<Duration>) -> Result<ServerPush, CallError> {
         let deadline = within.map(|within| Instant::now() + within);
         loop {
-            if let Some(pushed) = self.conversation.pushed()? {
+            if let Some(pushed) = self.protocol.take_push()? {
                 return Ok(pushed);
             }
-            receive(&mut self.stream, &mut self.conversation, deadline)?;
+            receive(&mut self.stream, &mut self.protocol, deadline)?;
         }
     }
 }
 
 /// The standard library can't connect with a time-out: a daemon that hangs with a full backlog would hold us up.
-fn open(path: &Path, patience: Duration) -> rustix::io::Result<UnixStream> {
+fn connect_with_timeout(path: &Path, patience: Duration) -> rustix::io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(UnixStream::from(socket))
 }
 
-fn greet(
+fn handshake(
     stream: &mut UnixStream,
-    conversation: &mut Conversation,
+    conversation: &mut ClientProtocol,
     name: &str,
     deadline: Instant,
-) -> Result<Welcome, CallError> {
-    let hello = Conversation::hello(name)?;
-    send(stream, conversation, &hello, deadline)?;
+) -> Result<ServerWelcome, CallError> {
+    let hello = ClientProtocol::encode_hello(name)?;
+    send_line(stream, conversation, &hello, deadline)?;
     loop {
-        if let Some(welcome) = conversation.welcome()? {
+        if let Some(welcome) = conversation.take_welcome()? {
             return Ok(welcome);
         }
         receive(stream, conversation, Some(deadline))?;
@@ -120,18 +120,18 @@ fn greet(
 }
 
 /// Sends a line. If the daemon does not listen any more, the error is what it said last, if it said anything.
-fn send(
+fn send_line(
     stream: &mut UnixStream,
-    conversation: &mut Conversation,
+    conversation: &mut ClientProtocol,
     line: &[u8],
     deadline: Instant,
 ) -> Result<(), CallError> {
-    stream.set_write_timeout(Some(left(deadline)?)).map_err(CallError::from_io)?;
+    stream.set_write_timeout(Some(time_left(deadline)?)).map_err(CallError::from_io)?;
     let Err(error) = stream.write_all(line) else { return Ok(()) };
     // Half a line may be on its way, so that even after a time-out the connection is of no use.
     if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) {
         while receive(stream, conversation, Some(deadline)).is_ok() {}
-        if let Some(farewell) = conversation.farewell() {
+        if let Some(farewell) = conversation.take_closing_error() {
             return Err(CallError::Closed(farewell));
         }
     }
@@ -140,10 +140,10 @@ fn send(
 
 fn receive(
     stream: &mut UnixStream,
-    conversation: &mut Conversation,
+    conversation: &mut ClientProtocol,
     deadline: Option<Instant>,
 ) -> Result<(), CallError> {
-    let timeout = deadline.map(left).transpose()?;
+    let timeout = deadline.map(time_left).transpose()?;
     stream.set_read_timeout(timeout).map_err(CallError::from_io)?;
     let mut chunk = [0; CHUNK];
     loop {
@@ -155,7 +155,7 @@ fn receive(
     }
 }
 
-fn left(deadline: Instant) -> Result<Duration, CallError> {
+fn time_left(deadline: Instant) -> Result<Duration, CallError> {
     match deadline.saturating_duration_since(Instant::now()) {
         Duration::ZERO => Err(CallError::TimedOut),
         left => Ok(left),

@@ -18,7 +18,7 @@ pub enum ConnectError {
     },
     /// The file system does not let this user in.
     #[error("this user may not open {}", socket.display())]
-    NotAllowed {
+    PermissionDenied {
         /// What.
         socket: PathBuf,
         /// What the system said.
@@ -54,7 +54,7 @@ impl ConnectError {
         let socket = socket.to_owned();
         match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Self::NoDaemon { socket, source },
-            io::ErrorKind::PermissionDenied => Self::NotAllowed { socket, source },
+            io::ErrorKind::PermissionDenied => Self::PermissionDenied { socket, source },
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::TimedOut { socket },
             _ => Self::Io { socket, source },
         }
@@ -66,7 +66,7 @@ impl ConnectError {
             CallError::Refused(error) | CallError::Closed(error) => Self::Refused(error),
             CallError::TimedOut => Self::TimedOut { socket },
             CallError::Disconnected(source) => Self::Io { socket, source },
-            CallError::Unreadable | CallError::TooManyEvents => Self::NotShepherd { socket },
+            CallError::InvalidReply | CallError::TooManyEvents => Self::NotShepherd { socket },
         }
     }
 }
@@ -89,7 +89,7 @@ pub enum CallError {
     TimedOut,
     /// An answer that is none.
     #[error("the daemon's answer can't be read")]
-    Unreadable,
+    InvalidReply,
     /// More events came in than are kept for whoever does not ask for them.
     #[error("more events came in than were taken")]
     TooManyEvents,
@@ -108,7 +108,7 @@ impl CallError {
     pub fn api_error(&self) -> Option<&ApiError> {
         match self {
             Self::Refused(error) | Self::Closed(error) => Some(error),
-            Self::Disconnected(_) | Self::TimedOut | Self::Unreadable | Self::TooManyEvents => None,
+            Self::Disconnected(_) | Self::TimedOut | Self::InvalidReply | Self::TooManyEvents => None,
         }
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 /// How long a client waits for the daemon to take it. A daemon answers within microseconds; one that does not within
 /// this time hangs, or the machine does.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a client waits for an answer. The slowest commands write to a disk that may be slow.
-const CALL_PATIENCE: Duration = Duration::from_secs(30);
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How a client behaves. Change what [`ClientOptions::new`] chose where that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub struct ClientOptions {
     /// What the client calls itself, for the daemon's log.
     pub name: String,
     /// How long to wait until the daemon has said welcome.
-    pub connect_patience: Duration,
+    pub connect_timeout: Duration,
     /// How long to wait for an answer.
-    pub call_patience: Duration,
+    pub call_timeout: Duration,
 }
 
 impl ClientOptions {
@@ -30,8 +30,8 @@ impl ClientOptions {
         Self {
             socket: socket.into(),
             name: name.into(),
-            connect_patience: CONNECT_PATIENCE,
-            call_patience: CALL_PATIENCE,
+            connect_timeout: DEFAULT_CONNECT_TIMEOUT,
+            call_timeout: DEFAULT_CALL_TIMEOUT,
         }
     }
 }

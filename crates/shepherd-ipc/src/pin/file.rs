@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::throttle::Failures;
+use super::throttle::PinFailures;
 
 /// Nobody but the daemon reads or writes it.
-const MODE: u32 = 0o600;
+const PIN_FILE_MODE: u32 = 0o600;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PinFile {
     /// In PHC form: algorithm, parameters, salt and hash.
     pub(super) hash: Option<String>,
-    pub(super) failures: Failures,
+    pub(super) failures: PinFailures,
 }
 
 impl PinFile {
@@ -42,13 +42,13 @@ impl PinFile {
     /// Replaces the file durably.
     pub(super) fn save(&self, path: &Path) -> io::Result<()> {
         let text = serde_json::to_vec(self)?;
-        let draft = draft(path);
+        let draft = temporary_path(path);
         // One of an interrupted attempt would keep its mode.
         match fs::remove_file(&draft) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&draft)?;
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(PIN_FILE_MODE).open(&draft)?;
         file.write_all(&text)?;
         file.sync_all()?;
         fs::rename(&draft, path)?;
@@ -57,7 +57,7 @@ impl PinFile {
     }
 }
 
-fn draft(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     path.with_file_name(name)

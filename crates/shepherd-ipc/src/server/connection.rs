@@ -1,6 +1,6 @@
 //! One connection from its first byte to its last.
 
-mod reading;
+mod request_reader;
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
@@ -12,37 +12,37 @@ use tokio::net::UnixStream;
 use tokio::net::unix::WriteHalf;
 use tokio::time::timeout;
 
-use super::Incoming;
-use super::client::Client;
-use super::hub::Hub;
-use super::outbox::{Outbox, Step};
-use super::registry::Full;
-use super::shared::Shared;
-use super::wire::{farewell, not_welcome};
-use crate::Peer;
-use reading::{Ending, Reading};
+use super::IncomingEvent;
+use super::connected_client::ConnectedClient;
+use super::hub::ClientHub;
+use super::outbox::{ClientOutbox, WriterStep};
+use super::registry::NoFreeSlot;
+use super::server_state::ServerState;
+use super::wire::{closing_line, not_permitted_error};
+use crate::PeerCredentials;
+use request_reader::{ReadEnd, RequestReader};
 
 /// How long a client has to read why its connection ends.
-const FAREWELL_PATIENCE: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How much a command costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CommandCost {
     /// Microseconds.
-    Look,
+    Cheap,
     /// Milliseconds, if there are a thousand entries.
-    Survey,
+    Listing,
     /// More.
-    Act,
+    Expensive,
 }
 
-impl Kind {
-    fn of(command: &Command) -> Self {
+impl CommandCost {
+    fn of_command(command: &Command) -> Self {
         match command {
             Command::GetState {} | Command::Health {} | Command::Metrics {} | Command::SubscribeEvents {} => {
-                Self::Look
+                Self::Cheap
             }
-            Command::ListEntries { .. } | Command::Timeline { .. } | Command::Usage { .. } => Self::Survey,
+            Command::ListEntries { .. } | Command::Timeline { .. } | Command::Usage { .. } => Self::Listing,
             Command::Launch { .. }
             | Command::StopCurrent { .. }
             | Command::ReloadConfig {}
@@ -61,120 +61,125 @@ impl Kind {
             | Command::ConfirmClock {}
             | Command::ReadAudit { .. }
             | Command::Authenticate { .. }
-            | Command::SetPin { .. } => Self::Act,
+            | Command::SetPin { .. } => Self::Expensive,
         }
     }
 }
 
 /// Lets a connection in, or tells it why not.
-pub(super) fn admit(stream: UnixStream, hub: &Hub) {
+pub(super) fn accept_connection(stream: UnixStream, hub: &ClientHub) {
     let shared = &hub.shared;
     // A peer that the kernel can't name is nobody.
-    let Ok(peer) =
-        stream.peer_cred().map(|found| Peer { uid: found.uid(), gid: found.gid(), pid: found.pid() })
-    else {
+    let Ok(peer) = stream.peer_cred().map(|found| PeerCredentials {
+        uid: found.uid(),
+        gid: found.gid(),
+        pid: found.pid(),
+    }) else {
         return;
     };
-    match register(shared, peer) {
+    match register_client(shared, peer) {
         Ok(client) => {
             shared.counters.accepted.add(1);
-            let guard = Registered { shared: Arc::clone(shared), client };
+            let guard = RegisteredClient { shared: Arc::clone(shared), client };
             tokio::spawn(async move { serve(stream, &guard).await });
         }
         Err(error) => {
-            shared.counters.turned_away.add(1);
+            shared.counters.rejected.add(1);
             if error.code == ErrorCode::NotPermitted
-                && let Some(refusal) = shared.refusal(peer, "", "connect", &error.sentence)
+                && let Some(refusal) = shared.record_refusal(peer, "", "connect", &error.sentence)
             {
                 // If the loop is that busy, the counter has to do.
                 let _ = shared.lanes.quick.try_send(refusal);
             }
-            turn_away(stream, error);
+            reject_connection(stream, error);
         }
     }
 }
 
-fn register(shared: &Arc<Shared>, peer: Peer) -> Result<Arc<Client>, ApiError> {
+fn register_client(
+    shared: &Arc<ServerState>,
+    peer: PeerCredentials,
+) -> Result<Arc<ConnectedClient>, ApiError> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|_| {
         ApiError::new(ErrorCode::Internal, "There is no randomness to name a connection with.")
     })?;
-    let claim = shared.claim(&peer).ok_or_else(not_welcome)?;
+    let claim = shared.slot_priority(&peer).ok_or_else(not_permitted_error)?;
     let mut registry = shared.registry();
     let user_bytes = registry.reserve(peer.uid, claim, &shared.limits).map_err(|full| {
         let whose = match full {
-            Full::ForEverybody => "in all",
-            Full::ForThisUser => "of this user",
+            NoFreeSlot::Total => "in all",
+            NoFreeSlot::PerUser => "of this user",
         };
         ApiError::new(ErrorCode::TooManyClients, format!("Too many clients {whose} are connected."))
     })?;
     let client_id = ClientId::from_random(u128::from_ne_bytes(bits));
-    let client = Arc::new(Client::new(client_id.clone(), peer, Outbox::new(user_bytes)));
+    let client = Arc::new(ConnectedClient::new(client_id.clone(), peer, ClientOutbox::new(user_bytes)));
     registry.clients.insert(client_id, Arc::clone(&client));
     Ok(client)
 }
 
 /// Says why, if the client's buffer takes it; nobody waits for that.
-fn turn_away(stream: UnixStream, error: ApiError) {
-    if let (Ok(mut stream), Some(line)) = (stream.into_std(), farewell(error)) {
+fn reject_connection(stream: UnixStream, error: ApiError) {
+    if let (Ok(mut stream), Some(line)) = (stream.into_std(), closing_line(error)) {
         let _ = stream.write(&line);
     }
 }
 
 /// A client that is in the registry for as long as this lives.
-struct Registered {
-    shared: Arc<Shared>,
-    client: Arc<Client>,
+struct RegisteredClient {
+    shared: Arc<ServerState>,
+    client: Arc<ConnectedClient>,
 }
 
-impl Drop for Registered {
+impl Drop for RegisteredClient {
     fn drop(&mut self) {
         let mut registry = self.shared.registry();
         registry.clients.remove(&self.client.client_id);
         registry.release(self.client.peer.uid);
         drop(registry);
-        self.shared.someone_left.notify_one();
+        self.shared.client_left.notify_one();
     }
 }
 
-async fn serve(mut stream: UnixStream, Registered { shared, client }: &Registered) {
+async fn serve(mut stream: UnixStream, RegisteredClient { shared, client }: &RegisteredClient) {
     let (reader, writer) = stream.split();
-    let mut writing = std::pin::pin!(write(&writer, shared, client));
+    let mut writing = std::pin::pin!(write_loop(&writer, shared, client));
     let ending = tokio::select! {
-        ending = Reading::new(shared, client).run(&reader) => ending,
+        ending = RequestReader::new(shared, client).run(&reader) => ending,
         () = &mut writing => return,
     };
     let patience = match ending {
-        Ending::HungUp => {
+        ReadEnd::ClientClosed => {
             client.outbox.half_close();
-            shared.limits.write_patience
+            shared.limits.write_timeout
         }
-        Ending::Fault(error) => {
-            shared.counters.faults.add(1);
-            client.outbox.close(farewell(error));
-            FAREWELL_PATIENCE
+        ReadEnd::ProtocolError(error) => {
+            shared.counters.protocol_errors.add(1);
+            client.outbox.close(closing_line(error));
+            CLOSE_TIMEOUT
         }
-        Ending::Over => FAREWELL_PATIENCE,
+        ReadEnd::ConnectionClosed => CLOSE_TIMEOUT,
     };
     // Whoever does not read to the end does not get it.
     let _ = timeout(patience, writing).await;
 }
 
-async fn write(writer: &WriteHalf<'_>, shared: &Shared, client: &Client) {
+async fn write_loop(writer: &WriteHalf<'_>, shared: &ServerState, client: &ConnectedClient) {
     loop {
-        match client.outbox.next().await {
-            Step::Write(outgoing) => {
-                if write_all(writer, &outgoing.line, shared.limits.write_patience).await.is_err() {
+        match client.outbox.next_step().await {
+            WriterStep::Write(outgoing) => {
+                if write_all(writer, &outgoing.line, shared.limits.write_timeout).await.is_err() {
                     return;
                 }
             }
-            Step::AskForSnapshot => {
-                let wish = Incoming::NeedsSnapshot { client_id: client.client_id.clone() };
+            WriterStep::RequestSnapshot => {
+                let wish = IncomingEvent::NeedsSnapshot { client_id: client.client_id.clone() };
                 if shared.lanes.quick.send(wish).await.is_err() {
                     return;
                 }
             }
-            Step::End => return,
+            WriterStep::End => return,
         }
     }
 }

@@ -23,7 +23,7 @@ const BACKLOG: i32 = 4_096;
 pub enum BindError {
     /// Another daemon has it.
     #[error("another daemon listens at {}", socket.display())]
-    Taken {
+    InUse {
         /// Where.
         socket: PathBuf,
     },
@@ -71,8 +71,8 @@ pub(super) fn bind_socket(
     if length > MAX_SOCKET_PATH {
         return Err(BindError::PathTooLong { length });
     }
-    let lock = lock(path)?;
-    remove_stale(path)?;
+    let lock = lock_socket(path)?;
+    remove_stale_socket(path)?;
     let failed = |step| move |error: Errno| io_error(step, path, error.into());
     let socket = new_socket().map_err(failed("make a socket for"))?;
     // The file gets the mode that the socket has when it is bound; the umask can only take from it.
@@ -84,7 +84,7 @@ pub(super) fn bind_socket(
         BoundSocket { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino(), _lock: lock };
     listen(&socket, BACKLOG).map_err(failed("listen at"))?;
     if let Some(group) = group {
-        give_to_group(path, Gid::from_raw(group)).map_err(failed("change the group of"))?;
+        set_socket_group(path, Gid::from_raw(group)).map_err(failed("change the group of"))?;
     }
     chmodat(CWD, path, Mode::from_bits_truncate(mode), AtFlags::empty())
         .map_err(failed("set the mode of"))?;
@@ -95,7 +95,7 @@ pub(super) fn bind_socket(
 
 /// Whoever is in a group may give it what is his. A daemon that may become anybody, but give nothing away, lets a
 /// thread be of that group for as long as this takes.
-fn give_to_group(path: &Path, group: Gid) -> Result<(), Errno> {
+fn set_socket_group(path: &Path, group: Gid) -> Result<(), Errno> {
     let give = || chownat(CWD, path, None, Some(group), AtFlags::SYMLINK_NOFOLLOW);
     let give_as_member = || set_thread_res_gid(None, Some(group), None).and_then(|()| give());
     match give() {
@@ -106,7 +106,7 @@ fn give_to_group(path: &Path, group: Gid) -> Result<(), Errno> {
     }
 }
 
-fn lock(path: &Path) -> Result<File, BindError> {
+fn lock_socket(path: &Path) -> Result<File, BindError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let name = PathBuf::from(name);
@@ -119,13 +119,13 @@ fn lock(path: &Path) -> Result<File, BindError> {
         .map_err(|error| io_error("open", &name, error))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => Err(BindError::Taken { socket: path.to_owned() }),
+        Err(Errno::WOULDBLOCK) => Err(BindError::InUse { socket: path.to_owned() }),
         Err(error) => Err(io_error("lock", &name, error.into())),
     }
 }
 
 /// Removes what a daemon left that was killed. What answers, or is no socket, stays.
-fn remove_stale(path: &Path) -> Result<(), BindError> {
+fn remove_stale_socket(path: &Path) -> Result<(), BindError> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -141,7 +141,7 @@ fn remove_stale(path: &Path) -> Result<(), BindError> {
     match probe() {
         Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(|error| io_error("remove", path, error)),
         // A full backlog is somebody's, too.
-        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(BindError::Taken { socket: path.to_owned() }),
+        Ok(()) | Err(Errno::AGAIN | Errno::PROTOTYPE) => Err(BindError::InUse { socket: path.to_owned() }),
         Err(error) => Err(io_error("look who listens at", path, error.into())),
     }
 }

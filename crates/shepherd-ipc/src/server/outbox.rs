@@ -7,48 +7,48 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// A line as it goes out, its end included. An event is made into one once, however many subscribers there are.
-pub(super) type Line = Arc<[u8]>;
+pub(super) type EncodedLine = Arc<[u8]>;
 
 #[derive(Debug)]
-pub(super) struct Outbox {
-    inner: Mutex<Inner>,
-    for_writer: Notify,
-    for_reader: Notify,
+pub(super) struct ClientOutbox {
+    inner: Mutex<OutboxState>,
+    writer_notify: Notify,
+    reader_notify: Notify,
     /// Bytes of answers that wait for all connections of this user.
     user_bytes: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    lines: VecDeque<Waiting>,
+struct OutboxState {
+    lines: VecDeque<QueuedLine>,
     queued_events: usize,
     /// Requests that were read and whose answers are not yet written.
     unanswered: usize,
-    feed: Feed,
-    state: State,
+    feed: EventFeed,
+    phase: OutboxPhase,
 }
 
 #[derive(Debug)]
-enum Waiting {
-    Answer(Line),
-    Event(Line),
+enum QueuedLine {
+    Reply(EncodedLine),
+    Event(EncodedLine),
     /// A word of the daemon's own, such as a welcome.
-    Other(Line),
+    Other(EncodedLine),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Feed {
+enum EventFeed {
     Off,
     Live,
     /// Events are left out until a snapshot came.
     Behind {
         missed: u64,
-        asked: bool,
+        snapshot_requested: bool,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum OutboxPhase {
     Open,
     /// The client sends nothing more: what it asked for is still answered.
     HalfOpen,
@@ -58,64 +58,64 @@ enum State {
 
 /// What a writer does next.
 #[derive(Debug)]
-pub(super) enum Step {
-    Write(Outgoing),
+pub(super) enum WriterStep {
+    Write(OutgoingLine),
     /// The client has caught up with what was kept for it: ask how it stands now.
-    AskForSnapshot,
+    RequestSnapshot,
     End,
 }
 
 /// A line on its way; dropping it says that it is out, or never will be.
 #[derive(Debug)]
-pub(super) struct Outgoing {
-    pub(super) line: Line,
-    outbox: Arc<Outbox>,
-    is_answer: bool,
+pub(super) struct OutgoingLine {
+    pub(super) line: EncodedLine,
+    outbox: Arc<ClientOutbox>,
+    is_reply: bool,
 }
 
-impl Drop for Outgoing {
+impl Drop for OutgoingLine {
     fn drop(&mut self) {
-        if self.is_answer {
+        if self.is_reply {
             self.outbox.user_bytes.fetch_sub(self.line.len(), Ordering::Relaxed);
-            let mut inner = self.outbox.inner();
+            let mut inner = self.outbox.lock_state();
             inner.unanswered = inner.unanswered.saturating_sub(1);
             drop(inner);
-            self.outbox.for_reader.notify_one();
+            self.outbox.reader_notify.notify_one();
         }
     }
 }
 
 /// Whether an event was queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delivery {
+pub(super) enum EventDelivery {
     Queued,
-    LeftOut,
+    Dropped,
     NotSubscribed,
 }
 
-impl Outbox {
+impl ClientOutbox {
     pub(super) fn new(user_bytes: Arc<AtomicUsize>) -> Self {
-        let inner = Inner {
+        let inner = OutboxState {
             lines: VecDeque::new(),
             queued_events: 0,
             unanswered: 0,
-            feed: Feed::Off,
-            state: State::Open,
+            feed: EventFeed::Off,
+            phase: OutboxPhase::Open,
         };
         let (for_writer, for_reader) = (Notify::new(), Notify::new());
-        Self { inner: Mutex::new(inner), for_writer, for_reader, user_bytes }
+        Self { inner: Mutex::new(inner), writer_notify: for_writer, reader_notify: for_reader, user_bytes }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn lock_state(&self) -> MutexGuard<'_, OutboxState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until one more request may be read, and counts it. `false` once the connection is to end.
-    pub(super) async fn take_request(&self, most: usize) -> bool {
+    pub(super) async fn reserve_request(&self, most: usize) -> bool {
         loop {
             {
-                let mut inner = self.inner();
-                if inner.state != State::Open {
+                let mut inner = self.lock_state();
+                if inner.phase != OutboxPhase::Open {
                     return false;
                 }
                 if inner.unanswered < most {
@@ -123,144 +123,145 @@ impl Outbox {
                     return true;
                 }
             }
-            self.for_reader.notified().await;
+            self.reader_notify.notified().await;
         }
     }
 
     /// An answer to a request that was taken. If more waits for this user's connections than may, this one ends:
     /// it asks and does not read.
-    pub(super) fn answer(&self, line: Line, most_bytes: usize) {
+    pub(super) fn push_reply(&self, line: EncodedLine, most_bytes: usize) {
         let before = self.user_bytes.fetch_add(line.len(), Ordering::Relaxed);
-        let mut inner = self.inner();
+        let mut inner = self.lock_state();
         // One answer always has room, however long it is.
         if before > 0 && before.saturating_add(line.len()) > most_bytes {
-            inner.state = State::Closing;
+            inner.phase = OutboxPhase::Closing;
             self.user_bytes.fetch_sub(line.len(), Ordering::Relaxed);
         } else {
-            inner.lines.push_back(Waiting::Answer(line));
+            inner.lines.push_back(QueuedLine::Reply(line));
         }
         drop(inner);
         self.wake();
     }
 
     /// An answer that starts the feed of events: those from this moment on follow it.
-    pub(super) fn answer_subscription(&self, line: Line, most_bytes: usize) {
-        self.inner().feed = Feed::Live;
-        self.answer(line, most_bytes);
+    pub(super) fn push_subscription_reply(&self, line: EncodedLine, most_bytes: usize) {
+        self.lock_state().feed = EventFeed::Live;
+        self.push_reply(line, most_bytes);
     }
 
-    pub(super) fn say(&self, line: Line) {
-        self.inner().lines.push_back(Waiting::Other(line));
+    pub(super) fn push_line(&self, line: EncodedLine) {
+        self.lock_state().lines.push_back(QueuedLine::Other(line));
         self.wake();
     }
 
-    pub(super) fn event(&self, line: &Line, most: usize) -> Delivery {
-        let mut inner = self.inner();
-        if inner.state != State::Open {
-            return Delivery::NotSubscribed;
+    pub(super) fn push_event(&self, line: &EncodedLine, most: usize) -> EventDelivery {
+        let mut inner = self.lock_state();
+        if inner.phase != OutboxPhase::Open {
+            return EventDelivery::NotSubscribed;
         }
         match &mut inner.feed {
-            Feed::Off => return Delivery::NotSubscribed,
-            Feed::Behind { missed, .. } => {
+            EventFeed::Off => return EventDelivery::NotSubscribed,
+            EventFeed::Behind { missed, .. } => {
                 *missed += 1;
-                return Delivery::LeftOut;
+                return EventDelivery::Dropped;
             }
-            Feed::Live => {}
+            EventFeed::Live => {}
         }
         if inner.queued_events >= most {
-            inner.feed = Feed::Behind { missed: 1, asked: false };
-            return Delivery::LeftOut;
+            inner.feed = EventFeed::Behind { missed: 1, snapshot_requested: false };
+            return EventDelivery::Dropped;
         }
         inner.queued_events += 1;
-        inner.lines.push_back(Waiting::Event(Arc::clone(line)));
+        inner.lines.push_back(QueuedLine::Event(Arc::clone(line)));
         drop(inner);
-        self.for_writer.notify_one();
-        Delivery::Queued
+        self.writer_notify.notify_one();
+        EventDelivery::Queued
     }
 
     /// The snapshot that was asked for; `line` is told how many events were left out.
-    pub(super) fn catch_up(&self, line: impl FnOnce(u64) -> Option<Line>) {
-        let mut inner = self.inner();
-        let Feed::Behind { missed, .. } = inner.feed else { return };
+    pub(super) fn push_snapshot(&self, line: impl FnOnce(u64) -> Option<EncodedLine>) {
+        let mut inner = self.lock_state();
+        let EventFeed::Behind { missed, .. } = inner.feed else { return };
         let Some(line) = line(missed) else { return };
-        inner.feed = Feed::Live;
-        inner.lines.push_back(Waiting::Other(line));
+        inner.feed = EventFeed::Live;
+        inner.lines.push_back(QueuedLine::Other(line));
         drop(inner);
         self.wake();
     }
 
     pub(super) fn is_subscribed(&self) -> bool {
-        self.inner().feed != Feed::Off
+        self.lock_state().feed != EventFeed::Off
     }
 
     /// Nothing more is read from this client; it is answered and then the connection ends.
     pub(super) fn half_close(&self) {
-        let mut inner = self.inner();
-        if inner.state == State::Open {
-            inner.state = State::HalfOpen;
+        let mut inner = self.lock_state();
+        if inner.phase == OutboxPhase::Open {
+            inner.phase = OutboxPhase::HalfOpen;
         }
         drop(inner);
         self.wake();
     }
 
     /// The last word.
-    pub(super) fn close(&self, line: Option<Line>) {
-        let mut inner = self.inner();
-        if inner.state != State::Closing {
-            inner.state = State::Closing;
-            inner.lines.extend(line.map(Waiting::Other));
+    pub(super) fn close(&self, line: Option<EncodedLine>) {
+        let mut inner = self.lock_state();
+        if inner.phase != OutboxPhase::Closing {
+            inner.phase = OutboxPhase::Closing;
+            inner.lines.extend(line.map(QueuedLine::Other));
         }
         drop(inner);
         self.wake();
     }
 
     fn wake(&self) {
-        self.for_writer.notify_one();
-        self.for_reader.notify_one();
+        self.writer_notify.notify_one();
+        self.reader_notify.notify_one();
     }
 
     /// What to do next; waits until there is something.
-    pub(super) async fn next(self: &Arc<Self>) -> Step {
+    pub(super) async fn next_step(self: &Arc<Self>) -> WriterStep {
         loop {
-            if let Some(step) = self.step() {
+            if let Some(step) = self.poll_step() {
                 return step;
             }
-            self.for_writer.notified().await;
+            self.writer_notify.notified().await;
         }
     }
 
-    fn step(self: &Arc<Self>) -> Option<Step> {
-        let mut inner = self.inner();
-        let outgoing =
-            |line, is_answer| Some(Step::Write(Outgoing { line, outbox: Arc::clone(self), is_answer }));
+    fn poll_step(self: &Arc<Self>) -> Option<WriterStep> {
+        let mut inner = self.lock_state();
+        let outgoing = |line, is_answer| {
+            Some(WriterStep::Write(OutgoingLine { line, outbox: Arc::clone(self), is_reply: is_answer }))
+        };
         match inner.lines.pop_front() {
-            Some(Waiting::Answer(line)) => return outgoing(line, true),
-            Some(Waiting::Other(line)) => return outgoing(line, false),
-            Some(Waiting::Event(line)) => {
+            Some(QueuedLine::Reply(line)) => return outgoing(line, true),
+            Some(QueuedLine::Other(line)) => return outgoing(line, false),
+            Some(QueuedLine::Event(line)) => {
                 inner.queued_events -= 1;
                 return outgoing(line, false);
             }
             None => {}
         }
-        let Inner { unanswered, feed, state, .. } = &mut *inner;
+        let OutboxState { unanswered, feed, phase: state, .. } = &mut *inner;
         match state {
-            State::Closing => return Some(Step::End),
-            State::HalfOpen => return (*unanswered == 0).then_some(Step::End),
-            State::Open => {}
+            OutboxPhase::Closing => return Some(WriterStep::End),
+            OutboxPhase::HalfOpen => return (*unanswered == 0).then_some(WriterStep::End),
+            OutboxPhase::Open => {}
         }
-        if let Feed::Behind { asked: asked @ false, .. } = feed {
+        if let EventFeed::Behind { snapshot_requested: asked @ false, .. } = feed {
             *asked = true;
-            return Some(Step::AskForSnapshot);
+            return Some(WriterStep::RequestSnapshot);
         }
         None
     }
 }
 
-impl Drop for Outbox {
+impl Drop for ClientOutbox {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
         for waiting in &inner.lines {
-            if let Waiting::Answer(line) = waiting {
+            if let QueuedLine::Reply(line) = waiting {
                 self.user_bytes.fetch_sub(line.len(), Ordering::Relaxed);
             }
         }

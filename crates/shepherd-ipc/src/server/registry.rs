@@ -7,68 +7,68 @@ use std::sync::atomic::AtomicUsize;
 use rustix::process::{Resource, getrlimit};
 use shepherd_util::ClientId;
 
-use super::client::Client;
-use super::limits::Limits;
+use super::connected_client::ConnectedClient;
+use super::limits::ConnectionLimits;
 
 /// Places beyond the limit that are kept for users who may administer: a few accounts together could take all others.
-const KEPT_FOR_ADMINS: usize = 64;
+const RESERVED_FOR_ADMINS: usize = 64;
 
 /// Connections with which a user has no claim to a kept place any more. So one who shares its login with a child does
 /// not lose them all to it, and there are some left for the next.
-const ENOUGH_FOR_AN_ADMIN: usize = 16;
+const MAX_RESERVED_PER_ADMIN: usize = 16;
 
 /// Places beyond these that are kept for root, who has to be able to look what is going on.
-const KEPT_FOR_ROOT: usize = 16;
+const RESERVED_FOR_ROOT: usize = 16;
 
 /// For whom a place is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum SlotPriority {
     /// A user like any other.
-    None,
+    Normal,
     /// A user who may administer, if need be with the PIN.
     Admin,
     Root,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Registry {
-    pub(super) clients: HashMap<ClientId, Arc<Client>>,
-    users: HashMap<u32, User>,
+pub(super) struct ClientRegistry {
+    pub(super) clients: HashMap<ClientId, Arc<ConnectedClient>>,
+    users: HashMap<u32, UserConnections>,
 }
 
 #[derive(Debug, Default)]
-struct User {
+struct UserConnections {
     connections: usize,
     bytes: Arc<AtomicUsize>,
 }
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
-    ForEverybody,
-    ForThisUser,
+pub(super) enum NoFreeSlot {
+    Total,
+    PerUser,
 }
 
-impl Registry {
+impl ClientRegistry {
     /// Takes a place for a connection of this user, and says where its waiting bytes are counted.
     pub(super) fn reserve(
         &mut self,
         uid: u32,
-        claim: Claim,
-        limits: &Limits,
-    ) -> Result<Arc<AtomicUsize>, Full> {
+        claim: SlotPriority,
+        limits: &ConnectionLimits,
+    ) -> Result<Arc<AtomicUsize>, NoFreeSlot> {
         let taken: usize = self.users.values().map(|user| user.connections).sum();
         let own = self.users.get(&uid).map_or(0, |user| user.connections);
         let kept = match claim {
-            Claim::Admin if own < ENOUGH_FOR_AN_ADMIN => KEPT_FOR_ADMINS,
-            Claim::None | Claim::Admin => 0,
-            Claim::Root => KEPT_FOR_ADMINS + KEPT_FOR_ROOT,
+            SlotPriority::Admin if own < MAX_RESERVED_PER_ADMIN => RESERVED_FOR_ADMINS,
+            SlotPriority::Normal | SlotPriority::Admin => 0,
+            SlotPriority::Root => RESERVED_FOR_ADMINS + RESERVED_FOR_ROOT,
         };
-        if taken >= limits.clients.min(descriptors() / 2) + kept {
-            return Err(Full::ForEverybody);
+        if taken >= limits.clients.min(descriptor_limit() / 2) + kept {
+            return Err(NoFreeSlot::Total);
         }
-        if own >= limits.clients_of_one_user {
-            return Err(Full::ForThisUser);
+        if own >= limits.clients_per_user {
+            return Err(NoFreeSlot::PerUser);
         }
         let user = self.users.entry(uid).or_default();
         user.connections += 1;
@@ -86,7 +86,7 @@ impl Registry {
 }
 
 /// How many descriptors this process may have.
-fn descriptors() -> usize {
+fn descriptor_limit() -> usize {
     getrlimit(Resource::Nofile).current.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX)
 }
 
@@ -95,30 +95,30 @@ mod tests {
     use super::*;
 
     /// How many places a user gets.
-    fn take_all(registry: &mut Registry, uid: u32, claim: Claim) -> usize {
-        (0..5_000).take_while(|_| registry.reserve(uid, claim, &Limits::default()).is_ok()).count()
+    fn reserve_until_full(registry: &mut ClientRegistry, uid: u32, claim: SlotPriority) -> usize {
+        (0..5_000).take_while(|_| registry.reserve(uid, claim, &ConnectionLimits::default()).is_ok()).count()
     }
 
     // S11.4
     #[test]
     fn accounts_that_take_all_places_lock_out_no_administrator() {
-        let limits = Limits { clients: 64, clients_of_one_user: 16, ..Limits::default() };
-        let mut registry = Registry::default();
+        let limits = ConnectionLimits { clients: 64, clients_per_user: 16, ..ConnectionLimits::default() };
+        let mut registry = ClientRegistry::default();
         let mut take =
             |uid, claim| (0..100).take_while(|_| registry.reserve(uid, claim, &limits).is_ok()).count();
-        let children: Vec<usize> = (1_001..=1_005).map(|uid| take(uid, Claim::None)).collect();
+        let children: Vec<usize> = (1_001..=1_005).map(|uid| take(uid, SlotPriority::Normal)).collect();
         assert_eq!(children, [16, 16, 16, 16, 0]);
-        assert_eq!(take(1_000, Claim::Admin), 16, "and the other parent");
-        assert_eq!(take(999, Claim::Admin), 16);
-        assert_eq!((take(998, Claim::Admin), take(997, Claim::Admin)), (16, 16));
-        assert_eq!((take(996, Claim::Admin), take(0, Claim::Root)), (0, 16));
+        assert_eq!(take(1_000, SlotPriority::Admin), 16, "and the other parent");
+        assert_eq!(take(999, SlotPriority::Admin), 16);
+        assert_eq!((take(998, SlotPriority::Admin), take(997, SlotPriority::Admin)), (16, 16));
+        assert_eq!((take(996, SlotPriority::Admin), take(0, SlotPriority::Root)), (0, 16));
     }
 
     #[test]
     fn a_place_that_is_given_back_is_free() {
-        let mut registry = Registry::default();
-        let most = take_all(&mut registry, 1_000, Claim::None);
+        let mut registry = ClientRegistry::default();
+        let most = reserve_until_full(&mut registry, 1_000, SlotPriority::Normal);
         registry.release(1_000);
-        assert_eq!((most > 1, take_all(&mut registry, 1_000, Claim::None)), (true, 1));
+        assert_eq!((most > 1, reserve_until_full(&mut registry, 1_000, SlotPriority::Normal)), (true, 1));
     }
 }

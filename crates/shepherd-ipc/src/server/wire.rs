@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use shepherd_api::{ApiError, ErrorCode, Event, ServerMessage};
 
-use super::outbox::Line;
+use super::outbox::EncodedLine;
 
 /// [`ServerMessage::Event`] of an event that is only lent.
 #[derive(Serialize)]
@@ -20,23 +20,23 @@ impl<'a> EventMessage<'a> {
     }
 }
 
-/// A message as a line. `None` can't be with types of the protocol, whose keys are all texts.
-pub(super) fn line(message: &impl Serialize) -> Option<Line> {
+/// A message as a line. `Normal` can't be with types of the protocol, whose keys are all texts.
+pub(super) fn encode_line(message: &impl Serialize) -> Option<EncodedLine> {
     let mut line = serde_json::to_vec(message).ok()?;
     line.push(b'\n');
     Some(line.into())
 }
 
 /// The last line of a connection.
-pub(super) fn farewell(error: ApiError) -> Option<Line> {
-    line(&ServerMessage::Closing { error })
+pub(super) fn closing_line(error: ApiError) -> Option<EncodedLine> {
+    encode_line(&ServerMessage::Closing { error })
 }
 
-pub(super) fn not_welcome() -> ApiError {
+pub(super) fn not_permitted_error() -> ApiError {
     let sentence = "The policy gives this user no access. An administrator can name it under `access`.";
     ApiError::new(ErrorCode::NotPermitted, sentence)
 }
 
-pub(super) fn took_too_long(what: &str, patience: Duration) -> ApiError {
+pub(super) fn timeout_error(what: &str, patience: Duration) -> ApiError {
     ApiError::new(ErrorCode::TimedOut, format!("{what} within {} seconds.", patience.as_secs_f32()))
 }

@@ -8,36 +8,37 @@ use std::time::Duration;
 
 use rustix::process::{Uid, geteuid};
 use rustix::thread::set_thread_uid;
-use shepherd_api::{Command, ErrorCode, Refresh, Reply, Role};
+use shepherd_api::{ClientRole, Command, CommandReply, ErrorCode, RequiredRefresh};
 use shepherd_ipc::{
-    AsyncClient, AsyncWatch, CallError, Client, ClientOptions, ConnectError, Limits, Pushed, Update, Watch,
+    AsyncClient, AsyncDaemonWatcher, BlockingClient, CallError, ClientOptions, ConnectError,
+    ConnectionLimits, DaemonWatcher, ServerPush, WatchUpdate,
 };
 
-use crate::support::{Daemon, Everybody, PATIENCE, event, snapshot};
+use crate::support::{FixedRole, IpcTestDaemon, TEST_TIMEOUT, event, snapshot};
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-fn everybody(role: Option<Role>) -> Arc<Everybody> {
-    Arc::new(Everybody(role))
+fn fixed_role(role: Option<ClientRole>) -> Arc<FixedRole> {
+    Arc::new(FixedRole(role))
 }
 
 #[test]
 fn a_call_is_answered_or_refused() {
-    let daemon = Daemon::with_role(Role::Shell);
-    let mut client = Client::connect(&daemon.options()).unwrap();
-    assert_eq!(client.welcome().role, Role::Shell);
+    let daemon = IpcTestDaemon::with_role(ClientRole::Shell);
+    let mut client = BlockingClient::connect(&daemon.options()).unwrap();
+    assert_eq!(client.welcome().role, ClientRole::Shell);
     assert_eq!(client.welcome().daemon_version, "0.0.0-test");
-    assert_eq!(client.call(Command::GetState {}).unwrap(), Reply::State { snapshot: snapshot(0) });
+    assert_eq!(client.call(Command::GetState {}).unwrap(), CommandReply::State { snapshot: snapshot(0) });
     let refused = client.call(Command::ReloadConfig {}).unwrap_err();
     assert_eq!(refused.api_error().unwrap().code, ErrorCode::NotPermitted);
     // A refusal does not end the conversation.
     client.call(Command::GetState {}).unwrap();
-    daemon.hub.set_gatekeeper(everybody(None));
+    daemon.hub.set_authorizer(fixed_role(None));
     let ended = client.call(Command::GetState {}).unwrap_err();
     assert!(matches!(&ended, CallError::Closed(error) if error.code == ErrorCode::NotPermitted), "{ended:?}");
-    let refused = Client::connect(&daemon.options()).unwrap_err();
+    let refused = BlockingClient::connect(&daemon.options()).unwrap_err();
     assert!(
         matches!(&refused, ConnectError::Refused(error) if error.code == ErrorCode::NotPermitted),
         "{refused:?}"
@@ -46,20 +47,23 @@ fn a_call_is_answered_or_refused() {
 
 #[test]
 fn the_asynchronous_client_does_the_same() {
-    let daemon = Daemon::with_role(Role::Shell);
+    let daemon = IpcTestDaemon::with_role(ClientRole::Shell);
     block_on(async {
         let mut client = AsyncClient::connect(&daemon.options()).await.unwrap();
-        assert_eq!(client.welcome().role, Role::Shell);
-        assert_eq!(client.call(Command::GetState {}).await.unwrap(), Reply::State { snapshot: snapshot(0) });
+        assert_eq!(client.welcome().role, ClientRole::Shell);
+        assert_eq!(
+            client.call(Command::GetState {}).await.unwrap(),
+            CommandReply::State { snapshot: snapshot(0) }
+        );
         let refused = client.call(Command::ReloadConfig {}).await.unwrap_err();
         assert_eq!(refused.api_error().unwrap().code, ErrorCode::NotPermitted);
         assert_eq!(client.subscribe().await.unwrap(), snapshot(0));
         daemon.hub.broadcast(&event(1));
         daemon.hub.broadcast(&event(2));
         client.call(Command::GetState {}).await.unwrap();
-        assert_eq!(client.pushed().await.unwrap(), Pushed::Event(event(1)));
-        assert_eq!(client.pushed().await.unwrap(), Pushed::Event(event(2)));
-        daemon.hub.set_gatekeeper(everybody(None));
+        assert_eq!(client.next_push().await.unwrap(), ServerPush::Event(event(1)));
+        assert_eq!(client.next_push().await.unwrap(), ServerPush::Event(event(2)));
+        daemon.hub.set_authorizer(fixed_role(None));
         let ended = client.call(Command::GetState {}).await.unwrap_err();
         assert!(matches!(&ended, CallError::Closed(_)), "{ended:?}");
         let refused = AsyncClient::connect(&daemon.options()).await.unwrap_err();
@@ -71,10 +75,10 @@ fn the_asynchronous_client_does_the_same() {
 fn without_a_daemon_the_error_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let options = ClientOptions::new(folder.path().join("s"), "test");
-    let missing = Client::connect(&options).unwrap_err();
+    let missing = BlockingClient::connect(&options).unwrap_err();
     assert!(matches!(missing, ConnectError::NoDaemon { .. }), "{missing:?}");
     drop(UnixListener::bind(&options.socket).unwrap());
-    let stale = Client::connect(&options).unwrap_err();
+    let stale = BlockingClient::connect(&options).unwrap_err();
     assert!(matches!(stale, ConnectError::NoDaemon { .. }), "{stale:?}");
     let stale = block_on(AsyncClient::connect(&options)).unwrap_err();
     assert!(matches!(stale, ConnectError::NoDaemon { .. }), "{stale:?}");
@@ -86,15 +90,15 @@ fn a_daemon_that_hangs_holds_nobody_up() {
     let socket = folder.path().join("s");
     let listener = UnixListener::bind(&socket).unwrap();
     let options =
-        ClientOptions { connect_patience: Duration::from_millis(200), ..ClientOptions::new(&socket, "test") };
-    let hung = Client::connect(&options).unwrap_err();
+        ClientOptions { connect_timeout: Duration::from_millis(200), ..ClientOptions::new(&socket, "test") };
+    let hung = BlockingClient::connect(&options).unwrap_err();
     assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
     let hung = block_on(AsyncClient::connect(&options)).unwrap_err();
     assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
     // Also one that does not even accept.
     rustix::net::listen(&listener, 0).unwrap();
-    let _queued: Vec<_> = (0..2).map(|_| Client::connect(&options)).collect();
-    let hung = Client::connect(&options).unwrap_err();
+    let _queued: Vec<_> = (0..2).map(|_| BlockingClient::connect(&options)).collect();
+    let hung = BlockingClient::connect(&options).unwrap_err();
     assert!(matches!(hung, ConnectError::TimedOut { .. }), "{hung:?}");
 }
 
@@ -108,14 +112,14 @@ fn what_speaks_something_else_is_not_taken_for_the_daemon() {
         std::io::Write::write_all(&mut stream, b"220 mail.example ESMTP\r\n").unwrap();
         std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
     });
-    let refused = Client::connect(&ClientOptions::new(&socket, "test")).unwrap_err();
+    let refused = BlockingClient::connect(&ClientOptions::new(&socket, "test")).unwrap_err();
     assert!(matches!(refused, ConnectError::NotShepherd { .. }), "{refused:?}");
     stranger.join().unwrap();
 }
 
 #[test]
 fn a_socket_that_may_not_be_opened_is_named() {
-    let daemon = Daemon::start();
+    let daemon = IpcTestDaemon::start();
     fs::set_permissions(daemon.socket(), fs::Permissions::from_mode(0o000)).unwrap();
     let options = daemon.options();
     let other = std::thread::spawn(move || {
@@ -123,71 +127,80 @@ fn a_socket_that_may_not_be_opened_is_named() {
         if geteuid().is_root() {
             set_thread_uid(Uid::from_raw(65_001)).unwrap();
         }
-        Client::connect(&options).unwrap_err()
+        BlockingClient::connect(&options).unwrap_err()
     });
     let refused = other.join().unwrap();
-    assert!(matches!(refused, ConnectError::NotAllowed { .. }), "{refused:?}");
+    assert!(matches!(refused, ConnectError::PermissionDenied { .. }), "{refused:?}");
 }
 
 #[test]
 fn events_that_come_before_an_answer_are_kept() {
-    let daemon = Daemon::start();
-    let mut client = Client::connect(&daemon.options()).unwrap();
+    let daemon = IpcTestDaemon::start();
+    let mut client = BlockingClient::connect(&daemon.options()).unwrap();
     assert_eq!(client.subscribe().unwrap(), snapshot(0));
     daemon.hub.broadcast(&event(1));
     client.call(Command::GetState {}).unwrap();
     daemon.hub.broadcast(&event(2));
-    assert_eq!(client.pushed(Some(PATIENCE)).unwrap(), Pushed::Event(event(1)));
-    assert_eq!(client.pushed(None).unwrap(), Pushed::Event(event(2)));
-    let nothing = client.pushed(Some(Duration::from_millis(10))).unwrap_err();
+    assert_eq!(client.next_push(Some(TEST_TIMEOUT)).unwrap(), ServerPush::Event(event(1)));
+    assert_eq!(client.next_push(None).unwrap(), ServerPush::Event(event(2)));
+    let nothing = client.next_push(Some(Duration::from_millis(10))).unwrap_err();
     assert!(matches!(nothing, CallError::TimedOut), "{nothing:?}");
 }
 
 #[test]
 fn a_watcher_follows_and_comes_back_after_a_restart() {
-    let daemon = Daemon::start();
-    let mut watch = Watch::new(daemon.options());
+    let daemon = IpcTestDaemon::start();
+    let mut watch = DaemonWatcher::new(daemon.options());
     assert!(watch.state().is_none());
-    assert!(matches!(watch.next().unwrap(), Update::Resynced { missed: 0 }));
+    assert!(matches!(watch.next().unwrap(), WatchUpdate::Resynced { missed: 0 }));
     daemon.hub.broadcast(&event(5));
-    let update = watch.next_within(PATIENCE).unwrap();
+    let update = watch.next_within(TEST_TIMEOUT).unwrap();
     assert!(
-        matches!(&update, Update::Event { event: seen, refresh: Refresh::Entries } if *seen == event(5)),
+        matches!(&update, WatchUpdate::Event { event: seen, refresh: RequiredRefresh::Entries } if *seen == event(5)),
         "{update:?}"
     );
-    assert_eq!(watch.state().unwrap().picture(snapshot(0).at).entry_count, 5);
+    assert_eq!(watch.state().unwrap().snapshot_at(snapshot(0).at).entry_count, 5);
     assert!(watch.next_within(Duration::from_millis(10)).is_none());
 
     let folder = daemon.stop();
-    let lost = watch.next_within(PATIENCE).unwrap();
+    let lost = watch.next_within(TEST_TIMEOUT).unwrap();
     assert!(
-        matches!(&lost, Update::Disconnected { error } if error.to_string() == "the daemon ended the connection"),
+        matches!(&lost, WatchUpdate::Disconnected { error } if error.to_string() == "the daemon ended the connection"),
         "{lost:?}"
     );
     assert!(!watch.is_connected() && watch.state().is_some());
-    assert!(matches!(watch.next_within(PATIENCE).unwrap(), Update::Disconnected { .. }));
-    let _daemon = Daemon::within(folder, Limits::default(), everybody(Some(Role::Admin)));
+    assert!(matches!(watch.next_within(TEST_TIMEOUT).unwrap(), WatchUpdate::Disconnected { .. }));
+    let _daemon =
+        IpcTestDaemon::in_folder(folder, ConnectionLimits::default(), fixed_role(Some(ClientRole::Admin)));
     assert!(matches!(
-        watch.find(|update| !matches!(update, Update::Disconnected { .. })),
-        Some(Update::Resynced { missed: 0 })
+        watch.find(|update| !matches!(update, WatchUpdate::Disconnected { .. })),
+        Some(WatchUpdate::Resynced { missed: 0 })
     ));
-    assert_eq!(watch.state().unwrap().picture(snapshot(0).at).entry_count, 0, "what was known is replaced");
+    assert_eq!(
+        watch.state().unwrap().snapshot_at(snapshot(0).at).entry_count,
+        0,
+        "what was known is replaced"
+    );
 }
 
 #[test]
 fn an_asynchronous_watcher_does_the_same() {
-    let daemon = Daemon::start();
+    let daemon = IpcTestDaemon::start();
     block_on(async {
-        let mut watch = AsyncWatch::new(daemon.options());
-        assert!(matches!(watch.next().await, Update::Resynced { missed: 0 }));
+        let mut watch = AsyncDaemonWatcher::new(daemon.options());
+        assert!(matches!(watch.next().await, WatchUpdate::Resynced { missed: 0 }));
         daemon.hub.broadcast(&event(5));
-        assert!(matches!(watch.next().await, Update::Event { .. }));
-        assert_eq!(watch.state().unwrap().picture(snapshot(0).at).entry_count, 5);
+        assert!(matches!(watch.next().await, WatchUpdate::Event { .. }));
+        assert_eq!(watch.state().unwrap().snapshot_at(snapshot(0).at).entry_count, 5);
         let folder = daemon.stop();
-        assert!(matches!(watch.next().await, Update::Disconnected { .. }));
+        assert!(matches!(watch.next().await, WatchUpdate::Disconnected { .. }));
         assert!(!watch.is_connected());
-        let _daemon = Daemon::within(folder, Limits::default(), everybody(Some(Role::Admin)));
-        while !matches!(watch.next().await, Update::Resynced { .. }) {}
+        let _daemon = IpcTestDaemon::in_folder(
+            folder,
+            ConnectionLimits::default(),
+            fixed_role(Some(ClientRole::Admin)),
+        );
+        while !matches!(watch.next().await, WatchUpdate::Resynced { .. }) {}
         assert!(watch.is_connected());
     });
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::json;
-use shepherd_api::{AuditEvent, AuditKind, AuditRecord, Event, EventKind, Role};
-use shepherd_ipc::{Gatekeeper, Limits, Peer, PinState, Standing};
+use shepherd_api::{AuditEvent, AuditKind, AuditRecord, ClientRole, Event, EventKind};
+use shepherd_ipc::{ConnectionLimits, PeerAuthorizer, PeerCredentials, PeerPermissions, PinState};
 
-use crate::support::{Daemon, Everybody, Raw, event, eventually};
+use crate::support::{FixedRole, IpcTestDaemon, RawClient, event, wait_until};
 
-fn subscribed(daemon: &Daemon) -> Raw {
-    let mut raw = daemon.greeted();
+fn connect_subscribed(daemon: &IpcTestDaemon) -> RawClient {
+    let mut raw = daemon.connect_greeted();
     let reply = raw.call(1, &json!({"type": "subscribe_events"}));
     assert_eq!(reply["result"]["ok"]["type"], "subscribed", "{reply}");
     raw
@@ -18,10 +18,10 @@ fn subscribed(daemon: &Daemon) -> Raw {
 
 #[test]
 fn events_follow_the_snapshot_in_order() {
-    let daemon = Daemon::start();
+    let daemon = IpcTestDaemon::start();
     daemon.hub.broadcast(&event(0));
-    let mut raw = subscribed(&daemon);
-    let mut bystander = daemon.greeted();
+    let mut raw = connect_subscribed(&daemon);
+    let mut bystander = daemon.connect_greeted();
     for number in 1..=100 {
         daemon.hub.broadcast(&event(number));
     }
@@ -35,8 +35,8 @@ fn events_follow_the_snapshot_in_order() {
 
 #[test]
 fn subscribing_twice_doubles_nothing() {
-    let daemon = Daemon::start();
-    let mut raw = subscribed(&daemon);
+    let daemon = IpcTestDaemon::start();
+    let mut raw = connect_subscribed(&daemon);
     raw.call(2, &json!({"type": "subscribe_events"}));
     daemon.hub.broadcast(&event(1));
     daemon.hub.broadcast(&event(2));
@@ -45,8 +45,8 @@ fn subscribing_twice_doubles_nothing() {
 }
 
 #[test]
-fn who_subscribes_while_events_come_has_no_gap() {
-    let daemon = Daemon::start();
+fn subscribing_while_events_arrive_leaves_no_gap() {
+    let daemon = IpcTestDaemon::start();
     let hub = daemon.hub.clone();
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let source = std::thread::spawn(move || {
@@ -58,7 +58,7 @@ fn who_subscribes_while_events_come_has_no_gap() {
         }
     });
     for _ in 0..20 {
-        let mut raw = subscribed(&daemon);
+        let mut raw = connect_subscribed(&daemon);
         let first = raw.read().unwrap()["event"]["entry_count"].as_u64().unwrap();
         for number in first + 1..first + 20 {
             assert_eq!(raw.read().unwrap()["event"]["entry_count"], number);
@@ -70,9 +70,9 @@ fn who_subscribes_while_events_come_has_no_gap() {
 
 #[test]
 fn a_slow_subscriber_is_told_what_it_missed_and_gets_a_snapshot() {
-    let daemon = Daemon::start();
-    let mut slow = subscribed(&daemon);
-    let mut quick = subscribed(&daemon);
+    let daemon = IpcTestDaemon::start();
+    let mut slow = connect_subscribed(&daemon);
+    let mut quick = connect_subscribed(&daemon);
     // More than the socket's buffers and the queue hold together.
     let total = 5_000;
     for number in 1..=total {
@@ -90,7 +90,7 @@ fn a_slow_subscriber_is_told_what_it_missed_and_gets_a_snapshot() {
     };
     assert_eq!(behind["missed"], total - expected, "every event came or was counted");
     assert_eq!(behind["snapshot"]["entry_count"], 77, "the loop was asked");
-    assert_eq!(daemon.hub.counts().events_left_out, (total - expected) as u64);
+    assert_eq!(daemon.hub.counts().events_dropped, (total - expected) as u64);
     // From there on it is live again.
     daemon.hub.broadcast(&event(9_999));
     assert_eq!(slow.read().unwrap()["event"]["entry_count"], 9_999);
@@ -98,27 +98,28 @@ fn a_slow_subscriber_is_told_what_it_missed_and_gets_a_snapshot() {
 
 #[test]
 fn a_subscriber_that_never_reads_is_sent_away_and_delays_nobody() {
-    let limits = Limits { write_patience: Duration::from_millis(500), ..Limits::default() };
-    let daemon = Daemon::with(limits, Everybody(Some(Role::Admin)));
-    let _never = subscribed(&daemon);
-    let mut quick = subscribed(&daemon);
+    let limits =
+        ConnectionLimits { write_timeout: Duration::from_millis(500), ..ConnectionLimits::default() };
+    let daemon = IpcTestDaemon::with_authorizer(limits, FixedRole(Some(ClientRole::Admin)));
+    let _never = connect_subscribed(&daemon);
+    let mut quick = connect_subscribed(&daemon);
     for number in 1..=5_000 {
         daemon.hub.broadcast(&event(number));
         assert_eq!(quick.read().unwrap()["event"]["entry_count"], number);
     }
-    eventually("it is sent away", || daemon.hub.counts().clients == 1);
+    wait_until("it is sent away", || daemon.hub.counts().clients == 1);
 }
 
 /// Everybody is a child named Mia, or whatever the role says.
-struct Mia(Role);
+struct FixedProfile(ClientRole);
 
-impl Gatekeeper for Mia {
-    fn standing(&self, _: &Peer, _: PinState) -> Option<Standing> {
-        Some(Standing { role: self.0, role_with_pin: self.0, profile: Some("mia".parse().unwrap()) })
+impl PeerAuthorizer for FixedProfile {
+    fn authorize(&self, _: &PeerCredentials, _: PinState) -> Option<PeerPermissions> {
+        Some(PeerPermissions { role: self.0, role_with_pin: self.0, profile: Some("mia".parse().unwrap()) })
     }
 }
 
-fn request_of(profile: &str) -> Event {
+fn request_event(profile: &str) -> Event {
     let request = json!({
         "type": "request_changed", "at": "2026-03-28T09:00:00Z",
         "request": {
@@ -130,7 +131,7 @@ fn request_of(profile: &str) -> Event {
     serde_json::from_value(request).unwrap()
 }
 
-fn audit() -> Event {
+fn audit_event() -> Event {
     let at = Timestamp::UNIX_EPOCH;
     let line = AuditEvent { at, actor: "policy".to_owned(), what: AuditKind::ClockTrusted };
     Event { at, kind: EventKind::AuditAppended { record: AuditRecord { sequence: 1, line } } }
@@ -139,11 +140,11 @@ fn audit() -> Event {
 #[test]
 fn a_child_hears_nothing_of_the_others_and_of_the_audit_log() {
     for (role, expected) in
-        [(Role::Shell, vec!["mia", "end"]), (Role::Admin, vec!["tom", "mia", "audit", "end"])]
+        [(ClientRole::Shell, vec!["mia", "end"]), (ClientRole::Admin, vec!["tom", "mia", "audit", "end"])]
     {
-        let daemon = Daemon::with(Limits::default(), Mia(role));
-        let mut raw = subscribed(&daemon);
-        for event in [request_of("tom"), request_of("mia"), audit(), event(1)] {
+        let daemon = IpcTestDaemon::with_authorizer(ConnectionLimits::default(), FixedProfile(role));
+        let mut raw = connect_subscribed(&daemon);
+        for event in [request_event("tom"), request_event("mia"), audit_event(), event(1)] {
             daemon.hub.broadcast(&event);
         }
         let heard: Vec<String> = expected

@@ -77,7 +77,7 @@ fn it_knows_whether_a_line_was_begun() {
     for (piece, within) in [("{", true), ("}", true), ("\n", false), ("\n{", true), ("}\n", false)] {
         decoder.feed(piece.as_bytes());
         while decoder.next_frame().unwrap().is_some() {}
-        assert_eq!(decoder.is_within_a_line(), within, "after {piece:?}");
+        assert_eq!(decoder.has_partial_line(), within, "after {piece:?}");
     }
 }
 

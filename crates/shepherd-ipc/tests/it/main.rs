@@ -1,19 +1,19 @@
 //! Integration tests of `shepherd-ipc`.
 
 #[cfg(test)]
-mod accounts;
+mod access_rules;
 #[cfg(test)]
-mod authority;
+mod accounts;
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
-mod crowds;
+mod connection_limits;
 #[cfg(test)]
 mod events;
 #[cfg(test)]
 mod frame;
 #[cfg(test)]
-mod hostile;
+mod hostile_input;
 #[cfg(test)]
 mod pin;
 #[cfg(test)]

@@ -6,60 +6,60 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use shepherd_api::{Pin, Role};
-use shepherd_ipc::{Limits, PinError, PinKeeper, PinState};
+use shepherd_api::{AdminPin, ClientRole};
+use shepherd_ipc::{ConnectionLimits, PinState, PinStore, PinStoreError};
 
-use crate::support::{Daemon, Everybody, Raw, eventually};
+use crate::support::{FixedRole, IpcTestDaemon, RawClient, wait_until};
 
-fn pin(text: &str) -> Pin {
-    Pin::try_from(text.to_owned()).unwrap()
+fn pin(text: &str) -> AdminPin {
+    AdminPin::try_from(text.to_owned()).unwrap()
 }
 
-fn outcome(reply: &Value) -> &str {
+fn reply_code(reply: &Value) -> &str {
     let result = &reply["result"];
     result["err"]["code"].as_str().or(result["ok"]["type"].as_str()).unwrap()
 }
 
 /// A daemon with the PIN 4711.
-fn locked(limits: Limits) -> Daemon {
-    let daemon = Daemon::with(limits, Everybody(Some(Role::Admin)));
-    let mut parent = daemon.greeted();
+fn daemon_with_pin(limits: ConnectionLimits) -> IpcTestDaemon {
+    let daemon = IpcTestDaemon::with_authorizer(limits, FixedRole(Some(ClientRole::Admin)));
+    let mut parent = daemon.connect_greeted();
     let reply = parent.call(1, &json!({"type": "set_pin", "pin": "4711"}));
     assert_eq!(reply["result"]["ok"], json!({"type": "pin_changed", "set": true}));
     daemon
 }
 
-fn authenticate(raw: &mut Raw, pin: &str) -> String {
-    outcome(&raw.call(9, &json!({"type": "authenticate", "pin": pin}))).to_owned()
+fn authenticate(raw: &mut RawClient, pin: &str) -> String {
+    reply_code(&raw.call(9, &json!({"type": "authenticate", "pin": pin}))).to_owned()
 }
 
-fn administer(raw: &mut Raw) -> String {
-    outcome(&raw.call(8, &json!({"type": "set_policy", "text": "#"}))).to_owned()
+fn try_admin_command(raw: &mut RawClient) -> String {
+    reply_code(&raw.call(8, &json!({"type": "set_policy", "text": "#"}))).to_owned()
 }
 
 #[test]
-fn with_a_pin_nobody_is_an_administrator_who_has_not_given_it() {
-    let daemon = Daemon::start();
-    let mut parent = daemon.greeted();
-    let mut before = daemon.greeted();
-    assert_eq!(administer(&mut before), "policy_applied");
+fn admin_commands_need_the_pin_once_it_is_set() {
+    let daemon = IpcTestDaemon::start();
+    let mut parent = daemon.connect_greeted();
+    let mut before = daemon.connect_greeted();
+    assert_eq!(try_admin_command(&mut before), "policy_applied");
     assert_eq!(authenticate(&mut before, "4711"), "wrong-pin", "none is set");
     parent.call(1, &json!({"type": "set_pin", "pin": "4711"}));
     // Also not who was one before; only who set it.
-    assert_eq!(administer(&mut before), "pin-required");
-    assert_eq!(administer(&mut parent), "policy_applied");
-    let mut raw = daemon.raw();
+    assert_eq!(try_admin_command(&mut before), "pin-required");
+    assert_eq!(try_admin_command(&mut parent), "policy_applied");
+    let mut raw = daemon.connect_raw();
     assert_eq!(raw.hello()["role"], "shell");
     assert_eq!(authenticate(&mut raw, "4712"), "wrong-pin");
-    assert_eq!(administer(&mut raw), "pin-required");
+    assert_eq!(try_admin_command(&mut raw), "pin-required");
     let reply = raw.call(2, &json!({"type": "authenticate", "pin": "4711"}));
     assert_eq!(reply["result"]["ok"], json!({"type": "authenticated", "role": "admin"}));
-    assert_eq!(administer(&mut raw), "policy_applied");
-    eventually("it is recorded", || {
+    assert_eq!(try_admin_command(&mut raw), "policy_applied");
+    wait_until("it is recorded", || {
         daemon.records.lock().unwrap().iter().any(|line| line == "authenticated raw")
     });
     // One connection is one person.
-    assert_eq!(administer(&mut daemon.greeted()), "pin-required");
+    assert_eq!(try_admin_command(&mut daemon.connect_greeted()), "pin-required");
     // No PIN is on disk, and nobody else can read what is.
     let file = daemon.folder.path().join("pin.json");
     let text = fs::read_to_string(&file).unwrap();
@@ -69,42 +69,45 @@ fn with_a_pin_nobody_is_an_administrator_who_has_not_given_it() {
 
 #[test]
 fn a_new_pin_ends_what_the_old_one_opened() {
-    let daemon = locked(Limits::default());
-    let mut other = daemon.greeted();
-    let mut parent = daemon.greeted();
+    let daemon = daemon_with_pin(ConnectionLimits::default());
+    let mut other = daemon.connect_greeted();
+    let mut parent = daemon.connect_greeted();
     assert_eq!(authenticate(&mut other, "4711"), "authenticated");
     assert_eq!(authenticate(&mut parent, "4711"), "authenticated");
-    assert_eq!(outcome(&parent.call(1, &json!({"type": "set_pin", "pin": "0815"}))), "pin_changed");
-    assert_eq!(administer(&mut other), "pin-required");
-    assert_eq!(administer(&mut parent), "policy_applied");
+    assert_eq!(reply_code(&parent.call(1, &json!({"type": "set_pin", "pin": "0815"}))), "pin_changed");
+    assert_eq!(try_admin_command(&mut other), "pin-required");
+    assert_eq!(try_admin_command(&mut parent), "policy_applied");
     assert_eq!(authenticate(&mut other, "4711"), "wrong-pin");
     // Without one everybody is again what the rules say.
     assert_eq!(parent.call(2, &json!({"type": "set_pin", "pin": null}))["result"]["ok"]["set"], false);
-    assert_eq!(administer(&mut other), "policy_applied");
+    assert_eq!(try_admin_command(&mut other), "policy_applied");
 }
 
 #[test]
-fn a_parent_who_walks_away_leaves_nothing_open() {
-    let daemon = locked(Limits { pin_lasts: Duration::from_millis(400), ..Limits::default() });
-    let mut raw = daemon.greeted();
+fn elevation_expires_without_admin_commands() {
+    let daemon = daemon_with_pin(ConnectionLimits {
+        pin_elevation_lifetime: Duration::from_millis(400),
+        ..ConnectionLimits::default()
+    });
+    let mut raw = daemon.connect_greeted();
     assert_eq!(authenticate(&mut raw, "4711"), "authenticated");
-    assert_eq!(administer(&mut raw), "policy_applied");
+    assert_eq!(try_admin_command(&mut raw), "policy_applied");
     std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(administer(&mut raw), "pin-required");
+    assert_eq!(try_admin_command(&mut raw), "pin-required");
 }
 
 #[test]
 fn no_pin_makes_an_administrator_of_somebody_who_is_none() {
-    let daemon = locked(Limits::default());
-    daemon.hub.set_gatekeeper(Arc::new(Everybody(Some(Role::Shell))));
-    let mut child = daemon.greeted();
+    let daemon = daemon_with_pin(ConnectionLimits::default());
+    daemon.hub.set_authorizer(Arc::new(FixedRole(Some(ClientRole::Shell))));
+    let mut child = daemon.connect_greeted();
     for _ in 0..10 {
         // It is not even checked: a child can't lock its parents out with this.
         assert_eq!(authenticate(&mut child, "4711"), "not-permitted");
     }
-    assert_eq!(administer(&mut child), "not-permitted");
+    assert_eq!(try_admin_command(&mut child), "not-permitted");
     let uid = rustix::process::geteuid().as_raw();
-    eventually("each try is on record", || {
+    wait_until("each try is on record", || {
         let records = daemon.records.lock().unwrap();
         records.iter().filter(|line| **line == format!("uid {uid} authenticate unrecorded 0")).count() == 10
     });
@@ -112,44 +115,48 @@ fn no_pin_makes_an_administrator_of_somebody_who_is_none() {
 
 #[test]
 fn a_pin_that_could_not_be_changed_changes_nothing() {
-    let daemon = locked(Limits::default());
-    let (mut parent, mut other) = (daemon.greeted(), daemon.greeted());
+    let daemon = daemon_with_pin(ConnectionLimits::default());
+    let (mut parent, mut other) = (daemon.connect_greeted(), daemon.connect_greeted());
     assert_eq!(authenticate(&mut parent, "4711"), "authenticated");
     assert_eq!(authenticate(&mut other, "4711"), "authenticated");
     // A folder in its place: not even root can write over that.
     fs::create_dir(daemon.folder.path().join("pin.json.new")).unwrap();
     let failed = parent.call(1, &json!({"type": "set_pin", "pin": "0815"}));
-    assert_eq!(outcome(&failed), "store-unavailable");
-    assert_eq!(administer(&mut other), "policy_applied", "what the old one opened stays open");
-    assert_eq!(administer(&mut parent), "policy_applied");
-    eventually("it is on record as what it was", || {
+    assert_eq!(reply_code(&failed), "store-unavailable");
+    assert_eq!(try_admin_command(&mut other), "policy_applied", "what the old one opened stays open");
+    assert_eq!(try_admin_command(&mut parent), "policy_applied");
+    wait_until("it is on record as what it was", || {
         daemon.records.lock().unwrap().iter().any(|line| line == "pin of raw: false")
     });
 }
 
 #[test]
-fn whoever_guesses_waits_also_after_a_restart_and_with_the_right_pin() {
-    let daemon = locked(Limits::default());
+fn failed_attempts_throttle_even_the_correct_pin_across_restarts() {
+    let daemon = daemon_with_pin(ConnectionLimits::default());
     for _ in 0..3 {
-        assert_eq!(authenticate(&mut daemon.greeted(), "0000"), "wrong-pin");
+        assert_eq!(authenticate(&mut daemon.connect_greeted(), "0000"), "wrong-pin");
     }
-    let refused = daemon.greeted().call(1, &json!({"type": "authenticate", "pin": "4711"}));
-    assert_eq!(outcome(&refused), "rate-limited");
+    let refused = daemon.connect_greeted().call(1, &json!({"type": "authenticate", "pin": "4711"}));
+    assert_eq!(reply_code(&refused), "rate-limited");
     let wait = refused["result"]["err"]["retry_after"].as_u64().unwrap();
     assert!((1..=2_000).contains(&wait), "{refused}");
     let folder = daemon.stop();
     let restarted = Instant::now();
-    let daemon = Daemon::within(folder, Limits::default(), Arc::new(Everybody(Some(Role::Admin))));
-    let mut raw = daemon.greeted();
+    let daemon = IpcTestDaemon::in_folder(
+        folder,
+        ConnectionLimits::default(),
+        Arc::new(FixedRole(Some(ClientRole::Admin))),
+    );
+    let mut raw = daemon.connect_greeted();
     assert_eq!(authenticate(&mut raw, "4711"), "rate-limited");
-    eventually("the wait is over", || authenticate(&mut raw, "4711") == "authenticated");
+    wait_until("the wait is over", || authenticate(&mut raw, "4711") == "authenticated");
     assert!(restarted.elapsed() >= Duration::from_millis(1_500), "a restart shortened the wait");
 }
 
 #[test]
 fn while_a_pin_is_checked_others_are_served() {
-    let daemon = locked(Limits::default());
-    let mut guessers: Vec<_> = (0..20).map(|_| daemon.greeted()).collect();
+    let daemon = daemon_with_pin(ConnectionLimits::default());
+    let mut guessers: Vec<_> = (0..20).map(|_| daemon.connect_greeted()).collect();
     for raw in &mut guessers {
         raw.request(1, &json!({"type": "authenticate", "pin": "0000"}));
     }
@@ -157,7 +164,8 @@ fn while_a_pin_is_checked_others_are_served() {
     daemon.assert_serves();
     assert!(started.elapsed() < Duration::from_secs(5));
     // All came at once, and still only three were checked.
-    let outcomes: Vec<_> = guessers.iter_mut().map(|raw| outcome(&raw.read().unwrap()).to_owned()).collect();
+    let outcomes: Vec<_> =
+        guessers.iter_mut().map(|raw| reply_code(&raw.read().unwrap()).to_owned()).collect();
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "wrong-pin").count(), 3, "{outcomes:?}");
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "rate-limited").count(), 17, "{outcomes:?}");
 }
@@ -171,14 +179,14 @@ fn an_attempt_that_can_not_be_counted_is_not_checked() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data").join("pin.json");
     fs::create_dir(path.parent().unwrap()).unwrap();
-    let keeper = PinKeeper::open(path.clone()).unwrap();
+    let keeper = PinStore::open(path.clone()).unwrap();
     block_on(keeper.set(Some(pin("4711")))).unwrap();
     // Not even root can write into a folder that is gone.
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     let refused = block_on(keeper.verify(1000, pin("4711")));
-    assert!(matches!(refused, Err(PinError::File { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PinStoreError::File { .. })), "{refused:?}");
     let kept = block_on(keeper.set(None));
-    assert!(matches!(kept, Err(PinError::File { .. })), "{kept:?}");
+    assert!(matches!(kept, Err(PinStoreError::File { .. })), "{kept:?}");
     assert_eq!(keeper.state(), PinState::Set, "what could not be written does not count");
 }
 
@@ -189,7 +197,7 @@ fn a_file_that_somebody_else_could_have_written_is_no_file_of_ours() {
     let set = |text: &str, mode| {
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-        PinKeeper::open(path.clone())
+        PinStore::open(path.clone())
     };
     let good = r#"{"hash":null,"failures":{"all":0,"by_uid":{}}}"#;
     assert!(set(good, 0o600).is_ok());
@@ -200,33 +208,33 @@ fn a_file_that_somebody_else_could_have_written_is_no_file_of_ours() {
         ("{}", 0o600),
         (r#"{"hash":"4711","failures":{"all":0,"by_uid":{}}}"#, 0o600),
     ] {
-        assert!(matches!(set(text, mode), Err(PinError::File { .. })), "{mode:o} {text}");
+        assert!(matches!(set(text, mode), Err(PinStoreError::File { .. })), "{mode:o} {text}");
     }
     fs::rename(&path, folder.path().join("elsewhere")).unwrap();
-    assert!(PinKeeper::open(path.clone()).is_ok(), "no file is no PIN");
+    assert!(PinStore::open(path.clone()).is_ok(), "no file is no PIN");
     std::os::unix::fs::symlink(folder.path().join("elsewhere"), &path).unwrap();
-    assert!(matches!(PinKeeper::open(path), Err(PinError::File { .. })), "a link");
+    assert!(matches!(PinStore::open(path), Err(PinStoreError::File { .. })), "a link");
 }
 
 #[test]
 fn a_file_that_can_not_be_read_is_not_written_over_by_guessing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pin.json");
-    let keeper = PinKeeper::open(path.clone()).unwrap();
+    let keeper = PinStore::open(path.clone()).unwrap();
     block_on(keeper.set(Some(pin("4711")))).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     let before = fs::read(&path).unwrap();
-    assert!(PinKeeper::open(path.clone()).is_err());
-    let locked = PinKeeper::locked(path.clone());
+    assert!(PinStore::open(path.clone()).is_err());
+    let locked = PinStore::new_locked(path.clone());
     assert_eq!(locked.state(), PinState::Set);
     for guess in ["4711", "0000"] {
         let refused = block_on(locked.verify(1000, pin(guess)));
-        assert!(matches!(refused, Err(PinError::Locked)), "{refused:?}");
+        assert!(matches!(refused, Err(PinStoreError::Locked)), "{refused:?}");
     }
     assert_eq!(fs::read(&path).unwrap(), before);
     // Put right, it is what it was.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    block_on(PinKeeper::open(path.clone()).unwrap().verify(1000, pin("4711"))).unwrap();
+    block_on(PinStore::open(path.clone()).unwrap().verify(1000, pin("4711"))).unwrap();
     // And whoever may set another one can.
     block_on(locked.set(Some(pin("0815")))).unwrap();
     block_on(locked.verify(1000, pin("0815"))).unwrap();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_gid, set_thread_uid};
 use serde_json::{Value, json};
-use shepherd_api::Role;
-use shepherd_ipc::{Authority, Limits, MAX_FRAME};
+use shepherd_api::ClientRole;
+use shepherd_ipc::{AccessRules, ConnectionLimits, MAX_FRAME};
 
-use crate::support::{Daemon, Everybody, Raw, eventually};
+use crate::support::{FixedRole, IpcTestDaemon, RawClient, wait_until};
 
 fn code(reply: &Value) -> &str {
     reply["result"]["err"]["code"].as_str().unwrap_or("ok")
@@ -17,8 +17,8 @@ fn code(reply: &Value) -> &str {
 
 #[test]
 fn a_command_beyond_the_role_is_denied_with_a_reason_and_recorded() {
-    let daemon = Daemon::with_role(Role::Observer);
-    let mut raw = daemon.raw();
+    let daemon = IpcTestDaemon::with_role(ClientRole::Observer);
+    let mut raw = daemon.connect_raw();
     assert_eq!(raw.hello()["role"], "observer");
     assert_eq!(code(&raw.call(1, &json!({"type": "get_state"}))), "ok");
     let denied = raw.call(2, &json!({"type": "launch", "entry_id": "tuxmath"}));
@@ -28,16 +28,16 @@ fn a_command_beyond_the_role_is_denied_with_a_reason_and_recorded() {
         "`launch` needs the role shell; this client's is observer."
     );
     let uid = geteuid().as_raw();
-    eventually("it is recorded", || {
+    wait_until("it is recorded", || {
         *daemon.records.lock().unwrap() == [format!("uid {uid} launch unrecorded 0")]
     });
 }
 
 #[test]
-fn nobody_fills_the_disk_with_being_refused() {
-    let daemon = Daemon::with_role(Role::Observer);
+fn recorded_refusals_are_rate_limited() {
+    let daemon = IpcTestDaemon::with_role(ClientRole::Observer);
     for _ in 0..5 {
-        let mut raw = daemon.greeted();
+        let mut raw = daemon.connect_greeted();
         for id in 0..20 {
             assert_eq!(code(&raw.call(id, &json!({"type": "reload_config"}))), "not-permitted");
         }
@@ -47,48 +47,53 @@ fn nobody_fills_the_disk_with_being_refused() {
 }
 
 #[test]
-fn other_rules_hold_for_those_who_are_connected() {
-    let daemon = Daemon::with_role(Role::Admin);
-    let mut raw = daemon.greeted();
+fn changed_rules_apply_to_connected_clients() {
+    let daemon = IpcTestDaemon::with_role(ClientRole::Admin);
+    let mut raw = daemon.connect_greeted();
     let reload = json!({"type": "set_policy", "text": "#"});
     assert_eq!(code(&raw.call(1, &reload)), "ok");
-    daemon.hub.set_gatekeeper(Arc::new(Everybody(Some(Role::Shell))));
+    daemon.hub.set_authorizer(Arc::new(FixedRole(Some(ClientRole::Shell))));
     assert_eq!(code(&raw.call(2, &reload)), "not-permitted");
-    daemon.hub.set_gatekeeper(Arc::new(Everybody(Some(Role::Admin))));
+    daemon.hub.set_authorizer(Arc::new(FixedRole(Some(ClientRole::Admin))));
     assert_eq!(code(&raw.call(3, &reload)), "ok");
     // Who may not be here at all is told and sent away, and does not come in again.
-    daemon.hub.set_gatekeeper(Arc::new(Everybody(None)));
+    daemon.hub.set_authorizer(Arc::new(FixedRole(None)));
     assert_eq!(raw.closing_code(), "not-permitted");
-    assert_eq!(daemon.raw().closing_code(), "not-permitted");
+    assert_eq!(daemon.connect_raw().closing_code(), "not-permitted");
     let uid = geteuid().as_raw();
-    eventually("the attempt is recorded", || {
+    wait_until("the attempt is recorded", || {
         daemon.records.lock().unwrap().contains(&format!("uid {uid} connect unrecorded 0"))
     });
 }
 
 #[test]
-fn whoever_runs_the_daemon_is_known_by_the_kernel() {
-    let authority = Authority { owner_uid: geteuid().as_raw(), ..Authority::default() };
-    let daemon = Daemon::with(Limits::default(), authority);
-    assert_eq!(daemon.raw().hello()["role"], "admin");
+fn the_client_learns_the_daemons_uid_from_the_kernel() {
+    let authority = AccessRules { owner_uid: geteuid().as_raw(), ..AccessRules::default() };
+    let daemon = IpcTestDaemon::with_authorizer(ConnectionLimits::default(), authority);
+    assert_eq!(daemon.connect_raw().hello()["role"], "admin");
 }
 
 /// What comes of a connection of another user. Credentials are a thread's own on Linux, and the socket has those
 /// of the thread that connected.
-fn as_user<T: Send>(daemon: &Daemon, uid: u32, gid: u32, talk: impl FnOnce(Raw) -> T + Send) -> T {
+fn as_user<T: Send>(
+    daemon: &IpcTestDaemon,
+    uid: u32,
+    gid: u32,
+    talk: impl FnOnce(RawClient) -> T + Send,
+) -> T {
     let socket = daemon.socket();
     std::thread::scope(|scope| {
         let other = scope.spawn(move || {
             set_thread_gid(Gid::from_raw(gid)).unwrap();
             set_thread_uid(Uid::from_raw(uid)).unwrap();
-            talk(Raw::connect(&socket))
+            talk(RawClient::connect(&socket))
         });
         other.join().unwrap()
     })
 }
 
 /// The role that a user is welcomed with, or the code with which it is sent away.
-fn first_word(mut raw: Raw) -> Value {
+fn first_message(mut raw: RawClient) -> Value {
     let _ = std::io::Write::write_all(
         &mut raw.stream,
         b"{\"type\":\"hello\",\"api_version\":1,\"client\":\"x\"}\n",
@@ -100,21 +105,21 @@ fn first_word(mut raw: Raw) -> Value {
 #[test]
 fn real_other_users_have_their_own_roles() {
     let (own, child, family) = (geteuid().as_raw(), 65_001, 65_100);
-    let authority = Authority {
+    let authority = AccessRules {
         owner_uid: 65_000,
-        users: [(child, Role::Shell)].into(),
-        groups: [(family, Role::Observer)].into(),
-        ..Authority::default()
+        users: [(child, ClientRole::Shell)].into(),
+        groups: [(family, ClientRole::Observer)].into(),
+        ..AccessRules::default()
     };
     if !geteuid().is_root() {
         // Without privileges there is one user to be: a stranger to these rules.
-        let daemon = Daemon::with(Limits::default(), authority);
+        let daemon = IpcTestDaemon::with_authorizer(ConnectionLimits::default(), authority);
         assert_ne!(own, child);
-        assert_eq!(first_word(daemon.raw()), "not-permitted");
+        assert_eq!(first_message(daemon.connect_raw()), "not-permitted");
         return;
     }
-    let limits = Limits { clients_of_one_user: 3, ..Limits::default() };
-    let daemon = Daemon::with(limits, authority);
+    let limits = ConnectionLimits { clients_per_user: 3, ..ConnectionLimits::default() };
+    let daemon = IpcTestDaemon::with_authorizer(limits, authority);
     std::fs::set_permissions(daemon.folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     for (uid, gid, expected) in [
         (child, child, "shell"),
@@ -123,7 +128,7 @@ fn real_other_users_have_their_own_roles() {
         (65_002, 65_002, "not-permitted"),
         (65_534, 0, "not-permitted"),
     ] {
-        assert_eq!(as_user(&daemon, uid, gid, first_word), expected, "uid {uid} gid {gid}");
+        assert_eq!(as_user(&daemon, uid, gid, first_message), expected, "uid {uid} gid {gid}");
     }
     let denied = as_user(&daemon, child, child, |mut raw| {
         raw.hello();
@@ -131,9 +136,9 @@ fn real_other_users_have_their_own_roles() {
     });
     assert_eq!(code(&denied), "not-permitted");
     // A child that takes all its places leaves the others theirs, and its lines are short.
-    let places: Vec<Raw> = (0..3).map(|_| as_user(&daemon, child, child, |raw| raw)).collect();
-    assert_eq!(as_user(&daemon, child, child, first_word), "too-many-clients");
-    assert_eq!(first_word(daemon.raw()), "admin");
+    let places: Vec<RawClient> = (0..3).map(|_| as_user(&daemon, child, child, |raw| raw)).collect();
+    assert_eq!(as_user(&daemon, child, child, first_message), "too-many-clients");
+    assert_eq!(first_message(daemon.connect_raw()), "admin");
     drop(places);
     let too_long = as_user(&daemon, 65_002, family, |mut raw| {
         raw.hello();
@@ -141,7 +146,7 @@ fn real_other_users_have_their_own_roles() {
         json!(raw.closing_code())
     });
     assert_eq!(too_long, "message-too-large");
-    eventually("refusals are recorded", || {
+    wait_until("refusals are recorded", || {
         let records = daemon.records.lock().unwrap();
         records.iter().any(|record| record == "uid 65001 extend_current unrecorded 0")
     });

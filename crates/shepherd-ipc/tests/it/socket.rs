@@ -6,25 +6,25 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 
-use shepherd_api::Role;
-use shepherd_ipc::{BindError, Limits, PinKeeper, Server, ServerOptions};
+use shepherd_api::ClientRole;
+use shepherd_ipc::{BindError, ConnectionLimits, IpcServer, PinStore, ServerOptions};
 
-use crate::support::{Daemon, Everybody, options, socket};
+use crate::support::{FixedRole, IpcTestDaemon, options, socket};
 
-fn bind(options: ServerOptions) -> Result<Server, BindError> {
+fn bind(options: ServerOptions) -> Result<IpcServer, BindError> {
     let folder = options.socket.parent().unwrap().to_owned();
-    let pin = PinKeeper::open(folder.join("pin.json")).unwrap();
-    Server::bind(options, Arc::new(Everybody(Some(Role::Admin))), pin)
+    let pin = PinStore::open(folder.join("pin.json")).unwrap();
+    IpcServer::bind(options, Arc::new(FixedRole(Some(ClientRole::Admin))), pin)
 }
 
 /// Binds within a runtime, looks, and lets go.
-fn with_server<T>(options: ServerOptions, look: impl FnOnce(Result<Server, BindError>) -> T) -> T {
+fn with_server<T>(options: ServerOptions, look: impl FnOnce(Result<IpcServer, BindError>) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { look(bind(options)) })
 }
 
 fn bind_in(folder: &Path) -> Result<(), BindError> {
-    with_server(options(folder, Limits::default()), |server| server.map(drop))
+    with_server(options(folder, ConnectionLimits::default()), |server| server.map(drop))
 }
 
 #[test]
@@ -32,8 +32,11 @@ fn the_file_has_its_mode_and_group_and_goes_with_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let own_group = fs::metadata(folder.path()).unwrap().gid();
     for mode in [0o600, 0o660, 0o666] {
-        let options =
-            ServerOptions { mode, group: Some(own_group), ..options(folder.path(), Limits::default()) };
+        let options = ServerOptions {
+            mode,
+            group: Some(own_group),
+            ..options(folder.path(), ConnectionLimits::default())
+        };
         with_server(options, |server| {
             let metadata = fs::symlink_metadata(socket(folder.path())).unwrap();
             assert!(metadata.file_type().is_socket());
@@ -50,14 +53,19 @@ fn what_a_killed_daemon_left_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     drop(UnixListener::bind(socket(folder.path())).unwrap());
     assert!(socket(folder.path()).exists());
-    Daemon::within(folder, Limits::default(), Arc::new(Everybody(Some(Role::Admin)))).assert_serves();
+    IpcTestDaemon::in_folder(
+        folder,
+        ConnectionLimits::default(),
+        Arc::new(FixedRole(Some(ClientRole::Admin))),
+    )
+    .assert_serves();
 }
 
 #[test]
 fn a_second_daemon_on_one_path_refuses_and_the_first_goes_on() {
-    let daemon = Daemon::start();
+    let daemon = IpcTestDaemon::start();
     let refused = bind_in(daemon.folder.path());
-    assert!(matches!(refused, Err(BindError::Taken { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(BindError::InUse { .. })), "{refused:?}");
     daemon.assert_serves();
 }
 
@@ -66,7 +74,7 @@ fn somebody_else_who_listens_there_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let _somebody = UnixListener::bind(socket(folder.path())).unwrap();
     let refused = bind_in(folder.path());
-    assert!(matches!(refused, Err(BindError::Taken { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(BindError::InUse { .. })), "{refused:?}");
     assert!(socket(folder.path()).exists());
 }
 
@@ -83,14 +91,14 @@ fn a_file_that_is_no_socket_is_left_alone() {
 fn a_path_that_the_kernel_can_not_bind_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("x".repeat(108));
-    let options = ServerOptions { socket, ..options(folder.path(), Limits::default()) };
+    let options = ServerOptions { socket, ..options(folder.path(), ConnectionLimits::default()) };
     let refused = with_server(options, |server| server.map(drop));
     assert!(matches!(refused, Err(BindError::PathTooLong { .. })), "{refused:?}");
 }
 
 #[test]
 fn a_server_removes_no_socket_that_took_its_place() {
-    let daemon = Daemon::start();
+    let daemon = IpcTestDaemon::start();
     fs::remove_file(daemon.socket()).unwrap();
     let _successor = UnixListener::bind(daemon.socket()).unwrap();
     let folder = daemon.stop();

@@ -9,51 +9,60 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use shepherd_api::{ApiError, Command, DaemonStateSnapshot, ErrorCode, Event, EventKind, Reply, Role};
+use shepherd_api::{
+    ApiError, ClientRole, Command, CommandReply, DaemonStateSnapshot, ErrorCode, Event, EventKind,
+};
 use shepherd_ipc::{
-    ClientOptions, Gatekeeper, Hub, Incoming, Limits, Peer, PinKeeper, PinState, Server, ServerOptions,
-    Standing,
+    ClientHub, ClientOptions, ConnectionLimits, IncomingEvent, IpcServer, PeerAuthorizer, PeerCredentials,
+    PeerPermissions, PinState, PinStore, ServerOptions,
 };
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 /// Long enough for a noisy machine; a test that waits for it has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Everybody has the same role, whoever runs the tests.
-pub(crate) struct Everybody(pub(crate) Option<Role>);
+pub(crate) struct FixedRole(pub(crate) Option<ClientRole>);
 
-impl Gatekeeper for Everybody {
-    fn standing(&self, _: &Peer, pin: PinState) -> Option<Standing> {
+impl PeerAuthorizer for FixedRole {
+    fn authorize(&self, _: &PeerCredentials, pin: PinState) -> Option<PeerPermissions> {
         let role_with_pin = self.0?;
-        let role = if pin == PinState::Set { role_with_pin.min(Role::Shell) } else { role_with_pin };
-        Some(Standing { role, role_with_pin, profile: None })
+        let role = if pin == PinState::Set { role_with_pin.min(ClientRole::Shell) } else { role_with_pin };
+        Some(PeerPermissions { role, role_with_pin, profile: None })
     }
 }
 
-pub(crate) struct Daemon {
+pub(crate) struct IpcTestDaemon {
     pub(crate) folder: TempDir,
-    pub(crate) hub: Hub,
+    pub(crate) hub: ClientHub,
     /// What was handed on for the record.
     pub(crate) records: Arc<Mutex<Vec<String>>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Daemon {
+impl IpcTestDaemon {
     pub(crate) fn start() -> Self {
-        Self::with(Limits::default(), Everybody(Some(Role::Admin)))
+        Self::with_authorizer(ConnectionLimits::default(), FixedRole(Some(ClientRole::Admin)))
     }
 
-    pub(crate) fn with_role(role: Role) -> Self {
-        Self::with(Limits::default(), Everybody(Some(role)))
+    pub(crate) fn with_role(role: ClientRole) -> Self {
+        Self::with_authorizer(ConnectionLimits::default(), FixedRole(Some(role)))
     }
 
-    pub(crate) fn with(limits: Limits, gatekeeper: impl Gatekeeper + 'static) -> Self {
-        Self::within(tempfile::tempdir().unwrap(), limits, Arc::new(gatekeeper))
+    pub(crate) fn with_authorizer(
+        limits: ConnectionLimits,
+        gatekeeper: impl PeerAuthorizer + 'static,
+    ) -> Self {
+        Self::in_folder(tempfile::tempdir().unwrap(), limits, Arc::new(gatekeeper))
     }
 
-    pub(crate) fn within(folder: TempDir, limits: Limits, gatekeeper: Arc<dyn Gatekeeper>) -> Self {
+    pub(crate) fn in_folder(
+        folder: TempDir,
+        limits: ConnectionLimits,
+        gatekeeper: Arc<dyn PeerAuthorizer>,
+    ) -> Self {
         let records = Arc::new(Mutex::new(Vec::new()));
         let (stop, stopped) = oneshot::channel();
         let (ready, hub) = std::sync::mpsc::channel();
@@ -61,10 +70,10 @@ impl Daemon {
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let pin = PinKeeper::open(path.join("pin.json")).unwrap();
-                let server = Server::bind(options(&path, limits), gatekeeper, pin).unwrap();
+                let pin = PinStore::open(path.join("pin.json")).unwrap();
+                let server = IpcServer::bind(options(&path, limits), gatekeeper, pin).unwrap();
                 ready.send(server.hub().clone()).unwrap();
-                run(server, stopped, &noted).await;
+                serve_until_stopped(server, stopped, &noted).await;
             });
         });
         let hub = hub.recv().expect("the daemon did not come up");
@@ -76,33 +85,33 @@ impl Daemon {
     }
 
     pub(crate) fn options(&self) -> ClientOptions {
-        ClientOptions { call_patience: PATIENCE, ..ClientOptions::new(self.socket(), "test") }
+        ClientOptions { call_timeout: TEST_TIMEOUT, ..ClientOptions::new(self.socket(), "test") }
     }
 
-    pub(crate) fn raw(&self) -> Raw {
-        Raw::connect(&self.socket())
+    pub(crate) fn connect_raw(&self) -> RawClient {
+        RawClient::connect(&self.socket())
     }
 
     /// A connection after its handshake.
-    pub(crate) fn greeted(&self) -> Raw {
-        let mut raw = self.raw();
+    pub(crate) fn connect_greeted(&self) -> RawClient {
+        let mut raw = self.connect_raw();
         raw.hello();
         raw
     }
 
     /// Whether the daemon still answers somebody else.
     pub(crate) fn assert_serves(&self) {
-        let reply = self.greeted().call(1, &json!({"type": "get_state"}));
+        let reply = self.connect_greeted().call(1, &json!({"type": "get_state"}));
         assert_eq!(reply["result"]["ok"]["type"], "state", "{reply}");
     }
 
     /// Ends the daemon in order, as a restart would, and gives its folder back.
     pub(crate) fn stop(mut self) -> TempDir {
-        self.end();
+        self.shut_down();
         std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
     }
 
-    fn end(&mut self) {
+    fn shut_down(&mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
@@ -112,9 +121,9 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for IpcTestDaemon {
     fn drop(&mut self) {
-        self.end();
+        self.shut_down();
     }
 }
 
@@ -122,7 +131,7 @@ pub(crate) fn socket(folder: &Path) -> PathBuf {
     folder.join("shepherd.sock")
 }
 
-pub(crate) fn options(folder: &Path, limits: Limits) -> ServerOptions {
+pub(crate) fn options(folder: &Path, limits: ConnectionLimits) -> ServerOptions {
     ServerOptions {
         socket: socket(folder),
         mode: 0o666,
@@ -132,43 +141,47 @@ pub(crate) fn options(folder: &Path, limits: Limits) -> ServerOptions {
     }
 }
 
-async fn run(mut server: Server, mut stopped: oneshot::Receiver<()>, records: &Mutex<Vec<String>>) {
+async fn serve_until_stopped(
+    mut server: IpcServer,
+    mut stopped: oneshot::Receiver<()>,
+    records: &Mutex<Vec<String>>,
+) {
     let hub = server.hub().clone();
     loop {
         let incoming = tokio::select! {
-            incoming = server.next() => incoming,
+            incoming = server.next_event() => incoming,
             _ = &mut stopped => break,
         };
         let record = |text: String| records.lock().unwrap().push(text);
         match incoming.expect("the channel is open as long as the server") {
-            Incoming::Request { client, request_id, command: Command::SetPin { pin } } => {
+            IncomingEvent::Request { client, request_id, command: Command::SetPin { pin } } => {
                 hub.change_pin(client, request_id, pin);
             }
-            Incoming::Request { client, request_id, command } => {
-                hub.respond(&client.client_id, request_id, answer(&command));
+            IncomingEvent::Request { client, request_id, command } => {
+                hub.respond(&client.client_id, request_id, reply_to(&command));
             }
-            Incoming::Authenticated { client } => record(format!("authenticated {}", client.name)),
-            Incoming::PinChange { client, outcome } => {
+            IncomingEvent::Authenticated { client } => record(format!("authenticated {}", client.name)),
+            IncomingEvent::PinChange { client, outcome } => {
                 record(format!("pin of {}: {}", client.name, outcome.is_ok()));
             }
-            Incoming::Refused { peer, command, unrecorded, .. } => {
+            IncomingEvent::Refused { peer, command, unrecorded, .. } => {
                 record(format!("uid {} {command} unrecorded {unrecorded}", peer.uid));
             }
-            Incoming::NeedsSnapshot { client_id } => hub.resync(&client_id, snapshot(77)),
+            IncomingEvent::NeedsSnapshot { client_id } => hub.send_snapshot(&client_id, snapshot(77)),
         }
     }
     server.shutdown().await;
 }
 
-fn answer(command: &Command) -> Result<Reply, ApiError> {
+fn reply_to(command: &Command) -> Result<CommandReply, ApiError> {
     match command {
-        Command::GetState {} => Ok(Reply::State { snapshot: snapshot(0) }),
-        Command::SubscribeEvents {} => Ok(Reply::Subscribed { snapshot: snapshot(0) }),
+        Command::GetState {} => Ok(CommandReply::State { snapshot: snapshot(0) }),
+        Command::SubscribeEvents {} => Ok(CommandReply::Subscribed { snapshot: snapshot(0) }),
         // As much as the test asks for.
         Command::ReadAudit { limit, .. } => {
-            Ok(Reply::Metrics { text: "x".repeat(usize::try_from(*limit).unwrap()) })
+            Ok(CommandReply::Metrics { text: "x".repeat(usize::try_from(*limit).unwrap()) })
         }
-        Command::SetPolicy { text } => Ok(Reply::PolicyApplied { entry_count: text.len() }),
+        Command::SetPolicy { text } => Ok(CommandReply::PolicyApplied { entry_count: text.len() }),
         other => Err(ApiError::new(ErrorCode::Internal, format!("`{}` is not answered here", other.name()))),
     }
 }
@@ -190,16 +203,16 @@ pub(crate) fn event(number: usize) -> Event {
 }
 
 /// A client that writes what it wants.
-pub(crate) struct Raw {
+pub(crate) struct RawClient {
     pub(crate) stream: UnixStream,
     reader: BufReader<UnixStream>,
 }
 
-impl Raw {
+impl RawClient {
     pub(crate) fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
         Self { stream, reader }
     }
@@ -216,7 +229,7 @@ impl Raw {
         self.send_json(&json!({"type": "request", "id": id, "command": command}));
     }
 
-    /// The next line; `None` at the end of the connection.
+    /// The next line; `Normal` at the end of the connection.
     pub(crate) fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         match self.reader.read_line(&mut line) {
@@ -254,8 +267,8 @@ impl Raw {
 }
 
 /// Waits until something is so.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TEST_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(5));

@@ -12,11 +12,11 @@ use serde_json::{Map, Value};
 use shepherd_api::{AuditEvent, AuditKind, AuditRecord};
 use ward_ledger::RECOVERY_FIELD;
 
-use super::tail::{Link, closed_segments};
-use super::{Anchor, AuditFault};
+use super::tail::{AuditLink, closed_segments};
+use super::{AuditAnchor, AuditLogError};
 use crate::error::StoreError;
 use crate::folder::audit_log_path;
-use crate::record::event_of;
+use crate::record::record_to_event;
 use crate::store::AUDIT_PAGE_BYTES;
 
 /// Stretches shorter than this are read through instead of being halved again.
@@ -33,38 +33,41 @@ pub fn read_audit_log(folder: &Path, after: Option<u64>, limit: u32) -> Result<V
 }
 
 /// At most `limit` lines after number `after`, each of which fits the one before it.
-fn read_page(log: &Path, after: u64, limit: u32) -> Result<Vec<AuditRecord>, AuditFault> {
+fn read_page(log: &Path, after: u64, limit: u32) -> Result<Vec<AuditRecord>, AuditLogError> {
     let mut segments = closed_segments(log)?;
     segments.push(log.to_owned());
-    let mut page = Page { after, limit: limit as usize, bytes: 0, before: None, records: Vec::new() };
+    let mut page = AuditPage { after, limit: limit as usize, bytes: 0, before: None, records: Vec::new() };
     let first = first_segment(&segments, after)?;
     for (index, path) in segments.iter().enumerate().skip(first) {
-        let read = |source| AuditFault::Read { path: path.clone(), source };
-        let Some(mut segment) = Segment::open(path).map_err(read)? else { continue };
+        let read = |source| AuditLogError::Read { path: path.clone(), source };
+        let Some(mut segment) = AuditSegmentReader::open(path).map_err(read)? else { continue };
         if index == first {
             segment.seek_to(after).map_err(read)?;
         }
         while !page.is_full() {
             let Some(line) = segment.next_line().map_err(read)? else { break };
-            page.take(&line).ok_or_else(|| AuditFault::Line { path: path.clone(), after: page.reached() })?;
+            page.push_line(&line).ok_or_else(|| AuditLogError::InvalidLine {
+                path: path.clone(),
+                after: page.last_sequence(),
+            })?;
         }
     }
     Ok(page.records)
 }
 
 /// The last segment that begins at or before the line `after`, by halving.
-fn first_segment(segments: &[PathBuf], after: u64) -> Result<usize, AuditFault> {
+fn first_segment(segments: &[PathBuf], after: u64) -> Result<usize, AuditLogError> {
     let (mut low, mut high) = (0, segments.len());
     while high - low > 1 {
         let middle = low.midpoint(high);
         let Some(path) = segments.get(middle) else { break };
-        let read = |source| AuditFault::Read { path: path.clone(), source };
-        let line = match Segment::open(path).map_err(read)? {
+        let read = |source| AuditLogError::Read { path: path.clone(), source };
+        let line = match AuditSegmentReader::open(path).map_err(read)? {
             Some(mut segment) => segment.next_line().map_err(read)?,
             None => None,
         };
-        match line.as_deref().and_then(Link::read) {
-            Some(link) if link.place.sequence <= after => low = middle,
+        match line.as_deref().and_then(AuditLink::parse) {
+            Some(link) if link.anchor.sequence <= after => low = middle,
             // One that has not been written to yet is the last.
             _ => high = middle,
         }
@@ -73,40 +76,40 @@ fn first_segment(segments: &[PathBuf], after: u64) -> Result<usize, AuditFault> 
 }
 
 /// What has been read so far.
-struct Page {
+struct AuditPage {
     after: u64,
     limit: usize,
     bytes: usize,
     /// The line before, and when it was written.
-    before: Option<(Anchor, Timestamp)>,
+    before: Option<(AuditAnchor, Timestamp)>,
     records: Vec<AuditRecord>,
 }
 
-impl Page {
+impl AuditPage {
     fn is_full(&self) -> bool {
         self.records.len() >= self.limit || self.bytes >= AUDIT_PAGE_BYTES
     }
 
-    fn reached(&self) -> u64 {
+    fn last_sequence(&self) -> u64 {
         self.before.map_or(self.after, |(before, _)| before.sequence)
     }
 
     /// `None` if the line does not follow what was read before.
-    fn take(&mut self, line: &[u8]) -> Option<()> {
-        let link = Link::read(line)?;
+    fn push_line(&mut self, line: &[u8]) -> Option<()> {
+        let link = AuditLink::parse(line)?;
         // A page may begin anywhere, and a log at number 1.
         let fits = match self.before {
             Some((before, _)) => {
-                (link.place.sequence, link.previous_hash) == (before.sequence + 1, before.hash)
+                (link.anchor.sequence, link.previous_hash) == (before.sequence + 1, before.hash)
             }
-            None => link.place.sequence <= self.after.saturating_add(1),
+            None => link.anchor.sequence <= self.after.saturating_add(1),
         };
         if !fits {
             return None;
         }
-        let sequence = link.place.sequence;
-        let shown = event(link.content, self.before.map_or(Timestamp::UNIX_EPOCH, |(_, at)| at));
-        self.before = Some((link.place, shown.at));
+        let sequence = link.anchor.sequence;
+        let shown = displayed_event(link.content, self.before.map_or(Timestamp::UNIX_EPOCH, |(_, at)| at));
+        self.before = Some((link.anchor, shown.at));
         if sequence > self.after {
             self.bytes += line.len();
             self.records.push(AuditRecord { sequence, line: shown });
@@ -117,7 +120,7 @@ impl Page {
 
 /// What a line says. The ledger's own account of a recovery and an event of a later version become notes, so that
 /// every number has its line; the ledger has no clock, so that its account is as old as the line before.
-fn event(record: Map<String, Value>, before: Timestamp) -> AuditEvent {
+fn displayed_event(record: Map<String, Value>, before: Timestamp) -> AuditEvent {
     let note = |at, actor: &str, told: &str, value: &Value| {
         let what = AuditKind::Note { text: format!("{told}: {value}") };
         AuditEvent { at, actor: actor.to_owned(), what }
@@ -125,7 +128,7 @@ fn event(record: Map<String, Value>, before: Timestamp) -> AuditEvent {
     if let Some(told) = record.get(RECOVERY_FIELD) {
         return note(before, "policy", "the audit log was put right", told);
     }
-    match event_of(record.clone()) {
+    match record_to_event(record.clone()) {
         Ok(event) => event,
         Err(_) => {
             let text = |name: &str| record.get(name).and_then(Value::as_str);
@@ -137,12 +140,12 @@ fn event(record: Map<String, Value>, before: Timestamp) -> AuditEvent {
 }
 
 /// A file of the log.
-struct Segment {
+struct AuditSegmentReader {
     reader: BufReader<File>,
     length: u64,
 }
 
-impl Segment {
+impl AuditSegmentReader {
     /// `None` if it is not there, as before the first event.
     fn open(path: &Path) -> io::Result<Option<Self>> {
         match File::open(path) {
@@ -168,9 +171,9 @@ impl Segment {
         // A line that was written meanwhile may begin beyond the end that was found.
         while high.saturating_sub(low) > READ_THROUGH_BYTES {
             let middle = low.midpoint(high);
-            let (start, line) = self.line_from(middle)?;
-            match line.as_deref().and_then(Link::read) {
-                Some(link) if link.place.sequence <= sequence => low = start,
+            let (start, line) = self.next_line_from(middle)?;
+            match line.as_deref().and_then(AuditLink::parse) {
+                Some(link) if link.anchor.sequence <= sequence => low = start,
                 // Also what can't be read: the way there finds it again and names it.
                 _ => high = middle,
             }
@@ -179,7 +182,7 @@ impl Segment {
     }
 
     /// The first line that begins at or after an offset, and where.
-    fn line_from(&mut self, offset: u64) -> io::Result<(u64, Option<Vec<u8>>)> {
+    fn next_line_from(&mut self, offset: u64) -> io::Result<(u64, Option<Vec<u8>>)> {
         self.reader.seek(SeekFrom::Start(offset.saturating_sub(1)))?;
         if offset > 0 {
             let rest = self.reader.read_until(b'\n', &mut Vec::new())?;
@@ -191,27 +194,27 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
-    use ward_ledger::{Ledger, Options};
+    use ward_ledger::{Ledger, LedgerOptions};
 
     use super::*;
     use crate::audit::audit_format;
-    use crate::conformance::sample::note;
-    use crate::record::record_of;
+    use crate::conformance::sample::note_event;
+    use crate::record::event_to_record;
 
     #[test]
     fn a_log_that_grows_while_it_is_read_is_read() {
         // S13.3b: the last line was long and half written when its length was taken.
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("audit.log");
-        let (mut ledger, _) = Ledger::open(&log, Options::new(audit_format())).unwrap();
-        let mut long = note(1);
+        let (mut ledger, _) = Ledger::open(&log, LedgerOptions::new(audit_format())).unwrap();
+        let mut long = note_event(1);
         long.what = AuditKind::Note { text: "x".repeat(100_000) };
-        ledger.append(record_of(&long).unwrap()).unwrap();
-        ledger.append(record_of(&note(2)).unwrap()).unwrap();
-        let mut segment = Segment::open(&log).unwrap().unwrap();
+        ledger.append(event_to_record(&long).unwrap()).unwrap();
+        ledger.append(event_to_record(&note_event(2)).unwrap()).unwrap();
+        let mut segment = AuditSegmentReader::open(&log).unwrap().unwrap();
         segment.length = 80_000;
         segment.seek_to(2).unwrap();
         let line = segment.next_line().unwrap().unwrap();
-        assert_eq!(Link::read(&line).unwrap().place.sequence, 2);
+        assert_eq!(AuditLink::parse(&line).unwrap().anchor.sequence, 2);
     }
 }

@@ -6,25 +6,25 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use ward_ledger::{Hash, RECOVERY_FIELD, canonical_json, parse_object};
+use ward_ledger::{RECOVERY_FIELD, Sha256Hash, canonical_json, parse_object};
 
-use super::{Anchor, AuditFault, HASH_FIELD};
+use super::{AuditAnchor, AuditLogError, HASH_FIELD};
 
 /// What is read at first; a batch and a few recoveries fit.
 const FIRST_WINDOW: u64 = 64 << 10;
 
 /// What follows an anchor.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct AuditTail {
     /// The events, without what the ledger added to them.
     pub(super) events: Vec<Map<String, Value>>,
     /// Where the log ends.
-    pub(super) end: Anchor,
+    pub(super) end: AuditAnchor,
 }
 
 /// Reads what follows `anchor`, of which at most `limit` may be events.
-pub(super) fn read_after(log: &Path, anchor: Anchor, limit: usize) -> Result<Tail, AuditFault> {
-    let mut links: Vec<Link> = Vec::new();
+pub(super) fn read_after(log: &Path, anchor: AuditAnchor, limit: usize) -> Result<AuditTail, AuditLogError> {
+    let mut links: Vec<AuditLink> = Vec::new();
     let mut segments: Vec<PathBuf> = closed_segments(log)?;
     segments.push(log.to_owned());
     while let Some(segment) = segments.pop() {
@@ -32,18 +32,19 @@ pub(super) fn read_after(log: &Path, anchor: Anchor, limit: usize) -> Result<Tai
         let events_after = links.iter().filter(|link| link.is_event()).count();
         loop {
             let (lines, whole) = last_lines(&segment, window)
-                .map_err(|source| AuditFault::Read { path: segment.clone(), source })?;
+                .map_err(|source| AuditLogError::Read { path: segment.clone(), source })?;
             let (mut found, mut events) = (Vec::new(), events_after);
             for line in lines.iter().rev() {
-                let link = Link::read(line).ok_or(AuditFault::Other { sequence: anchor.sequence })?;
-                if link.place.sequence <= anchor.sequence {
+                let link = AuditLink::parse(line)
+                    .ok_or(AuditLogError::ContentMismatch { sequence: anchor.sequence })?;
+                if link.anchor.sequence <= anchor.sequence {
                     links.extend(found);
-                    return judge(anchor, Some(link.place), links);
+                    return verify_links(anchor, Some(link.anchor), links);
                 }
                 events += usize::from(link.is_event());
                 found.push(link);
                 if events > limit {
-                    return Err(AuditFault::Ahead { known: anchor.sequence });
+                    return Err(AuditLogError::AheadOfDatabase { known: anchor.sequence });
                 }
             }
             if whole {
@@ -53,50 +54,54 @@ pub(super) fn read_after(log: &Path, anchor: Anchor, limit: usize) -> Result<Tai
             window *= 2;
         }
     }
-    judge(anchor, None, links)
+    verify_links(anchor, None, links)
 }
 
 /// Makes sure that the links, the last one first, lead back to the anchor.
-fn judge(anchor: Anchor, before: Option<Anchor>, links: Vec<Link>) -> Result<Tail, AuditFault> {
+fn verify_links(
+    anchor: AuditAnchor,
+    before: Option<AuditAnchor>,
+    links: Vec<AuditLink>,
+) -> Result<AuditTail, AuditLogError> {
     let mut end = before.unwrap_or_default();
     if end.sequence < anchor.sequence {
-        return Err(AuditFault::Cut { known: anchor.sequence, found: end.sequence });
+        return Err(AuditLogError::Truncated { known: anchor.sequence, found: end.sequence });
     }
     if end != anchor {
-        return Err(AuditFault::Other { sequence: anchor.sequence });
+        return Err(AuditLogError::ContentMismatch { sequence: anchor.sequence });
     }
     let mut events = Vec::new();
     for link in links.into_iter().rev() {
-        if (link.place.sequence, link.previous_hash) != (end.sequence + 1, end.hash) {
-            return Err(AuditFault::Other { sequence: link.place.sequence });
+        if (link.anchor.sequence, link.previous_hash) != (end.sequence + 1, end.hash) {
+            return Err(AuditLogError::ContentMismatch { sequence: link.anchor.sequence });
         }
-        end = link.place;
+        end = link.anchor;
         if link.is_event() {
             events.push(link.content);
         }
     }
-    Ok(Tail { events, end })
+    Ok(AuditTail { events, end })
 }
 
 /// A record, taken apart.
-pub(super) struct Link {
-    pub(super) place: Anchor,
-    pub(super) previous_hash: Hash,
+pub(super) struct AuditLink {
+    pub(super) anchor: AuditAnchor,
+    pub(super) previous_hash: Sha256Hash,
     /// Without what the chain added to it.
     pub(super) content: Map<String, Value>,
 }
 
-impl Link {
+impl AuditLink {
     /// `None` if it is no record, or not what its hash says.
-    pub(super) fn read(line: &[u8]) -> Option<Self> {
+    pub(super) fn parse(line: &[u8]) -> Option<Self> {
         let mut record = parse_object(line).ok()?;
-        let hash = hash_of(&record.remove(HASH_FIELD)?)?;
-        if Hash::of(&[&canonical_json(&record).ok()?]) != hash {
+        let hash = parse_hash(&record.remove(HASH_FIELD)?)?;
+        if Sha256Hash::of(&[&canonical_json(&record).ok()?]) != hash {
             return None;
         }
         let sequence = record.remove("sequence")?.as_u64()?;
-        let previous_hash = hash_of(&record.remove("previous_hash")?)?;
-        Some(Self { place: Anchor { sequence, hash }, previous_hash, content: record })
+        let previous_hash = parse_hash(&record.remove("previous_hash")?)?;
+        Some(Self { anchor: AuditAnchor { sequence, hash }, previous_hash, content: record })
     }
 
     /// Whether it is one of ours, and not the ledger's own account.
@@ -105,8 +110,8 @@ impl Link {
     }
 }
 
-fn hash_of(value: &Value) -> Option<Hash> {
-    Hash::from_hex(value.as_str()?.as_bytes())
+fn parse_hash(value: &Value) -> Option<Sha256Hash> {
+    Sha256Hash::from_hex(value.as_str()?.as_bytes())
 }
 
 /// The complete lines in the last `window` bytes of a file, and whether they are all that it has. The ledger leaves
@@ -130,7 +135,7 @@ fn last_lines(path: &Path, window: u64) -> io::Result<(Vec<Vec<u8>>, bool)> {
 }
 
 /// The closed segments of a log, the oldest first.
-pub(super) fn closed_segments(log: &Path) -> Result<Vec<PathBuf>, AuditFault> {
+pub(super) fn closed_segments(log: &Path) -> Result<Vec<PathBuf>, AuditLogError> {
     let list = || {
         let prefix = format!("{}.", log.file_name().unwrap_or_default().to_string_lossy());
         let mut segments = Vec::new();
@@ -145,5 +150,5 @@ pub(super) fn closed_segments(log: &Path) -> Result<Vec<PathBuf>, AuditFault> {
         segments.sort();
         Ok(segments)
     };
-    list().map_err(|source| AuditFault::Read { path: log.to_owned(), source })
+    list().map_err(|source| AuditLogError::Read { path: log.to_owned(), source })
 }

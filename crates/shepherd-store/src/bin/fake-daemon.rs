@@ -12,14 +12,14 @@ use std::process::ExitCode;
 use shepherd_core::StoreWrite;
 use shepherd_store::conformance::sample;
 use shepherd_store::{SqliteStore, Store};
-use shepherd_util::Chain;
+use shepherd_util::ErrorChain;
 
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err((code, error)) => {
             // Nothing is left to do when even standard error is gone.
-            drop(writeln!(io::stderr(), "{}", Chain(&*error)));
+            drop(writeln!(io::stderr(), "{}", ErrorChain(&*error)));
             ExitCode::from(code)
         }
     }
@@ -30,14 +30,14 @@ fn run() -> Result<(), (u8, Box<dyn Error>)> {
     let [folder, batches] = arguments.as_slice() else {
         return Err((1, "usage: fake-daemon FOLDER BATCHES|hold".into()));
     };
-    let (mut store, _) =
-        SqliteStore::open(Path::new(folder), sample::at(1_800_000_000)).map_err(|error| (2, error.into()))?;
-    work(&mut store, batches).map_err(|error| (1, error))
+    let (mut store, _) = SqliteStore::open(Path::new(folder), sample::timestamp(1_800_000_000))
+        .map_err(|error| (2, error.into()))?;
+    apply_batches(&mut store, batches).map_err(|error| (1, error))
 }
 
-fn work(store: &mut SqliteStore, batches: &str) -> Result<(), Box<dyn Error>> {
+fn apply_batches(store: &mut SqliteStore, batches: &str) -> Result<(), Box<dyn Error>> {
     let mut output = io::stdout().lock();
-    let key = sample::key("ada", sample::entry("chess"), 20_000);
+    let key = sample::usage_key("ada", sample::entry_counter("chess"), 20_000);
     let found = store.get_usage(&key.profile, &key.counter, key.day)?.as_secs();
     writeln!(output, "opened {found}")?;
     output.flush()?;
@@ -50,7 +50,7 @@ fn work(store: &mut SqliteStore, batches: &str) -> Result<(), Box<dyn Error>> {
         // Some batches have no event, others more than one.
         match number % 5 {
             0 => drop(batch.pop()),
-            1 => batch.push(StoreWrite::AppendAudit(Box::new(sample::note(number + 1_000_000)))),
+            1 => batch.push(StoreWrite::AppendAudit(Box::new(sample::note_event(number + 1_000_000)))),
             _ => {}
         }
         store.apply(&batch)?;

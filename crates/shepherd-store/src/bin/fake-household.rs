@@ -8,10 +8,12 @@ use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use shepherd_core::Pulse;
-use shepherd_store::conformance::life::{Deed, Remembered, Report, Step, carry_out, engine};
+use shepherd_core::DaemonHeartbeat;
+use shepherd_store::conformance::household::{
+    HouseholdAction, HouseholdReport, HouseholdStep, PersistedState, apply_step, new_engine,
+};
 use shepherd_store::conformance::sample;
-use shepherd_store::{PulseFile, SqliteStore, Store};
+use shepherd_store::{HeartbeatFile, SqliteStore, Store};
 
 fn main() -> ExitCode {
     match run() {
@@ -29,24 +31,24 @@ fn run() -> Result<(), Box<dyn Error>> {
     let [folder, boot] = arguments.as_slice() else {
         return Err("usage: fake-household FOLDER BOOT".into());
     };
-    let (mut store, _) = SqliteStore::open(Path::new(folder), sample::at(1_800_000_000))?;
+    let (mut store, _) = SqliteStore::open(Path::new(folder), sample::timestamp(1_800_000_000))?;
     let boot = boot.parse()?;
-    let mut engine = engine(store.load()?, boot);
-    let mut pulse = PulseFile::in_folder(Path::new(folder));
-    tell(&Report::Opened(Box::new(Remembered::by(&store)?)))?;
+    let mut engine = new_engine(store.load()?, boot);
+    let mut pulse = HeartbeatFile::in_folder(Path::new(folder));
+    print_report(&HouseholdReport::Opened(Box::new(PersistedState::read_from(&store)?)))?;
     for line in io::stdin().lock().lines() {
-        let step: Step = serde_json::from_str(&line?)?;
-        let events = carry_out(&mut engine, &step);
-        if step.deed == Deed::Pulse {
-            pulse.write(Pulse { boot, at: step.now })?;
+        let step: HouseholdStep = serde_json::from_str(&line?)?;
+        let events = apply_step(&mut engine, &step);
+        if step.deed == HouseholdAction::Pulse {
+            pulse.write(DaemonHeartbeat { boot, at: step.now })?;
         }
         store.apply(&engine.take_writes())?;
-        tell(&Report::Done(events.iter().map(|event| format!("{event:?}")).collect()))?;
+        print_report(&HouseholdReport::Done(events.iter().map(|event| format!("{event:?}")).collect()))?;
     }
     Ok(())
 }
 
-fn tell(report: &Report) -> Result<(), Box<dyn Error>> {
+fn print_report(report: &HouseholdReport) -> Result<(), Box<dyn Error>> {
     let mut output = io::stdout().lock();
     writeln!(output, "{}", serde_json::to_string(report)?)?;
     Ok(output.flush()?)

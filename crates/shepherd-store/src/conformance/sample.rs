@@ -6,16 +6,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::json;
 use shepherd_api::{
-    AuditEvent, AuditKind, EndReason, Gift, GrantView, Millis, RequestState, RequestView, Scope, Severity,
-    StopRequester,
+    AuditEvent, AuditKind, EndReason, EntryScope, GrantKind, GrantView, Millis, StopRequester,
+    TimeRequestState, TimeRequestView, WarningSeverity,
 };
 use shepherd_core::policy::Day;
 use shepherd_core::{
-    ClockRecord, Counter, Ends, Extension, ScheduledWarning, SessionRecord, Snapshot, Stage, StoreWrite,
-    Streak, Until, UsageKey,
+    ClockRecord, EngineSnapshot, PauseEnd, PlayStreak, ScheduledWarning, SessionDeadlines, SessionExtension,
+    SessionRecord, SessionStage, StoreWrite, UsageCounter, UsageKey,
 };
 use shepherd_util::{
-    BootId, BootInstant, BudgetId, Counting, Deadline, EntryId, GrantId, MonotonicInstant, ProfileId,
+    BootId, BootInstant, BudgetId, Deadline, DeadlineClock, EntryId, GrantId, MonotonicInstant, ProfileId,
     RequestId, SessionId,
 };
 
@@ -35,55 +35,55 @@ pub fn entry_id(name: &str) -> EntryId {
 
 /// The counter of an entry.
 #[must_use]
-pub fn entry(name: &str) -> Counter {
-    Counter::Entry(entry_id(name))
+pub fn entry_counter(name: &str) -> UsageCounter {
+    UsageCounter::Entry(entry_id(name))
 }
 
 /// The counter of a budget.
 #[must_use]
-pub fn budget(name: &str) -> Counter {
-    Counter::Budget(name.parse::<BudgetId>().expect(GOOD_NAME))
+pub fn budget_counter(name: &str) -> UsageCounter {
+    UsageCounter::Budget(name.parse::<BudgetId>().expect(GOOD_NAME))
 }
 
 /// A key.
 #[must_use]
-pub fn key(whose: &str, counter: Counter, day: i32) -> UsageKey {
+pub fn usage_key(whose: &str, counter: UsageCounter, day: i32) -> UsageKey {
     UsageKey { profile: profile(whose), counter, day: Day(day) }
 }
 
 /// So many seconds after 1970.
 #[must_use]
-pub fn at(second: i64) -> Timestamp {
+pub fn timestamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).expect("a second of our age")
 }
 
-fn boot() -> BootId {
+fn boot_id() -> BootId {
     "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e".parse().expect("a boot id")
 }
 
 /// A moment after boot, with some of it slept through.
-fn moment(second: u64) -> MonotonicInstant {
+fn monotonic_instant(second: u64) -> MonotonicInstant {
     MonotonicInstant::new(Duration::from_secs(second + 60), Duration::from_secs(second))
 }
 
 /// A moment that is waited for.
 #[must_use]
-pub fn until(second: i64) -> Until {
-    Until { wall: at(second), boot: BootInstant::new(boot(), moment(4_000)) }
+pub fn until(second: i64) -> PauseEnd {
+    PauseEnd { wall: timestamp(second), boot: BootInstant::new(boot_id(), monotonic_instant(4_000)) }
 }
 
 /// An event with a number.
 #[must_use]
-pub fn note(number: u64) -> AuditEvent {
+pub fn note_event(number: u64) -> AuditEvent {
     let text = format!("number {number}, \"quoted\" and é");
-    AuditEvent { at: at(1_800_000_000), actor: "policy".to_owned(), what: AuditKind::Note { text } }
+    AuditEvent { at: timestamp(1_800_000_000), actor: "policy".to_owned(), what: AuditKind::Note { text } }
 }
 
 /// An event with a fraction in it, which no chain can carry.
 #[must_use]
-pub fn unfit_event() -> AuditEvent {
+pub fn unloggable_event() -> AuditEvent {
     let what = AuditKind::Granted { grant_id: GrantId::from_random(1), grant: json!({ "hours": 0.5 }) };
-    AuditEvent { at: at(1_800_000_000), actor: "parent".to_owned(), what }
+    AuditEvent { at: timestamp(1_800_000_000), actor: "parent".to_owned(), what }
 }
 
 /// A batch as the engine makes one while a session runs and something is to be recorded: usage of one second, a
@@ -98,7 +98,7 @@ pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
             until: until(1_800_000_000),
         },
         StoreWrite::SaveSnapshot(Box::new(snapshot(number))),
-        StoreWrite::AppendAudit(Box::new(note(number))),
+        StoreWrite::AppendAudit(Box::new(note_event(number))),
     ]
 }
 
@@ -107,7 +107,7 @@ pub fn batch(number: u64, key: &UsageKey) -> Vec<StoreWrite> {
 pub fn session(number: u64) -> SessionRecord {
     let warning = |before| ScheduledWarning {
         before: Duration::from_secs(before),
-        severity: Severity::Critical,
+        severity: WarningSeverity::Critical,
         message_template: Some("{remaining} left, “really”".to_owned()),
         armed: true,
     };
@@ -116,29 +116,37 @@ pub fn session(number: u64) -> SessionRecord {
         entry_id: entry_id("chess"),
         label: "Schach für Anna".to_owned(),
         profile: profile("anna"),
-        started_at: at(1_800_000_000),
-        judged_at: at(1_800_000_000),
-        boot: boot(),
-        started: moment(1_000),
-        ends: Ends {
-            run: Some(Deadline::after(moment(1_000), Duration::from_millis(1_800_001), Counting::Awake)),
-            window: Some(Deadline::after(moment(1_000), Duration::from_secs(7_200), Counting::Total)),
+        started_at: timestamp(1_800_000_000),
+        judged_at: timestamp(1_800_000_000),
+        boot: boot_id(),
+        started: monotonic_instant(1_000),
+        ends: SessionDeadlines {
+            run: Some(Deadline::after(
+                monotonic_instant(1_000),
+                Duration::from_millis(1_800_001),
+                DeadlineClock::Awake,
+            )),
+            window: Some(Deadline::after(
+                monotonic_instant(1_000),
+                Duration::from_secs(7_200),
+                DeadlineClock::Total,
+            )),
         },
         warnings: vec![warning(60)],
         given: vec![Duration::from_secs(300)],
-        extensions: vec![Extension {
+        extensions: vec![SessionExtension {
             grant_id: GrantId::from_random(3),
             run: Duration::from_secs(900),
             window: Duration::ZERO,
         }],
-        charged_to: moment(1_000 + number),
+        charged_to: monotonic_instant(1_000 + number),
         charged_day: Day(20_833),
         charged: Duration::from_micros(1_234_567),
         in_a_row: Duration::from_secs(300),
-        stage: Stage::Expiring {
+        stage: SessionStage::Expiring {
             host_session_handle: "{\"pid\":4711}".to_owned(),
             reason: EndReason::Stopped { by: StopRequester::Admin },
-            called: moment(999),
+            called: monotonic_instant(999),
         },
         stop_grace: Duration::from_secs(10),
         budgets: vec!["games".parse().expect(GOOD_NAME)],
@@ -149,42 +157,42 @@ pub fn session(number: u64) -> SessionRecord {
 
 /// A snapshot with something in every place.
 #[must_use]
-pub fn snapshot(number: u64) -> Snapshot {
-    Snapshot {
+pub fn snapshot(number: u64) -> EngineSnapshot {
+    EngineSnapshot {
         session: Some(session(number)),
         clock: ClockRecord {
-            latest_seen: Some(at(1_800_000_001)),
-            seen_at: Some(BootInstant::new(boot(), moment(5_000))),
+            latest_seen: Some(timestamp(1_800_000_001)),
+            seen_at: Some(BootInstant::new(boot_id(), monotonic_instant(5_000))),
             accounting_day: Some(Day(20_833)),
             zone: Some(("Europe/Berlin".to_owned(), 3_600)),
-            held_until: Some(at(1_800_000_002)),
+            held_until: Some(timestamp(1_800_000_002)),
         },
         mode: Some("holiday".to_owned()),
         grants: vec![GrantView {
             grant_id: GrantId::from_random(3),
             profile: None,
-            scope: Scope::Budget { budget_id: "games".parse().expect(GOOD_NAME) },
-            gift: Gift::Extra { amount: Millis(1_800_000) },
+            scope: EntryScope::Budget { budget_id: "games".parse().expect(GOOD_NAME) },
+            gift: GrantKind::Extra { amount: Millis(1_800_000) },
             by: "parent".to_owned(),
             why: Some("a good report, “very” good".to_owned()),
-            given_at: at(1_799_000_000),
-            valid_from: at(1_799_000_000),
-            lapses_at: at(1_799_086_400),
+            given_at: timestamp(1_799_000_000),
+            valid_from: timestamp(1_799_000_000),
+            lapses_at: timestamp(1_799_086_400),
             revoked_at: None,
         }],
-        requests: vec![RequestView {
+        requests: vec![TimeRequestView {
             request_id: RequestId::from_random(4),
             profile: profile("ada"),
             entry_id: entry_id("chess"),
             amount: Millis(number * 1_000),
             note: None,
-            asked_at: at(1_799_000_000),
-            lapses_at: at(1_799_003_600),
-            state: RequestState::Granted { grant_id: GrantId::from_random(3) },
+            asked_at: timestamp(1_799_000_000),
+            lapses_at: timestamp(1_799_003_600),
+            state: TimeRequestState::Granted { grant_id: GrantId::from_random(3) },
         }],
         streaks: BTreeMap::from([(
             profile("ada"),
-            Streak { played: Duration::from_millis(5_250_001), rested: until(1_799_005_000) },
+            PlayStreak { played: Duration::from_millis(5_250_001), rested: until(1_799_005_000) },
         )]),
     }
 }

@@ -5,35 +5,38 @@ use std::time::Duration;
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Transaction};
 use serde_json::{Map, Value};
-use shepherd_core::{Snapshot, StoreWrite, Until, UsageKey};
+use shepherd_core::{EngineSnapshot, PauseEnd, StoreWrite, UsageKey};
 use shepherd_util::{EntryId, ProfileId};
 
 use super::digest::RowHasher;
-use super::rows::{counter_columns, counter_id, json};
-use super::state::{self, State};
-use super::trouble::Trouble;
-use crate::audit::Anchor;
-use crate::store::added;
+use super::fault::SqliteFault;
+use super::rows::{counter_columns, find_counter_id, to_json};
+use super::state::{self, DatabaseState};
+use crate::audit::AuditAnchor;
+use crate::store::add_usage_micros;
 
 /// A transaction, and what the state will be after it.
-pub(super) struct Batch<'t> {
+pub(super) struct SqliteBatch<'t> {
     transaction: &'t Transaction<'t>,
-    state: State,
+    state: DatabaseState,
     hasher: RowHasher,
 }
 
-impl<'t> Batch<'t> {
+impl<'t> SqliteBatch<'t> {
     /// Begins with what the database says of itself, which must be what we wrote last.
-    pub(super) fn begin(transaction: &'t Transaction<'t>, expected: &State) -> Result<Self, Trouble> {
-        let state = state::read(transaction)?;
+    pub(super) fn begin(
+        transaction: &'t Transaction<'t>,
+        expected: &DatabaseState,
+    ) -> Result<Self, SqliteFault> {
+        let state = state::read_state(transaction)?;
         if state != *expected {
-            return Err(Trouble::Damage("another program has written to it".to_owned()));
+            return Err(SqliteFault::Damage("another program has written to it".to_owned()));
         }
         Ok(Self { transaction, state, hasher: RowHasher::default() })
     }
 
     /// Everything but events, which go to the outbox together.
-    pub(super) fn write(&mut self, write: &StoreWrite) -> Result<(), Trouble> {
+    pub(super) fn write(&mut self, write: &StoreWrite) -> Result<(), SqliteFault> {
         match write {
             StoreWrite::AddUsage { key, amount } => self.add_usage(key, *amount),
             StoreWrite::SetCooldown { profile, entry_id, until } => {
@@ -45,11 +48,11 @@ impl<'t> Batch<'t> {
     }
 
     /// Replaces the content of the outbox; what was in it is in the log, which ends at `audit`.
-    pub(super) fn fill_outbox(
+    pub(super) fn replace_outbox(
         &mut self,
-        audit: Anchor,
+        audit: AuditAnchor,
         records: &[Map<String, Value>],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), SqliteFault> {
         let mut select = self.transaction.prepare_cached("SELECT position, record FROM outbox")?;
         let mut rows = select.query([])?;
         let mut empty = true;
@@ -62,7 +65,7 @@ impl<'t> Batch<'t> {
         }
         let mut insert = self.transaction.prepare_cached("INSERT INTO outbox VALUES (?1, ?2)")?;
         for (position, record) in (1_i64..).zip(records) {
-            let text = json(record)?;
+            let text = to_json(record)?;
             insert.execute((position, &text))?;
             let values = [ValueRef::Integer(position), ValueRef::Text(text.as_bytes())];
             self.state.digest.add(self.hasher.hash("outbox", values));
@@ -72,13 +75,13 @@ impl<'t> Batch<'t> {
     }
 
     /// The state after the batch, written as its last part.
-    pub(super) fn finish(mut self) -> Result<State, Trouble> {
+    pub(super) fn finish(mut self) -> Result<DatabaseState, SqliteFault> {
         self.state.generation += 1;
-        state::write(self.transaction, &self.state)?;
+        state::write_state(self.transaction, &self.state)?;
         Ok(self.state)
     }
 
-    fn add_usage(&mut self, key: &UsageKey, amount: Duration) -> Result<(), Trouble> {
+    fn add_usage(&mut self, key: &UsageKey, amount: Duration) -> Result<(), SqliteFault> {
         let counter = self.counter_id(key)?;
         let day = key.day.0;
         let select = "SELECT used_us FROM usage WHERE counter = ?1 AND day = ?2";
@@ -87,7 +90,7 @@ impl<'t> Batch<'t> {
             .prepare_cached(select)?
             .query_row((counter, day), |row| row.get(0))
             .optional()?;
-        let after = added(key, before.unwrap_or(0), amount)?;
+        let after = add_usage_micros(key, before.unwrap_or(0), amount)?;
         let upsert =
             "INSERT INTO usage VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET used_us = excluded.used_us";
         self.transaction.prepare_cached(upsert)?.execute((counter, day, after))?;
@@ -101,8 +104,8 @@ impl<'t> Batch<'t> {
     }
 
     /// The number of a counter, which it is given when it is first used.
-    fn counter_id(&mut self, key: &UsageKey) -> Result<i64, Trouble> {
-        if let Some(id) = counter_id(self.transaction, &key.profile, &key.counter)? {
+    fn counter_id(&mut self, key: &UsageKey) -> Result<i64, SqliteFault> {
+        if let Some(id) = find_counter_id(self.transaction, &key.profile, &key.counter)? {
             return Ok(id);
         }
         let (kind, name) = counter_columns(&key.counter);
@@ -121,9 +124,9 @@ impl<'t> Batch<'t> {
         &mut self,
         profile: &ProfileId,
         entry_id: &EntryId,
-        until: &Until,
-    ) -> Result<(), Trouble> {
-        let (profile, entry_id, after) = (profile.as_str(), entry_id.as_str(), json(until)?);
+        until: &PauseEnd,
+    ) -> Result<(), SqliteFault> {
+        let (profile, entry_id, after) = (profile.as_str(), entry_id.as_str(), to_json(until)?);
         let select = "SELECT until FROM cooldown WHERE profile = ?1 AND entry_id = ?2";
         let before: Option<String> = self
             .transaction
@@ -144,8 +147,8 @@ impl<'t> Batch<'t> {
         Ok(())
     }
 
-    fn save_snapshot(&mut self, snapshot: &Snapshot) -> Result<(), Trouble> {
-        let after = json(snapshot)?;
+    fn save_snapshot(&mut self, snapshot: &EngineSnapshot) -> Result<(), SqliteFault> {
+        let after = to_json(snapshot)?;
         let before: String = self
             .transaction
             .prepare_cached("SELECT content FROM snapshot WHERE id = 1")?

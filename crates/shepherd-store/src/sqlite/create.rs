@@ -4,41 +4,45 @@
 use std::fs::{self, File};
 use std::io;
 
+use super::fault::SqliteFault;
 use super::schema::{self, APPLICATION_ID, MIGRATIONS};
-use super::state::{self, State};
-use super::trouble::Trouble;
-use crate::audit::Anchor;
-use crate::error::OpenError;
-use crate::folder::{Contents, Folder, private, sync_folder};
+use super::state::{self, DatabaseState};
+use crate::audit::AuditAnchor;
+use crate::error::StoreOpenError;
+use crate::folder::{StoreFolder, StoreFolderContents, private_open_options, sync_folder};
 
 /// Makes an empty database whose audit log goes on after `audit`.
-pub(super) fn create(folder: &Folder, contents: &Contents, audit: Anchor) -> Result<(), OpenError> {
-    let path = folder.unfinished();
+pub(super) fn create_database(
+    folder: &StoreFolder,
+    contents: &StoreFolderContents,
+    audit: AuditAnchor,
+) -> Result<(), StoreOpenError> {
+    let path = folder.unfinished_database_path();
     let file_error = |step| {
         let path = path.clone();
-        move |source: io::Error| OpenError::File { step, path, source }
+        move |source: io::Error| StoreOpenError::File { step, path, source }
     };
     for name in &contents.unfinished {
         fs::remove_file(folder.path().join(name)).map_err(file_error("remove"))?;
     }
-    private().write(true).create_new(true).open(&path).map_err(file_error("create"))?;
-    fill(folder, audit).map_err(|trouble| trouble.at("create", &path))?;
+    private_open_options().write(true).create_new(true).open(&path).map_err(file_error("create"))?;
+    initialize_database(folder, audit).map_err(|trouble| trouble.into_store_error("create", &path))?;
     let finish = || {
         File::open(&path)?.sync_all()?;
-        fs::rename(&path, folder.database())?;
+        fs::rename(&path, folder.database_path())?;
         sync_folder(folder.path())
     };
     finish().map_err(file_error("finish"))
 }
 
-fn fill(folder: &Folder, audit: Anchor) -> Result<(), Trouble> {
-    let mut connection = schema::connect(&folder.unfinished())?;
+fn initialize_database(folder: &StoreFolder, audit: AuditAnchor) -> Result<(), SqliteFault> {
+    let mut connection = schema::connect(&folder.unfinished_database_path())?;
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
     schema::migrate(&mut connection, MIGRATIONS)?;
-    let begun = State { audit, ..state::read(&connection)? };
-    state::write(&connection, &begun)?;
+    let begun = DatabaseState { audit, ..state::read_state(&connection)? };
+    state::write_state(&connection, &begun)?;
     // At the end, so that everything is in the one file.
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    schema::keep_log_on_close(&connection, false)?;
-    connection.close().map_err(|(_, error)| Trouble::from(error))
+    schema::set_keep_wal_on_close(&connection, false)?;
+    connection.close().map_err(|(_, error)| SqliteFault::from(error))
 }

@@ -5,21 +5,21 @@
 //! also write the sum.
 
 use rusqlite::types::ValueRef;
-use ward_ledger::Hash;
+use ward_ledger::Sha256Hash;
 
 /// The sum of the hashes of a set of rows, whatever their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Digest([u64; 4]);
+pub(super) struct RowSetDigest([u64; 4]);
 
-impl Digest {
-    pub(super) fn add(&mut self, row: Hash) {
-        for (lane, part) in self.0.iter_mut().zip(lanes(row.as_bytes())) {
+impl RowSetDigest {
+    pub(super) fn add(&mut self, row: Sha256Hash) {
+        for (lane, part) in self.0.iter_mut().zip(digest_lanes(row.as_bytes())) {
             *lane = lane.wrapping_add(part);
         }
     }
 
-    pub(super) fn remove(&mut self, row: Hash) {
-        for (lane, part) in self.0.iter_mut().zip(lanes(row.as_bytes())) {
+    pub(super) fn remove(&mut self, row: Sha256Hash) {
+        for (lane, part) in self.0.iter_mut().zip(digest_lanes(row.as_bytes())) {
             *lane = lane.wrapping_sub(part);
         }
     }
@@ -31,14 +31,14 @@ impl Digest {
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; 32] = bytes.try_into().ok()?;
         let mut digest = Self::default();
-        for (lane, part) in digest.0.iter_mut().zip(lanes(bytes)) {
+        for (lane, part) in digest.0.iter_mut().zip(digest_lanes(bytes)) {
             *lane = part;
         }
         Some(digest)
     }
 }
 
-fn lanes(bytes: &[u8; 32]) -> impl Iterator<Item = u64> + '_ {
+fn digest_lanes(bytes: &[u8; 32]) -> impl Iterator<Item = u64> + '_ {
     bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk))
 }
 
@@ -51,7 +51,11 @@ pub(super) struct RowHasher {
 
 impl RowHasher {
     /// The hash of a row of a table.
-    pub(super) fn hash<'v>(&mut self, table: &str, values: impl IntoIterator<Item = ValueRef<'v>>) -> Hash {
+    pub(super) fn hash<'v>(
+        &mut self,
+        table: &str,
+        values: impl IntoIterator<Item = ValueRef<'v>>,
+    ) -> Sha256Hash {
         self.begin(table);
         values.into_iter().for_each(|value| self.put(value));
         self.finish()
@@ -73,8 +77,8 @@ impl RowHasher {
         }
     }
 
-    pub(super) fn finish(&self) -> Hash {
-        Hash::of(&[&self.buffer])
+    pub(super) fn finish(&self) -> Sha256Hash {
+        Sha256Hash::of(&[&self.buffer])
     }
 
     fn put_number(&mut self, kind: u8, bytes: [u8; 8]) {
@@ -103,15 +107,16 @@ mod tests {
     #[test]
     fn what_was_added_and_removed_leaves_no_trace_in_any_order() {
         let mut hasher = RowHasher::default();
-        let rows: Vec<Hash> = (0..9).map(|number| hasher.hash("t", [ValueRef::Integer(number)])).collect();
-        let mut forward = Digest::default();
+        let rows: Vec<Sha256Hash> =
+            (0..9).map(|number| hasher.hash("t", [ValueRef::Integer(number)])).collect();
+        let mut forward = RowSetDigest::default();
         rows.iter().for_each(|row| forward.add(*row));
-        let mut backward = Digest::default();
+        let mut backward = RowSetDigest::default();
         rows.iter().rev().for_each(|row| backward.add(*row));
         assert_eq!(forward, backward);
-        assert_eq!(Digest::from_bytes(&forward.to_bytes()), Some(forward));
+        assert_eq!(RowSetDigest::from_bytes(&forward.to_bytes()), Some(forward));
         rows.iter().for_each(|row| forward.remove(*row));
-        assert_eq!(forward, Digest::default());
+        assert_eq!(forward, RowSetDigest::default());
     }
 
     #[test]

@@ -9,9 +9,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ward_ledger::Hash;
+use ward_ledger::Sha256Hash;
 
-use crate::folder::{private, sync_folder};
+use crate::folder::{private_open_options, sync_folder};
 
 /// The smallest unit that disks write entirely or not at all.
 const HEAD_BYTES: usize = 512;
@@ -20,28 +20,28 @@ const TITLE: &str = "shepherd store head 1";
 
 /// What the head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Vouched {
+pub(super) struct StoreHeadContent {
     pub(super) generation: i64,
-    pub(super) checksum: Hash,
+    pub(super) checksum: Sha256Hash,
 }
 
 /// What the head file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum StoreHeadState {
     Missing,
     Unreadable,
-    Vouched(Vouched),
+    Valid(StoreHeadContent),
 }
 
 /// The head, which is made when there is first something to vouch for.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct StoreHeadFile {
     path: PathBuf,
     file: Option<File>,
-    written: Option<Vouched>,
+    written: Option<StoreHeadContent>,
 }
 
-impl Head {
+impl StoreHeadFile {
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, file: None, written: None }
     }
@@ -50,17 +50,17 @@ impl Head {
         &self.path
     }
 
-    pub(super) fn read(&self) -> io::Result<Reading> {
-        match private().open(&self.path).and_then(io::read_to_string) {
-            Ok(text) => Ok(parse(&text).map_or(Reading::Unreadable, Reading::Vouched)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Reading::Missing),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Reading::Unreadable),
+    pub(super) fn read(&self) -> io::Result<StoreHeadState> {
+        match private_open_options().open(&self.path).and_then(io::read_to_string) {
+            Ok(text) => Ok(parse_head(&text).map_or(StoreHeadState::Unreadable, StoreHeadState::Valid)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(StoreHeadState::Missing),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(StoreHeadState::Unreadable),
             Err(error) => Err(error),
         }
     }
 
     /// Makes the head say this, unless it does.
-    pub(super) fn write(&mut self, vouched: Vouched) -> io::Result<()> {
+    pub(super) fn write(&mut self, vouched: StoreHeadContent) -> io::Result<()> {
         if self.written == Some(vouched) {
             return Ok(());
         }
@@ -70,7 +70,8 @@ impl Head {
         match &self.file {
             Some(file) => file.write_all_at(&bytes, 0)?,
             None => {
-                let file = private().write(true).create(true).truncate(false).open(&self.path)?;
+                let file =
+                    private_open_options().write(true).create(true).truncate(false).open(&self.path)?;
                 file.write_all_at(&bytes, 0)?;
                 // Once, so that the file has its place; from then on it is only written over.
                 file.sync_all()?;
@@ -83,12 +84,12 @@ impl Head {
     }
 }
 
-fn parse(text: &str) -> Option<Vouched> {
+fn parse_head(text: &str) -> Option<StoreHeadContent> {
     let mut lines = text.lines();
     if lines.next()? != TITLE {
         return None;
     }
     let generation = lines.next()?.strip_prefix("generation ")?.parse().ok()?;
-    let checksum = Hash::from_hex(lines.next()?.strip_prefix("checksum ")?.as_bytes())?;
-    Some(Vouched { generation, checksum })
+    let checksum = Sha256Hash::from_hex(lines.next()?.strip_prefix("checksum ")?.as_bytes())?;
+    Some(StoreHeadContent { generation, checksum })
 }

@@ -9,36 +9,36 @@ use std::thread;
 use jiff::Timestamp;
 use rusqlite::{Connection, TransactionBehavior};
 use serde_json::{Map, Value};
-use ward_ledger::Recovery;
+use ward_ledger::LedgerRecovery;
 
-use super::batch::Batch;
-use super::create::create;
-use super::head::Head;
-use super::schema::{MIGRATIONS, SCHEMA_VERSION, connect, keep_log_on_close, migrate};
-use super::state::{self, State};
-use super::trouble::Trouble;
+use super::batch::SqliteBatch;
+use super::create::create_database;
+use super::fault::SqliteFault;
+use super::head::StoreHeadFile;
+use super::schema::{MIGRATIONS, SCHEMA_VERSION, connect, migrate, set_keep_wal_on_close};
+use super::state::{self, DatabaseState};
 use super::{SqliteStore, check, rows};
-use crate::aside::{KeptAside, put_aside};
-use crate::audit::{Anchor, AuditCheck, AuditLog, WHOLE_CHECK_BYTES, check_whole};
-use crate::error::{Damage, OpenError};
-use crate::folder::{Contents, Folder};
-use crate::way::Exposed;
+use crate::audit::{AuditAnchor, AuditCheck, AuditLog, WHOLE_CHECK_BYTES, verify_if_small};
+use crate::error::{StoreDamage, StoreOpenError};
+use crate::folder::{StoreFolder, StoreFolderContents};
+use crate::path_exposure::ExposedPath;
+use crate::quarantine::{QuarantineLocation, quarantine_files};
 
 /// What happened when a store was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a store that was made just now knows of no usage, and somebody should be told"]
-pub struct Opened {
+pub struct StoreOpenReport {
     /// There was none, and it has been made.
     pub created: bool,
     /// It had this older version, and has been brought up to date.
     pub migrated_from: Option<i32>,
     /// What the audit log needed after a crash; the log itself tells of it, too.
-    pub audit_recovery: Recovery,
+    pub audit_recovery: LedgerRecovery,
     /// How much of the audit log was verified.
     pub audit_check: AuditCheck,
     /// Where others could put another folder in the place of this one. It can't be mended from within: people have to
     /// be told.
-    pub exposed: Vec<Exposed>,
+    pub exposed: Vec<ExposedPath>,
 }
 
 impl SqliteStore {
@@ -51,51 +51,51 @@ impl SqliteStore {
     ///
     /// # Errors
     /// When there is anything wrong with it. Nothing may be granted then.
-    pub fn open(folder: &Path, now: Timestamp) -> Result<(Self, Opened), OpenError> {
+    pub fn open(folder: &Path, now: Timestamp) -> Result<(Self, StoreOpenReport), StoreOpenError> {
         Self::claim(folder)?.open(now)
     }
 
-    /// The first step of [`open`](Self::open): whoever has the claim knows that nobody else has this store open.
+    /// The first step of [`open_heartbeat_file`](Self::open): whoever has the claim knows that nobody else has this store open.
     ///
     /// # Errors
     /// When another process has it, or the folder is not private.
-    pub fn claim(folder: &Path) -> Result<Claim, OpenError> {
-        Folder::claim(folder).map(Claim)
+    pub fn claim(folder: &Path) -> Result<StoreClaim, StoreOpenError> {
+        StoreFolder::claim(folder).map(StoreClaim)
     }
 }
 
 /// A folder that nobody else can open as a store.
-pub struct Claim(Folder);
+pub struct StoreClaim(StoreFolder);
 
-impl Claim {
+impl StoreClaim {
     /// The rest of [`SqliteStore::open`].
     ///
     /// # Errors
     /// When there is anything wrong with the store. Nothing may be granted then.
-    pub fn open(self, now: Timestamp) -> Result<(SqliteStore, Opened), OpenError> {
+    pub fn open(self, now: Timestamp) -> Result<(SqliteStore, StoreOpenReport), StoreOpenError> {
         let Self(folder) = self;
-        let contents = folder.look()?;
-        let created = contents.is_untouched();
+        let contents = folder.list_contents()?;
+        let created = contents.is_never_used();
         if created {
-            create(&folder, &contents, Anchor::default())?;
+            create_database(&folder, &contents, AuditAnchor::default())?;
         }
-        let (database, audit, audit_recovery, audit_check) = check_both(&folder, now)?;
+        let (database, audit, audit_recovery, audit_check) = check_database_and_log(&folder, now)?;
         let migrated_from = database.migrated_from;
-        let exposed = folder.exposed().to_vec();
+        let exposed = folder.exposed_paths().to_vec();
         let store = database.into_store(audit, folder);
-        Ok((store, Opened { created, migrated_from, audit_recovery, audit_check, exposed }))
+        Ok((store, StoreOpenReport { created, migrated_from, audit_recovery, audit_check, exposed }))
     }
 }
 
 /// Checks the database and the audit log at the same time: both are most of the work of a start.
-fn check_both(
-    folder: &Folder,
+fn check_database_and_log(
+    folder: &StoreFolder,
     now: Timestamp,
-) -> Result<(Database, AuditLog, Recovery, AuditCheck), OpenError> {
-    let check = || check_whole(&folder.audit_log(), WHOLE_CHECK_BYTES);
+) -> Result<(SqliteDatabase, AuditLog, LedgerRecovery, AuditCheck), StoreOpenError> {
+    let check = || verify_if_small(&folder.audit_log_path(), WHOLE_CHECK_BYTES);
     thread::scope(|scope| {
         let early = thread::Builder::new().name("audit".to_owned()).spawn_scoped(scope, check);
-        let database = Database::open(folder, now)?;
+        let database = SqliteDatabase::open(folder, now)?;
         let (audit, recovery) = database.open_audit(folder)?;
         let early = early.ok().and_then(|checking| checking.join().ok()?.ok());
         let checked = match early {
@@ -103,47 +103,47 @@ fn check_both(
                 AuditCheck::Whole { records }
             }
             // What a crash had left was put right since, or there is no other thread to be had.
-            _ => check().map_err(|source| OpenError::Audit { path: folder.audit_log(), source })?,
+            _ => check().map_err(|source| StoreOpenError::Audit { path: folder.audit_log_path(), source })?,
         };
         Ok((database, audit, recovery, checked))
     })
 }
 
 /// A database that has been found to be in order.
-pub(super) struct Database {
+pub(super) struct SqliteDatabase {
     connection: Connection,
-    state: State,
-    head: Head,
+    state: DatabaseState,
+    head: StoreHeadFile,
     migrated_from: Option<i32>,
 }
 
-impl Database {
+impl SqliteDatabase {
     /// Opens the database of a folder, or puts it aside.
-    pub(super) fn open(folder: &Folder, now: Timestamp) -> Result<Self, OpenError> {
-        let contents = folder.look()?;
+    pub(super) fn open(folder: &StoreFolder, now: Timestamp) -> Result<Self, StoreOpenError> {
+        let contents = folder.list_contents()?;
         if !contents.has_database() {
-            return Err(damaged(folder, &contents, "its database is gone".to_owned(), now));
+            return Err(quarantine_damaged(folder, &contents, "its database is gone".to_owned(), now));
         }
-        let path = folder.database();
-        let mut head = Head::new(folder.head());
-        let reading = head.read().map_err(|source| OpenError::File {
+        let path = folder.database_path();
+        let mut head = StoreHeadFile::new(folder.head_path());
+        let reading = head.read().map_err(|source| StoreOpenError::File {
             step: "read",
             path: head.path().to_owned(),
             source,
         })?;
         let open = || {
             let mut connection = connect(&path)?;
-            check::inspect(&connection, reading, MIGRATIONS)?;
+            check::check_database(&connection, reading, MIGRATIONS)?;
             let version = migrate(&mut connection, MIGRATIONS)?;
-            let state = state::read(&connection)?;
-            keep_log_on_close(&connection, false)?;
+            let state = state::read_state(&connection)?;
+            set_keep_wal_on_close(&connection, false)?;
             Ok((connection, state, version))
         };
         match open() {
             Ok((connection, state, version)) => {
-                folder.mark()?;
+                folder.mark_initialized()?;
                 if state.generation > 0 {
-                    head.write(state.vouched()).map_err(|source| OpenError::File {
+                    head.write(state.head_content()).map_err(|source| StoreOpenError::File {
                         step: "write",
                         path: head.path().to_owned(),
                         source,
@@ -152,58 +152,75 @@ impl Database {
                 let migrated_from = (version < SCHEMA_VERSION).then_some(version);
                 Ok(Self { connection, state, head, migrated_from })
             }
-            Err(Trouble::Newer(found)) => Err(OpenError::Newer { path, found, known: SCHEMA_VERSION }),
-            Err(Trouble::Damage(fault)) => Err(damaged(folder, &folder.look()?, fault, now)),
-            Err(other) => Err(other.at("open", &path).into()),
+            Err(SqliteFault::NewerSchema(found)) => {
+                Err(StoreOpenError::NewerSchema { path, found, known: SCHEMA_VERSION })
+            }
+            Err(SqliteFault::Damage(fault)) => {
+                Err(quarantine_damaged(folder, &folder.list_contents()?, fault, now))
+            }
+            Err(other) => Err(other.into_store_error("open", &path).into()),
         }
     }
 
     /// What the database has for the audit log.
-    pub(super) fn outbox(&self, folder: &Folder) -> Result<Vec<Map<String, Value>>, OpenError> {
-        Ok(rows::outbox(&self.connection).map_err(|trouble| trouble.at("read", &folder.database()))?)
+    pub(super) fn read_outbox(
+        &self,
+        folder: &StoreFolder,
+    ) -> Result<Vec<Map<String, Value>>, StoreOpenError> {
+        Ok(rows::read_outbox(&self.connection)
+            .map_err(|trouble| trouble.into_store_error("read", &folder.database_path()))?)
     }
 
     /// Opens the audit log that belongs to it.
-    pub(super) fn open_audit(&self, folder: &Folder) -> Result<(AuditLog, Recovery), OpenError> {
-        let path = folder.audit_log();
-        AuditLog::open(&path, self.state.audit, self.outbox(folder)?)
-            .map_err(|source| OpenError::Audit { path, source })
+    pub(super) fn open_audit(
+        &self,
+        folder: &StoreFolder,
+    ) -> Result<(AuditLog, LedgerRecovery), StoreOpenError> {
+        let path = folder.audit_log_path();
+        AuditLog::open(&path, self.state.audit, self.read_outbox(folder)?)
+            .map_err(|source| StoreOpenError::Audit { path, source })
     }
 
     /// Makes another place in a log the one to go on from.
-    pub(super) fn set_audit(
+    pub(super) fn set_audit_anchor(
         &mut self,
-        folder: &Folder,
-        audit: Anchor,
+        folder: &StoreFolder,
+        audit: AuditAnchor,
         outbox: &[Map<String, Value>],
-    ) -> Result<(), OpenError> {
+    ) -> Result<(), StoreOpenError> {
         let mut set = || {
             let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let mut batch = Batch::begin(&transaction, &self.state)?;
-            batch.fill_outbox(audit, outbox)?;
+            let mut batch = SqliteBatch::begin(&transaction, &self.state)?;
+            batch.replace_outbox(audit, outbox)?;
             let state = batch.finish()?;
             transaction.commit()?;
             Ok(state)
         };
-        self.state = set().map_err(|trouble: Trouble| trouble.at("write to", &folder.database()))?;
+        self.state = set()
+            .map_err(|trouble: SqliteFault| trouble.into_store_error("write to", &folder.database_path()))?;
         Ok(())
     }
 
-    pub(super) fn into_store(self, audit: AuditLog, folder: Folder) -> SqliteStore {
+    pub(super) fn into_store(self, audit: AuditLog, folder: StoreFolder) -> SqliteStore {
         let Self { connection, state, head, .. } = self;
-        SqliteStore { connection, state, head, audit, unsure: false, folder }
+        SqliteStore { connection, state, head, audit, commit_uncertain: false, folder }
     }
 }
 
 /// Puts the database aside and says so.
-fn damaged(folder: &Folder, contents: &Contents, fault: String, now: Timestamp) -> OpenError {
+fn quarantine_damaged(
+    folder: &StoreFolder,
+    contents: &StoreFolderContents,
+    fault: String,
+    now: Timestamp,
+) -> StoreOpenError {
     let kept = match (contents.database.as_slice(), contents.damaged.last()) {
-        ([], Some(earlier)) => KeptAside::In(folder.path().join(earlier)),
-        ([], None) => KeptAside::Gone,
-        (names, _) => match put_aside(folder.path(), names, now) {
-            Ok(target) => KeptAside::In(target),
-            Err(error) => KeptAside::InPlace(error),
+        ([], Some(earlier)) => QuarantineLocation::InFolder(folder.path().join(earlier)),
+        ([], None) => QuarantineLocation::Missing,
+        (names, _) => match quarantine_files(folder.path(), names, now) {
+            Ok(target) => QuarantineLocation::InFolder(target),
+            Err(error) => QuarantineLocation::NotMoved(error),
         },
     };
-    OpenError::Damaged(Box::new(Damage { folder: folder.path().to_owned(), fault, kept }))
+    StoreOpenError::Damaged(Box::new(StoreDamage { folder: folder.path().to_owned(), fault, kept }))
 }

@@ -8,89 +8,93 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use shepherd_core::policy::Day;
-use shepherd_core::{Counter, Snapshot, StoredState, Until, UsageKey};
+use shepherd_core::{EngineSnapshot, PauseEnd, StoredState, UsageCounter, UsageKey};
 use shepherd_util::{EntryId, ProfileId};
 
-use super::trouble::Trouble;
+use super::fault::SqliteFault;
 use crate::error::StoreError;
-use crate::store::length;
+use crate::store::duration_from_micros;
 
 const ENTRY: &str = "entry";
 const BUDGET: &str = "budget";
 
 /// How a counter is written.
-pub(super) fn counter_columns(counter: &Counter) -> (&'static str, &str) {
+pub(super) fn counter_columns(counter: &UsageCounter) -> (&'static str, &str) {
     match counter {
-        Counter::Entry(id) => (ENTRY, id.as_str()),
-        Counter::Budget(id) => (BUDGET, id.as_str()),
+        UsageCounter::Entry(id) => (ENTRY, id.as_str()),
+        UsageCounter::Budget(id) => (BUDGET, id.as_str()),
     }
 }
 
-fn counter(kind: &str, name: &str) -> Result<Counter, Trouble> {
+fn parse_counter(kind: &str, name: &str) -> Result<UsageCounter, SqliteFault> {
     match kind {
-        ENTRY => Ok(Counter::Entry(name.parse()?)),
-        BUDGET => Ok(Counter::Budget(name.parse()?)),
-        _ => Err(Trouble::Damage(format!("`{kind}` is no kind of counter"))),
+        ENTRY => Ok(UsageCounter::Entry(name.parse()?)),
+        BUDGET => Ok(UsageCounter::Budget(name.parse()?)),
+        _ => Err(SqliteFault::Damage(format!("`{kind}` is no kind of counter"))),
     }
 }
 
 /// The JSON of a value.
-pub(super) fn json(value: &impl Serialize) -> Result<String, Trouble> {
-    serde_json::to_string(value).map_err(|source| Trouble::Refused(StoreError::Encode { source }))
+pub(super) fn to_json(value: &impl Serialize) -> Result<String, SqliteFault> {
+    serde_json::to_string(value).map_err(|source| SqliteFault::Refused(StoreError::Encode { source }))
 }
 
-fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Trouble> {
-    serde_json::from_str(text).map_err(|error| Trouble::Damage(error.to_string()))
+fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, SqliteFault> {
+    serde_json::from_str(text).map_err(|error| SqliteFault::Damage(error.to_string()))
 }
 
 /// Everything that is in the database.
-pub(super) fn all(connection: &Connection) -> Result<StoredState, Trouble> {
+pub(super) fn read_all(connection: &Connection) -> Result<StoredState, SqliteFault> {
     Ok(StoredState {
-        usage: all_usage(connection)?,
-        cooldowns: all_cooldowns(connection)?,
-        snapshot: snapshot(connection)?,
-        pulse: None,
+        usage: read_all_usage(connection)?,
+        cooldowns: read_all_cooldowns(connection)?,
+        snapshot: read_snapshot(connection)?,
+        heartbeat: None,
     })
 }
 
-fn all_usage(connection: &Connection) -> Result<BTreeMap<UsageKey, Duration>, Trouble> {
-    let counters = all_counters(connection)?;
+fn read_all_usage(connection: &Connection) -> Result<BTreeMap<UsageKey, Duration>, SqliteFault> {
+    let counters = read_all_counters(connection)?;
     let mut statement = connection.prepare("SELECT counter, day, used_us FROM usage")?;
     let mut rows = statement.query([])?;
     let mut usage = Vec::new();
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
         let Some((profile, counter)) = counters.get(&id) else {
-            return Err(Trouble::Damage(format!("it has usage of the unknown counter {id}")));
+            return Err(SqliteFault::Damage(format!("it has usage of the unknown counter {id}")));
         };
         let key = UsageKey { profile: profile.clone(), counter: counter.clone(), day: Day(row.get(1)?) };
-        usage.push((key, used(row.get(2)?)?));
+        usage.push((key, parse_usage(row.get(2)?)?));
     }
     Ok(usage.into_iter().collect())
 }
 
-fn all_counters(connection: &Connection) -> Result<BTreeMap<i64, (ProfileId, Counter)>, Trouble> {
+fn read_all_counters(
+    connection: &Connection,
+) -> Result<BTreeMap<i64, (ProfileId, UsageCounter)>, SqliteFault> {
     let mut statement = connection.prepare("SELECT id, profile, kind, name FROM counter")?;
     let mut rows = statement.query([])?;
     let mut counters = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (profile, kind, name): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
-        let known = counters.insert(row.get(0)?, (profile.parse()?, counter(&kind, &name)?));
+        let known = counters.insert(row.get(0)?, (profile.parse()?, parse_counter(&kind, &name)?));
         if known.is_some() {
-            return Err(Trouble::Damage("two of its counters have the same number".to_owned()));
+            return Err(SqliteFault::Damage("two of its counters have the same number".to_owned()));
         }
     }
     Ok(counters)
 }
 
-fn used(used_us: i64) -> Result<Duration, Trouble> {
+fn parse_usage(used_us: i64) -> Result<Duration, SqliteFault> {
     if used_us < 0 {
-        return Err(Trouble::Damage("its usage is less than nothing".to_owned()));
+        return Err(SqliteFault::Damage("its usage is less than nothing".to_owned()));
     }
-    Ok(length(used_us))
+    Ok(duration_from_micros(used_us))
 }
 
-fn all_cooldowns(connection: &Connection) -> Result<BTreeMap<(ProfileId, EntryId), Until>, Trouble> {
+fn read_all_cooldowns(
+    connection: &Connection,
+) -> Result<BTreeMap<(ProfileId, EntryId), PauseEnd>, SqliteFault> {
     let mut statement = connection.prepare("SELECT profile, entry_id, until FROM cooldown")?;
     let mut rows = statement.query([])?;
     let mut cooldowns = BTreeMap::new();
@@ -103,18 +107,18 @@ fn all_cooldowns(connection: &Connection) -> Result<BTreeMap<(ProfileId, EntryId
 }
 
 /// The part that is written as a whole.
-pub(super) fn snapshot(connection: &Connection) -> Result<Snapshot, Trouble> {
+pub(super) fn read_snapshot(connection: &Connection) -> Result<EngineSnapshot, SqliteFault> {
     let mut statement = connection.prepare_cached("SELECT content FROM snapshot WHERE id = 1")?;
     let content: String = statement.query_row([], |row| row.get(0))?;
     from_json(&content)
 }
 
 /// The number of a counter, if it was ever used.
-pub(super) fn counter_id(
+pub(super) fn find_counter_id(
     connection: &Connection,
     profile: &ProfileId,
-    counter: &Counter,
-) -> Result<Option<i64>, Trouble> {
+    counter: &UsageCounter,
+) -> Result<Option<i64>, SqliteFault> {
     let (kind, name) = counter_columns(counter);
     let sql = "SELECT id FROM counter WHERE profile = ?1 AND kind = ?2 AND name = ?3";
     let mut statement = connection.prepare_cached(sql)?;
@@ -122,25 +126,25 @@ pub(super) fn counter_id(
 }
 
 /// The use under one key.
-pub(super) fn usage(
+pub(super) fn read_usage(
     connection: &Connection,
     profile: &ProfileId,
-    counter: &Counter,
+    counter: &UsageCounter,
     day: Day,
-) -> Result<Duration, Trouble> {
-    let Some(id) = counter_id(connection, profile, counter)? else { return Ok(Duration::ZERO) };
+) -> Result<Duration, SqliteFault> {
+    let Some(id) = find_counter_id(connection, profile, counter)? else { return Ok(Duration::ZERO) };
     let sql = "SELECT used_us FROM usage WHERE counter = ?1 AND day = ?2";
     let used_us: Option<i64> =
         connection.prepare_cached(sql)?.query_row((id, day.0), |row| row.get(0)).optional()?;
-    used(used_us.unwrap_or(0))
+    parse_usage(used_us.unwrap_or(0))
 }
 
 /// The pause of one entry.
-pub(super) fn cooldown(
+pub(super) fn read_cooldown(
     connection: &Connection,
     profile: &ProfileId,
     entry_id: &EntryId,
-) -> Result<Option<Until>, Trouble> {
+) -> Result<Option<PauseEnd>, SqliteFault> {
     let sql = "SELECT until FROM cooldown WHERE profile = ?1 AND entry_id = ?2";
     let until: Option<String> = connection
         .prepare_cached(sql)?
@@ -150,7 +154,7 @@ pub(super) fn cooldown(
 }
 
 /// Events that are on their way to the audit log.
-pub(super) fn outbox(connection: &Connection) -> Result<Vec<Map<String, Value>>, Trouble> {
+pub(super) fn read_outbox(connection: &Connection) -> Result<Vec<Map<String, Value>>, SqliteFault> {
     let mut statement = connection.prepare("SELECT record FROM outbox ORDER BY position")?;
     let mut rows = statement.query([])?;
     let mut records = Vec::new();

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::state::{self, State};
-use super::trouble::Trouble;
+use super::fault::SqliteFault;
+use super::state::{self, DatabaseState};
 
 /// "Shep" in the header of the file: whose database it is.
 pub(super) const APPLICATION_ID: i32 = 0x5368_6570;
@@ -72,51 +72,54 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     // Closing would write to a database that may turn out to be damaged, and remove its log.
-    keep_log_on_close(&connection, true)?;
+    set_keep_wal_on_close(&connection, true)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
 }
 
-pub(super) fn keep_log_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
+pub(super) fn set_keep_wal_on_close(connection: &Connection, keep: bool) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep).map(|_| ())
 }
 
-pub(super) fn version(connection: &Connection) -> rusqlite::Result<i32> {
+pub(super) fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 /// Brings a database to the newest of the versions, each step in a transaction of its own. Returns where it began.
-pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<i32, Trouble> {
-    let from = version(connection)?;
-    let done = usize::try_from(from).map_err(|_| Trouble::Newer(from))?;
+pub(super) fn migrate(connection: &mut Connection, migrations: &[&str]) -> Result<i32, SqliteFault> {
+    let from = schema_version(connection)?;
+    let done = usize::try_from(from).map_err(|_| SqliteFault::NewerSchema(from))?;
     for (number, migration) in (1..).zip(migrations).skip(done) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute_batch(migration)?;
         transaction.pragma_update(None, "user_version", number)?;
         // Rows have other columns now. What they were was checked before.
-        let digest = super::check::digest_of_all(&transaction)?;
-        let before = if number == 1 { State::default() } else { state::read(&transaction)? };
-        let after = State { generation: before.generation + i64::from(number > 1), digest, ..before };
-        state::write(&transaction, &after)?;
+        let digest = super::check::digest_all_rows(&transaction)?;
+        let before = if number == 1 { DatabaseState::default() } else { state::read_state(&transaction)? };
+        let after = DatabaseState { generation: before.generation + i64::from(number > 1), digest, ..before };
+        state::write_state(&transaction, &after)?;
         transaction.commit()?;
     }
     Ok(from)
 }
 
 /// What the schema of a version looks like: the name and text of everything in it.
-pub(super) fn expected(version: i32, migrations: &[&str]) -> Result<Vec<(String, String)>, Trouble> {
+pub(super) fn expected_schema(
+    version: i32,
+    migrations: &[&str],
+) -> Result<Vec<(String, String)>, SqliteFault> {
     let connection = Connection::open_in_memory()?;
     let count = usize::try_from(version).unwrap_or(0);
     for migration in migrations.iter().take(count) {
         connection.execute_batch(migration)?;
     }
-    Ok(found(&connection)?)
+    Ok(read_schema(&connection)?)
 }
 
 /// What the schema of a database looks like.
-pub(super) fn found(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+pub(super) fn read_schema(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let sql = "SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
     connection.prepare(sql)?.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }

@@ -3,29 +3,29 @@
 
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use ward_ledger::Hash;
+use ward_ledger::Sha256Hash;
 
-use super::digest::{Digest, RowHasher};
-use super::head::Vouched;
-use super::trouble::Trouble;
-use crate::audit::Anchor;
+use super::digest::{RowHasher, RowSetDigest};
+use super::fault::SqliteFault;
+use super::head::StoreHeadContent;
+use crate::audit::AuditAnchor;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct DatabaseState {
     /// Raised by every batch.
     pub(super) generation: i64,
     /// The last record that is known to be in the audit log.
-    pub(super) audit: Anchor,
-    pub(super) digest: Digest,
+    pub(super) audit: AuditAnchor,
+    pub(super) digest: RowSetDigest,
 }
 
-impl State {
+impl DatabaseState {
     /// What the head says about a database in this state.
-    pub(super) fn vouched(&self) -> Vouched {
-        Vouched { generation: self.generation, checksum: self.checksum() }
+    pub(super) fn head_content(&self) -> StoreHeadContent {
+        StoreHeadContent { generation: self.generation, checksum: self.checksum() }
     }
 
-    fn checksum(&self) -> Hash {
+    fn checksum(&self) -> Sha256Hash {
         let digest = self.digest.to_bytes();
         let values = [
             ValueRef::Integer(self.generation),
@@ -37,7 +37,7 @@ impl State {
     }
 }
 
-pub(super) fn read(connection: &Connection) -> Result<State, Trouble> {
+pub(super) fn read_state(connection: &Connection) -> Result<DatabaseState, SqliteFault> {
     let sql =
         "SELECT generation, audit_sequence, audit_hash, content_digest, checksum FROM state WHERE id = 1";
     let mut statement = connection.prepare_cached(sql)?;
@@ -51,15 +51,15 @@ pub(super) fn read(connection: &Connection) -> Result<State, Trouble> {
             row.get::<_, String>(4)?,
         ))
     })?;
-    let damaged = || Trouble::Damage("the checksum of its state is wrong".to_owned());
+    let damaged = || SqliteFault::Damage("the checksum of its state is wrong".to_owned());
     let sequence = u64::try_from(sequence).map_err(|_| damaged())?;
-    let hash = Hash::from_hex(hash.as_bytes()).ok_or_else(damaged)?;
-    let digest = Digest::from_bytes(&digest).ok_or_else(damaged)?;
-    let state = State { generation, audit: Anchor { sequence, hash }, digest };
+    let hash = Sha256Hash::from_hex(hash.as_bytes()).ok_or_else(damaged)?;
+    let digest = RowSetDigest::from_bytes(&digest).ok_or_else(damaged)?;
+    let state = DatabaseState { generation, audit: AuditAnchor { sequence, hash }, digest };
     if state.checksum().to_string() == checksum { Ok(state) } else { Err(damaged()) }
 }
 
-pub(super) fn write(connection: &Connection, state: &State) -> Result<(), Trouble> {
+pub(super) fn write_state(connection: &Connection, state: &DatabaseState) -> Result<(), SqliteFault> {
     let sql = "INSERT OR REPLACE INTO state VALUES (1, ?1, ?2, ?3, ?4, ?5)";
     connection.prepare_cached(sql)?.execute((
         state.generation,

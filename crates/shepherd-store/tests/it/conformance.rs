@@ -1,29 +1,29 @@
 //! Both stores do what any store has to do (S8.1).
 
 use shepherd_api::AuditEvent;
-use shepherd_store::conformance::{ALL, Workbench};
-use shepherd_store::{Memory, MemoryStore, Store, StoreError};
+use shepherd_store::conformance::{ALL_CHECKS, StoreFixture};
+use shepherd_store::{MemoryBackend, MemoryStore, Store, StoreError};
 
-use crate::support::{Place, batch};
+use crate::support::{TestStore, batch};
 
-struct InMemory(Memory);
+struct MemoryFixture(MemoryBackend);
 
-impl Workbench for InMemory {
+impl StoreFixture for MemoryFixture {
     fn open(&mut self) -> Box<dyn Store> {
-        Box::new(MemoryStore::on(&self.0))
+        Box::new(MemoryStore::with_backend(&self.0))
     }
 
-    fn audit(&mut self) -> Vec<AuditEvent> {
+    fn read_audit_events(&mut self) -> Vec<AuditEvent> {
         self.0.audit()
     }
 }
 
-impl Workbench for Place {
+impl StoreFixture for TestStore {
     fn open(&mut self) -> Box<dyn Store> {
-        Box::new(Place::open(self))
+        Box::new(TestStore::open(self))
     }
 
-    fn audit(&mut self) -> Vec<AuditEvent> {
+    fn read_audit_events(&mut self) -> Vec<AuditEvent> {
         assert!(self.verify().is_sound());
         self.events()
     }
@@ -31,22 +31,22 @@ impl Workbench for Place {
 
 #[test]
 fn the_store_in_memory_conforms() {
-    for (_, check) in ALL {
-        check(&mut InMemory(Memory::default()));
+    for (_, check) in ALL_CHECKS {
+        check(&mut MemoryFixture(MemoryBackend::default()));
     }
 }
 
 #[test]
 fn the_store_on_disk_conforms() {
-    for (_, check) in ALL {
-        check(&mut Place::new());
+    for (_, check) in ALL_CHECKS {
+        check(&mut TestStore::new());
     }
 }
 
 #[test]
 fn the_store_in_memory_fails_as_often_as_it_is_told() {
-    let memory = Memory::default();
-    let mut store = MemoryStore::on(&memory);
+    let memory = MemoryBackend::default();
+    let mut store = MemoryStore::with_backend(&memory);
     memory.fail_next_applies(2);
     for _ in 0..2 {
         assert!(matches!(store.apply(&batch(1)), Err(StoreError::Injected)));

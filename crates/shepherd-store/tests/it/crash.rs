@@ -6,17 +6,17 @@ use std::thread;
 use std::time::Duration;
 
 use shepherd_store::Store;
-use shepherd_store::conformance::sample::{note, snapshot};
+use shepherd_store::conformance::sample::{note_event, snapshot};
 
-use crate::support::{Dice, Place, batch, daemon_on, fake_daemon, key};
+use crate::support::{TestStore, XorshiftRng, batch, fake_daemon, fake_daemon_command, key};
 
 /// The engine is killed more often, in `kills.rs`; this is about batches that are numbered.
 const KILLS: u64 = 100;
 
 /// Makes sure that the store holds the batches 1 to `batches`, each whole and once.
-fn check_content(place: &Place, batches: u64) {
+fn check_content(place: &TestStore, batches: u64) {
     let store = place.open();
-    assert_eq!(store.events_waiting(), 0);
+    assert_eq!(store.pending_event_count(), 0);
     let state = store.load().unwrap();
     assert_eq!(state.usage[&key()], Duration::from_secs(batches));
     assert_eq!(state.snapshot, snapshot(batches));
@@ -24,10 +24,10 @@ fn check_content(place: &Place, batches: u64) {
     let mut expected = Vec::new();
     for number in 1..=batches {
         if number % 5 != 0 {
-            expected.push(note(number));
+            expected.push(note_event(number));
         }
         if number % 5 == 1 {
-            expected.push(note(number + 1_000_000));
+            expected.push(note_event(number + 1_000_000));
         }
     }
     let found = place.events();
@@ -39,12 +39,12 @@ fn check_content(place: &Place, batches: u64) {
 
 #[test]
 fn what_was_acknowledged_survives_every_kill() {
-    let place = Place::in_memory();
-    let mut dice = Dice::new(1);
+    let place = TestStore::in_memory();
+    let mut dice = XorshiftRng::new(1);
     let mut acknowledged = 0;
     let mut found_more = 0;
     for round in 0..KILLS {
-        let mut child = daemon_on(&place.folder, "100000").stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = fake_daemon_command(&place.folder, "100000").stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         // Some die while they open the store, others after some batches, so that a busy machine can't keep all of
         // them from writing.
@@ -88,7 +88,7 @@ const CHANGING_CALLS: &str = "pwrite64,write,fdatasync,fsync,ftruncate,rename,un
 fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
     let mut reached = 0;
     for call in 1.. {
-        let place = Place::killed_after(2);
+        let place = TestStore::killed_after(2);
         let output = Command::new("strace")
             .args(["-f", "-qq", "-o", "/dev/null"])
             .args(["-e", &format!("inject={CHANGING_CALLS}:signal=KILL:when={call}")])
@@ -114,26 +114,26 @@ fn a_kill_after_any_system_call_loses_nothing_acknowledged() {
 
 #[test]
 fn a_crash_between_commit_and_log_writes_each_event_once() {
-    let place = Place::new();
+    let place = TestStore::new();
     // The log can't be written for a while: the events are acknowledged all the same, and wait.
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
-    let log = place.file("audit.log");
-    let moved = place.file("audit.log.elsewhere");
+    let log = place.file_path("audit.log");
+    let moved = place.file_path("audit.log.elsewhere");
     std::fs::rename(&log, &moved).unwrap();
     std::fs::create_dir(&log).unwrap();
     store.apply(&batch(2)).unwrap();
-    assert_eq!(store.events_waiting(), 1);
+    assert_eq!(store.pending_event_count(), 1);
     let refused = store.apply(&batch(3)).unwrap_err().to_string();
     assert!(refused.contains("audit.log can't be continued; "), "{refused}");
     drop(store);
     std::fs::remove_dir(&log).unwrap();
     std::fs::rename(&moved, &log).unwrap();
     let mut store = place.open();
-    assert_eq!(store.events_waiting(), 0);
-    assert_eq!(place.events(), [note(1), note(2)]);
+    assert_eq!(store.pending_event_count(), 0);
+    assert_eq!(place.events(), [note_event(1), note_event(2)]);
     store.apply(&batch(3)).unwrap();
-    assert_eq!(place.events(), [note(1), note(2), note(3)]);
+    assert_eq!(place.events(), [note_event(1), note_event(2), note_event(3)]);
     assert_eq!(store.load().unwrap().usage[&key()], Duration::from_secs(3));
     assert!(place.verify().is_sound());
 }
@@ -141,9 +141,9 @@ fn a_crash_between_commit_and_log_writes_each_event_once() {
 /// S8.2: power loss, too. The database is on the disk before its log, and both before anybody hears of it.
 #[test]
 fn the_disk_has_the_batch_before_anybody_hears_of_it() {
-    let place = Place::new();
+    let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
-    let trace = place.file("trace");
+    let trace = place.file_path("trace");
     let status = Command::new("strace")
         .args(["-f", "-qq", "-y", "-e", "trace=write,pwrite64,fdatasync,fsync", "-o"])
         .arg(&trace)

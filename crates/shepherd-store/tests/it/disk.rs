@@ -8,13 +8,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use rusqlite::{Connection, TransactionBehavior};
-use shepherd_store::{Exposed, ExposedTo, OpenError, SqliteStore, Store, StoreError};
+use shepherd_store::{ExposedPath, ExposedTo, SqliteStore, Store, StoreError, StoreOpenError};
 
-use crate::support::{Place, batch, copy_folder, daemon_on, fake_daemon, key, now};
+use crate::support::{TestStore, batch, copy_folder, fake_daemon, fake_daemon_command, key, now};
 
 /// Runs a daemon whose files may not grow over `blocks` of 512 bytes; the signal that would kill it is ignored, so
 /// that writes fail as they do on a full disk.
-fn limited(place: &Place, blocks: u64) -> (u64, String) {
+fn run_with_file_limit(place: &TestStore, blocks: u64) -> (u64, String) {
     let output = Command::new("sh")
         .args(["-c", r#"trap "" XFSZ; ulimit -f "$1"; exec "$2" "$3" 3000"#, "sh"])
         .arg(blocks.to_string())
@@ -32,9 +32,9 @@ fn limited(place: &Place, blocks: u64) -> (u64, String) {
 fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
     // Too small for the write-ahead log, for the database, and for the audit log.
     for blocks in [100, 120, 300] {
-        let place = Place::new();
+        let place = TestStore::new();
         place.open().apply(&batch(1)).unwrap();
-        let (acknowledged, message) = limited(&place, blocks);
+        let (acknowledged, message) = run_with_file_limit(&place, blocks);
         assert!(message.contains("can't "), "{message}");
         assert!(acknowledged > 0, "{blocks}: {message}");
         let found = place.load().usage[&key()].as_secs();
@@ -46,7 +46,7 @@ fn a_file_that_can_not_grow_is_an_error_and_loses_nothing() {
 
 #[test]
 fn a_full_disk_is_an_error_and_loses_nothing() {
-    let place = Place::new();
+    let place = TestStore::new();
     fs::create_dir(&place.folder).unwrap();
     let script = r#"
         mount -t tmpfs -o size=400k,mode=0700 tmpfs "$1" || exit 99
@@ -76,7 +76,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
 }
 
 /// Runs a daemon as an ordinary user where we are root, whom no mode stops.
-fn ordinary(place: &Place, batches: &str) -> (bool, String) {
+fn run_as_ordinary_user(place: &TestStore, batches: &str) -> (bool, String) {
     let parent = place.folder.parent().unwrap();
     let program = parent.join("fake-daemon");
     fs::copy(fake_daemon(), &program).unwrap();
@@ -94,29 +94,29 @@ fn ordinary(place: &Place, batches: &str) -> (bool, String) {
 
 #[test]
 fn a_folder_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
-    let place = Place::new();
+    let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
-    let before = place.names();
+    let before = place.file_names();
     fs::set_permissions(&place.folder, Permissions::from_mode(0o555)).unwrap();
     for name in &before {
-        fs::set_permissions(place.file(name), Permissions::from_mode(0o444)).unwrap();
+        fs::set_permissions(place.file_path(name), Permissions::from_mode(0o444)).unwrap();
     }
-    let (success, message) = ordinary(&place, "1");
+    let (success, message) = run_as_ordinary_user(&place, "1");
     assert!(!success && message.contains("Permission denied"), "{message}");
     fs::set_permissions(&place.folder, Permissions::from_mode(0o700)).unwrap();
     for name in &before {
-        fs::set_permissions(place.file(name), Permissions::from_mode(0o600)).unwrap();
+        fs::set_permissions(place.file_path(name), Permissions::from_mode(0o600)).unwrap();
     }
-    assert_eq!(place.names(), before);
+    assert_eq!(place.file_names(), before);
     assert_eq!(place.load().usage[&key()].as_secs(), 1);
 }
 
 #[test]
 fn a_locked_database_is_an_error_and_the_batch_can_be_given_again() {
-    let place = Place::new();
+    let place = TestStore::new();
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
-    let mut other = Connection::open(place.file("shepherd.db")).unwrap();
+    let mut other = Connection::open(place.file_path("shepherd.db")).unwrap();
     let lock = other.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     let refused = store.apply(&batch(2)).unwrap_err();
     assert!(matches!(refused, StoreError::Busy { .. }), "{refused:?}");
@@ -134,21 +134,24 @@ fn a_locked_database_is_an_error_and_the_batch_can_be_given_again() {
 
 #[test]
 fn a_second_daemon_is_refused_while_one_runs() {
-    let place = Place::new();
-    let mut child =
-        daemon_on(&place.folder, "hold").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let place = TestStore::new();
+    let mut child = fake_daemon_command(&place.folder, "hold")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "opened 0\n");
     let refused = place.try_open().unwrap_err();
-    assert!(matches!(refused, OpenError::InUse { .. }), "{refused:?}");
+    assert!(matches!(refused, StoreOpenError::InUse { .. }), "{refused:?}");
     assert!(refused.to_string().ends_with("is in use by another daemon; end that one first"));
     // A second process is told the same, changes nothing, and tells by its exit code that it never had the store.
-    let before = place.names();
-    let second = daemon_on(&place.folder, "1").output().unwrap();
+    let before = place.file_names();
+    let second = fake_daemon_command(&place.folder, "1").output().unwrap();
     assert_eq!((second.status.code(), second.stdout.as_slice()), (Some(2), &b""[..]));
     assert_eq!(String::from_utf8(second.stderr).unwrap().trim_end(), refused.to_string());
-    assert_eq!(place.names(), before);
+    assert_eq!(place.file_names(), before);
     drop(child.stdin.take());
     assert!(child.wait().unwrap().success());
     place.open().apply(&batch(1)).unwrap();
@@ -156,18 +159,18 @@ fn a_second_daemon_is_refused_while_one_runs() {
 
 #[test]
 fn a_store_renamed_away_where_others_can_write_is_no_first_run() {
-    let place = Place::new();
+    let place = TestStore::new();
     place.open().apply(&batch(1)).unwrap();
     let parent = place.folder.parent().unwrap();
     fs::set_permissions(parent, Permissions::from_mode(0o777)).unwrap();
     // As long as it is there it can be used, and whoever opens it is told.
     let (store, opened) = SqliteStore::open(&place.folder, now()).unwrap();
-    assert_eq!(opened.exposed, [Exposed { path: parent.to_owned(), to: ExposedTo::Mode(0o777) }]);
+    assert_eq!(opened.exposed, [ExposedPath { path: parent.to_owned(), to: ExposedTo::Mode(0o777) }]);
     drop(store);
     let elsewhere = parent.join("elsewhere");
     fs::rename(&place.folder, &elsewhere).unwrap();
     let refused = place.try_open().unwrap_err();
-    assert!(matches!(refused, OpenError::Exposed { .. }), "{refused:?}");
+    assert!(matches!(refused, StoreOpenError::Exposed { .. }), "{refused:?}");
     let text = refused.to_string();
     assert!(text.contains("nobody can tell whether there ever was: "), "{text}");
     assert!(!place.folder.exists(), "nothing was made in its place");
@@ -184,12 +187,12 @@ fn a_store_renamed_away_where_others_can_write_is_no_first_run() {
 
 #[test]
 fn files_are_for_their_owner_alone() {
-    let place = Place::new();
+    let place = TestStore::new();
     let mut store = place.open();
     store.apply(&batch(1)).unwrap();
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(place.folder.clone()), 0o700);
-    let names = place.names();
+    let names = place.file_names();
     assert_eq!(
         names,
         [
@@ -203,16 +206,16 @@ fn files_are_for_their_owner_alone() {
         ]
     );
     for name in names {
-        assert_eq!(mode(place.file(&name)), 0o600, "{name}");
+        assert_eq!(mode(place.file_path(&name)), 0o600, "{name}");
     }
 }
 
 #[test]
 fn a_folder_that_others_can_write_is_refused() {
-    let place = Place::new();
+    let place = TestStore::new();
     drop(place.open());
     fs::set_permissions(&place.folder, Permissions::from_mode(0o770)).unwrap();
-    let refusal = place.refusal();
+    let refusal = place.open_error_text();
     assert!(
         refusal.contains("has mode 0770, so that others can change what is in it; run `chmod go-w "),
         "{refusal}"
@@ -221,16 +224,16 @@ fn a_folder_that_others_can_write_is_refused() {
 
 #[test]
 fn a_file_that_others_can_write_is_refused() {
-    let original = Place::killed_after(1);
-    for (name, mode) in original.names().iter().flat_map(|name| [(name, 0o620), (name, 0o602)]) {
-        let place = Place::new();
+    let original = TestStore::killed_after(1);
+    for (name, mode) in original.file_names().iter().flat_map(|name| [(name, 0o620), (name, 0o602)]) {
+        let place = TestStore::new();
         copy_folder(&original.folder, &place.folder);
-        fs::set_permissions(place.file(name), Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(place.file_path(name), Permissions::from_mode(mode)).unwrap();
         let refused = place.try_open().unwrap_err();
-        assert!(matches!(&refused, OpenError::Mode { path, .. } if path.ends_with(name)), "{refused:?}");
+        assert!(matches!(&refused, StoreOpenError::Mode { path, .. } if path.ends_with(name)), "{refused:?}");
         let text = refused.to_string();
         assert!(text.contains(&format!("has mode {mode:04o}, so that others can change")), "{text}");
-        assert_eq!(place.names(), original.names(), "nothing is put aside");
+        assert_eq!(place.file_names(), original.file_names(), "nothing is put aside");
         // What it tells people to do helps.
         let cure = text.split('`').nth(1).unwrap();
         assert!(Command::new("sh").args(["-c", cure]).status().unwrap().success(), "{cure}");
@@ -244,13 +247,16 @@ fn what_belongs_to_another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let original = Place::killed_after(1);
-    for name in original.names().iter().map(String::as_str).chain([""]) {
-        let place = Place::new();
+    let original = TestStore::killed_after(1);
+    for name in original.file_names().iter().map(String::as_str).chain([""]) {
+        let place = TestStore::new();
         copy_folder(&original.folder, &place.folder);
-        std::os::unix::fs::chown(place.file(name), Some(65_534), None).unwrap();
+        std::os::unix::fs::chown(place.file_path(name), Some(65_534), None).unwrap();
         let refused = place.try_open().unwrap_err();
-        assert!(matches!(refused, OpenError::Owner { owner: 65_534, user: 0, .. }), "{name}: {refused:?}");
+        assert!(
+            matches!(refused, StoreOpenError::Owner { owner: 65_534, user: 0, .. }),
+            "{name}: {refused:?}"
+        );
         let text = refused.to_string();
         let cure = text.split('`').nth(1).unwrap();
         assert!(Command::new("sh").args(["-c", cure]).status().unwrap().success(), "{cure}");
@@ -261,11 +267,11 @@ fn what_belongs_to_another_user_is_refused() {
 #[test]
 fn a_link_in_place_of_a_file_is_not_followed() {
     for name in ["shepherd.db", "shepherd.lock", "shepherd.db.head"] {
-        let place = Place::new();
+        let place = TestStore::new();
         place.open().apply(&batch(1)).unwrap();
         let elsewhere = place.folder.parent().unwrap().join("elsewhere");
-        fs::rename(place.file(name), &elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, place.file(name)).unwrap();
+        fs::rename(place.file_path(name), &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, place.file_path(name)).unwrap();
         assert!(SqliteStore::open(&place.folder, now()).is_err(), "{name}");
     }
 }

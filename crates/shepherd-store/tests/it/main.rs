@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
-mod begin;
+mod audit_pages;
 #[cfg(test)]
 mod conformance;
 #[cfg(test)]
@@ -13,14 +13,14 @@ mod damage;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
-mod household;
+mod heartbeat;
 #[cfg(test)]
-mod kills;
+mod household_model;
 #[cfg(test)]
-mod lives;
+mod process_kills;
 #[cfg(test)]
-mod pages;
+mod reset;
 #[cfg(test)]
-mod pulse;
+mod simulated_crashes;
 #[cfg(test)]
 mod support;

@@ -8,16 +8,16 @@ use serde_json::{Map, Value};
 use shepherd_api::AuditEvent;
 use shepherd_core::{StoreWrite, StoredState, UsageKey};
 use shepherd_store::conformance::sample;
-use shepherd_store::{OpenError, SqliteStore, Store, audit_format, audit_log_path, event_of};
+use shepherd_store::{SqliteStore, Store, StoreOpenError, audit_format, audit_log_path, record_to_event};
 use tempfile::TempDir;
-use ward_ledger::{Report, verify};
+use ward_ledger::{VerificationReport, verify};
 
 pub(crate) fn now() -> jiff::Timestamp {
-    sample::at(1_800_000_000)
+    sample::timestamp(1_800_000_000)
 }
 
 pub(crate) fn key() -> UsageKey {
-    sample::key("ada", sample::entry("chess"), 20_000)
+    sample::usage_key("ada", sample::entry_counter("chess"), 20_000)
 }
 
 /// The batch with this number.
@@ -26,12 +26,12 @@ pub(crate) fn batch(number: u64) -> Vec<StoreWrite> {
 }
 
 /// A folder with a store in it.
-pub(crate) struct Place {
+pub(crate) struct TestStore {
     _parent: TempDir,
     pub(crate) folder: PathBuf,
 }
 
-impl Place {
+impl TestStore {
     /// Not there yet.
     pub(crate) fn new() -> Self {
         let parent = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ impl Place {
         copy
     }
 
-    pub(crate) fn try_open(&self) -> Result<SqliteStore, OpenError> {
+    pub(crate) fn try_open(&self) -> Result<SqliteStore, StoreOpenError> {
         SqliteStore::open(&self.folder, now()).map(|(store, _)| store)
     }
 
@@ -71,19 +71,19 @@ impl Place {
     }
 
     /// Why it can't be opened, for people.
-    pub(crate) fn refusal(&self) -> String {
-        chain(&self.try_open().unwrap_err())
+    pub(crate) fn open_error_text(&self) -> String {
+        error_chain(&self.try_open().unwrap_err())
     }
 
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file_path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    pub(crate) fn names(&self) -> Vec<String> {
-        names(&self.folder)
+    pub(crate) fn file_names(&self) -> Vec<String> {
+        file_names(&self.folder)
     }
 
-    pub(crate) fn verify(&self) -> Report {
+    pub(crate) fn verify(&self) -> VerificationReport {
         verify(&audit_log_path(&self.folder), &audit_format(), None).unwrap()
     }
 
@@ -93,12 +93,12 @@ impl Place {
         let records = text.lines().map(|line| serde_json::from_str::<Map<String, Value>>(line).unwrap());
         records
             .filter(|record| record.contains_key("event"))
-            .map(|record| event_of(record).unwrap())
+            .map(|record| record_to_event(record).unwrap())
             .collect()
     }
 }
 
-pub(crate) fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn file_names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -108,13 +108,13 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
 
 pub(crate) fn copy_folder(from: &Path, to: &Path) {
     std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(to).unwrap();
-    for name in names(from) {
+    for name in file_names(from) {
         fs::copy(from.join(&name), to.join(&name)).unwrap();
     }
 }
 
 /// An error with all its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -126,7 +126,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// A program of this crate that is for tests only.
-pub(crate) fn helper(name: &str) -> PathBuf {
+pub(crate) fn helper_program(name: &str) -> PathBuf {
     let built = match name {
         "fake-daemon" => env!("CARGO_BIN_EXE_fake-daemon"),
         "fake-household" => env!("CARGO_BIN_EXE_fake-household"),
@@ -140,19 +140,19 @@ pub(crate) fn helper(name: &str) -> PathBuf {
 
 /// The helper that keeps a store in a process of its own.
 pub(crate) fn fake_daemon() -> PathBuf {
-    helper("fake-daemon")
+    helper_program("fake-daemon")
 }
 
-pub(crate) fn daemon_on(folder: &Path, batches: &str) -> Command {
+pub(crate) fn fake_daemon_command(folder: &Path, batches: &str) -> Command {
     let mut command = Command::new(fake_daemon());
     command.arg(folder).arg(batches);
     command
 }
 
 /// A sequence of numbers without a pattern, the same in every run (xorshift64).
-pub(crate) struct Dice(u64);
+pub(crate) struct XorshiftRng(u64);
 
-impl Dice {
+impl XorshiftRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

@@ -21,7 +21,7 @@ impl MonotonicInstant {
     /// A moment from the readings of both clocks: with suspend (`CLOCK_BOOTTIME`) and without (`CLOCK_MONOTONIC`).
     #[must_use]
     pub fn new(total: Duration, awake: Duration) -> Self {
-        Self { total_us: micros(total), awake_us: micros(awake) }
+        Self { total_us: saturating_micros(total), awake_us: saturating_micros(awake) }
     }
 
     /// Time since boot, suspend included.
@@ -58,7 +58,7 @@ impl MonotonicInstant {
     /// The moment so much later, if the machine stays awake.
     #[must_use]
     pub fn after(self, awake: Duration) -> Self {
-        let passed = micros(awake);
+        let passed = saturating_micros(awake);
         Self {
             total_us: self.total_us.saturating_add(passed),
             awake_us: self.awake_us.saturating_add(passed),
@@ -68,11 +68,11 @@ impl MonotonicInstant {
     /// The moment at which the machine wakes after having slept so long.
     #[must_use]
     pub fn after_suspend(self, asleep: Duration) -> Self {
-        Self { total_us: self.total_us.saturating_add(micros(asleep)), awake_us: self.awake_us }
+        Self { total_us: self.total_us.saturating_add(saturating_micros(asleep)), awake_us: self.awake_us }
     }
 }
 
 /// A duration in microseconds; one that is longer than the clock can count is its end.
-pub(crate) fn micros(duration: Duration) -> u64 {
+pub(crate) fn saturating_micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

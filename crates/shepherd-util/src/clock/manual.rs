@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use super::{Clock, MonotonicInstant, Now, WallTime};
+use super::{Clock, ClockReading, MonotonicInstant, WallTime};
 
 /// For tests and simulations: advances, sleeps, and has its wall clock set, all by hand.
 #[derive(Debug)]
 pub struct ManualClock {
-    now: Mutex<Now>,
+    now: Mutex<ClockReading>,
 }
 
 impl ManualClock {
     /// A machine that just started, at a time of the wall clock.
     #[must_use]
     pub fn starting_at(wall: WallTime) -> Self {
-        Self { now: Mutex::new(Now { wall, mono: MonotonicInstant::BOOT }) }
+        Self { now: Mutex::new(ClockReading { wall, mono: MonotonicInstant::BOOT }) }
     }
 
     /// Time passes while the machine is awake.
     pub fn advance(&self, awake: Duration) {
         let mut now = self.lock();
         now.mono = now.mono.after(awake);
-        now.wall = shifted(now.wall, saturated(awake));
+        now.wall = shift_wall_time(now.wall, saturating_signed(awake));
     }
 
     /// The machine sleeps and wakes.
     pub fn suspend(&self, asleep: Duration) {
         let mut now = self.lock();
         now.mono = now.mono.after_suspend(asleep);
-        now.wall = shifted(now.wall, saturated(asleep));
+        now.wall = shift_wall_time(now.wall, saturating_signed(asleep));
     }
 
     /// Somebody sets the wall clock.
@@ -42,27 +42,27 @@ impl ManualClock {
     /// Somebody moves the wall clock, forward or back.
     pub fn move_wall(&self, by: SignedDuration) {
         let mut now = self.lock();
-        now.wall = shifted(now.wall, by);
+        now.wall = shift_wall_time(now.wall, by);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Now> {
+    fn lock(&self) -> MutexGuard<'_, ClockReading> {
         // Each change is whole or not at all, so a panic elsewhere left nothing half done.
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Clock for ManualClock {
-    fn now(&self) -> Now {
+    fn now(&self) -> ClockReading {
         *self.lock()
     }
 }
 
-fn saturated(duration: Duration) -> SignedDuration {
+fn saturating_signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
 /// The wall clock stops at the ends of the calendar.
-fn shifted(wall: WallTime, by: SignedDuration) -> WallTime {
+fn shift_wall_time(wall: WallTime, by: SignedDuration) -> WallTime {
     let end = if by.is_negative() { WallTime::MIN } else { WallTime::MAX };
     wall.checked_add(by).unwrap_or(end)
 }

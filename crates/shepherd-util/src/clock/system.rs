@@ -4,17 +4,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-use super::{Clock, MonotonicInstant, Now, WallTime};
+use super::{Clock, ClockReading, MonotonicInstant, WallTime};
 
 /// Reads the kernel's clocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    fn now(&self) -> Now {
+    fn now(&self) -> ClockReading {
         let awake = clock_gettime(ClockId::Monotonic);
         let total = clock_gettime(ClockId::Boottime);
-        Now { wall: wall_time(), mono: MonotonicInstant::new(since_boot(total), since_boot(awake)) }
+        ClockReading { wall: wall_time(), mono: MonotonicInstant::new(since_boot(total), since_boot(awake)) }
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use proptest::prelude::*;
 use shepherd_util::{
-    BootId, BootInstant, Clock, Counting, Deadline, ManualClock, MonotonicInstant, Now, SystemClock, WallTime,
+    BootId, BootInstant, Clock, ClockReading, Deadline, DeadlineClock, ManualClock, MonotonicInstant,
+    SystemClock, WallTime,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -35,7 +36,7 @@ fn setting_the_wall_clock_moves_nothing_else() {
     clock.advance(MINUTE);
     let before = clock.now().mono;
     clock.move_wall(SignedDuration::from_hours(-5));
-    assert_eq!(clock.now(), Now { wall: "2026-11-14T05:01:00Z".parse().unwrap(), mono: before });
+    assert_eq!(clock.now(), ClockReading { wall: "2026-11-14T05:01:00Z".parse().unwrap(), mono: before });
     clock.set_wall(WallTime::MAX);
     clock.advance(MINUTE);
     assert_eq!(clock.now().wall, WallTime::MAX);
@@ -47,8 +48,8 @@ fn a_run_time_waits_for_a_sleeping_machine_and_a_window_does_not() {
     // S4.4.
     let clock = ManualClock::starting_at(saturday());
     let start = clock.now().mono;
-    let run = Deadline::after(start, 30 * MINUTE, Counting::Awake);
-    let window = Deadline::after(start, 60 * MINUTE, Counting::Total);
+    let run = Deadline::after(start, 30 * MINUTE, DeadlineClock::Awake);
+    let window = Deadline::after(start, 60 * MINUTE, DeadlineClock::Total);
     assert_eq!(run.earlier(window, start), run);
     clock.suspend(40 * MINUTE);
     let woken = clock.now().mono;
@@ -65,21 +66,21 @@ fn a_run_time_waits_for_a_sleeping_machine_and_a_window_does_not() {
 #[test]
 fn of_two_deadlines_that_come_together_the_window_wins() {
     let now = MonotonicInstant::BOOT;
-    let run = Deadline::after(now, MINUTE, Counting::Awake);
-    let window = Deadline::after(now, MINUTE, Counting::Total);
+    let run = Deadline::after(now, MINUTE, DeadlineClock::Awake);
+    let window = Deadline::after(now, MINUTE, DeadlineClock::Total);
     assert_eq!(run.earlier(window, now), window);
     assert_eq!(window.earlier(run, now), window);
-    assert_eq!(window.counting(), Counting::Total);
+    assert_eq!(window.clock(), DeadlineClock::Total);
 }
 
 #[test]
 fn deadlines_move_without_overflow() {
     let now = MonotonicInstant::BOOT.after(5 * MINUTE);
-    let end = Deadline::after(now, 10 * MINUTE, Counting::Awake);
+    let end = Deadline::after(now, 10 * MINUTE, DeadlineClock::Awake);
     assert_eq!(end.extended(5 * MINUTE).remaining(now), 15 * MINUTE);
     assert_eq!(end.before(MINUTE).remaining(now), 9 * MINUTE);
     assert!(end.before(Duration::MAX).is_due(MonotonicInstant::BOOT));
-    let never = Deadline::after(now, Duration::MAX, Counting::Awake);
+    let never = Deadline::after(now, Duration::MAX, DeadlineClock::Awake);
     assert!(!never.extended(Duration::MAX).is_due(now.after(Duration::from_secs(1 << 40))));
 }
 
@@ -134,40 +135,42 @@ fn a_moment_of_another_boot_says_nothing() {
 
 #[test]
 fn a_moment_is_written_and_read_back() {
-    let now = Now { wall: saturday(), mono: MonotonicInstant::new(3 * MINUTE, 2 * MINUTE) };
+    let now = ClockReading { wall: saturday(), mono: MonotonicInstant::new(3 * MINUTE, 2 * MINUTE) };
     let text = serde_json::to_string(&now).unwrap();
     assert_eq!(text, r#"{"wall":"2026-11-14T10:00:00Z","mono":{"total_us":180000000,"awake_us":120000000}}"#);
-    assert_eq!(serde_json::from_str::<Now>(&text).unwrap(), now);
-    let deadline = Deadline::after(now.mono, MINUTE, Counting::Awake);
+    assert_eq!(serde_json::from_str::<ClockReading>(&text).unwrap(), now);
+    let deadline = Deadline::after(now.mono, MINUTE, DeadlineClock::Awake);
     let text = serde_json::to_string(&deadline).unwrap();
     assert_eq!(text, r#"{"counting":"awake","at_us":180000000}"#);
     assert_eq!(serde_json::from_str::<Deadline>(&text).unwrap(), deadline);
 }
 
 #[derive(Debug, Clone)]
-enum Event {
+enum ClockEvent {
     Advance(u64),
     Suspend(u64),
     MoveWall(i64),
     SetWall(i64),
 }
 
-fn event() -> impl Strategy<Value = Event> {
+fn clock_event() -> impl Strategy<Value = ClockEvent> {
     let length = prop_oneof![0..10_000_000_u64, any::<u64>()];
     prop_oneof![
-        length.clone().prop_map(Event::Advance),
-        length.prop_map(Event::Suspend),
-        any::<i64>().prop_map(Event::MoveWall),
-        any::<i64>().prop_map(Event::SetWall),
+        length.clone().prop_map(ClockEvent::Advance),
+        length.prop_map(ClockEvent::Suspend),
+        any::<i64>().prop_map(ClockEvent::MoveWall),
+        any::<i64>().prop_map(ClockEvent::SetWall),
     ]
 }
 
-fn apply(clock: &ManualClock, event: &Event) {
+fn apply(clock: &ManualClock, event: &ClockEvent) {
     match *event {
-        Event::Advance(micros) => clock.advance(Duration::from_micros(micros)),
-        Event::Suspend(micros) => clock.suspend(Duration::from_micros(micros)),
-        Event::MoveWall(seconds) => clock.move_wall(SignedDuration::from_secs(seconds)),
-        Event::SetWall(seconds) => clock.set_wall(WallTime::from_second(seconds).unwrap_or(WallTime::MIN)),
+        ClockEvent::Advance(micros) => clock.advance(Duration::from_micros(micros)),
+        ClockEvent::Suspend(micros) => clock.suspend(Duration::from_micros(micros)),
+        ClockEvent::MoveWall(seconds) => clock.move_wall(SignedDuration::from_secs(seconds)),
+        ClockEvent::SetWall(seconds) => {
+            clock.set_wall(WallTime::from_second(seconds).unwrap_or(WallTime::MIN));
+        }
     }
 }
 
@@ -181,11 +184,11 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_done_to_the_clocks_makes_time_run_backwards(events in prop::collection::vec(event(), 1..40)) {
+    fn nothing_done_to_the_clocks_makes_time_run_backwards(events in prop::collection::vec(clock_event(), 1..40)) {
         let clock = ManualClock::starting_at(saturday());
         let start = clock.now().mono;
-        let run = Deadline::after(start, MINUTE, Counting::Awake);
-        let window = Deadline::after(start, MINUTE, Counting::Total);
+        let run = Deadline::after(start, MINUTE, DeadlineClock::Awake);
+        let window = Deadline::after(start, MINUTE, DeadlineClock::Total);
         for event in &events {
             let before = clock.now().mono;
             apply(&clock, event);
@@ -195,10 +198,10 @@ proptest! {
             prop_assert!(after.total_since(start) >= after.awake_since(start));
             prop_assert!(run.remaining(after) <= run.remaining(before));
             prop_assert!(window.remaining(after) <= run.remaining(after));
-            if matches!(event, Event::MoveWall(_) | Event::SetWall(_)) {
+            if matches!(event, ClockEvent::MoveWall(_) | ClockEvent::SetWall(_)) {
                 prop_assert_eq!(before, after);
             }
-            if matches!(event, Event::Suspend(_)) {
+            if matches!(event, ClockEvent::Suspend(_)) {
                 prop_assert_eq!(run.remaining(after), run.remaining(before));
             }
         }
@@ -211,11 +214,11 @@ proptest! {
         prop_assert!(first.total_since(second).is_zero() || second.total_since(first).is_zero());
         let later = first.after(length).after_suspend(length);
         prop_assert!(later.total() >= first.total() && later.awake() >= first.awake());
-        for counting in [Counting::Awake, Counting::Total] {
+        for counting in [DeadlineClock::Awake, DeadlineClock::Total] {
             let deadline = Deadline::after(first, length, counting);
             prop_assert_eq!(deadline.is_due(second), deadline.remaining(second).is_zero());
             prop_assert!(deadline.is_due(deadline.expected_at(second)));
-            let other = Deadline::after(second, length, Counting::Total);
+            let other = Deadline::after(second, length, DeadlineClock::Total);
             prop_assert!(deadline.earlier(other, second).remaining(second) <= other.remaining(second));
         }
     }

@@ -3,29 +3,29 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use shepherd_util::{Environment, MAX_SOCKET_PATH, PathError, Paths};
+use shepherd_util::{EnvironmentVariables, MAX_SOCKET_PATH, PathError, ShepherdPaths};
 
-fn environment(variables: &[(&str, &str)]) -> Environment {
+fn environment(variables: &[(&str, &str)]) -> EnvironmentVariables {
     variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect()
 }
 
-fn paths(policy: &str, data: &str, socket: &str) -> Paths {
-    Paths { policy: policy.into(), data: data.into(), socket: socket.into() }
+fn paths(policy: &str, data: &str, socket: &str) -> ShepherdPaths {
+    ShepherdPaths { policy: policy.into(), data: data.into(), socket: socket.into() }
 }
 
 #[test]
 fn a_system_service() {
     let standard = paths("/etc/shepherd/policy.toml", "/var/lib/shepherd", "/run/shepherd/shepherd.sock");
-    assert_eq!(Paths::system(&Environment::new()), Ok(standard.clone()));
+    assert_eq!(ShepherdPaths::system(&EnvironmentVariables::new()), Ok(standard.clone()));
     let user_variables =
         environment(&[("HOME", "/home/ann"), ("XDG_CONFIG_HOME", "/x"), ("XDG_RUNTIME_DIR", "/y")]);
-    assert_eq!(Paths::system(&user_variables), Ok(standard));
+    assert_eq!(ShepherdPaths::system(&user_variables), Ok(standard));
 }
 
 #[test]
 fn an_ordinary_user() {
     assert_eq!(
-        Paths::user(&environment(&[("HOME", "/home/ann"), ("XDG_RUNTIME_DIR", "/run/user/1000")])),
+        ShepherdPaths::user(&environment(&[("HOME", "/home/ann"), ("XDG_RUNTIME_DIR", "/run/user/1000")])),
         Ok(paths(
             "/home/ann/.config/shepherd/policy.toml",
             "/home/ann/.local/share/shepherd",
@@ -33,7 +33,7 @@ fn an_ordinary_user() {
         ))
     );
     assert_eq!(
-        Paths::user(&environment(&[
+        ShepherdPaths::user(&environment(&[
             ("HOME", "/home/ann"),
             ("XDG_CONFIG_HOME", "/c"),
             ("XDG_DATA_HOME", "/d")
@@ -44,7 +44,7 @@ fn an_ordinary_user() {
 
 #[test]
 fn relative_and_empty_xdg_values_are_ignored() {
-    let plain = Paths::user(&environment(&[("HOME", "/h")]));
+    let plain = ShepherdPaths::user(&environment(&[("HOME", "/h")]));
     for value in ["", "relative", "./x", "~/x"] {
         let variables = [
             ("HOME", "/h"),
@@ -52,7 +52,7 @@ fn relative_and_empty_xdg_values_are_ignored() {
             ("XDG_DATA_HOME", value),
             ("XDG_RUNTIME_DIR", value),
         ];
-        assert_eq!(Paths::user(&environment(&variables)), plain, "{value}");
+        assert_eq!(ShepherdPaths::user(&environment(&variables)), plain, "{value}");
     }
 }
 
@@ -61,9 +61,9 @@ fn overrides_win_and_must_be_absolute() {
     let variables =
         [("HOME", "/h"), ("SHEPHERD_POLICY", "/p.toml"), ("SHEPHERD_DATA", "/d"), ("SHEPHERD_SOCKET", "/s")];
     let expected = Ok(paths("/p.toml", "/d", "/s"));
-    assert_eq!(Paths::user(&environment(&variables)), expected);
-    assert_eq!(Paths::system(&environment(&variables)), expected);
-    let error = Paths::system(&environment(&[("SHEPHERD_DATA", "data")])).unwrap_err();
+    assert_eq!(ShepherdPaths::user(&environment(&variables)), expected);
+    assert_eq!(ShepherdPaths::system(&environment(&variables)), expected);
+    let error = ShepherdPaths::system(&environment(&[("SHEPHERD_DATA", "data")])).unwrap_err();
     assert_eq!(error, PathError::Relative { variable: "SHEPHERD_DATA", value: PathBuf::from("data") });
     assert_eq!(error.to_string(), "SHEPHERD_DATA must be an absolute path, not `data`");
 }
@@ -71,18 +71,18 @@ fn overrides_win_and_must_be_absolute() {
 #[test]
 fn without_a_home_there_is_no_guess() {
     for variables in [&[][..], &[("HOME", "")], &[("HOME", "home")]] {
-        assert_eq!(Paths::user(&environment(variables)), Err(PathError::NoHome));
+        assert_eq!(ShepherdPaths::user(&environment(variables)), Err(PathError::NoHome));
     }
 }
 
 #[test]
 fn a_socket_that_the_kernel_refuses_is_refused_here() {
     let longest = format!("/{}", "s".repeat(MAX_SOCKET_PATH - 1));
-    assert!(Paths::system(&environment(&[("SHEPHERD_SOCKET", &longest)])).is_ok());
+    assert!(ShepherdPaths::system(&environment(&[("SHEPHERD_SOCKET", &longest)])).is_ok());
     std::os::unix::net::SocketAddr::from_pathname(&longest).unwrap();
     let longer = format!("{longest}s");
     assert_eq!(
-        Paths::system(&environment(&[("SHEPHERD_SOCKET", &longer)])),
+        ShepherdPaths::system(&environment(&[("SHEPHERD_SOCKET", &longer)])),
         Err(PathError::SocketTooLong { length: MAX_SOCKET_PATH + 1 })
     );
     std::os::unix::net::SocketAddr::from_pathname(&longer).unwrap_err();
@@ -94,9 +94,9 @@ proptest! {
     #[test]
     fn every_place_is_absolute(values in prop::collection::vec(prop::option::of("/?[a-z./~]{0,12}"), 7)) {
         let names = ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "SHEPHERD_POLICY", "SHEPHERD_DATA", "SHEPHERD_SOCKET"];
-        let environment: Environment =
+        let environment: EnvironmentVariables =
             names.iter().zip(values).filter_map(|(name, value)| Some(((*name).to_owned(), value?.into()))).collect();
-        for paths in [Paths::user(&environment), Paths::system(&environment)].into_iter().flatten() {
+        for paths in [ShepherdPaths::user(&environment), ShepherdPaths::system(&environment)].into_iter().flatten() {
             prop_assert!([&paths.policy, &paths.data, &paths.socket].into_iter().all(|path| Path::is_absolute(path)));
         }
     }

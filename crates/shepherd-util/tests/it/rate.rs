@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use shepherd_util::{KeyedLimiter, MonotonicInstant, RateLimit, TokenBucket, Wait};
+use shepherd_util::{KeyedLimiter, MonotonicInstant, RateLimit, RateLimitExceeded, TokenBucket};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -21,13 +21,16 @@ fn a_burst_and_then_one_in_each_period() {
     let mut bucket = TokenBucket::full(limit(3, SECOND));
     let now = at(5_000_000);
     assert_eq!([bucket.take(now), bucket.take(now), bucket.take(now)], [Ok(()); 3]);
-    assert_eq!(bucket.take(now), Err(Wait(SECOND)));
-    assert_eq!(bucket.take(now.after(SECOND / 2)), Err(Wait(SECOND / 2)));
+    assert_eq!(bucket.take(now), Err(RateLimitExceeded(SECOND)));
+    assert_eq!(bucket.take(now.after(SECOND / 2)), Err(RateLimitExceeded(SECOND / 2)));
     assert_eq!(bucket.take(now.after(SECOND)), Ok(()));
-    assert_eq!(bucket.take(now.after(SECOND)), Err(Wait(SECOND)));
+    assert_eq!(bucket.take(now.after(SECOND)), Err(RateLimitExceeded(SECOND)));
     let rested = now.after(100 * SECOND);
     assert_eq!((0..5).filter(|_| bucket.take(rested).is_ok()).count(), 3);
-    assert_eq!(Wait(Duration::from_micros(1_001)).to_string(), "too many requests; try again in 2 ms");
+    assert_eq!(
+        RateLimitExceeded(Duration::from_micros(1_001)).to_string(),
+        "too many requests; try again in 2 ms"
+    );
 }
 
 #[test]
@@ -44,7 +47,7 @@ fn extremes_do_not_overflow() {
     assert!(never.take(at(u64::MAX)).is_err());
     let mut always = TokenBucket::full(limit(1, Duration::ZERO));
     assert_eq!(always.take(at(0)), Ok(()));
-    assert_eq!(always.take(at(0)), Err(Wait(Duration::from_micros(1))));
+    assert_eq!(always.take(at(0)), Err(RateLimitExceeded(Duration::from_micros(1))));
     let mut end = TokenBucket::full(limit(2, SECOND));
     assert!(end.take(at(u64::MAX)).is_err());
 }
@@ -71,11 +74,11 @@ fn one_key_does_not_slow_another() {
     let mut limiter = KeyedLimiter::new(limit(2, SECOND), 10);
     let now = at(0);
     assert_eq!([limiter.take(&"a", now), limiter.take(&"a", now)], [Ok(()); 2]);
-    assert_eq!(limiter.take(&"a", now), Err(Wait(SECOND)));
+    assert_eq!(limiter.take(&"a", now), Err(RateLimitExceeded(SECOND)));
     assert_eq!(limiter.take(&"b", now), Ok(()));
-    assert_eq!(limiter.remembered(), 2);
+    assert_eq!(limiter.tracked_keys(), 2);
     assert_eq!(limiter.take(&"c", now.after(10 * SECOND)), Ok(()));
-    assert_eq!(limiter.remembered(), 1);
+    assert_eq!(limiter.tracked_keys(), 1);
 }
 
 #[test]
@@ -85,8 +88,8 @@ fn a_flood_of_keys_frees_nobody_and_takes_no_memory() {
     assert_eq!(limiter.take(&0, now), Ok(()));
     let let_through = (1..1_000).filter(|key| limiter.take(key, now).is_ok()).count();
     assert_eq!(let_through, 3);
-    assert_eq!(limiter.remembered(), 3);
-    assert_eq!(limiter.take(&0, now), Err(Wait(SECOND)));
+    assert_eq!(limiter.tracked_keys(), 3);
+    assert_eq!(limiter.take(&0, now), Err(RateLimitExceeded(SECOND)));
 }
 
 proptest! {
@@ -105,7 +108,7 @@ proptest! {
             now += gap;
             match bucket.take(at(now)) {
                 Ok(()) => granted.push(now),
-                Err(Wait(wait)) => {
+                Err(RateLimitExceeded(wait)) => {
                     // The promise is kept, and not a moment too late.
                     let wait = u64::try_from(wait.as_micros()).unwrap();
                     prop_assert!(wait > 0);
@@ -140,7 +143,7 @@ proptest! {
         for (key, gap) in events {
             now += gap;
             prop_assert_eq!(limiter.take(&key, at(now)), alone[usize::from(key)].take(at(now)));
-            prop_assert!(limiter.remembered() <= 8);
+            prop_assert!(limiter.tracked_keys() <= 8);
         }
     }
 }

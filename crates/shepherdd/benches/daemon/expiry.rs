@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use shepherd_api::EventKind;
-use ward_bench::{Bar, percentile};
+use ward_bench::{BenchmarkLimit, percentile};
 
-use crate::house::{House, await_event, entry, launch};
+use crate::bench_daemon::{BenchDaemon, await_event, entry, launch};
 use crate::program::{AWAIT_SIGNAL, since_boot};
 use crate::report;
 
@@ -23,14 +23,15 @@ const WARNING: Duration = Duration::from_millis(150);
 
 /// How long after their moment, in milliseconds; negative is early.
 #[derive(Default)]
-struct Late {
+struct LatenessSamples {
     signals: Vec<f64>,
     warnings: Vec<f64>,
 }
 
 pub(crate) fn measure() {
-    let houses: Vec<_> = (0..HOUSES).map(|number| std::thread::spawn(move || one_house(number))).collect();
-    let mut all = Late::default();
+    let houses: Vec<_> =
+        (0..HOUSES).map(|number| std::thread::spawn(move || measure_one_daemon(number))).collect();
+    let mut all = LatenessSamples::default();
     for house in houses {
         let late = house.join().unwrap();
         all.signals.extend(late.signals);
@@ -42,22 +43,34 @@ pub(crate) fn measure() {
         let mut samples = samples;
         let earliest = samples.iter().copied().fold(f64::INFINITY, f64::min);
         let name = format!("{what}, {} sessions, {IDLE_CLIENTS} clients", samples.len());
-        report(&format!("{name}: earliest"), "ms", earliest, None, Bar::AtLeast(0.0));
-        report(&format!("{name}: median"), "ms", percentile(&mut samples, 50.0), None, Bar::AtMost(5.0));
-        report(&format!("{name}: p99"), "ms", percentile(&mut samples, 99.0), None, Bar::AtMost(20.0));
+        report(&format!("{name}: earliest"), "ms", earliest, None, BenchmarkLimit::AtLeast(0.0));
+        report(
+            &format!("{name}: median"),
+            "ms",
+            percentile(&mut samples, 50.0),
+            None,
+            BenchmarkLimit::AtMost(5.0),
+        );
+        report(
+            &format!("{name}: p99"),
+            "ms",
+            percentile(&mut samples, 99.0),
+            None,
+            BenchmarkLimit::AtMost(20.0),
+        );
     }
 }
 
-fn one_house(number: usize) -> Late {
-    let mut house = House::empty(naps);
+fn measure_one_daemon(number: usize) -> LatenessSamples {
+    let mut house = BenchDaemon::empty(nap_entries);
     house.start();
     let idle = house.idle_clients(IDLE_CLIENTS);
     let mut client = house.subscriber();
-    let (mut deadlines, mut late) = (Vec::new(), Late::default());
+    let (mut deadlines, mut late) = (Vec::new(), LatenessSamples::default());
     for session in 0..SESSIONS {
         let length = LENGTHS.get((session + number) % LENGTHS.len()).copied().unwrap();
         let session = launch(&mut client, &format!("nap-{length}"));
-        let deadline = approved(session.started_at) + Duration::from_millis(length);
+        let deadline = since_boot_at(session.started_at) + Duration::from_millis(length);
         deadlines.push(deadline);
         let mut warned = None;
         await_event(&mut client, |event| match &event.kind {
@@ -81,7 +94,7 @@ fn one_house(number: usize) -> Late {
 }
 
 /// Programs that write down when they are signalled.
-fn naps(folder: &Path) -> String {
+fn nap_entries(folder: &Path) -> String {
     let (program, signals) = (std::env::current_exe().unwrap(), folder.join(SIGNALS));
     let argv = [program.to_str().unwrap(), AWAIT_SIGNAL, signals.to_str().unwrap()];
     let nap = |length| {
@@ -94,7 +107,7 @@ fn naps(folder: &Path) -> String {
 
 /// The moment on the wall as one since boot. The two are read close together, and right after the launch, so that
 /// nothing that is done to the clock on the wall gets in between.
-fn approved(at: Timestamp) -> Duration {
+fn since_boot_at(at: Timestamp) -> Duration {
     let passed = Duration::try_from(Timestamp::now().duration_since(at)).unwrap();
     since_boot() - passed
 }

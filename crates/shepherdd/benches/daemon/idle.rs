@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ward_bench::Bar;
+use ward_bench::BenchmarkLimit;
 
-use crate::house::{House, await_start, entry, family, launch};
+use crate::bench_daemon::{BenchDaemon, await_start, entry, family_policy, launch};
 use crate::report;
 
 /// The bar is for a minute.
@@ -15,9 +15,9 @@ const SINGLE_DIGITS: f64 = 9.0;
 
 pub(crate) fn measure() {
     let nap = entry("nap", &["sleep", "600"], "max_run = \"30m\"\nwarnings = [{ before = \"5m\" }]");
-    let idle = House::new(&nap);
-    let busy = House::new(&nap);
-    let large = House::new(&family(1_000));
+    let idle = BenchDaemon::new(&nap);
+    let busy = BenchDaemon::new(&nap);
+    let large = BenchDaemon::new(&family_policy(1_000));
     let mut client = busy.subscriber();
     launch(&mut client, "nap");
     await_start(&mut client);
@@ -29,12 +29,18 @@ pub(crate) fn measure() {
     for ((name, house), before) in watched.into_iter().zip(before) {
         let switches = switches(house.pid()).saturating_sub(before);
         let name = format!("{name}: context switches in a minute");
-        report(&name, "", f64::from(switches), None, Bar::AtMost(SINGLE_DIGITS));
+        report(&name, "", f64::from(switches), None, BenchmarkLimit::AtMost(SINGLE_DIGITS));
     }
     for (name, house, bar) in
         [("idle", &idle, 15.0), ("idle with a session", &busy, 15.0), ("1,000 entries", &large, 25.0)]
     {
-        report(&format!("{name}: resident memory"), "MB", resident(house.pid()), None, Bar::AtMost(bar));
+        report(
+            &format!("{name}: resident memory"),
+            "MB",
+            resident(house.pid()),
+            None,
+            BenchmarkLimit::AtMost(bar),
+        );
     }
 }
 

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use shepherd_api::{Command, StopMode};
-use ward_bench::{Bar, median, millis, percentile, timed};
+use ward_bench::{BenchmarkLimit, median, millis, percentile, timed};
 
-use crate::house::{House, await_end, await_start, entry, force_stop, launch};
+use crate::bench_daemon::{BenchDaemon, await_end, await_start, entry, force_stop, launch};
 use crate::report;
 
 const LAUNCHES: usize = 40;
@@ -29,14 +29,14 @@ const STUBBORN: &str = "trap '' TERM; i=1; while [ $i -lt 50 ]; do sleep 600 & i
 pub(crate) fn measure() {
     let nap = entry("nap", &["sleep", "600"], "max_run = \"1h\"\nwarnings = []");
     let stubborn = entry("stubborn", &["sh", "-c", STUBBORN], "max_run = \"1h\"\nwarnings = []");
-    let house = House::new(&format!("{nap}{stubborn}"));
+    let house = BenchDaemon::new(&format!("{nap}{stubborn}"));
     launches(&house);
-    while_one_resists(&house);
+    measure_during_slow_stop(&house);
 }
 
-fn launches(house: &House) {
+fn launches(house: &BenchDaemon) {
     let mut client = house.subscriber();
-    let mut disk = Disk::new(house.folder());
+    let mut disk = BaselineDisk::new(house.folder());
     let (mut launching, mut syncing) = (Vec::new(), Vec::new());
     for _ in 0..LAUNCHES {
         let (_, took) = timed(|| launch(&mut client, "nap"));
@@ -51,17 +51,23 @@ fn launches(house: &House) {
     let syncs = median(&mut syncing);
     let beyond = median(&mut launching) - syncs;
     let baseline = Some(("its writes and fsyncs alone, taken off", syncs));
-    report("launch, round trip (median) beyond its fsyncs", "ms", beyond, baseline, Bar::AtMost(10.0));
+    report(
+        "launch, round trip (median) beyond its fsyncs",
+        "ms",
+        beyond,
+        baseline,
+        BenchmarkLimit::AtMost(10.0),
+    );
 }
 
 /// What a launch makes durable before it is answered, without the daemon: a transaction, a line and a number.
-struct Disk {
+struct BaselineDisk {
     transactions: File,
     log: File,
     number: File,
 }
 
-impl Disk {
+impl BaselineDisk {
     fn new(folder: &Path) -> Self {
         let open = |name| File::create(folder.join(name)).unwrap();
         Self { transactions: open("bare.wal"), log: open("bare.log"), number: open("bare.head") }
@@ -77,7 +83,7 @@ impl Disk {
     }
 }
 
-fn while_one_resists(house: &House) {
+fn measure_during_slow_stop(house: &BenchDaemon) {
     let mut client = house.subscriber();
     launch(&mut client, "stubborn");
     await_start(&mut client);
@@ -94,15 +100,15 @@ fn while_one_resists(house: &House) {
     }
     // And through the kill itself.
     force_stop(&mut client);
-    while client.call(Command::GetState {}).is_ok_and(is_there) {
+    while client.call(Command::GetState {}).is_ok_and(has_session) {
         let (reply, took) = timed(|| asker.call(Command::GetState {}));
         reply.unwrap();
         samples.push(millis(took));
     }
     let name = "get_state while a program resists its end (p99)";
-    report(name, "ms", percentile(&mut samples, 99.0), None, Bar::AtMost(5.0));
+    report(name, "ms", percentile(&mut samples, 99.0), None, BenchmarkLimit::AtMost(5.0));
 }
 
-fn is_there(reply: shepherd_api::Reply) -> bool {
-    matches!(reply, shepherd_api::Reply::State { snapshot } if snapshot.session.is_some())
+fn has_session(reply: shepherd_api::CommandReply) -> bool {
+    matches!(reply, shepherd_api::CommandReply::State { snapshot } if snapshot.session.is_some())
 }

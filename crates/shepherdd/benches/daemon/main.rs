@@ -4,10 +4,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a benchmark that can't run has nothing to report")]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use ward_bench::{Bar, Baseline, Row};
+use ward_bench::{BenchmarkBaseline, BenchmarkLimit, BenchmarkRow};
 
+mod bench_daemon;
 mod expiry;
-mod house;
 mod idle;
 mod launch;
 mod program;
@@ -43,8 +43,9 @@ fn main() {
 }
 
 /// A row of the daemon.
-fn report(bench: &str, unit: &str, figure: f64, baseline: Option<(&str, f64)>, bar: Bar) {
-    let baseline = baseline.map(|(name, figure)| Baseline { name: name.to_owned(), figure });
-    let row = Row { bench: format!("daemon: {bench}"), unit: unit.to_owned(), figure, baseline, bar };
+fn report(bench: &str, unit: &str, figure: f64, baseline: Option<(&str, f64)>, bar: BenchmarkLimit) {
+    let baseline = baseline.map(|(name, figure)| BenchmarkBaseline { name: name.to_owned(), figure });
+    let row =
+        BenchmarkRow { bench: format!("daemon: {bench}"), unit: unit.to_owned(), figure, baseline, bar };
     ward_bench::report(&row).unwrap();
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use shepherd_api::{Command, EventKind};
-use shepherd_ipc::Client;
-use ward_bench::{Bar, median, millis, timed};
+use shepherd_ipc::BlockingClient;
+use ward_bench::{BenchmarkLimit, median, millis, timed};
 
-use crate::house::{House, await_event, family};
+use crate::bench_daemon::{BenchDaemon, await_event, family_policy};
 use crate::report;
 
 const ROUND_TRIPS: usize = 4_000;
@@ -22,14 +22,15 @@ const SUBSCRIBERS: usize = 500;
 const EVENTS: usize = 40;
 
 pub(crate) fn measure() {
-    let house = House::new(&format!("{}\n[modes]\nnames = [\"school\", \"holiday\"]\n", family(100)));
+    let house =
+        BenchDaemon::new(&format!("{}\n[modes]\nnames = [\"school\", \"holiday\"]\n", family_policy(100)));
     round_trip(&house);
-    many(&house);
-    everybody(&house);
+    measure_request_rate(&house);
+    measure_event_fanout(&house);
 }
 
 /// One client, one question at a time; beside it a byte to a thread and back.
-fn round_trip(house: &House) {
+fn round_trip(house: &BenchDaemon) {
     let (mut near, mut far) = UnixStream::pair().unwrap();
     std::thread::spawn(move || {
         let mut byte = [0];
@@ -46,11 +47,17 @@ fn round_trip(house: &House) {
         echoes.push(millis(time) * 1_000.0);
     }
     let baseline = Some(("a byte to a thread and back", median(&mut echoes)));
-    report("get_state, round trip (median)", "µs", median(&mut calls), baseline, Bar::AtMost(100.0));
+    report(
+        "get_state, round trip (median)",
+        "µs",
+        median(&mut calls),
+        baseline,
+        BenchmarkLimit::AtMost(100.0),
+    );
 }
 
 /// Several clients at once, each with as many questions under way as it may have.
-fn many(house: &House) {
+fn measure_request_rate(house: &BenchDaemon) {
     let mut rates = Vec::new();
     for _ in 0..RATE_ROUNDS {
         let started = Instant::now();
@@ -66,7 +73,7 @@ fn many(house: &House) {
         std::thread::sleep(Duration::from_secs(1));
     }
     let name = format!("get_state, {CLIENTS} clients at once");
-    report(&name, "requests/s", median(&mut rates), None, Bar::AtLeast(20_000.0));
+    report(&name, "requests/s", median(&mut rates), None, BenchmarkLimit::AtLeast(20_000.0));
 }
 
 /// How many answers came that were none of "too fast".
@@ -90,9 +97,9 @@ fn flood(socket: PathBuf) -> u32 {
 }
 
 /// From the moment that the daemon writes on an event to when the last of all subscribers has read it.
-fn everybody(house: &House) {
+fn measure_event_fanout(house: &BenchDaemon) {
     let mut admin = house.client();
-    let mut subscribers: Vec<Client> = (0..SUBSCRIBERS).map(|_| house.subscriber()).collect();
+    let mut subscribers: Vec<BlockingClient> = (0..SUBSCRIBERS).map(|_| house.subscriber()).collect();
     let mut times = Vec::new();
     for round in 0..EVENTS {
         let mode = if round % 2 == 0 { "holiday" } else { "school" };
@@ -106,5 +113,5 @@ fn everybody(house: &House) {
         times.push(millis(Duration::try_from(Timestamp::now().duration_since(said)).unwrap()));
     }
     let name = format!("an event reaches {SUBSCRIBERS} subscribers (median)");
-    report(&name, "ms", median(&mut times), None, Bar::AtMost(20.0));
+    report(&name, "ms", median(&mut times), None, BenchmarkLimit::AtMost(20.0));
 }

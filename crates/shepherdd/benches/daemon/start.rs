@@ -6,9 +6,9 @@ use shepherd_core::StoreWrite;
 use shepherd_store::conformance::sample;
 use shepherd_store::{SqliteStore, Store};
 use shepherd_util::{Clock, SystemClock};
-use ward_bench::{Bar, median, millis, timed};
+use ward_bench::{BenchmarkLimit, median, millis, timed};
 
-use crate::house::{House, family};
+use crate::bench_daemon::{BenchDaemon, family_policy};
 use crate::report;
 
 const ROUNDS: usize = 15;
@@ -22,32 +22,36 @@ const DAYS: i32 = 365;
 const SECONDS_A_DAY: i64 = 24 * 60 * 60;
 
 pub(crate) fn measure() {
-    let mut house = House::empty(|_| family(ENTRIES));
-    a_year(&house);
+    let mut house = BenchDaemon::empty(|_| family_policy(ENTRIES));
+    write_year_of_usage(&house);
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
         let ((), took) = timed(|| house.start());
         times.push(millis(took));
-        house.end();
+        house.stop();
     }
     let name = format!("start to ready, {ENTRIES} entries and a year of use (median)");
-    report(&name, "ms", median(&mut times), None, Bar::AtMost(50.0));
+    report(&name, "ms", median(&mut times), None, BenchmarkLimit::AtMost(50.0));
 }
 
 /// As the daemon itself would have written it.
-fn a_year(house: &House) {
+fn write_year_of_usage(house: &BenchDaemon) {
     let today = SystemClock.now().wall;
     let (mut store, _) = SqliteStore::open(&house.data(), today).unwrap();
     let last = i32::try_from(today.as_second() / SECONDS_A_DAY).unwrap();
     for day in 0..DAYS {
         let usage = CHILDREN.into_iter().flat_map(|child| (0..USED_A_DAY).map(move |entry| (child, entry)));
         let usage = usage.map(|(child, number)| StoreWrite::AddUsage {
-            key: sample::key(child, sample::entry(&format!("entry-{number:02}")), last - DAYS + day),
+            key: sample::usage_key(
+                child,
+                sample::entry_counter(&format!("entry-{number:02}")),
+                last - DAYS + day,
+            ),
             amount: Duration::from_millis(1_234_567),
         });
         let lines = (0..LINES_A_DAY).map(|line| {
             let number = u64::try_from(day * LINES_A_DAY + line).unwrap_or_default();
-            StoreWrite::AppendAudit(Box::new(sample::note(number)))
+            StoreWrite::AppendAudit(Box::new(sample::note_event(number)))
         });
         store.apply(&usage.chain(lines).collect::<Vec<_>>()).unwrap();
     }

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use shepherd_ipc::Client;
-use ward_bench::{Bar, median, millis};
+use shepherd_ipc::BlockingClient;
+use ward_bench::{BenchmarkLimit, median, millis};
 
-use crate::house::{House, await_end, await_start, entry, force_stop, launch, wait_for};
+use crate::bench_daemon::{BenchDaemon, await_end, await_start, entry, force_stop, launch, wait_for};
 use crate::report;
 
 const PROCESSES: usize = 500;
@@ -14,12 +14,12 @@ const ROUNDS: usize = 7;
 /// The file that says that all are there.
 const GROWN: &str = "grown";
 /// How often the group is looked at, by both.
-const LOOK: Duration = Duration::from_micros(200);
+const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
 pub(crate) fn measure() {
     let script =
         format!("i=1; while [ $i -lt {PROCESSES} ]; do sleep 600 & i=$((i+1)); done; touch \"$0\"; wait");
-    let mut house = House::empty(|folder| {
+    let mut house = BenchDaemon::empty(|folder| {
         let grown = folder.join(GROWN);
         let argv = ["sh", "-c", &script, grown.to_str().unwrap()];
         entry("crowd", &argv, "max_run = \"1h\"\nwarnings = []")
@@ -32,7 +32,7 @@ pub(crate) fn measure() {
         let start = Instant::now();
         force_stop(&mut client);
         if let Some(group) = &group {
-            wait_for("the tree is gone", LOOK, || is_empty(group));
+            wait_for("the tree is gone", POLL_INTERVAL, || is_empty(group));
             ours.push(millis(start.elapsed()));
         }
         await_end(&mut client);
@@ -41,7 +41,7 @@ pub(crate) fn measure() {
         if let Some(group) = grow(&house, &mut client) {
             let start = Instant::now();
             std::fs::write(group.join("cgroup.kill"), "1").unwrap();
-            wait_for("the tree is gone", LOOK, || is_empty(&group));
+            wait_for("the tree is gone", POLL_INTERVAL, || is_empty(&group));
             bare.push(millis(start.elapsed()));
         } else {
             force_stop(&mut client);
@@ -51,15 +51,15 @@ pub(crate) fn measure() {
     let name = format!("tree of {PROCESSES} gone after stop_current");
     if ours.is_empty() {
         let name = format!("{name}, no cgroup here: until told");
-        report(&name, "ms", median(&mut told), None, Bar::AtMost(1_000.0));
+        report(&name, "ms", median(&mut told), None, BenchmarkLimit::AtMost(1_000.0));
     } else {
         let baseline = Some(("bare write to cgroup.kill", median(&mut bare)));
-        report(&name, "ms", median(&mut ours), baseline, Bar::RatioAtMost(2.0));
+        report(&name, "ms", median(&mut ours), baseline, BenchmarkLimit::RatioAtMost(2.0));
     }
 }
 
 /// A whole tree, and its group if the daemon could make one.
-fn grow(house: &House, client: &mut Client) -> Option<PathBuf> {
+fn grow(house: &BenchDaemon, client: &mut BlockingClient) -> Option<PathBuf> {
     let grown = house.folder().join(GROWN);
     let _ = std::fs::remove_file(&grown);
     let session = launch(client, "crowd");

@@ -10,9 +10,9 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 /// Another format, with the priority in front that the journal looks for (`sd-daemon(3)`).
-pub(super) struct WithPriority<F>(pub(super) F);
+pub(super) struct JournalPriorityFormat<F>(pub(super) F);
 
-impl<S, N, F> FormatEvent<S, N> for WithPriority<F>
+impl<S, N, F> FormatEvent<S, N> for JournalPriorityFormat<F>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -24,13 +24,13 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        write!(writer, "<{}>", priority(event.metadata().level()))?;
+        write!(writer, "<{}>", syslog_priority(event.metadata().level()))?;
         self.0.format_event(context, writer, event)
     }
 }
 
 /// Syslog's numbers.
-fn priority(level: &Level) -> u8 {
+fn syslog_priority(level: &Level) -> u8 {
     match *level {
         Level::ERROR => 3,
         Level::WARN => 4,
@@ -40,9 +40,9 @@ fn priority(level: &Level) -> u8 {
 }
 
 /// One JSON object a line: `time`, `level`, `message`, and the fields by their names.
-pub(super) struct Json;
+pub(super) struct JsonLineFormat;
 
-impl<S, N> FormatEvent<S, N> for Json
+impl<S, N> FormatEvent<S, N> for JsonLineFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -53,7 +53,7 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut fields = Fields(Map::new());
+        let mut fields = JsonFieldVisitor(Map::new());
         event.record(&mut fields);
         let level = event.metadata().level().as_str().to_ascii_lowercase();
         fields.0.insert("level".to_owned(), Value::String(level));
@@ -62,15 +62,15 @@ where
     }
 }
 
-struct Fields(Map<String, Value>);
+struct JsonFieldVisitor(Map<String, Value>);
 
-impl Fields {
+impl JsonFieldVisitor {
     fn add(&mut self, field: &Field, value: impl Into<Value>) {
         self.0.insert(field.name().to_owned(), value.into());
     }
 }
 
-impl Visit for Fields {
+impl Visit for JsonFieldVisitor {
     fn record_i64(&mut self, field: &Field, value: i64) {
         self.add(field, value);
     }

@@ -5,27 +5,27 @@
 use std::any::Any;
 use std::panic::PanicHookInfo;
 
-use super::{LAST_WORDS, LogQueue};
+use super::{FLUSH_TIMEOUT, LogQueue};
 
 /// From now on a panic of any thread is logged and ends the process.
 pub(crate) fn abort_on_panic(log: LogQueue) {
     std::panic::set_hook(Box::new(move |panic| {
-        log.leave(description(panic).as_bytes());
-        log.flush(LAST_WORDS);
+        log.enqueue(describe_panic(panic).as_bytes());
+        log.flush(FLUSH_TIMEOUT);
         std::process::abort();
     }));
 }
 
 /// Not through the subscriber: it may be what panicked.
-fn description(panic: &PanicHookInfo<'_>) -> String {
+fn describe_panic(panic: &PanicHookInfo<'_>) -> String {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("without a name");
     let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-    let message = message(panic.payload());
+    let message = panic_message(panic.payload());
     format!("the thread {name} panicked at {place}: {message}; the daemon ends, to be started again\n")
 }
 
-fn message(payload: &(dyn Any + Send)) -> &str {
+fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message")
 }

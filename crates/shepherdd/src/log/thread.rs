@@ -8,17 +8,17 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Bytes that wait for a reader. A minute of a busy daemon; beyond it lines are lost and counted.
-const MOST_WAITING: usize = 256 * 1024;
+const MAX_QUEUED_BYTES: usize = 256 * 1024;
 
 /// Lines that nobody will ever read, of this process.
-static LOST: AtomicU64 = AtomicU64::new(0);
+static LOST_LINES: AtomicU64 = AtomicU64::new(0);
 
 /// How many lines of the log were lost since the process began, because nobody took them.
-pub(crate) fn lines_lost() -> u64 {
-    LOST.load(Ordering::Relaxed)
+pub(crate) fn lost_line_count() -> u64 {
+    LOST_LINES.load(Ordering::Relaxed)
 }
 
-enum Job {
+enum LogJob {
     Line(Vec<u8>),
     /// Tells when everything before it has been tried.
     Flush(Sender<()>),
@@ -27,25 +27,25 @@ enum Job {
 /// Where lines are left. Never waits.
 #[derive(Clone)]
 pub(crate) struct LogQueue {
-    jobs: Sender<Job>,
-    waiting: Arc<AtomicUsize>,
+    jobs: Sender<LogJob>,
+    queued_bytes: Arc<AtomicUsize>,
 }
 
 impl LogQueue {
     /// Leaves a line, or counts it as lost.
-    pub(crate) fn leave(&self, line: &[u8]) {
-        let before = self.waiting.fetch_add(line.len(), Ordering::Relaxed);
-        let fits = before.saturating_add(line.len()) <= MOST_WAITING;
-        if !fits || self.jobs.send(Job::Line(line.to_vec())).is_err() {
-            self.waiting.fetch_sub(line.len(), Ordering::Relaxed);
-            LOST.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn enqueue(&self, line: &[u8]) {
+        let before = self.queued_bytes.fetch_add(line.len(), Ordering::Relaxed);
+        let fits = before.saturating_add(line.len()) <= MAX_QUEUED_BYTES;
+        if !fits || self.jobs.send(LogJob::Line(line.to_vec())).is_err() {
+            self.queued_bytes.fetch_sub(line.len(), Ordering::Relaxed);
+            LOST_LINES.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits until what was left is written, but no longer than this.
     pub(crate) fn flush(&self, patience: Duration) {
         let (done, is_done) = channel();
-        if self.jobs.send(Job::Flush(done)).is_ok() {
+        if self.jobs.send(LogJob::Flush(done)).is_ok() {
             // Late or never: either way it was long enough.
             is_done.recv_timeout(patience).ok();
         }
@@ -55,7 +55,7 @@ impl LogQueue {
 /// Whole lines come in one piece.
 impl Write for LogQueue {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.leave(line);
+        self.enqueue(line);
         Ok(line.len())
     }
 
@@ -66,10 +66,10 @@ impl Write for LogQueue {
 
 pub(super) struct LogThread {
     file: File,
-    jobs: Receiver<Job>,
-    waiting: Arc<AtomicUsize>,
+    jobs: Receiver<LogJob>,
+    queued_bytes: Arc<AtomicUsize>,
     /// How many lost lines the reader has been told of.
-    told: u64,
+    reported_lost: u64,
 }
 
 impl LogThread {
@@ -77,33 +77,34 @@ impl LogThread {
     pub(super) fn start(file: File) -> io::Result<LogQueue> {
         let (sender, jobs) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let thread = Self { file, jobs, waiting: Arc::clone(&waiting), told: lines_lost() };
+        let thread =
+            Self { file, jobs, queued_bytes: Arc::clone(&waiting), reported_lost: lost_line_count() };
         std::thread::Builder::new().name("log".to_owned()).spawn(move || thread.run())?;
-        Ok(LogQueue { jobs: sender, waiting })
+        Ok(LogQueue { jobs: sender, queued_bytes: waiting })
     }
 
     fn run(mut self) {
         while let Ok(job) = self.jobs.recv() {
             match job {
-                Job::Line(line) => self.write(&line),
+                LogJob::Line(line) => self.write(&line),
                 // Whoever asked may have lost patience.
-                Job::Flush(done) => drop(done.send(())),
+                LogJob::Flush(done) => drop(done.send(())),
             }
         }
     }
 
     fn write(&mut self, line: &[u8]) {
         let written = self.file.write_all(line);
-        self.waiting.fetch_sub(line.len(), Ordering::Relaxed);
+        self.queued_bytes.fetch_sub(line.len(), Ordering::Relaxed);
         if written.is_err() {
-            LOST.fetch_add(1, Ordering::Relaxed);
+            LOST_LINES.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let lost = lines_lost();
+        let lost = lost_line_count();
         // There is a reader again, and room for a line.
-        if lost > self.told && self.waiting.load(Ordering::Relaxed) == 0 {
-            let count = lost - self.told;
-            self.told = lost;
+        if lost > self.reported_lost && self.queued_bytes.load(Ordering::Relaxed) == 0 {
+            let count = lost - self.reported_lost;
+            self.reported_lost = lost;
             tracing::warn!(count, "lines of the log were lost, because nobody took them");
         }
     }

@@ -1,12 +1,12 @@
 //! Whether the daemon is well (S13.2). That it answers is its liveness; the rest is whether it can do its work.
 
 use shepherd_api::{HealthCheck, HealthView};
-use shepherd_util::Now;
+use shepherd_util::ClockReading;
 
-use super::Service;
+use super::DaemonService;
 
-impl Service {
-    pub(super) fn health(&self, now: Now) -> HealthView {
+impl DaemonService {
+    pub(super) fn health(&self, now: ClockReading) -> HealthView {
         let checks = vec![
             self.policy_check(),
             self.host_check(),
@@ -37,15 +37,15 @@ impl Service {
         match (&self.policy.source, &self.policy.rejected) {
             (Some(_), None) => {
                 let entry_count = self.engine.policy().entries().len();
-                check("policy", true, format!("{entry_count} entries of {path}"))
+                health_check("policy", true, format!("{entry_count} entries of {path}"))
             }
             (Some(_), Some(rejected)) => {
-                check("policy", false, format!("an earlier one is in force, because {rejected}"))
+                health_check("policy", false, format!("an earlier one is in force, because {rejected}"))
             }
             (None, Some(rejected)) => {
-                check("policy", false, format!("everything is refused, because {rejected}"))
+                health_check("policy", false, format!("everything is refused, because {rejected}"))
             }
-            (None, None) => check("policy", false, format!("{path} has not been read")),
+            (None, None) => health_check("policy", false, format!("{path} has not been read")),
         }
     }
 
@@ -53,13 +53,13 @@ impl Service {
         let capabilities = self.engine.capabilities();
         let kinds: Vec<&str> = capabilities.spawn_kinds_supported.iter().map(String::as_str).collect();
         let able = capabilities.can_kill_forcefully && capabilities.can_observe_exit && !kinds.is_empty();
-        check("host", able, format!("starts and ends: {}", kinds.join(", ")))
+        health_check("host", able, format!("starts and ends: {}", kinds.join(", ")))
     }
 
     fn store_check(&self) -> HealthCheck {
-        match &self.store_trouble {
-            None => check("store", true, "what was used is on record".to_owned()),
-            Some(trouble) => check(
+        match &self.store_error {
+            None => health_check("store", true, "what was used is on record".to_owned()),
+            Some(trouble) => health_check(
                 "store",
                 false,
                 format!("nothing is granted, because {trouble} (it is tried again by itself)"),
@@ -68,31 +68,33 @@ impl Service {
     }
 
     fn pulse_check(&self) -> HealthCheck {
-        match &self.pulse_trouble {
-            None => check("pulse", true, "a power cut would cost half a minute at most".to_owned()),
-            Some(trouble) => {
-                check("pulse", false, format!("a power cut would cost all that is left, because {trouble}"))
-            }
+        match &self.heartbeat_error {
+            None => health_check("pulse", true, "a power cut would cost half a minute at most".to_owned()),
+            Some(trouble) => health_check(
+                "pulse",
+                false,
+                format!("a power cut would cost all that is left, because {trouble}"),
+            ),
         }
     }
 
-    fn clock_check(&self, now: Now) -> HealthCheck {
+    fn clock_check(&self, now: ClockReading) -> HealthCheck {
         if self.engine.get_state(now).clock_trusted {
-            check("clock", true, "nothing speaks against it".to_owned())
+            health_check("clock", true, "nothing speaks against it".to_owned())
         } else {
             let cure = "set it right, or confirm it with `shepherd clock confirm`";
-            check("clock", false, format!("it showed a later time before; {cure}"))
+            health_check("clock", false, format!("it showed a later time before; {cure}"))
         }
     }
 
-    pub(super) fn metrics_text(&self, now: Now) -> String {
-        self.metrics.take_over(&self.clients.counts(), crate::log::lines_lost());
+    pub(super) fn metrics_text(&self, now: ClockReading) -> String {
+        self.metrics.update_transport_counts(&self.clients.counts(), crate::log::lost_line_count());
         self.metrics.session_running.set(i64::from(self.engine.session_view(now).is_some()));
         self.metrics.entries.set(i64::try_from(self.engine.policy().entries().len()).unwrap_or(i64::MAX));
-        self.metrics.text()
+        self.metrics.encode_text()
     }
 }
 
-fn check(name: &str, passed: bool, detail: String) -> HealthCheck {
+fn health_check(name: &str, passed: bool, detail: String) -> HealthCheck {
     HealthCheck { name: name.to_owned(), passed, detail }
 }

@@ -5,83 +5,86 @@ use std::time::Duration;
 
 use shepherd_api::AuditKind;
 use shepherd_core::StoreWrite;
-use shepherd_util::{KeyedLimiter, MonotonicInstant, Now, RateLimit};
+use shepherd_util::{ClockReading, KeyedLimiter, MonotonicInstant, RateLimit};
 
-use super::Service;
-use crate::store_thread::Awaited;
+use super::DaemonService;
+use crate::store_thread::BatchWaiter;
 
 /// Refusals of one user that are recorded at once: more than a child comes to who tries everything there is.
-const AT_ONCE: u32 = 50;
+const RECORDED_BURST: u32 = 50;
 
 /// After that, one in so much time: some megabytes in a year of nothing else.
-const ONE_IN: Duration = Duration::from_secs(60);
+const RECORD_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Users that are told apart.
-const USERS: usize = 1_024;
+const MAX_TRACKED_USERS: usize = 1_024;
 
 /// Who the notes are by.
-const DAEMON: &str = "shepherdd";
+const DAEMON_ACTOR: &str = "shepherdd";
 
 /// What of the refusals is recorded.
-pub(crate) struct Refusals {
-    recorded: KeyedLimiter<u32>,
-    left_out: u64,
+pub(crate) struct RefusalLimiter {
+    limiter: KeyedLimiter<u32>,
+    unrecorded: u64,
 }
 
 /// Whether a refusal goes on record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recorded {
+pub(super) enum RefusalDisposition {
     /// It does.
-    Yes,
+    Record,
     /// It is only counted.
-    No,
+    CountOnly,
 }
 
-impl Refusals {
+impl RefusalLimiter {
     pub(crate) fn new() -> Self {
-        let at_once = NonZeroU32::new(AT_ONCE).unwrap_or(NonZeroU32::MIN);
-        Self { recorded: KeyedLimiter::new(RateLimit::new(at_once, ONE_IN), USERS), left_out: 0 }
+        let at_once = NonZeroU32::new(RECORDED_BURST).unwrap_or(NonZeroU32::MIN);
+        Self {
+            limiter: KeyedLimiter::new(RateLimit::new(at_once, RECORD_INTERVAL), MAX_TRACKED_USERS),
+            unrecorded: 0,
+        }
     }
 
-    fn count(&mut self, uid: u32, now: MonotonicInstant) -> Recorded {
-        match self.recorded.take(&uid, now) {
-            Ok(()) => Recorded::Yes,
+    fn count(&mut self, uid: u32, now: MonotonicInstant) -> RefusalDisposition {
+        match self.limiter.take(&uid, now) {
+            Ok(()) => RefusalDisposition::Record,
             Err(_) => {
-                self.left_out = self.left_out.saturating_add(1);
-                Recorded::No
+                self.unrecorded = self.unrecorded.saturating_add(1);
+                RefusalDisposition::CountOnly
             }
         }
     }
 }
 
-impl Service {
+impl DaemonService {
     /// Counts a refusal of this user. If it is to be recorded, what was left out before is told first.
-    pub(super) fn count_refusal(&mut self, uid: u32, now: Now) -> Recorded {
+    pub(super) fn count_refusal(&mut self, uid: u32, now: ClockReading) -> RefusalDisposition {
         let recorded = self.refusals.count(uid, now.mono);
-        if recorded == Recorded::Yes {
-            self.tell_of_refusals(now);
+        if recorded == RefusalDisposition::Record {
+            self.record_omitted_refusals(now);
         }
         recorded
     }
 
     /// Puts on record how many refusals were left out.
-    pub(super) fn tell_of_refusals(&mut self, now: Now) {
-        match std::mem::take(&mut self.refusals.left_out) {
+    pub(super) fn record_omitted_refusals(&mut self, now: ClockReading) {
+        match std::mem::take(&mut self.refusals.unrecorded) {
             0 => {}
             count => {
                 let text = format!("{count} refusals were not recorded, because there were too many");
-                self.note(DAEMON, AuditKind::Note { text }, now);
+                self.append_audit(DAEMON_ACTOR, AuditKind::Note { text }, now);
             }
         }
     }
 
     /// The engine has put a launch on record that it denied; with too many of them, that is taken back.
-    pub(super) fn record_denial(&mut self, uid: u32, now: Now) {
+    pub(super) fn record_denial(&mut self, uid: u32, now: ClockReading) {
         let mut writes = self.engine.take_writes();
-        if self.count_refusal(uid, now) == Recorded::No {
+        if self.count_refusal(uid, now) == RefusalDisposition::CountOnly {
             writes.retain(|write| !is_denial(write));
         }
-        self.write(writes, Awaited::ByNobody, now);
+        self.submit_writes(writes, BatchWaiter::Nobody, now);
     }
 }
 

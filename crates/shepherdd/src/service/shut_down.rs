@@ -6,13 +6,13 @@ use std::time::Duration;
 use shepherd_core::policy::OnShutdown;
 use shepherd_util::Clock;
 
-use super::{Input, Inputs, Service};
+use super::{DaemonService, InputSources, LoopInput};
 
 /// How much longer than its grace a program that is to be ended gets: the kill itself takes a moment.
-const KILL: Duration = Duration::from_secs(5);
+const KILL_ALLOWANCE: Duration = Duration::from_secs(5);
 
-impl Service {
-    pub(super) async fn shut_down(mut self, mut inputs: Inputs) {
+impl DaemonService {
+    pub(super) async fn shut_down(mut self, mut inputs: InputSources) {
         crate::notify::stopping();
         let now = self.clock.now();
         let grace =
@@ -21,11 +21,11 @@ impl Service {
         let events = self.engine.shut_down(now);
         // Also one whose end was called before.
         let must_end = ends_sessions && self.engine.snapshot().session.is_some();
-        self.carry_out(events, now);
-        self.tell_of_refusals(now);
+        self.apply_events(events, now);
+        self.record_omitted_refusals(now);
         if must_end {
-            let ended = self.until_the_session_ends(&mut inputs);
-            if tokio::time::timeout(grace + KILL, ended).await.is_err() {
+            let ended = self.wait_for_session_end(&mut inputs);
+            if tokio::time::timeout(grace + KILL_ALLOWANCE, ended).await.is_err() {
                 tracing::warn!("a program outlives its end; the next daemon takes it back");
             }
         }
@@ -35,12 +35,12 @@ impl Service {
     }
 
     /// Nobody is heard any more but the host and the store.
-    async fn until_the_session_ends(&mut self, inputs: &mut Inputs) {
+    async fn wait_for_session_end(&mut self, inputs: &mut InputSources) {
         while self.engine.snapshot().session.is_some() {
             let input = tokio::select! {
-                Some(event) = inputs.host.recv() => Input::Host(event),
-                Some(report) = inputs.store.recv() => Input::Store(report),
-                Some(report) = inputs.pulse.recv() => Input::Pulse(report),
+                Some(event) = inputs.host.recv() => LoopInput::Host(event),
+                Some(report) = inputs.store.recv() => LoopInput::Store(report),
+                Some(report) = inputs.heartbeat.recv() => LoopInput::Heartbeat(report),
                 else => return,
             };
             let now = self.clock.now();

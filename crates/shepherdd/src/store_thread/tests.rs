@@ -3,74 +3,74 @@
 
 use shepherd_api::AuditKind;
 use shepherd_core::policy::Day;
-use shepherd_core::{Counter, UsageKey};
-use shepherd_store::{AuditCheck, Commit, Memory, MemoryStore};
+use shepherd_core::{UsageCounter, UsageKey};
+use shepherd_store::{AuditCheck, CommitFailure, MemoryBackend, MemoryStore};
 use shepherd_util::{EntryId, ProfileId};
-use ward_ledger::{HeadRecovery, Recovery};
+use ward_ledger::{HeadRecovery, LedgerRecovery};
 
 use super::*;
 
 /// A worker on a disk that does as it is told, and what it reports.
-struct Bench {
-    memory: Memory,
-    worker: Worker,
-    reports: UnboundedReceiver<Report>,
+struct StoreWorkerFixture {
+    memory: MemoryBackend,
+    worker: StoreWorker,
+    reports: UnboundedReceiver<StoreReport>,
     batch: u64,
 }
 
-impl Bench {
+impl StoreWorkerFixture {
     fn new() -> Self {
-        let memory = Memory::default();
+        let memory = MemoryBackend::default();
         let (reports, done) = unbounded_channel();
         let disk = memory.clone();
-        let open: Open = Box::new(move || {
-            let opened = Opened {
+        let open: StoreOpener = Box::new(move || {
+            let opened = StoreOpenReport {
                 created: false,
                 migrated_from: None,
-                audit_recovery: Recovery { torn: Vec::new(), head: HeadRecovery::InOrder },
-                audit_check: AuditCheck::End,
+                audit_recovery: LedgerRecovery { torn: Vec::new(), head: HeadRecovery::InOrder },
+                audit_check: AuditCheck::EndOnly,
                 exposed: Vec::new(),
             };
-            Ok((Box::new(MemoryStore::on(&disk)), opened))
+            Ok((Box::new(MemoryStore::with_backend(&disk)), opened))
         });
-        let worker = Worker {
+        let worker = StoreWorker {
             open,
-            store: Some(Box::new(MemoryStore::on(&memory))),
-            contents: Contents::Known,
+            store: Some(Box::new(MemoryStore::with_backend(&memory))),
+            contents: StoreContentsState::Known,
             sequence: 0,
             reports,
             attempt: None,
-            waiting: Waiting::default(),
-            patience: TRY_AGAIN,
+            pending: PendingBatch::default(),
+            retry_delay: RETRY_DELAY,
         };
         Self { memory, worker, reports: done, batch: 0 }
     }
 
     /// Hands over a batch of this many seconds of use, and a line about it.
-    fn write(&mut self, seconds: u64) -> Vec<Told> {
+    fn write(&mut self, seconds: u64) -> Vec<ReportSummary> {
         self.batch += 1;
-        self.worker.waiting.add(self.batch, vec![usage(seconds), line(seconds)], Awaited::ByUs);
-        self.try_it()
+        self.worker.pending.add(self.batch, vec![usage(seconds), line(seconds)], BatchWaiter::EventLoop);
+        self.write_pending()
     }
 
     /// Tries what waits, as is done at every write and now and then.
-    fn try_it(&mut self) -> Vec<Told> {
+    fn write_pending(&mut self) -> Vec<ReportSummary> {
         self.worker.try_to_write();
-        std::iter::from_fn(|| self.reports.try_recv().ok()).map(Told::from).collect()
+        std::iter::from_fn(|| self.reports.try_recv().ok()).map(ReportSummary::from).collect()
     }
 
     /// Tries until it works again.
-    fn until_it_works(&mut self) -> Vec<Told> {
+    fn retry_until_written(&mut self) -> Vec<ReportSummary> {
         let mut told = Vec::new();
         for _ in 0..5 {
-            told.extend(self.try_it());
+            told.extend(self.write_pending());
         }
         told
     }
 
     /// The seconds that are counted, and the lines about them.
     fn on_disk(&self) -> (u64, Vec<u64>) {
-        let stored = MemoryStore::on(&self.memory).load().unwrap();
+        let stored = MemoryStore::with_backend(&self.memory).load().unwrap();
         let lines = self.memory.audit().into_iter().map(|line| seconds_of(&line)).collect();
         (stored.usage.values().map(Duration::as_secs).sum(), lines)
     }
@@ -78,26 +78,28 @@ impl Bench {
 
 /// A report, without its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+enum ReportSummary {
     Durable { up_to: u64, lines: Vec<u64> },
     Failed { batch: u64 },
 }
 
-impl From<Report> for Told {
-    fn from(report: Report) -> Self {
+impl From<StoreReport> for ReportSummary {
+    fn from(report: StoreReport) -> Self {
         match report {
-            Report::Durable { up_to, lines } => {
+            StoreReport::Durable { up_to, lines } => {
                 Self::Durable { up_to, lines: lines.iter().map(|record| seconds_of(&record.line)).collect() }
             }
-            Report::Failed { batch, .. } => Self::Failed { batch },
-            Report::Opened { .. } | Report::Audit { .. } => panic!("nobody asked for it: {report:?}"),
+            StoreReport::Failed { batch, .. } => Self::Failed { batch },
+            StoreReport::Opened { .. } | StoreReport::Audit { .. } => {
+                panic!("nobody asked for it: {report:?}")
+            }
         }
     }
 }
 
 fn usage(seconds: u64) -> StoreWrite {
     let (profile, entry_id): (ProfileId, EntryId) = ("ada".parse().unwrap(), "chess".parse().unwrap());
-    let key = UsageKey { profile, counter: Counter::Entry(entry_id), day: Day(1) };
+    let key = UsageKey { profile, counter: UsageCounter::Entry(entry_id), day: Day(1) };
     StoreWrite::AddUsage { key, amount: Duration::from_secs(seconds) }
 }
 
@@ -119,21 +121,21 @@ fn seconds_of(line: &AuditEvent) -> u64 {
 
 #[test]
 fn what_was_queued_behind_a_batch_that_landed_unseen_is_written_too() {
-    let mut bench = Bench::new();
-    assert_eq!(bench.write(1), [Told::Durable { up_to: 1, lines: vec![1] }]);
-    bench.memory.fail_next_commit(Commit::Landed);
-    assert_eq!(bench.write(10), [Told::Failed { batch: 2 }]);
-    let told = [bench.write(100), bench.until_it_works()].concat();
+    let mut bench = StoreWorkerFixture::new();
+    assert_eq!(bench.write(1), [ReportSummary::Durable { up_to: 1, lines: vec![1] }]);
+    bench.memory.fail_next_commit(CommitFailure::Persisted);
+    assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 2 }]);
+    let told = [bench.write(100), bench.retry_until_written()].concat();
     assert_eq!(bench.on_disk(), (111, vec![1, 10, 100]), "{told:?}");
-    assert_eq!(told.last(), Some(&Told::Durable { up_to: 3, lines: vec![100] }));
+    assert_eq!(told.last(), Some(&ReportSummary::Durable { up_to: 3, lines: vec![100] }));
 }
 
 #[test]
 fn what_did_not_land_is_written_before_what_was_queued_behind_it() {
-    let mut bench = Bench::new();
-    bench.memory.fail_next_commit(Commit::Lost);
-    assert_eq!(bench.write(10), [Told::Failed { batch: 1 }]);
-    let told = [bench.write(100), bench.until_it_works()].concat();
+    let mut bench = StoreWorkerFixture::new();
+    bench.memory.fail_next_commit(CommitFailure::Lost);
+    assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 1 }]);
+    let told = [bench.write(100), bench.retry_until_written()].concat();
     assert_eq!(bench.on_disk(), (110, vec![10, 100]), "{told:?}");
 }
 
@@ -141,20 +143,20 @@ fn what_did_not_land_is_written_before_what_was_queued_behind_it() {
 /// it.
 #[test]
 fn a_line_of_somebody_else_does_not_stand_for_a_batch() {
-    let mut bench = Bench::new();
-    bench.memory.fail_next_commit(Commit::Lost);
-    assert_eq!(bench.write(10), [Told::Failed { batch: 1 }]);
-    bench.memory.append_of_its_own(&event(7)).unwrap();
-    let told = bench.until_it_works();
+    let mut bench = StoreWorkerFixture::new();
+    bench.memory.fail_next_commit(CommitFailure::Lost);
+    assert_eq!(bench.write(10), [ReportSummary::Failed { batch: 1 }]);
+    bench.memory.append_outside_batch(&event(7)).unwrap();
+    let told = bench.retry_until_written();
     assert_eq!(bench.on_disk(), (10, vec![7, 10]), "{told:?}");
 }
 
 /// Each of these fails in another way, again and again; in the end each batch is there once and in order.
 #[test]
 fn no_batch_is_lost_or_written_twice_however_commits_fail() {
-    let ways = [None, Some(Commit::Landed), Some(Commit::Lost)];
+    let ways = [None, Some(CommitFailure::Persisted), Some(CommitFailure::Lost)];
     for script in 0..ways.len().pow(5) {
-        let mut bench = Bench::new();
+        let mut bench = StoreWorkerFixture::new();
         let mut rest = script;
         for seconds in 1..=5 {
             if let Some(commit) = ways[rest % ways.len()] {
@@ -163,7 +165,7 @@ fn no_batch_is_lost_or_written_twice_however_commits_fail() {
             rest /= ways.len();
             bench.write(seconds);
         }
-        bench.until_it_works();
+        bench.retry_until_written();
         assert_eq!(bench.on_disk(), (15, vec![1, 2, 3, 4, 5]), "script {script}");
     }
 }
@@ -171,50 +173,50 @@ fn no_batch_is_lost_or_written_twice_however_commits_fail() {
 // S13.4: what can't be recorded is not granted, also when nobody is there to say so.
 #[test]
 fn a_store_whose_thread_is_gone_has_failed() {
-    let (jobs, _) = inbox();
+    let (jobs, _) = store_mailbox();
     let (reports, mut done) = unbounded_channel();
-    let (thread, contents) = (std::thread::spawn(|| ()), Contents::Known);
-    let mut store = StoreThread { jobs, thread, reports, contents, next: 0 };
-    let handed_over = store.write(Vec::new(), Awaited::ByUs);
+    let (thread, contents) = (std::thread::spawn(|| ()), StoreContentsState::Known);
+    let mut store = StoreThread { jobs, thread, reports, contents, last_number: 0 };
+    let handed_over = store.submit(Vec::new(), BatchWaiter::EventLoop);
     let failed = done.try_recv().expect("a report");
     assert!(
-        matches!(failed, Report::Failed { batch, .. } if handed_over == HandedOver::Reported(batch)),
+        matches!(failed, StoreReport::Failed { batch, .. } if handed_over == BatchSubmission::Queued(batch)),
         "{failed:?}"
     );
-    assert_eq!(store.read_audit(None, 10), Err(GONE));
+    assert_eq!(store.read_audit(None, 10), Err(THREAD_GONE));
 }
 
 /// While a disk hangs, what waits for it is bounded, and none of it is lost.
 #[test]
 fn batches_that_find_no_room_are_put_together_and_all_of_them_are_written() {
     const BATCHES: u64 = 2_000;
-    let (jobs, todo) = inbox();
+    let (jobs, todo) = store_mailbox();
     let (reports, _) = unbounded_channel();
-    let (thread, contents) = (std::thread::spawn(|| ()), Contents::Known);
-    let mut store = StoreThread { jobs, thread, reports, contents, next: 0 };
+    let (thread, contents) = (std::thread::spawn(|| ()), StoreContentsState::Known);
+    let mut store = StoreThread { jobs, thread, reports, contents, last_number: 0 };
     // Nobody takes anything from the line.
-    let handed_over: Vec<HandedOver> = (1..=BATCHES)
-        .map(|seconds| store.write(vec![usage(seconds), line(seconds)], Awaited::ByNobody))
+    let handed_over: Vec<BatchSubmission> = (1..=BATCHES)
+        .map(|seconds| store.submit(vec![usage(seconds), line(seconds)], BatchWaiter::Nobody))
         .collect();
-    let in_line = handed_over.iter().filter(|batch| **batch != HandedOver::Crowded).count();
-    assert_eq!(in_line, inbox::MOST_BATCHES);
-    assert_eq!(handed_over[..in_line], (1..).map(HandedOver::Reported).take(in_line).collect::<Vec<_>>());
-    let asked = (0..=inbox::MOST_QUESTIONS).map(|_| store.read_audit(None, 10).is_ok());
-    assert_eq!(asked.filter(|asked| *asked).count(), inbox::MOST_QUESTIONS);
+    let in_line = handed_over.iter().filter(|batch| **batch != BatchSubmission::Overloaded).count();
+    assert_eq!(in_line, mailbox::MAX_BATCHES);
+    assert_eq!(handed_over[..in_line], (1..).map(BatchSubmission::Queued).take(in_line).collect::<Vec<_>>());
+    let asked = (0..=mailbox::MAX_AUDIT_QUERIES).map(|_| store.read_audit(None, 10).is_ok());
+    assert_eq!(asked.filter(|asked| *asked).count(), mailbox::MAX_AUDIT_QUERIES);
     // The disk answers again.
     assert!(!store.has_caught_up());
     drop(store);
-    let mut bench = Bench::new();
+    let mut bench = StoreWorkerFixture::new();
     let memory = bench.memory.clone();
     bench.worker.run(&todo);
     let mut up_to = 0;
     while let Ok(report) = bench.reports.try_recv() {
-        if let Report::Durable { up_to: now, .. } = report {
+        if let StoreReport::Durable { up_to: now, .. } = report {
             up_to = now;
         }
     }
     assert_eq!(up_to, BATCHES, "whoever was told of the crowd is told of its end");
-    let stored = MemoryStore::on(&memory).load().unwrap();
+    let stored = MemoryStore::with_backend(&memory).load().unwrap();
     let lines: Vec<u64> = memory.audit().iter().map(seconds_of).collect();
     assert_eq!(stored.usage.values().map(Duration::as_secs).sum::<u64>(), (1..=BATCHES).sum::<u64>());
     assert_eq!(lines, (1..=BATCHES).collect::<Vec<_>>());
@@ -222,15 +224,15 @@ fn batches_that_find_no_room_are_put_together_and_all_of_them_are_written() {
 
 #[test]
 fn a_line_that_no_log_can_take_is_replaced_by_a_note_and_holds_nothing_up() {
-    let mut bench = Bench::new();
+    let mut bench = StoreWorkerFixture::new();
     let grant = serde_json::json!({ "amount": 1_u64 << 53 });
     let unfit = AuditKind::Granted { grant_id: shepherd_util::GrantId::from_random(1), grant };
     let unfit = AuditEvent { what: unfit, ..event(0) };
     let unfit = || StoreWrite::AppendAudit(Box::new(unfit.clone()));
-    bench.worker.waiting.add(1, vec![unfit(), line(2), unfit()], Awaited::ByUs);
+    bench.worker.pending.add(1, vec![unfit(), line(2), unfit()], BatchWaiter::EventLoop);
     bench.worker.try_to_write();
     let lines = match bench.reports.try_recv().unwrap() {
-        Report::Durable { lines, .. } => lines,
+        StoreReport::Durable { lines, .. } => lines,
         other => panic!("{other:?}"),
     };
     let texts = lines.into_iter().map(|record| match record.line.what {

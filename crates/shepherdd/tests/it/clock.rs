@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use jiff::ToSpan;
 use rustix::process::{Pid, Signal, geteuid, kill_process};
-use shepherd_api::{AuditKind, Command, EndReason, EventKind, Reply, SessionPhase};
+use shepherd_api::{AuditKind, Command, CommandReply, EndReason, EventKind, SessionPhase};
 use shepherd_util::SessionId;
 
-use crate::harness::{Household, in_a_namespace, until};
+use crate::harness::{ShepherddFixture, in_mount_namespace, wait_until};
 
 pub(crate) const POLICY: &str = r#"
 config_version = 1
@@ -45,14 +45,14 @@ pub(crate) fn faketime() -> PathBuf {
 }
 
 /// A household whose daemon sees the wall clock of a file; the clocks that count are the kernel's.
-pub(crate) fn with_a_clock_of_its_own(policy: &str) -> Household {
-    let mut household = shown_another_clock(Household::new(policy), "+0");
+pub(crate) fn with_fake_clock(policy: &str) -> ShepherddFixture {
+    let mut household = with_clock_offset(ShepherddFixture::new(policy), "+0");
     household.start();
     household
 }
 
 /// The same for a daemon that is still to be started.
-pub(crate) fn shown_another_clock(household: Household, offset: &str) -> Household {
+pub(crate) fn with_clock_offset(household: ShepherddFixture, offset: &str) -> ShepherddFixture {
     set_clock(household.folder(), offset);
     let file = household.folder().join("clock").display().to_string();
     household
@@ -68,49 +68,49 @@ pub(crate) fn set_clock(folder: &Path, offset: &str) {
     fs::rename(folder.join("clock.new"), folder.join("clock")).unwrap();
 }
 
-fn confirm_clock(household: &Household) {
+fn confirm_clock(household: &ShepherddFixture) {
     let outcome = household.call(Command::ConfirmClock {});
-    assert!(matches!(outcome, Ok(Reply::ClockConfirmed { .. })), "{outcome:?}");
+    assert!(matches!(outcome, Ok(CommandReply::ClockConfirmed { .. })), "{outcome:?}");
 }
 
-pub(crate) fn first_reason(household: &Household, entry: &str) -> &'static str {
+pub(crate) fn first_reason(household: &ShepherddFixture, entry: &str) -> &'static str {
     household.refusal(entry).reasons[0].code()
 }
 
 /// A session keeps its real length, whatever the wall shows.
-fn keeps_its_length(offset: &str) -> Household {
-    let household = with_a_clock_of_its_own(POLICY);
+fn check_session_length(offset: &str) -> ShepherddFixture {
+    let household = with_fake_clock(POLICY);
     let launched = Instant::now();
     household.launch("nap");
-    household.player();
+    household.wait_for_program();
     set_clock(household.folder(), offset);
     // Somebody looks, and so the daemon does.
     household.state();
     household.refusal("nap");
-    household.until_idle();
+    household.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{offset}: {took:?}");
-    let used = household.used("nap");
+    let used = household.recorded_usage("nap");
     assert!(used <= took && used + Duration::from_millis(500) >= took, "{offset}: {used:?} of {took:?}");
     household
 }
 
 #[test]
 fn a_clock_moved_forward_during_a_session_wins_nothing() {
-    let household = keeps_its_length("+1d");
+    let household = check_session_length("+1d");
     // Tomorrow's time may be used today, but then the day is over: back again it is not believed.
-    assert_eq!(household.complaint("clock"), None);
+    assert_eq!(household.failed_check("clock"), None);
     set_clock(household.folder(), "+0");
     assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
-    assert!(household.complaint("clock").is_some());
+    assert!(household.failed_check("clock").is_some());
     confirm_clock(&household);
-    assert_eq!(household.complaint("clock"), None);
+    assert_eq!(household.failed_check("clock"), None);
     household.launch("nap");
 }
 
 #[test]
 fn a_clock_moved_back_during_a_session_wins_nothing() {
-    let mut household = keeps_its_length("-3h");
+    let mut household = check_session_length("-3h");
     assert_eq!(first_reason(&household, "nap"), "clock-untrusted");
     // Another daemon believes it no more than this one.
     household.kill();
@@ -130,14 +130,14 @@ fn a_clock_moved_back_during_a_session_wins_nothing() {
 
 #[test]
 fn what_was_used_stays_used_however_often_the_clock_is_moved() {
-    let household = with_a_clock_of_its_own(POLICY);
+    let household = with_fake_clock(POLICY);
     household.launch("brief");
-    household.until_idle();
+    household.wait_until_idle();
     assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
     // What is borrowed from tomorrow …
     set_clock(household.folder(), "+1d");
     household.launch("brief");
-    household.until_idle();
+    household.wait_until_idle();
     assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
     for back in ["+0", "-1d", "-30d"] {
         set_clock(household.folder(), back);
@@ -149,29 +149,29 @@ fn what_was_used_stays_used_however_often_the_clock_is_moved() {
     assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
     set_clock(household.folder(), "+1d");
     assert_eq!(first_reason(&household, "brief"), "quota-exhausted");
-    assert!(household.audited(|what| matches!(what, AuditKind::ClockUntrusted { .. })) >= 1);
-    assert!(household.audited(|what| matches!(what, AuditKind::ClockTrusted)) >= 1);
+    assert!(household.count_audit_records(|what| matches!(what, AuditKind::ClockUntrusted { .. })) >= 1);
+    assert!(household.count_audit_records(|what| matches!(what, AuditKind::ClockTrusted)) >= 1);
 }
 
 /// Launches the long one, and stops daemon and program as a power cut would, when it is on record that it runs.
-fn interrupted(policy: &str) -> (Household, SessionId) {
-    let mut household = Household::running(policy);
+fn start_and_interrupt(policy: &str) -> (ShepherddFixture, SessionId) {
+    let mut household = ShepherddFixture::running(policy);
     let session = household.launch("long");
-    let player = household.player();
-    until("it is on record", || {
-        household.audited(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
+    let player = household.wait_for_program();
+    wait_until("it is on record", || {
+        household.count_audit_records(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
     });
-    until("there is a sign of life", || {
-        fs::read(pulse_of(&household)).is_ok_and(|text| text.contains(&b'{'))
+    wait_until("there is a sign of life", || {
+        fs::read(heartbeat_path(&household)).is_ok_and(|text| text.contains(&b'{'))
     });
     household.kill();
     kill_process(Pid::from_raw(player).unwrap(), Signal::KILL).unwrap();
-    until("it is gone", || household.players().is_empty());
+    wait_until("it is gone", || household.program_pids().is_empty());
     (household, session.session_id)
 }
 
 /// The file of the last sign of life.
-fn pulse_of(household: &Household) -> PathBuf {
+fn heartbeat_path(household: &ShepherddFixture) -> PathBuf {
     household.data().join("shepherd.pulse")
 }
 
@@ -185,35 +185,36 @@ fn remove_group(session_id: &SessionId) {
     if let Some(mount) = mount.and_then(|line| line.split(' ').nth(1)) {
         let own = own.strip_suffix("/supervisor").unwrap_or(own).trim_matches('/');
         let group = Path::new(mount).join(own).join(name);
-        until("its group is gone", || !group.exists() || fs::remove_dir(&group).is_ok());
+        wait_until("its group is gone", || !group.exists() || fs::remove_dir(&group).is_ok());
     }
 }
 
-fn assert_lost(household: &Household) {
+fn assert_lost(household: &ShepherddFixture) {
     assert_eq!(household.state().session, None);
-    household.assert_nothing_left();
-    let ends = household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Lost, .. }));
+    household.assert_no_processes_left();
+    let ends = household
+        .count_audit_records(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Lost, .. }));
     assert_eq!(ends, 1);
     household.launch("long");
 }
 
 /// What was used when the daemon is there again, in another boot.
-fn used_after_reboot(household: Household, session_id: &SessionId) -> Duration {
+fn used_after_reboot(household: ShepherddFixture, session_id: &SessionId) -> Duration {
     remove_group(session_id);
     let boot = household.folder().join("boot");
     fs::write(&boot, "3f1c1e9a-5d0b-4c57-9f0e-0a8a5c1d2b3e\n").unwrap();
     let mount =
         format!("mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"", boot.display());
-    let mut household = household.under(&in_a_namespace(&["sh", "-c", &mount]));
+    let mut household = household.with_wrapper(&in_mount_namespace(&["sh", "-c", &mount]));
     household.start();
-    let used = household.used("long");
+    let used = household.recorded_usage("long");
     assert_lost(&household);
     used
 }
 
 #[test]
 fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
-    let (household, session_id) = interrupted(POLICY);
+    let (household, session_id) = start_and_interrupt(POLICY);
     // How long it ran after the last sign of life nobody knows; it is the child's loss.
     let used = used_after_reboot(household, &session_id);
     assert!(used >= Duration::from_secs(30) && used <= Duration::from_secs(60), "{used:?}");
@@ -223,8 +224,8 @@ fn after_a_reboot_nothing_runs_and_what_was_used_is_charged() {
 fn whoever_removes_or_spoils_the_last_sign_of_life_pays_for_all_that_may_have_been_played() {
     for spoil in [|path: &Path| fs::remove_file(path).unwrap(), |path: &Path| fs::write(path, "{}").unwrap()]
     {
-        let (household, session_id) = interrupted(POLICY);
-        spoil(&pulse_of(&household));
+        let (household, session_id) = start_and_interrupt(POLICY);
+        spoil(&heartbeat_path(&household));
         // The clock on the wall tells that it was not an hour, but it may be ten minutes behind.
         let used = used_after_reboot(household, &session_id);
         assert!(used >= Duration::from_secs(600) && used <= Duration::from_secs(700), "{used:?}");
@@ -234,10 +235,10 @@ fn whoever_removes_or_spoils_the_last_sign_of_life_pays_for_all_that_may_have_be
 #[test]
 fn whoever_asks_while_it_runs_is_told_what_was_used_until_now() {
     // Nothing is due for an hour, and nobody has counted since.
-    let household = Household::running(POLICY);
+    let household = ShepherddFixture::running(POLICY);
     household.launch("long");
-    household.player();
-    until("it is counted", || household.used("long") > Duration::from_millis(300));
+    household.wait_for_program();
+    wait_until("it is counted", || household.recorded_usage("long") > Duration::from_millis(300));
 }
 
 /// A machine that slept for two hours: the clocks of the boot and on the wall have gone on, the one that counts work
@@ -250,12 +251,12 @@ fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
             &format!("config_version = 1\nsuspended_time = \"{suspended}\""),
             1,
         );
-        let (household, _) = interrupted(&policy);
+        let (household, _) = start_and_interrupt(&policy);
         let user: &[&str] = if geteuid().is_root() { &[] } else { &["--map-root-user"] };
         let wrapper = [&["unshare"], user, &["--time", "--boottime", "7200"]].concat();
-        let mut household = shown_another_clock(household.under(&wrapper), "+2h");
+        let mut household = with_clock_offset(household.with_wrapper(&wrapper), "+2h");
         household.start();
-        let used = household.used("long").as_secs();
+        let used = household.recorded_usage("long").as_secs();
         assert!((least..=most).contains(&used), "{suspended}: {used}");
         assert_lost(&household);
     }
@@ -263,28 +264,29 @@ fn a_night_of_sleep_costs_nothing_unless_the_policy_says_so() {
 
 #[test]
 fn another_time_zone_is_noticed_and_moves_no_end() {
-    let household = Household::new(POLICY);
+    let household = ShepherddFixture::new(POLICY);
     let etc = household.folder().join("etc");
     let (own, shown) = (etc.display(), "/usr/share/zoneinfo");
     // What the daemon needs of the configuration, to be changed without touching anybody's.
     let script = format!(
         "mkdir {own} && cp /etc/passwd /etc/group {own} && ln -sfn {shown}/Europe/London {own}/localtime && mount --bind {own} /etc && unset TZ && exec \"$0\" \"$@\""
     );
-    let mut household = household.under(&in_a_namespace(&["sh", "-c", &script]));
+    let mut household = household.with_wrapper(&in_mount_namespace(&["sh", "-c", &script]));
     household.start();
     let launched = Instant::now();
     household.launch("nap");
-    household.player();
+    household.wait_for_program();
     for zone in ["Asia/Tokyo", "America/New_York"] {
         std::os::unix::fs::symlink(format!("{shown}/{zone}"), etc.join("new")).unwrap();
         fs::rename(etc.join("new"), etc.join("localtime")).unwrap();
-        until("it is noticed", || {
-            household.audited(|what| matches!(what, AuditKind::ZoneChanged { zone: told } if told == zone))
-                == 1
+        wait_until("it is noticed", || {
+            household.count_audit_records(
+                |what| matches!(what, AuditKind::ZoneChanged { zone: told } if told == zone),
+            ) == 1
         });
     }
     assert_eq!(household.state().session.map(|session| session.phase), Some(SessionPhase::Running));
-    household.until_idle();
+    household.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(2) && took < Duration::from_secs(6), "{took:?}");
     // A day that is not over elsewhere is over here: a zone further west wins no time.
@@ -304,7 +306,7 @@ fn hours_are_those_of_the_variable() {
             )
         };
         let policy = format!("config_version = 1\n{}{}", entry("now", 0), entry("later", 6));
-        let mut household = Household::new(&policy).with_variable("TZ", zone);
+        let mut household = ShepherddFixture::new(&policy).with_variable("TZ", zone);
         household.start();
         assert_eq!(first_reason(&household, "later"), "outside-hours", "{zone}");
         household.launch("now");

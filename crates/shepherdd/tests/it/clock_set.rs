@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 
 use shepherd_api::{AuditKind, EventKind};
 
-use crate::clock::{POLICY, set_clock, shown_another_clock, with_a_clock_of_its_own};
-use crate::harness::{Household, Subscriber, until};
+use crate::clock::{POLICY, set_clock, with_clock_offset, with_fake_clock};
+use crate::harness::{EventSubscriber, ShepherddFixture, wait_until};
 
 /// What the kernel calls an alarm that is taken back when its clock is set: `TFD_TIMER_ABSTIME` and
 /// `TFD_TIMER_CANCEL_ON_SET`.
@@ -21,7 +21,7 @@ const CAP_SYS_TIME: u64 = 1 << 25;
 /// which that one has moved. Whoever may not can only see that the daemon has asked to be told.
 #[test]
 fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
-    let household = with_a_clock_of_its_own(POLICY);
+    let household = with_fake_clock(POLICY);
     assert_eq!(alarms(&household), 1);
     let may_set = effective_capabilities() & CAP_SYS_TIME != 0;
     let nudged = nudge_clock();
@@ -32,12 +32,12 @@ fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
     nudged.unwrap();
     let mut listener = household.subscriber();
     for (offset, trusted) in [("-3h", false), ("+0", true), ("-2d", false)] {
-        let before = changes_on_record(&household);
+        let before = recorded_clock_changes(&household);
         set_clock(household.folder(), offset);
         nudge_clock().unwrap();
         assert_eq!(next_trust(&mut listener), trusted, "{offset}");
         // What clients are told need not be on record yet, and a daemon that writes looks at the clock by itself.
-        until("it is on record", || changes_on_record(&household) == before + 1);
+        wait_until("it is on record", || recorded_clock_changes(&household) == before + 1);
     }
     assert_eq!(alarms(&household), 1);
 }
@@ -45,10 +45,10 @@ fn a_clock_that_is_set_is_looked_at_at_once_and_every_time() {
 /// The daemon sees a clock that was set when it hears from its disk, and nothing else makes it look.
 #[test]
 fn that_the_clock_was_set_is_on_record_as_soon_as_clients_hear_of_it() {
-    let mut household = Household::running(POLICY);
+    let mut household = ShepherddFixture::running(POLICY);
     assert!(household.end().success());
-    let household = shown_another_clock(household, "+0");
-    let mut household = household.with_injected("fsync,fdatasync", "delay_enter=300000");
+    let household = with_clock_offset(household, "+0");
+    let mut household = household.with_injected_fault("fsync,fdatasync", "delay_enter=300000");
     household.start();
     let mut listener = household.subscriber();
     let mut stream = UnixStream::connect(household.socket()).unwrap();
@@ -61,13 +61,13 @@ fn that_the_clock_was_set_is_on_record_as_soon_as_clients_hear_of_it() {
     assert!(lines.any(|line| answered(&line)));
     set_clock(household.folder(), "-3h");
     assert!(!next_trust(&mut listener));
-    until("it is on record", || changes_on_record(&household) == 1);
+    wait_until("it is on record", || recorded_clock_changes(&household) == 1);
 }
 
 /// A clock that is set again in the moment in which the daemon takes note of it is no reason to end.
 #[test]
 fn a_clock_that_is_set_over_and_over_brings_nobody_down() {
-    let mut household = Household::running(POLICY);
+    let mut household = ShepherddFixture::running(POLICY);
     for _ in 0..10_000 {
         // Whoever may not set it has not brought down anybody, either.
         if nudge_clock().is_err() {
@@ -79,13 +79,13 @@ fn a_clock_that_is_set_over_and_over_brings_nobody_down() {
     assert!(household.end().success());
 }
 
-fn changes_on_record(household: &Household) -> usize {
+fn recorded_clock_changes(household: &ShepherddFixture) -> usize {
     let is_change =
         |what: &AuditKind| matches!(what, AuditKind::ClockUntrusted { .. } | AuditKind::ClockTrusted);
-    household.audited(is_change)
+    household.count_audit_records(is_change)
 }
 
-fn next_trust(listener: &mut Subscriber) -> bool {
+fn next_trust(listener: &mut EventSubscriber) -> bool {
     listener.wait_for(|event| match event {
         EventKind::ClockTrustChanged { trusted } => Some(*trusted),
         _ => None,
@@ -93,7 +93,7 @@ fn next_trust(listener: &mut Subscriber) -> bool {
 }
 
 /// How many alarms the daemon has that tell when the clock on the wall is set.
-fn alarms(household: &Household) -> usize {
+fn alarms(household: &ShepherddFixture) -> usize {
     let folder = format!("/proc/{}/fdinfo", household.daemon_pid().as_raw_nonzero());
     let descriptors = std::fs::read_dir(folder).unwrap().flatten();
     let told = descriptors.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());

@@ -5,46 +5,48 @@ use std::time::{Duration, Instant};
 
 use shepherd_api::{AuditKind, EndReason, EventKind, SessionView, StopRequester};
 
-use crate::guest::{Button, write_disk};
-use crate::harness::screen::{Screen, assert_installed, fullscreen_window, ipc_socket};
-use crate::harness::{Household, Process, family, processes_with, survivors, until};
+use crate::guest::{PowerButton, write_disk};
+use crate::harness::compositor::{SwayFixture, assert_installed, fullscreen_window, ipc_socket};
+use crate::harness::{
+    ObservedProcess, ShepherddFixture, process_tree, processes_with, survivors, wait_until,
+};
 
 /// How long a program may run. The first is for a machine that has time; where it does not come up before its end,
 /// nothing is learnt, and it gets more.
 const LENGTHS: [Duration; 3] = [Duration::from_secs(4), Duration::from_secs(10), Duration::from_secs(24)];
 
 /// How a program was ended.
-struct Ended {
-    household: Household,
+struct ExpiredRun {
+    household: ShepherddFixture,
     session: SessionView,
     /// From the end of its time until it was gone.
     took: Duration,
 }
 
-impl Ended {
+impl ExpiredRun {
     /// The daemon ends, and its compositor, if it has one: then there is nobody.
-    fn leave(mut self) {
+    fn shut_down(mut self) {
         assert!(self.household.end().success());
-        self.household.assert_nothing_left();
+        self.household.assert_no_processes_left();
     }
 }
 
 /// What a session has said so far.
-fn output(household: &Household, session: &SessionView) -> String {
+fn output(household: &ShepherddFixture, session: &SessionView) -> String {
     let log = household.data().join(format!("logs/{}.log", session.session_id));
     std::fs::read_to_string(log).unwrap_or_default()
 }
 
 /// Runs the entry `it` of a policy until its time is over. `ready` is when it may be launched, and `members` are its
 /// processes once it is up, and none before.
-fn run_out(
+fn run_until_expired(
     policy: impl Fn(Duration) -> String,
     ready: impl Fn() -> bool,
-    members: impl Fn(&Household, &SessionView) -> Vec<Process>,
-) -> Ended {
+    members: impl Fn(&ShepherddFixture, &SessionView) -> Vec<ObservedProcess>,
+) -> ExpiredRun {
     for length in LENGTHS {
-        let household = Household::running(&policy(length));
-        until("everything is there for it", &ready);
+        let household = ShepherddFixture::running(&policy(length));
+        wait_until("everything is there for it", &ready);
         let mut listener = household.subscriber();
         let called = Instant::now();
         let session = household.launch("it");
@@ -73,33 +75,38 @@ fn run_out(
         let [(reason, after)] = expired.as_slice() else { panic!("told {expired:?}") };
         assert_eq!(*reason, EndReason::Expired);
         assert!(*after >= length, "told after {after:?} of {length:?}");
-        until("the session is over", || household.state().session.is_none());
+        wait_until("the session is over", || household.state().session.is_none());
         check_record(&household);
-        return Ended { household, session, took };
+        return ExpiredRun { household, session, took };
     }
     panic!("it did not come up in {LENGTHS:?}");
 }
 
 /// Its end was called once, by the policy, and came once.
-fn check_record(household: &Household) {
+fn check_record(household: &ShepherddFixture) {
     let by_policy =
         |what: &AuditKind| matches!(what, AuditKind::StopRequested { by: StopRequester::Policy, .. });
-    let stops = household.audited(|what| matches!(what, AuditKind::StopRequested { .. }));
-    assert_eq!((household.audited(by_policy), stops), (1, 1));
-    assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
+    let stops = household.count_audit_records(|what| matches!(what, AuditKind::StopRequested { .. }));
+    assert_eq!((household.count_audit_records(by_policy), stops), (1, 1));
+    assert_eq!(household.count_audit_records(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
 }
 
 /// The same for an entry with a window that has to fill the screen first, and that has at least so many processes.
-fn run_out_on(screen: &Screen, entry: &str, processes: usize, is_up: impl Fn(i32) -> bool) -> Ended {
+fn run_until_expired_in_sway(
+    screen: &SwayFixture,
+    entry: &str,
+    processes: usize,
+    is_up: impl Fn(i32) -> bool,
+) -> ExpiredRun {
     let policy = |length: Duration| {
         screen.policy(&format!("id = \"it\"\nmax_run = \"{}s\"\n{entry}", length.as_secs()))
     };
-    let ended = run_out(
+    let ended = run_until_expired(
         policy,
-        || !screen.picture().is_empty(),
+        || !screen.screenshot().is_empty(),
         |household, _| {
             let window = fullscreen_window(&ipc_socket(household)).filter(|&pid| is_up(pid));
-            window.map(family).filter(|tree| tree.len() >= processes).unwrap_or_default()
+            window.map(process_tree).filter(|tree| tree.len() >= processes).unwrap_or_default()
         },
     );
     assert_eq!(fullscreen_window(&ipc_socket(&ended.household)), None);
@@ -107,7 +114,7 @@ fn run_out_on(screen: &Screen, entry: &str, processes: usize, is_up: impl Fn(i32
     ended
 }
 
-fn variables(screen: &Screen) -> String {
+fn variables(screen: &SwayFixture) -> String {
     let home = screen.home();
     let home = home.display();
     format!(
@@ -126,33 +133,33 @@ fn catches_sigterm(pid: i32) -> bool {
 #[test]
 fn a_program_that_ignores_being_asked_is_gone_when_its_grace_is_over() {
     assert_installed("tuxpaint");
-    let screen = Screen::new();
+    let screen = SwayFixture::new();
     screen.configure("output HEADLESS-1 mode 1280x720@60Hz position 0 0\n");
     let argv = r#"["tuxpaint", "--windowed", "--800x600", "--nosound", "--nolockfile"]"#;
     let entry = format!("argv = {argv}\nstop_grace = \"1s\"\n{}", variables(&screen));
-    let ended = run_out_on(&screen, &entry, 1, catches_sigterm);
+    let ended = run_until_expired_in_sway(&screen, &entry, 1, catches_sigterm);
     assert!(ended.took >= Duration::from_secs(1), "its grace is given: {:?}", ended.took);
-    ended.leave();
+    ended.shut_down();
 }
 
 #[test]
 fn a_browser_with_many_processes_leaves_none_when_its_time_is_over() {
     assert_installed("chromium");
-    let screen = Screen::new();
+    let screen = SwayFixture::new();
     let profile = screen.home().join("profile");
     let argv = format!(
         r#"["chromium", "--ozone-platform=wayland", "--no-first-run", "--disable-gpu", "--user-data-dir={}", "about:blank"]"#,
         profile.display()
     );
     let entry = format!("argv = {argv}\nstop_grace = \"5s\"\n{}", variables(&screen));
-    run_out_on(&screen, &entry, 5, |_| true).leave();
+    run_until_expired_in_sway(&screen, &entry, 5, |_| true).shut_down();
 }
 
 /// A signal would come only when half of the grace is over, and nobody waits that long: it is told to quit.
 #[test]
 fn a_film_ends_in_the_middle_when_its_time_is_over() {
     assert_installed("mpv");
-    let screen = Screen::new();
+    let screen = SwayFixture::new();
     // Ten seconds of grey, over and over.
     let mut film = b"YUV4MPEG2 W16 H16 F25:1 Ip A1:1 C420\n".to_vec();
     for _ in 0..250 {
@@ -172,14 +179,14 @@ paths = ["{}"]
 "#,
         screen.home().display()
     );
-    let ended = run_out_on(&screen, &entry, 1, |_| true);
+    let ended = run_until_expired_in_sway(&screen, &entry, 1, |_| true);
     let said = output(&ended.household, &ended.session);
     assert!(said.contains("VO: [wlshm]"), "{said}");
-    ended.leave();
+    ended.shut_down();
 }
 
 /// Runs a guest until its time is over, and says what it and its QEMU said.
-fn run_out_guest(button: Button, grace: &str) -> String {
+fn run_guest_until_expired(button: PowerButton, grace: &str) -> String {
     assert_installed("qemu-system-x86_64");
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk.img");
@@ -203,29 +210,29 @@ stop_grace = "{grace}"
         )
     };
     let machine = || processes_with(&format!("file={disk}"));
-    let ended = run_out(
+    let ended = run_until_expired(
         policy,
         || true,
         |household, session| {
             let is_up = output(household, session).contains("GUEST-UP");
-            machine().into_iter().filter(|_| is_up).flat_map(family).collect()
+            machine().into_iter().filter(|_| is_up).flat_map(process_tree).collect()
         },
     );
     assert_eq!(machine(), [0; 0]);
     let said = output(&ended.household, &ended.session);
-    ended.leave();
+    ended.shut_down();
     said
 }
 
 /// The monitor would end it only when half of the grace is over, and nobody waits that long.
 #[test]
 fn a_guest_is_powered_down_when_its_time_is_over() {
-    let said = run_out_guest(Button::Obeyed, "120s");
+    let said = run_guest_until_expired(PowerButton::Obeyed, "120s");
     assert!(said.contains("GUEST-DOWN") && !said.contains("terminating on signal"), "{said}");
 }
 
 #[test]
 fn a_guest_that_ignores_its_power_button_is_gone_when_its_grace_is_over() {
-    let said = run_out_guest(Button::Ignored, "2s");
+    let said = run_guest_until_expired(PowerButton::Ignored, "2s");
     assert!(!said.contains("GUEST-DOWN"), "{said}");
 }

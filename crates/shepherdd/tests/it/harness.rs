@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use shepherd_api::{
-    ApiError, Command, DaemonStateSnapshot, EventKind, Reply, SessionPhase, SessionView, StopMode,
+    ApiError, Command, CommandReply, DaemonStateSnapshot, EventKind, SessionPhase, SessionView, StopMode,
 };
-use shepherd_ipc::{CallError, Client, ClientOptions, Pushed};
+use shepherd_ipc::{BlockingClient, CallError, ClientOptions, ServerPush};
 use tempfile::TempDir;
 
-mod books;
+pub(crate) mod compositor;
 mod processes;
-pub(crate) mod screen;
+mod records;
 
 use processes::parent_of;
-pub(crate) use processes::{Process, family, is_alive, processes_with, survivors};
+pub(crate) use processes::{ObservedProcess, is_alive, process_tree, processes_with, survivors};
 
 /// Long enough for the slowest machine; nothing waits that long unless it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ pub(crate) fn program(name: &str, built: &str) -> PathBuf {
 ///
 /// `TOKEN` in a policy is a number that no other household has: the endless sleep of its programs, by which they can
 /// be told from all others.
-pub(crate) struct Household {
+pub(crate) struct ShepherddFixture {
     folder: TempDir,
     token: String,
     daemon: Option<Child>,
@@ -42,22 +42,22 @@ pub(crate) struct Household {
     socket: PathBuf,
 }
 
-impl Household {
+impl ShepherddFixture {
     /// A folder with this policy; nothing runs yet.
     pub(crate) fn new(policy: &str) -> Self {
-        Self::within(TempDir::with_prefix("shepherdd-").unwrap(), policy)
+        Self::in_folder(TempDir::with_prefix("shepherdd-").unwrap(), policy)
     }
 
     /// The same in memory, if the system has a file system for that, where waiting for a disk would be most of the
     /// time.
     pub(crate) fn in_memory(policy: &str) -> Self {
         match TempDir::with_prefix_in("shepherdd-", "/dev/shm") {
-            Ok(folder) => Self::within(folder, policy),
+            Ok(folder) => Self::in_folder(folder, policy),
             Err(_) => Self::new(policy),
         }
     }
 
-    fn within(folder: TempDir, policy: &str) -> Self {
+    fn in_folder(folder: TempDir, policy: &str) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let token = format!("9{:07}{:04}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let socket = folder.path().join("socket");
@@ -76,7 +76,7 @@ impl Household {
     }
 
     /// The daemon is started by this command, such as `unshare`.
-    pub(crate) fn under(mut self, wrapper: &[&str]) -> Self {
+    pub(crate) fn with_wrapper(mut self, wrapper: &[&str]) -> Self {
         self.wrapper = wrapper.iter().map(|word| (*word).to_owned()).collect();
         self
     }
@@ -85,13 +85,13 @@ impl Household {
     /// process apart.
     pub(crate) fn on_a_slow_disk(self, delay: Duration) -> Self {
         let delay = format!("delay_enter={}", delay.as_micros());
-        self.with_injected("pwrite64,fsync,fdatasync", &delay)
+        self.with_injected_fault("pwrite64,fsync,fdatasync", &delay)
     }
 
     /// These system calls of the daemon, on its way and at work, are met with something else.
-    pub(crate) fn with_injected(self, calls: &str, what: &str) -> Self {
+    pub(crate) fn with_injected_fault(self, calls: &str, what: &str) -> Self {
         let (trace, inject) = (format!("trace={calls}"), format!("inject={calls}:{what}"));
-        self.under(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject])
+        self.with_wrapper(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject])
     }
 
     /// The daemon is as it is where nobody tries it out.
@@ -101,10 +101,10 @@ impl Household {
     }
 
     /// The file of the last sign of life can't be written, and everything else can.
-    pub(crate) fn without_signs_of_life(self) -> Self {
+    pub(crate) fn without_heartbeat(self) -> Self {
         let path = self.data().join("shepherd.pulse").display().to_string();
         let inject = "inject=pwrite64:error=EIO";
-        self.under(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", &path, "-e", inject])
+        self.with_wrapper(&["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-P", &path, "-e", inject])
     }
 
     /// The daemon gets this variable.
@@ -147,11 +147,11 @@ impl Household {
     }
 
     pub(crate) fn write_policy(&self, policy: &str) {
-        std::fs::write(self.policy_path(), self.filled(policy)).unwrap();
+        std::fs::write(self.policy_path(), self.fill_token(policy)).unwrap();
     }
 
     /// A policy with this household's number in it.
-    pub(crate) fn filled(&self, policy: &str) -> String {
+    pub(crate) fn fill_token(&self, policy: &str) -> String {
         policy.replace("TOKEN", &self.token)
     }
 
@@ -194,18 +194,18 @@ impl Household {
     /// Starts the daemon and waits until it answers.
     pub(crate) fn start(&mut self) {
         self.spawn();
-        self.until_it_answers();
+        self.wait_until_ready();
     }
 
     /// The same with another place for the log than a file of ours.
     pub(crate) fn start_logging_to(&mut self, log: Stdio) {
         self.spawn_logging_to(log);
-        self.until_it_answers();
+        self.wait_until_ready();
     }
 
-    fn until_it_answers(&mut self) {
+    fn wait_until_ready(&mut self) {
         let deadline = Instant::now() + PATIENCE;
-        while Client::connect(&self.client_options()).is_err() {
+        while BlockingClient::connect(&self.client_options()).is_err() {
             let ended = self.daemon.as_mut().unwrap().try_wait().unwrap();
             assert!(ended.is_none(), "the daemon ended with {ended:?}:\n{}", self.log());
             assert!(Instant::now() < deadline, "the daemon does not answer:\n{}", self.log());
@@ -240,31 +240,32 @@ impl Household {
     }
 
     /// A new connection.
-    pub(crate) fn client(&self) -> Client {
-        Client::connect(&self.client_options()).unwrap_or_else(|error| panic!("{error}:\n{}", self.log()))
+    pub(crate) fn client(&self) -> BlockingClient {
+        BlockingClient::connect(&self.client_options())
+            .unwrap_or_else(|error| panic!("{error}:\n{}", self.log()))
     }
 
     /// A connection that gets events.
-    pub(crate) fn subscriber(&self) -> Subscriber {
+    pub(crate) fn subscriber(&self) -> EventSubscriber {
         let mut client = self.client();
         let snapshot = client.subscribe().unwrap();
-        Subscriber { client, snapshot }
+        EventSubscriber { client, snapshot }
     }
 
-    pub(crate) fn call(&self, command: Command) -> Result<Reply, CallError> {
+    pub(crate) fn call(&self, command: Command) -> Result<CommandReply, CallError> {
         self.client().call(command)
     }
 
     pub(crate) fn state(&self) -> DaemonStateSnapshot {
         match self.call(Command::GetState {}) {
-            Ok(Reply::State { snapshot }) => snapshot,
+            Ok(CommandReply::State { snapshot }) => snapshot,
             other => panic!("{other:?}"),
         }
     }
 
     pub(crate) fn launch(&self, entry: &str) -> SessionView {
         match self.call(Command::Launch { entry_id: entry.parse().unwrap(), profile: None }) {
-            Ok(Reply::Launched { session }) => session,
+            Ok(CommandReply::Launched { session }) => session,
             other => panic!("{other:?}\n{}", self.log()),
         }
     }
@@ -277,69 +278,69 @@ impl Household {
         }
     }
 
-    pub(crate) fn stop(&self, mode: StopMode) -> Result<Reply, CallError> {
+    pub(crate) fn stop(&self, mode: StopMode) -> Result<CommandReply, CallError> {
         self.call(Command::StopCurrent { mode })
     }
 
     /// Waits until nothing runs, by the daemon's account and by that of the kernel.
-    pub(crate) fn until_idle(&self) {
-        until("the session ends", || self.state().session.is_none());
-        self.assert_nothing_left();
+    pub(crate) fn wait_until_idle(&self) {
+        wait_until("the session ends", || self.state().session.is_none());
+        self.assert_no_processes_left();
     }
 
     /// Living processes of this household's programs, found by their command line and nothing of ours.
-    pub(crate) fn players(&self) -> Vec<i32> {
+    pub(crate) fn program_pids(&self) -> Vec<i32> {
         processes_with(&self.token)
     }
 
     /// Waits until a program of this household runs.
-    pub(crate) fn player(&self) -> i32 {
+    pub(crate) fn wait_for_program(&self) -> i32 {
         let mut found = Vec::new();
-        until("a program runs", || {
-            found = self.players();
+        wait_until("a program runs", || {
+            found = self.program_pids();
             !found.is_empty()
         });
         // It runs a moment before the daemon, if there is one, knows.
-        until("the daemon knows that it runs", || !self.is_launching());
+        wait_until("the daemon knows that it runs", || !self.is_launching());
         found[0]
     }
 
     fn is_launching(&self) -> bool {
-        let Ok(mut client) = Client::connect(&self.client_options()) else { return false };
+        let Ok(mut client) = BlockingClient::connect(&self.client_options()) else { return false };
         let state = client.call(Command::GetState {});
         let launching = |session: &SessionView| session.phase == SessionPhase::Launching;
-        matches!(state, Ok(Reply::State { snapshot }) if snapshot.session.as_ref().is_some_and(launching))
+        matches!(state, Ok(CommandReply::State { snapshot }) if snapshot.session.as_ref().is_some_and(launching))
     }
 
     /// No program, and nothing that watched over one: the daemon has no copies of itself.
-    pub(crate) fn assert_nothing_left(&self) {
-        assert_eq!(self.players(), Vec::<i32>::new());
+    pub(crate) fn assert_no_processes_left(&self) {
+        assert_eq!(self.program_pids(), Vec::<i32>::new());
         let folder = self.folder().to_str().unwrap();
         let daemon = self.daemon.as_ref().map(|daemon| Pid::from_child(daemon).as_raw_nonzero().get());
         let of_daemon = |pid: &i32| {
             Some(*pid) == daemon || parent_of(*pid) == daemon.filter(|_| !self.wrapper.is_empty())
         };
-        until("the keepers leave", || processes_with(folder).iter().all(of_daemon));
+        wait_until("the keepers leave", || processes_with(folder).iter().all(of_daemon));
     }
 }
 
 /// A command in a mount namespace of its own, which an ordinary user may have within a user namespace.
-pub(crate) fn in_a_namespace<'a>(command: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn in_mount_namespace<'a>(command: &[&'a str]) -> Vec<&'a str> {
     let namespaces: &[&str] =
         if rustix::process::geteuid().is_root() { &["--mount"] } else { &["--map-root-user", "--mount"] };
     [&["unshare"], namespaces, command].concat()
 }
 
-impl Drop for Household {
+impl Drop for ShepherddFixture {
     /// Nothing outlives a test: what a session left is ended by a daemon that is told to.
     fn drop(&mut self) {
         if let Some(mut daemon) = self.daemon.take() {
-            if let Ok(mut client) = Client::connect(&self.client_options()) {
+            if let Ok(mut client) = BlockingClient::connect(&self.client_options()) {
                 let _ = client.call(Command::StopCurrent { mode: StopMode::Force });
                 let deadline = Instant::now() + Duration::from_secs(5);
                 while Instant::now() < deadline {
                     match client.call(Command::GetState {}) {
-                        Ok(Reply::State { snapshot }) if snapshot.session.is_some() => {
+                        Ok(CommandReply::State { snapshot }) if snapshot.session.is_some() => {
                             std::thread::sleep(Duration::from_millis(5));
                         }
                         _ => break,
@@ -361,19 +362,19 @@ impl Drop for Household {
 }
 
 /// A client that listens.
-pub(crate) struct Subscriber {
-    pub(crate) client: Client,
+pub(crate) struct EventSubscriber {
+    pub(crate) client: BlockingClient,
     pub(crate) snapshot: DaemonStateSnapshot,
 }
 
-impl Subscriber {
+impl EventSubscriber {
     /// The next event that `wanted` makes something of; others are passed over.
     pub(crate) fn wait_for<T>(&mut self, mut wanted: impl FnMut(&EventKind) -> Option<T>) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            match self.client.pushed(Some(left)).expect("an event in time") {
-                Pushed::Event(event) => {
+            match self.client.next_push(Some(left)).expect("an event in time") {
+                ServerPush::Event(event) => {
                     if let Some(found) = wanted(&event.kind) {
                         return found;
                     }
@@ -385,7 +386,7 @@ impl Subscriber {
 }
 
 /// Waits until something is so.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");

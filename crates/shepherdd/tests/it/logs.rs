@@ -12,7 +12,7 @@ use rustix::process::{Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use shepherd_api::{EndReason, EventKind};
 
-use crate::harness::{Household, until};
+use crate::harness::{ShepherddFixture, wait_until};
 
 const POLICY: &str = r#"
 config_version = 1
@@ -36,7 +36,7 @@ fn fill(pipe: &OwnedFd) {
 }
 
 /// Launches, and waits until the time is up.
-fn plays_and_ends_on_time(household: &Household) {
+fn check_session_ends_on_time(household: &ShepherddFixture) {
     let mut listener = household.subscriber();
     let launched = Instant::now();
     household.launch("nap");
@@ -47,23 +47,23 @@ fn plays_and_ends_on_time(household: &Household) {
     assert_eq!(end, EndReason::Expired);
     assert!(launched.elapsed() >= Duration::from_secs(2), "never early");
     assert!(launched.elapsed() < Duration::from_secs(10), "on time: {:?}", launched.elapsed());
-    household.until_idle();
+    household.wait_until_idle();
 }
 
 #[test]
 fn a_log_that_nobody_reads_delays_nothing() {
-    let mut household = Household::new(POLICY).with_variable("SHEPHERD_LOG", "trace");
+    let mut household = ShepherddFixture::new(POLICY).with_variable("SHEPHERD_LOG", "trace");
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     household.start_logging_to(writer.try_clone().unwrap().into());
     fill(&writer);
-    plays_and_ends_on_time(&household);
+    check_session_ends_on_time(&household);
     assert!(household.end().success(), "nor does it keep the daemon from ending");
     drop(reader);
 }
 
 #[test]
 fn what_was_not_logged_is_counted() {
-    let mut household = Household::new(POLICY);
+    let mut household = ShepherddFixture::new(POLICY);
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     household.start_logging_to(writer.try_clone().unwrap().into());
     fill(&writer);
@@ -78,13 +78,13 @@ fn what_was_not_logged_is_counted() {
         let line = text.lines().find_map(|line| line.strip_prefix("shepherd_log_lines_lost_total "));
         line.unwrap_or_else(|| panic!("{text}")).parse::<u64>().unwrap()
     };
-    until("lines are lost", || lost() > 0);
+    wait_until("lines are lost", || lost() > 0);
     drop(writer);
     // And whoever reads at last is told.
     let mut reader = File::from(reader);
     let mut text = String::new();
     let mut piece = [0; 65_536];
-    until("the loss is told", || {
+    wait_until("the loss is told", || {
         let count = reader.read(&mut piece).unwrap();
         text.push_str(&String::from_utf8_lossy(&piece[..count]));
         text.contains("lines of the log were lost")
@@ -104,23 +104,23 @@ fn terminal() -> (OwnedFd, File) {
 
 #[test]
 fn a_daemon_outlives_the_terminal_it_was_started_in() {
-    let mut household = Household::new(POLICY);
+    let mut household = ShepherddFixture::new(POLICY);
     let (controller, terminal) = terminal();
     household.start_logging_to(terminal.into());
     drop(controller);
     // What the kernel sends then, and what the daemon takes for a wish to read the policy again.
     kill_process(household.daemon_pid(), Signal::HUP).unwrap();
-    plays_and_ends_on_time(&household);
+    check_session_ends_on_time(&household);
     kill_process(household.daemon_pid(), Signal::HUP).unwrap();
     assert!(household.health().ready);
 }
 
 #[test]
 fn the_log_is_json_for_programs_when_they_ask_for_it() {
-    let mut household = Household::new(POLICY).with_variable("SHEPHERD_LOG_FORMAT", "json");
+    let mut household = ShepherddFixture::new(POLICY).with_variable("SHEPHERD_LOG_FORMAT", "json");
     household.start();
     let session = household.launch("nap");
-    household.until_idle();
+    household.wait_until_idle();
     assert!(household.end().success());
     let log = household.log();
     let lines: Vec<serde_json::Value> =
@@ -133,7 +133,7 @@ fn the_log_is_json_for_programs_when_they_ask_for_it() {
 
 #[test]
 fn the_journal_is_told_how_bad_it_is() {
-    let mut household = Household::new(POLICY);
+    let mut household = ShepherddFixture::new(POLICY);
     let path = household.folder().join("journal");
     let file = File::create(&path).unwrap();
     let metadata = file.metadata().unwrap();
@@ -141,8 +141,8 @@ fn the_journal_is_told_how_bad_it_is() {
     household.start_logging_to(file.into());
     household.write_policy("nonsense");
     let log = || std::fs::read_to_string(&path).unwrap();
-    until("the fault is logged", || log().lines().any(|line| line.starts_with("<4>")));
-    until("it is ready", || log().lines().any(|line| line.starts_with("<6>") && line.contains("ready")));
+    wait_until("the fault is logged", || log().lines().any(|line| line.starts_with("<4>")));
+    wait_until("it is ready", || log().lines().any(|line| line.starts_with("<6>") && line.contains("ready")));
     // Whoever inherited the variable of a session but writes elsewhere is no journal.
     household.kill();
     household.start();
@@ -152,9 +152,9 @@ fn the_journal_is_told_how_bad_it_is() {
 #[test]
 fn a_setting_that_means_nothing_is_told() {
     for (variable, value) in [("SHEPHERD_LOG", "loud=very=much"), ("SHEPHERD_LOG_FORMAT", "xml")] {
-        let mut household = Household::new(POLICY).with_variable(variable, value);
+        let mut household = ShepherddFixture::new(POLICY).with_variable(variable, value);
         household.start();
-        until(variable, || {
+        wait_until(variable, || {
             household.log().lines().any(|line| line.contains(variable) && line.contains(value))
         });
     }

@@ -1,43 +1,43 @@
 //! The real daemon, real programs, a real socket.
 
 #[cfg(test)]
-mod alone;
-#[cfg(test)]
-mod back_to_back;
-#[cfg(test)]
 mod bypass;
 #[cfg(test)]
 mod clock;
 #[cfg(test)]
 mod clock_set;
 #[cfg(test)]
-mod comebacks;
+mod consecutive_sessions;
 #[cfg(test)]
 mod deadlines;
 #[cfg(test)]
-mod disk;
+mod disk_failures;
 #[cfg(test)]
-mod documents;
+mod documentation;
 #[cfg(test)]
-mod gifts;
+mod grants_and_requests;
+#[cfg(test)]
+mod repeated_restarts;
+#[cfg(test)]
+mod single_instance;
 // A guest for QEMU, as the tests of the host have it.
+#[cfg(test)]
+mod crash_recovery;
 #[cfg(test)]
 #[path = "../../../shepherd-host-linux/tests/it/guest.rs"]
 mod guest;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
-mod hostile;
-#[cfg(test)]
-mod kills;
-#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod metrics;
 #[cfg(test)]
-mod policies;
+mod misbehaving_clients;
 #[cfg(test)]
-mod programs;
+mod policy_reload;
+#[cfg(test)]
+mod process_containment;
 #[cfg(test)]
 mod roles;
 #[cfg(test)]
@@ -47,6 +47,6 @@ mod smoke;
 #[cfg(test)]
 mod sway;
 #[cfg(test)]
-mod units;
+mod systemd_units;
 #[cfg(test)]
-mod unrecorded;
+mod unrecorded_commands;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{set_thread_gid, set_thread_uid};
-use shepherd_api::{AuditKind, Command, ErrorCode, Millis, Pin, Reply, Role, StopMode};
-use shepherd_ipc::{CallError, Client, ClientOptions, ConnectError};
+use shepherd_api::{AdminPin, AuditKind, ClientRole, Command, CommandReply, ErrorCode, Millis, StopMode};
+use shepherd_ipc::{BlockingClient, CallError, ClientOptions, ConnectError};
 
-use crate::harness::Household;
+use crate::harness::ShepherddFixture;
 
 const ANNA: u32 = 65_001;
 const BEN: u32 = 65_002;
@@ -39,23 +39,23 @@ always = true
 /// What a connection of another user comes to. Credentials are a thread's own on Linux, and the socket has those of
 /// the thread that connected.
 pub(crate) fn as_user<T: Send>(
-    household: &Household,
+    household: &ShepherddFixture,
     uid: u32,
-    talk: impl FnOnce(Result<Client, ConnectError>) -> T + Send,
+    talk: impl FnOnce(Result<BlockingClient, ConnectError>) -> T + Send,
 ) -> T {
     let socket = household.socket();
     std::thread::scope(|scope| {
         let other = scope.spawn(move || {
             set_thread_gid(Gid::from_raw(uid)).unwrap();
             set_thread_uid(Uid::from_raw(uid)).unwrap();
-            talk(Client::connect(&ClientOptions::new(socket, "front end")))
+            talk(BlockingClient::connect(&ClientOptions::new(socket, "front end")))
         });
         other.join().unwrap()
     })
 }
 
 /// The code of the refusal, or none.
-fn code(outcome: &Result<Reply, CallError>) -> Option<ErrorCode> {
+fn code(outcome: &Result<CommandReply, CallError>) -> Option<ErrorCode> {
     outcome.as_ref().err().map(|error| error.api_error().unwrap_or_else(|| panic!("{error:?}")).code)
 }
 
@@ -67,7 +67,7 @@ fn extend() -> Command {
     Command::ExtendCurrent { by: Millis(3_600_000) }
 }
 
-fn refusals(household: &Household, uid: u32) -> Vec<String> {
+fn refusals(household: &ShepherddFixture, uid: u32) -> Vec<String> {
     let whose = format!("uid {uid} ");
     let of_user = household.audit().into_iter().filter(|record| record.line.actor.starts_with(&whose));
     of_user
@@ -82,17 +82,17 @@ fn refusals(household: &Household, uid: u32) -> Vec<String> {
 fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
     if !geteuid().is_root() {
         // Without privileges there is one user to be: the daemon's own, who is its administrator.
-        let household = Household::running(POLICY);
-        assert_eq!(household.client().welcome().role, Role::Admin);
+        let household = ShepherddFixture::running(POLICY);
+        assert_eq!(household.client().welcome().role, ClientRole::Admin);
         return;
     }
-    let household = Household::running(POLICY);
+    let household = ShepherddFixture::running(POLICY);
     std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let refused = as_user(&household, STRANGER, |client| client.map(|client| client.welcome().role));
     assert!(matches!(refused, Err(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted));
     as_user(&household, GRANDMA, |client| {
         let mut client = client.unwrap();
-        assert_eq!(client.welcome().role, Role::Observer);
+        assert_eq!(client.welcome().role, ClientRole::Observer);
         assert_eq!(code(&client.call(Command::GetState {})), None);
         for command in [launch(Some("anna")), Command::StopCurrent { mode: StopMode::Force }, extend()] {
             assert_eq!(code(&client.call(command)), Some(ErrorCode::NotPermitted));
@@ -100,9 +100,11 @@ fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
     });
     as_user(&household, ANNA, |client| {
         let mut client = client.unwrap();
-        assert_eq!(client.welcome().role, Role::Shell);
+        assert_eq!(client.welcome().role, ClientRole::Shell);
         assert_eq!(code(&client.call(launch(Some("ben")))), Some(ErrorCode::NotPermitted));
-        let Ok(Reply::Launched { session }) = client.call(launch(None)) else { panic!("not launched") };
+        let Ok(CommandReply::Launched { session }) = client.call(launch(None)) else {
+            panic!("not launched")
+        };
         assert_eq!(session.profile.as_str(), "anna");
         for command in
             [extend(), Command::ReloadConfig {}, Command::SetPin { pin: None }, Command::ConfirmClock {}]
@@ -134,7 +136,7 @@ fn real_users_may_do_what_the_policy_gives_them_and_no_more() {
     as_user(&household, ANNA, |client| {
         assert_eq!(code(&client.unwrap().call(Command::StopCurrent { mode: StopMode::Force })), None);
     });
-    household.until_idle();
+    household.wait_until_idle();
     assert_eq!(refusals(&household, STRANGER), ["connect"]);
     assert_eq!(refusals(&household, GRANDMA), ["launch", "stop_current", "extend_current"]);
     assert_eq!(
@@ -153,7 +155,7 @@ fn the_only_profile_is_not_everybodys_if_it_has_an_account() {
         return;
     }
     let policy = POLICY.replace("[profiles.ben]\naccounts = [65002]\n", "").replace("[65003]", "[65002]");
-    let household = Household::running(&policy);
+    let household = ShepherddFixture::running(&policy);
     std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     as_user(&household, BEN, |client| {
         let mut client = client.unwrap();
@@ -179,7 +181,7 @@ fn usage() -> Command {
     Command::Usage { from: today, to: today, profile: None }
 }
 
-fn pin(digits: &str) -> Pin {
+fn pin(digits: &str) -> AdminPin {
     digits.to_owned().try_into().unwrap()
 }
 
@@ -193,9 +195,9 @@ fn administration_needs_the_pin_once_there_is_one() {
         .replace("shells = [65003]", &format!("admins = [{shared}]"))
         .replace("accounts = [65001]", "")
         .replace("accounts = [65002]", "");
-    let mut household = Household::running(&policy);
+    let mut household = ShepherddFixture::running(&policy);
     std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let talk = |household: &Household, talk: &(dyn Fn(Client) + Sync)| {
+    let talk = |household: &ShepherddFixture, talk: &(dyn Fn(BlockingClient) + Sync)| {
         if shared == own {
             talk(household.client());
         } else {
@@ -203,20 +205,20 @@ fn administration_needs_the_pin_once_there_is_one() {
         }
     };
     talk(&household, &|mut client| {
-        assert_eq!(client.welcome().role, Role::Admin);
+        assert_eq!(client.welcome().role, ClientRole::Admin);
         assert!(matches!(
             client.call(Command::SetPin { pin: Some(pin("2468")) }),
-            Ok(Reply::PinChanged { set: true })
+            Ok(CommandReply::PinChanged { set: true })
         ));
     });
     talk(&household, &|mut client| {
-        assert_eq!(client.welcome().role, Role::Shell);
+        assert_eq!(client.welcome().role, ClientRole::Shell);
         assert_eq!(code(&client.call(launch(Some("anna")))), None);
         assert_eq!(code(&client.call(extend())), Some(ErrorCode::PinRequired));
         assert_eq!(code(&client.call(Command::SetPin { pin: None })), Some(ErrorCode::PinRequired));
         assert_eq!(code(&client.call(Command::Authenticate { pin: pin("1357") })), Some(ErrorCode::WrongPin));
         let right = client.call(Command::Authenticate { pin: pin("2468") });
-        assert!(matches!(right, Ok(Reply::Authenticated { role: Role::Admin })), "{right:?}");
+        assert!(matches!(right, Ok(CommandReply::Authenticated { role: ClientRole::Admin })), "{right:?}");
         assert_eq!(code(&client.call(Command::StopCurrent { mode: StopMode::Force })), None);
         assert_eq!(code(&client.call(Command::ReloadConfig {})), None);
     });
@@ -224,7 +226,7 @@ fn administration_needs_the_pin_once_there_is_one() {
     assert!(household.end().success());
     household.start();
     talk(&household, &|mut client| {
-        assert_eq!(client.welcome().role, Role::Shell);
+        assert_eq!(client.welcome().role, ClientRole::Shell);
         let guesses: Vec<ErrorCode> = (0..12)
             .filter_map(|guess| {
                 code(&client.call(Command::Authenticate { pin: pin(&format!("{guess:04}")) }))
@@ -255,17 +257,17 @@ id = "nap"
 argv = ["sleep", "TOKEN"]
 always = true
 "#;
-    let mut household = Household::new(ACCOUNTS).without_options();
+    let mut household = ShepherddFixture::new(ACCOUNTS).without_options();
     household.start();
     let is_root = geteuid().is_root();
     for (profile, starts) in [("anna", true), ("ben", !is_root)] {
         let outcome = household.call(launch(Some(profile)));
         if starts {
             outcome.unwrap();
-            let owner = std::fs::metadata(format!("/proc/{}", household.player())).unwrap().uid();
+            let owner = std::fs::metadata(format!("/proc/{}", household.wait_for_program())).unwrap().uid();
             assert!(!is_root || owner != 0, "{profile}: {owner}");
             household.stop(StopMode::Force).unwrap();
-            household.until_idle();
+            household.wait_until_idle();
         } else {
             let error = outcome.unwrap_err();
             let error = error.api_error().unwrap();
@@ -277,23 +279,24 @@ always = true
 /// A daemon of root that nobody made a folder for: everybody gets to its socket, and nobody to its data (S11.3).
 #[test]
 fn whoever_may_connect_gets_to_the_socket() {
-    let household = Household::new(POLICY);
+    let household = ShepherddFixture::new(POLICY);
     std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let run = household.folder().join("run");
-    let mut household =
-        household.under(&["sh", "-c", "umask 077; exec \"$@\"", "sh"]).with_socket(run.join("shepherd.sock"));
+    let mut household = household
+        .with_wrapper(&["sh", "-c", "umask 077; exec \"$@\"", "sh"])
+        .with_socket(run.join("shepherd.sock"));
     household.start();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&run), mode(&household.data())), (0o755, 0o700));
     if geteuid().is_root() {
-        as_user(&household, ANNA, |client| assert_eq!(client.unwrap().welcome().role, Role::Shell));
+        as_user(&household, ANNA, |client| assert_eq!(client.unwrap().welcome().role, ClientRole::Shell));
     }
 }
 
 /// The file mode of the socket (S11.3): whom the kernel keeps away need not be asked for anything.
 #[test]
 fn who_may_knock_is_a_setting() {
-    let household = Household::new(POLICY);
+    let household = ShepherddFixture::new(POLICY);
     std::fs::set_permissions(household.folder(), std::fs::Permissions::from_mode(0o755)).unwrap();
     // A group that an ordinary user may give a file to as well.
     let group = if geteuid().is_root() { BEN } else { rustix::process::getegid().as_raw() };
@@ -303,17 +306,17 @@ fn who_may_knock_is_a_setting() {
     let metadata = std::fs::metadata(household.socket()).unwrap();
     assert_eq!((metadata.permissions().mode() & 0o777, metadata.gid()), (0o660, group));
     if geteuid().is_root() {
-        as_user(&household, BEN, |client| assert_eq!(client.unwrap().welcome().role, Role::Shell));
+        as_user(&household, BEN, |client| assert_eq!(client.unwrap().welcome().role, ClientRole::Shell));
         as_user(&household, ANNA, |client| {
             let error = client.map(drop).unwrap_err();
-            assert!(matches!(error, ConnectError::NotAllowed { .. }), "{error:?}");
+            assert!(matches!(error, ConnectError::PermissionDenied { .. }), "{error:?}");
         });
     }
 }
 
 #[test]
 fn a_group_that_is_not_there_is_told() {
-    let household = Household::new(POLICY);
+    let household = ShepherddFixture::new(POLICY);
     let mut command = household.command();
     let output = command.args(["--socket-group", "no-such-group"]).output().unwrap();
     assert_eq!(output.status.code(), Some(3));

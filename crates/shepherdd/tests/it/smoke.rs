@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use shepherd_api::{EndReason, EventKind, StopMode};
 
-use crate::harness::Household;
+use crate::harness::ShepherddFixture;
 
 const POLICY: &str = r#"
 config_version = 1
@@ -19,7 +19,7 @@ warnings = [{ before = "3s" }, { before = "1s", severity = "critical" }]
 
 #[test]
 fn a_program_that_would_sleep_for_ever_is_warned_of_and_ended() {
-    let household = Household::running(POLICY);
+    let household = ShepherddFixture::running(POLICY);
     let mut listener = household.subscriber();
     assert_eq!(listener.snapshot.session, None);
     let launched = Instant::now();
@@ -50,7 +50,7 @@ fn a_program_that_would_sleep_for_ever_is_warned_of_and_ended() {
 /// Clients ask for all entries when they change, so that an end is told once.
 #[test]
 fn the_end_of_a_session_is_told_once() {
-    let household = Household::running(POLICY);
+    let household = ShepherddFixture::running(POLICY);
     let mut listener = household.subscriber();
     household.launch("nap");
     household.stop(StopMode::Force).unwrap();

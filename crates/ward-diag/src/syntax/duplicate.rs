@@ -2,11 +2,11 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::{Source, Span};
+use crate::{SourceText, Span};
 
 /// Looks the key up in the text from which its second setting was taken out. Not found inside inline tables,
 /// which vanish with their line; the two are side by side there anyway.
-pub(super) fn first_definition(source: &Source, mended: &str, second: Span) -> Option<Span> {
+pub(super) fn first_definition(source: &SourceText, mended: &str, second: Span) -> Option<Span> {
     let (root, _) = DeTable::parse_recoverable(mended);
     let line = source.slice(source.line_span(source.line_of(second.start)));
     let (statement, _) = DeTable::parse_recoverable(line);
@@ -17,7 +17,7 @@ pub(super) fn first_definition(source: &Source, mended: &str, second: Span) -> O
     } else {
         last_table_before(root.get_ref(), second.start).unwrap_or(root.get_ref())
     };
-    look_up(table, &names, second.start)
+    find_key(table, &names, second.start)
 }
 
 /// The keys of a text that holds one statement: `a.b = 1` gives `a`, `b`.
@@ -39,17 +39,17 @@ fn path_of(statement: &DeTable<'_>) -> Vec<String> {
     path
 }
 
-fn look_up(table: &DeTable<'_>, path: &[&str], before: usize) -> Option<Span> {
+fn find_key(table: &DeTable<'_>, path: &[&str], before: usize) -> Option<Span> {
     let (name, rest) = path.split_first()?;
     let (key, value) = table.get_key_value(*name)?;
     if rest.is_empty() {
         return (key.span().end <= before).then(|| key.span().into());
     }
     match value.get_ref() {
-        DeValue::Table(inner) => look_up(inner, rest, before),
+        DeValue::Table(inner) => find_key(inner, rest, before),
         DeValue::Array(items) => {
             let last = items.iter().rfind(|item| item.span().start < before)?;
-            look_up(last.get_ref().as_table()?, rest, before)
+            find_key(last.get_ref().as_table()?, rest, before)
         }
         _ => None,
     }
@@ -58,11 +58,11 @@ fn look_up(table: &DeTable<'_>, path: &[&str], before: usize) -> Option<Span> {
 /// The table whose header stands closest above a place.
 fn last_table_before<'t>(root: &'t DeTable<'t>, place: usize) -> Option<&'t DeTable<'t>> {
     let mut best = None;
-    search(root, place, &mut best);
+    search_tables(root, place, &mut best);
     best.map(|(_, table)| table)
 }
 
-fn search<'t>(table: &'t DeTable<'t>, place: usize, best: &mut Option<(usize, &'t DeTable<'t>)>) {
+fn search_tables<'t>(table: &'t DeTable<'t>, place: usize, best: &mut Option<(usize, &'t DeTable<'t>)>) {
     for (key, value) in table {
         // A header's span surrounds its key; an inline or dotted table's does not.
         let has_header = value.span().start < key.span().start;
@@ -78,7 +78,7 @@ fn search<'t>(table: &'t DeTable<'t>, place: usize, best: &mut Option<(usize, &'
             if has_header && start < place && best.is_none_or(|(least, _)| start > least) {
                 *best = Some((start, inner));
             }
-            search(inner, place, best);
+            search_tables(inner, place, best);
         }
     }
 }

@@ -1,31 +1,31 @@
 //! The text by lines, as far as repair needs it.
 
-use crate::printable::readable;
-use crate::secret::Curtain;
-use crate::{Source, Span};
+use crate::escape::escape_and_truncate;
+use crate::secret::RedactionBoundary;
+use crate::{SourceText, Span};
 
 /// The text by lines, as far as repair needs it. Places are those of the source; the text may have blanks in it.
-pub(super) struct Lines<'t> {
-    pub(super) source: &'t Source,
+pub(super) struct SourceLines<'t> {
+    pub(super) source: &'t SourceText,
     pub(super) text: &'t str,
-    pub(super) curtain: &'t Curtain<'t>,
+    pub(super) curtain: &'t RedactionBoundary<'t>,
 }
 
-impl Lines<'_> {
+impl SourceLines<'_> {
     fn line(&self, line: usize) -> &str {
         let span = self.source.line_span(line);
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 
     /// All lines that a span touches. Where the parser points just behind a line end, the line before is meant.
-    pub(super) fn whole(&self, span: Span) -> Span {
+    pub(super) fn whole_lines(&self, span: Span) -> Span {
         let first = self.source.line_of(span.start);
         let last = self.source.line_of(span.end.saturating_sub(1).max(span.start));
         Span { start: self.source.line_span(first).start, end: self.source.line_span(last).end }
     }
 
-    pub(super) fn around(&self, place: Span) -> Span {
-        let whole = self.whole(place);
+    pub(super) fn affected_lines(&self, place: Span) -> Span {
+        let whole = self.whole_lines(place);
         let empty = self.text.get(whole.start..whole.end).is_some_and(|text| text.trim().is_empty());
         if !empty {
             return whole;
@@ -36,7 +36,7 @@ impl Lines<'_> {
     }
 
     /// The line of a place without the blanks around it.
-    pub(super) fn trimmed(&self, place: Span) -> Span {
+    pub(super) fn trimmed_line(&self, place: Span) -> Span {
         let whole = self.source.line_span(self.source.line_of(place.start));
         let line = self.source.slice(whole);
         let start = whole.start + line.len() - line.trim_start().len();
@@ -90,8 +90,8 @@ impl Lines<'_> {
         let (before, _) = before.rsplit_once('=')?;
         let key = before.rsplit(['{', ',', '=']).next()?;
         let end = line.start + before.len();
-        let shown = self.curtain.shows(Span { start: end - key.len(), end });
-        (shown && !key.trim().is_empty()).then(|| readable(key.trim()))
+        let shown = self.curtain.may_show(Span { start: end - key.len(), end });
+        (shown && !key.trim().is_empty()).then(|| escape_and_truncate(key.trim()))
     }
 
     /// The list that a place stands in: from its bracket to the end, which is that of the text if it never closes.

@@ -1,9 +1,9 @@
 //! The report for programs.
 
 use serde_json::json;
-use ward_diag::{Source, Table, read};
+use ward_diag::{SourceText, TomlTable, read};
 
-fn two_numbers(root: &mut Table<'_>) -> Option<(u8, u8)> {
+fn two_numbers(root: &mut TomlTable<'_>) -> Option<(u8, u8)> {
     let first = root.required::<u8>("first");
     let second = root.required::<u8>("second");
     first.zip(second)
@@ -12,7 +12,7 @@ fn two_numbers(root: &mut Table<'_>) -> Option<(u8, u8)> {
 #[test]
 fn a_report_is_data_with_places_and_codes() {
     let report =
-        read(Source::new("a.toml", "first = \"é\"\nsecnd = 2\nfirst = 3\n"), two_numbers).unwrap_err();
+        read(SourceText::new("a.toml", "first = \"é\"\nsecnd = 2\nfirst = 3\n"), two_numbers).unwrap_err();
     assert_eq!(
         serde_json::to_value(&report).unwrap(),
         json!({
@@ -39,12 +39,12 @@ fn a_report_is_data_with_places_and_codes() {
 
 #[test]
 fn faults_can_be_asked_for_code_place_and_cure() {
-    let report = read(Source::new("a.toml", "first = 1\n"), two_numbers).unwrap_err();
+    let report = read(SourceText::new("a.toml", "first = 1\n"), two_numbers).unwrap_err();
     let [fault] = report.faults() else { panic!("{report}") };
     assert_eq!(fault.code(), "missing-key");
     assert_eq!(fault.message(), "`second` is missing");
-    assert_eq!(fault.cure(), Some("add a line `second = …`"));
+    assert_eq!(fault.help_text(), Some("add a line `second = …`"));
     assert_eq!(fault.span(), ward_diag::Span::FILE);
     assert!(fault.related_places().is_empty());
-    assert_eq!(report.more(), 0);
+    assert_eq!(report.omitted_count(), 0);
 }

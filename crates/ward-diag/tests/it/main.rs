@@ -1,24 +1,24 @@
 //! Integration tests of `ward-diag`.
 
 #[cfg(test)]
-mod canary;
-#[cfg(test)]
-mod hostile;
-#[cfg(test)]
-mod invisible;
+mod invisible_characters;
 #[cfg(test)]
 mod json;
 #[cfg(test)]
-mod meaning;
-#[cfg(test)]
-mod policy;
+mod large_inputs;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod secret_leaks;
+#[cfg(test)]
 mod secrets;
 #[cfg(test)]
-mod strange;
+mod semantic_faults;
 #[cfg(test)]
 mod suggestions;
 #[cfg(test)]
 mod syntax;
+#[cfg(test)]
+mod unusual_files;
+#[cfg(test)]
+mod value_faults;

@@ -1,11 +1,11 @@
 //! Whatever the text: no panic, places inside it, source order, and the truth about valid documents.
 
 use proptest::prelude::*;
-use ward_diag::{MAX_FAULTS, Report, Source, Style, read};
+use ward_diag::{FaultReport, MAX_FAULTS, ReportStyle, SourceText, read};
 
-use crate::policy::policy;
+use crate::value_faults::policy;
 
-fn check_report(report: &Report) {
+fn check_report(report: &FaultReport) {
     let text = report.source().text();
     for fault in report.faults() {
         for span in
@@ -15,12 +15,12 @@ fn check_report(report: &Report) {
         }
     }
     for fault in report.faults() {
-        assert!(fault.cure().is_some(), "{fault:?}");
+        assert!(fault.help_text().is_some(), "{fault:?}");
     }
     assert!(report.faults().is_sorted_by_key(|fault| fault.span().start));
     assert!(!report.faults().is_empty() && report.faults().len() <= MAX_FAULTS);
-    assert!(!report.render(Style::Plain).contains('\u{1b}'));
-    assert!(!report.render(Style::Coloured).is_empty());
+    assert!(!report.render(ReportStyle::Plain).contains('\u{1b}'));
+    assert!(!report.render(ReportStyle::Coloured).is_empty());
     serde_json::to_string(report).unwrap();
 }
 
@@ -43,14 +43,14 @@ proptest! {
 
     #[test]
     fn texts_like_policies_never_break_it(text in pieces()) {
-        if let Err(report) = read(Source::new("policy.toml", text), policy) {
+        if let Err(report) = read(SourceText::new("policy.toml", text), policy) {
             check_report(&report);
         }
     }
 
     #[test]
     fn texts_with_hidden_keys_never_break_it(text in pieces()) {
-        let source = Source::new("policy.toml", text).hide_values_of(["id", "label", "warning"]);
+        let source = SourceText::new("policy.toml", text).hide_values_of(["id", "label", "warning"]);
         if let Err(report) = read(source, policy) {
             check_report(&report);
         }
@@ -58,7 +58,7 @@ proptest! {
 
     #[test]
     fn bytes_never_break_it(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Err(report) = read(Source::from_bytes("policy.toml", &bytes), policy) {
+        if let Err(report) = read(SourceText::from_bytes("policy.toml", &bytes), policy) {
             check_report(&report);
         }
     }
@@ -83,7 +83,7 @@ proptest! {
                 ));
             }
         }
-        let read = read(Source::new("policy.toml", text.clone()), policy);
+        let read = read(SourceText::new("policy.toml", text.clone()), policy);
         prop_assert!(read.is_ok(), "{}\n{}", text, read.unwrap_err());
     }
 }

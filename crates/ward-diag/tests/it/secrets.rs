@@ -1,17 +1,17 @@
 //! A hidden value is nowhere in a report, whatever is wrong with it or around it.
 
 use insta::assert_snapshot;
-use ward_diag::{Invalid, Source, Style, Table, read};
+use ward_diag::{InvalidValue, ReportStyle, SourceText, TomlTable, read};
 
 const SECRET: &str = "hunter2";
 
-fn provider(root: &mut Table<'_>) -> Option<()> {
+fn provider(root: &mut TomlTable<'_>) -> Option<()> {
     let kind = root.required_with("kind", |value| value.one_of(&[("mock", ()), ("remote", ())]));
     let key = root.optional_parsed("api_key", |text| {
         if text.len() == 32 {
             Ok(())
         } else {
-            Err(Invalid::new(format!("`{text}` is no key")).help(format!("not {text}")))
+            Err(InvalidValue::new(format!("`{text}` is no key")).help(format!("not {text}")))
         }
     });
     let timeout = root.optional::<u32>("timeout");
@@ -21,18 +21,18 @@ fn provider(root: &mut Table<'_>) -> Option<()> {
 /// The report, after making sure that the secret is not in it.
 fn check(text: &str) -> String {
     assert!(text.contains(SECRET));
-    let source = Source::new("config.toml", text).hide_values_of(["api_key"]);
+    let source = SourceText::new("config.toml", text).hide_values_of(["api_key"]);
     let report = read(source, provider).unwrap_err();
-    let plain = report.render(Style::Plain);
+    let plain = report.render(ReportStyle::Plain);
     let json = serde_json::to_string(&report).unwrap();
-    for shown in [&plain, &json, &report.render(Style::Coloured)] {
+    for shown in [&plain, &json, &report.render(ReportStyle::Coloured)] {
         assert!(!shown.contains("hunter"), "{shown}");
     }
     plain
 }
 
 #[test]
-fn in_the_words_of_its_own_parser() {
+fn a_secret_is_masked_in_a_parser_message() {
     assert_snapshot!(check("kind = \"mock\"\napi_key = \"hunter2\" # mine\n"), @r#"
 config.toml:2:11: `***` is no key
    2 | api_key = *** ***
@@ -42,7 +42,7 @@ help: not ***
 }
 
 #[test]
-fn of_the_wrong_type() {
+fn a_secret_of_the_wrong_type_is_masked() {
     assert_snapshot!(check("kind = \"mock\"\napi_key = [\"hunter2\"]\n"), @r#"
 config.toml:2:11: `api_key` must be text, but this is a list
    2 | api_key = ***
@@ -52,7 +52,7 @@ help: write it like `api_key = "some text"`
 }
 
 #[test]
-fn under_a_misspelt_key() {
+fn a_secret_under_a_misspelt_key_is_masked() {
     assert_snapshot!(check("kind = \"mock\"\napi_kye = \"hunter2\"\n"), @r#"
 config.toml:2:1: unknown key `api_kye`
    2 | api_kye = ***
@@ -62,16 +62,16 @@ help: did you mean `api_key`?
 }
 
 #[test]
-fn beside_another_fault_on_the_same_line() {
+fn a_secret_beside_another_fault_is_masked() {
     let text = "a = { api_key = \"hunter2\", kind = \"mok\" }\n";
-    let source = Source::new("config.toml", text).hide_values_of(["api_key"]);
+    let source = SourceText::new("config.toml", text).hide_values_of(["api_key"]);
     let report = read(source, |root| {
         let mut table = root.table("a")?;
         provider(&mut table)
     })
     .unwrap_err();
     assert!(!report.to_string().contains("hunter"), "{report}");
-    assert_snapshot!(report.render(Style::Plain), @r#"
+    assert_snapshot!(report.render(ReportStyle::Plain), @r#"
 config.toml:1:17: `***` is no key
    1 | a = { api_key = ***, kind = "mok" }
      |                 ^^^
@@ -85,7 +85,7 @@ help: did you mean `mock`? It can be `mock` or `remote`
 }
 
 #[test]
-fn without_a_closing_quote() {
+fn a_secret_without_a_closing_quote_is_masked() {
     assert_snapshot!(check("kind = \"mock\"\napi_key = \"hunter2\n"), @r#"
 config.toml:2:19: this text has no closing quote
    2 | api_key = ***
@@ -95,7 +95,7 @@ help: end it with the quote it began with, on the same line
 }
 
 #[test]
-fn without_any_quotes() {
+fn a_secret_without_quotes_is_masked() {
     assert_snapshot!(check("kind = \"mock\"\napi_key = hunter2\n"), @r#"
 config.toml:2:11: the text after `api_key =` must be in quotes
    2 | api_key = ***
@@ -105,7 +105,7 @@ help: put `"` before and after it
 }
 
 #[test]
-fn without_an_equals_sign() {
+fn a_secret_without_an_equals_sign_is_masked() {
     assert_snapshot!(check("kind = \"mock\"\napi_key \"hunter2\"\n"), @r#"
 config.toml:2:1: this line has no `=`
    2 | api_key ***
@@ -115,7 +115,7 @@ help: write `key = value`, put a table's name in `[…]`, or start a comment wit
 }
 
 #[test]
-fn hidden_in_every_broken_shape() {
+fn a_secret_in_a_file_that_does_not_parse_is_masked() {
     for text in [
         "api_key = \"\"\"\nhunter2\n",
         "api_key = '''\nhunter2\n''' x",
@@ -134,7 +134,7 @@ fn hidden_in_every_broken_shape() {
 }
 
 #[test]
-fn under_a_key_with_escapes_in_it() {
+fn a_secret_under_an_escaped_key_is_masked() {
     assert_snapshot!(check("kind = \"mock\"\n\"api\\u005fkey\" = \"hunter2\"\n"), @r#"
 config.toml:2:18: `***` is no key
    2 | "api\u005fkey" = ***
@@ -144,16 +144,17 @@ help: not ***
 }
 
 #[test]
-fn in_a_table_of_that_name() {
+fn secrets_in_a_table_with_a_hidden_name_are_masked() {
     assert_snapshot!(check("kind = \"mock\"\n[api_key]\nvalue = \"hunter2\"\n"), @r#"
 config.toml:2:1: `api_key` must be text, but this is a table
    2 | [api_key]
      | ^^^^^^^^^
 help: write it like `api_key = "some text"`
 "#);
-    let source = Source::new("config.toml", "[api_key]\nvalue = \"hunter2\"\n").hide_values_of(["api_key"]);
+    let source =
+        SourceText::new("config.toml", "[api_key]\nvalue = \"hunter2\"\n").hide_values_of(["api_key"]);
     let report = read(source, |root| root.table("api_key")?.required::<u8>("value")).unwrap_err();
-    assert_snapshot!(report.render(Style::Plain), @r#"
+    assert_snapshot!(report.render(ReportStyle::Plain), @r#"
 config.toml:2:9: `value` must be a whole number, but this is text
    2 | value = ***
      |         ^^^
@@ -162,15 +163,15 @@ help: write it like `value = 10`
 }
 
 #[test]
-fn a_place_can_be_hidden_by_hand() {
-    let report = read(Source::new("config.toml", "pin = 4711\n"), |root| {
+fn a_span_can_be_hidden_explicitly() {
+    let report = read(SourceText::new("config.toml", "pin = 4711\n"), |root| {
         let pin = root.value("pin")?;
         root.faults().hide(pin.span());
-        pin.fault("too-short", "the pin is too short");
+        pin.report_fault("too-short", "the pin is too short");
         Some(())
     })
     .unwrap_err();
-    assert_snapshot!(report.render(Style::Plain), @r#"
+    assert_snapshot!(report.render(ReportStyle::Plain), @r#"
 config.toml:1:7: the pin is too short
    1 | pin = ***
      |       ^^^
@@ -179,7 +180,7 @@ config.toml:1:7: the pin is too short
 
 /// What is in it may be anything; its name is a key like any other.
 #[test]
-fn in_a_table_that_nobody_knows_whose_name_is_shown() {
+fn secrets_in_an_unknown_table_are_masked_but_its_name_is_shown() {
     let told = check("kind = \"mock\"\ntimeout = 3\n[timout]\nx = \"hunter2\"\n");
     assert_snapshot!(told, @r#"
     config.toml:3:2: unknown key `timout`

@@ -2,11 +2,11 @@
 
 use insta::assert_snapshot;
 
-use crate::policy::{changed, faults_of};
+use crate::value_faults::{faults_of, good_policy_with};
 
 #[test]
 fn text_without_quotes() {
-    assert_snapshot!(changed("\"process\"", "process"), @r#"
+    assert_snapshot!(good_policy_with("\"process\"", "process"), @r#"
 policy.toml:9:8: the text after `kind =` must be in quotes
    9 | kind = process
      |        ^^^^^^^
@@ -16,7 +16,7 @@ help: put `"` before and after it
 
 #[test]
 fn a_missing_closing_quote() {
-    assert_snapshot!(changed("\"process\"", "\"process"), @r#"
+    assert_snapshot!(good_policy_with("\"process\"", "\"process"), @r#"
 policy.toml:9:16: this text has no closing quote
    9 | kind = "process
      |                ^
@@ -26,7 +26,7 @@ help: end it with the quote it began with, on the same line
 
 #[test]
 fn a_missing_value() {
-    assert_snapshot!(changed("\"process\"", ""), @r#"
+    assert_snapshot!(good_policy_with("\"process\"", ""), @r#"
 policy.toml:9:8: `kind` has no value
    9 | kind =
      |        ^
@@ -36,7 +36,7 @@ help: write a value after `=`, or take the line out
 
 #[test]
 fn a_missing_equals_sign() {
-    assert_snapshot!(changed("kind = ", "kind "), @r#"
+    assert_snapshot!(good_policy_with("kind = ", "kind "), @r#"
 policy.toml:9:1: this line has no `=`
    9 | kind "process"
      | ^^^^^^^^^^^^^^
@@ -46,7 +46,7 @@ help: write `key = value`, put a table's name in `[…]`, or start a comment wit
 
 #[test]
 fn a_missing_key() {
-    assert_snapshot!(changed("kind = ", "= "), @r#"
+    assert_snapshot!(good_policy_with("kind = ", "= "), @r#"
 policy.toml:9:1: there is no key before the `=`
    9 | = "process"
      | ^
@@ -56,7 +56,7 @@ help: write `key = value`
 
 #[test]
 fn a_sentence_in_the_file() {
-    assert_snapshot!(changed("[budget.games]", "This is for the games.\n[budget.games]"), @r#"
+    assert_snapshot!(good_policy_with("[budget.games]", "This is for the games.\n[budget.games]"), @r#"
 policy.toml:3:1: this line has no `=`
    3 | This is for the games.
      | ^^^^^^^^^^^^^^^^^^^^^^
@@ -66,7 +66,7 @@ help: write `key = value`, put a table's name in `[…]`, or start a comment wit
 
 #[test]
 fn a_key_that_is_set_twice() {
-    assert_snapshot!(changed("kind = ", "label = \"x\"\nkind = "), @r#"
+    assert_snapshot!(good_policy_with("kind = ", "label = \"x\"\nkind = "), @r#"
 policy.toml:9:1: `label` is set twice
    8 | label = "Tux, of Math Command"
      | ----- first set here
@@ -78,7 +78,7 @@ help: keep one of the two
 
 #[test]
 fn a_table_that_is_defined_twice() {
-    assert_snapshot!(changed("[[entry]]", "[budget.games]\ndaily = \"2h\"\n[[entry]]"), @r#"
+    assert_snapshot!(good_policy_with("[[entry]]", "[budget.games]\ndaily = \"2h\"\n[[entry]]"), @r#"
 policy.toml:6:9: the table `games` is defined twice
    3 | [budget.games]
      |         ----- first set here
@@ -91,7 +91,7 @@ help: put everything under one of the two
 
 #[test]
 fn a_dotted_key_that_is_set_twice() {
-    assert_snapshot!(changed("[budget.games]\ndaily = \"1h\"", "budget.games.daily = 1\nbudget.games.daily = 2"), @r#"
+    assert_snapshot!(good_policy_with("[budget.games]\ndaily = \"1h\"", "budget.games.daily = 1\nbudget.games.daily = 2"), @r#"
 policy.toml:4:14: `daily` is set twice
    3 | budget.games.daily = 1
      |              ----- first set here
@@ -103,7 +103,7 @@ help: keep one of the two
 
 #[test]
 fn a_key_that_is_set_twice_in_an_inline_table() {
-    assert_snapshot!(changed("[budget.games]\ndaily = \"1h\"", "budget.games = { daily = 1, daily = 2 }"), @r#"
+    assert_snapshot!(good_policy_with("[budget.games]\ndaily = \"1h\"", "budget.games = { daily = 1, daily = 2 }"), @r#"
 policy.toml:3:29: `daily` is set twice
    3 | budget.games = { daily = 1, daily = 2 }
      |                             ^^^^^
@@ -113,7 +113,7 @@ help: keep one of the two
 
 #[test]
 fn an_unclosed_list_does_not_swallow_the_file() {
-    assert_snapshot!(changed("[\"tuxmath\", \"--windowed\"]", "[\"tuxmath\",\n  \"--windowed\""), @r#"
+    assert_snapshot!(good_policy_with("[\"tuxmath\", \"--windowed\"]", "[\"tuxmath\",\n  \"--windowed\""), @r#"
 policy.toml:10:8: this list is never closed
    10 | argv = ["tuxmath",
       |        ^
@@ -123,7 +123,7 @@ help: put a `]` after its last element
 
 #[test]
 fn a_missing_comma() {
-    assert_snapshot!(changed("\"tuxmath\", \"--windowed\"", "\"tuxmath\" \"--windowed\""), @r#"
+    assert_snapshot!(good_policy_with("\"tuxmath\", \"--windowed\"", "\"tuxmath\" \"--windowed\""), @r#"
 policy.toml:10:19: a comma is missing before this element
    10 | argv = ["tuxmath" "--windowed"]
       |                   ^
@@ -133,7 +133,7 @@ help: separate the elements with `,`
 
 #[test]
 fn an_unclosed_header() {
-    assert_snapshot!(changed("[[entry.window]]", "[[entry.window]"), @r#"
+    assert_snapshot!(good_policy_with("[[entry.window]]", "[[entry.window]"), @r#"
 policy.toml:15:16: this table's name has no closing bracket
    15 | [[entry.window]
       |                ^
@@ -143,7 +143,7 @@ help: write `[name]`, or `[[name]]` for one of several
 
 #[test]
 fn an_unknown_escape() {
-    assert_snapshot!(changed("\"process\"", "\"C:\\games\""), @r#"
+    assert_snapshot!(good_policy_with("\"process\"", "\"C:\\games\""), @r#"
 policy.toml:9:12: a backslash stands before something that it can't escape
    9 | kind = "C:\games"
      |            ^
@@ -153,7 +153,7 @@ help: write `\\` for a backslash, or put the text in single quotes
 
 #[test]
 fn an_impossible_date() {
-    assert_snapshot!(changed("volume = 0.5", "volume = 2026-02-31"), @r#"
+    assert_snapshot!(good_policy_with("volume = 0.5", "volume = 2026-02-31"), @r#"
 policy.toml:13:10: invalid date
    13 | volume = 2026-02-31
       |          ^^^^^^^^^^

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use ward_fuzz::{Fault, Fuzz, Mutator, Random};
+use ward_fuzz::{FuzzFailureKind, FuzzRun, InputMutator, SeededRandom};
 
-fn fuzz(folder: &Path, time: Duration) -> Fuzz {
-    Fuzz { name: "target".to_owned(), time, seed: 1, regressions: folder.join("regressions/target") }
+fn fuzz(folder: &Path, time: Duration) -> FuzzRun {
+    FuzzRun { name: "target".to_owned(), time, seed: 1, regressions: folder.join("regressions/target") }
 }
 
 /// A parser with a bug behind two conditions.
@@ -23,7 +23,7 @@ fn a_bug_is_found_made_small_and_kept() {
     let failure =
         fuzz(folder.path(), Duration::from_secs(20)).run(&[b"{\"a\":1}".to_vec()], brittle).unwrap_err();
 
-    assert_eq!(failure.fault, Fault::Panicked("a byte too much".to_owned()));
+    assert_eq!(failure.fault, FuzzFailureKind::Panicked("a byte too much".to_owned()));
     assert_eq!(failure.input, b"{\xff");
     let kept = failure.kept.clone().unwrap();
     assert!(kept.starts_with(folder.path()), "{}", kept.display());
@@ -64,8 +64,8 @@ fn answers_that_are_new_lead_the_way() {
 fn the_same_seed_gives_the_same_inputs() {
     let corpus = [b"{\"id\":1}".to_vec(), b"[\"launch\",\"tuxmath\"]".to_vec()];
     let inputs = |seed| {
-        let (mutator, mut random) = (Mutator::new(&corpus), Random::new(seed));
-        (0..100).map(|_| mutator.make(&corpus, &mut random)).collect::<Vec<_>>()
+        let (mutator, mut random) = (InputMutator::new(&corpus), SeededRandom::new(seed));
+        (0..100).map(|_| mutator.make_input(&corpus, &mut random)).collect::<Vec<_>>()
     };
     assert_eq!(inputs(7), inputs(7));
     assert_ne!(inputs(7), inputs(8));

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use ward_ledger::{Format, Key, Ledger, Options};
+use ward_ledger::{Ledger, LedgerFormat, LedgerKey, LedgerOptions};
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -32,11 +32,11 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>
     let usage = "usage: ledger-writer LOG TAG COUNT [key=FILE] [segment=BYTES] [batch=COUNT]";
     let (log, tag, count) = (arguments.next(), arguments.next(), arguments.next());
     let (Some(log), Some(tag), Some(count)) = (log, tag, count) else { return Err(usage.into()) };
-    let mut options = Options::new(Format::new("receipt_hash")?);
+    let mut options = LedgerOptions::new(LedgerFormat::new("receipt_hash")?);
     let mut batch = 1;
     for argument in arguments {
         match argument.split_once('=') {
-            Some(("key", file)) => options = options.with_key(Key::load_or_create(Path::new(file))?),
+            Some(("key", file)) => options = options.with_key(LedgerKey::load_or_create(Path::new(file))?),
             Some(("segment", bytes)) => options = options.with_segment_bytes(bytes.parse()?),
             Some(("batch", records)) => batch = records.parse()?,
             _ => return Err(usage.into()),

@@ -1,13 +1,13 @@
 use super::*;
 
 /// What is found beside a log with these files, all with something in them.
-fn found(names: &[&str], current: Option<u64>) -> Siblings {
+fn list_siblings_of(names: &[&str], current: Option<u64>) -> SiblingFiles {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     for name in names {
-        fs::write(beside(&log, name), "x").unwrap();
+        fs::write(path_with_suffix(&log, name), "x").unwrap();
     }
-    siblings(&log, current).unwrap()
+    list_siblings(&log, current).unwrap()
 }
 
 #[test]
@@ -15,7 +15,7 @@ fn a_segment_may_have_a_number_of_seven_digits() {
     let log = Path::new("log");
     assert_eq!(segment_path(log, 999_999), Path::new("log.999999"));
     assert_eq!(segment_path(log, 1_000_000), Path::new("log.1000000"));
-    let found = found(&["1000000", "999999"], Some(1_000_001));
+    let found = list_siblings_of(&["1000000", "999999"], Some(1_000_001));
     assert_eq!(found.closed, [999_999, 1_000_000]);
     assert_eq!(found.strays, [""; 0]);
 }
@@ -23,7 +23,8 @@ fn a_segment_may_have_a_number_of_seven_digits() {
 #[test]
 fn a_number_has_one_spelling() {
     let strays = ["0000001", "000000", "99999999999999999999"];
-    let found = found(&["000001", "0000001", "000000", "99999999999999999999", "00001", "+00002"], None);
+    let found =
+        list_siblings_of(&["000001", "0000001", "000000", "99999999999999999999", "00001", "+00002"], None);
     assert_eq!(found.closed, [1]);
     let mut expected = strays.map(|name| format!("log.{name}"));
     expected.sort();
@@ -33,7 +34,7 @@ fn a_number_has_one_spelling() {
 #[test]
 fn the_row_is_without_gaps_and_ends_where_the_head_says() {
     let check = |names: &[&str], current, missing, strays: &[&str]| {
-        let found = found(names, current);
+        let found = list_siblings_of(names, current);
         assert_eq!(
             (found.missing, found.strays),
             (missing, strays.iter().map(ToString::to_string).collect())

@@ -1,36 +1,41 @@
-use crate::chain::Format;
-use crate::key::Key;
+use crate::chain::LedgerFormat;
+use crate::key::LedgerKey;
 
 /// A segment of this size opens in any editor and holds some 150,000 records.
 const DEFAULT_SEGMENT_BYTES: u64 = 64 << 20;
 
 /// How a log is written.
 #[derive(Clone, Debug)]
-pub struct Options {
-    pub(super) format: Format,
-    pub(super) key: Option<Key>,
+pub struct LedgerOptions {
+    pub(super) format: LedgerFormat,
+    pub(super) key: Option<LedgerKey>,
     pub(super) max_segment_bytes: u64,
-    pub(super) adoption: Adoption,
+    pub(super) adoption: AdoptionOptions,
 }
 
 /// What somebody has decided to continue although the ledger can't vouch for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Adoption {
+pub(super) struct AdoptionOptions {
     pub(super) unsigned: bool,
     pub(super) without_head: bool,
 }
 
-impl Options {
+impl LedgerOptions {
     /// A log of this format, without a key, in segments of 64 MiB.
     #[must_use]
-    pub fn new(format: Format) -> Self {
-        Self { format, key: None, max_segment_bytes: DEFAULT_SEGMENT_BYTES, adoption: Adoption::default() }
+    pub fn new(format: LedgerFormat) -> Self {
+        Self {
+            format,
+            key: None,
+            max_segment_bytes: DEFAULT_SEGMENT_BYTES,
+            adoption: AdoptionOptions::default(),
+        }
     }
 
     /// Signs every record and the head. A log that was signed once can't be continued without,
-    /// and one that was begun without needs [`Options::adopt_unsigned`].
+    /// and one that was begun without needs [`LedgerOptions::adopt_unsigned`].
     #[must_use]
-    pub fn with_key(self, key: Key) -> Self {
+    pub fn with_key(self, key: LedgerKey) -> Self {
         Self { key: Some(key), ..self }
     }
 
@@ -48,7 +53,7 @@ impl Options {
     /// matter of course. The ledger records that it was done.
     #[must_use]
     pub fn adopt_unsigned(self) -> Self {
-        Self { adoption: Adoption { unsigned: true, ..self.adoption }, ..self }
+        Self { adoption: AdoptionOptions { unsigned: true, ..self.adoption }, ..self }
     }
 
     /// Lets [`Ledger::open`](crate::Ledger::open) continue records whose head is gone or damaged.
@@ -57,6 +62,6 @@ impl Options {
     /// at the log and said so, never as a matter of course. The ledger records that it was done.
     #[must_use]
     pub fn adopt_without_head(self) -> Self {
-        Self { adoption: Adoption { without_head: true, ..self.adoption }, ..self }
+        Self { adoption: AdoptionOptions { without_head: true, ..self.adoption }, ..self }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 /// [`RECOVERY_FIELD`](crate::RECOVERY_FIELD).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[must_use = "a log that needed a recovery should not pass for one that did not"]
-pub struct Recovery {
+pub struct LedgerRecovery {
     /// What a crash left half-written, and no record tells of yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub torn: Vec<TornTail>,
@@ -15,7 +15,7 @@ pub struct Recovery {
     pub head: HeadRecovery,
 }
 
-impl Recovery {
+impl LedgerRecovery {
     pub(super) const NOTHING: Self = Self { torn: Vec::new(), head: HeadRecovery::InOrder };
 
     /// Whether there was nothing to put right.

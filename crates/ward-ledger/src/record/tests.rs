@@ -9,8 +9,8 @@ use crate::canonical::{MAX_SAFE_INTEGER, canonical_json};
 use crate::chain::seal;
 
 fn readers() -> [RecordReader; 2] {
-    let format = Format::new("receipt_hash").unwrap();
-    [RecordReader::new(&format, None), RecordReader::new(&format, Some(&Key::from_bytes(&[3; 32])))]
+    let format = LedgerFormat::new("receipt_hash").unwrap();
+    [RecordReader::new(&format, None), RecordReader::new(&format, Some(&LedgerKey::from_bytes(&[3; 32])))]
 }
 
 /// Names around the chain's own, so that those stand first, last and in between.
@@ -47,11 +47,11 @@ fn fields() -> impl Strategy<Value = Map<String, Value>> {
 }
 
 /// Both ways of reading, as far as the fast one says anything.
-fn compare(line: &[u8]) -> Result<(), TestCaseError> {
+fn assert_readers_agree(line: &[u8]) -> Result<(), TestCaseError> {
     for reader in readers() {
         if let Some((record, length)) = reader.read_canonical(line) {
             let text = line.get(..length).unwrap();
-            prop_assert_eq!(reader.read_slowly(text), Ok(record));
+            prop_assert_eq!(reader.read_by_parsing(text), Ok(record));
             let canonical = canonical_json(&canonical::parse_object(text).unwrap()).unwrap();
             prop_assert_eq!(canonical, text, "accepted, but not canonical");
         }
@@ -64,18 +64,18 @@ proptest! {
 
     #[test]
     fn a_sealed_record_is_read_the_same_both_ways(fields in fields(), signed: bool, changed: bool) {
-        let key = Key::from_bytes(&[if changed { 4 } else { 3 }; 32]);
-        let format = Format::new("receipt_hash").unwrap();
-        let sealed = seal(&format, signed.then_some(&key), (7, Hash::of(&[b"before"])), fields).unwrap();
+        let key = LedgerKey::from_bytes(&[if changed { 4 } else { 3 }; 32]);
+        let format = LedgerFormat::new("receipt_hash").unwrap();
+        let sealed = seal(&format, signed.then_some(&key), (7, Sha256Hash::of(&[b"before"])), fields).unwrap();
         let line = sealed.line.strip_suffix(b"\n").unwrap();
-        compare(line)?;
+        assert_readers_agree(line)?;
         let [without_key, with_key] = readers();
-        let previous_hash = Hash::of(&[b"before"]);
-        let expected = |own| Ok(Record { sequence: 7, previous_hash, hash: sealed.hash, own, adopts: false });
+        let previous_hash = Sha256Hash::of(&[b"before"]);
+        let expected = |own| Ok(CheckedRecord { sequence: 7, previous_hash, hash: sealed.hash, integrity: own, is_adoption: false });
         let (blind, seeing) = match (signed, changed) {
-            (false, _) => (Own::Plain, Own::Plain),
-            (true, false) => (Own::Unchecked(key.id()), Own::Signed(key.id())),
-            (true, true) => (Own::Unchecked(key.id()), Own::Unchecked(key.id())),
+            (false, _) => (RecordIntegrity::Unsigned, RecordIntegrity::Unsigned),
+            (true, false) => (RecordIntegrity::Unchecked(key.id()), RecordIntegrity::Signed(key.id())),
+            (true, true) => (RecordIntegrity::Unchecked(key.id()), RecordIntegrity::Unchecked(key.id())),
         };
         prop_assert_eq!(without_key.read(line), expected(blind));
         prop_assert_eq!(with_key.read(line), expected(seeing));
@@ -83,42 +83,43 @@ proptest! {
 
     #[test]
     fn a_damaged_record_is_read_the_same_both_ways(fields in fields(), at: usize, byte: u8, insert: bool) {
-        let format = Format::new("receipt_hash").unwrap();
-        let mut line = seal(&format, None, (1, Hash::GENESIS), fields).unwrap().line;
+        let format = LedgerFormat::new("receipt_hash").unwrap();
+        let mut line = seal(&format, None, (1, Sha256Hash::GENESIS), fields).unwrap().line;
         line.pop();
         let at = at % line.len();
         if insert { line.insert(at, byte) } else { line[at] = byte }
-        compare(&line)?;
+        assert_readers_agree(&line)?;
     }
 
     #[test]
     fn any_text_is_read_the_same_both_ways(line in "\\{(\"[a-c]\":[-0-9{}\\[\\],\"a-c]{0,6},?){0,4}\\}") {
-        compare(line.as_bytes())?;
+        assert_readers_agree(line.as_bytes())?;
     }
 }
 
 #[test]
-fn ordinary_records_go_the_fast_way() {
-    let format = Format::new("receipt_hash").unwrap();
+fn ordinary_records_use_the_canonical_scanner() {
+    let format = LedgerFormat::new("receipt_hash").unwrap();
     for name in ["a", "m", "n", "r", "s", "zz"] {
         let fields: Map<String, Value> = [(name.to_owned(), Value::from("é \"x\" \n"))].into_iter().collect();
-        for key in [None, Some(&Key::from_bytes(&[3; 32]))] {
-            let line = seal(&format, key, (1, Hash::GENESIS), fields.clone()).unwrap().line;
+        for key in [None, Some(&LedgerKey::from_bytes(&[3; 32]))] {
+            let line = seal(&format, key, (1, Sha256Hash::GENESIS), fields.clone()).unwrap().line;
             let [_, reader] = readers();
             let (record, length) = reader.read_canonical(&line).unwrap();
             assert_eq!(length + 1, line.len());
-            assert!(matches!(record.own, Own::Plain | Own::Signed(_)));
+            assert!(matches!(record.integrity, RecordIntegrity::Unsigned | RecordIntegrity::Signed(_)));
         }
     }
 }
 
 #[test]
 fn another_way_to_write_a_record_is_recognised_and_not_taken_for_it() {
-    let format = Format::new("receipt_hash").unwrap();
+    let format = LedgerFormat::new("receipt_hash").unwrap();
     let nested = serde_json::json!({"x": 1, "y": [10, "\u{8}/é"]});
     let fields: Map<String, Value> =
         [("a".to_owned(), nested), ("b".to_owned(), Value::Null)].into_iter().collect();
-    let line = String::from_utf8(seal(&format, None, (1, Hash::GENESIS), fields).unwrap().line).unwrap();
+    let line =
+        String::from_utf8(seal(&format, None, (1, Sha256Hash::GENESIS), fields).unwrap().line).unwrap();
     let line = line.trim_end();
     let [reader, _] = readers();
     let (record, _) = reader.read_canonical(line.as_bytes()).unwrap();
@@ -133,7 +134,7 @@ fn another_way_to_write_a_record_is_recognised_and_not_taken_for_it() {
         let other = line.replacen(from, to, 1);
         assert_ne!(other, line, "{from}");
         assert_eq!(reader.read_canonical(other.as_bytes()), None, "{other}");
-        let respelled = Record { own: Own::Respelled, ..record };
+        let respelled = CheckedRecord { integrity: RecordIntegrity::NotCanonical, ..record };
         assert_eq!(reader.read(other.as_bytes()), Ok(respelled), "{other}");
     }
     for (from, to) in [

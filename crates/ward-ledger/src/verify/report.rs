@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::hash::Hash;
+use crate::hash::Sha256Hash;
 use crate::key::KeyId;
-use crate::lines::Place;
+use crate::lines::LinePosition;
 
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct VerificationReport {
     /// The log that was checked.
     pub log: PathBuf,
     /// How many records in a row are sound, from the first.
@@ -20,38 +20,38 @@ pub struct Report {
     pub segments: u64,
     /// The hash of the last sound record: write it down elsewhere, and nobody can rewrite the
     /// log unnoticed, not even with the key.
-    pub last_hash: Option<Hash>,
+    pub last_hash: Option<Sha256Hash>,
     /// The first broken link.
-    pub broken: Option<Break>,
+    pub broken: Option<ChainBreak>,
     /// What a crash left half-written at the end; the next writer puts it aside.
     pub torn: Option<TornLine>,
     /// Files that are named like segments of this log and are none. What they hold was not read.
     pub strays: Vec<String>,
     /// Whether anything is missing at the end.
-    pub completeness: Completeness,
+    pub completeness: LogCompleteness,
     /// Whether the holder of the key wrote it.
-    pub authenticity: Authenticity,
+    pub authenticity: LogAuthenticity,
 }
 
-impl Report {
+impl VerificationReport {
     /// Whether nothing speaks against the log.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let complete = match self.completeness {
             // Of a log without signatures a lone copy may be checked.
-            Completeness::Complete { .. } | Completeness::NoHead => true,
-            Completeness::HeadMissing
-            | Completeness::HeadUnreadable
-            | Completeness::HeadForged
-            | Completeness::HeadOfOtherKey { .. }
-            | Completeness::NotReached { .. }
-            | Completeness::Cut { .. } => false,
+            LogCompleteness::Complete { .. } | LogCompleteness::NoHead => true,
+            LogCompleteness::HeadMissing
+            | LogCompleteness::HeadUnreadable
+            | LogCompleteness::HeadForged
+            | LogCompleteness::HeadOfOtherKey { .. }
+            | LogCompleteness::NotReached { .. }
+            | LogCompleteness::Cut { .. } => false,
         };
         let authentic = match self.authenticity {
-            Authenticity::Unsigned | Authenticity::Signed { .. } => true,
-            Authenticity::NotSigned { .. } | Authenticity::NotAdopted { .. } | Authenticity::NoKey { .. } => {
-                false
-            }
+            LogAuthenticity::Unsigned | LogAuthenticity::Signed { .. } => true,
+            LogAuthenticity::NotSigned { .. }
+            | LogAuthenticity::NotAdopted { .. }
+            | LogAuthenticity::NoKey { .. } => false,
         };
         self.broken.is_none() && self.strays.is_empty() && complete && authentic
     }
@@ -59,7 +59,7 @@ impl Report {
 
 /// A broken link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Break {
+pub struct ChainBreak {
     /// What was done.
     pub kind: BreakKind,
     /// The file.
@@ -72,13 +72,13 @@ pub struct Break {
     pub detail: String,
 }
 
-impl Break {
-    pub(super) fn new(kind: BreakKind, place: &Place, sequence: u64, detail: String) -> Self {
+impl ChainBreak {
+    pub(super) fn new(kind: BreakKind, place: &LinePosition, sequence: u64, detail: String) -> Self {
         Self { kind, segment: place.segment.name(), line: place.line, sequence, detail }
     }
 
     /// A break behind the last line.
-    pub(super) fn after(kind: BreakKind, last: Option<&Place>, sequence: u64, detail: String) -> Self {
+    pub(super) fn after(kind: BreakKind, last: Option<&LinePosition>, sequence: u64, detail: String) -> Self {
         let (segment, line) = last.map_or((String::new(), 0), |place| (place.segment.name(), place.line));
         Self { kind, segment, line: line + 1, sequence, detail }
     }
@@ -118,7 +118,7 @@ pub struct TornLine {
 /// Whether records are missing at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Completeness {
+pub enum LogCompleteness {
     /// All that the head vouches for is there.
     Complete {
         /// How many records that is.
@@ -157,7 +157,7 @@ pub enum Completeness {
 /// Whether the holder of the key wrote the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Authenticity {
+pub enum LogAuthenticity {
     /// There are no signatures: whoever can write the files can also write them anew.
     Unsigned,
     /// There are no signatures, and a key was given to check them with: anybody may have put this
@@ -203,14 +203,14 @@ impl fmt::Display for BreakKind {
     }
 }
 
-impl fmt::Display for Break {
+impl fmt::Display for ChainBreak {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, segment, line, sequence, detail } = self;
         write!(formatter, "broken at record {sequence} ({segment}, line {line}), {kind}: {detail}")
     }
 }
 
-impl fmt::Display for Completeness {
+impl fmt::Display for LogCompleteness {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Complete { vouched, unvouched: 0 } => {
@@ -241,7 +241,7 @@ impl fmt::Display for Completeness {
     }
 }
 
-impl fmt::Display for Authenticity {
+impl fmt::Display for LogAuthenticity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsigned => {
@@ -266,7 +266,7 @@ impl fmt::Display for Authenticity {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for VerificationReport {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = |count: u64| if count == 1 { "" } else { "s" };
         let (records, segments) = (self.records, self.segments);

@@ -5,14 +5,14 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use serde_json::json;
-use ward_ledger::verify::Completeness;
-use ward_ledger::{AppendError, HeadRecovery, Ledger, OpenError, RecordError};
+use ward_ledger::verify::LogCompleteness;
+use ward_ledger::{HeadRecovery, Ledger, LedgerAppendError, LedgerOpenError, SealError};
 
-use crate::support::{Log, object, options, receipt};
+use crate::support::{TestLog, object, options, receipt};
 
 #[test]
 fn records_are_numbered_from_one_and_chained() {
-    let log = Log::new(options());
+    let log = TestLog::new(options());
     let (mut ledger, recovery) = Ledger::open(&log.path, options()).unwrap();
     assert!(recovery.is_clean());
     assert_eq!(recovery.head, HeadRecovery::Begun);
@@ -22,15 +22,15 @@ fn records_are_numbered_from_one_and_chained() {
     let report = log.verify();
     assert!(report.is_sound());
     assert_eq!(report.last_hash, Some(rest[1].hash));
-    assert_eq!(log.names(), ["receipts.jsonl", "receipts.jsonl.head"]);
-    for name in log.names() {
+    assert_eq!(log.file_names(), ["receipts.jsonl", "receipts.jsonl.head"]);
+    for name in log.file_names() {
         assert_eq!(fs::metadata(log.folder.path().join(name)).unwrap().mode() & 0o777, 0o600);
     }
 }
 
 #[test]
 fn two_writers_in_turn_continue_each_other() {
-    let log = Log::new(options().with_segment_bytes(1200));
+    let log = TestLog::new(options().with_segment_bytes(1200));
     let (mut one, mut other) = (log.open(), log.open());
     for number in 1..=20 {
         let ledger = if number % 3 == 0 { &mut one } else { &mut other };
@@ -42,11 +42,11 @@ fn two_writers_in_turn_continue_each_other() {
 
 #[test]
 fn a_bad_record_in_a_batch_leaves_nothing_of_it() {
-    let log = Log::with(1);
+    let log = TestLog::with_records(1);
     let mut ledger = log.open();
     let before = fs::read(&log.path).unwrap();
     let bad = vec![receipt(2), object(json!({"share": 0.5}))];
-    assert!(matches!(ledger.append_all(bad), Err(AppendError::Record { index: 1, .. })));
+    assert!(matches!(ledger.append_all(bad), Err(LedgerAppendError::Record { index: 1, .. })));
     assert_eq!(fs::read(&log.path).unwrap(), before);
     assert_eq!(ledger.append_all(Vec::new()).unwrap(), []);
     assert_eq!(ledger.append(receipt(2)).unwrap().sequence, 2);
@@ -54,7 +54,7 @@ fn a_bad_record_in_a_batch_leaves_nothing_of_it() {
 
 #[test]
 fn a_torn_line_is_put_aside_at_open_and_reported() {
-    let log = Log::with(2);
+    let log = TestLog::with_records(2);
     let mut bytes = fs::read(&log.path).unwrap();
     bytes.extend_from_slice(b"{\"half\":");
     fs::write(&log.path, &bytes).unwrap();
@@ -62,9 +62,9 @@ fn a_torn_line_is_put_aside_at_open_and_reported() {
     let [torn] = recovery.torn.as_slice() else { panic!("{recovery:?}") };
     assert_eq!((torn.sequence, torn.bytes), (3, 8));
     assert_eq!(fs::read(&torn.kept_in).unwrap(), b"{\"half\":");
-    assert_eq!(torn.kept_in, log.sibling(".torn-3-1"));
+    assert_eq!(torn.kept_in, log.sibling_path(".torn-3-1"));
     assert_eq!(
-        log.recoveries(),
+        log.recovery_records(),
         [(
             3,
             json!({"head": "in_order", "torn": [{"sequence": 3, "bytes": 8, "kept_in": "receipts.jsonl.torn-3-1"}]})
@@ -78,7 +78,7 @@ fn a_torn_line_is_put_aside_at_open_and_reported() {
 
 #[test]
 fn a_line_torn_by_another_writer_is_put_aside_at_the_next_append() {
-    let log = Log::with(2);
+    let log = TestLog::with_records(2);
     let mut ledger = log.open();
     for round in 1..=2 {
         let mut bytes = fs::read(&log.path).unwrap();
@@ -89,63 +89,63 @@ fn a_line_torn_by_another_writer_is_put_aside_at_the_next_append() {
         assert_eq!(recoveries.len(), 1);
         assert_eq!(recoveries[0].torn.len(), 1);
     }
-    assert_eq!(log.recoveries().len(), 2);
+    assert_eq!(log.recovery_records().len(), 2);
     assert!(log.verify().is_sound());
 }
 
 #[test]
 fn a_cut_log_is_not_continued() {
-    for log in [Log::with(3), Log::signed_with(3)] {
+    for log in [TestLog::with_records(3), TestLog::signed_with_records(3)] {
         let mut lines = log.lines();
         lines.pop();
         log.write_lines(&lines);
         let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-        assert!(matches!(error, OpenError::Truncated { vouched: 3, found: 2, .. }), "{error}");
+        assert!(matches!(error, LedgerOpenError::Truncated { vouched: 3, found: 2, .. }), "{error}");
         lines[1].pop();
         log.write_lines(&lines);
         let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-        assert!(matches!(error, OpenError::Truncated { vouched: 3, found: 1, .. }), "{error}");
-        assert_eq!(log.names().len(), 2, "nothing was put aside");
+        assert!(matches!(error, LedgerOpenError::Truncated { vouched: 3, found: 1, .. }), "{error}");
+        assert_eq!(log.file_names().len(), 2, "nothing was put aside");
     }
 }
 
 #[test]
 fn a_log_cut_while_a_writer_has_it_open_is_not_continued() {
-    let log = Log::with(3);
+    let log = TestLog::with_records(3);
     let mut ledger = log.open();
     let mut lines = log.lines();
     lines.pop();
     log.write_lines(&lines);
     let error = ledger.append(receipt(4)).unwrap_err();
-    assert!(matches!(error, AppendError::Log(OpenError::Truncated { .. })), "{error}");
+    assert!(matches!(error, LedgerAppendError::Log(LedgerOpenError::Truncated { .. })), "{error}");
 }
 
 #[test]
 fn a_changed_last_record_or_another_head_is_not_continued() {
-    let log = Log::with(3);
+    let log = TestLog::with_records(3);
     let good = fs::read_to_string(&log.path).unwrap();
     fs::write(&log.path, good.replace("receipt-3", "receipt-4")).unwrap();
-    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), OpenError::Broken { .. }));
+    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), LedgerOpenError::Broken { .. }));
     fs::write(&log.path, &good).unwrap();
-    let other = Log::new(options());
+    let other = TestLog::new(options());
     other.open().append_all(vec![receipt(7), receipt(8), receipt(9)]).unwrap();
-    fs::copy(other.sibling(".head"), log.sibling(".head")).unwrap();
-    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), OpenError::HeadMismatch { .. }));
+    fs::copy(other.sibling_path(".head"), log.sibling_path(".head")).unwrap();
+    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), LedgerOpenError::HeadMismatch { .. }));
 }
 
 #[test]
 fn records_behind_the_head_must_continue_what_it_vouches_for() {
-    let log = Log::with(3);
-    let other = Log::new(options());
+    let log = TestLog::with_records(3);
+    let other = TestLog::new(options());
     other.open().append(receipt(7)).unwrap();
-    fs::copy(other.sibling(".head"), log.sibling(".head")).unwrap();
-    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), OpenError::HeadMismatch { .. }));
+    fs::copy(other.sibling_path(".head"), log.sibling_path(".head")).unwrap();
+    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), LedgerOpenError::HeadMismatch { .. }));
 }
 
 #[test]
 fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
-    let log = Log::signed_with(3);
-    let head = log.sibling(".head");
+    let log = TestLog::signed_with_records(3);
+    let head = log.sibling_path(".head");
     let signed = fs::read_to_string(&head).unwrap();
     let hash = log.verify().last_hash.unwrap();
     for forged in [
@@ -155,7 +155,7 @@ fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
     ] {
         fs::write(&head, forged).unwrap();
         let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-        assert!(matches!(error, OpenError::HeadMismatch { .. }), "{error}");
+        assert!(matches!(error, LedgerOpenError::HeadMismatch { .. }), "{error}");
     }
     fs::write(&head, signed).unwrap();
     log.append(1);
@@ -163,27 +163,27 @@ fn a_signed_log_is_not_continued_with_a_head_that_is_not_signed_with_its_key() {
 
 #[test]
 fn a_head_that_is_behind_is_brought_forward() {
-    let log = Log::signed_with(2);
-    let old = fs::read(log.sibling(".head")).unwrap();
+    let log = TestLog::signed_with_records(2);
+    let old = fs::read(log.sibling_path(".head")).unwrap();
     log.append(3);
-    fs::write(log.sibling(".head"), &old).unwrap();
-    assert_eq!(log.verify().completeness, Completeness::Complete { vouched: 2, unvouched: 3 });
+    fs::write(log.sibling_path(".head"), &old).unwrap();
+    assert_eq!(log.verify().completeness, LogCompleteness::Complete { vouched: 2, unvouched: 3 });
     assert!(log.verify().is_sound());
     let (_, recovery) = Ledger::open(&log.path, log.options.clone()).unwrap();
     assert_eq!(recovery.head, HeadRecovery::BroughtForward { from: 2, to: 5 });
-    assert_eq!(log.verify().completeness, Completeness::Complete { vouched: 6, unvouched: 0 });
-    assert_eq!(log.recoveries(), [(6, json!({"head": {"brought_forward": {"from": 2, "to": 5}}}))]);
+    assert_eq!(log.verify().completeness, LogCompleteness::Complete { vouched: 6, unvouched: 0 });
+    assert_eq!(log.recovery_records(), [(6, json!({"head": {"brought_forward": {"from": 2, "to": 5}}}))]);
 }
 
 #[test]
 fn nobody_but_the_ledger_writes_its_recoveries() {
-    let log = Log::with(1);
+    let log = TestLog::with_records(1);
     let error = log.open().append(object(json!({"ledger_recovery": {"head": "in_order"}}))).unwrap_err();
-    assert!(matches!(error, AppendError::Record { source: RecordError::Reserved(_), .. }), "{error}");
+    assert!(matches!(error, LedgerAppendError::Record { source: SealError::Reserved(_), .. }), "{error}");
 }
 
 /// Whether nobody holds the lock on this head.
-fn is_free(head: &Path) -> bool {
+fn is_unlocked(head: &Path) -> bool {
     fs::File::open(head).unwrap().try_lock().is_ok()
 }
 
@@ -195,34 +195,34 @@ fn a_failure_to_look_at_the_head_gives_the_lock_back() {
     let (mut ledger, _) = Ledger::open(&folder.join("receipts.jsonl"), options()).unwrap();
     fs::rename(&folder, &aside).unwrap();
     fs::write(&folder, "not a folder").unwrap();
-    assert!(matches!(ledger.append(receipt(1)), Err(AppendError::Log(OpenError::File { .. }))));
-    assert!(is_free(&aside.join("receipts.jsonl.head")));
+    assert!(matches!(ledger.append(receipt(1)), Err(LedgerAppendError::Log(LedgerOpenError::File { .. }))));
+    assert!(is_unlocked(&aside.join("receipts.jsonl.head")));
 }
 
 #[test]
 fn a_failure_to_open_an_exchanged_head_gives_the_lock_back() {
-    let log = Log::with(1);
+    let log = TestLog::with_records(1);
     let mut ledger = log.open();
     let aside = log.folder.path().join("aside");
-    fs::rename(log.sibling(".head"), &aside).unwrap();
-    symlink(&aside, log.sibling(".head")).unwrap();
-    assert!(matches!(ledger.append(receipt(1)), Err(AppendError::Log(OpenError::File { .. }))));
-    assert!(is_free(&aside));
+    fs::rename(log.sibling_path(".head"), &aside).unwrap();
+    symlink(&aside, log.sibling_path(".head")).unwrap();
+    assert!(matches!(ledger.append(receipt(1)), Err(LedgerAppendError::Log(LedgerOpenError::File { .. }))));
+    assert!(is_unlocked(&aside));
 }
 
 #[test]
 fn links_and_folders_at_the_path_are_refused() {
-    let log = Log::new(options());
+    let log = TestLog::new(options());
     let victim = log.folder.path().join("victim");
     fs::write(&victim, "precious\n").unwrap();
     symlink(&victim, &log.path).unwrap();
-    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), OpenError::File { .. }));
+    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), LedgerOpenError::File { .. }));
     fs::remove_file(&log.path).unwrap();
-    fs::remove_file(log.sibling(".head")).unwrap();
-    symlink(&victim, log.sibling(".head")).unwrap();
-    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), OpenError::File { .. }));
+    fs::remove_file(log.sibling_path(".head")).unwrap();
+    symlink(&victim, log.sibling_path(".head")).unwrap();
+    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), LedgerOpenError::File { .. }));
     assert_eq!(fs::read(&victim).unwrap(), b"precious\n");
-    fs::remove_file(log.sibling(".head")).unwrap();
+    fs::remove_file(log.sibling_path(".head")).unwrap();
     fs::create_dir(&log.path).unwrap();
-    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), OpenError::File { .. }));
+    assert!(matches!(Ledger::open(&log.path, options()).unwrap_err(), LedgerOpenError::File { .. }));
 }

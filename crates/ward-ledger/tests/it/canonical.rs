@@ -1,11 +1,13 @@
 //! RFC 8785, with the vectors of its text and its appendix B.
 
 use serde_json::{Map, Value, json};
-use ward_ledger::{Format, Hash, ParseError, RecordError, ValueError, canonical_json, parse_object, seal};
+use ward_ledger::{
+    JsonValueError, LedgerFormat, RecordParseError, SealError, Sha256Hash, canonical_json, parse_object, seal,
+};
 
 use crate::support::{format, key, object};
 
-fn canonical(text: &str) -> String {
+fn canonicalize(text: &str) -> String {
     String::from_utf8(canonical_json(&parse_object(text.as_bytes()).unwrap()).unwrap()).unwrap()
 }
 
@@ -59,10 +61,10 @@ fn the_example_of_the_rfc_comes_out_byte_for_byte() {
     };
     assert_eq!(serde_json_canonicalizer::pipe(text).unwrap(), expected(numbers));
     // A record carries whole numbers only.
-    assert!(matches!(parse_object(text.as_bytes()), Err(ParseError::NotRecord(_))));
+    assert!(matches!(parse_object(text.as_bytes()), Err(RecordParseError::NotRecord(_))));
     let (before, after) = (text.find('[').unwrap(), text.find(']').unwrap());
     let whole = format!("{}[4, -5, 0{}", &text[..before], &text[after..]);
-    assert_eq!(canonical(&whole), expected("4,-5,0"));
+    assert_eq!(canonicalize(&whole), expected("4,-5,0"));
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn names_are_sorted_by_their_utf_16_units() {
     let text = r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh",
         "1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control",
         "\u00f6":"Latin Small Letter O With Diaeresis"}"#;
-    let written = canonical(text);
+    let written = canonicalize(text);
     let order = ["Carriage", "One", "Control", "Latin", "Euro", "Emoji", "Hebrew"];
     let places: Vec<usize> = order.iter().map(|name| written.find(name).unwrap()).collect();
     assert!(places.is_sorted(), "{written}");
@@ -80,7 +82,7 @@ fn names_are_sorted_by_their_utf_16_units() {
 #[test]
 fn control_characters_have_one_form_each() {
     assert_eq!(
-        canonical(r#"{"a":"\u0000\u0007\u0008\u0009\u000a\u000b\u000c\u000d\u001f\u007f\u0020\/"}"#),
+        canonicalize(r#"{"a":"\u0000\u0007\u0008\u0009\u000a\u000b\u000c\u000d\u001f\u007f\u0020\/"}"#),
         "{\"a\":\"\\u0000\\u0007\\b\\t\\n\\u000b\\f\\r\\u001f\u{7f} /\"}"
     );
 }
@@ -98,32 +100,32 @@ fn what_readers_disagree_about_is_refused() {
         r#"{"a":-9007199254740992}"#,
         r#"{"a":18446744073709551616}"#,
     ] {
-        assert!(matches!(refused(text), ParseError::NotRecord(_)), "{text}");
+        assert!(matches!(refused(text), RecordParseError::NotRecord(_)), "{text}");
     }
     for text in
         [r#"{"a":"\ud83d"}"#, r#"{"a":01}"#, r#"{"a":1}x"#, "", "[]", "7", "{\"a\":\"\n\"}", "\u{feff}{}"]
     {
-        assert!(matches!(refused(text), ParseError::NotJson(_)), "{text}: {:?}", refused(text));
+        assert!(matches!(refused(text), RecordParseError::NotJson(_)), "{text}: {:?}", refused(text));
     }
-    assert_eq!(refused(r#"{"a":1"#), ParseError::CutOff);
+    assert_eq!(refused(r#"{"a":1"#), RecordParseError::UnexpectedEnd);
     assert_eq!(
-        canonical(r#"{"a":9007199254740991,"b":-9007199254740991}"#),
+        canonicalize(r#"{"a":9007199254740991,"b":-9007199254740991}"#),
         r#"{"a":9007199254740991,"b":-9007199254740991}"#
     );
 }
 
-fn sealed(fields: Value) -> Result<(), RecordError> {
-    seal(&format(), None, (1, Hash::GENESIS), object(fields)).map(|_| ())
+fn try_seal(fields: Value) -> Result<(), SealError> {
+    seal(&format(), None, (1, Sha256Hash::GENESIS), object(fields)).map(|_| ())
 }
 
 #[test]
 fn a_record_takes_no_value_that_could_not_be_read_back() {
-    assert_eq!(sealed(json!({"a": 1.5})), Err(ValueError::Fraction.into()));
-    assert_eq!(sealed(json!({"a": [u64::MAX]})), Err(ValueError::TooLarge.into()));
-    assert_eq!(sealed(json!({"a": {"b": i64::MIN}})), Err(ValueError::TooLarge.into()));
+    assert_eq!(try_seal(json!({"a": 1.5})), Err(JsonValueError::Fraction.into()));
+    assert_eq!(try_seal(json!({"a": [u64::MAX]})), Err(JsonValueError::TooLarge.into()));
+    assert_eq!(try_seal(json!({"a": {"b": i64::MIN}})), Err(JsonValueError::TooLarge.into()));
     let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
-    assert_eq!(sealed(json!({"a": deep})), Err(ValueError::TooDeep.into()));
-    assert!(matches!(sealed(json!({"a": "x".repeat(1 << 20)})), Err(RecordError::TooLong(_))));
+    assert_eq!(try_seal(json!({"a": deep})), Err(JsonValueError::TooDeep.into()));
+    assert!(matches!(try_seal(json!({"a": "x".repeat(1 << 20)})), Err(SealError::TooLong(_))));
 }
 
 #[test]
@@ -131,29 +133,29 @@ fn the_members_of_the_chain_are_not_the_callers_to_set() {
     for name in ["sequence", "previous_hash", "key_id", "mac", "receipt_hash"] {
         let mut fields = Map::new();
         fields.insert(name.to_owned(), json!("x"));
-        assert_eq!(sealed(Value::Object(fields)), Err(RecordError::Reserved(name.to_owned())));
+        assert_eq!(try_seal(Value::Object(fields)), Err(SealError::Reserved(name.to_owned())));
     }
 }
 
 #[test]
 fn a_sealed_record_is_what_the_format_says() {
-    let sealed = seal(&format(), None, (1, Hash::GENESIS), object(json!({"z": 1}))).unwrap();
+    let sealed = seal(&format(), None, (1, Sha256Hash::GENESIS), object(json!({"z": 1}))).unwrap();
     let zeros = "0".repeat(64);
     let content = format!(r#"{{"previous_hash":"{zeros}","sequence":1,"z":1}}"#);
-    let hash = Hash::of(&[content.as_bytes()]);
+    let hash = Sha256Hash::of(&[content.as_bytes()]);
     let line = format!(r#"{{"previous_hash":"{zeros}","receipt_hash":"{hash}","sequence":1,"z":1}}"#);
     assert_eq!(String::from_utf8(sealed.line).unwrap(), line + "\n");
     assert_eq!(sealed.hash, hash);
-    let signed = seal(&format(), Some(&key()), (1, Hash::GENESIS), object(json!({"z": 1}))).unwrap();
+    let signed = seal(&format(), Some(&key()), (1, Sha256Hash::GENESIS), object(json!({"z": 1}))).unwrap();
     assert_ne!(signed.hash, hash);
 }
 
 #[test]
 fn the_name_of_the_hash_begins_with_a_letter() {
     for name in ["_hash", "__hash", "", "hash", "previous_hash", "Event_hash", "event_hash_"] {
-        assert!(Format::new(name).is_err(), "{name}");
+        assert!(LedgerFormat::new(name).is_err(), "{name}");
     }
     for name in ["event_hash", "a_hash", "a__hash"] {
-        assert!(Format::new(name).is_ok(), "{name}");
+        assert!(LedgerFormat::new(name).is_ok(), "{name}");
     }
 }

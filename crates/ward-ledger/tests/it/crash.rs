@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Log, options, writer, writer_for};
+use crate::support::{TestLog, options, writer, writer_command};
 
 const KILLS: u64 = 200;
 
 #[test]
 fn what_was_acknowledged_survives_hundreds_of_kills() {
-    let log = Log::new(options());
+    let log = TestLog::new(options());
     let mut acknowledged: Vec<(usize, String)> = Vec::new();
     for round in 0..KILLS {
-        let mut child = writer_for(&log.path, &format!("round-{round}"), 10_000)
+        let mut child = writer_command(&log.path, &format!("round-{round}"), 10_000)
             .args(["segment=3000", "batch=2"])
             .stdout(Stdio::piped())
             .spawn()
@@ -38,7 +38,7 @@ fn what_was_acknowledged_survives_hundreds_of_kills() {
     }
     let mut found = Vec::new();
     let mut segments: Vec<String> =
-        log.names().into_iter().filter(|name| name.len() == "receipts.jsonl.000001".len()).collect();
+        log.file_names().into_iter().filter(|name| name.len() == "receipts.jsonl.000001".len()).collect();
     segments.push("receipts.jsonl".to_owned());
     drop(log.open());
     for segment in segments {
@@ -57,7 +57,7 @@ fn what_was_acknowledged_survives_hundreds_of_kills() {
 }
 
 /// Runs a writer of four records under `strace`, which makes one system call misbehave.
-fn inject(log: &Log, injection: &str) -> (bool, String) {
+fn run_with_fault_injection(log: &TestLog, injection: &str) -> (bool, String) {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("inject={injection}")])
         .arg("-P")
@@ -79,8 +79,8 @@ fn failing_system_calls_leave_a_valid_log() {
         "fdatasync:signal=KILL:when=2",
         "write:signal=KILL:when=3",
     ] {
-        let log = Log::new(options());
-        let (success, output) = inject(&log, injection);
+        let log = TestLog::new(options());
+        let (success, output) = run_with_fault_injection(&log, injection);
         assert!(!success, "{injection} had no effect");
         let acknowledged = output.lines().count() as u64;
         let before = log.verify();
@@ -97,8 +97,8 @@ const CHANGING_CALLS: [&str; 8] =
     ["openat", "flock", "write", "pwrite64", "fdatasync", "fsync", "rename", "ftruncate"];
 
 /// A log with a torn end, and a writer that `strace` kills at a system call; whether it came there.
-fn kill_at(call: &str, count: u64) -> bool {
-    let log = Log::new(options());
+fn kill_at_syscall(call: &str, count: u64) -> bool {
+    let log = TestLog::new(options());
     log.append(2);
     let mut bytes = std::fs::read(&log.path).unwrap();
     bytes.extend_from_slice(b"{\"torn\":");
@@ -119,8 +119,8 @@ fn kill_at(call: &str, count: u64) -> bool {
     log.append(1);
     let report = log.verify();
     assert!(report.is_sound() && report.torn.is_none(), "{call} {count}: {report}");
-    assert!(log.sibling(".torn-3-1").exists(), "{call} {count}: the torn line is kept");
-    let told = json!(log.recoveries()).to_string();
+    assert!(log.sibling_path(".torn-3-1").exists(), "{call} {count}: the torn line is kept");
+    let told = json!(log.recovery_records()).to_string();
     assert!(told.contains("receipts.jsonl.torn-3-1"), "{call} {count}: the torn line is told of: {told}");
     !output.status.success()
 }
@@ -128,16 +128,16 @@ fn kill_at(call: &str, count: u64) -> bool {
 #[test]
 fn a_kill_after_any_system_call_loses_nothing_acknowledged_and_no_report() {
     for call in CHANGING_CALLS {
-        let kills = (1..).take_while(|count| kill_at(call, *count)).count();
+        let kills = (1..).take_while(|count| kill_at_syscall(call, *count)).count();
         assert!(kills > 0, "{call} was never reached");
     }
 }
 
 /// A writer of one record for which the first write to the head fails.
-fn fail_to_write_the_head(log: &Log) -> String {
+fn run_with_failing_head_write(log: &TestLog) -> String {
     let output = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "-e", "inject=pwrite64:error=EIO:when=1", "-P"])
-        .arg(log.sibling(".head"))
+        .arg(log.sibling_path(".head"))
         .arg(writer())
         .arg(&log.path)
         .args(["injected", "1"])
@@ -149,24 +149,24 @@ fn fail_to_write_the_head(log: &Log) -> String {
 
 #[test]
 fn a_torn_line_is_told_of_though_the_head_can_not_be_written() {
-    let log = Log::new(options());
+    let log = TestLog::new(options());
     log.append(2);
     let mut bytes = std::fs::read(&log.path).unwrap();
     bytes.extend_from_slice(b"{\"torn\":");
     std::fs::write(&log.path, &bytes).unwrap();
-    let message = fail_to_write_the_head(&log);
+    let message = run_with_failing_head_write(&log);
     assert!(message.contains("can't write the head of"), "{message}");
     drop(log.open());
-    let told = json!(log.recoveries()).to_string();
+    let told = json!(log.recovery_records()).to_string();
     assert!(told.contains("receipts.jsonl.torn-3-1"), "{told}");
     assert!(log.verify().is_sound());
 }
 
 #[test]
 fn a_head_that_can_not_be_written_takes_the_record_back() {
-    let log = Log::new(options());
+    let log = TestLog::new(options());
     log.append(2);
-    let message = fail_to_write_the_head(&log);
+    let message = run_with_failing_head_write(&log);
     assert!(message.contains("can't write the head of"), "{message}");
     assert_eq!(log.verify().records, 2);
     assert!(log.verify().is_sound());
@@ -174,7 +174,7 @@ fn a_head_that_can_not_be_written_takes_the_record_back() {
 
 #[test]
 fn the_log_is_durable_before_its_head_and_the_head_before_the_answer() {
-    let log = Log::new(options());
+    let log = TestLog::new(options());
     log.append(1);
     let trace = log.folder.path().join("trace");
     let status = Command::new("strace")

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::support::{Log, options, writer};
+use crate::support::{TestLog, options, writer};
 
 /// Runs a writer whose files may not grow over `blocks` of 512 bytes; the signal that would kill
 /// it is ignored, so that the write fails as it does on a full disk, after its first part.
-fn write_within(log: &Log, blocks: u64) -> (bool, u64, String) {
+fn write_with_size_limit(log: &TestLog, blocks: u64) -> (bool, u64, String) {
     let output = Command::new("sh")
         .args(["-c", r#"trap "" XFSZ; ulimit -f "$1"; exec "$2" "$3" limited 1000"#, "sh"])
         .arg(blocks.to_string())
@@ -24,8 +24,8 @@ fn write_within(log: &Log, blocks: u64) -> (bool, u64, String) {
 #[test]
 fn a_full_disk_is_an_error_and_the_log_stays_valid() {
     for blocks in [2, 3, 5] {
-        let log = Log::new(options());
-        let (success, acknowledged, message) = write_within(&log, blocks);
+        let log = TestLog::new(options());
+        let (success, acknowledged, message) = write_with_size_limit(&log, blocks);
         assert!(!success && message.contains("can't write to"), "{message}");
         let report = log.verify();
         assert!(report.is_sound(), "{report}");
@@ -38,7 +38,7 @@ fn a_full_disk_is_an_error_and_the_log_stays_valid() {
 
 #[test]
 fn a_log_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
-    let log = Log::with(2);
+    let log = TestLog::with_records(2);
     let before = fs::read(&log.path).unwrap();
     // An ordinary user runs the writer where we are root, whom no mode stops.
     let program = log.folder.path().join("writer");
@@ -51,7 +51,7 @@ fn a_log_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
     command.arg(&log.path).args(["reader", "1"]);
     if rustix::process::geteuid().is_root() {
         command.uid(65_534).gid(65_534);
-        fs::set_permissions(log.sibling(".head"), Permissions::from_mode(0o666)).unwrap();
+        fs::set_permissions(log.sibling_path(".head"), Permissions::from_mode(0o666)).unwrap();
     }
     let output = command.output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();
@@ -63,13 +63,13 @@ fn a_log_that_can_not_be_written_is_an_error_and_stays_as_it_is() {
 
 #[test]
 fn a_torn_line_that_can_not_be_kept_is_not_dropped() {
-    let log = Log::with(1);
+    let log = TestLog::with_records(1);
     let mut bytes = fs::read(&log.path).unwrap();
     bytes.extend_from_slice(&vec![b'x'; 4096]);
     fs::write(&log.path, &bytes).unwrap();
-    let (success, acknowledged, message) = write_within(&log, 4);
+    let (success, acknowledged, message) = write_with_size_limit(&log, 4);
     assert!(!success && acknowledged == 0);
     assert!(message.contains("can't put aside the torn end of"), "{message}");
     assert_eq!(fs::read(&log.path).unwrap(), bytes);
-    assert_eq!(log.names().len(), 2, "half a copy is of no use");
+    assert_eq!(log.file_names().len(), 2, "half a copy is of no use");
 }

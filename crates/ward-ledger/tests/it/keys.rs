@@ -4,20 +4,20 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::thread;
 
-use ward_ledger::{Key, KeyError};
+use ward_ledger::{LedgerKey, LedgerKeyError};
 
 #[test]
 fn a_key_is_made_once_private_and_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.key");
-    assert!(matches!(Key::load(&path), Err(KeyError::File { .. })));
+    assert!(matches!(LedgerKey::load(&path), Err(LedgerKeyError::File { .. })));
     let ids: Vec<_> = thread::scope(|scope| {
         let makers: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| Key::load_or_create(&path).unwrap().id())).collect();
+            (0..8).map(|_| scope.spawn(|| LedgerKey::load_or_create(&path).unwrap().id())).collect();
         makers.into_iter().map(|maker| maker.join().unwrap()).collect()
     });
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
-    assert_eq!(Key::load(&path).unwrap().id(), ids[0]);
+    assert_eq!(LedgerKey::load(&path).unwrap().id(), ids[0]);
     let metadata = fs::metadata(&path).unwrap();
     assert_eq!((metadata.mode() & 0o777, metadata.len()), (0o600, 65));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no drafts are left");
@@ -25,7 +25,7 @@ fn a_key_is_made_once_private_and_read_again() {
 
 #[test]
 fn a_key_is_never_printed() {
-    let key = Key::from_bytes(&[0xab; 32]);
+    let key = LedgerKey::from_bytes(&[0xab; 32]);
     assert_eq!(format!("{key:?}"), "Key(***)");
 }
 
@@ -33,15 +33,15 @@ fn a_key_is_never_printed() {
 fn a_key_file_of_any_other_mode_than_0600_is_refused_with_the_cure() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.key");
-    Key::load_or_create(&path).unwrap();
+    LedgerKey::load_or_create(&path).unwrap();
     for mode in [0o644, 0o640, 0o604, 0o602, 0o700, 0o400, 0o200, 0o000, 0o4600, 0o1600] {
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        let message = Key::load(&path).unwrap_err().to_string();
+        let message = LedgerKey::load(&path).unwrap_err().to_string();
         assert!(message.contains(&format!("chmod 600 {}", path.display())), "{message}");
         assert!(message.contains(&format!("{mode:04o}")), "{message}");
     }
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-    Key::load(&path).unwrap();
+    LedgerKey::load(&path).unwrap();
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn a_key_file_is_a_regular_file_with_a_key_in_it() {
         &("a".repeat(64) + "\n\n"),
     ] {
         private(text);
-        assert!(matches!(Key::load(&path), Err(KeyError::Content { .. })), "{text:?}");
+        assert!(matches!(LedgerKey::load(&path), Err(LedgerKeyError::Content { .. })), "{text:?}");
     }
     private(&("a".repeat(64) + "\n"));
-    Key::load(&path).unwrap();
+    LedgerKey::load(&path).unwrap();
     let link = folder.path().join("link");
     symlink(&path, &link).unwrap();
-    assert!(matches!(Key::load(&link), Err(KeyError::NotRegular { .. })));
-    assert!(matches!(Key::load(folder.path()), Err(KeyError::NotRegular { .. })));
+    assert!(matches!(LedgerKey::load(&link), Err(LedgerKeyError::NotRegular { .. })));
+    assert!(matches!(LedgerKey::load(folder.path()), Err(LedgerKeyError::NotRegular { .. })));
 }

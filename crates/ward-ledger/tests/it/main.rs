@@ -1,27 +1,27 @@
 //! The ledger as a product uses it, and as those who tamper with it do.
 
 #[cfg(test)]
-mod adopt;
+mod adoption;
 #[cfg(test)]
 mod append;
 #[cfg(test)]
 mod canonical;
 #[cfg(test)]
+mod concurrent_writers;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod disk;
 #[cfg(test)]
-mod document;
+mod forgery;
 #[cfg(test)]
-mod exchange;
-#[cfg(test)]
-mod forge;
+mod format_document;
 #[cfg(test)]
 mod keys;
 #[cfg(test)]
-mod processes;
-#[cfg(test)]
 mod read;
+#[cfg(test)]
+mod replaced_log;
 #[cfg(test)]
 mod segments;
 #[cfg(test)]

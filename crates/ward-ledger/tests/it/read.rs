@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use ward_ledger::{ReadError, ReadFault, read, read_back};
+use ward_ledger::{EntryReadError, LedgerReadError, read, read_records_reversed};
 
-use crate::support::{Log, format, options, receipt};
+use crate::support::{TestLog, format, options, receipt};
 
 #[test]
 fn all_segments_are_read_in_order() {
-    let log = Log::new(options().with_segment_bytes(1500));
+    let log = TestLog::new(options().with_segment_bytes(1500));
     let mut ledger = log.open();
     let appended: Vec<_> = (1..=20).map(|number| ledger.append(receipt(number)).unwrap()).collect();
     let entries: Vec<_> = read(&log.path, &format()).unwrap().map(Result::unwrap).collect();
@@ -27,7 +27,7 @@ fn all_segments_are_read_in_order() {
 
 #[test]
 fn what_is_no_record_is_a_fault_with_its_place_and_the_rest_is_read() {
-    let log = Log::with(3);
+    let log = TestLog::with_records(3);
     let mut lines = log.lines();
     lines.insert(1, b"garbage\n".to_vec());
     lines.insert(2, b"{\"sequence\":1}\n".to_vec());
@@ -38,7 +38,7 @@ fn what_is_no_record_is_a_fault_with_its_place_and_the_rest_is_read() {
         .unwrap()
         .map(|item| match item {
             Ok(entry) => format!("{} at {}", entry.sequence, entry.line),
-            Err(ReadFault::Line { line, source, .. }) => format!("{line}: {source}"),
+            Err(EntryReadError::Line { line, source, .. }) => format!("{line}: {source}"),
             Err(fault) => fault.to_string(),
         })
         .collect();
@@ -58,14 +58,14 @@ fn what_is_no_record_is_a_fault_with_its_place_and_the_rest_is_read() {
 
 #[test]
 fn from_the_end_the_newest_come_first_from_any_number_on() {
-    let log = Log::new(options().with_segment_bytes(1500));
+    let log = TestLog::new(options().with_segment_bytes(1500));
     let mut ledger = log.open();
     for number in 1..=20 {
         ledger.append(receipt(number)).unwrap();
     }
     let forward: Vec<_> = read(&log.path, &format()).unwrap().map(Result::unwrap).collect();
     let check = |before: Option<u64>, what: &str| {
-        let back: Vec<_> = read_back(&log.path, &format(), before)
+        let back: Vec<_> = read_records_reversed(&log.path, &format(), before)
             .unwrap()
             .map(Result::unwrap)
             .map(|(_, record)| record)
@@ -88,7 +88,7 @@ fn from_the_end_the_newest_come_first_from_any_number_on() {
 
 #[test]
 fn reading_does_not_verify() {
-    let log = Log::signed_with(2);
+    let log = TestLog::signed_with_records(2);
     let edited = fs::read_to_string(&log.path).unwrap().replace("allowed", "denied!");
     fs::write(&log.path, edited).unwrap();
     assert!(!log.verify().is_sound());
@@ -97,15 +97,18 @@ fn reading_does_not_verify() {
 
 #[test]
 fn a_log_that_is_not_there_and_a_segment_that_can_not_be_read_are_errors() {
-    let log = Log::new(options().with_segment_bytes(600));
-    assert!(matches!(read(&log.path, &format()), Err(ReadError::NoLog { .. })));
+    let log = TestLog::new(options().with_segment_bytes(600));
+    assert!(matches!(read(&log.path, &format()), Err(LedgerReadError::NoLog { .. })));
     let mut ledger = log.open();
     for number in 1..=6 {
         ledger.append(receipt(number)).unwrap();
     }
-    fs::remove_file(log.sibling(".000002")).unwrap();
-    fs::create_dir(log.sibling(".000002")).unwrap();
+    fs::remove_file(log.sibling_path(".000002")).unwrap();
+    fs::create_dir(log.sibling_path(".000002")).unwrap();
     let items: Vec<_> = read(&log.path, &format()).unwrap().collect();
-    assert!(matches!(items.last(), Some(Err(ReadFault::Log(ReadError::File { .. })))), "{items:?}");
+    assert!(
+        matches!(items.last(), Some(Err(EntryReadError::Log(LedgerReadError::File { .. })))),
+        "{items:?}"
+    );
     assert_eq!(items.iter().filter(|item| item.is_err()).count(), 1);
 }

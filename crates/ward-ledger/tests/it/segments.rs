@@ -2,32 +2,36 @@
 
 use std::fs;
 
-use ward_ledger::verify::{BreakKind, Completeness};
-use ward_ledger::{AppendError, Ledger, OpenError, read};
+use ward_ledger::verify::{BreakKind, LogCompleteness};
+use ward_ledger::{Ledger, LedgerAppendError, LedgerOpenError, read};
 
-use crate::support::{Log, format, options, receipt};
+use crate::support::{TestLog, format, options, receipt};
 
 /// A log of several segments.
-fn log() -> Log {
-    let log = Log::new(options().with_segment_bytes(1500));
+fn segmented_log() -> TestLog {
+    let log = TestLog::new(options().with_segment_bytes(1500));
     let mut ledger = log.open();
     for first in (1..=18).step_by(3) {
         ledger.append_all((first..first + 3).map(receipt).collect()).unwrap();
     }
-    assert!(log.sibling(".000005").exists() && !log.sibling(".000006").exists(), "{:?}", log.names());
+    assert!(
+        log.sibling_path(".000005").exists() && !log.sibling_path(".000006").exists(),
+        "{:?}",
+        log.file_names()
+    );
     log
 }
 
 #[test]
 fn a_stray_does_not_keep_a_log_from_being_opened_and_is_reported() {
     for name in [".999999", ".1000000", ".000009", ".0000001", ".000000", ".99999999999999999999999"] {
-        for content in [Vec::new(), b"forged\n".to_vec(), Log::with(1).lines().concat()] {
-            for log in [Log::signed(), Log::new(options()), log()] {
+        for content in [Vec::new(), b"forged\n".to_vec(), TestLog::with_records(1).lines().concat()] {
+            for log in [TestLog::signed(), TestLog::new(options()), segmented_log()] {
                 drop(log.open());
                 let strays = vec![format!("receipts.jsonl{name}")];
                 let before = log.verify();
                 assert!(before.is_sound() && before.strays.is_empty(), "{before}");
-                fs::write(log.sibling(name), &content).unwrap();
+                fs::write(log.sibling_path(name), &content).unwrap();
                 let report = log.verify();
                 assert_eq!((&report.strays, &report.broken), (&strays, &None), "{report}");
                 assert_eq!((report.records, report.segments), (before.records, before.segments));
@@ -40,7 +44,7 @@ fn a_stray_does_not_keep_a_log_from_being_opened_and_is_reported() {
                 assert_eq!(log.verify().strays, strays);
                 let entries = read(&log.path, &format()).unwrap().map(Result::unwrap);
                 assert_eq!(entries.count() as u64, before.records + 1);
-                fs::remove_file(log.sibling(name)).unwrap();
+                fs::remove_file(log.sibling_path(name)).unwrap();
                 assert!(log.verify().is_sound());
             }
         }
@@ -49,19 +53,21 @@ fn a_stray_does_not_keep_a_log_from_being_opened_and_is_reported() {
 
 #[test]
 fn an_empty_file_with_the_number_of_the_next_segment_is_a_stray_that_is_in_the_way() {
-    let log = Log::new(options().with_segment_bytes(600));
+    let log = TestLog::new(options().with_segment_bytes(600));
     let mut ledger = log.open();
     ledger.append(receipt(1)).unwrap();
-    fs::write(log.sibling(".000001"), "").unwrap();
+    fs::write(log.sibling_path(".000001"), "").unwrap();
     assert_eq!(log.verify().strays, ["receipts.jsonl.000001"]);
     let mut ledger_after = log.open();
     for ledger in [&mut ledger, &mut ledger_after] {
         let error = ledger.append_all(vec![receipt(2), receipt(3)]).unwrap_err();
-        let AppendError::Log(OpenError::File { path, source, .. }) = &error else { panic!("{error}") };
-        assert_eq!(*path, log.sibling(".000001"));
+        let LedgerAppendError::Log(LedgerOpenError::File { path, source, .. }) = &error else {
+            panic!("{error}")
+        };
+        assert_eq!(*path, log.sibling_path(".000001"));
         assert!(source.to_string().contains("in the way"), "{source}");
     }
-    fs::remove_file(log.sibling(".000001")).unwrap();
+    fs::remove_file(log.sibling_path(".000001")).unwrap();
     ledger.append_all(vec![receipt(2), receipt(3)]).unwrap();
     assert!(log.verify().is_sound());
 }
@@ -69,19 +75,19 @@ fn an_empty_file_with_the_number_of_the_next_segment_is_a_stray_that_is_in_the_w
 #[test]
 fn a_missing_segment_keeps_a_log_from_being_continued() {
     for gone in [".000001", ".000003"] {
-        let log = log();
-        let content = fs::read(log.sibling(gone)).unwrap();
+        let log = segmented_log();
+        let content = fs::read(log.sibling_path(gone)).unwrap();
         for emptied in [false, true] {
-            fs::remove_file(log.sibling(gone)).unwrap();
+            fs::remove_file(log.sibling_path(gone)).unwrap();
             if emptied {
-                fs::write(log.sibling(gone), "").unwrap();
+                fs::write(log.sibling_path(gone), "").unwrap();
             }
             let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-            let OpenError::SegmentMissing { path } = &error else { panic!("{error}") };
-            assert_eq!(*path, log.sibling(gone));
+            let LedgerOpenError::SegmentMissing { path } = &error else { panic!("{error}") };
+            assert_eq!(*path, log.sibling_path(gone));
             assert!(error.to_string().contains("restore it"), "{error}");
             assert_eq!(log.verify().broken.unwrap().kind, BreakKind::Removed);
-            fs::write(log.sibling(gone), &content).unwrap();
+            fs::write(log.sibling_path(gone), &content).unwrap();
         }
         assert!(log.verify().is_sound());
     }
@@ -89,38 +95,38 @@ fn a_missing_segment_keeps_a_log_from_being_continued() {
 
 #[test]
 fn the_last_closed_segment_is_missed_too() {
-    let log = log();
-    let last = log.names().into_iter().rfind(|name| name.contains("jsonl.0")).unwrap();
+    let log = segmented_log();
+    let last = log.file_names().into_iter().rfind(|name| name.contains("jsonl.0")).unwrap();
     fs::remove_file(log.folder.path().join(&last)).unwrap();
     let error = Ledger::open(&log.path, log.options.clone()).unwrap_err();
-    assert!(matches!(&error, OpenError::SegmentMissing { path } if path.ends_with(&last)), "{error}");
+    assert!(matches!(&error, LedgerOpenError::SegmentMissing { path } if path.ends_with(&last)), "{error}");
 }
 
 #[test]
 fn segments_under_other_numbers_are_not_the_log() {
-    let log = log();
+    let log = segmented_log();
     for number in (2..=5).rev() {
         let (from, to) = (format!(".00000{number}"), format!(".00000{}", number + 4));
-        fs::rename(log.sibling(&from), log.sibling(&to)).unwrap();
+        fs::rename(log.sibling_path(&from), log.sibling_path(&to)).unwrap();
     }
     assert!(!log.verify().is_sound());
     // Without the head nothing else than the gap shows it: the links hold.
-    fs::remove_file(log.sibling(".head")).unwrap();
+    fs::remove_file(log.sibling_path(".head")).unwrap();
     let report = log.verify();
-    assert_eq!((report.records, report.completeness), (18, Completeness::NoHead), "{report}");
+    assert_eq!((report.records, report.completeness), (18, LogCompleteness::NoHead), "{report}");
     let found = report.broken.unwrap();
     assert_eq!(found.kind, BreakKind::Removed);
     assert!(found.detail.contains("segment 000002 is missing, and the links hold"), "{found}");
     let error = Ledger::open(&log.path, log.options.clone().adopt_without_head()).unwrap_err();
-    assert!(matches!(error, OpenError::SegmentMissing { .. }), "{error}");
+    assert!(matches!(error, LedgerOpenError::SegmentMissing { .. }), "{error}");
 }
 
 #[test]
 fn joined_segments_are_not_the_log() {
-    let log = log();
-    let joined = [".000004", ".000005"].map(|name| fs::read(log.sibling(name)).unwrap()).concat();
-    fs::write(log.sibling(".000004"), joined).unwrap();
-    fs::remove_file(log.sibling(".000005")).unwrap();
+    let log = segmented_log();
+    let joined = [".000004", ".000005"].map(|name| fs::read(log.sibling_path(name)).unwrap()).concat();
+    fs::write(log.sibling_path(".000004"), joined).unwrap();
+    fs::remove_file(log.sibling_path(".000005")).unwrap();
     let found = log.verify().broken.unwrap();
     assert_eq!(found.kind, BreakKind::Removed);
     assert!(found.detail.contains("segment 000005"), "{found}");

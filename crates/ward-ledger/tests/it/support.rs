@@ -6,18 +6,18 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
-use ward_ledger::{Format, Key, Ledger, Options, Report, read, verify};
+use ward_ledger::{Ledger, LedgerFormat, LedgerKey, LedgerOptions, VerificationReport, read, verify};
 
-pub(crate) fn format() -> Format {
-    Format::new("receipt_hash").unwrap()
+pub(crate) fn format() -> LedgerFormat {
+    LedgerFormat::new("receipt_hash").unwrap()
 }
 
-pub(crate) fn options() -> Options {
-    Options::new(format())
+pub(crate) fn options() -> LedgerOptions {
+    LedgerOptions::new(format())
 }
 
-pub(crate) fn key() -> Key {
-    Key::from_bytes(&[42; 32])
+pub(crate) fn key() -> LedgerKey {
+    LedgerKey::from_bytes(&[42; 32])
 }
 
 pub(crate) fn object(value: Value) -> Map<String, Value> {
@@ -37,15 +37,15 @@ pub(crate) fn receipt(number: u64) -> Map<String, Value> {
 }
 
 /// A folder with a log in it.
-pub(crate) struct Log {
+pub(crate) struct TestLog {
     pub(crate) folder: TempDir,
     pub(crate) path: PathBuf,
-    pub(crate) options: Options,
-    pub(crate) key: Option<Key>,
+    pub(crate) options: LedgerOptions,
+    pub(crate) key: Option<LedgerKey>,
 }
 
-impl Log {
-    pub(crate) fn new(options: Options) -> Self {
+impl TestLog {
+    pub(crate) fn new(options: LedgerOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("receipts.jsonl");
         Self { folder, path, options, key: None }
@@ -55,13 +55,13 @@ impl Log {
         Self { key: Some(key()), ..Self::new(options().with_key(key())) }
     }
 
-    pub(crate) fn with(records: u64) -> Self {
+    pub(crate) fn with_records(records: u64) -> Self {
         let log = Self::new(options());
         log.append(records);
         log
     }
 
-    pub(crate) fn signed_with(records: u64) -> Self {
+    pub(crate) fn signed_with_records(records: u64) -> Self {
         let log = Self::signed();
         log.append(records);
         log
@@ -75,17 +75,17 @@ impl Log {
         self.open().append_all((1..=records).map(receipt).collect()).unwrap();
     }
 
-    pub(crate) fn verify(&self) -> Report {
+    pub(crate) fn verify(&self) -> VerificationReport {
         verify(&self.path, &format(), self.key.as_ref()).unwrap()
     }
 
     /// Number and content of the records in which the ledger tells what it put right.
-    pub(crate) fn recoveries(&self) -> Vec<(u64, Value)> {
+    pub(crate) fn recovery_records(&self) -> Vec<(u64, Value)> {
         let entries = read(&self.path, &format()).unwrap().map(Result::unwrap);
         entries.filter_map(|entry| Some((entry.sequence, entry.recovery()?.clone()))).collect()
     }
 
-    pub(crate) fn sibling(&self, suffix: &str) -> PathBuf {
+    pub(crate) fn sibling_path(&self, suffix: &str) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(suffix);
         PathBuf::from(name)
@@ -99,7 +99,7 @@ impl Log {
         fs::write(&self.path, lines.concat()).unwrap();
     }
 
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub(crate) fn file_names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -115,7 +115,7 @@ pub(crate) fn writer() -> PathBuf {
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_ledger-writer")), PathBuf::from)
 }
 
-pub(crate) fn writer_for(log: &Path, tag: &str, count: u64) -> Command {
+pub(crate) fn writer_command(log: &Path, tag: &str, count: u64) -> Command {
     let mut command = Command::new(writer());
     command.arg(log).args([tag, &count.to_string()]);
     command

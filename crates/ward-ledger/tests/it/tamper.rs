@@ -4,19 +4,19 @@ use std::fs;
 
 use proptest::prelude::*;
 use serde_json::json;
-use ward_ledger::verify::{Authenticity, BreakKind, Completeness, verify};
-use ward_ledger::{Format, Hash, Key, Ledger, canonical_json, parse_object, seal};
+use ward_ledger::verify::{BreakKind, LogAuthenticity, LogCompleteness, verify};
+use ward_ledger::{Ledger, LedgerFormat, LedgerKey, Sha256Hash, canonical_json, parse_object, seal};
 
-use crate::support::{Log, format, key, options, receipt};
+use crate::support::{TestLog, format, key, options, receipt};
 
 /// Kind and record number of the first break.
-fn broken(log: &Log) -> Option<(BreakKind, u64)> {
+fn first_break(log: &TestLog) -> Option<(BreakKind, u64)> {
     let report = log.verify();
     assert!(report.broken.is_none() || !report.is_sound());
     report.broken.map(|broken| (broken.kind, broken.sequence))
 }
 
-fn replace(line: &[u8], from: &str, to: &str) -> Vec<u8> {
+fn replace_text(line: &[u8], from: &str, to: &str) -> Vec<u8> {
     let text = String::from_utf8(line.to_vec()).unwrap();
     assert!(text.contains(from), "{text} has no {from}");
     text.replacen(from, to, 1).into_bytes()
@@ -26,7 +26,7 @@ fn replace(line: &[u8], from: &str, to: &str) -> Vec<u8> {
 fn rehash(line: &[u8]) -> Vec<u8> {
     let mut record = parse_object(line.trim_ascii()).unwrap();
     record.remove("receipt_hash");
-    let hash = Hash::of(&[&canonical_json(&record).unwrap()]);
+    let hash = Sha256Hash::of(&[&canonical_json(&record).unwrap()]);
     record.insert("receipt_hash".into(), hash.to_string().into());
     let mut line = canonical_json(&record).unwrap();
     line.push(b'\n');
@@ -35,23 +35,23 @@ fn rehash(line: &[u8]) -> Vec<u8> {
 
 #[test]
 fn an_untouched_log_is_sound() {
-    let report = Log::with(3).verify();
+    let report = TestLog::with_records(3).verify();
     assert!(report.is_sound());
     assert_eq!((report.records, report.segments), (3, 1));
-    assert_eq!(report.completeness, Completeness::Complete { vouched: 3, unvouched: 0 });
-    assert_eq!(report.authenticity, Authenticity::Unsigned);
-    let report = Log::signed_with(3).verify();
+    assert_eq!(report.completeness, LogCompleteness::Complete { vouched: 3, unvouched: 0 });
+    assert_eq!(report.authenticity, LogAuthenticity::Unsigned);
+    let report = TestLog::signed_with_records(3).verify();
     assert!(report.is_sound());
-    assert_eq!(report.authenticity, Authenticity::Signed { key_id: key().id(), from: 1 });
+    assert_eq!(report.authenticity, LogAuthenticity::Signed { key_id: key().id(), from: 1 });
 }
 
 #[test]
 fn an_edited_second_receipt_of_three_is_named() {
-    for log in [Log::with(3), Log::signed_with(3)] {
+    for log in [TestLog::with_records(3), TestLog::signed_with_records(3)] {
         let mut lines = log.lines();
-        lines[1] = replace(&lines[1], "allowed", "denied");
+        lines[1] = replace_text(&lines[1], "allowed", "denied");
         log.write_lines(&lines);
-        assert_eq!(broken(&log), Some((BreakKind::Edited, 2)));
+        assert_eq!(first_break(&log), Some((BreakKind::Edited, 2)));
         let place = log.verify().broken.unwrap();
         assert_eq!((place.segment.as_str(), place.line), ("receipts.jsonl", 2));
     }
@@ -59,19 +59,19 @@ fn an_edited_second_receipt_of_three_is_named() {
 
 #[test]
 fn an_edited_receipt_with_a_new_hash_is_named() {
-    for log in [Log::with(3), Log::signed_with(3)] {
+    for log in [TestLog::with_records(3), TestLog::signed_with_records(3)] {
         let mut lines = log.lines();
-        lines[1] = rehash(&replace(&lines[1], "allowed", "denied"));
+        lines[1] = rehash(&replace_text(&lines[1], "allowed", "denied"));
         log.write_lines(&lines);
-        assert_eq!(broken(&log), Some((BreakKind::Edited, 2)));
+        assert_eq!(first_break(&log), Some((BreakKind::Edited, 2)));
     }
 }
 
 #[test]
 fn a_chain_rewritten_from_an_edit_on_does_not_fit_its_head() {
-    let log = Log::with(5);
+    let log = TestLog::with_records(5);
     let mut lines = log.lines();
-    let mut previous = Hash::GENESIS;
+    let mut previous = Sha256Hash::GENESIS;
     for (index, line) in lines.iter_mut().enumerate() {
         let mut fields = receipt(index as u64 + 1);
         if index == 2 {
@@ -81,13 +81,13 @@ fn a_chain_rewritten_from_an_edit_on_does_not_fit_its_head() {
         (*line, previous) = (sealed.line, sealed.hash);
     }
     log.write_lines(&lines);
-    assert_eq!(broken(&log), Some((BreakKind::Edited, 5)));
+    assert_eq!(first_break(&log), Some((BreakKind::Edited, 5)));
 }
 
 #[test]
-fn every_structural_change_has_its_name() {
-    type Change = fn(&mut Vec<Vec<u8>>);
-    let changes: [(&str, Change, (BreakKind, u64)); 14] = [
+fn every_structural_change_is_classified() {
+    type LineEdit = fn(&mut Vec<Vec<u8>>);
+    let changes: [(&str, LineEdit, (BreakKind, u64)); 14] = [
         ("first removed", |lines| drop(lines.remove(0)), (BreakKind::Removed, 1)),
         ("fourth removed", |lines| drop(lines.remove(3)), (BreakKind::Removed, 4)),
         ("three removed", |lines| drop(lines.drain(2..5)), (BreakKind::Removed, 3)),
@@ -124,49 +124,49 @@ fn every_structural_change_has_its_name() {
         ),
         ("garbage", |lines| lines.insert(2, b"garbage\n".to_vec()), (BreakKind::NotJson, 3)),
     ];
-    for new_log in [Log::with, Log::signed_with] {
+    for new_log in [TestLog::with_records, TestLog::signed_with_records] {
         for (name, change, expected) in &changes {
             let log = new_log(8);
             let mut lines = log.lines();
             change(&mut lines);
             log.write_lines(&lines);
-            assert_eq!(broken(&log), Some(*expected), "{name}");
+            assert_eq!(first_break(&log), Some(*expected), "{name}");
         }
     }
 }
 
 #[test]
 fn a_forged_record_in_between_is_inserted() {
-    for log in [Log::with(5), Log::signed_with(5)] {
+    for log in [TestLog::with_records(5), TestLog::signed_with_records(5)] {
         let mut lines = log.lines();
         let second = parse_object(lines[1].trim_ascii()).unwrap();
-        let previous = Hash::from_hex(second["receipt_hash"].as_str().unwrap().as_bytes()).unwrap();
+        let previous = Sha256Hash::from_hex(second["receipt_hash"].as_str().unwrap().as_bytes()).unwrap();
         let one = seal(&format(), None, (3, previous), receipt(77)).unwrap();
         let two = seal(&format(), None, (4, one.hash), receipt(78)).unwrap();
         lines.insert(2, one.line);
         lines.insert(3, two.line);
         log.write_lines(&lines);
-        assert_eq!(broken(&log), Some((BreakKind::Inserted, 3)));
+        assert_eq!(first_break(&log), Some((BreakKind::Inserted, 3)));
         assert_eq!(log.verify().broken.unwrap().line, 3);
     }
 }
 
 #[test]
 fn a_log_cut_at_its_end_is_truncated_and_not_torn() {
-    for log in [Log::with(5), Log::signed_with(5)] {
+    for log in [TestLog::with_records(5), TestLog::signed_with_records(5)] {
         let bytes = fs::read(&log.path).unwrap();
         fs::write(&log.path, &bytes[..bytes.len() - 1]).unwrap();
-        assert_eq!(broken(&log), Some((BreakKind::Truncated, 5)));
+        assert_eq!(first_break(&log), Some((BreakKind::Truncated, 5)));
         assert!(log.verify().torn.is_some());
-        assert_eq!(log.verify().completeness, Completeness::Cut { vouched: 5, found: 4 });
+        assert_eq!(log.verify().completeness, LogCompleteness::Cut { vouched: 5, found: 4 });
         fs::remove_file(&log.path).unwrap();
-        assert_eq!(broken(&log), Some((BreakKind::Truncated, 1)));
+        assert_eq!(first_break(&log), Some((BreakKind::Truncated, 1)));
     }
 }
 
 #[test]
 fn a_torn_last_line_is_told_from_a_cut() {
-    let log = Log::with(2);
+    let log = TestLog::with_records(2);
     let mut bytes = fs::read(&log.path).unwrap();
     bytes.extend_from_slice(b"{\"id\":\"rec");
     fs::write(&log.path, &bytes).unwrap();
@@ -177,21 +177,21 @@ fn a_torn_last_line_is_told_from_a_cut() {
 
 #[test]
 fn nobody_without_the_key_turns_a_signed_log_into_an_unsigned_one() {
-    let log = Log::signed_with(4);
-    let unsigned = Log::with(4);
+    let log = TestLog::signed_with_records(4);
+    let unsigned = TestLog::with_records(4);
     fs::copy(&unsigned.path, &log.path).unwrap();
-    assert_eq!(broken(&log), Some((BreakKind::Edited, 4)));
-    fs::copy(unsigned.sibling(".head"), log.sibling(".head")).unwrap();
-    assert_eq!(log.verify().completeness, Completeness::HeadForged);
+    assert_eq!(first_break(&log), Some((BreakKind::Edited, 4)));
+    fs::copy(unsigned.sibling_path(".head"), log.sibling_path(".head")).unwrap();
+    assert_eq!(log.verify().completeness, LogCompleteness::HeadForged);
     assert!(!log.verify().is_sound());
-    fs::remove_file(log.sibling(".head")).unwrap();
-    assert_eq!(log.verify().completeness, Completeness::HeadMissing);
+    fs::remove_file(log.sibling_path(".head")).unwrap();
+    assert_eq!(log.verify().completeness, LogCompleteness::HeadMissing);
     assert!(!log.verify().is_sound());
 }
 
 #[test]
 fn a_signed_record_stripped_of_its_signature_is_edited_and_an_unsigned_one_behind_it_inserted() {
-    let log = Log::signed_with(4);
+    let log = TestLog::signed_with_records(4);
     let good = log.lines();
     let mut lines = good.clone();
     let mut record = parse_object(lines[2].trim_ascii()).unwrap();
@@ -199,107 +199,107 @@ fn a_signed_record_stripped_of_its_signature_is_edited_and_an_unsigned_one_behin
     record.remove("key_id");
     lines[2] = rehash(&canonical_json(&record).unwrap());
     log.write_lines(&lines);
-    assert_eq!(broken(&log), Some((BreakKind::Edited, 3)));
+    assert_eq!(first_break(&log), Some((BreakKind::Edited, 3)));
 
     let last = parse_object(good[3].trim_ascii()).unwrap();
-    let last = Hash::from_hex(last["receipt_hash"].as_str().unwrap().as_bytes()).unwrap();
+    let last = Sha256Hash::from_hex(last["receipt_hash"].as_str().unwrap().as_bytes()).unwrap();
     let mut lines = good;
     lines.push(seal(&format(), None, (5, last), receipt(5)).unwrap().line);
     log.write_lines(&lines);
-    assert_eq!(broken(&log), Some((BreakKind::Inserted, 5)));
+    assert_eq!(first_break(&log), Some((BreakKind::Inserted, 5)));
 }
 
 #[test]
 fn a_forged_head_is_noticed() {
-    let log = Log::signed_with(4);
-    let head = log.sibling(".head");
+    let log = TestLog::signed_with_records(4);
+    let head = log.sibling_path(".head");
     let text = fs::read_to_string(&head).unwrap();
     fs::write(&head, text.replace("\"count\":4", "\"count\":3")).unwrap();
-    assert_eq!(log.verify().completeness, Completeness::HeadForged);
+    assert_eq!(log.verify().completeness, LogCompleteness::HeadForged);
     fs::write(&head, "nonsense").unwrap();
-    assert_eq!(log.verify().completeness, Completeness::HeadUnreadable);
+    assert_eq!(log.verify().completeness, LogCompleteness::HeadUnreadable);
 }
 
 #[test]
-fn the_wrong_key_and_a_missing_key_are_said() {
-    let log = Log::signed_with(2);
-    let other = Key::from_bytes(&[1; 32]);
+fn wrong_or_missing_key_is_reported() {
+    let log = TestLog::signed_with_records(2);
+    let other = LedgerKey::from_bytes(&[1; 32]);
     let report = verify(&log.path, &format(), Some(&other)).unwrap();
     assert_eq!(report.broken.map(|broken| broken.kind), Some(BreakKind::WrongKey));
     let report = verify(&log.path, &format(), None).unwrap();
     assert_eq!(report.broken, None);
-    assert_eq!(report.authenticity, Authenticity::NoKey { key_id: key().id() });
+    assert_eq!(report.authenticity, LogAuthenticity::NoKey { key_id: key().id() });
     assert!(!report.is_sound());
 }
 
 #[test]
 fn a_change_of_keys_shows_without_any_key() {
-    let log = Log::new(options());
-    let one = seal(&format(), Some(&key()), (1, Hash::GENESIS), receipt(1)).unwrap();
-    let two = seal(&format(), Some(&Key::from_bytes(&[1; 32])), (2, one.hash), receipt(2)).unwrap();
+    let log = TestLog::new(options());
+    let one = seal(&format(), Some(&key()), (1, Sha256Hash::GENESIS), receipt(1)).unwrap();
+    let two = seal(&format(), Some(&LedgerKey::from_bytes(&[1; 32])), (2, one.hash), receipt(2)).unwrap();
     log.write_lines(&[one.line, two.line]);
-    assert_eq!(broken(&log), Some((BreakKind::WrongKey, 2)));
+    assert_eq!(first_break(&log), Some((BreakKind::WrongKey, 2)));
 }
 
 #[test]
 fn a_forged_record_that_does_not_even_link_is_inserted() {
-    let log = Log::with(4);
+    let log = TestLog::with_records(4);
     let mut lines = log.lines();
-    lines.insert(2, seal(&format(), None, (3, Hash::GENESIS), receipt(3)).unwrap().line);
+    lines.insert(2, seal(&format(), None, (3, Sha256Hash::GENESIS), receipt(3)).unwrap().line);
     log.write_lines(&lines);
-    assert_eq!(broken(&log), Some((BreakKind::Inserted, 3)));
+    assert_eq!(first_break(&log), Some((BreakKind::Inserted, 3)));
     assert_eq!(log.verify().broken.unwrap().line, 3);
 }
 
 #[test]
 fn records_of_another_format_are_not_taken_for_ours() {
-    let log = Log::with(2);
-    let audit = Format::new("event_hash").unwrap();
+    let log = TestLog::with_records(2);
+    let audit = LedgerFormat::new("event_hash").unwrap();
     let report = verify(&log.path, &audit, None).unwrap();
     assert!(report.broken.unwrap().detail.contains("`event_hash`"));
-    let error = Ledger::open(&log.path, ward_ledger::Options::new(audit)).unwrap_err();
+    let error = Ledger::open(&log.path, ward_ledger::LedgerOptions::new(audit)).unwrap_err();
     assert!(error.to_string().contains("event_hash"), "{error}");
 }
 
 #[test]
 fn a_missing_segment_is_named() {
-    let log = Log::new(options().with_segment_bytes(1500));
+    let log = TestLog::new(options().with_segment_bytes(1500));
     let mut ledger = log.open();
     for number in 1..=20 {
         ledger.append(receipt(number)).unwrap();
     }
     assert!(log.verify().is_sound());
-    assert!(log.verify().segments >= 4, "{:?}", log.names());
-    fs::rename(log.sibling(".000002"), log.folder.path().join("aside")).unwrap();
+    assert!(log.verify().segments >= 4, "{:?}", log.file_names());
+    fs::rename(log.sibling_path(".000002"), log.folder.path().join("aside")).unwrap();
     let found = log.verify().broken.unwrap();
     assert_eq!(found.kind, BreakKind::Removed);
     assert!(found.detail.contains("segment 000002"), "{found}");
     assert_eq!(found.segment, "receipts.jsonl.000003");
-    fs::rename(log.folder.path().join("aside"), log.sibling(".000002")).unwrap();
+    fs::rename(log.folder.path().join("aside"), log.sibling_path(".000002")).unwrap();
     assert!(log.verify().is_sound());
 
-    let second = fs::read(log.sibling(".000002")).unwrap();
-    fs::write(log.sibling(".000002"), &second[..second.len() - 9]).unwrap();
+    let second = fs::read(log.sibling_path(".000002")).unwrap();
+    fs::write(log.sibling_path(".000002"), &second[..second.len() - 9]).unwrap();
     assert_eq!(log.verify().broken.unwrap().kind, BreakKind::Truncated);
-    fs::write(log.sibling(".000002"), &second).unwrap();
+    fs::write(log.sibling_path(".000002"), &second).unwrap();
     fs::remove_file(&log.path).unwrap();
     assert_eq!(log.verify().broken.unwrap().kind, BreakKind::Truncated);
 }
 
 #[test]
 fn a_name_that_is_there_twice_is_an_edit() {
-    let log = Log::signed_with(3);
+    let log = TestLog::signed_with_records(3);
     let mut lines = log.lines();
-    lines[1] = replace(&lines[1], "\"sequence\"", "\"status\":\"denied\",\"sequence\"");
+    lines[1] = replace_text(&lines[1], "\"sequence\"", "\"status\":\"denied\",\"sequence\"");
     log.write_lines(&lines);
-    assert_eq!(broken(&log), Some((BreakKind::Edited, 2)));
+    assert_eq!(first_break(&log), Some((BreakKind::Edited, 2)));
 }
 
 #[test]
-fn reports_read_well() {
-    let log = Log::with(3);
+fn report_is_readable_as_text_and_json() {
+    let log = TestLog::with_records(3);
     let mut lines = log.lines();
-    lines[1] = replace(&lines[1], "allowed", "denied");
+    lines[1] = replace_text(&lines[1], "allowed", "denied");
     log.write_lines(&lines);
     let report = log.verify();
     let hash = report.last_hash.unwrap();
@@ -320,7 +320,7 @@ fn reports_read_well() {
 
 /// A change to the lines of a log, and the kinds it may be called.
 #[derive(Clone, Debug)]
-enum Change {
+enum LogMutation {
     Flip(usize, u8),
     Delete(usize),
     Swap(usize, usize),
@@ -330,59 +330,59 @@ enum Change {
     CutTail(usize),
 }
 
-fn change() -> impl Strategy<Value = Change> {
+fn mutation_strategy() -> impl Strategy<Value = LogMutation> {
     let number = any::<usize>;
     prop_oneof![
-        (number(), 1u8..).prop_map(|(at, by)| Change::Flip(at, by)),
-        number().prop_map(Change::Delete),
-        (number(), number()).prop_map(|(one, other)| Change::Swap(one, other)),
-        (number(), number()).prop_map(|(from, to)| Change::Duplicate(from, to)),
+        (number(), 1u8..).prop_map(|(at, by)| LogMutation::Flip(at, by)),
+        number().prop_map(LogMutation::Delete),
+        (number(), number()).prop_map(|(one, other)| LogMutation::Swap(one, other)),
+        (number(), number()).prop_map(|(from, to)| LogMutation::Duplicate(from, to)),
         (number(), proptest::collection::vec(any::<u8>(), 0..80))
-            .prop_map(|(at, line)| Change::Insert(at, line)),
-        (number(), 1usize..400).prop_map(|(at, length)| Change::CutMiddle(at, length)),
-        (1usize..2000).prop_map(Change::CutTail),
+            .prop_map(|(at, line)| LogMutation::Insert(at, line)),
+        (number(), 1usize..400).prop_map(|(at, length)| LogMutation::CutMiddle(at, length)),
+        (1usize..2000).prop_map(LogMutation::CutTail),
     ]
 }
 
 /// Applies the change; the kinds it may rightly be called, or none when nothing has changed.
-fn apply(change: &Change, lines: &mut Vec<Vec<u8>>) -> Vec<BreakKind> {
+fn apply_mutation(change: &LogMutation, lines: &mut Vec<Vec<u8>>) -> Vec<BreakKind> {
     use BreakKind::{Edited, Inserted, NotJson, Removed, Reordered, Truncated};
     let count = lines.len();
     match change {
-        Change::Delete(at) => {
+        LogMutation::Delete(at) => {
             lines.remove(at % count);
             vec![if at % count == count - 1 { Truncated } else { Removed }]
         }
-        Change::Swap(one, other) if one % count == other % count => Vec::new(),
-        Change::Swap(one, other) => {
+        LogMutation::Swap(one, other) if one % count == other % count => Vec::new(),
+        LogMutation::Swap(one, other) => {
             lines.swap(one % count, other % count);
             vec![Reordered]
         }
-        Change::Duplicate(from, to) => {
+        LogMutation::Duplicate(from, to) => {
             lines.insert(to % (count + 1), lines[from % count].clone());
             vec![Inserted]
         }
-        Change::Insert(at, line) => {
+        LogMutation::Insert(at, line) => {
             let mut line = line.clone();
             line.push(b'\n');
             lines.insert(at % (count + 1), line);
             vec![NotJson, Truncated, Inserted]
         }
-        Change::Flip(at, by) => {
+        LogMutation::Flip(at, by) => {
             let mut bytes = lines.concat();
             let at = at % bytes.len();
             bytes[at] ^= by;
             *lines = vec![bytes];
             vec![Edited, NotJson, Truncated]
         }
-        Change::CutMiddle(at, length) => {
+        LogMutation::CutMiddle(at, length) => {
             let bytes = lines.concat();
             let at = at % bytes.len();
             let end = (at + length).min(bytes.len());
             *lines = vec![[&bytes[..at], &bytes[end..]].concat()];
             vec![Edited, NotJson, Truncated, Removed]
         }
-        Change::CutTail(length) => {
+        LogMutation::CutTail(length) => {
             let bytes = lines.concat();
             *lines = vec![bytes[..bytes.len().saturating_sub(*length)].to_vec()];
             vec![Truncated]
@@ -394,15 +394,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_change_is_noticed_and_rightly_named(signed: bool, change in change()) {
+    fn every_change_is_noticed_and_rightly_named(signed: bool, change in mutation_strategy()) {
         thread_local! {
-            static LOGS: [Log; 2] = [Log::with(9), Log::signed_with(9)];
+            static LOGS: [TestLog; 2] = [TestLog::with_records(9), TestLog::signed_with_records(9)];
         }
         LOGS.with(|logs| {
             let log = &logs[usize::from(signed)];
             let good = log.lines();
             let mut lines = good.clone();
-            let kinds = apply(&change, &mut lines);
+            let kinds = apply_mutation(&change, &mut lines);
             log.write_lines(&lines);
             let report = log.verify();
             log.write_lines(&good);
@@ -420,9 +420,9 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..600),
         head in proptest::collection::vec(any::<u8>(), 0..600),
     ) {
-        let log = Log::new(options());
+        let log = TestLog::new(options());
         fs::write(&log.path, &bytes).unwrap();
-        fs::write(log.sibling(".head"), &head).unwrap();
+        fs::write(log.sibling_path(".head"), &head).unwrap();
         let report = log.verify();
         prop_assert!(report.records == 0);
         drop(Ledger::open(&log.path, options()));
@@ -431,9 +431,9 @@ proptest! {
 
 #[test]
 fn a_line_longer_than_any_record_is_passed_over_in_bounded_memory() {
-    let log = Log::with(2);
+    let log = TestLog::with_records(2);
     let mut lines = log.lines();
     lines.insert(1, [vec![b'x'; 9 << 20], b"\n".to_vec()].concat());
     log.write_lines(&lines);
-    assert_eq!(broken(&log), Some((BreakKind::Inserted, 2)));
+    assert_eq!(first_break(&log), Some((BreakKind::Inserted, 2)));
 }

@@ -39,10 +39,10 @@ use std::time::{Duration, Instant};
 fn main() {
     let script = std::env::args().nth(1).unwrap_or_default();
     let words: Vec<&str> = script.split([' ', ';']).filter(|word| !word.is_empty()).collect();
-    follow(&words);
+    run_script(&words);
 }
 
-fn follow(mut words: &[&str]) {
+fn run_script(mut words: &[&str]) {
     while let Some((word, rest)) = words.split_first() {
         words = step(word, rest);
     }
@@ -55,7 +55,7 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             let (count, rest) = number(rest);
             let (inner, rest) = block(rest);
             for _ in 0..count {
-                child(|| follow(inner));
+                child(|| run_script(inner));
             }
             rest
         }
@@ -63,7 +63,7 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             let (inner, rest) = block(rest);
             let middle = child(|| {
                 new_session();
-                child(|| follow(inner));
+                child(|| run_script(inner));
             });
             // SAFETY: waits for a child of ours; no status is asked for.
             unsafe { libc::waitpid(middle, std::ptr::null_mut(), 0) };
@@ -87,19 +87,19 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
         }
         "hop" => {
             let (count, rest) = number(rest);
-            (0..count).for_each(|_| hop());
+            (0..count).for_each(|_| fork_and_continue());
             rest
         }
         "exec" => {
             let (count, rest) = number(rest);
             if count > 0 {
-                again(&format!("exec {} {}", count - 1, rest.join(" ")), Environment::Kept);
+                execute_self(&format!("exec {} {}", count - 1, rest.join(" ")), EnvironmentChoice::Kept);
             }
             rest
         }
         "forget" => {
             let (inner, _) = block(rest);
-            again(&inner.join(" "), Environment::Forgotten)
+            execute_self(&inner.join(" "), EnvironmentChoice::Forgotten)
         }
         "print" => {
             let (count, rest) = number(rest);
@@ -116,7 +116,7 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
         }
         "stray" => {
             let (count, rest) = number(rest);
-            (0..count).for_each(|_| stray());
+            (0..count).for_each(|_| fork_sibling());
             rest
         }
         "ignore" | "rename" | "touch" | "leave" | "await" => {
@@ -144,13 +144,13 @@ fn step<'a, 'w>(word: &str, rest: &'a [&'w str]) -> &'a [&'w str] {
             rest
         }
         _ => {
-            plain(word);
+            run_simple_step(word);
             rest
         }
     }
 }
 
-fn plain(word: &str) {
+fn run_simple_step(word: &str) {
     // SAFETY: none of these takes memory; each acts on this process or its parent.
     unsafe {
         match word {
@@ -199,7 +199,7 @@ fn child(life: impl FnOnce()) -> i32 {
 }
 
 /// A child of our parent that leaves at once; nobody told the parent.
-fn stray() {
+fn fork_sibling() {
     let flags = u64::from((libc::CLONE_PARENT | libc::SIGCHLD).cast_unsigned());
     // SAFETY: this program has one thread; without a new stack the child gets a copy of ours.
     if unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } == 0 {
@@ -223,7 +223,7 @@ fn stop_recorders() {
 
 fn tree(depth: u64, leaf: &[&str]) {
     if depth == 0 {
-        return follow(leaf);
+        return run_script(leaf);
     }
     child(|| tree(depth - 1, leaf));
     child(|| tree(depth - 1, leaf));
@@ -244,7 +244,7 @@ fn bomb(length: Duration) {
 }
 
 /// The child goes on in place of its parent, under a number that nobody knows yet.
-fn hop() {
+fn fork_and_continue() {
     // SAFETY: this program has one thread, so the child is a whole process.
     if unsafe { libc::fork() } > 0 {
         exit(0);
@@ -272,15 +272,15 @@ fn rename(name: &str) {
 }
 
 #[derive(Clone, Copy)]
-enum Environment {
+enum EnvironmentChoice {
     Kept,
     Forgotten,
 }
 
-fn again(script: &str, environment: Environment) -> ! {
+fn execute_self(script: &str, environment: EnvironmentChoice) -> ! {
     let mut command = Command::new("/proc/self/exe");
     command.arg(script);
-    if let Environment::Forgotten = environment {
+    if let EnvironmentChoice::Forgotten = environment {
         command.env_clear();
     }
     let error = command.exec();

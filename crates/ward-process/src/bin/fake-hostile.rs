@@ -76,19 +76,19 @@ fn attack_files(words: &[&str]) -> Option<io::Result<()>> {
         ["create", path] => OpenOptions::new().write(true).create_new(true).open(path).map(drop),
         ["truncate", path] => {
             let path = c_string(path);
-            call(libc::SYS_truncate, &[path.as_ptr().addr(), 0])
+            syscall(libc::SYS_truncate, &[path.as_ptr().addr(), 0])
         }
         ["change-mode", path] => {
             fs::metadata(path).and_then(|metadata| fs::set_permissions(path, metadata.permissions()))
         }
         ["change-times", path] => {
             let path = c_string(path);
-            call(libc::SYS_utimensat, &[at_cwd(), path.as_ptr().addr(), 0, 0])
+            syscall(libc::SYS_utimensat, &[at_cwd(), path.as_ptr().addr(), 0, 0])
         }
         ["change-attribute", path] => {
             let path = c_string(path);
             let [name, value] = [c"user.hostile", c"1"].map(|text| text.as_ptr().addr());
-            call(libc::SYS_setxattr, &[path.as_ptr().addr(), name, value, 1, 0])
+            syscall(libc::SYS_setxattr, &[path.as_ptr().addr(), name, value, 1, 0])
         }
         ["remove", path] => fs::remove_file(path),
         ["hard-link", from, to] => fs::hard_link(from, to).and_then(|()| fs::read(to)).map(drop),
@@ -110,23 +110,23 @@ fn attack_files(words: &[&str]) -> Option<io::Result<()>> {
         ["privileged"] => gained_if(unsafe { libc::geteuid() != libc::getuid() }),
         ["make-privileged", path] => {
             let path = c_string(path);
-            call(libc::SYS_fchmodat, &[at_cwd(), path.as_ptr().addr(), 0o4755])
+            syscall(libc::SYS_fchmodat, &[at_cwd(), path.as_ptr().addr(), 0o4755])
         }
         ["create-privileged", path] => {
             let path = c_string(path);
             let flags = number((libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY).into());
-            call(libc::SYS_openat, &[at_cwd(), path.as_ptr().addr(), flags, 0o4755])
+            syscall(libc::SYS_openat, &[at_cwd(), path.as_ptr().addr(), flags, 0o4755])
         }
         ["socket-file", path] => {
             let path = c_string(path);
             let mode = libc::S_IFSOCK | 0o600;
-            call(libc::SYS_mknodat, &[at_cwd(), path.as_ptr().addr(), number(mode.into()), 0])
+            syscall(libc::SYS_mknodat, &[at_cwd(), path.as_ptr().addr(), number(mode.into()), 0])
         }
         ["block-device", path] => {
             let path = c_string(path);
             let mode = libc::S_IFBLK | 0o600;
             // Device 7:0, the first loop device.
-            call(libc::SYS_mknodat, &[at_cwd(), path.as_ptr().addr(), number(mode.into()), 0x700])
+            syscall(libc::SYS_mknodat, &[at_cwd(), path.as_ptr().addr(), number(mode.into()), 0x700])
         }
         ["file-handle", path] => file_handle(path),
         ["execute-memory"] => execute_memory(),
@@ -145,10 +145,10 @@ fn attack_network(words: &[&str]) -> Option<io::Result<()>> {
             .and_then(|address| UnixStream::connect_addr(&address))
             .map(drop),
         ["packet"] => {
-            call(libc::SYS_socket, &[number(libc::AF_PACKET.into()), number(libc::SOCK_RAW.into()), 0])
+            syscall(libc::SYS_socket, &[number(libc::AF_PACKET.into()), number(libc::SOCK_RAW.into()), 0])
         }
         ["netlink"] => {
-            call(libc::SYS_socket, &[number(libc::AF_NETLINK.into()), number(libc::SOCK_RAW.into()), 0])
+            syscall(libc::SYS_socket, &[number(libc::AF_NETLINK.into()), number(libc::SOCK_RAW.into()), 0])
         }
         ["socketpair"] => UnixStream::pair().map(drop),
         ["send-from-pair", kind, path] => pair_of(kind).and_then(|pair| send_to(pair.as_raw_fd(), path)),
@@ -163,81 +163,81 @@ fn attack_network(words: &[&str]) -> Option<io::Result<()>> {
 fn attack_kernel(words: &[&str]) -> Option<io::Result<()>> {
     let pid = words.get(1).and_then(|pid| pid.parse::<usize>().ok()).unwrap_or(0);
     Some(match words.first().copied()? {
-        "signal" => call(libc::SYS_kill, &[pid, number(libc::SIGCONT.into())]),
-        "ptrace" => call(libc::SYS_ptrace, &[number(libc::PTRACE_SEIZE.into()), pid, 0, 0]),
+        "signal" => syscall(libc::SYS_kill, &[pid, number(libc::SIGCONT.into())]),
+        "ptrace" => syscall(libc::SYS_ptrace, &[number(libc::PTRACE_SEIZE.into()), pid, 0, 0]),
         "read-memory" => read_memory(pid),
         "limit" => {
             let mut limit = [0_u64; 2];
             let at = limit.as_mut_ptr().addr();
             let resource = libc::RLIMIT_CORE as usize;
-            call(libc::SYS_prlimit64, &[pid, resource, 0, at])
-                .and_then(|()| call(libc::SYS_prlimit64, &[pid, resource, at, 0]))
+            syscall(libc::SYS_prlimit64, &[pid, resource, 0, at])
+                .and_then(|()| syscall(libc::SYS_prlimit64, &[pid, resource, at, 0]))
         }
-        "renice" => call(libc::SYS_setpriority, &[0, pid, 19]),
+        "renice" => syscall(libc::SYS_setpriority, &[0, pid, 19]),
         "schedule" => {
             let mut mask = [0_u64; 16];
             let at = mask.as_mut_ptr().addr();
             let size = size_of_val(&mask);
-            call(libc::SYS_sched_getaffinity, &[pid, size, at])
-                .and_then(|()| call(libc::SYS_sched_setaffinity, &[pid, size, at]))
+            syscall(libc::SYS_sched_getaffinity, &[pid, size, at])
+                .and_then(|()| syscall(libc::SYS_sched_setaffinity, &[pid, size, at]))
         }
         "enter-namespace" => fs::File::open(format!("/proc/{pid}/ns/uts")).and_then(|file| {
             let fd = file.as_raw_fd();
-            call(libc::SYS_setns, &[number(fd.into()), 0])
+            syscall(libc::SYS_setns, &[number(fd.into()), 0])
         }),
         "mount" => {
             let target = c_string(words.get(1)?);
             let [source, kind] = [c"none", c"tmpfs"].map(|text| text.as_ptr().addr());
-            call(libc::SYS_mount, &[source, target.as_ptr().addr(), kind, 0, 0])
-                .and_then(|()| call(libc::SYS_umount2, &[target.as_ptr().addr(), 0]))
+            syscall(libc::SYS_mount, &[source, target.as_ptr().addr(), kind, 0, 0])
+                .and_then(|()| syscall(libc::SYS_umount2, &[target.as_ptr().addr(), 0]))
         }
-        "unshare" => call(libc::SYS_unshare, &[number(libc::CLONE_NEWUSER.into())]),
+        "unshare" => syscall(libc::SYS_unshare, &[number(libc::CLONE_NEWUSER.into())]),
         "clone-namespace" => clone_into_namespace(),
-        "keyring" => call(libc::SYS_keyctl, &[0, usize::MAX - 2, 1]),
+        "keyring" => syscall(libc::SYS_keyctl, &[0, usize::MAX - 2, 1]),
         "bpf" => {
             // BPF_MAP_CREATE of an array: type 2, key of 4 bytes, value of 4 bytes, one entry.
             let mut attributes = [0_u32; 32];
             attributes[..4].copy_from_slice(&[2, 4, 4, 1]);
-            call(libc::SYS_bpf, &[0, attributes.as_ptr().addr(), size_of_val(&attributes)])
+            syscall(libc::SYS_bpf, &[0, attributes.as_ptr().addr(), size_of_val(&attributes)])
         }
         "io-uring" => {
             let mut parameters = [0_u8; 120];
-            call(libc::SYS_io_uring_setup, &[1, parameters.as_mut_ptr().addr()])
+            syscall(libc::SYS_io_uring_setup, &[1, parameters.as_mut_ptr().addr()])
         }
         "watch-folder" => {
             let path = c_string(words.get(1)?);
             let everything = number(libc::IN_ALL_EVENTS.into());
-            value(libc::SYS_inotify_init1, &[0]).and_then(|watch| {
-                call(libc::SYS_inotify_add_watch, &[number(watch), path.as_ptr().addr(), everything])
+            syscall_value(libc::SYS_inotify_init1, &[0]).and_then(|watch| {
+                syscall(libc::SYS_inotify_add_watch, &[number(watch), path.as_ptr().addr(), everything])
             })
         }
-        "watch-files" => call(libc::SYS_fanotify_init, &[0, 0]),
+        "watch-files" => syscall(libc::SYS_fanotify_init, &[0, 0]),
         "list-mounts" => {
             // struct mnt_id_req: its size, the root of all mounts (all ones), where to begin.
             let request = [24_u64, u64::MAX, 0];
             let mut mounts = [0_u64; 4];
-            call(LISTMOUNT, &[request.as_ptr().addr(), mounts.as_mut_ptr().addr(), mounts.len(), 0])
+            syscall(LISTMOUNT, &[request.as_ptr().addr(), mounts.as_mut_ptr().addr(), mounts.len(), 0])
         }
-        "shared-memory" => call(libc::SYS_shmget, &[0, 4096, 0o600]),
-        "personality" => call(libc::SYS_personality, &[0x0004_0000]),
-        "kernel-log" => call(libc::SYS_syslog, &[10, 0, 0]),
+        "shared-memory" => syscall(libc::SYS_shmget, &[0, 4096, 0o600]),
+        "personality" => syscall(libc::SYS_personality, &[0x0004_0000]),
+        "kernel-log" => syscall(libc::SYS_syslog, &[10, 0, 0]),
         "host-name" => {
             // struct utsname: fields of 65 bytes, the second one is the name.
             let mut names = [0_u8; 6 * 65];
-            call(libc::SYS_uname, &[names.as_mut_ptr().addr()]).and_then(|()| {
+            syscall(libc::SYS_uname, &[names.as_mut_ptr().addr()]).and_then(|()| {
                 let name = names.get(65..130).unwrap_or_default();
                 let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-                call(libc::SYS_sethostname, &[name.as_ptr().addr(), length])
+                syscall(libc::SYS_sethostname, &[name.as_ptr().addr(), length])
             })
         }
         "capabilities" => {
             let header = [0x2008_0522_u32, 0];
             let mut sets = [0_u32; 6];
-            call(libc::SYS_capget, &[header.as_ptr().addr(), sets.as_mut_ptr().addr()])
+            syscall(libc::SYS_capget, &[header.as_ptr().addr(), sets.as_mut_ptr().addr()])
                 .and_then(|()| gained_if(sets != [0; 6]))
         }
         // Success is any answer but a filter's: there is no terminal here to type on.
-        "type-on-terminal" => match call(libc::SYS_ioctl, &[0, TIOCSTI, c"x".as_ptr().addr()]) {
+        "type-on-terminal" => match syscall(libc::SYS_ioctl, &[0, TIOCSTI, c"x".as_ptr().addr()]) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => Err(error),
             _ => Ok(()),
         },
@@ -255,7 +255,7 @@ fn pair_of(kind: &str) -> io::Result<UnixDatagram> {
     };
     let mut ends = [0_i32; 2];
     let family = number(libc::AF_UNIX.into());
-    call(libc::SYS_socketpair, &[family, number(kind.into()), 0, ends.as_mut_ptr().addr()])?;
+    syscall(libc::SYS_socketpair, &[family, number(kind.into()), 0, ends.as_mut_ptr().addr()])?;
     // SAFETY: a new descriptor that nobody else owns.
     Ok(unsafe { UnixDatagram::from_raw_fd(ends[0]) })
 }
@@ -263,12 +263,12 @@ fn pair_of(kind: &str) -> io::Result<UnixDatagram> {
 fn send_to(socket: i32, path: &str) -> io::Result<()> {
     let (address, length) = address_of(path);
     let (text, at) = (b"hostile", std::ptr::from_ref(&address).addr());
-    call(libc::SYS_sendto, &[number(socket.into()), text.as_ptr().addr(), text.len(), 0, at, length])
+    syscall(libc::SYS_sendto, &[number(socket.into()), text.as_ptr().addr(), text.len(), 0, at, length])
 }
 
 fn connect(socket: i32, path: &str) -> io::Result<()> {
     let (address, length) = address_of(path);
-    call(libc::SYS_connect, &[number(socket.into()), std::ptr::from_ref(&address).addr(), length])
+    syscall(libc::SYS_connect, &[number(socket.into()), std::ptr::from_ref(&address).addr(), length])
 }
 
 fn address_of(path: &str) -> (libc::sockaddr_un, usize) {
@@ -289,19 +289,19 @@ fn file_handle(path: &str) -> io::Result<()> {
     let mut mount = 0_i32;
     let at = handle.as_mut_ptr().addr();
     let mount_at = std::ptr::from_mut(&mut mount).addr();
-    call(libc::SYS_name_to_handle_at, &[at_cwd(), path.as_ptr().addr(), at, mount_at, 0])?;
-    call(libc::SYS_open_by_handle_at, &[at_cwd(), at, number(libc::O_RDONLY.into())])
+    syscall(libc::SYS_name_to_handle_at, &[at_cwd(), path.as_ptr().addr(), at, mount_at, 0])?;
+    syscall(libc::SYS_open_by_handle_at, &[at_cwd(), at, number(libc::O_RDONLY.into())])
 }
 
 /// Runs a program that never was a file: as `true` it ends with 0, which is our success.
 fn execute_memory() -> io::Result<()> {
-    let fd = value(libc::SYS_memfd_create, &[c"x".as_ptr().addr(), 0])?;
+    let fd = syscall_value(libc::SYS_memfd_create, &[c"x".as_ptr().addr(), 0])?;
     let path = format!("/proc/self/fd/{fd}");
     fs::write(&path, fs::read("/usr/bin/true")?)?;
     let arguments = [c"true".as_ptr(), std::ptr::null()];
     let nothing = [std::ptr::null::<libc::c_char>()];
     let [arguments, nothing] = [arguments.as_ptr().addr(), nothing.as_ptr().addr()];
-    call(
+    syscall(
         libc::SYS_execveat,
         &[number(fd), c"".as_ptr().addr(), arguments, nothing, number(libc::AT_EMPTY_PATH.into())],
     )
@@ -313,7 +313,7 @@ fn read_memory(pid: usize) -> io::Result<()> {
     let mut byte = [0_u8; 1];
     let mut part = [byte.as_mut_ptr().addr(), 1];
     let at = part.as_mut_ptr().addr();
-    match call(libc::SYS_process_vm_readv, &[pid, at, 1, at, 1, 0]) {
+    match syscall(libc::SYS_process_vm_readv, &[pid, at, 1, at, 1, 0]) {
         Err(error) if error.raw_os_error() == Some(libc::EFAULT) => Ok(()),
         other => other,
     }
@@ -321,9 +321,9 @@ fn read_memory(pid: usize) -> io::Result<()> {
 
 fn clone_into_namespace() -> io::Result<()> {
     let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
-    match value(libc::SYS_clone, &[number(flags.into()), 0, 0, 0, 0])? {
+    match syscall_value(libc::SYS_clone, &[number(flags.into()), 0, 0, 0, 0])? {
         0 => std::process::exit(0),
-        child => call(libc::SYS_wait4, &[number(child), 0, 0, 0]),
+        child => syscall(libc::SYS_wait4, &[number(child), 0, 0, 0]),
     }
 }
 
@@ -343,11 +343,11 @@ fn number(value: i64) -> usize {
     usize::from_ne_bytes(value.to_ne_bytes())
 }
 
-fn call(number: libc::c_long, arguments: &[usize]) -> io::Result<()> {
-    value(number, arguments).map(drop)
+fn syscall(number: libc::c_long, arguments: &[usize]) -> io::Result<()> {
+    syscall_value(number, arguments).map(drop)
 }
 
-fn value(number: libc::c_long, arguments: &[usize]) -> io::Result<i64> {
+fn syscall_value(number: libc::c_long, arguments: &[usize]) -> io::Result<i64> {
     let mut rest = arguments.iter().copied().chain(std::iter::repeat(0));
     let [a, b, c, d, e, f] = std::array::from_fn(|_| rest.next().unwrap_or(0));
     // SAFETY: every attack passes addresses of live buffers that are as long as the call requires,

@@ -7,13 +7,14 @@
 //! | `independent`, `dies` | spawns a tree of that lifetime |
 //! | `held` | spawns an independent tree that holds its leavers |
 //! | `hesitate` | prints the record when it is to be written down, and never comes to the program |
-//! | `starve` | spawns with ever more free descriptors, from none; prints how often that failed |
+//! | `exhaust_descriptors` | spawns with ever more free descriptors, from none; prints how often that failed |
 #![expect(clippy::panic, clippy::print_stdout, reason = "a test double speaks to its test")]
 
 use std::fs::File;
 
 use ward_process::{
-    Containment, Ladder, Leavers, Lifetime, Order, RootProcess, Supervisor, TreeId, TreeRecord,
+    Containment, EscapeePolicy, ProcessIdentity, ProcessSpec, StopLadder, Supervisor, TreeId, TreeLifetime,
+    TreeRecord,
 };
 
 fn main() {
@@ -25,18 +26,18 @@ fn main() {
         .into_iter()
         .find(|known| format!("{known:?}") == *containment)
         .unwrap_or_else(|| panic!("no containment {containment}"));
-    let supervisor = Supervisor::with(containment).unwrap_or_else(|error| panic!("{error}"));
+    let supervisor = Supervisor::with_containment(containment).unwrap_or_else(|error| panic!("{error}"));
     let id: TreeId = id.parse().unwrap_or_else(|error| panic!("{error}"));
-    let order = || Order::new(program).args([script]);
+    let order = || ProcessSpec::new(program).args([script]);
     let tree = match how.as_str() {
         "independent" => supervisor.spawn(id, order()),
-        "dies" => supervisor.spawn(id, order().lifetime(Lifetime::DiesWithSupervisor)),
-        "held" => supervisor.spawn(id, order().leavers(Leavers::Held)),
+        "dies" => supervisor.spawn(id, order().lifetime(TreeLifetime::DiesWithSupervisor)),
+        "held" => supervisor.spawn(id, order().escapees(EscapeePolicy::Held)),
         "hesitate" => supervisor.spawn_recorded(id, order(), |record| {
             print(record);
             wait_to_be_killed()
         }),
-        "starve" => return starve(&supervisor, &id, order),
+        "starve" => return exhaust_descriptors(&supervisor, &id, order),
         _ => panic!("how is {how}?"),
     };
     let tree = tree.unwrap_or_else(|error| panic!("{error:?}"));
@@ -45,8 +46,9 @@ fn main() {
 }
 
 fn print(record: &TreeRecord) {
-    let RootProcess { pid, start_time } = record.root.unwrap_or(RootProcess { pid: 0, start_time: 0 });
-    let keeper = if record.leavers == Leavers::Held { "keeper" } else { "program" };
+    let ProcessIdentity { pid, start_time } =
+        record.root.unwrap_or(ProcessIdentity { pid: 0, start_time: 0 });
+    let keeper = if record.leavers == EscapeePolicy::Held { "keeper" } else { "program" };
     println!("{pid} {start_time} {} {} {keeper}", record.boot, record.cgroup.unwrap_or(0));
 }
 
@@ -56,7 +58,7 @@ fn wait_to_be_killed() -> ! {
     }
 }
 
-fn starve(supervisor: &Supervisor, id: &TreeId, order: impl Fn() -> Order) {
+fn exhaust_descriptors(supervisor: &Supervisor, id: &TreeId, order: impl Fn() -> ProcessSpec) {
     const FEW: u64 = 64;
     let limit = rustix::process::Rlimit { current: Some(FEW), maximum: Some(FEW) };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)
@@ -65,7 +67,7 @@ fn starve(supervisor: &Supervisor, id: &TreeId, order: impl Fn() -> Order) {
         let mut held: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
         held.truncate(held.len().saturating_sub(free));
         if let Ok(mut tree) = supervisor.spawn(id.clone(), order()) {
-            supervisor.stop(&mut tree, Ladder::force()).unwrap_or_else(|error| panic!("{error}"));
+            supervisor.stop(&mut tree, StopLadder::force()).unwrap_or_else(|error| panic!("{error}"));
             println!("{free}");
             // Whatever a failed attempt has left would live on without us.
             wait_to_be_killed();

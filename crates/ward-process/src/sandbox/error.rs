@@ -44,7 +44,7 @@ pub enum SandboxError {
     /// A descriptor could not be had.
     #[error("the sandbox could not be held ready")]
     Descriptor(#[source] io::Error),
-    /// The kernel can't enforce what the [`Strictness`](super::Strictness) of the order demands.
+    /// The kernel can't enforce what the [`SandboxStrictness`](super::Strictness) of the order demands.
     #[error("this machine can't enforce these parts of the sandbox: {}", missing.join(", "))]
     Incomplete {
         /// The names of these parts, as in [`SandboxReport::parts`].

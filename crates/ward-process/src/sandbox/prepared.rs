@@ -6,11 +6,14 @@ use std::path::Path;
 use std::sync::Once;
 
 use super::temporary::{PrivateFolder, abandoned};
-use super::trees::{OpenTree, Trees};
-use super::{Network, Sandbox, SandboxError, SandboxReport, Temporary, filter, probe, rules};
-use crate::order::Lifetime;
+use super::trees::{OpenTree, SandboxTrees};
+use super::{
+    Sandbox, SandboxError, SandboxNetwork, SandboxReport, TemporaryFiles, landlock_rules, probe,
+    seccomp_filter,
+};
 use crate::output;
-use crate::sys::confine::{Confinement, ReadOnlyMounts};
+use crate::process_spec::TreeLifetime;
+use crate::sys::confinement::{Confinement, ReadOnlyMounts};
 
 /// Where private temporary folders are, unless the order says otherwise. A library does not ask the
 /// environment (`TMPDIR`), which may come from whoever called us.
@@ -22,7 +25,7 @@ const SYSTEM_TEMPORARY: &str = "/tmp";
 /// handle: whoever sees the end of the tree, or that nothing was started, calls
 /// [`clean_up`](Self::clean_up).
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSandbox {
     report: SandboxReport,
     /// A second wall: the filter alone refuses all sockets, but one mistake in it would open the
     /// network. It costs 0.6 ms of a start, more than any other part.
@@ -34,23 +37,24 @@ pub(crate) struct Prepared {
 
 impl Sandbox {
     /// Does all that can be done before the program is started; leaves nothing behind if it fails.
-    pub(crate) fn prepare(&self, lifetime: Lifetime) -> Result<Prepared, SandboxError> {
-        let report = self.accept(probe::host().report(self))?;
-        let trees = Trees::open(self)?;
+    pub(crate) fn prepare(&self, lifetime: TreeLifetime) -> Result<PreparedSandbox, SandboxError> {
+        let report = self.check_report(probe::kernel_support().report(self))?;
+        let trees = SandboxTrees::open(self)?;
         let temporary = match &self.temporary {
-            Temporary::Private => {
+            TemporaryFiles::Private => {
                 let parent = Path::new(SYSTEM_TEMPORARY);
                 static SWEPT: Once = Once::new();
-                SWEPT.call_once(|| abandoned::sweep(parent));
-                Some(PrivateFolder::make_in(parent, lifetime, &trees)?)
+                SWEPT.call_once(|| abandoned::remove_abandoned(parent));
+                Some(PrivateFolder::create_in(parent, lifetime, &trees)?)
             }
-            Temporary::PrivateIn(parent) => Some(PrivateFolder::make_in(parent, lifetime, &trees)?),
-            Temporary::None => None,
+            TemporaryFiles::PrivateIn(parent) => Some(PrivateFolder::create_in(parent, lifetime, &trees)?),
+            TemporaryFiles::None => None,
         };
-        match self.confine(trees, temporary.as_ref()) {
-            Ok(confinement) => Ok(Prepared {
+        match self.build_confinement(trees, temporary.as_ref()) {
+            Ok(confinement) => Ok(PreparedSandbox {
                 report,
-                network_namespace: self.network == Network::Off && probe::host().network_namespace.is_ok(),
+                network_namespace: self.network == SandboxNetwork::Off
+                    && probe::kernel_support().network_namespace.is_ok(),
                 environment: temporary.as_ref().map(PrivateFolder::environment).unwrap_or_default(),
                 confinement,
                 temporary,
@@ -62,30 +66,38 @@ impl Sandbox {
         }
     }
 
-    fn confine(&self, trees: Trees, temporary: Option<&PrivateFolder>) -> Result<Confinement, SandboxError> {
-        let host = probe::host();
-        let ruleset = rules::build(self, &trees, temporary.map(AsFd::as_fd))?;
-        let ruleset = ruleset.map(output::above_stdio).transpose().map_err(SandboxError::Descriptor)?;
+    fn build_confinement(
+        &self,
+        trees: SandboxTrees,
+        temporary: Option<&PrivateFolder>,
+    ) -> Result<Confinement, SandboxError> {
+        let host = probe::kernel_support();
+        let ruleset = landlock_rules::build_ruleset(self, &trees, temporary.map(AsFd::as_fd))?;
+        let ruleset = ruleset.map(output::move_above_stdio).transpose().map_err(SandboxError::Descriptor)?;
         let unfit = |error| SandboxError::Filter(Box::new(error));
-        let filter = if host.seccomp.is_ok() { filter::compiled(self.network).map_err(unfit)? } else { &[] };
-        let mounts = host.read_only_mounts.is_ok().then(|| mounts(trees, temporary)).transpose()?;
+        let filter =
+            if host.seccomp.is_ok() { seccomp_filter::compiled(self.network).map_err(unfit)? } else { &[] };
+        let mounts = host.read_only_mounts.is_ok().then(|| build_mounts(trees, temporary)).transpose()?;
         Confinement::new(mounts, ruleset, filter).map_err(|errno| SandboxError::Filter(Box::new(errno)))
     }
 }
 
-fn mounts(trees: Trees, temporary: Option<&PrivateFolder>) -> Result<ReadOnlyMounts, SandboxError> {
+fn build_mounts(
+    trees: SandboxTrees,
+    temporary: Option<&PrivateFolder>,
+) -> Result<ReadOnlyMounts, SandboxError> {
     let mut writable: Vec<_> = trees.write.into_iter().map(OpenTree::into_handle).collect();
     let temporary = temporary.map(|folder| folder.as_fd().try_clone_to_owned()).transpose();
     writable.extend(temporary.map_err(SandboxError::Descriptor)?);
     let [kept, closed] =
         [trees.read_only, trees.closed].map(|trees| trees.into_iter().map(OpenTree::into_handle).collect());
     ReadOnlyMounts::all_but(writable)
-        .and_then(|mounts| mounts.keeping(kept))
-        .and_then(|mounts| mounts.closing(closed))
+        .and_then(|mounts| mounts.with_read_only(kept))
+        .and_then(|mounts| mounts.with_closed(closed))
         .map_err(|errno| SandboxError::Descriptor(errno.into()))
 }
 
-impl Prepared {
+impl PreparedSandbox {
     /// What is in force.
     pub(crate) fn report(&self) -> &SandboxReport {
         &self.report
@@ -122,7 +134,7 @@ impl Prepared {
 
     /// Makes the temporary folder belong to the user that the program will run as; if that is refused,
     /// the folder is gone.
-    pub(crate) fn give_to(&self, user: u32, group: u32) -> Result<(), SandboxError> {
-        self.temporary.as_ref().map_or(Ok(()), |folder| folder.give_to(user, group))
+    pub(crate) fn change_folder_owner(&self, user: u32, group: u32) -> Result<(), SandboxError> {
+        self.temporary.as_ref().map_or(Ok(()), |folder| folder.change_owner(user, group))
     }
 }

@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Strictness;
+use super::SandboxStrictness;
 
 /// One part of a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Part {
+pub enum SandboxPartStatus {
     /// The kernel enforces it.
     InForce {
         /// The mechanisms, as in `Landlock ABI 7`.
@@ -35,15 +35,15 @@ pub enum Part {
     NotAsked,
 }
 
-impl Part {
+impl SandboxPartStatus {
     /// Whether everything that was asked of this part is enforced.
     #[must_use]
-    pub fn holds(&self) -> bool {
+    pub fn is_enforced(&self) -> bool {
         matches!(self, Self::InForce { .. } | Self::NotAsked)
     }
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for SandboxPartStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::InForce { by } => write!(f, "in force ({by})"),
@@ -58,25 +58,25 @@ impl fmt::Display for Part {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SandboxReport {
     /// Only the listed trees can be read, written or executed.
-    pub filesystem: Part,
+    pub filesystem: SandboxPartStatus,
     /// Files outside the trees that can be written keep their mode, owner, times and attributes.
-    pub metadata: Part,
+    pub metadata: SandboxPartStatus,
     /// No connection leaves the sandbox, over any protocol.
-    pub network: Part,
+    pub network: SandboxPartStatus,
     /// System calls that no tool needs are refused.
-    pub syscalls: Part,
+    pub syscalls: SandboxPartStatus,
     /// Processes outside can't be signalled.
-    pub signals: Part,
+    pub signals: SandboxPartStatus,
     /// No capability is held, and none can be gained.
-    pub privileges: Part,
+    pub privileges: SandboxPartStatus,
     /// The temporary folder is private and is removed afterwards.
-    pub temporary: Part,
+    pub temporary: SandboxPartStatus,
 }
 
 impl SandboxReport {
     /// The parts with their names, in the order in which people read them.
     #[must_use]
-    pub fn parts(&self) -> [(&'static str, &Part); 7] {
+    pub fn parts(&self) -> [(&'static str, &SandboxPartStatus); 7] {
         [
             ("filesystem", &self.filesystem),
             ("metadata", &self.metadata),
@@ -91,20 +91,20 @@ impl SandboxReport {
     /// Whether every part that was asked for is enforced without a gap.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.lacking(Strictness::Everything).is_empty()
+        self.missing_parts(SandboxStrictness::Everything).is_empty()
     }
 
     /// The names of the parts that this strictness demands and that are not enforced.
-    pub(super) fn lacking(&self, strictness: Strictness) -> Vec<&'static str> {
-        let demanded = |part: &Part| match strictness {
-            Strictness::Everything => true,
-            Strictness::Essentials => {
+    pub(super) fn missing_parts(&self, strictness: SandboxStrictness) -> Vec<&'static str> {
+        let demanded = |part: &SandboxPartStatus| match strictness {
+            SandboxStrictness::Everything => true,
+            SandboxStrictness::Essentials => {
                 !std::ptr::eq(part, &raw const self.metadata) && !std::ptr::eq(part, &raw const self.signals)
             }
-            Strictness::BestEffort => false,
+            SandboxStrictness::BestEffort => false,
         };
         let parts = self.parts().into_iter();
-        parts.filter(|(_, part)| demanded(part) && !part.holds()).map(|(name, _)| name).collect()
+        parts.filter(|(_, part)| demanded(part) && !part.is_enforced()).map(|(name, _)| name).collect()
     }
 }
 
@@ -124,13 +124,13 @@ mod tests {
 
     fn report() -> SandboxReport {
         SandboxReport {
-            filesystem: Part::InForce { by: "Landlock ABI 7".into() },
-            metadata: Part::NotAsked,
-            network: Part::NotAsked,
-            syscalls: Part::Missing { why: "no seccomp".into(), cure: "another kernel".into() },
-            signals: Part::Partial { by: "a".into(), gap: "b".into(), cure: "c".into() },
-            privileges: Part::NotAsked,
-            temporary: Part::NotAsked,
+            filesystem: SandboxPartStatus::InForce { by: "Landlock ABI 7".into() },
+            metadata: SandboxPartStatus::NotAsked,
+            network: SandboxPartStatus::NotAsked,
+            syscalls: SandboxPartStatus::Missing { why: "no seccomp".into(), cure: "another kernel".into() },
+            signals: SandboxPartStatus::Partial { by: "a".into(), gap: "b".into(), cure: "c".into() },
+            privileges: SandboxPartStatus::NotAsked,
+            temporary: SandboxPartStatus::NotAsked,
         }
     }
 
@@ -156,17 +156,17 @@ mod tests {
     fn one_gap_makes_it_incomplete() {
         let mut report = report();
         assert!(!report.is_complete());
-        report.syscalls = Part::NotAsked;
+        report.syscalls = SandboxPartStatus::NotAsked;
         assert!(!report.is_complete());
-        report.signals = Part::NotAsked;
+        report.signals = SandboxPartStatus::NotAsked;
         assert!(report.is_complete());
     }
 
     #[test]
     fn each_strictness_demands_its_parts() {
         let report = report();
-        assert_eq!(report.lacking(Strictness::Everything), ["syscalls", "signals"]);
-        assert_eq!(report.lacking(Strictness::Essentials), ["syscalls"]);
-        assert_eq!(report.lacking(Strictness::BestEffort), [""; 0]);
+        assert_eq!(report.missing_parts(SandboxStrictness::Everything), ["syscalls", "signals"]);
+        assert_eq!(report.missing_parts(SandboxStrictness::Essentials), ["syscalls"]);
+        assert_eq!(report.missing_parts(SandboxStrictness::BestEffort), [""; 0]);
     }
 }

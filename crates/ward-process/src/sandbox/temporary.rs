@@ -14,8 +14,8 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawDir, Uid};
 use rustix::io::Errno;
 
 use super::SandboxError;
-use super::trees::Trees;
-use crate::order::Lifetime;
+use super::trees::SandboxTrees;
+use crate::process_spec::TreeLifetime;
 
 /// What the names of all these folders begin with.
 const PREFIX: &str = "ward-";
@@ -48,13 +48,17 @@ pub(super) struct PrivateFolder {
 
 impl PrivateFolder {
     /// The way to `parent` is subject to the rule for trees.
-    pub(super) fn make_in(parent: &Path, lifetime: Lifetime, trees: &Trees) -> Result<Self, SandboxError> {
+    pub(super) fn create_in(
+        parent: &Path,
+        lifetime: TreeLifetime,
+        trees: &SandboxTrees,
+    ) -> Result<Self, SandboxError> {
         let failed = |source| SandboxError::Temporary { path: parent.to_owned(), source };
-        let folder = trees.open_another(parent).map_err(|error| match error {
+        let folder = trees.open_unlisted(parent).map_err(|error| match error {
             SandboxError::Tree { source, .. } => failed(source),
             other => other,
         })?;
-        make(parent, lifetime, folder.as_fd()).map_err(|errno| failed(errno.into()))
+        create_folder(parent, lifetime, folder.as_fd()).map_err(|errno| failed(errno.into()))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -68,15 +72,15 @@ impl PrivateFolder {
     /// To be called when nothing is left of the program that used it. Whether the folder is gone: what
     /// somebody else of its user still fills is left as litter, private and harmless.
     pub(super) fn remove(&self) -> bool {
-        self.remove_within(&mut Budget::new(ENTRIES_REMOVED, TIME_TO_REMOVE))
+        self.remove_within(&mut RemovalBudget::new(ENTRIES_REMOVED, TIME_TO_REMOVE))
     }
 
-    fn remove_within(&self, budget: &mut Budget) -> bool {
-        let emptied = empty(self.handle.as_fd(), budget);
+    fn remove_within(&self, budget: &mut RemovalBudget) -> bool {
+        let emptied = remove_contents(self.handle.as_fd(), budget);
         matches!(emptied.and_then(|()| rustix::fs::rmdir(&self.path)), Ok(()) | Err(Errno::NOENT))
     }
 
-    pub(super) fn give_to(&self, user: u32, group: u32) -> Result<(), SandboxError> {
+    pub(super) fn change_owner(&self, user: u32, group: u32) -> Result<(), SandboxError> {
         rustix::fs::fchown(&self.handle, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
             .map_err(|errno| SandboxError::Temporary { path: self.path.clone(), source: errno.into() })
             // Nobody will use it then.
@@ -92,30 +96,34 @@ impl AsFd for PrivateFolder {
 
 /// What a removal may cost.
 #[derive(Debug)]
-struct Budget {
+struct RemovalBudget {
     entries: u32,
     deadline: Instant,
 }
 
-impl Budget {
+impl RemovalBudget {
     fn new(entries: u32, time: Duration) -> Self {
         Self { entries, deadline: Instant::now() + time }
     }
 
     /// To be called for each entry. Once it has failed it will fail again.
-    fn spend(&mut self) -> Result<(), Errno> {
+    fn count_entry(&mut self) -> Result<(), Errno> {
         self.entries = self.entries.checked_sub(1).ok_or(Errno::TIMEDOUT)?;
         if Instant::now() < self.deadline { Ok(()) } else { Err(Errno::TIMEDOUT) }
     }
 }
 
 /// No earlier folder had the name, so that an old record of one can't be taken for a later one.
-fn make(parent: &Path, lifetime: Lifetime, folder: BorrowedFd<'_>) -> Result<PrivateFolder, Errno> {
+fn create_folder(
+    parent: &Path,
+    lifetime: TreeLifetime,
+    folder: BorrowedFd<'_>,
+) -> Result<PrivateFolder, Errno> {
     for _ in 0..NAMES_TRIED {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let prefix = match lifetime {
-            Lifetime::Independent => PREFIX,
-            Lifetime::DiesWithSupervisor => abandoned::PREFIX,
+            TreeLifetime::Independent => PREFIX,
+            TreeLifetime::DiesWithSupervisor => abandoned::PREFIX,
         };
         let name = format!("{prefix}{}-{now:x}", std::process::id());
         match rustix::fs::mkdirat(folder, &name, Mode::RWXU) {
@@ -123,7 +131,7 @@ fn make(parent: &Path, lifetime: Lifetime, folder: BorrowedFd<'_>) -> Result<Pri
             result => result?,
         }
         let handle = open_directory(folder, &name)?;
-        if !abandoned::claim(&handle)? {
+        if !abandoned::lock_new_folder(&handle)? {
             continue;
         }
         return Ok(PrivateFolder { path: parent.join(name), handle });
@@ -156,7 +164,7 @@ fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<Own
 
 /// Removes everything in `root`, never following a link, with two descriptors however deep the tree
 /// is: folders inside folders are moved up into `root` until there are none.
-fn empty(root: BorrowedFd<'_>, budget: &mut Budget) -> Result<(), Errno> {
+fn remove_contents(root: BorrowedFd<'_>, budget: &mut RemovalBudget) -> Result<(), Errno> {
     rustix::fs::fchmod(root, Mode::RWXU)?;
     let mut moved = 0_u64;
     let mut result = Ok(());
@@ -170,7 +178,7 @@ fn empty(root: BorrowedFd<'_>, budget: &mut Budget) -> Result<(), Errno> {
     result
 }
 
-fn flatten_all(root: BorrowedFd<'_>, moved: &mut u64, budget: &mut Budget) -> Result<(), Errno> {
+fn flatten_all(root: BorrowedFd<'_>, moved: &mut u64, budget: &mut RemovalBudget) -> Result<(), Errno> {
     loop {
         let folders = remove_files(root, budget)?;
         if folders.is_empty() {
@@ -181,8 +189,13 @@ fn flatten_all(root: BorrowedFd<'_>, moved: &mut u64, budget: &mut Budget) -> Re
 }
 
 /// Empties the folder `name` of `root` by moving its folders into `root`, and removes it.
-fn flatten(root: BorrowedFd<'_>, name: &CStr, moved: &mut u64, budget: &mut Budget) -> Result<(), Errno> {
-    budget.spend()?;
+fn flatten(
+    root: BorrowedFd<'_>,
+    name: &CStr,
+    moved: &mut u64,
+    budget: &mut RemovalBudget,
+) -> Result<(), Errno> {
+    budget.count_entry()?;
     let folder = open_for_removal(root, name)?;
     loop {
         let folders = remove_files(folder.as_fd(), budget)?;
@@ -192,20 +205,20 @@ fn flatten(root: BorrowedFd<'_>, name: &CStr, moved: &mut u64, budget: &mut Budg
         for inner in folders {
             // Moving a folder changes its `..`, which takes the right to write to it.
             drop(open_for_removal(folder.as_fd(), inner.as_c_str())?);
-            move_up(folder.as_fd(), &inner, root, moved, budget)?;
+            move_to_root(folder.as_fd(), &inner, root, moved, budget)?;
         }
     }
 }
 
-fn move_up(
+fn move_to_root(
     from: BorrowedFd<'_>,
     name: &CStr,
     root: BorrowedFd<'_>,
     moved: &mut u64,
-    budget: &mut Budget,
+    budget: &mut RemovalBudget,
 ) -> Result<(), Errno> {
     loop {
-        budget.spend()?;
+        budget.count_entry()?;
         *moved += 1;
         let flags = rustix::fs::RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(from, name, root, format!(".removed-{moved}"), flags) {
@@ -226,7 +239,7 @@ fn open_for_removal(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<O
 }
 
 /// Removes what is not a folder and returns names of folders: none only if the folder is empty now.
-fn remove_files(folder: BorrowedFd<'_>, budget: &mut Budget) -> Result<Vec<std::ffi::CString>, Errno> {
+fn remove_files(folder: BorrowedFd<'_>, budget: &mut RemovalBudget) -> Result<Vec<std::ffi::CString>, Errno> {
     rustix::fs::seek(folder, rustix::fs::SeekFrom::Start(0))?;
     let mut buffer = Vec::with_capacity(ENTRIES_BUFFER_BYTES);
     let mut entries = RawDir::new(folder, buffer.spare_capacity_mut());
@@ -240,7 +253,7 @@ fn remove_files(folder: BorrowedFd<'_>, budget: &mut Budget) -> Result<Vec<std::
         if name == c"." || name == c".." {
             continue;
         }
-        budget.spend()?;
+        budget.count_entry()?;
         let file_type = match entry.file_type() {
             FileType::Unknown => {
                 let status = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;

@@ -19,13 +19,13 @@ const LINKS_FOLLOWED: usize = 40;
 
 /// The trees of a sandbox, in the order of its lists.
 #[derive(Debug)]
-pub(super) struct Trees {
+pub(super) struct SandboxTrees {
     pub(super) read: Vec<OpenTree>,
     pub(super) write: Vec<OpenTree>,
     pub(super) execute: Vec<OpenTree>,
     pub(super) closed: Vec<OpenTree>,
     pub(super) read_only: Vec<OpenTree>,
-    borders: Borders,
+    writable_roots: WritableRoots,
 }
 
 #[derive(Debug)]
@@ -34,19 +34,19 @@ pub(super) struct OpenTree {
     status: Stat,
 }
 
-impl Trees {
+impl SandboxTrees {
     pub(super) fn open(sandbox: &Sandbox) -> Result<Self, SandboxError> {
-        let borders = Borders::of(&sandbox.write)?;
+        let borders = WritableRoots::resolve(&sandbox.write)?;
         let open =
             |paths: &[PathBuf]| paths.iter().map(|path| borders.open(path)).collect::<Result<Vec<_>, _>>();
         let [read, write, execute] = [open(&sandbox.read)?, open(&sandbox.write)?, open(&sandbox.execute)?];
         let [closed, read_only] = [open(&sandbox.closed)?, open(&sandbox.read_only)?];
-        Ok(Self { read, write, execute, closed, read_only, borders })
+        Ok(Self { read, write, execute, closed, read_only, writable_roots: borders })
     }
 
     /// Opens a folder that is in no list, by the same rule.
-    pub(super) fn open_another(&self, path: &Path) -> Result<OpenTree, SandboxError> {
-        self.borders.open(path)
+    pub(super) fn open_unlisted(&self, path: &Path) -> Result<OpenTree, SandboxError> {
+        self.writable_roots.open(path)
     }
 }
 
@@ -67,7 +67,7 @@ impl OpenTree {
         FileType::from_raw_mode(self.status.st_mode)
     }
 
-    fn is(&self, other: &Stat) -> bool {
+    fn is_same_file(&self, other: &Stat) -> bool {
         (self.status.st_dev, self.status.st_ino) == (other.st_dev, other.st_ino)
     }
 }
@@ -81,31 +81,31 @@ impl AsFd for OpenTree {
 /// The roots of the trees that can be written. A link may have led to some of these already: they
 /// only make the rule stricter, and the way through the tree with the link is refused.
 #[derive(Debug)]
-struct Borders {
+struct WritableRoots {
     roots: Vec<(PathBuf, Stat)>,
 }
 
 /// Why a tree can't be opened.
-enum Refusal<'a> {
+enum TreeOpenError<'a> {
     Kernel(Errno),
     /// The way leads on from this writable tree by a link.
-    Border(&'a Path),
+    LinkInWritableTree(&'a Path),
 }
 
-impl From<Errno> for Refusal<'_> {
+impl From<Errno> for TreeOpenError<'_> {
     fn from(errno: Errno) -> Self {
         Self::Kernel(errno)
     }
 }
 
-impl Borders {
-    fn of(trees: &[PathBuf]) -> Result<Self, SandboxError> {
+impl WritableRoots {
+    fn resolve(trees: &[PathBuf]) -> Result<Self, SandboxError> {
         let mut roots = Vec::new();
         // From the root of everything no link leads out.
         let root = open_status(Path::new("/"))?;
         for tree in trees {
             let found = open_status(tree)?;
-            if found.is_folder() && !found.is(&root.status) {
+            if found.is_folder() && !found.is_same_file(&root.status) {
                 roots.push((tree.clone(), found.status));
             }
         }
@@ -114,30 +114,32 @@ impl Borders {
 
     fn open(&self, path: &Path) -> Result<OpenTree, SandboxError> {
         let found = match open_without_links(path) {
-            Ok(handle) => OpenTree::new(handle).map_err(Refusal::Kernel),
+            Ok(handle) => OpenTree::new(handle).map_err(TreeOpenError::Kernel),
             // The walk finds out why, and whether it matters.
-            Err(_) => self.walk(path),
+            Err(_) => self.open_step_by_step(path),
         };
         found.map_err(|refusal| match refusal {
-            Refusal::Kernel(errno) => unusable(path, errno),
-            Refusal::Border(writable) => {
+            TreeOpenError::Kernel(errno) => tree_error(path, errno),
+            TreeOpenError::LinkInWritableTree(writable) => {
                 SandboxError::Link { path: path.to_owned(), writable: writable.to_owned() }
             }
         })
     }
 
-    fn walk(&self, path: &Path) -> Result<OpenTree, Refusal<'_>> {
+    fn open_step_by_step(&self, path: &Path) -> Result<OpenTree, TreeOpenError<'_>> {
         let path = std::path::absolute(path)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))?;
-        let mut ahead = steps_backwards(&path);
+        let mut ahead = reversed_components(&path);
         let mut at = OpenTree::new(open_step(CWD, OsStr::new("/"))?)?;
         let (mut inside, mut links) = (None, 0);
         while let Some(step) = ahead.pop() {
-            inside = inside.or_else(|| self.root_at(&at));
+            inside = inside.or_else(|| self.writable_root_at(&at));
             let next = OpenTree::new(open_step(&at, &step)?)?;
             let is_link = next.kind() == FileType::Symlink;
             match inside {
-                Some(writable) if is_link || step == ".." => return Err(Refusal::Border(writable)),
+                Some(writable) if is_link || step == ".." => {
+                    return Err(TreeOpenError::LinkInWritableTree(writable));
+                }
                 _ if is_link => {
                     links += 1;
                     if links > LINKS_FOLLOWED {
@@ -148,7 +150,7 @@ impl Borders {
                     if target.is_absolute() {
                         at = OpenTree::new(open_step(CWD, OsStr::new("/"))?)?;
                     }
-                    ahead.append(&mut steps_backwards(&target));
+                    ahead.append(&mut reversed_components(&target));
                 }
                 _ => at = next,
             }
@@ -156,8 +158,8 @@ impl Borders {
         Ok(at)
     }
 
-    fn root_at(&self, place: &OpenTree) -> Option<&Path> {
-        self.roots.iter().find(|(_, root)| place.is(root)).map(|(path, _)| path.as_path())
+    fn writable_root_at(&self, place: &OpenTree) -> Option<&Path> {
+        self.roots.iter().find(|(_, root)| place.is_same_file(root)).map(|(path, _)| path.as_path())
     }
 }
 
@@ -177,10 +179,10 @@ fn open_step(from: impl AsFd, step: &OsStr) -> Result<OwnedFd, Errno> {
 fn open_status(path: &Path) -> Result<OpenTree, SandboxError> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .and_then(OpenTree::new)
-        .map_err(|errno| unusable(path, errno))
+        .map_err(|errno| tree_error(path, errno))
 }
 
-fn steps_backwards(path: &Path) -> Vec<OsString> {
+fn reversed_components(path: &Path) -> Vec<OsString> {
     let steps = path.components().rev().filter_map(|step| match step {
         Component::Normal(_) | Component::ParentDir => Some(step.as_os_str().to_owned()),
         Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
@@ -188,7 +190,7 @@ fn steps_backwards(path: &Path) -> Vec<OsString> {
     steps.collect()
 }
 
-fn unusable(path: &Path, errno: Errno) -> SandboxError {
+fn tree_error(path: &Path, errno: Errno) -> SandboxError {
     SandboxError::Tree { path: path.to_owned(), source: errno.into() }
 }
 

@@ -30,7 +30,7 @@ pub enum SetupError {
 pub enum SpawnError {
     /// A text of the order can't be given to the kernel.
     #[error("{what} contains a NUL character")]
-    Nul {
+    NulByte {
         /// Which text.
         what: &'static str,
     },
@@ -42,7 +42,7 @@ pub enum SpawnError {
     },
     /// A process group can be left by its members, so nobody could promise to end them.
     #[error("a {0} can't promise to end with its supervisor; choose a stronger containment")]
-    NoPromise(Containment),
+    CannotDieWithSupervisor(Containment),
     /// A bound that lets nothing run.
     #[error("nothing can run with `{limit}` limited to zero")]
     ZeroLimit {

@@ -8,25 +8,25 @@ use rustix::fs::Mode;
 use rustix::thread::{Gid, Uid};
 
 use super::SpawnError;
-use super::launch::Launch;
+use super::launch::TreeLaunch;
 use crate::containment;
-use crate::order::{Identity, Order, set_variable};
+use crate::process_spec::{ProcessSpec, UserIdentity, set_variable};
 use crate::record::MARKER;
-use crate::sandbox::Prepared;
-use crate::sys::child::{CStringArray, KernelIdentity, Parent, Program};
+use crate::sandbox::PreparedSandbox;
+use crate::sys::child::{CStringArray, KernelIdentity, PreparedProgram, ProgramParent};
 use crate::sys::fork::ChildStack;
 
 /// Everything that the child will need, in memory that exists before it does.
-pub(super) fn build(
-    launch: &Launch<'_>,
-    order: &Order,
+pub(super) fn prepare_program(
+    launch: &TreeLaunch<'_>,
+    order: &ProcessSpec,
     stdio: [OwnedFd; 3],
     failure: OwnedFd,
-) -> Result<Program, SpawnError> {
-    let Launch { supervisor, id, sandbox, .. } = launch;
+) -> Result<PreparedProgram, SpawnError> {
+    let TreeLaunch { supervisor, id, sandbox, .. } = launch;
     let mut env = vec![(OsString::from(MARKER), OsString::from(id.as_str()))];
     env.extend(order.env.iter().filter(|(name, _)| name != MARKER).cloned());
-    for (name, value) in sandbox.map(Prepared::environment).unwrap_or_default() {
+    for (name, value) in sandbox.map(PreparedSandbox::environment).unwrap_or_default() {
         set_variable(&mut env, name.clone(), value.clone());
     }
     let env = env.into_iter().map(|(mut name, value)| {
@@ -34,26 +34,30 @@ pub(super) fn build(
         name.push(value);
         name
     });
-    Ok(Program {
+    Ok(PreparedProgram {
         path: c_string(order.program.as_os_str().to_owned(), "the program's path")?,
         argv: c_strings(order.argv.iter().cloned(), "an argument")?,
         env: c_strings(env, "an environment variable")?,
         directory: c_string(order.directory.as_os_str().to_owned(), "the working directory")?,
         grouping: order.grouping,
         identity: order.identity.as_ref().map(kernel_identity),
-        parent: if supervisor.needs_keeper(order) { Parent::Keeper } else { Parent::Supervisor },
+        parent: if supervisor.needs_keeper(order) {
+            ProgramParent::Keeper
+        } else {
+            ProgramParent::Supervisor
+        },
         limits: launch.limits.resources.clone(),
         umask: Mode::from_raw_mode(order.umask),
         stdio,
         identity_maps: containment::identity_maps(launch.namespaces),
-        failure,
-        gate: None,
+        failure_pipe: failure,
+        barrier: None,
         stack: ChildStack::new(),
         ignored_signals: supervisor.ignored_signals,
     })
 }
 
-fn kernel_identity(identity: &Identity) -> KernelIdentity {
+fn kernel_identity(identity: &UserIdentity) -> KernelIdentity {
     KernelIdentity {
         user: Uid::from_raw(identity.user),
         group: Gid::from_raw(identity.group),
@@ -62,7 +66,7 @@ fn kernel_identity(identity: &Identity) -> KernelIdentity {
 }
 
 fn c_string(text: OsString, what: &'static str) -> Result<CString, SpawnError> {
-    CString::new(text.into_vec()).map_err(|_| SpawnError::Nul { what })
+    CString::new(text.into_vec()).map_err(|_| SpawnError::NulByte { what })
 }
 
 fn c_strings(

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::Supervisor;
 use crate::cgroup::Cgroup;
+use crate::cleanup::SandboxFolder;
 use crate::containment::Containment;
-use crate::ladder::Ladder;
-use crate::leftovers::Folder;
-use crate::order::Leavers;
+use crate::ladder::StopLadder;
+use crate::process_spec::EscapeePolicy;
 use crate::record::{TreeId, TreeRecord};
 use crate::sandbox;
-use crate::tree::{Parts, Readiness, Reins, Root, Tree};
+use crate::tree::{ProcessTree, RootHandle, TreeControl, TreeParts, TreeReadiness};
 
 /// Why a tree can't be taken back.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum ReattachError {
     Gone(TreeId),
     /// It is there but can't be held.
     #[error("could not take hold of tree {id}")]
-    Handle {
+    CannotOpen {
         /// Which.
         id: TreeId,
         /// What the kernel said.
@@ -29,7 +29,7 @@ pub enum ReattachError {
     },
     /// This supervisor holds trees together in another way.
     #[error("the tree is held by a {recorded}, this supervisor uses a {ours}")]
-    OtherContainment {
+    ContainmentMismatch {
         /// The tree's.
         recorded: Containment,
         /// Ours.
@@ -42,68 +42,70 @@ impl Supervisor {
     ///
     /// # Errors
     /// When it is gone, which is said only if that is beyond doubt, or can't be held.
-    pub fn reattach(&self, record: &TreeRecord) -> Result<Tree, ReattachError> {
+    pub fn reattach(&self, record: &TreeRecord) -> Result<ProcessTree, ReattachError> {
         // Nothing outlives its boot, whatever held it.
         if record.boot != self.boot {
             return Err(ReattachError::Gone(record.id.clone()));
         }
         if record.containment != self.containment {
             let (recorded, ours) = (record.containment, self.containment);
-            return Err(ReattachError::OtherContainment { recorded, ours });
+            return Err(ReattachError::ContainmentMismatch { recorded, ours });
         }
-        let result = self.take_back(record);
+        let result = self.reopen_tree(record);
         if let (Err(ReattachError::Gone(_)), Some(folder)) = (&result, &record.private_folder) {
             sandbox::remove_private_folder(folder);
         }
         result
     }
 
-    fn take_back(&self, record: &TreeRecord) -> Result<Tree, ReattachError> {
+    fn reopen_tree(&self, record: &TreeRecord) -> Result<ProcessTree, ReattachError> {
         let gone = || ReattachError::Gone(record.id.clone());
-        let handle = |source: io::Error| ReattachError::Handle { id: record.id.clone(), source };
+        let handle = |source: io::Error| ReattachError::CannotOpen { id: record.id.clone(), source };
         let root = match record.root {
-            Some(process) => Root::found(process, &self.proc).map_err(handle)?,
-            None => Root::unknown(),
+            Some(process) => RootHandle::reopen(process, &self.proc).map_err(handle)?,
+            None => RootHandle::unknown(),
         };
         let group = match self.containment {
             // The group is not the whole tree where leavers are held.
             Containment::Cgroup => match self.reopen_group(record) {
-                Err(ReattachError::Gone(_)) if record.leavers == Leavers::Held && !root.has_ended() => None,
+                Err(ReattachError::Gone(_)) if record.leavers == EscapeePolicy::Held && !root.has_ended() => {
+                    None
+                }
                 group => Some(group?),
             },
             Containment::PidNamespace | Containment::Subreaper | Containment::ProcessGroup => None,
         };
-        let reins = self.reins(group, record.leavers);
+        let reins = self.tree_control(group, record.leavers);
         // A cgroup knows its members without the root; a subreaper finds them by their marker.
-        let root_needed = matches!(reins, Reins::Namespace | Reins::Group);
+        let root_needed = matches!(reins, TreeControl::PidNamespace | TreeControl::ProcessGroup);
         if root_needed && root.has_ended() {
             return Err(gone());
         }
-        let readiness = Readiness::new(&reins).map_err(|error| handle(error.into()))?;
+        let readiness = TreeReadiness::new(&reins).map_err(|error| handle(error.into()))?;
         if let Some(pidfd) = root.pidfd() {
             readiness.watch_root(pidfd).map_err(|error| handle(error.into()))?;
         }
-        let parts = Parts {
+        let parts = TreeParts {
             id: record.id.clone(),
             containment: self.containment,
             boot: self.boot.clone(),
-            leavers: record.leavers,
+            escapees: record.leavers,
             identity: record.identity.clone(),
             root,
             keeper: None,
-            life: None,
+            liveness_pipe: None,
             readiness,
             recorders: Vec::new(),
             stdout: None,
             stderr: None,
-            folder: record.private_folder.clone().map(Folder::Known),
+            folder: record.private_folder.clone().map(SandboxFolder::KnownPath),
             sandbox: None,
             limits: Vec::new(),
         };
-        let mut tree = Tree::new(parts, reins, Arc::clone(&self.proc));
-        if tree.has_lost_its_keeper() {
+        let mut tree = ProcessTree::new(parts, reins, Arc::clone(&self.proc));
+        if tree.has_lost_keeper() {
             // Nothing would tell us of its end, so it is ended here and now.
-            self.stop(&mut tree, Ladder::force()).map_err(|error| handle(io::Error::other(error)))?;
+            self.stop(&mut tree, StopLadder::force()).map_err(|error| handle(io::Error::other(error)))?;
         }
         match tree.poll_ended() {
             Ok(Some(_)) => Err(gone()),
@@ -119,7 +121,7 @@ impl Supervisor {
             Ok(group) if Some(group.inode()) == record.cgroup => Ok(group),
             Ok(_) => Err(gone()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(gone()),
-            Err(source) => Err(ReattachError::Handle { id: record.id.clone(), source }),
+            Err(source) => Err(ReattachError::CannotOpen { id: record.id.clone(), source }),
         }
     }
 
@@ -130,7 +132,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// With `Unsupported` where there is no cgroup, or when the cgroup can't be opened.
-    pub fn find(&self, id: &TreeId) -> io::Result<Option<TreeRecord>> {
+    pub fn find_record(&self, id: &TreeId) -> io::Result<Option<TreeRecord>> {
         let Some(groups) = &self.groups else {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "only a cgroup can be found by its name"));
         };
@@ -143,7 +145,7 @@ impl Supervisor {
             id: id.clone(),
             containment: self.containment,
             root: None,
-            leavers: Leavers::LetGo,
+            leavers: EscapeePolicy::LetGo,
             boot: self.boot.clone(),
             cgroup: Some(cgroup),
             identity: None,

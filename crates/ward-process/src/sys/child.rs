@@ -9,20 +9,20 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::{Gid, Uid};
 
-use super::confine::Confinement;
-use super::fork::{Birth, ChildStack, Forked, fork, fork_to_execute, leave};
-use super::gate::Waiting;
+use super::barrier::BarrierWaiter;
+use super::confinement::Confinement;
+use super::fork::{ChildStack, ForkOptions, ForkedChild, exit_child, fork, fork_to_execute};
 use super::last_error;
 use super::signals::IgnoredSignals;
 use super::start::READY;
-pub(crate) use super::start::{Failure, Step};
-use crate::order::Grouping;
+pub(crate) use super::start::{StartFailure, StartStep};
+use crate::process_spec::ProcessGrouping;
 
 /// Exit code of a child that never became the program; shells use the same.
-const NEVER_STARTED: i32 = 127;
+const EXIT_NOT_STARTED: i32 = 127;
 
 /// The texts that map the only identity we may map, our own, into a user namespace.
-pub(crate) struct IdentityMaps {
+pub(crate) struct UserNamespaceMaps {
     pub(crate) users: Vec<u8>,
     pub(crate) groups: Vec<u8>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct KernelIdentity {
 
 /// Who makes the program, and so whose end it must not survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parent {
+pub(crate) enum ProgramParent {
     /// One that may have many threads, so that the kernel's signal on a parent's end would come when
     /// the one thread ends that made the program.
     Supervisor,
@@ -45,24 +45,24 @@ pub(crate) enum Parent {
 }
 
 /// Everything the child needs, in memory that exists before the fork.
-pub(crate) struct Program {
+pub(crate) struct PreparedProgram {
     pub(crate) path: CString,
     pub(crate) argv: CStringArray,
     pub(crate) env: CStringArray,
     pub(crate) directory: CString,
-    pub(crate) grouping: Grouping,
+    pub(crate) grouping: ProcessGrouping,
     pub(crate) identity: Option<KernelIdentity>,
-    pub(crate) parent: Parent,
+    pub(crate) parent: ProgramParent,
     pub(crate) limits: Vec<(Resource, Rlimit)>,
     pub(crate) umask: Mode,
     /// Standard input, output, error; none of them is below 3.
     pub(crate) stdio: [OwnedFd; 3],
-    pub(crate) identity_maps: Option<IdentityMaps>,
-    /// Write end of the pipe that carries `READY` and a [`Failure`], and closes by itself at
+    pub(crate) identity_maps: Option<UserNamespaceMaps>,
+    /// Write end of the pipe that carries `READY` and a [`StartFailure`], and closes by itself at
     /// `execve`.
-    pub(crate) failure: OwnedFd,
+    pub(crate) failure_pipe: OwnedFd,
     /// Where to wait before anything is done.
-    pub(crate) gate: Option<Waiting>,
+    pub(crate) barrier: Option<BarrierWaiter>,
     pub(crate) stack: ChildStack,
     pub(crate) ignored_signals: IgnoredSignals,
 }
@@ -82,112 +82,120 @@ impl CStringArray {
 
 /// Makes a program without a keeper.
 pub(crate) fn spawn(
-    birth: Birth<'_>,
-    program: &Program,
+    birth: ForkOptions<'_>,
+    program: &PreparedProgram,
     confinement: Option<&Confinement>,
-) -> Result<Forked, Errno> {
-    fork_program(birth, program, confinement, begin)
+) -> Result<ForkedChild, Errno> {
+    fork_program(birth, program, confinement, enter_namespace_and_run)
 }
 
 /// Makes the program of a keeper, who has mapped its identity already.
 pub(crate) fn spawn_leader(
-    birth: Birth<'_>,
-    program: &Program,
+    birth: ForkOptions<'_>,
+    program: &PreparedProgram,
     confinement: Option<&Confinement>,
-) -> Result<Forked, Errno> {
-    fork_program(birth, program, confinement, become_leader)
+) -> Result<ForkedChild, Errno> {
+    fork_program(birth, program, confinement, wait_and_run)
 }
 
 fn fork_program(
-    birth: Birth<'_>,
-    program: &Program,
+    birth: ForkOptions<'_>,
+    program: &PreparedProgram,
     confinement: Option<&Confinement>,
-    life: fn(&Program, Option<&Confinement>) -> Infallible,
-) -> Result<Forked, Errno> {
+    life: fn(&PreparedProgram, Option<&Confinement>) -> Infallible,
+) -> Result<ForkedChild, Errno> {
     let life = || life(program, confinement);
     // A change of identity, or of what a namespace means, would reach the memory we share; and who
     // waits for us to open the gate must not make us wait for it.
     let may_share = program.identity.is_none()
         && birth.namespaces == 0
         && confinement.is_none()
-        && program.gate.is_none();
+        && program.barrier.is_none();
     // SAFETY: on its way to the program the child only makes system calls on what it was given.
     unsafe { if may_share { fork_to_execute(birth, &program.stack, life) } else { fork(birth, life) } }
 }
 
-fn begin(program: &Program, confinement: Option<&Confinement>) -> Infallible {
+fn enter_namespace_and_run(program: &PreparedProgram, confinement: Option<&Confinement>) -> Infallible {
     match program.identity_maps.as_ref().map_or(Ok(()), map_identity) {
-        Ok(()) => become_leader(program, confinement),
-        Err(errno) => report_failure(program, Step::UserNamespace, errno),
+        Ok(()) => wait_and_run(program, confinement),
+        Err(errno) => report_failure(program, StartStep::UserNamespace, errno),
     }
 }
 
-fn become_leader(program: &Program, confinement: Option<&Confinement>) -> Infallible {
-    if program.gate.is_some_and(|gate| !gate.pass()) {
-        return leave(NEVER_STARTED);
+fn wait_and_run(program: &PreparedProgram, confinement: Option<&Confinement>) -> Infallible {
+    if program.barrier.is_some_and(|gate| !gate.wait_for_release()) {
+        return exit_child(EXIT_NOT_STARTED);
     }
-    become_program(program, confinement)
+    run_program(program, confinement)
 }
 
 /// Turns this child into the program, or tells the parent why not.
-fn become_program(program: &Program, confinement: Option<&Confinement>) -> Infallible {
-    let Err((step, errno)) = try_to_become(program, confinement);
+fn run_program(program: &PreparedProgram, confinement: Option<&Confinement>) -> Infallible {
+    let Err((step, errno)) = try_execute(program, confinement);
     report_failure(program, step, errno)
 }
 
 /// Tells the parent which step failed, and ends.
-pub(crate) fn report_failure(program: &Program, step: Step, errno: Errno) -> Infallible {
+pub(crate) fn report_failure(program: &PreparedProgram, step: StartStep, errno: Errno) -> Infallible {
     let [a, b, c, d] = errno.raw_os_error().to_le_bytes();
     // Nothing can be done about a parent that no longer listens.
-    let _ = rustix::io::write(&program.failure, &[step as u8, a, b, c, d]);
-    leave(NEVER_STARTED)
+    let _ = rustix::io::write(&program.failure_pipe, &[step as u8, a, b, c, d]);
+    exit_child(EXIT_NOT_STARTED)
 }
 
-fn try_to_become(program: &Program, confinement: Option<&Confinement>) -> Result<Infallible, Failure> {
+fn try_execute(
+    program: &PreparedProgram,
+    confinement: Option<&Confinement>,
+) -> Result<Infallible, StartFailure> {
     match program.grouping {
-        Grouping::Group => rustix::process::setpgid(None, None).map_err(|e| (Step::Grouping, e))?,
-        Grouping::Session => _ = rustix::process::setsid().map_err(|e| (Step::Grouping, e))?,
+        ProcessGrouping::Group => {
+            rustix::process::setpgid(None, None).map_err(|e| (StartStep::Grouping, e))?;
+        }
+        ProcessGrouping::Session => _ = rustix::process::setsid().map_err(|e| (StartStep::Grouping, e))?,
     }
-    connect_stdio(&program.stdio).map_err(|e| (Step::Stdio, e))?;
+    connect_stdio(&program.stdio).map_err(|e| (StartStep::Stdio, e))?;
     for (resource, limit) in &program.limits {
-        rustix::process::setrlimit(*resource, *limit).map_err(|e| (Step::Limits, e))?;
+        rustix::process::setrlimit(*resource, *limit).map_err(|e| (StartStep::Limits, e))?;
     }
     rustix::process::umask(program.umask);
     if let Some(confinement) = confinement {
-        confinement.enter_mounts().map_err(|e| (Step::Mounts, e))?;
+        confinement.enter_mounts().map_err(|e| (StartStep::Mounts, e))?;
     }
     if let Some(identity) = &program.identity {
-        assume(identity).map_err(|e| (Step::Identity, e))?;
+        set_identity(identity).map_err(|e| (StartStep::Identity, e))?;
     }
-    rustix::process::chdir(program.directory.as_c_str()).map_err(|e| (Step::Directory, e))?;
-    rustix::thread::set_no_new_privs(true).map_err(|e| (Step::NoNewPrivileges, e))?;
-    if program.parent == Parent::Keeper {
+    rustix::process::chdir(program.directory.as_c_str()).map_err(|e| (StartStep::Directory, e))?;
+    rustix::thread::set_no_new_privs(true).map_err(|e| (StartStep::NoNewPrivileges, e))?;
+    if program.parent == ProgramParent::Keeper {
         // After the change of identity, which takes it back.
         let kill = Some(Signal::KILL);
-        rustix::process::set_parent_process_death_signal(kill).map_err(|e| (Step::Keeper, e))?;
+        rustix::process::set_parent_process_death_signal(kill).map_err(|e| (StartStep::Keeper, e))?;
     }
-    close_descriptors_on_exec().map_err(|e| (Step::Descriptors, e))?;
+    close_descriptors_on_exec().map_err(|e| (StartStep::Descriptors, e))?;
     program.ignored_signals.reset();
     if let Some(confinement) = confinement {
         confinement.enter()?;
     }
-    rustix::io::write(&program.failure, &[READY]).map_err(|e| (Step::Execute, e))?;
+    rustix::io::write(&program.failure_pipe, &[READY]).map_err(|e| (StartStep::Execute, e))?;
     // SAFETY: all three are null-terminated and live until the image is replaced.
     unsafe {
         libc::execve(program.path.as_ptr(), program.argv.pointers.as_ptr(), program.env.pointers.as_ptr());
     }
-    Err((Step::Execute, last_error()))
+    Err((StartStep::Execute, last_error()))
 }
 
 /// In a new user namespace: maps our own user and group onto themselves.
-pub(crate) fn map_identity(maps: &IdentityMaps) -> Result<(), Errno> {
+pub(crate) fn map_identity(maps: &UserNamespaceMaps) -> Result<(), Errno> {
     write_file(c"/proc/self/setgroups", b"deny")?;
     write_file(c"/proc/self/uid_map", &maps.users)?;
     write_file(c"/proc/self/gid_map", &maps.groups)
 }
 
 /// Makes a child in new namespaces that leaves at once: with 0 if it could map its identity.
-pub(crate) fn try_namespaces(namespaces: u64, maps: Option<&IdentityMaps>) -> Result<Forked, Errno> {
+pub(crate) fn try_namespaces(
+    namespaces: u64,
+    maps: Option<&UserNamespaceMaps>,
+) -> Result<ForkedChild, Errno> {
     try_in_namespaces(namespaces, maps, || Ok(()))
 }
 
@@ -195,14 +203,14 @@ pub(crate) fn try_namespaces(namespaces: u64, maps: Option<&IdentityMaps>) -> Re
 /// The attempt runs in a copy of this process and may only make system calls.
 pub(crate) fn try_in_namespaces(
     namespaces: u64,
-    maps: Option<&IdentityMaps>,
+    maps: Option<&UserNamespaceMaps>,
     attempt: impl FnOnce() -> Result<(), Errno>,
-) -> Result<Forked, Errno> {
+) -> Result<ForkedChild, Errno> {
     // SAFETY: the child makes three writes and the system calls of the attempt, and leaves.
     unsafe {
-        fork(Birth { namespaces, cgroup: None }, || {
+        fork(ForkOptions { namespaces, cgroup: None }, || {
             let result = maps.map_or(Ok(()), map_identity).and_then(|()| attempt());
-            leave(result.map_or_else(Errno::raw_os_error, |()| 0))
+            exit_child(result.map_or_else(Errno::raw_os_error, |()| 0))
         })
     }
 }
@@ -224,7 +232,7 @@ pub(crate) fn connect_stdio(stdio: &[OwnedFd; 3]) -> Result<(), Errno> {
 }
 
 /// Groups first, user last: afterwards there is no right left to change them.
-fn assume(identity: &KernelIdentity) -> Result<(), Errno> {
+fn set_identity(identity: &KernelIdentity) -> Result<(), Errno> {
     let KernelIdentity { user, group, ref supplementary } = *identity;
     rustix::thread::set_thread_groups(supplementary)?;
     rustix::thread::set_thread_res_gid(group, group, group)?;

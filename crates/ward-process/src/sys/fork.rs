@@ -10,14 +10,14 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 
 /// A child that was just made.
-pub(crate) struct Forked {
+pub(crate) struct ForkedChild {
     pub(crate) pid: Pid,
     pub(crate) pidfd: OwnedFd,
 }
 
 /// What the child is born into, besides a copy of this process.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Birth<'fd> {
+pub(crate) struct ForkOptions<'fd> {
     /// `CLONE_NEW…` flags.
     pub(crate) namespaces: u64,
     /// Directory of the cgroup it is in from its first instruction.
@@ -29,7 +29,10 @@ pub(crate) struct Birth<'fd> {
 /// # Safety
 /// `life` runs in a copy of a possibly threaded process: it may only make system calls and use what
 /// was prepared before. No allocation, no lock, no panic, no use of thread-local destructors.
-pub(crate) unsafe fn fork(birth: Birth<'_>, life: impl FnOnce() -> Infallible) -> Result<Forked, Errno> {
+pub(crate) unsafe fn fork(
+    birth: ForkOptions<'_>,
+    life: impl FnOnce() -> Infallible,
+) -> Result<ForkedChild, Errno> {
     let mut pidfd: RawFd = -1;
     let mut arguments = CloneArguments::new(birth, &mut pidfd);
     let before = block_every_signal();
@@ -42,7 +45,7 @@ pub(crate) unsafe fn fork(birth: Birth<'_>, life: impl FnOnce() -> Infallible) -
     let error = last_error();
     restore_signals(&before);
     // SAFETY: on success the kernel has just put a new descriptor there, and it is nobody else's.
-    unsafe { forked(result, pidfd) }.ok_or(error)
+    unsafe { forked_child(result, pidfd) }.ok_or(error)
 }
 
 /// Where a child runs that borrows our memory. Made before it is needed, since the one who needs it
@@ -63,18 +66,18 @@ impl ChildStack {
 /// copy.
 ///
 /// # Safety
-/// As [`fork`], and `life` must not change what this process goes on to use, nor the identity of the
+/// As [`fork_program`], and `life` must not change what this process goes on to use, nor the identity of the
 /// child, which would reach our memory's own protection.
 #[cfg(target_arch = "x86_64")]
 pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
-    birth: Birth<'_>,
+    birth: ForkOptions<'_>,
     stack: &ChildStack,
     life: F,
-) -> Result<Forked, Errno> {
+) -> Result<ForkedChild, Errno> {
     extern "C" fn enter<F: FnOnce() -> Infallible>(life: *mut Option<F>) -> Infallible {
         // SAFETY: the parent waits and holds the closure for us.
         let life = unsafe { (*life).take() };
-        life.map_or_else(|| leave(1), |life| life())
+        life.map_or_else(|| exit_child(1), |life| life())
     }
     let mut pidfd: RawFd = -1;
     let mut arguments = CloneArguments::new(birth, &mut pidfd);
@@ -110,29 +113,29 @@ pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
     let error = i32::try_from(-result).ok().filter(|number| (1..4096).contains(number));
     let error = error.map_or(Errno::IO, Errno::from_raw_os_error);
     // SAFETY: on success the kernel has just put a new descriptor there, and it is nobody else's.
-    unsafe { forked(result, pidfd) }.ok_or(error)
+    unsafe { forked_child(result, pidfd) }.ok_or(error)
 }
 
 /// Where nobody has written the few instructions that it takes, the child is a copy.
 ///
 /// # Safety
-/// As [`fork`].
+/// As [`fork_program`].
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) unsafe fn fork_to_execute<F: FnOnce() -> Infallible>(
-    birth: Birth<'_>,
+    birth: ForkOptions<'_>,
     _stack: &ChildStack,
     life: F,
-) -> Result<Forked, Errno> {
+) -> Result<ForkedChild, Errno> {
     // SAFETY: the caller's promise is passed on.
     unsafe { fork(birth, life) }
 }
 
 /// # Safety
 /// If `result` is a process id, `pidfd` is a descriptor that nobody else owns.
-unsafe fn forked(result: i64, pidfd: RawFd) -> Option<Forked> {
+unsafe fn forked_child(result: i64, pidfd: RawFd) -> Option<ForkedChild> {
     let pid = i32::try_from(result).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw)?;
     // SAFETY: the caller's promise.
-    Some(Forked { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+    Some(ForkedChild { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
 }
 
 /// The structure of `clone3(2)`, to the version that knows cgroups.
@@ -153,7 +156,7 @@ struct CloneArguments {
 }
 
 impl CloneArguments {
-    fn new(birth: Birth<'_>, pidfd: &mut RawFd) -> Self {
+    fn new(birth: ForkOptions<'_>, pidfd: &mut RawFd) -> Self {
         let mut arguments = Self {
             flags: birth.namespaces | u64::from(libc::CLONE_PIDFD.cast_unsigned()) | CLONE_CLEAR_SIGHAND,
             pidfd: std::ptr::from_mut(pidfd).addr() as u64,
@@ -192,7 +195,7 @@ fn restore_signals(before: &libc::sigset_t) {
 }
 
 /// Ends this child at once, without running anything that belongs to the parent.
-pub(crate) fn leave(code: i32) -> Infallible {
+pub(crate) fn exit_child(code: i32) -> Infallible {
     loop {
         // SAFETY: exit_group takes no memory.
         unsafe { libc::syscall(libc::SYS_exit_group, code) };

@@ -17,16 +17,16 @@ use rustix::io::Errno;
 use rustix::mount::MountFlags;
 use rustix::process::Signal;
 
-use super::child::{self, Program, Step};
-use super::confine::Confinement;
-use super::fork::{Birth, Forked, fork, leave};
-use super::gate::{Gate, Waiting};
+use super::barrier::{BarrierWaiter, StartBarrier};
+use super::child::{self, PreparedProgram, StartStep};
+use super::confinement::Confinement;
+use super::descendants::DescendantScan;
+use super::fork::{ForkOptions, ForkedChild, exit_child, fork};
 use super::last_error;
 use super::procfs::ProcRoot;
-use super::sweep::Sweep;
 
 /// What the keeper is, and so how it ends its tree when the supervisor has gone.
-pub(crate) enum Role {
+pub(crate) enum KeeperRole {
     /// Init of a PID namespace.
     Init,
     /// Child subreaper that walks its descendants.
@@ -42,19 +42,19 @@ pub(crate) enum Role {
 
 /// Everything the keeper needs, made before the fork.
 pub(crate) struct Keeper {
-    pub(crate) role: Role,
+    pub(crate) role: KeeperRole,
     /// Where to wait before the program is made.
-    pub(crate) gate: Option<Waiting>,
+    pub(crate) barrier: Option<BarrierWaiter>,
     /// Where the program waits until we have let go of its streams and of the pipe that tells of its
     /// start. One that may stop us could otherwise keep the supervisor waiting.
-    pub(crate) retired: Option<Gate>,
-    pub(crate) program: Program,
+    pub(crate) program_barrier: Option<StartBarrier>,
+    pub(crate) program: PreparedProgram,
     /// How the program ended is written here, for whoever still listens.
     pub(crate) status: OwnedFd,
     /// Its other end is held by the supervisor; end of file means that the supervisor has gone.
-    pub(crate) life: Option<OwnedFd>,
+    pub(crate) liveness_pipe: Option<OwnedFd>,
     pub(crate) proc: Arc<ProcRoot>,
-    pub(crate) sweep: Sweep,
+    pub(crate) sweep: DescendantScan,
     pub(crate) null: [OwnedFd; 3],
 }
 
@@ -62,56 +62,58 @@ pub(crate) struct Keeper {
 const NAME: &std::ffi::CStr = c"ward-keeper";
 
 /// Between two strikes at members that have outlived the supervisor.
-const STRIKE_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const KILL_RETRY: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// Makes a keeper, which makes the program.
 pub(crate) fn spawn(
-    birth: Birth<'_>,
+    birth: ForkOptions<'_>,
     keeper: Keeper,
     confinement: Option<&Confinement>,
-) -> Result<Forked, Errno> {
+) -> Result<ForkedChild, Errno> {
     // SAFETY: a keeper only makes system calls on what it was given.
-    unsafe { fork(birth, || keep(keeper, confinement)) }
+    unsafe { fork(birth, || run_keeper(keeper, confinement)) }
 }
 
-fn keep(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallible {
-    let signals = match settle(&keeper) {
+fn run_keeper(mut keeper: Keeper, confinement: Option<&Confinement>) -> Infallible {
+    let signals = match prepare_keeper(&keeper) {
         Ok(signals) => signals,
-        Err(errno) => return child::report_failure(&keeper.program, Step::Keeper, errno),
+        Err(errno) => return child::report_failure(&keeper.program, StartStep::Keeper, errno),
     };
-    if keeper.gate.is_some_and(|gate| !gate.pass()) {
-        return leave(1);
+    if keeper.barrier.is_some_and(|gate| !gate.wait_for_release()) {
+        return exit_child(1);
     }
     let program = &keeper.program;
     let birth = match &keeper.role {
-        Role::BesideCgroup { directory, .. } => Birth { cgroup: Some(directory.as_fd()), ..Birth::default() },
-        Role::Init | Role::Subreaper => Birth::default(),
+        KeeperRole::BesideCgroup { directory, .. } => {
+            ForkOptions { cgroup: Some(directory.as_fd()), ..ForkOptions::default() }
+        }
+        KeeperRole::Init | KeeperRole::Subreaper => ForkOptions::default(),
     };
     let leader = match child::spawn_leader(birth, program, confinement) {
         Ok(forked) => forked,
-        Err(errno) => return child::report_failure(program, Step::Keeper, errno),
+        Err(errno) => return child::report_failure(program, StartStep::Keeper, errno),
     };
-    let retired = retire(&keeper, signals.as_fd());
-    if retired.and_then(|()| keeper.retired.take().map_or(Ok(()), Gate::open)).is_err() {
-        return leave(1);
+    let retired = release_inherited(&keeper, signals.as_fd());
+    if retired.and_then(|()| keeper.program_barrier.take().map_or(Ok(()), StartBarrier::release)).is_err() {
+        return exit_child(1);
     }
-    watch(&mut keeper, signals.as_fd(), leader.pid.as_raw_nonzero().get())
+    supervise_tree(&mut keeper, signals.as_fd(), leader.pid.as_raw_nonzero().get())
 }
 
 /// Before the program is forked: reap orphans, be nobody's debugging target, hear signals.
-fn settle(keeper: &Keeper) -> Result<OwnedFd, Errno> {
+fn prepare_keeper(keeper: &Keeper) -> Result<OwnedFd, Errno> {
     if let Some(maps) = &keeper.program.identity_maps {
         child::map_identity(maps)?;
     }
     rustix::thread::set_name(NAME)?;
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     match keeper.role {
-        Role::Init => mount_own_proc(),
-        Role::Subreaper | Role::BesideCgroup { .. } => {
+        KeeperRole::Init => mount_own_proc(),
+        KeeperRole::Subreaper | KeeperRole::BesideCgroup { .. } => {
             rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))?;
         }
     }
-    hear_signals()
+    open_signalfd()
 }
 
 /// Inside a PID namespace `/proc` should speak of it. Where a container forbids that, programs see
@@ -125,7 +127,7 @@ fn mount_own_proc() {
 }
 
 /// Signals are blocked since the fork, so that they queue up here even for an init.
-fn hear_signals() -> Result<OwnedFd, Errno> {
+fn open_signalfd() -> Result<OwnedFd, Errno> {
     let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: the set is live memory of the right type; signalfd only reads it.
     let fd = unsafe {
@@ -142,12 +144,12 @@ fn hear_signals() -> Result<OwnedFd, Errno> {
 }
 
 /// After the fork: hold on to nothing of the program's or the supervisor's.
-fn retire(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
+fn release_inherited(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
     child::connect_stdio(&keeper.null)?;
     let _ = rustix::process::chdir(c"/");
-    let kill = if let Role::BesideCgroup { kill, .. } = &keeper.role { kill.as_raw_fd() } else { -1 };
-    let life = keeper.life.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-    let [reader, writer] = keeper.retired.as_ref().map_or([-1; 2], Gate::descriptors);
+    let kill = if let KeeperRole::BesideCgroup { kill, .. } = &keeper.role { kill.as_raw_fd() } else { -1 };
+    let life = keeper.liveness_pipe.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    let [reader, writer] = keeper.program_barrier.as_ref().map_or([-1; 2], StartBarrier::descriptors);
     child::close_all_but(&mut [
         reader,
         writer,
@@ -159,27 +161,27 @@ fn retire(keeper: &Keeper, signals: BorrowedFd<'_>) -> Result<(), Errno> {
     ])
 }
 
-fn watch(keeper: &mut Keeper, signals: BorrowedFd<'_>, leader: i32) -> Infallible {
+fn supervise_tree(keeper: &mut Keeper, signals: BorrowedFd<'_>, leader: i32) -> Infallible {
     let mut supervisor_gone = false;
     loop {
-        supervisor_gone = await_news(keeper, signals, supervisor_gone);
-        if take_signals(signals) && matches!(keeper.role, Role::Init) {
-            pass_on_to_namespace();
+        supervisor_gone = wait_for_event(keeper, signals, supervisor_gone);
+        if drain_signals(signals) && matches!(keeper.role, KeeperRole::Init) {
+            signal_namespace();
         }
         if reap_all(keeper, leader) {
-            return leave(0);
+            return exit_child(0);
         }
         if supervisor_gone {
-            end_tree(keeper);
+            kill_tree(keeper);
         }
     }
 }
 
 /// Waits for a signal or the end of the supervisor. Returns whether the supervisor has gone.
-fn await_news(keeper: &Keeper, signals: BorrowedFd<'_>, supervisor_gone: bool) -> bool {
+fn wait_for_event(keeper: &Keeper, signals: BorrowedFd<'_>, supervisor_gone: bool) -> bool {
     let signals = PollFd::from_borrowed_fd(signals, PollFlags::IN);
     // Interrupted or not, the caller looks for itself.
-    match &keeper.life {
+    match &keeper.liveness_pipe {
         Some(life) if !supervisor_gone => {
             let mut waiting = [signals, PollFd::new(life, PollFlags::IN)];
             let _ = rustix::event::poll(&mut waiting, None);
@@ -187,7 +189,7 @@ fn await_news(keeper: &Keeper, signals: BorrowedFd<'_>, supervisor_gone: bool) -
         }
         life => {
             // The end of file stays readable: waiting for it again would be no waiting.
-            let timeout = life.as_ref().map(|_| &STRIKE_AGAIN);
+            let timeout = life.as_ref().map(|_| &KILL_RETRY);
             let _ = rustix::event::poll(&mut [signals], timeout);
             supervisor_gone
         }
@@ -195,7 +197,7 @@ fn await_news(keeper: &Keeper, signals: BorrowedFd<'_>, supervisor_gone: bool) -
 }
 
 /// Empties the queue. Returns whether the supervisor asked for a polite end.
-fn take_signals(signals: BorrowedFd<'_>) -> bool {
+fn drain_signals(signals: BorrowedFd<'_>) -> bool {
     let mut asked = false;
     let mut information = [0_u8; size_of::<libc::signalfd_siginfo>()];
     while rustix::io::read(signals, &mut information).is_ok_and(|length| length == information.len()) {
@@ -205,7 +207,7 @@ fn take_signals(signals: BorrowedFd<'_>) -> bool {
     asked
 }
 
-fn pass_on_to_namespace() {
+fn signal_namespace() {
     for signal in [libc::SIGTERM, libc::SIGCONT] {
         // SAFETY: kill takes two numbers; -1 is everyone in this namespace but its init.
         unsafe { libc::kill(-1, signal) };
@@ -231,26 +233,26 @@ fn reap_all(keeper: &Keeper, leader: i32) -> bool {
             return false;
         }
         if pid == leader {
-            tell(keeper, information.si_code, status);
+            report_program_exit(keeper, information.si_code, status);
         }
     }
 }
 
 /// Eight bytes, little-endian: `si_code` and `si_status`.
-fn tell(keeper: &Keeper, code: i32, status: i32) {
+fn report_program_exit(keeper: &Keeper, code: i32, status: i32) {
     let [a, b, c, d] = code.to_le_bytes();
     let [e, f, g, h] = status.to_le_bytes();
     // SIGPIPE is blocked; a supervisor that has gone asks nobody.
     let _ = rustix::io::write(&keeper.status, &[a, b, c, d, e, f, g, h]);
 }
 
-fn end_tree(keeper: &mut Keeper) {
+fn kill_tree(keeper: &mut Keeper) {
     match &keeper.role {
-        Role::Init => {
-            leave(1);
+        KeeperRole::Init => {
+            exit_child(1);
         }
-        Role::BesideCgroup { kill, .. } => _ = rustix::io::write(kill, b"1"),
-        Role::Subreaper => {}
+        KeeperRole::BesideCgroup { kill, .. } => _ = rustix::io::write(kill, b"1"),
+        KeeperRole::Subreaper => {}
     }
     let own = rustix::process::getpid().as_raw_nonzero().get();
     keeper.sweep.signal_descendants(&keeper.proc, own, || true, &[Signal::KILL]);

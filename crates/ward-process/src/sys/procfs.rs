@@ -14,7 +14,7 @@ pub(crate) struct ProcRoot(OwnedFd);
 
 /// What `/proc/PID/stat` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
+pub(crate) struct ProcessStat {
     pub(crate) state: u8,
     pub(crate) parent: i32,
     pub(crate) group: i32,
@@ -22,7 +22,7 @@ pub(crate) struct Stat {
     pub(crate) start_time: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     /// A zombie has ended; only its parent has not looked yet.
     pub(crate) fn is_alive(self) -> bool {
         !matches!(self.state, b'Z' | b'X')
@@ -35,7 +35,7 @@ impl ProcRoot {
         rustix::fs::open(c"/proc", flags, Mode::empty()).map(Self)
     }
 
-    pub(crate) fn stat(&self, pid: i32) -> Result<Stat, Errno> {
+    pub(crate) fn stat(&self, pid: i32) -> Result<ProcessStat, Errno> {
         // The command name is at most 64 bytes, the numbers before `starttime` at most 20 digits each.
         let mut text = [0_u8; 1024];
         let length = self.read(format_args!("{pid}/stat"), &mut text)?;
@@ -78,13 +78,13 @@ impl ProcRoot {
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        each_number(directory.as_fd(), &mut visit)
+        each_number_in_directory(directory.as_fd(), &mut visit)
     }
 
     /// Calls `visit` with every thread id of a process.
     pub(crate) fn each_thread(&self, pid: i32, mut visit: impl FnMut(i32)) -> Result<(), Errno> {
         let directory = self.open_below(format_args!("{pid}/task"), OFlags::RDONLY | OFlags::DIRECTORY)?;
-        each_number(directory.as_fd(), &mut visit)
+        each_number_in_directory(directory.as_fd(), &mut visit)
     }
 
     /// Calls `visit` with every child of a process, whichever of its threads made it.
@@ -95,7 +95,7 @@ impl ProcRoot {
             else {
                 return;
             };
-            each_word(file.as_fd(), &mut visit);
+            each_number_in_file(file.as_fd(), &mut visit);
         })
     }
 }
@@ -107,7 +107,7 @@ impl AsFd for ProcRoot {
 }
 
 /// A pidfd for a number, valid only once the caller has checked whose number it is now.
-pub(crate) fn pidfd_of(pid: i32) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_pidfd(pid: i32) -> Result<OwnedFd, Errno> {
     // `cgroup.procs` shows 0 for a process outside our pid namespace or on its way out; to signal 0
     // would be to signal ourselves.
     let pid = if pid > 0 { Pid::from_raw(pid) } else { None };
@@ -115,7 +115,7 @@ pub(crate) fn pidfd_of(pid: i32) -> Result<OwnedFd, Errno> {
     rustix::process::pidfd_open(pid, PidfdFlags::empty())
 }
 
-fn each_number(directory: BorrowedFd<'_>, visit: &mut dyn FnMut(i32)) -> Result<(), Errno> {
+fn each_number_in_directory(directory: BorrowedFd<'_>, visit: &mut dyn FnMut(i32)) -> Result<(), Errno> {
     let mut buffer = [std::mem::MaybeUninit::<u8>::uninit(); 8192];
     let mut entries = rustix::fs::RawDir::new(directory, &mut buffer);
     while let Some(entry) = entries.next() {
@@ -127,7 +127,7 @@ fn each_number(directory: BorrowedFd<'_>, visit: &mut dyn FnMut(i32)) -> Result<
 }
 
 /// Numbers separated by spaces or line ends, read in pieces of any size.
-pub(crate) fn each_word(file: BorrowedFd<'_>, visit: &mut dyn FnMut(i32)) {
+pub(crate) fn each_number_in_file(file: BorrowedFd<'_>, visit: &mut dyn FnMut(i32)) {
     let mut buffer = [0_u8; 4096];
     let mut number: Option<i32> = None;
     loop {
@@ -151,7 +151,7 @@ pub(crate) fn each_word(file: BorrowedFd<'_>, visit: &mut dyn FnMut(i32)) {
     }
 }
 
-fn parse_stat(text: &[u8]) -> Option<Stat> {
+fn parse_stat(text: &[u8]) -> Option<ProcessStat> {
     // The name is in brackets and may itself contain brackets and spaces: count from the last one.
     let after = text.iter().rposition(|byte| *byte == b')')?;
     let mut fields = std::str::from_utf8(text.get(after + 2..)?).ok()?.split(' ');
@@ -160,7 +160,7 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     let group = fields.next()?.parse().ok()?;
     // proc(5): state is field 3, the group field 5, starttime field 22.
     let start_time = fields.nth(16)?.parse().ok()?;
-    Some(Stat { state, parent, group, start_time })
+    Some(ProcessStat { state, parent, group, start_time })
 }
 
 /// A path on the stack.
@@ -201,7 +201,10 @@ mod tests {
     #[test]
     fn stat_is_read_from_behind_a_name_that_tries_to_confuse() {
         let text = b"42 (a) S 1 (b) R 7 9 9 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8123 1 1";
-        assert_eq!(parse_stat(text), Some(Stat { state: b'R', parent: 7, group: 9, start_time: 8123 }));
+        assert_eq!(
+            parse_stat(text),
+            Some(ProcessStat { state: b'R', parent: 7, group: 9, start_time: 8123 })
+        );
     }
 
     #[test]
@@ -215,7 +218,7 @@ mod tests {
     #[test]
     fn no_number_below_one_is_ever_opened() {
         for pid in [0, -1, i32::MIN] {
-            assert_eq!(pidfd_of(pid).unwrap_err(), Errno::SRCH);
+            assert_eq!(open_pidfd(pid).unwrap_err(), Errno::SRCH);
         }
     }
 

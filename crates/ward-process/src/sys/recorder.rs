@@ -9,9 +9,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::child::close_all_but;
-use super::fork::{Birth, Forked, fork, leave};
+use super::fork::{ForkOptions, ForkedChild, exit_child, fork};
 
-const NOTE: &[u8] = b"\n[output limit reached: the rest was dropped]\n";
+const TRUNCATION_NOTE: &[u8] = b"\n[output limit reached: the rest was dropped]\n";
 
 /// Makes a recorder of `from` into `file`; bytes beyond `limit` are dropped.
 pub(crate) fn spawn(
@@ -19,32 +19,32 @@ pub(crate) fn spawn(
     file: &OwnedFd,
     null: &[OwnedFd; 3],
     limit: u64,
-) -> Result<Forked, Errno> {
+) -> Result<ForkedChild, Errno> {
     // SAFETY: a recorder only makes system calls on what it was given.
-    unsafe { fork(Birth::default(), || record(from, file, null, limit)) }
+    unsafe { fork(ForkOptions::default(), || run_recorder(from, file, null, limit)) }
 }
 
-fn record(from: &OwnedFd, file: &OwnedFd, null: &[OwnedFd; 3], limit: u64) -> Infallible {
+fn run_recorder(from: &OwnedFd, file: &OwnedFd, null: &[OwnedFd; 3], limit: u64) -> Infallible {
     let kept = super::child::connect_stdio(null)
         .and_then(|()| close_all_but(&mut [from.as_raw_fd(), file.as_raw_fd()]));
     if kept.is_err() {
-        return leave(1);
+        return exit_child(1);
     }
     let _ = rustix::thread::set_name(c"ward-recorder");
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    copy(from, file, limit)
+    copy_bounded(from, file, limit)
 }
 
-fn copy(from: &OwnedFd, file: &OwnedFd, limit: u64) -> Infallible {
+fn copy_bounded(from: &OwnedFd, file: &OwnedFd, limit: u64) -> Infallible {
     let mut buffer = [0_u8; 16 * 1024];
     let mut room = limit;
     let mut full = false;
     loop {
         let length = match rustix::io::read(from, &mut buffer) {
-            Ok(0) => return leave(0),
+            Ok(0) => return exit_child(0),
             Ok(length) => length,
             Err(Errno::INTR) => continue,
-            Err(_) => return leave(1),
+            Err(_) => return exit_child(1),
         };
         if full {
             continue;
@@ -55,7 +55,7 @@ fn copy(from: &OwnedFd, file: &OwnedFd, limit: u64) -> Infallible {
         room -= keep as u64;
         if !written || keep < length {
             full = true;
-            let _ = write_all(file, NOTE);
+            let _ = write_all(file, TRUNCATION_NOTE);
         }
     }
 }

@@ -8,9 +8,9 @@ use super::last_error;
 
 /// The kernel's `struct sigaction`: handler, flags, restorer, mask. All zero is the default action.
 type KernelAction = [u64; 4];
-const DEFAULT: KernelAction = [0; 4];
+const DEFAULT_ACTION: KernelAction = [0; 4];
 const MASK_BYTES: usize = 8;
-const HIGHEST: libc::c_int = 64;
+const MAX_SIGNAL: libc::c_int = 64;
 
 /// Signals the process group that the process behind a pidfd leads or has led; 0 only asks whether it
 /// has members, those that nobody has waited for included. A number that was given to somebody else
@@ -38,8 +38,8 @@ impl IgnoredSignals {
     /// As of now.
     pub(crate) fn of_this_process() -> Self {
         let mut ignored = 0;
-        for signal in 1..=HIGHEST {
-            let mut action = DEFAULT;
+        for signal in 1..=MAX_SIGNAL {
+            let mut action = DEFAULT_ACTION;
             // SAFETY: the kernel writes one structure.
             unsafe {
                 let none = std::ptr::null::<u64>();
@@ -61,7 +61,7 @@ impl IgnoredSignals {
             // SAFETY: the kernel reads one structure.
             unsafe {
                 let none = std::ptr::null_mut::<u64>();
-                libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT.as_ptr(), none, MASK_BYTES);
+                libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), none, MASK_BYTES);
             }
         }
         // SAFETY: an all-zero set is the empty one.

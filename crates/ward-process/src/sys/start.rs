@@ -7,7 +7,7 @@ use rustix::io::Errno;
 /// A step on the way to the program, so that a failure can name it.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum StartStep {
     UserNamespace,
     Grouping,
     Stdio,
@@ -23,7 +23,7 @@ pub(crate) enum Step {
     Execute,
 }
 
-impl Step {
+impl StartStep {
     const ALL: [Self; 13] = [
         Self::UserNamespace,
         Self::Grouping,
@@ -65,15 +65,15 @@ impl Step {
 }
 
 /// A step that failed, with the kernel's reason.
-pub(crate) type Failure = (Step, Errno);
+pub(crate) type StartFailure = (StartStep, Errno);
 
 /// What came through the pipe between a new process and us.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub(crate) enum StartOutcome {
     /// The program runs.
     Executed,
     /// A step failed.
-    Failed(Failure),
+    Failed(StartFailure),
     /// It was killed before it came to the program.
     Lost,
 }
@@ -82,7 +82,7 @@ pub(crate) enum Start {
 pub(super) const READY: u8 = u8::MAX;
 
 /// Reads until the pipe closes, because the program runs or because its process has ended.
-pub(crate) fn read_start(pipe: BorrowedFd<'_>) -> Result<Start, Errno> {
+pub(crate) fn read_start_outcome(pipe: BorrowedFd<'_>) -> Result<StartOutcome, Errno> {
     let mut message = [0_u8; 8];
     let mut length = 0;
     while let Some(rest) = message.get_mut(length..).filter(|rest| !rest.is_empty()) {
@@ -93,20 +93,20 @@ pub(crate) fn read_start(pipe: BorrowedFd<'_>) -> Result<Start, Errno> {
             Err(error) => return Err(error),
         }
     }
-    Ok(understand(message.get(..length).unwrap_or_default()))
+    Ok(parse_start_message(message.get(..length).unwrap_or_default()))
 }
 
-fn understand(message: &[u8]) -> Start {
+fn parse_start_message(message: &[u8]) -> StartOutcome {
     match *message {
-        [READY] => Start::Executed,
+        [READY] => StartOutcome::Executed,
         [step, a, b, c, d] | [READY, step, a, b, c, d] => {
             // What the child wrote is an error number; anything else would be our own mistake.
             let number = i32::from_le_bytes([a, b, c, d]);
             let known = (1..4096).contains(&number);
             let errno = if known { Errno::from_raw_os_error(number) } else { Errno::IO };
-            Start::Failed((Step::from_byte(step).unwrap_or(Step::Execute), errno))
+            StartOutcome::Failed((StartStep::from_byte(step).unwrap_or(StartStep::Execute), errno))
         }
-        _ => Start::Lost,
+        _ => StartOutcome::Lost,
     }
 }
 
@@ -116,13 +116,13 @@ mod tests {
 
     #[test]
     fn only_a_whole_message_says_that_a_program_started() {
-        let failed = Start::Failed((Step::Directory, Errno::NOENT));
-        let told = [Step::Directory as u8, 2, 0, 0, 0];
-        assert_eq!(understand(&[READY]), Start::Executed);
-        assert_eq!(understand(&told), failed);
-        assert_eq!(understand(&[[READY].as_slice(), &told].concat()), failed);
+        let failed = StartOutcome::Failed((StartStep::Directory, Errno::NOENT));
+        let told = [StartStep::Directory as u8, 2, 0, 0, 0];
+        assert_eq!(parse_start_message(&[READY]), StartOutcome::Executed);
+        assert_eq!(parse_start_message(&told), failed);
+        assert_eq!(parse_start_message(&[[READY].as_slice(), &told].concat()), failed);
         for torn in [&[][..], &told[..3], &[READY, 1], &[READY; 8], &[0]] {
-            assert_eq!(understand(torn), Start::Lost, "{torn:?}");
+            assert_eq!(parse_start_message(torn), StartOutcome::Lost, "{torn:?}");
         }
     }
 }

@@ -8,16 +8,16 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::last_error;
-use crate::exit::{Exit, Usage};
+use crate::exit::{ProcessExit, ResourceUsage};
 
 /// What is known of a child that was waited for.
-pub(crate) enum Reaped {
+pub(crate) enum ReapOutcome {
     /// It has not ended yet.
     Running,
     /// It ended, and its zombie is gone.
-    Ended(Exit, Usage),
+    Ended(ProcessExit, ResourceUsage),
     /// It is not a child of this process, so that only its pidfd tells whether it lives.
-    NotOurs,
+    NotOurChild,
 }
 
 /// Waits until a descriptor is readable, at most so long; `None` means without end. For a pidfd that
@@ -36,7 +36,7 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, at_most: Option<Duration>) -> Re
 }
 
 /// Reaps the process behind a pidfd if it has ended. Never blocks.
-pub(crate) fn reap(pidfd: BorrowedFd<'_>) -> Result<Reaped, Errno> {
+pub(crate) fn reap(pidfd: BorrowedFd<'_>) -> Result<ReapOutcome, Errno> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: both structures are live and writable, and all-zero is a valid value of either.
@@ -53,25 +53,25 @@ pub(crate) fn reap(pidfd: BorrowedFd<'_>) -> Result<Reaped, Errno> {
     };
     if result < 0 {
         return match last_error() {
-            Errno::CHILD => Ok(Reaped::NotOurs),
-            Errno::INTR => Ok(Reaped::Running),
+            Errno::CHILD => Ok(ReapOutcome::NotOurChild),
+            Errno::INTR => Ok(ReapOutcome::Running),
             other => Err(other),
         };
     }
     // SAFETY: waitid filled these members, or left them zero.
     let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
     if pid == 0 {
-        return Ok(Reaped::Running);
+        return Ok(ReapOutcome::Running);
     }
-    Ok(Reaped::Ended(Exit::from_wait(info.si_code, status), usage_of(&usage)))
+    Ok(ReapOutcome::Ended(ProcessExit::from_wait(info.si_code, status), usage_of(&usage)))
 }
 
-fn usage_of(usage: &libc::rusage) -> Usage {
+fn usage_of(usage: &libc::rusage) -> ResourceUsage {
     let time = |value: libc::timeval| {
         Duration::from_secs(value.tv_sec.try_into().unwrap_or(0))
             + Duration::from_micros(value.tv_usec.try_into().unwrap_or(0))
     };
-    Usage {
+    ResourceUsage {
         user: time(usage.ru_utime),
         system: time(usage.ru_stime),
         // The kernel counts in KiB.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Reins, Tree};
+use super::{ProcessTree, TreeControl};
 use crate::cgroup::is_in_group;
-use crate::record::RootProcess;
+use crate::record::ProcessIdentity;
 use crate::sys::procfs::ProcRoot;
 
 /// How many ancestors are looked at: more than a tree is ever deep, and an end where `/proc` changes under the walk.
@@ -15,66 +15,66 @@ const MAX_ANCESTORS: usize = 4096;
 /// A number may be somebody else's a moment later: the answer is for showing and telling, and for signalling only what
 /// was pinned before it was asked about.
 #[derive(Clone, Debug)]
-pub struct Membership {
+pub struct TreeMembership {
     proc: Arc<ProcRoot>,
-    mark: Mark,
+    rule: MembershipRule,
 }
 
 /// By what a member is known.
 #[derive(Clone, Debug)]
-enum Mark {
+enum MembershipRule {
     /// It is in this group or below.
     Cgroup(String),
     /// It is in this group or below, or descends from this process, which is the keeper.
-    Kept(String, RootProcess),
+    CgroupOrDescendant(String, ProcessIdentity),
     /// It descends from this process, which stays the root for as long as there are members.
-    Ancestor(RootProcess),
+    DescendantOf(ProcessIdentity),
     /// It is in this process group, and was given this variable.
-    Group(i32, Vec<u8>),
+    ProcessGroup(i32, Vec<u8>),
     /// The root was gone before it could be looked at.
-    Nobody,
+    NoRoot,
 }
 
-impl Tree {
+impl ProcessTree {
     /// Who is a member.
     #[must_use]
-    pub fn membership(&self) -> Membership {
+    pub fn membership(&self) -> TreeMembership {
         let root = &self.parts.root;
-        let mark = match &self.reins {
-            Reins::Cgroup(group) => Mark::Cgroup(group.shown().to_owned()),
-            Reins::KeptCgroup(group, _) => match root.process(&self.proc) {
-                Some(keeper) => Mark::Kept(group.shown().to_owned(), keeper),
-                None => Mark::Cgroup(group.shown().to_owned()),
+        let mark = match &self.control {
+            TreeControl::Cgroup(group) => MembershipRule::Cgroup(group.proc_path().to_owned()),
+            TreeControl::CgroupWithKeeper(group, _) => match root.identity(&self.proc) {
+                Some(keeper) => MembershipRule::CgroupOrDescendant(group.proc_path().to_owned(), keeper),
+                None => MembershipRule::Cgroup(group.proc_path().to_owned()),
             },
-            Reins::Namespace | Reins::Subreaper(_) => {
-                root.process(&self.proc).map_or(Mark::Nobody, Mark::Ancestor)
+            TreeControl::PidNamespace | TreeControl::Subreaper(_) => {
+                root.identity(&self.proc).map_or(MembershipRule::NoRoot, MembershipRule::DescendantOf)
             }
-            Reins::Group => Mark::Group(root.pid(), self.marker.clone()),
+            TreeControl::ProcessGroup => MembershipRule::ProcessGroup(root.pid(), self.marker.clone()),
         };
-        Membership { proc: Arc::clone(&self.proc), mark }
+        TreeMembership { proc: Arc::clone(&self.proc), rule: mark }
     }
 }
 
-impl Membership {
+impl TreeMembership {
     /// Whether the process of this number is a member now. One that can't be looked at is none.
     #[must_use]
     pub fn contains(&self, pid: i32) -> bool {
         // A zombie was one.
         let Some(stat) = self.proc.stat(pid).ok().filter(|stat| stat.is_alive()) else { return false };
-        match &self.mark {
-            Mark::Cgroup(group) => is_in_group(&self.proc, pid, group),
-            Mark::Kept(group, keeper) => {
+        match &self.rule {
+            MembershipRule::Cgroup(group) => is_in_group(&self.proc, pid, group),
+            MembershipRule::CgroupOrDescendant(group, keeper) => {
                 is_in_group(&self.proc, pid, group) || (pid != keeper.pid && self.descends_from(pid, *keeper))
             }
-            Mark::Ancestor(root) => self.descends_from(pid, *root),
-            Mark::Group(leader, marker) => {
+            MembershipRule::DescendantOf(root) => self.descends_from(pid, *root),
+            MembershipRule::ProcessGroup(leader, marker) => {
                 stat.group == *leader && self.proc.has_marker(pid, marker, &mut [0; 4096])
             }
-            Mark::Nobody => false,
+            MembershipRule::NoRoot => false,
         }
     }
 
-    fn descends_from(&self, pid: i32, root: RootProcess) -> bool {
+    fn descends_from(&self, pid: i32, root: ProcessIdentity) -> bool {
         let mut next = pid;
         for _ in 0..MAX_ANCESTORS {
             let Ok(stat) = self.proc.stat(next) else { return false };

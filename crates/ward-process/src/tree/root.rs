@@ -8,85 +8,85 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use crate::exit::{Exit, Usage};
-use crate::record::RootProcess;
-use crate::sys::fork::Forked;
-use crate::sys::procfs::{ProcRoot, pidfd_of};
-use crate::sys::wait::{Reaped, reap, wait_readable};
+use crate::exit::{ProcessExit, ResourceUsage};
+use crate::record::ProcessIdentity;
+use crate::sys::fork::ForkedChild;
+use crate::sys::procfs::{ProcRoot, open_pidfd};
+use crate::sys::wait::{ReapOutcome, reap, wait_readable};
 
 /// A process held by its pidfd.
-pub(crate) struct Root {
+pub(crate) struct RootHandle {
     pid: i32,
     /// Read when it is first asked for, at the latest before the number is free again.
     start_time: Cell<Option<u64>>,
-    origin: Origin,
-    state: State,
+    origin: RootOrigin,
+    state: RootState,
 }
 
 /// How we came by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum RootOrigin {
     /// A child of ours: its number is its own until we have reaped it.
     Child,
     /// Its number may be given away at any time.
-    Found,
+    Reopened,
 }
 
-enum State {
+enum RootState {
     Held(OwnedFd),
-    Ended(Option<OwnedFd>, Exit, Usage),
+    Ended(Option<OwnedFd>, ProcessExit, ResourceUsage),
 }
 
-impl Root {
+impl RootHandle {
     /// A child that we have just made.
-    pub(crate) fn child(forked: Forked) -> Self {
+    pub(crate) fn from_child(forked: ForkedChild) -> Self {
         let pid = forked.pid.as_raw_nonzero().get();
-        let state = State::Held(forked.pidfd);
-        Self { pid, start_time: Cell::new(None), origin: Origin::Child, state }
+        let state = RootState::Held(forked.pidfd);
+        Self { pid, start_time: Cell::new(None), origin: RootOrigin::Child, state }
     }
 
     /// What names a child that we have just made.
-    pub(crate) fn process_of(forked: &Forked, proc: &ProcRoot) -> Result<RootProcess, Errno> {
+    pub(crate) fn identity_of_child(forked: &ForkedChild, proc: &ProcRoot) -> Result<ProcessIdentity, Errno> {
         let pid = forked.pid.as_raw_nonzero().get();
-        Ok(RootProcess { pid, start_time: proc.stat(pid)?.start_time })
+        Ok(ProcessIdentity { pid, start_time: proc.stat(pid)?.start_time })
     }
 
     /// One that was started earlier, if it is still the same.
-    pub(crate) fn found(process: RootProcess, proc: &ProcRoot) -> io::Result<Self> {
-        let RootProcess { pid, start_time } = process;
-        let ended = State::Ended(None, Exit::Unknown, Usage::default());
-        let state = match pidfd_of(pid) {
+    pub(crate) fn reopen(process: ProcessIdentity, proc: &ProcRoot) -> io::Result<Self> {
+        let ProcessIdentity { pid, start_time } = process;
+        let ended = RootState::Ended(None, ProcessExit::Unknown, ResourceUsage::default());
+        let state = match open_pidfd(pid) {
             Err(Errno::SRCH) => ended,
             Err(error) => return Err(error.into()),
             // Looked at after the number was pinned: what we read is of the process that we hold.
             Ok(pidfd) => match proc.stat(pid) {
-                Ok(stat) if stat.start_time == start_time && stat.is_alive() => State::Held(pidfd),
+                Ok(stat) if stat.start_time == start_time && stat.is_alive() => RootState::Held(pidfd),
                 Ok(_) | Err(Errno::NOENT | Errno::SRCH) => ended,
                 Err(error) => return Err(error.into()),
             },
         };
-        Ok(Self { pid, start_time: Cell::new(Some(start_time)), origin: Origin::Found, state })
+        Ok(Self { pid, start_time: Cell::new(Some(start_time)), origin: RootOrigin::Reopened, state })
     }
 
     /// Nobody knows which it was.
     pub(crate) fn unknown() -> Self {
-        let state = State::Ended(None, Exit::Unknown, Usage::default());
+        let state = RootState::Ended(None, ProcessExit::Unknown, ResourceUsage::default());
         // No process has the number 0.
-        Self { pid: 0, start_time: Cell::new(None), origin: Origin::Found, state }
+        Self { pid: 0, start_time: Cell::new(None), origin: RootOrigin::Reopened, state }
     }
 
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
 
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> RootOrigin {
         self.origin
     }
 
     /// What names it for ever.
-    pub(crate) fn process(&self, proc: &ProcRoot) -> Option<RootProcess> {
+    pub(crate) fn identity(&self, proc: &ProcRoot) -> Option<ProcessIdentity> {
         let start_time = self.start_time(proc)?;
-        Some(RootProcess { pid: self.pid, start_time })
+        Some(ProcessIdentity { pid: self.pid, start_time })
     }
 
     fn start_time(&self, proc: &ProcRoot) -> Option<u64> {
@@ -99,58 +99,60 @@ impl Root {
 
     pub(crate) fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            State::Held(pidfd) | State::Ended(Some(pidfd), ..) => Some(pidfd.as_fd()),
-            State::Ended(None, ..) => None,
+            RootState::Held(pidfd) | RootState::Ended(Some(pidfd), ..) => Some(pidfd.as_fd()),
+            RootState::Ended(None, ..) => None,
         }
     }
 
-    pub(crate) fn exit(&self) -> Option<(Exit, Usage)> {
+    pub(crate) fn exit(&self) -> Option<(ProcessExit, ResourceUsage)> {
         match self.state {
-            State::Held(_) => None,
-            State::Ended(_, exit, usage) => Some((exit, usage)),
+            RootState::Held(_) => None,
+            RootState::Ended(_, exit, usage) => Some((exit, usage)),
         }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.exit().is_some() || self.is_waiting_to_be_reaped()
+        self.exit().is_some() || self.is_unreaped()
     }
 
     /// Ended, as its pidfd tells, but nobody has asked for its status yet.
-    pub(crate) fn is_waiting_to_be_reaped(&self) -> bool {
-        let State::Held(pidfd) = &self.state else { return false };
+    pub(crate) fn is_unreaped(&self) -> bool {
+        let RootState::Held(pidfd) = &self.state else { return false };
         wait_readable(pidfd.as_fd(), Some(Duration::ZERO)) == Ok(true)
     }
 
     /// Ended, but somebody who traces it does not ask for its status, and nobody else gets it before.
-    pub(crate) fn is_kept_by_a_tracer(&mut self) -> bool {
-        self.is_waiting_to_be_reaped() && matches!(self.reap(), Ok(None))
+    pub(crate) fn is_held_by_tracer(&mut self) -> bool {
+        self.is_unreaped() && matches!(self.reap(), Ok(None))
     }
 
     /// Reaps it if it has ended, with its start time noted before.
-    pub(crate) fn poll(&mut self, proc: &ProcRoot) -> Result<Option<(Exit, Usage)>, Errno> {
-        if self.is_waiting_to_be_reaped() {
+    pub(crate) fn poll(&mut self, proc: &ProcRoot) -> Result<Option<(ProcessExit, ResourceUsage)>, Errno> {
+        if self.is_unreaped() {
             self.start_time(proc);
         }
         self.reap()
     }
 
     /// Reaps it if it has ended.
-    pub(crate) fn reap(&mut self) -> Result<Option<(Exit, Usage)>, Errno> {
-        let State::Held(pidfd) = &self.state else { return Ok(self.exit()) };
+    pub(crate) fn reap(&mut self) -> Result<Option<(ProcessExit, ResourceUsage)>, Errno> {
+        let RootState::Held(pidfd) = &self.state else { return Ok(self.exit()) };
         let (exit, usage) = match reap(pidfd.as_fd())? {
-            Reaped::Ended(exit, usage) => (exit, usage),
-            Reaped::NotOurs if self.is_waiting_to_be_reaped() => (Exit::Unknown, Usage::default()),
-            Reaped::NotOurs | Reaped::Running => return Ok(None),
+            ReapOutcome::Ended(exit, usage) => (exit, usage),
+            ReapOutcome::NotOurChild if self.is_unreaped() => {
+                (ProcessExit::Unknown, ResourceUsage::default())
+            }
+            ReapOutcome::NotOurChild | ReapOutcome::Running => return Ok(None),
         };
-        let unknown = State::Ended(None, exit, usage);
-        if let State::Held(pidfd) = std::mem::replace(&mut self.state, unknown) {
-            self.state = State::Ended(Some(pidfd), exit, usage);
+        let unknown = RootState::Ended(None, exit, usage);
+        if let RootState::Held(pidfd) = std::mem::replace(&mut self.state, unknown) {
+            self.state = RootState::Ended(Some(pidfd), exit, usage);
         }
         Ok(Some((exit, usage)))
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        if let State::Held(pidfd) = &self.state {
+        if let RootState::Held(pidfd) = &self.state {
             // Ended meanwhile: nothing to do.
             let _ = rustix::process::pidfd_send_signal(pidfd, signal);
         }
@@ -158,12 +160,12 @@ impl Root {
 }
 
 /// What the keeper tells of the program.
-pub(crate) struct KeeperLink {
+pub(crate) struct KeeperStatusPipe {
     status: OwnedFd,
-    program: Option<Exit>,
+    program: Option<ProcessExit>,
 }
 
-impl KeeperLink {
+impl KeeperStatusPipe {
     pub(crate) fn new(status: OwnedFd) -> Self {
         Self { status, program: None }
     }
@@ -172,12 +174,12 @@ impl KeeperLink {
         self.status.as_fd()
     }
 
-    pub(crate) fn program_exit(&mut self) -> Option<Exit> {
+    pub(crate) fn program_exit(&mut self) -> Option<ProcessExit> {
         let mut message = [0_u8; 8];
         if self.program.is_none() && rustix::io::read(&self.status, &mut message) == Ok(message.len()) {
             let [a, b, c, d, e, f, g, h] = message;
             let (code, status) = (i32::from_le_bytes([a, b, c, d]), i32::from_le_bytes([e, f, g, h]));
-            self.program = Some(Exit::from_wait(code, status));
+            self.program = Some(ProcessExit::from_wait(code, status));
         }
         self.program
     }

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use ward_process::{Containment, EndedBy, Ladder, Lifetime, StopSignal};
+use ward_process::{Containment, EndedBy, StopLadder, StopSignal, TreeLifetime};
 
 use crate::harness::{
-    PATIENCE, Run, containments, fake_child, holding_containments, is_root, supervisor, wait_until,
+    PATIENCE, TestRun, containments, fake_child, holding_containments, is_root, supervisor, wait_until,
 };
 
 /// For what will not go anyway.
@@ -16,11 +16,11 @@ const GRACE: Duration = Duration::from_millis(300);
 fn check_in(containments: Vec<Containment>, script: &str, members: usize, by: EndedBy) {
     for containment in containments {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, script);
-        run.await_arrivals(members);
+        run.wait_until_sleeping(members);
         let grace = if by == KILL { GRACE } else { PATIENCE };
-        let stopped = supervisor.stop(&mut tree, Ladder::polite(grace)).unwrap();
+        let stopped = supervisor.stop(&mut tree, StopLadder::polite(grace)).unwrap();
         run.assert_none_left();
         assert_eq!(stopped.ended_by, by, "{containment}: {script}");
         assert_eq!(tree.processes(), Vec::<i32>::new(), "{containment}");
@@ -93,10 +93,10 @@ fn heavy_a_tree_of_a_thousand_is_gone_to_the_last_leaf() {
 fn heavy_children_that_fork_while_being_killed_are_killed() {
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "bomb 150; FOREVER");
         wait_until("bomb", || run.survivors().len() >= 30);
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         run.assert_none_left();
     }
 }
@@ -105,18 +105,18 @@ fn heavy_children_that_fork_while_being_killed_are_killed() {
 fn a_program_that_kills_its_keeper_gains_nothing() {
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let script = "fork 2 [ daemon [ ignore term; FOREVER ] ]; arrive; sleep 300; kill-parent; FOREVER";
-        let order = run.order(script).lifetime(Lifetime::DiesWithSupervisor);
+        let order = run.order(script).lifetime(TreeLifetime::DiesWithSupervisor);
         let mut tree = supervisor.spawn(run.id.clone(), order).unwrap();
-        run.await_arrivals(3);
+        run.wait_until_sleeping(3);
         if containment != Containment::PidNamespace {
             // The keeper can be killed, by its own user or by root; with that the tree is over.
             assert!(tree.wait(Some(PATIENCE)).unwrap().is_some(), "{containment}");
         } else {
             // An init can't be killed from inside.
             assert_eq!(tree.wait(Some(Duration::from_millis(500))).unwrap(), None);
-            supervisor.stop(&mut tree, Ladder::force()).unwrap();
+            supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         }
         run.assert_none_left();
     }
@@ -126,10 +126,10 @@ fn a_program_that_kills_its_keeper_gains_nothing() {
 fn a_program_that_stops_its_keeper_is_killed_all_the_same() {
     for containment in [Containment::PidNamespace, Containment::Subreaper] {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "ignore term; fork 2 [ FOREVER ]; stop-parent; FOREVER");
-        run.await_arrivals(3);
-        supervisor.stop(&mut tree, Ladder::polite(GRACE)).unwrap();
+        run.wait_until_sleeping(3);
+        supervisor.stop(&mut tree, StopLadder::polite(GRACE)).unwrap();
         run.assert_none_left();
     }
 }
@@ -139,10 +139,10 @@ fn a_program_that_stops_its_keeper_at_once_keeps_nobody_waiting_for_its_start() 
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
         for _ in 0..20 {
-            let run = Run::new();
-            let order = run.order("stop-parent; FOREVER").lifetime(Lifetime::DiesWithSupervisor);
+            let run = TestRun::new();
+            let order = run.order("stop-parent; FOREVER").lifetime(TreeLifetime::DiesWithSupervisor);
             let mut tree = supervisor.spawn(run.id.clone(), order).unwrap();
-            supervisor.stop(&mut tree, Ladder::force()).unwrap();
+            supervisor.stop(&mut tree, StopLadder::force()).unwrap();
             run.assert_none_left();
         }
     }
@@ -161,10 +161,10 @@ fn a_process_group_says_that_it_can_be_left() {
     }
     // What it can't hold is gone from its sight: the honest name is all the protection there is.
     let supervisor = supervisor(Containment::ProcessGroup);
-    let run = Run::new();
+    let run = TestRun::new();
     let mut tree = run.spawn(&supervisor, "fork 1 [ setsid; FOREVER ]; FOREVER");
-    run.await_arrivals(2);
-    supervisor.stop(&mut tree, Ladder::force()).unwrap();
+    run.wait_until_sleeping(2);
+    supervisor.stop(&mut tree, StopLadder::force()).unwrap();
     assert_eq!(run.survivors().len(), 1);
 }
 
@@ -172,9 +172,9 @@ fn a_process_group_says_that_it_can_be_left() {
 fn a_polite_signal_reaches_groups_inside_the_group() {
     for containment in containments().into_iter().filter(|kind| *kind == Containment::Cgroup) {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "fork 1 [ FOREVER ]; FOREVER");
-        run.await_arrivals(2);
+        run.wait_until_sleeping(2);
         let inner = run.group().join("inner/most");
         std::fs::create_dir_all(&inner).unwrap();
         for pid in run.survivors() {
@@ -192,14 +192,14 @@ fn who_comes_while_the_others_are_asked_is_asked_as_well() {
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
         for _ in 0..5 {
-            let run = Run::new();
+            let run = TestRun::new();
             let directory = tempfile::tempdir().unwrap();
             let off = directory.path().join("off");
             // Not for ever: one that is never hit must not fill the table of processes.
             let script = format!("touch {}; hop 1500; FOREVER", off.display());
             let mut tree = run.spawn(&supervisor, &script);
             wait_until("departure", || off.exists());
-            let stopped = supervisor.stop(&mut tree, Ladder::polite(PATIENCE)).unwrap();
+            let stopped = supervisor.stop(&mut tree, StopLadder::polite(PATIENCE)).unwrap();
             assert_eq!(stopped.ended_by, EndedBy::Rung(0), "{containment}: {stopped:?}");
             run.assert_none_left();
         }
@@ -209,7 +209,7 @@ fn who_comes_while_the_others_are_asked_is_asked_as_well() {
 #[test]
 fn a_signal_after_the_end_reaches_nobody() {
     for containment in containments() {
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor(containment), "exit 0");
         tree.wait(Some(PATIENCE)).unwrap().unwrap();
         tree.signal(StopSignal::Interrupt);
@@ -223,11 +223,11 @@ fn a_signal_after_the_end_reaches_nobody() {
 fn who_is_a_member_can_be_asked_on_another_thread() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let (run, other) = (Run::new(), Run::new());
+        let (run, other) = (TestRun::new(), TestRun::new());
         let mut tree = run.spawn(&supervisor, "fork 2 [ fork 1 [ FOREVER ]; FOREVER ]; FOREVER");
         let mut stranger = other.spawn(&supervisor, "FOREVER");
-        run.await_arrivals(5);
-        other.await_arrivals(1);
+        run.wait_until_sleeping(5);
+        other.wait_until_sleeping(1);
         let (members, strangers) = (run.survivors(), other.survivors());
         let membership = tree.membership();
         std::thread::spawn(move || {
@@ -243,7 +243,7 @@ fn who_is_a_member_can_be_asked_on_another_thread() {
         .join()
         .unwrap();
         for tree in [&mut tree, &mut stranger] {
-            supervisor.stop(tree, Ladder::force()).unwrap();
+            supervisor.stop(tree, StopLadder::force()).unwrap();
         }
     }
 }
@@ -252,13 +252,13 @@ fn who_is_a_member_can_be_asked_on_another_thread() {
 fn a_daemon_that_left_its_parent_is_a_member_still() {
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "daemon [ FOREVER ]; exit 0");
-        run.await_arrivals(1);
+        run.wait_until_sleeping(1);
         let membership = tree.membership();
         assert!(run.survivors().into_iter().all(|pid| membership.contains(pid)), "{containment}");
         let gone = run.survivors();
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         assert!(!gone.into_iter().any(|pid| membership.contains(pid)), "{containment}");
     }
 }
@@ -277,9 +277,9 @@ fn a_tracer_outside_that_never_waits_keeps_no_tree() {
     }
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "FOREVER");
-        run.await_arrivals(1);
+        run.wait_until_sleeping(1);
         let root = tree.record().root.expect("it runs").pid;
         let script = format!("trace {root}; sleep 600000");
         let mut tracer = Command::new(fake_child()).arg(script).spawn().unwrap();
@@ -293,7 +293,7 @@ fn a_tracer_outside_that_never_waits_keeps_no_tree() {
         let kept = matches!(containment, Containment::PidNamespace | Containment::Subreaper);
         assert!(!refused || kept, "{containment}");
         let started = Instant::now();
-        let stopped = supervisor.stop(&mut tree, Ladder::polite(GRACE));
+        let stopped = supervisor.stop(&mut tree, StopLadder::polite(GRACE));
         let stopped = stopped.unwrap_or_else(|error| panic!("{containment}: {error:?}"));
         assert!(started.elapsed() < PATIENCE, "{containment}: {stopped:?}");
         let _ = tracer.kill();

@@ -7,22 +7,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use ward_process::{Containment, Leavers, Order, RootProcess, Supervisor, Tree, TreeId, TreeRecord};
+use ward_process::{
+    Containment, EscapeePolicy, ProcessIdentity, ProcessSpec, ProcessTree, Supervisor, TreeId, TreeRecord,
+};
 
 /// Long enough for the slowest machine; nothing waits that long unless it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn double(name: &str, built: &str) -> PathBuf {
+pub(crate) fn test_binary(name: &str, built: &str) -> PathBuf {
     // An archive of test binaries is run in another place than it was built in.
     std::env::var_os(format!("NEXTEST_BIN_EXE_{name}")).map_or_else(|| built.into(), PathBuf::from)
 }
 
 pub(crate) fn fake_child() -> PathBuf {
-    double("fake-child", env!("CARGO_BIN_EXE_fake-child"))
+    test_binary("fake-child", env!("CARGO_BIN_EXE_fake-child"))
 }
 
 pub(crate) fn fake_supervisor() -> PathBuf {
-    double("fake-supervisor", env!("CARGO_BIN_EXE_fake-supervisor"))
+    test_binary("fake-supervisor", env!("CARGO_BIN_EXE_fake-supervisor"))
 }
 
 pub(crate) fn is_root() -> bool {
@@ -50,16 +52,16 @@ pub(crate) fn holding_containments() -> Vec<Containment> {
 }
 
 pub(crate) fn supervisor(containment: Containment) -> Supervisor {
-    Supervisor::with(containment).unwrap()
+    Supervisor::with_containment(containment).unwrap()
 }
 
 /// One run of the double, recognisable by an endless sleep that no other run has.
-pub(crate) struct Run {
+pub(crate) struct TestRun {
     token: String,
     pub(crate) id: TreeId,
 }
 
-impl Run {
+impl TestRun {
     pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -75,11 +77,11 @@ impl Run {
         script.replace("FOREVER", &format!("arrive; sleep {}", self.token))
     }
 
-    pub(crate) fn order(&self, script: &str) -> Order {
-        Order::new(fake_child()).args([self.script(script)])
+    pub(crate) fn order(&self, script: &str) -> ProcessSpec {
+        ProcessSpec::new(fake_child()).args([self.script(script)])
     }
 
-    pub(crate) fn spawn(&self, supervisor: &Supervisor, script: &str) -> Tree {
+    pub(crate) fn spawn(&self, supervisor: &Supervisor, script: &str) -> ProcessTree {
         supervisor.spawn(self.id.clone(), self.order(script)).unwrap()
     }
 
@@ -100,14 +102,14 @@ impl Run {
     }
 
     /// Living processes of this run that have come to the end of their script.
-    pub(crate) fn arrived(&self) -> usize {
+    pub(crate) fn count_sleeping(&self) -> usize {
         let name = |pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         self.survivors().into_iter().filter(|pid| name(*pid).ends_with("!\n")).count()
     }
 
     /// Waits until so many have arrived.
-    pub(crate) fn await_arrivals(&self, count: usize) {
-        wait_until(&format!("{count} arrivals"), || self.arrived() >= count);
+    pub(crate) fn wait_until_sleeping(&self, count: usize) {
+        wait_until(&format!("{count} arrivals"), || self.count_sleeping() >= count);
     }
 
     /// The directory of its cgroup, if there is one.
@@ -127,7 +129,7 @@ impl Run {
     }
 }
 
-impl Drop for Run {
+impl Drop for TestRun {
     /// A failed test must not leave its processes behind, and one that succeeds no zombie and no group.
     fn drop(&mut self) {
         for pid in self.survivors() {
@@ -136,7 +138,7 @@ impl Drop for Run {
         if !std::thread::panicking() {
             let supervisor = supervisor(Containment::ProcessGroup);
             wait_until("end without zombies and groups", || {
-                supervisor.tidy();
+                supervisor.clean_up();
                 zombies().is_empty() && !self.group().exists()
             });
         }
@@ -163,8 +165,8 @@ pub(crate) fn context_switches() -> u64 {
 }
 
 /// Starts a supervisor in a process of its own and returns the line that it prints.
-pub(crate) fn start_elsewhere(
-    run: &Run,
+pub(crate) fn start_supervisor_process(
+    run: &TestRun,
     containment: Containment,
     how: &str,
     script: &str,
@@ -183,21 +185,21 @@ pub(crate) fn start_elsewhere(
 
 /// Starts a supervisor in a process of its own, with the tree of `run`.
 pub(crate) fn start_tree(
-    run: &Run,
+    run: &TestRun,
     containment: Containment,
     how: &str,
     script: &str,
 ) -> (Child, TreeRecord) {
-    let (process, line) = start_elsewhere(run, containment, how, script);
+    let (process, line) = start_supervisor_process(run, containment, how, script);
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let root = RootProcess { pid: fields[0].parse().unwrap(), start_time: fields[1].parse().unwrap() };
+    let root = ProcessIdentity { pid: fields[0].parse().unwrap(), start_time: fields[1].parse().unwrap() };
     let record = TreeRecord {
         id: run.id.clone(),
         containment,
         root: Some(root).filter(|root| root.pid != 0),
         boot: fields[2].to_owned(),
         cgroup: fields[3].parse().ok().filter(|inode| *inode != 0),
-        leavers: if fields[4] == "keeper" { Leavers::Held } else { Leavers::LetGo },
+        leavers: if fields[4] == "keeper" { EscapeePolicy::Held } else { EscapeePolicy::LetGo },
         identity: None,
         private_folder: None,
     };

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use ward_process::{
-    Containment, EndedBy, Exit, Identity, Ladder, Lifetime, Order, Output, Rung, RungOutcome, SpawnError,
-    StopCommand, Supervisor,
+    Containment, EndedBy, OutputTarget, ProcessExit, ProcessSpec, RungOutcome, SpawnError, StopCommand,
+    StopLadder, StopRung, Supervisor, TreeLifetime, UserIdentity,
 };
 
 use crate::harness::{
-    PATIENCE, Run, containments, context_switches, fake_child, holding_containments, is_root, supervisor,
+    PATIENCE, TestRun, containments, context_switches, fake_child, holding_containments, is_root, supervisor,
     wait_until, zombies,
 };
 
-fn end_of(supervisor: &Supervisor, script: &str) -> Exit {
-    let run = Run::new();
+fn run_to_exit(supervisor: &Supervisor, script: &str) -> ProcessExit {
+    let run = TestRun::new();
     let mut tree = run.spawn(supervisor, script);
     tree.wait(Some(PATIENCE)).unwrap().expect("the tree ends").exit
 }
@@ -24,14 +24,14 @@ fn end_of(supervisor: &Supervisor, script: &str) -> Exit {
 fn exit_codes_and_signals_are_told_in_every_containment() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        assert_eq!(end_of(&supervisor, "exit 0"), Exit::Code(0), "{containment}");
-        assert_eq!(end_of(&supervisor, "exit 42"), Exit::Code(42), "{containment}");
-        let run = Run::new();
+        assert_eq!(run_to_exit(&supervisor, "exit 0"), ProcessExit::Code(0), "{containment}");
+        assert_eq!(run_to_exit(&supervisor, "exit 42"), ProcessExit::Code(42), "{containment}");
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "FOREVER");
-        run.await_arrivals(1);
+        run.wait_until_sleeping(1);
         tree.signal(ward_process::StopSignal::Terminate);
         let ended = tree.wait(Some(PATIENCE)).unwrap().unwrap();
-        assert_eq!(ended.exit, Exit::Signal(15), "{containment}");
+        assert_eq!(ended.exit, ProcessExit::Signal(15), "{containment}");
         assert!(ended.usage.max_resident_bytes > 0, "{containment}");
     }
 }
@@ -39,31 +39,31 @@ fn exit_codes_and_signals_are_told_in_every_containment() {
 #[test]
 fn a_tree_ends_with_its_last_member_and_not_with_its_first() {
     for containment in holding_containments() {
-        let run = Run::new();
+        let run = TestRun::new();
         let directory = tempfile::tempdir().unwrap();
         let release = directory.path().join("release");
         let script = format!("fork 1 [ setsid; await {} ]; exit 7", release.display());
         let mut tree = run.spawn(&supervisor(containment), &script);
         // Where somebody tells of it, it can be waited for.
-        if let Some(news) = tree.program_readiness() {
+        if let Some(news) = tree.program_exit_fd() {
             let mut news = [rustix::event::PollFd::from_borrowed_fd(news, rustix::event::PollFlags::IN)];
             let patience = rustix::event::Timespec::try_from(PATIENCE).unwrap();
             assert_eq!(rustix::event::poll(&mut news, Some(&patience)).unwrap(), 1, "{containment}");
         }
         wait_until("exit of the program", || tree.program_exit().unwrap().is_some());
-        assert_eq!(tree.program_exit().unwrap(), Some(Exit::Code(7)));
+        assert_eq!(tree.program_exit().unwrap(), Some(ProcessExit::Code(7)));
         assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: its child still lives");
         std::fs::write(&release, "").unwrap();
-        assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, Exit::Code(7));
+        assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, ProcessExit::Code(7));
     }
 }
 
 #[test]
 fn in_a_process_group_the_rest_goes_with_the_leader() {
-    let run = Run::new();
+    let run = TestRun::new();
     let mut tree = run.spawn(&supervisor(Containment::ProcessGroup), "fork 2 [ FOREVER ]; sleep 200; exit 3");
-    run.await_arrivals(2);
-    assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, Exit::Code(3));
+    run.wait_until_sleeping(2);
+    assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, ProcessExit::Code(3));
     run.assert_none_left();
 }
 
@@ -72,7 +72,7 @@ fn no_zombie_is_left() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         for _ in 0..20 {
-            end_of(&supervisor, "fork 3 [ exit 1 ]; exit 0");
+            run_to_exit(&supervisor, "fork 3 [ exit 1 ]; exit 0");
         }
         assert_eq!(zombies(), Vec::<String>::new(), "{containment}");
     }
@@ -81,7 +81,7 @@ fn no_zombie_is_left() {
 #[test]
 fn members_that_call_themselves_our_children_are_reaped_with_their_tree() {
     for containment in containments() {
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor(containment), "stray 50; exit 0");
         tree.wait(Some(PATIENCE)).unwrap().unwrap();
         assert_eq!(zombies(), Vec::<String>::new(), "{containment}");
@@ -92,11 +92,11 @@ fn members_that_call_themselves_our_children_are_reaped_with_their_tree() {
 fn a_dropped_tree_leaves_neither_a_zombie_nor_a_group_for_long() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         drop(run.spawn(&supervisor, "sleep 50; exit 0"));
         // Spawning looks after what was dropped, without being asked.
         wait_until("reaping", || {
-            end_of(&supervisor, "exit 0");
+            run_to_exit(&supervisor, "exit 0");
             zombies().is_empty() && !run.group().exists()
         });
     }
@@ -106,7 +106,7 @@ fn a_dropped_tree_leaves_neither_a_zombie_nor_a_group_for_long() {
 fn a_name_is_free_again_when_its_tree_has_ended() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         for _ in 0..20 {
             let mut tree = run.spawn(&supervisor, "exit 0");
             while tree.poll_ended().unwrap().is_none() {
@@ -128,18 +128,18 @@ fn the_ladder_tells_which_rung_worked() {
             env: vec![],
         };
         // The same tree name twice, as long as a name may be: the command must run each time.
-        let mut run = Run::new();
+        let mut run = TestRun::new();
         run.id = format!("{:x<100}", run.id.as_str()).parse().unwrap();
         for _ in 0..2 {
             let script = format!("ignore term; arrive; await {}; exit 0; FOREVER", release.display());
             let mut tree = run.spawn(&supervisor, &script);
-            run.await_arrivals(1);
+            run.wait_until_sleeping(1);
             let missing = StopCommand { program: "/nonexistent/quit".into(), ..ask.clone() };
-            let mut ladder = Ladder::polite(Duration::from_millis(50)).after_command(missing, PATIENCE);
-            ladder.rungs.push(Rung::Run { command: ask.clone(), patience: PATIENCE });
+            let mut ladder = StopLadder::polite(Duration::from_millis(50)).after_command(missing, PATIENCE);
+            ladder.rungs.push(StopRung::Run { command: ask.clone(), patience: PATIENCE });
             let stopped = supervisor.stop(&mut tree, ladder).unwrap();
             assert_eq!(stopped.ended_by, EndedBy::Rung(2), "{containment}");
-            assert_eq!(stopped.ended.exit, Exit::Code(0), "{containment}");
+            assert_eq!(stopped.ended.exit, ProcessExit::Code(0), "{containment}");
             let [RungOutcome::NotStarted { reason }, RungOutcome::NoEffect, RungOutcome::Worked] =
                 stopped.rungs.as_slice()
             else {
@@ -157,17 +157,18 @@ fn the_ladder_tells_which_rung_worked() {
 fn what_no_rung_impresses_is_killed_and_so_is_a_command_that_hangs() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let hanging = Run::new();
+        let hanging = TestRun::new();
         let args = vec![hanging.script("ignore term; FOREVER").into()];
         let ask = StopCommand { program: fake_child(), args, env: vec![] };
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "ignore term; FOREVER");
-        run.await_arrivals(1);
-        let ladder = Ladder::polite(Duration::from_millis(50)).after_command(ask, Duration::from_millis(200));
+        run.wait_until_sleeping(1);
+        let ladder =
+            StopLadder::polite(Duration::from_millis(50)).after_command(ask, Duration::from_millis(200));
         let stopped = supervisor.stop(&mut tree, ladder).unwrap();
         assert_eq!(stopped.ended_by, EndedBy::Kill);
         assert_eq!(stopped.rungs, [RungOutcome::NoEffect, RungOutcome::NoEffect]);
-        assert_eq!(stopped.ended.exit, Exit::Signal(9));
+        assert_eq!(stopped.ended.exit, ProcessExit::Signal(9));
         assert!(stopped.elapsed >= Duration::from_millis(250), "each rung had its patience");
         hanging.assert_none_left();
         assert_eq!(zombies(), Vec::<String>::new(), "{containment}");
@@ -184,14 +185,14 @@ fn a_stop_command_has_no_more_rights_than_its_tree() {
         let ask =
             StopCommand { program: "/usr/bin/touch".into(), args: vec![proof.clone().into()], env: vec![] };
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let script = format!("until [ -e {} ]; do sleep 0.02; done", proof.display());
-        let order = Order::new("/bin/sh").args(["-c", &script]).env("PATH", "/usr/bin:/bin");
-        let order = order.identity(Identity::new(65_534, 65_534, &[]));
+        let order = ProcessSpec::new("/bin/sh").args(["-c", &script]).env("PATH", "/usr/bin:/bin");
+        let order = order.identity(UserIdentity::new(65_534, 65_534, &[]));
         let tree = supervisor.spawn(run.id.clone(), order).unwrap();
         // Also after a restart, of which the record knows.
         let mut tree = supervisor.reattach(&tree.record()).unwrap();
-        let stopped = supervisor.stop(&mut tree, Ladder::force().after_command(ask, PATIENCE)).unwrap();
+        let stopped = supervisor.stop(&mut tree, StopLadder::force().after_command(ask, PATIENCE)).unwrap();
         assert_eq!(stopped.ended_by, EndedBy::Rung(0), "{containment}");
         assert_eq!(std::fs::metadata(&proof).unwrap().uid(), 65_534, "{containment}");
     }
@@ -201,20 +202,20 @@ fn a_stop_command_has_no_more_rights_than_its_tree() {
 fn stopping_what_has_ended_by_itself_credits_nobody() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "exit 5");
         tree.wait(Some(PATIENCE)).unwrap().unwrap();
-        let stopped = supervisor.stop(&mut tree, Ladder::force()).unwrap();
-        assert_eq!((stopped.ended_by, stopped.ended.exit), (EndedBy::Itself, Exit::Code(5)));
+        let stopped = supervisor.stop(&mut tree, StopLadder::force()).unwrap();
+        assert_eq!((stopped.ended_by, stopped.ended.exit), (EndedBy::Itself, ProcessExit::Code(5)));
     }
 }
 
 #[test]
 fn heavy_waiting_wakes_nobody() {
     for containment in containments() {
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor(containment), "FOREVER");
-        run.await_arrivals(1);
+        run.wait_until_sleeping(1);
         let waiter = std::thread::spawn(move || {
             let before = context_switches();
             tree.wait(Some(Duration::from_millis(1_500))).unwrap();
@@ -230,42 +231,43 @@ fn heavy_waiting_wakes_nobody() {
 fn a_drop_ends_what_was_to_die_with_us_and_nothing_else() {
     for containment in holding_containments() {
         let supervisor = supervisor(containment);
-        let mortal = Run::new();
+        let mortal = TestRun::new();
         let order = mortal.order("fork 2 [ setsid; ignore term; FOREVER ]; FOREVER");
-        let tree = supervisor.spawn(mortal.id.clone(), order.lifetime(Lifetime::DiesWithSupervisor)).unwrap();
-        mortal.await_arrivals(3);
+        let tree =
+            supervisor.spawn(mortal.id.clone(), order.lifetime(TreeLifetime::DiesWithSupervisor)).unwrap();
+        mortal.wait_until_sleeping(3);
         drop(tree);
         wait_until("end with its handle", || mortal.survivors().is_empty());
 
-        let independent = Run::new();
+        let independent = TestRun::new();
         let tree = independent.spawn(&supervisor, "FOREVER");
-        independent.await_arrivals(1);
+        independent.wait_until_sleeping(1);
         let record = tree.record();
         drop(tree);
         let mut tree = supervisor.reattach(&record).unwrap();
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         independent.assert_none_left();
     }
 }
 
 #[test]
 fn a_process_group_makes_no_promise_to_die_with_us() {
-    let run = Run::new();
-    let order = run.order("FOREVER").lifetime(Lifetime::DiesWithSupervisor);
+    let run = TestRun::new();
+    let order = run.order("FOREVER").lifetime(TreeLifetime::DiesWithSupervisor);
     let error = supervisor(Containment::ProcessGroup).spawn(run.id.clone(), order).unwrap_err();
-    assert!(matches!(error, SpawnError::NoPromise(Containment::ProcessGroup)));
+    assert!(matches!(error, SpawnError::CannotDieWithSupervisor(Containment::ProcessGroup)));
 }
 
 #[test]
 fn only_a_cgroup_can_be_frozen_and_the_others_say_so() {
     for containment in containments() {
-        let run = Run::new();
+        let run = TestRun::new();
         let supervisor = supervisor(containment);
         let directory = tempfile::tempdir().unwrap();
         let (release, proof) = (directory.path().join("release"), directory.path().join("proof"));
         let script = format!("arrive; await {}; touch {}; FOREVER", release.display(), proof.display());
         let mut tree = run.spawn(&supervisor, &script);
-        run.await_arrivals(1);
+        run.wait_until_sleeping(1);
         if containment == Containment::Cgroup {
             tree.freeze().unwrap();
             let events = run.group().join("cgroup.events");
@@ -284,7 +286,7 @@ fn only_a_cgroup_can_be_frozen_and_the_others_say_so() {
             assert_eq!(tree.thaw().unwrap_err().kind(), std::io::ErrorKind::Unsupported);
         }
         // Frozen or not, it can be killed.
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
     }
 }
 
@@ -293,15 +295,15 @@ fn heavy_stop_one_and_start_the_next_and_none_is_mixed_up() {
     for containment in containments() {
         let supervisor = supervisor(containment);
         for round in 0..100 {
-            let run = Run::new();
+            let run = TestRun::new();
             let code = round % 120;
             let mut tree = run.spawn(&supervisor, &format!("exit {code}"));
-            let stopping = Run::new();
+            let stopping = TestRun::new();
             let mut stubborn = stopping.spawn(&supervisor, "FOREVER");
-            let stopped = supervisor.stop(&mut stubborn, Ladder::force()).unwrap();
-            assert_eq!(stopped.ended.exit, Exit::Signal(9), "{containment}");
+            let stopped = supervisor.stop(&mut stubborn, StopLadder::force()).unwrap();
+            assert_eq!(stopped.ended.exit, ProcessExit::Signal(9), "{containment}");
             let ended = tree.wait(Some(PATIENCE)).unwrap().unwrap();
-            assert_eq!(ended.exit, Exit::Code(code), "{containment}");
+            assert_eq!(ended.exit, ProcessExit::Code(code), "{containment}");
         }
     }
 }
@@ -310,9 +312,9 @@ fn heavy_stop_one_and_start_the_next_and_none_is_mixed_up() {
 fn two_trees_of_one_name_are_refused_where_the_name_holds_them() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "FOREVER");
-        run.await_arrivals(1);
+        run.wait_until_sleeping(1);
         let second = supervisor.spawn(run.id.clone(), run.order("FOREVER"));
         match second {
             Err(error) => {
@@ -321,11 +323,11 @@ fn two_trees_of_one_name_are_refused_where_the_name_holds_them() {
             }
             Ok(mut second) => {
                 assert_ne!(containment, Containment::Cgroup);
-                supervisor.stop(&mut second, Ladder::force()).unwrap();
+                supervisor.stop(&mut second, StopLadder::force()).unwrap();
             }
         }
         assert_eq!(tree.poll_ended().unwrap(), None, "{containment}: the first goes on");
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
     }
 }
 
@@ -337,12 +339,13 @@ fn processor_time() -> Duration {
 
 #[test]
 fn a_wait_ends_on_time_when_the_tree_does_not() {
-    let run = Run::new();
+    let run = TestRun::new();
     let supervisor = Supervisor::new().unwrap();
-    let mut tree =
-        supervisor.spawn(run.id.clone(), run.order("FOREVER").stdout(Output::Capture { limit: 10 })).unwrap();
+    let mut tree = supervisor
+        .spawn(run.id.clone(), run.order("FOREVER").stdout(OutputTarget::Capture { limit: 10 }))
+        .unwrap();
     let start = Instant::now();
     assert_eq!(tree.wait(Some(Duration::from_millis(100))).unwrap(), None);
     assert!(start.elapsed() >= Duration::from_millis(100));
-    supervisor.stop(&mut tree, Ladder::force()).unwrap();
+    supervisor.stop(&mut tree, StopLadder::force()).unwrap();
 }

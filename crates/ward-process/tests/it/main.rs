@@ -1,24 +1,24 @@
 //! Process trees that try to get away, in every containment this host gives.
 
 #[cfg(test)]
-mod census;
-#[cfg(test)]
 mod escape;
 #[cfg(test)]
-mod handlers;
+mod escapees;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
-mod leavers;
-#[cfg(test)]
 mod lifecycle;
 #[cfg(test)]
-mod orders;
+mod member_snapshot;
 #[cfg(test)]
 mod output;
+#[cfg(test)]
+mod process_spec;
 #[cfg(test)]
 mod reattach;
 #[cfg(test)]
 mod sandbox;
+#[cfg(test)]
+mod signal_handlers;
 #[cfg(test)]
 mod without_allocation;

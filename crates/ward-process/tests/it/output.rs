@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use ward_process::{Containment, Exit, Output, Supervisor};
+use ward_process::{Containment, OutputTarget, ProcessExit, Supervisor};
 
-use crate::harness::{PATIENCE, Run, containments, is_root, supervisor, wait_until};
+use crate::harness::{PATIENCE, TestRun, containments, is_root, supervisor, wait_until};
 
 #[test]
 fn a_capture_keeps_its_bound_and_lets_the_program_finish() {
     for containment in containments() {
-        let run = Run::new();
-        let order = run.order("print 5000000; exit 4").stdout(Output::Capture { limit: 1000 });
+        let run = TestRun::new();
+        let order = run.order("print 5000000; exit 4").stdout(OutputTarget::Capture { limit: 1000 });
         let mut tree = supervisor(containment).spawn(run.id.clone(), order).unwrap();
-        assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, Exit::Code(4), "{containment}");
+        assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, ProcessExit::Code(4), "{containment}");
         let capture = tree.stdout().unwrap();
         assert_eq!(capture.bytes(), [b'x'; 1000]);
         assert_eq!(capture.total(), 5_000_000);
@@ -28,12 +28,12 @@ fn a_recording_is_bounded_complete_at_the_end_and_says_what_it_dropped() {
             [(0, 0, false), (9_999, 9_999, false), (10_000, 10_000, false), (3_000_000, 10_000, true)]
         {
             let path = directory.path().join(format!("log-{written}"));
-            let run = Run::new();
+            let run = TestRun::new();
             let order = run
                 .order(&format!("print {written}; exit 0"))
-                .stdout(Output::Record { path: path.clone(), limit: 10_000 });
+                .stdout(OutputTarget::Record { path: path.clone(), limit: 10_000 });
             let mut tree = supervisor(containment).spawn(run.id.clone(), order).unwrap();
-            assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, Exit::Code(0));
+            assert_eq!(tree.wait(Some(PATIENCE)).unwrap().unwrap().exit, ProcessExit::Code(0));
             let text = std::fs::read_to_string(&path).unwrap();
             assert_eq!(text.bytes().filter(|byte| *byte == b'x').count(), kept, "{containment}");
             assert_eq!(text.contains("[output limit reached"), noted, "{containment}");
@@ -47,8 +47,8 @@ fn recordings_are_private_and_links_are_not_followed() {
     let directory = tempfile::tempdir().unwrap();
     let supervisor = Supervisor::new().unwrap();
     let path = directory.path().join("log");
-    let run = Run::new();
-    let order = run.order("print 10").stdout(Output::Record { path: path.clone(), limit: 100 });
+    let run = TestRun::new();
+    let order = run.order("print 10").stdout(OutputTarget::Record { path: path.clone(), limit: 100 });
     supervisor.spawn(run.id.clone(), order).unwrap().wait(Some(PATIENCE)).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
 
@@ -56,8 +56,8 @@ fn recordings_are_private_and_links_are_not_followed() {
     std::fs::write(&target, "precious").unwrap();
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    let run = Run::new();
-    let order = run.order("print 10").stdout(Output::Record { path: link, limit: 100 });
+    let run = TestRun::new();
+    let order = run.order("print 10").stdout(OutputTarget::Record { path: link, limit: 100 });
     assert!(supervisor.spawn(run.id.clone(), order).is_err());
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
 }
@@ -66,10 +66,10 @@ fn recordings_are_private_and_links_are_not_followed() {
 fn both_streams_can_share_a_recording() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
-    let run = Run::new();
-    let order = ward_process::Order::new("/bin/sh")
+    let run = TestRun::new();
+    let order = ward_process::ProcessSpec::new("/bin/sh")
         .args(["-c", "echo out; echo err >&2"])
-        .stdout(Output::Record { path: path.clone(), limit: 100 })
+        .stdout(OutputTarget::Record { path: path.clone(), limit: 100 })
         .stderr_with_stdout();
     let mut tree = Supervisor::new().unwrap().spawn(run.id.clone(), order).unwrap();
     tree.wait(Some(PATIENCE)).unwrap().unwrap();
@@ -94,8 +94,8 @@ fn a_recording_goes_to_a_plain_file_of_ours_or_nowhere() {
         cases.push((foreign, "another user"));
     }
     for (path, reason) in cases {
-        let run = Run::new();
-        let order = run.order("print 10").stdout(Output::Record { path: path.clone(), limit: 100 });
+        let run = TestRun::new();
+        let order = run.order("print 10").stdout(OutputTarget::Record { path: path.clone(), limit: 100 });
         let error = supervisor.spawn(run.id.clone(), order).unwrap_err();
         let source = std::error::Error::source(&error).unwrap().to_string();
         // A pipe without a reader is refused by the kernel, before we come to look.
@@ -113,10 +113,10 @@ fn a_stopped_recorder_delays_nobody_and_still_writes() {
         }
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("log");
-        let run = Run::new();
+        let run = TestRun::new();
         let order = run
             .order("stop-recorder; print 10; exit 0")
-            .stdout(Output::Record { path: path.clone(), limit: 100 });
+            .stdout(OutputTarget::Record { path: path.clone(), limit: 100 });
         let mut tree = supervisor(containment).spawn(run.id.clone(), order).unwrap();
         wait_until("end", || {
             let start = Instant::now();
@@ -133,13 +133,13 @@ fn a_stopped_recorder_delays_nobody_and_still_writes() {
 fn whoever_keeps_a_recording_open_from_outside_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
-    let run = Run::new();
+    let run = TestRun::new();
     let out = directory.path().join("out");
     let script = format!("fork 1 [ setsid; touch {0}; FOREVER ]; await {0}; exit 0", out.display());
-    let order = run.order(&script).stdout(Output::Record { path: path.clone(), limit: 100 });
+    let order = run.order(&script).stdout(OutputTarget::Record { path: path.clone(), limit: 100 });
     let mut tree = supervisor(Containment::ProcessGroup).spawn(run.id.clone(), order).unwrap();
     let start = Instant::now();
     assert!(tree.wait(Some(PATIENCE)).unwrap().is_some());
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
-    run.await_arrivals(1);
+    run.wait_until_sleeping(1);
 }

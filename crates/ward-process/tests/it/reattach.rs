@@ -4,30 +4,32 @@ use std::os::unix::process::CommandExt;
 use std::process::Child;
 use std::time::Duration;
 
-use ward_process::sandbox::{Sandbox, Strictness};
-use ward_process::{Containment, Exit, Ladder, Order, ReattachError, RootProcess, SpawnError, TreeRecord};
+use ward_process::sandbox::{Sandbox, SandboxStrictness};
+use ward_process::{
+    Containment, ProcessExit, ProcessIdentity, ProcessSpec, ReattachError, SpawnError, StopLadder, TreeRecord,
+};
 
 use crate::harness::{
-    PATIENCE, Run, containments, holding_containments, is_root, kill, start_tree, supervisor, wait_until,
+    PATIENCE, TestRun, containments, holding_containments, is_root, kill, start_tree, supervisor, wait_until,
 };
 
 #[test]
 fn a_tree_outlives_its_killed_supervisor_and_is_taken_back_whole() {
     for containment in containments() {
-        let run = Run::new();
+        let run = TestRun::new();
         let script = "ignore term; fork 3 [ FOREVER ]; FOREVER";
         let (process, record) = start_tree(&run, containment, "independent", script);
-        run.await_arrivals(4);
+        run.wait_until_sleeping(4);
         kill(process);
-        assert_eq!(run.arrived(), 4, "{containment}");
+        assert_eq!(run.count_sleeping(), 4, "{containment}");
         let kept = serde_json::to_string(&record).unwrap();
         let record: TreeRecord = serde_json::from_str(&kept).unwrap();
         let supervisor = supervisor(containment);
         let mut tree = supervisor.reattach(&record).unwrap();
         assert_eq!(tree.record(), record);
         assert_eq!(tree.wait(Some(Duration::from_millis(50))).unwrap(), None);
-        let stopped = supervisor.stop(&mut tree, Ladder::polite(Duration::from_millis(100))).unwrap();
-        assert_eq!(stopped.ended.exit, Exit::Unknown, "only a parent is told");
+        let stopped = supervisor.stop(&mut tree, StopLadder::polite(Duration::from_millis(100))).unwrap();
+        assert_eq!(stopped.ended.exit, ProcessExit::Unknown, "only a parent is told");
         run.assert_none_left();
         assert!(matches!(supervisor.reattach(&record), Err(ReattachError::Gone(_))), "{containment}");
     }
@@ -37,7 +39,7 @@ fn a_tree_outlives_its_killed_supervisor_and_is_taken_back_whole() {
 fn a_tree_that_ended_alone_is_gone_and_its_end_is_noticed() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let (process, record) = start_tree(&run, containment, "independent", "sleep 300");
         kill(process);
         match supervisor.reattach(&record) {
@@ -52,12 +54,12 @@ fn a_tree_that_ended_alone_is_gone_and_its_end_is_noticed() {
 fn another_process_with_the_same_number_is_never_taken_for_ours() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
-        let bystander = Run::new();
+        let run = TestRun::new();
+        let bystander = TestRun::new();
         let mut other = bystander.spawn(&supervisor, "FOREVER");
         let real = other.record();
         let root = real.root.unwrap();
-        let earlier = RootProcess { start_time: root.start_time - 1, ..root };
+        let earlier = ProcessIdentity { start_time: root.start_time - 1, ..root };
         // A number that was given again, an earlier boot, a group that was made again.
         let mut forgeries = vec![
             TreeRecord { root: Some(earlier), id: run.id.clone(), ..real.clone() },
@@ -70,9 +72,9 @@ fn another_process_with_the_same_number_is_never_taken_for_ours() {
             let result = supervisor.reattach(&forged);
             assert!(matches!(result, Err(ReattachError::Gone(_))), "{containment}: {result:?}");
         }
-        bystander.await_arrivals(1);
-        assert_eq!(bystander.arrived(), 1, "{containment}: nobody was touched");
-        supervisor.stop(&mut other, Ladder::force()).unwrap();
+        bystander.wait_until_sleeping(1);
+        assert_eq!(bystander.count_sleeping(), 1, "{containment}: nobody was touched");
+        supervisor.stop(&mut other, StopLadder::force()).unwrap();
     }
 }
 
@@ -80,20 +82,20 @@ fn another_process_with_the_same_number_is_never_taken_for_ours() {
 fn a_tree_known_only_by_its_name_is_found_where_no_program_can_take_the_name() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         if containment != Containment::Cgroup {
-            assert_eq!(supervisor.find(&run.id).unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+            assert_eq!(supervisor.find_record(&run.id).unwrap_err().kind(), std::io::ErrorKind::Unsupported);
             continue;
         }
-        assert_eq!(supervisor.find(&run.id).unwrap(), None);
+        assert_eq!(supervisor.find_record(&run.id).unwrap(), None);
         let (process, record) =
             start_tree(&run, containment, "independent", "fork 2 [ setsid; FOREVER ]; FOREVER");
-        run.await_arrivals(3);
+        run.wait_until_sleeping(3);
         kill(process);
-        let found = supervisor.find(&run.id).unwrap().unwrap();
+        let found = supervisor.find_record(&run.id).unwrap().unwrap();
         assert_eq!(found, TreeRecord { root: None, ..record });
         let mut tree = supervisor.reattach(&found).unwrap();
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         run.assert_none_left();
     }
 }
@@ -102,7 +104,7 @@ fn a_tree_known_only_by_its_name_is_found_where_no_program_can_take_the_name() {
 fn what_is_written_down_first_is_all_that_is_needed_to_take_it_back() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut written = None;
         let tree = supervisor
             .spawn_recorded(run.id.clone(), run.order("fork 2 [ FOREVER ]; FOREVER"), |record| {
@@ -111,13 +113,13 @@ fn what_is_written_down_first_is_all_that_is_needed_to_take_it_back() {
                 Ok(())
             })
             .unwrap();
-        run.await_arrivals(3);
+        run.wait_until_sleeping(3);
         let written = written.unwrap();
         let root = written.root.or(tree.record().root);
         assert_eq!(TreeRecord { root, ..written.clone() }, tree.record(), "{containment}");
         drop(tree);
         let mut tree = supervisor.reattach(&written).unwrap();
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         run.assert_none_left();
     }
 }
@@ -126,7 +128,7 @@ fn what_is_written_down_first_is_all_that_is_needed_to_take_it_back() {
 fn what_could_not_be_written_down_never_runs() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let proof = tempfile::tempdir().unwrap();
         let script = format!("touch {}/ran", proof.path().display());
         let result = supervisor
@@ -147,10 +149,10 @@ fn what_could_not_be_written_down_never_runs() {
 #[test]
 fn what_was_to_die_with_its_supervisor_does_so_even_after_kill_9() {
     for containment in holding_containments() {
-        let run = Run::new();
+        let run = TestRun::new();
         let script = "ignore term; fork 2 [ daemon [ FOREVER ] ]; FOREVER";
         let (process, record) = start_tree(&run, containment, "dies", script);
-        run.await_arrivals(3);
+        run.wait_until_sleeping(3);
         kill(process);
         wait_until("end without the supervisor", || run.survivors().is_empty());
         // Whoever comes next finds it gone, and removes the empty group.
@@ -162,18 +164,18 @@ fn what_was_to_die_with_its_supervisor_does_so_even_after_kill_9() {
 
 #[test]
 fn a_tree_is_not_taken_back_by_a_supervisor_of_another_kind() {
-    let run = Run::new();
+    let run = TestRun::new();
     let all = containments();
     let mut tree = run.spawn(&supervisor(all[0]), "FOREVER");
     let result = supervisor(all[1]).reattach(&tree.record());
-    assert!(matches!(result, Err(ReattachError::OtherContainment { .. })));
-    supervisor(all[0]).stop(&mut tree, Ladder::force()).unwrap();
+    assert!(matches!(result, Err(ReattachError::ContainmentMismatch { .. })));
+    supervisor(all[0]).stop(&mut tree, StopLadder::force()).unwrap();
 }
 
 #[test]
 fn a_number_that_was_given_to_somebody_else_is_not_signalled() {
     let supervisor = supervisor(Containment::ProcessGroup);
-    let run = Run::new();
+    let run = TestRun::new();
     let release = tempfile::tempdir().unwrap();
     let mut tree = run.spawn(&supervisor, &format!("await {}/release", release.path().display()));
     let record = tree.record();
@@ -210,11 +212,11 @@ fn process_with_number(number: i32) -> Child {
 
 #[test]
 fn the_temporary_folder_of_a_sandbox_goes_with_its_tree_and_not_with_a_handle() {
-    let sandbox = Sandbox { strictness: Strictness::BestEffort, ..Sandbox::system_read_only() };
+    let sandbox = Sandbox { strictness: SandboxStrictness::BestEffort, ..Sandbox::system_read_only() };
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
-        let order = Order::new("/bin/sleep").args(["600"]).sandbox(sandbox.clone());
+        let run = TestRun::new();
+        let order = ProcessSpec::new("/bin/sleep").args(["600"]).sandbox(sandbox.clone());
         let tree = supervisor.spawn(run.id.clone(), order).unwrap();
         let record = tree.record();
         let folder = record.private_folder.clone().unwrap();
@@ -222,14 +224,14 @@ fn the_temporary_folder_of_a_sandbox_goes_with_its_tree_and_not_with_a_handle() 
         assert!(folder.exists(), "{containment}: the program goes on");
         let mut tree = supervisor.reattach(&record).unwrap();
         assert_eq!(tree.record(), record, "{containment}");
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         assert!(!folder.exists(), "{containment}");
 
         // One that ended while nobody looked; one that was never started.
         std::fs::create_dir(&folder).unwrap();
         assert!(matches!(supervisor.reattach(&record), Err(ReattachError::Gone(_))));
         assert!(!folder.exists(), "{containment}");
-        let order = Order::new("/nonexistent/program").sandbox(sandbox.clone());
+        let order = ProcessSpec::new("/nonexistent/program").sandbox(sandbox.clone());
         let before = private_folders();
         assert!(supervisor.spawn(run.id.clone(), order).is_err());
         assert_eq!(private_folders(), before, "{containment}");

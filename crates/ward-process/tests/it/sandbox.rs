@@ -1,10 +1,10 @@
 //! The sandbox, tried by a hostile program and by everyday tools.
 
 mod attacks;
-mod closed;
+mod closed_paths;
 mod everyday;
 mod links;
-mod order;
+mod setup;
 
 use std::ffi::OsString;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -16,10 +16,12 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use ward_process::sandbox::Sandbox;
-use ward_process::{Containment, Exit, Identity, Order, Output, Supervisor, Tree};
+use ward_process::{
+    Containment, OutputTarget, ProcessExit, ProcessSpec, ProcessTree, Supervisor, UserIdentity,
+};
 
 /// Generous, because the machine is shared; nothing here takes a second by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(60);
 
 const OUTPUT_BYTES: usize = 64 * 1024;
 
@@ -30,69 +32,69 @@ const SOMEBODY: u32 = 60_577;
 
 /// Who runs the programs of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Actor {
-    Ourselves,
+enum TestUser {
+    CurrentUser,
     /// A user without a name. Only root can start programs for others.
-    Somebody,
+    UnnamedUser,
 }
 
-impl Actor {
+impl TestUser {
     /// All that whoever runs the tests can try.
     fn all() -> &'static [Self] {
-        if is_root() { &[Self::Ourselves, Self::Somebody] } else { &[Self::Ourselves] }
+        if is_root() { &[Self::CurrentUser, Self::UnnamedUser] } else { &[Self::CurrentUser] }
     }
 
     fn is_root(self) -> bool {
-        self == Self::Ourselves && is_root()
+        self == Self::CurrentUser && is_root()
     }
 
     /// Without a sandbox.
     fn command(self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        if self == Self::Somebody {
+        if self == Self::UnnamedUser {
             command.uid(SOMEBODY).gid(SOMEBODY);
         }
         command
     }
 
-    fn give(self, path: &Path) {
-        if self == Self::Somebody {
+    fn give_ownership(self, path: &Path) {
+        if self == Self::UnnamedUser {
             chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
         }
     }
 }
 
 /// A folder that a sandbox may write, one that it may not know of, and the hostile program.
-struct Site {
+struct SandboxFixture {
     folder: TempDir,
-    actor: Actor,
+    actor: TestUser,
 }
 
-impl Site {
+impl SandboxFixture {
     fn new() -> Self {
-        Self::of(Actor::Ourselves)
+        Self::for_user(TestUser::CurrentUser)
     }
 
     /// All files belong to the actor, so that only a sandbox can keep them from it.
-    fn of(actor: Actor) -> Self {
+    fn for_user(actor: TestUser) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // Other users must get through to what is theirs.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        actor.give(folder.path());
+        actor.give_ownership(folder.path());
         let site = Self { folder, actor };
         for inner in [site.workspace(), site.outside()] {
             std::fs::create_dir(&inner).unwrap();
-            actor.give(&inner);
+            actor.give_ownership(&inner);
         }
         site.write("outside/secret", "secret\n");
         std::fs::copy(hostile_program(), site.hostile()).unwrap();
-        actor.give(&site.hostile());
+        actor.give_ownership(&site.hostile());
         site
     }
 
     fn write(&self, name: &str, content: &str) {
         std::fs::write(self.path(name), content).unwrap();
-        self.actor.give(&self.path(name));
+        self.actor.give_ownership(&self.path(name));
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -123,56 +125,58 @@ impl Site {
         sandbox
     }
 
-    fn order(&self, program: impl Into<PathBuf>) -> Order {
+    fn order(&self, program: impl Into<PathBuf>) -> ProcessSpec {
         let order = match self.actor {
-            Actor::Ourselves => Order::new(program),
-            Actor::Somebody => Order::new(program).identity(Identity::new(SOMEBODY, SOMEBODY, &[])),
+            TestUser::CurrentUser => ProcessSpec::new(program),
+            TestUser::UnnamedUser => {
+                ProcessSpec::new(program).identity(UserIdentity::new(SOMEBODY, SOMEBODY, &[]))
+            }
         };
         order
             .env("PATH", PATH)
             .env("HOME", "/root")
             .env("LC_ALL", "C")
             .directory(self.workspace())
-            .stdout(Output::Capture { limit: OUTPUT_BYTES })
-            .stderr(Output::Capture { limit: OUTPUT_BYTES })
+            .stdout(OutputTarget::Capture { limit: OUTPUT_BYTES })
+            .stderr(OutputTarget::Capture { limit: OUTPUT_BYTES })
     }
 
-    fn attack(&self, words: &[String]) -> Order {
+    fn attack(&self, words: &[String]) -> ProcessSpec {
         self.order(self.hostile()).args(words).sandbox(self.sandbox())
     }
 
-    fn shell(&self, script: &str) -> Order {
+    fn shell(&self, script: &str) -> ProcessSpec {
         self.order("/bin/sh").args(["-c", script]).sandbox(self.sandbox())
     }
 }
 
 /// How a program ended and what it said.
 #[derive(Debug, PartialEq, Eq)]
-struct Outcome {
-    exit: Exit,
+struct ProgramOutput {
+    exit: ProcessExit,
     stdout: String,
     stderr: String,
 }
 
 /// Runs an order in the weakest containment, so that what holds is the sandbox.
-fn run(order: Order) -> Outcome {
-    finish(spawn(Containment::ProcessGroup, order))
+fn run(order: ProcessSpec) -> ProgramOutput {
+    wait_for_output(spawn(Containment::ProcessGroup, order))
 }
 
-fn spawn(containment: Containment, order: Order) -> Tree {
+fn spawn(containment: Containment, order: ProcessSpec) -> ProcessTree {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let id = format!("sandbox-{}-{number}", std::process::id()).parse().unwrap();
-    Supervisor::with(containment).unwrap().spawn(id, order).unwrap()
+    Supervisor::with_containment(containment).unwrap().spawn(id, order).unwrap()
 }
 
-fn finish(mut tree: Tree) -> Outcome {
-    let ended = tree.wait(Some(PATIENCE)).unwrap();
+fn wait_for_output(mut tree: ProcessTree) -> ProgramOutput {
+    let ended = tree.wait(Some(PROGRAM_TIMEOUT)).unwrap();
     if ended.is_none() {
         tree.kill();
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Outcome {
+    ProgramOutput {
         exit: ended.expect("it ends in time").exit,
         stdout: text(tree.stdout().unwrap().bytes()),
         stderr: text(tree.stderr().unwrap().bytes()),

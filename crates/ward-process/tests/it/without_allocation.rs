@@ -4,18 +4,18 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use ward_process::Ladder;
+use ward_process::StopLadder;
 
-use crate::harness::{Run, containments, supervisor, wait_until};
+use crate::harness::{TestRun, containments, supervisor, wait_until};
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 // SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
         // SAFETY: the caller's promise is passed on.
@@ -29,20 +29,20 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn a_kill_allocates_nothing_in_any_containment() {
     for containment in containments() {
         let supervisor = supervisor(containment);
-        let run = Run::new();
+        let run = TestRun::new();
         let mut tree = run.spawn(&supervisor, "ignore term; fork 5 [ FOREVER ]; FOREVER");
-        run.await_arrivals(6);
+        run.wait_until_sleeping(6);
         let before = ALLOCATIONS.with(Cell::get);
         tree.kill();
         assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0, "{containment}");
         wait_until("end after the kill", || run.survivors().is_empty());
-        supervisor.stop(&mut tree, Ladder::force()).unwrap();
+        supervisor.stop(&mut tree, StopLadder::force()).unwrap();
         // The counter counts, or the test above could not fail.
         let before = ALLOCATIONS.with(Cell::get);
         drop(std::hint::black_box(Box::new(1)));

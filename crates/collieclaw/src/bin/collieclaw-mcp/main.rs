@@ -2,25 +2,25 @@
 //!
 //! It has no rules, no receipts and no files; of keys only the token that its task needs. On one side is the protocol,
 //! on standard input and output or on a loopback address; on the other, on standard error, the line to `collieclaw` with
-//! its few shapes ([`line`](collieclaw::mcp::line)). It either asks a server ([`ask`]) or offers tools to clients
-//! ([`offer`]), and ends when that line does.
+//! its few shapes ([`line`](collieclaw::mcp::line)). It either asks a server ([`mcp_client`]) or offers tools to clients
+//! ([`mcp_server`]), and ends when that line does.
 
-mod ask;
-mod bounded;
+mod client_handler;
 mod content;
-mod handler;
-mod http;
-mod offer;
-mod offer_http;
-mod voice;
+mod http_client;
+mod http_server;
+mod mcp_client;
+mod mcp_server;
+mod parent_line;
+mod receive_budget;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use collieclaw::mcp::line::{Greeting, Task, VERSION};
+use collieclaw::mcp::adapter_protocol::{AdapterHandshake, AdapterTask, VERSION};
 
-use ask::Way;
-use offer::Offered;
+use mcp_client::ServerTransport;
+use mcp_server::OfferTarget;
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).is_some_and(|argument| argument == "--version") {
@@ -48,21 +48,26 @@ fn main() -> ExitCode {
 }
 
 async fn run() -> io::Result<()> {
-    let (mut ear, voice, mouth) = voice::open()?;
-    let Some(Greeting { version, task }) = ear.hear().await else {
+    let (mut ear, voice, mouth) = parent_line::open()?;
+    let Some(AdapterHandshake { version, task }) = ear.receive().await else {
         return Err(io::Error::other("it says nothing that is understood"));
     };
     let fits = (version == VERSION)
         .then_some(())
         .ok_or_else(|| format!("`collieclaw` has the version {version}, and `collieclaw-mcp` {VERSION}"));
     match task {
-        Task::AskProgram => ask::ask(fits.map(|()| Way::Pipes), ear, &voice).await,
-        Task::AskAddress { url, token } => {
-            ask::ask(fits.map(|()| Way::Address { url, token }), ear, &voice).await;
+        AdapterTask::AskProgram => {
+            mcp_client::relay_requests(fits.map(|()| ServerTransport::Pipes), ear, &voice).await;
         }
-        Task::OfferToOne { tools } => offer::offer(tools, fits.map(|()| Offered::ToOne), ear, &voice).await,
-        Task::OfferToMany { tools, token } => {
-            offer::offer(tools, fits.map(|()| Offered::ToMany { token }), ear, &voice).await;
+        AdapterTask::AskAddress { url, token } => {
+            mcp_client::relay_requests(fits.map(|()| ServerTransport::Address { url, token }), ear, &voice)
+                .await;
+        }
+        AdapterTask::OfferToOne { tools } => {
+            mcp_server::offer_tools(tools, fits.map(|()| OfferTarget::Stdio), ear, &voice).await;
+        }
+        AdapterTask::OfferToMany { tools, token } => {
+            mcp_server::offer_tools(tools, fits.map(|()| OfferTarget::Http { token }), ear, &voice).await;
         }
     }
     drop(voice);

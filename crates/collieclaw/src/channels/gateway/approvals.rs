@@ -1,49 +1,49 @@
 //! What waits for somebody: calls that need a yes, and questions that want words. Silence, a client that has gone and the
 //! emergency stop are a no.
 
-mod answering;
+mod handlers;
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use collieclaw_gate::Risk;
+use collieclaw_gate::RiskLevel;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cancel::Cancel;
+use crate::cancel::CancelFlag;
 use crate::estop;
-use crate::home::Home;
+use crate::home::AgentHome;
 use crate::ids;
-use crate::receipts::hash_of;
-use crate::runtime::{Answer, Asked, Lasting, Posed, Reply};
+use crate::receipts::hash_json;
+use crate::runtime::{AlwaysOption, ApprovalAnswer, ApprovalPrompt, OperatorQuestion, OperatorReply};
 
-pub(super) use answering::{answer, list};
+pub(super) use handlers::{answer, list};
 
 /// What waits, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Shown {
+pub(super) struct ApprovalView {
     pub(super) id: String,
     pub(super) conversation_id: String,
     #[serde(flatten)]
-    pub(super) what: What,
+    pub(super) what: ApprovalPayload,
     pub(super) asked_at: Timestamp,
     pub(super) expires_at: Timestamp,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub(super) enum What {
+pub(super) enum ApprovalPayload {
     /// A call that needs a yes.
     Approval {
         tool: String,
         arguments: Value,
         /// What a yes has to repeat; the receipt of the call has the same.
         args_hash: String,
-        risk: Risk,
-        reasons: Vec<Reason>,
+        risk: RiskLevel,
+        reasons: Vec<ApprovalReason>,
         /// Whether a yes can be for good.
         lasting: bool,
     },
@@ -53,137 +53,153 @@ pub(super) enum What {
 
 /// Why the gate asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Reason {
+pub(super) struct ApprovalReason {
     code: &'static str,
     detail: String,
 }
 
 /// What somebody said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Word {
+enum SubmittedAnswer {
     Yes,
     Always,
     No,
-    Words(String),
+    Text(String),
 }
 
-struct Waiting {
-    shown: Shown,
-    word: SyncSender<Word>,
+struct ApprovalEntry {
+    view: ApprovalView,
+    answer_sender: SyncSender<SubmittedAnswer>,
 }
 
 /// What nobody has answered yet, by its id.
-pub(super) struct Approvals {
-    patience: Duration,
-    waiting: Mutex<BTreeMap<String, Waiting>>,
+pub(super) struct ApprovalQueue {
+    timeout: Duration,
+    pending: Mutex<BTreeMap<String, ApprovalEntry>>,
 }
 
 /// What is asked now. Dropped, it is no longer.
-pub(super) struct Open<'a> {
-    approvals: &'a Approvals,
-    pub(super) shown: Shown,
-    until: Instant,
-    word: SyncSender<Word>,
-    words: Receiver<Word>,
+pub(super) struct OpenApproval<'a> {
+    queue: &'a ApprovalQueue,
+    pub(super) view: ApprovalView,
+    deadline: Instant,
+    answer_sender: SyncSender<SubmittedAnswer>,
+    answers: Receiver<SubmittedAnswer>,
 }
 
-impl Approvals {
+impl ApprovalQueue {
     pub(super) fn new(patience: Duration) -> Self {
-        Self { patience, waiting: Mutex::default() }
+        Self { timeout: patience, pending: Mutex::default() }
     }
 
     pub(super) fn count(&self) -> usize {
-        self.waiting().len()
+        self.lock_pending().len()
     }
 
     /// Asks for a yes; `None` when what is asked about has no form that a yes could be bound to.
-    pub(super) fn ask(&self, conversation_id: &str, asked: &Asked<'_>) -> Option<Open<'_>> {
-        let reason =
-            |reason: &collieclaw_gate::Reason| Reason { code: reason.code(), detail: reason.detail() };
-        self.open(
+    pub(super) fn request_approval(
+        &self,
+        conversation_id: &str,
+        asked: &ApprovalPrompt<'_>,
+    ) -> Option<OpenApproval<'_>> {
+        let reason = |reason: &collieclaw_gate::GateReason| ApprovalReason {
+            code: reason.code(),
+            detail: reason.detail(),
+        };
+        self.enqueue(
             conversation_id,
-            What::Approval {
+            ApprovalPayload::Approval {
                 tool: asked.tool.to_owned(),
                 arguments: asked.arguments.clone(),
-                args_hash: hash_of(asked.arguments).ok()?,
+                args_hash: hash_json(asked.arguments).ok()?,
                 risk: asked.verdict.risk,
                 reasons: asked.verdict.reasons.iter().map(reason).collect(),
-                lasting: asked.lasting == Lasting::Offered,
+                lasting: asked.always_option == AlwaysOption::Offered,
             },
         )
     }
 
     /// Asks for words.
-    pub(super) fn pose(&self, conversation_id: &str, posed: &Posed<'_>) -> Option<Open<'_>> {
+    pub(super) fn ask_question(
+        &self,
+        conversation_id: &str,
+        posed: &OperatorQuestion<'_>,
+    ) -> Option<OpenApproval<'_>> {
         let (question, choices) = (posed.text.to_owned(), posed.choices.to_vec());
-        self.open(conversation_id, What::Question { question, choices })
+        self.enqueue(conversation_id, ApprovalPayload::Question { question, choices })
     }
 
-    fn open(&self, conversation_id: &str, what: What) -> Option<Open<'_>> {
+    fn enqueue(&self, conversation_id: &str, what: ApprovalPayload) -> Option<OpenApproval<'_>> {
         let asked_at = Timestamp::now();
-        let shown = Shown {
-            id: ids::fresh("approval"),
+        let shown = ApprovalView {
+            id: ids::random_id("approval"),
             conversation_id: conversation_id.to_owned(),
             what,
             asked_at,
-            expires_at: asked_at.checked_add(self.patience).ok()?,
+            expires_at: asked_at.checked_add(self.timeout).ok()?,
         };
         let (word, words) = sync_channel(1);
-        let waiting = Waiting { shown: shown.clone(), word: word.clone() };
-        self.waiting().insert(shown.id.clone(), waiting);
-        Some(Open { approvals: self, shown, until: Instant::now() + self.patience, word, words })
+        let waiting = ApprovalEntry { view: shown.clone(), answer_sender: word.clone() };
+        self.lock_pending().insert(shown.id.clone(), waiting);
+        Some(OpenApproval {
+            queue: self,
+            view: shown,
+            deadline: Instant::now() + self.timeout,
+            answer_sender: word,
+            answers: words,
+        })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<String, Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_pending(&self) -> MutexGuard<'_, BTreeMap<String, ApprovalEntry>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open<'_> {
+impl OpenApproval<'_> {
     /// Waits for an answer, the end of patience, the end of the turn or the emergency stop, whichever is first.
-    pub(super) fn decided(self, turn: &Cancel, home: &Home) -> Answer {
-        let watched = Cancel::new().and_then(|stop| Ok((estop::Watch::start(home, &stop)?, stop)));
+    pub(super) fn wait_for_decision(self, turn: &CancelFlag, home: &AgentHome) -> ApprovalAnswer {
+        let watched = CancelFlag::new().and_then(|stop| Ok((estop::EstopWatch::start(home, &stop)?, stop)));
         // Whoever can't be stopped is not asked.
-        let Ok((_watch, stop)) = watched else { return Answer::Nobody };
-        let _stopped = stop.at_once(self.no());
-        match self.heard(turn) {
-            Some(Word::Yes) => Answer::Yes,
-            Some(Word::Always) => Answer::Always,
-            Some(Word::No | Word::Words(_)) => Answer::No,
-            None => Answer::Nobody,
+        let Ok((_watch, stop)) = watched else { return ApprovalAnswer::NobodyAvailable };
+        let _stopped = stop.on_cancel(self.deny_callback());
+        match self.wait_for_answer(turn) {
+            Some(SubmittedAnswer::Yes) => ApprovalAnswer::Yes,
+            Some(SubmittedAnswer::Always) => ApprovalAnswer::Always,
+            Some(SubmittedAnswer::No | SubmittedAnswer::Text(_)) => ApprovalAnswer::No,
+            None => ApprovalAnswer::NobodyAvailable,
         }
     }
 
     /// Waits for words as long as somebody wants them.
-    pub(super) fn said(self, call: &Cancel) -> Reply {
-        match self.heard(call) {
-            Some(Word::Words(words)) => Reply::Said(words),
-            Some(_) => Reply::Nothing,
-            None => Reply::Nobody,
+    pub(super) fn wait_for_text(self, call: &CancelFlag) -> OperatorReply {
+        match self.wait_for_answer(call) {
+            Some(SubmittedAnswer::Text(words)) => OperatorReply::Text(words),
+            Some(_) => OperatorReply::NoAnswer,
+            None => OperatorReply::NobodyAvailable,
         }
     }
 
-    fn heard(&self, cancel: &Cancel) -> Option<Word> {
-        let _cancelled = cancel.at_once(self.no());
-        let patience = self.until.saturating_duration_since(Instant::now());
-        self.words.recv_timeout(patience).ok().or_else(|| {
+    fn wait_for_answer(&self, cancel: &CancelFlag) -> Option<SubmittedAnswer> {
+        let _cancelled = cancel.on_cancel(self.deny_callback());
+        let patience = self.deadline.saturating_duration_since(Instant::now());
+        self.answers.recv_timeout(patience).ok().or_else(|| {
             // From here on nobody is told that an answer counts; whoever was told so a moment ago is heard.
-            self.approvals.waiting().remove(&self.shown.id);
-            self.words.try_recv().ok()
+            self.queue.lock_pending().remove(&self.view.id);
+            self.answers.try_recv().ok()
         })
     }
 
-    fn no(&self) -> impl FnOnce() + Send + 'static {
-        let word = self.word.clone();
+    fn deny_callback(&self) -> impl FnOnce() + Send + 'static {
+        let word = self.answer_sender.clone();
         move || {
             // Whoever has answered before is heard.
-            let _ = word.try_send(Word::No);
+            let _ = word.try_send(SubmittedAnswer::No);
         }
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenApproval<'_> {
     fn drop(&mut self) {
-        self.approvals.waiting().remove(&self.shown.id);
+        self.queue.lock_pending().remove(&self.view.id);
     }
 }

@@ -13,18 +13,18 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::answer::{Refusal, json_answer, sent, with_status};
-use super::desk::Desk;
-use super::operator::{Over, Told};
-use crate::listen::Peer;
+use super::remote_operator::{ChatEvent, ChatOutcome};
+use super::response::{ErrorResponse, json_response, json_response_with_status, parse_json_body};
+use super::state::GatewayState;
+use crate::listen::TcpPeer;
 use crate::sop::is_run_name;
-use stream::Events;
-use turn::Turn;
+use stream::ChatEventStream;
+use turn::RunningTurn;
 
 /// What is sent.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Message {
+struct ChatRequestBody {
     message: String,
     /// The conversation to go on with; a new one, if there is none.
     conversation_id: Option<String>,
@@ -33,13 +33,13 @@ struct Message {
 }
 
 /// Of the name of a conversation or a hint: a longer one is a mistake.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_BYTES: usize = 128;
 
-impl Message {
-    fn fits(&self) -> Result<(), Refusal> {
-        let bad = |message: &str| Err(Refusal::new(StatusCode::BAD_REQUEST, "bad-body", message));
+impl ChatRequestBody {
+    fn validate(&self) -> Result<(), ErrorResponse> {
+        let bad = |message: &str| Err(ErrorResponse::new(StatusCode::BAD_REQUEST, "bad-body", message));
         let is_name = |name: &String| {
-            !name.is_empty() && name.len() <= LONGEST_NAME && !name.chars().any(char::is_control)
+            !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.chars().any(char::is_control)
         };
         if self.message.trim().is_empty() {
             return bad("the message is empty");
@@ -55,46 +55,49 @@ impl Message {
 }
 
 pub(super) async fn chat(
-    State(desk): State<Arc<Desk>>,
-    Extension(peer): Extension<Peer>,
+    State(desk): State<Arc<GatewayState>>,
+    Extension(peer): Extension<TcpPeer>,
     request: Request,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ErrorResponse> {
     let accepted = request.headers().get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     let as_events = accepted.is_some_and(|accepted| accepted.contains("text/event-stream"));
-    let message: Message = sent(request).await?;
-    message.fits()?;
-    desk.messages.take().map_err(Refusal::too_often)?;
-    let turn = Turn::begin(&desk, message, peer)?;
+    let message: ChatRequestBody = parse_json_body(request).await?;
+    message.validate()?;
+    desk.message_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    let turn = RunningTurn::begin(&desk, message, peer)?;
     if !as_events {
-        return Ok(whole(turn).await);
+        return Ok(collect_response(turn).await);
     }
     let kind = HeaderValue::from_static("text/event-stream");
-    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(Events::new(turn))).into_response())
+    Ok(([(header::CONTENT_TYPE, kind)], Body::from_stream(ChatEventStream::new(turn))).into_response())
 }
 
-async fn whole(mut turn: Turn) -> Response {
+async fn collect_response(mut turn: RunningTurn) -> Response {
     let mut calls = Vec::new();
-    while let Some(told) = turn.told.recv().await {
+    while let Some(told) = turn.events.recv().await {
         match told {
-            Told::Ended(ended) => calls.push(json!(ended)),
-            Told::Over(over) => return ended(&turn.conversation, &calls, over),
-            Told::Draft(_) | Told::DraftVoid | Told::Begins { .. } | Told::Approval(_) => {}
+            ChatEvent::ToolFinished(ended) => calls.push(json!(ended)),
+            ChatEvent::TurnFinished(over) => return final_response(&turn.conversation, &calls, over),
+            ChatEvent::Draft(_)
+            | ChatEvent::DraftDiscarded
+            | ChatEvent::ToolStarted { .. }
+            | ChatEvent::ApprovalRequested(_) => {}
         }
     }
-    ended(&turn.conversation, &calls, broken_off())
+    final_response(&turn.conversation, &calls, aborted_outcome())
 }
 
 /// A turn whose thread is gone without a word.
-fn broken_off() -> Over {
-    Over::Trouble { code: "internal", message: "the turn broke off".to_owned(), retry_after: None }
+fn aborted_outcome() -> ChatOutcome {
+    ChatOutcome::Failed { code: "internal", message: "the turn broke off".to_owned(), retry_after: None }
 }
 
-fn ended(conversation: &str, calls: &[Value], over: Over) -> Response {
+fn final_response(conversation: &str, calls: &[Value], over: ChatOutcome) -> Response {
     match over {
-        Over::Answer(answer) => {
-            json_answer(&json!({ "conversation_id": conversation, "answer": answer, "tool_calls": calls }))
+        ChatOutcome::Answer(answer) => {
+            json_response(&json!({ "conversation_id": conversation, "answer": answer, "tool_calls": calls }))
         }
-        Over::Trouble { code, message, retry_after } => {
+        ChatOutcome::Failed { code, message, retry_after } => {
             let status = match code {
                 "provider" => StatusCode::BAD_GATEWAY,
                 "used-up" => StatusCode::TOO_MANY_REQUESTS,
@@ -102,7 +105,7 @@ fn ended(conversation: &str, calls: &[Value], over: Over) -> Response {
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };
             let error = json!({ "code": code, "message": message });
-            let mut response = with_status(
+            let mut response = json_response_with_status(
                 status,
                 &json!({ "conversation_id": conversation, "error": error, "tool_calls": calls }),
             );

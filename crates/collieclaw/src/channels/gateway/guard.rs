@@ -9,28 +9,32 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::answer::{Refusal, secure};
-use super::desk::Desk;
+use super::response::{ErrorResponse, add_security_headers};
+use super::state::GatewayState;
 
 /// What needs no token: it tells nothing and does nothing.
-const OPEN: &[&str] = &["/", "/page.css", "/page.js", "/health"];
+const PUBLIC_PATHS: &[&str] = &["/", "/page.css", "/page.js", "/health"];
 
 /// Browsers tell with it where a request comes from, also where they send no origin.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Stands before every route.
-pub(super) async fn pass(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
-    let given = given(&request);
-    let known = given.is_some_and(|given| desk.token.is(given.as_bytes()));
+pub(super) async fn authorize(
+    State(desk): State<Arc<GatewayState>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let given = bearer_token(&request);
+    let known = given.is_some_and(|given| desk.token.matches(given.as_bytes()));
     let admitted = match known {
-        true => desk.names.admit(&request),
-        false => stranger(&desk, &request, given),
+        true => desk.allowed_hosts.check_origin(&request),
+        false => authorize_without_token(&desk, &request, given),
     };
     let mut response = match admitted {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
-    secure(response.headers_mut());
+    add_security_headers(response.headers_mut());
     if !known {
         // Strangers hold no connection longer than it takes to answer.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -39,22 +43,26 @@ pub(super) async fn pass(State(desk): State<Arc<Desk>>, request: Request, next: 
 }
 
 /// What stands where the token belongs.
-fn given(request: &Request) -> Option<&str> {
-    one(request.headers(), &header::AUTHORIZATION)
+fn bearer_token(request: &Request) -> Option<&str> {
+    single_header(request.headers(), &header::AUTHORIZATION)
         .and_then(|value| value.split_once(' '))
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
         .map(|(_, given)| given.trim())
 }
 
 /// Whoever does not have the token.
-fn stranger(desk: &Desk, request: &Request, given: Option<&str>) -> Result<(), Refusal> {
-    desk.names.admit(request)?;
-    if OPEN.contains(&request.uri().path()) {
+fn authorize_without_token(
+    desk: &GatewayState,
+    request: &Request,
+    given: Option<&str>,
+) -> Result<(), ErrorResponse> {
+    desk.allowed_hosts.check_origin(request)?;
+    if PUBLIC_PATHS.contains(&request.uri().path()) {
         return Ok(());
     }
-    desk.wrong_tokens.take().map_err(Refusal::too_often)?;
+    desk.failed_auth_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let in_address = request.uri().query().is_some_and(|query| query.contains("token="));
-    Err(Refusal::new(
+    Err(ErrorResponse::new(
         StatusCode::UNAUTHORIZED,
         "no-token",
         match (in_address, given) {
@@ -66,22 +74,22 @@ fn stranger(desk: &Desk, request: &Request, given: Option<&str>) -> Result<(), R
 }
 
 /// The names under which we are reached. A name that somebody else made lead here is none of them.
-pub(super) struct Names {
+pub(super) struct AllowedHosts {
     hosts: [String; 3],
 }
 
-impl Names {
-    pub(super) fn of(address: SocketAddr) -> Self {
+impl AllowedHosts {
+    pub(super) fn for_address(address: SocketAddr) -> Self {
         let port = address.port();
         Self { hosts: ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")) }
     }
 
     /// A page that is only looked at may be come to from anywhere; nothing else may.
-    fn admit(&self, request: &Request) -> Result<(), Refusal> {
+    fn check_origin(&self, request: &Request) -> Result<(), ErrorResponse> {
         let (uri, headers) = (request.uri(), request.headers());
         let page = uri.path() == "/" && request.method() == Method::GET;
-        let refused = |code, message: &str| Refusal::new(StatusCode::FORBIDDEN, code, message);
-        let host = one(headers, &header::HOST).filter(|host| self.has(host));
+        let refused = |code, message: &str| ErrorResponse::new(StatusCode::FORBIDDEN, code, message);
+        let host = single_header(headers, &header::HOST).filter(|host| self.contains(host));
         let host =
             host.ok_or_else(|| refused("foreign-host", "this is not the name that we are reached by"))?;
         if uri.authority().is_some_and(|authority| authority.as_str() != host) {
@@ -89,7 +97,8 @@ impl Names {
         }
         let cross_site = || refused("cross-site", "requests of other sites are refused");
         if headers.contains_key(header::ORIGIN) {
-            let ours = one(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
+            let ours =
+                single_header(headers, &header::ORIGIN).and_then(|origin| origin.strip_prefix("http://"));
             if ours != Some(host) {
                 return Err(cross_site());
             }
@@ -101,13 +110,13 @@ impl Names {
         }
     }
 
-    fn has(&self, host: &str) -> bool {
+    fn contains(&self, host: &str) -> bool {
         self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
     }
 }
 
 /// The value of a header that is there once.
-fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+fn single_header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (Some(value), None) => value.to_str().ok(),

@@ -8,24 +8,24 @@ use axum::extract::State;
 use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
 
-use super::answer::Refusal;
-use super::desk::Desk;
+use super::response::ErrorResponse;
+use super::state::GatewayState;
 use crate::estop;
 
 #[derive(Default)]
-pub(super) struct Metrics {
-    pub(super) conversations: Count,
-    pub(super) tool_calls: Count,
-    pub(super) tool_denials: Count,
-    pub(super) provider_errors: Count,
+pub(super) struct GatewayMetrics {
+    pub(super) conversations: MetricCounter,
+    pub(super) tool_calls: MetricCounter,
+    pub(super) tool_denials: MetricCounter,
+    pub(super) provider_errors: MetricCounter,
 }
 
 /// It only grows.
 #[derive(Default)]
-pub(super) struct Count(AtomicU64);
+pub(super) struct MetricCounter(AtomicU64);
 
-impl Count {
-    pub(super) fn add_one(&self) {
+impl MetricCounter {
+    pub(super) fn increment(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -34,17 +34,17 @@ impl Count {
 const COUNTER: &str = "counter";
 const GAUGE: &str = "gauge";
 
-pub(super) async fn show(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
-    desk.searches.take().map_err(Refusal::too_often)?;
+pub(super) async fn show(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let looking = Arc::clone(&desk);
-    let text = desk.readers.read(move || told(&looking)).await?;
+    let text = desk.read_pool.read(move || render_metrics(&looking)).await?;
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-fn told(desk: &Desk) -> String {
+fn render_metrics(desk: &GatewayState) -> String {
     let metrics = &desk.metrics;
-    let count = |count: &Count| count.0.load(Ordering::Relaxed);
+    let count = |count: &MetricCounter| count.0.load(Ordering::Relaxed);
     let figures = [
         ("conversations_total", COUNTER, "Conversations begun here.", count(&metrics.conversations)),
         ("tool_calls_total", COUNTER, "Tool calls that models asked for here.", count(&metrics.tool_calls)),
@@ -64,7 +64,7 @@ fn told(desk: &Desk) -> String {
             "receipt_chain_valid",
             GAUGE,
             "Whether every link of the chain of receipts holds.",
-            u64::from(desk.chain.state().valid),
+            u64::from(desk.receipt_chain.status().valid),
         ),
         (
             "estop_active",
@@ -72,7 +72,7 @@ fn told(desk: &Desk) -> String {
             "Whether the emergency stop is active.",
             u64::from(estop::is_set(&desk.home)),
         ),
-        ("turns_open", GAUGE, "Turns that go on.", desk.turns_open() as u64),
+        ("turns_open", GAUGE, "Turns that go on.", desk.open_turn_count() as u64),
         ("approvals_open", GAUGE, "Calls that wait for an operator.", desk.approvals.count() as u64),
     ];
     figures.iter().fold(String::new(), |mut text, (name, kind, help, value)| {

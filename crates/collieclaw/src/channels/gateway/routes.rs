@@ -7,12 +7,12 @@ use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post};
 
-use super::answer::Refusal;
-use super::desk::Desk;
+use super::response::ErrorResponse;
+use super::state::GatewayState;
 use super::{approvals, chat, guard, metrics, views};
 
 /// Every path, and what it answers to. Paths that are there twice have two methods.
-fn table() -> Vec<(&'static str, MethodRouter<Arc<Desk>>)> {
+fn route_table() -> Vec<(&'static str, MethodRouter<Arc<GatewayState>>)> {
     vec![
         ("/", get(views::page)),
         ("/page.css", get(views::style)),
@@ -25,21 +25,28 @@ fn table() -> Vec<(&'static str, MethodRouter<Arc<Desk>>)> {
         ("/receipts", get(views::receipts)),
         ("/metrics", get(metrics::show)),
         ("/chat", post(chat::chat)),
-        ("/estop", post(views::stop)),
-        ("/estop", delete(views::go_on)),
+        ("/estop", post(views::set_estop)),
+        ("/estop", delete(views::clear_estop)),
         ("/approvals", get(approvals::list)),
         ("/approvals/{id}", post(approvals::answer)),
     ]
 }
 
-pub(super) fn router(desk: &Arc<Desk>) -> Router {
-    let routes = table().into_iter().fold(Router::new(), |router, (path, method)| router.route(path, method));
+pub(super) fn router(desk: &Arc<GatewayState>) -> Router {
+    let routes =
+        route_table().into_iter().fold(Router::new(), |router, (path, method)| router.route(path, method));
     routes
-        .fallback(|| async { Refusal::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here") })
-        .method_not_allowed_fallback(|| async {
-            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "this answers to another method")
+        .fallback(|| async {
+            ErrorResponse::new(StatusCode::NOT_FOUND, "not-found", "there is nothing here")
         })
-        .layer(from_fn_with_state(Arc::clone(desk), guard::pass))
+        .method_not_allowed_fallback(|| async {
+            ErrorResponse::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "wrong-method",
+                "this answers to another method",
+            )
+        })
+        .layer(from_fn_with_state(Arc::clone(desk), guard::authorize))
         .with_state(Arc::clone(desk))
 }
 
@@ -60,7 +67,7 @@ mod tests {
             }
         }
         let mut routed = BTreeSet::new();
-        for (path, method) in table() {
+        for (path, method) in route_table() {
             let shown = format!("{method:?}");
             for name in ["get", "post", "delete", "put", "patch"] {
                 if !shown.contains(&format!(" {name}: None")) {

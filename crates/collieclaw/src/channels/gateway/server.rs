@@ -16,48 +16,50 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use super::desk::Desk;
-use super::readers::MOST_THREADS;
-use super::running::Running;
-use super::{Gateway, GatewayError, routes};
-use crate::channels::tell_started;
-use crate::listen::{Peer, Places};
-use crate::runtime::Runtime;
+use super::blocking_io::MAX_BLOCKING_THREADS;
+use super::run_file::RunFile;
+use super::state::GatewayState;
+use super::{GatewayError, HttpGateway, routes};
+use crate::channels::emit_channel_started;
+use crate::listen::{ConnectionPool, TcpPeer};
+use crate::runtime::AgentRuntime;
 
 /// For one more, the longest idle one gives way. Each costs some kilobytes.
-const MOST_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 
 /// For the head of a request, and for the next one on a connection that is kept.
-const HEAD_TIME: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 
-const LARGEST_HEAD: usize = 16 << 10;
-const MOST_HEADERS: usize = 64;
+const MAX_HEADER_BYTES: usize = 16 << 10;
+const MAX_HEADERS: usize = 64;
 
 /// For turns that were cancelled to end, and be kept as such.
-const CLOSING_TIME: Duration = Duration::from_secs(10);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One thread for everybody, and some for files.
-pub(super) fn tasks() -> std::io::Result<tokio::runtime::Runtime> {
-    Builder::new_current_thread().enable_all().max_blocking_threads(MOST_THREADS).build()
+pub(super) fn build_async_runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    Builder::new_current_thread().enable_all().max_blocking_threads(MAX_BLOCKING_THREADS).build()
 }
 
 /// What a crash has left is settled, and a set-up that can't work was told, by whoever opened the runtime.
-pub(super) fn serve(gateway: &Gateway, runtime: Runtime) -> Result<(), GatewayError> {
-    let tasks = tasks()?;
+pub(super) fn serve(gateway: &HttpGateway, runtime: AgentRuntime) -> Result<(), GatewayError> {
+    let tasks = build_async_runtime()?;
     let served = tasks.block_on(async {
         let parts = &gateway.parts;
-        let channel = &parts.found.config.channels.gateway;
+        let channel = &parts.initial_config.config.channels.gateway;
         let address = SocketAddr::new(channel.address, channel.port);
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|source| GatewayError::Listen { address, source })?;
-        let ends =
-            Ends { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? };
+        let ends = ShutdownSignals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        };
         let address = listener.local_addr()?;
-        tell_started(gateway, &runtime);
+        emit_channel_started(gateway, &runtime);
         drop(runtime);
-        let open = Listening { _running: Running::note(&parts.home, address)?, listener };
-        (parts.listening)(address);
-        until_told(open, Arc::new(Desk::new(gateway, address)), ends).await;
+        let open = BoundListener { _run_file: RunFile::create(&parts.home, address)?, listener };
+        (parts.on_listening)(address);
+        serve_until_signal(open, Arc::new(GatewayState::new(gateway, address)), ends).await;
         Ok(())
     });
     // Whoever still reads a file reads it for nobody.
@@ -66,38 +68,38 @@ pub(super) fn serve(gateway: &Gateway, runtime: Runtime) -> Result<(), GatewayEr
 }
 
 /// Where requests are taken. The note goes first: nobody is sent to a port that is closed.
-struct Listening {
-    _running: Running,
+struct BoundListener {
+    _run_file: RunFile,
     listener: TcpListener,
 }
 
 /// The signals that end it.
-struct Ends {
+struct ShutdownSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-async fn until_told(open: Listening, desk: Arc<Desk>, mut ends: Ends) {
+async fn serve_until_signal(open: BoundListener, desk: Arc<GatewayState>, mut ends: ShutdownSignals) {
     let router = routes::router(&desk);
-    let mut places = Places::new(MOST_CONNECTIONS);
+    let mut places = ConnectionPool::new(MAX_CONNECTIONS);
     tokio::select! {
-        () = places.serve(&open.listener, |peer| connection(peer, router.clone(), desk.closing())) => {}
+        () = places.serve(&open.listener, |peer| serve_connection(peer, router.clone(), desk.subscribe_shutdown())) => {}
         _ = ends.terminate.recv() => {}
         _ = ends.interrupt.recv() => {}
     }
     drop(open);
-    desk.close();
-    let _ = tokio::time::timeout(CLOSING_TIME, async {
-        desk.quiet().await;
-        places.empty().await;
+    desk.shut_down();
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, async {
+        desk.wait_for_turns().await;
+        places.wait_until_empty().await;
     })
     .await;
 }
 
-async fn connection(peer: Peer, router: Router, mut closing: watch::Receiver<bool>) {
+async fn serve_connection(peer: TcpPeer, router: Router, mut closing: watch::Receiver<bool>) {
     let router = TowerToHyperService::new(router);
     let answer = |mut request: Request<Incoming>| {
-        let at_work = peer.at_work();
+        let at_work = peer.mark_active();
         request.extensions_mut().insert(peer.clone());
         let answer = router.call(request);
         async move {
@@ -108,9 +110,9 @@ async fn connection(peer: Peer, router: Router, mut closing: watch::Receiver<boo
     };
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(LARGEST_HEAD)
-        .max_headers(MOST_HEADERS)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES)
+        .max_headers(MAX_HEADERS)
         // Whoever has closed only its own side still hears what became of its request; a turn looks for itself.
         .half_close(true)
         .serve_connection(TokioIo::new(peer.clone()), service_fn(answer));

@@ -13,19 +13,19 @@ use crate::secret::Secret;
 
 /// The token. It is compared in a time that tells nothing of it.
 #[derive(Debug, Clone)]
-pub struct Token(Secret);
+pub struct AccessToken(Secret);
 
 /// As many as nobody guesses.
-const BYTES: usize = 32;
+const TOKEN_BYTES: usize = 32;
 
-impl Token {
+impl AccessToken {
     /// Reads it, or makes it where there is none.
     ///
     /// # Errors
     /// When it can't be read or made, or is not its owner's alone.
-    pub fn open(path: &Path) -> Result<Self, GatewayError> {
+    pub fn open_or_create(path: &Path) -> Result<Self, GatewayError> {
         let failed = |source| GatewayError::Token { path: path.to_owned(), source };
-        match make(path) {
+        match create_token_file(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made.map_err(failed)?,
         }
@@ -47,12 +47,12 @@ impl Token {
         let known = file.metadata().map_err(failed)?;
         let owner = known.uid() == rustix::process::geteuid().as_raw();
         if !known.is_file() || !owner || known.mode() & 0o077 != 0 {
-            return Err(GatewayError::TokenOfAll { path: path.to_owned() });
+            return Err(GatewayError::TokenNotPrivate { path: path.to_owned() });
         }
         let mut text = String::new();
         file.take(1 << 10).read_to_string(&mut text).map_err(failed)?;
         let text = text.trim();
-        if text.len() < BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if text.len() < TOKEN_BYTES || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             let short =
                 io::Error::new(io::ErrorKind::InvalidData, "it is no token; remove the file for a new one");
             return Err(failed(short));
@@ -74,17 +74,17 @@ impl Token {
 
     /// Whether it was given, in a time that tells nothing of it.
     #[must_use]
-    pub fn is(&self, given: &[u8]) -> bool {
+    pub fn matches(&self, given: &[u8]) -> bool {
         self.0.reveal().as_bytes().ct_eq(given).into()
     }
 }
 
 /// It gets its name when it is whole: a second gateway that starts at the same time reads all of it.
-fn make(path: &Path) -> io::Result<()> {
+fn create_token_file(path: &Path) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let mut chance = [0; BYTES];
+    let mut chance = [0; TOKEN_BYTES];
     getrandom::fill(&mut chance).map_err(|_| io::Error::other("the machine gives no random numbers"))?;
     let unfinished = path.with_extension(format!("new-{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
@@ -106,18 +106,18 @@ mod tests {
     fn it_is_made_once_for_its_owner_and_refused_when_others_can_read_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gateway.token");
-        let token = Token::open(&path).unwrap();
+        let token = AccessToken::open_or_create(&path).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        let again = Token::open(&path).unwrap();
-        assert!(token.is(again.reveal().as_bytes()) && token.reveal().len() == 2 * BYTES);
-        assert!(!token.is(b"") && !token.is(&token.reveal().as_bytes()[1..]));
+        let again = AccessToken::open_or_create(&path).unwrap();
+        assert!(token.matches(again.reveal().as_bytes()) && token.reveal().len() == 2 * TOKEN_BYTES);
+        assert!(!token.matches(b"") && !token.matches(&token.reveal().as_bytes()[1..]));
         assert_eq!(format!("{token:?}"), "Token(***)");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
-        assert!(matches!(Token::open(&path), Err(GatewayError::TokenOfAll { .. })));
+        assert!(matches!(AccessToken::open_or_create(&path), Err(GatewayError::TokenNotPrivate { .. })));
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
-        assert!(matches!(Token::open(&path), Err(GatewayError::Token { .. })));
+        assert!(matches!(AccessToken::open_or_create(&path), Err(GatewayError::Token { .. })));
     }
 }

@@ -9,47 +9,47 @@ use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use ward_diag::Chain;
+use ward_diag::ErrorChain;
 
-use super::answer::{Refusal, json_answer, queried};
-use super::desk::Desk;
-use super::readers::at_once;
-use super::{CHANNEL, OPENAPI};
+use super::blocking_io::run_blocking;
+use super::response::{ErrorResponse, json_response, parse_query};
+use super::state::GatewayState;
+use super::{CHANNEL_NAME, OPENAPI};
 use crate::estop;
-use crate::events::Event;
-use crate::memory::Memory;
-use crate::runtime::Runtime;
+use crate::events::AgentEvent;
+use crate::memory::ConversationMemory;
+use crate::runtime::AgentRuntime;
 
-fn file(kind: &'static str, text: &'static str) -> Response {
+fn static_file(kind: &'static str, text: &'static str) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static(kind))], text).into_response()
 }
 
 pub(super) async fn page() -> Response {
-    file("text/html; charset=utf-8", include_str!("page/index.html"))
+    static_file("text/html; charset=utf-8", include_str!("page/index.html"))
 }
 
 pub(super) async fn style() -> Response {
-    file("text/css; charset=utf-8", include_str!("page/page.css"))
+    static_file("text/css; charset=utf-8", include_str!("page/page.css"))
 }
 
 pub(super) async fn script() -> Response {
-    file("text/javascript; charset=utf-8", include_str!("page/page.js"))
+    static_file("text/javascript; charset=utf-8", include_str!("page/page.js"))
 }
 
 pub(super) async fn openapi() -> Response {
-    file("application/json", OPENAPI)
+    static_file("application/json", OPENAPI)
 }
 
 pub(super) async fn health() -> Response {
-    json_answer(&json!({ "ok": true }))
+    json_response(&json!({ "ok": true }))
 }
 
-pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
+pub(super) async fn status(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
     let looking = Arc::clone(&desk);
-    let looked = at_once(move || (estop::is_set(&looking.home), looking.in_force()));
+    let looked = run_blocking(move || (estop::is_set(&looking.home), looking.current_config()));
     let (estop, state) = looked.await?;
     let config = &state.config;
-    Ok(json_answer(&json!({
+    Ok(json_response(&json!({
         "version": env!("CARGO_PKG_VERSION"),
         "workspace": config.workspace_dir,
         "autonomy": config.security.autonomy,
@@ -59,32 +59,32 @@ pub(super) async fn status(State(desk): State<Arc<Desk>>) -> Result<Response, Re
         "config_changed": state.changed,
         "config_fault": state.fault,
         "estop": estop,
-        "turns": { "open": desk.turns_open(), "older_rules": desk.turns_of_before(&state),
+        "turns": { "open": desk.open_turn_count(), "older_rules": desk.outdated_turn_count(&state),
             "most": config.channels.gateway.max_chats },
         "approvals": desk.approvals.count(),
         "uptime_seconds": desk.started.elapsed().as_secs(),
     })))
 }
 
-pub(super) async fn tools(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
-    desk.searches.take().map_err(Refusal::too_often)?;
+pub(super) async fn tools(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
     let opening = Arc::clone(&desk);
-    let read = move || opening.open(&opening.in_force()).map(|runtime| offered(&runtime));
-    let failed = |why| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "setup", why);
-    desk.readers.read(read).await?.map(|offered| json_answer(&offered)).map_err(failed)
+    let read = move || opening.open_runtime(&opening.current_config()).map(|runtime| tools_json(&runtime));
+    let failed = |why| ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "setup", why);
+    desk.read_pool.read(read).await?.map(|offered| json_response(&offered)).map_err(failed)
 }
 
 /// Every tool there is, and whether the model is told of it here.
-fn offered(runtime: &Runtime) -> Value {
+fn tools_json(runtime: &AgentRuntime) -> Value {
     let tool = |tool: &dyn crate::tools::Tool| {
-        json!({ "name": tool.name(), "description": tool.description(), "offered": runtime.offered.contains(tool.name()),
+        json!({ "name": tool.name(), "description": tool.description(), "offered": runtime.offered_tools.contains(tool.name()),
             "parameters": tool.parameters_schema() })
     };
-    runtime.door.rules.tools.iter().map(|one| tool(&**one)).collect()
+    runtime.tool_gateway.rules.tools.iter().map(|one| tool(&**one)).collect()
 }
 
 #[derive(Deserialize)]
-pub(super) struct Search {
+pub(super) struct MemorySearchQuery {
     q: String,
     #[serde(default = "usual_hits")]
     limit: usize,
@@ -95,25 +95,27 @@ fn usual_hits() -> usize {
 }
 
 /// More on one page help nobody.
-const MOST_ON_A_PAGE: usize = 200;
+const MAX_PAGE_SIZE: usize = 200;
 
 pub(super) async fn search(
-    State(desk): State<Arc<Desk>>,
-    search: Result<Query<Search>, QueryRejection>,
-) -> Result<Response, Refusal> {
-    let search = queried(search, "`q` is what is looked for, and `limit` a whole number")?;
-    desk.searches.take().map_err(Refusal::too_often)?;
-    let limit = search.limit.min(MOST_ON_A_PAGE);
+    State(desk): State<Arc<GatewayState>>,
+    search: Result<Query<MemorySearchQuery>, QueryRejection>,
+) -> Result<Response, ErrorResponse> {
+    let search = parse_query(search, "`q` is what is looked for, and `limit` a whole number")?;
+    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    let limit = search.limit.min(MAX_PAGE_SIZE);
     let reading = Arc::clone(&desk);
     let found = desk
-        .readers
-        .read(move || Memory::open(&reading.in_force().config.memory.path)?.search(&search.q, limit))
+        .read_pool
+        .read(move || {
+            ConversationMemory::open(&reading.current_config().config.memory.path)?.search(&search.q, limit)
+        })
         .await?;
-    found.map(|found| json_answer(&found)).map_err(|error| failed("memory", &error))
+    found.map(|found| json_response(&found)).map_err(|error| internal_error("memory", &error))
 }
 
 #[derive(Deserialize)]
-pub(super) struct Page {
+pub(super) struct ReceiptPageQuery {
     before: Option<u64>,
     #[serde(default = "usual_page")]
     limit: usize,
@@ -124,45 +126,48 @@ fn usual_page() -> usize {
 }
 
 pub(super) async fn receipts(
-    State(desk): State<Arc<Desk>>,
-    page: Result<Query<Page>, QueryRejection>,
-) -> Result<Response, Refusal> {
-    let page = queried(page, "`before` and `limit` are whole numbers")?;
-    desk.searches.take().map_err(Refusal::too_often)?;
-    let limit = page.limit.clamp(1, MOST_ON_A_PAGE);
+    State(desk): State<Arc<GatewayState>>,
+    page: Result<Query<ReceiptPageQuery>, QueryRejection>,
+) -> Result<Response, ErrorResponse> {
+    let page = parse_query(page, "`before` and `limit` are whole numbers")?;
+    desk.query_limiter.take().map_err(ErrorResponse::rate_limited)?;
+    let limit = page.limit.clamp(1, MAX_PAGE_SIZE);
     let reading = Arc::clone(&desk);
-    let found = desk.readers.read(move || {
-        reading.chain.page(page.before, limit).map(|receipts| (reading.chain.state(), receipts))
+    let found = desk.read_pool.read(move || {
+        reading
+            .receipt_chain
+            .read_page(page.before, limit)
+            .map(|receipts| (reading.receipt_chain.status(), receipts))
     });
-    let (chain, receipts) = found.await?.map_err(|error| failed("receipts", &error))?;
+    let (chain, receipts) = found.await?.map_err(|error| internal_error("receipts", &error))?;
     let oldest = receipts.last().and_then(|receipt| receipt.record.get("sequence")).and_then(Value::as_u64);
     let next_before = oldest.filter(|oldest| *oldest > 1);
-    Ok(json_answer(&json!({ "chain": chain, "receipts": receipts, "next_before": next_before })))
+    Ok(json_response(&json!({ "chain": chain, "receipts": receipts, "next_before": next_before })))
 }
 
-pub(super) async fn stop(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
-    let stopping = at_once(move || {
+pub(super) async fn set_estop(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    let stopping = run_blocking(move || {
         let was_active = estop::is_set(&desk.home);
         estop::set(&desk.home)?;
-        desk.tell(Event::EstopSet { channel: CHANNEL });
+        desk.report_event(AgentEvent::EstopSet { channel: CHANNEL_NAME });
         Ok::<_, std::io::Error>(was_active)
     });
-    let was_active = stopping.await?.map_err(|error| failed("estop", &error))?;
-    Ok(json_answer(&json!({ "active": true, "was_active": was_active })))
+    let was_active = stopping.await?.map_err(|error| internal_error("estop", &error))?;
+    Ok(json_response(&json!({ "active": true, "was_active": was_active })))
 }
 
-pub(super) async fn go_on(State(desk): State<Arc<Desk>>) -> Result<Response, Refusal> {
-    let clearing = at_once(move || {
+pub(super) async fn clear_estop(State(desk): State<Arc<GatewayState>>) -> Result<Response, ErrorResponse> {
+    let clearing = run_blocking(move || {
         let was_active = estop::clear(&desk.home)?;
         if was_active {
-            desk.tell(Event::EstopCleared { channel: CHANNEL });
+            desk.report_event(AgentEvent::EstopCleared { channel: CHANNEL_NAME });
         }
         Ok::<_, std::io::Error>(was_active)
     });
-    let was_active = clearing.await?.map_err(|error| failed("estop", &error))?;
-    Ok(json_answer(&json!({ "active": false, "was_active": was_active })))
+    let was_active = clearing.await?.map_err(|error| internal_error("estop", &error))?;
+    Ok(json_response(&json!({ "active": false, "was_active": was_active })))
 }
 
-fn failed(code: &'static str, error: &dyn std::error::Error) -> Refusal {
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, code, Chain(error).to_string())
+fn internal_error(code: &'static str, error: &dyn std::error::Error) -> ErrorResponse {
+    ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, code, ErrorChain(error).to_string())
 }

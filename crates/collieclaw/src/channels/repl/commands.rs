@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use collieclaw_gate::Bounds;
+use collieclaw_gate::PathBounds;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 
-use crate::channels::visible;
+use crate::channels::escape_line;
 use crate::estop;
-use crate::runtime::Runtime;
-use crate::tools::Trial;
+use crate::runtime::AgentRuntime;
+use crate::tools::SandboxProbe;
 
 /// Every command, with what it is for.
 const COMMANDS: [(&str, &str); 6] = [
@@ -25,17 +25,17 @@ const COMMANDS: [(&str, &str); 6] = [
 ];
 
 /// What a line asks for.
-pub(super) enum Asked<'l> {
-    Nothing,
-    Leave,
+pub(super) enum ReplInput<'l> {
+    Empty,
+    Exit,
     NewConversation,
-    Tell(What<'l>),
-    Turn(&'l str),
+    ShowInfo(InfoCommand<'l>),
+    Message(&'l str),
 }
 
 /// What is to be told.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum What<'l> {
+pub(super) enum InfoCommand<'l> {
     Help,
     Tools,
     Policy,
@@ -43,61 +43,63 @@ pub(super) enum What<'l> {
     Unknown(&'l str),
 }
 
-pub(super) fn asked(line: &str) -> Asked<'_> {
+pub(super) fn parse_line(line: &str) -> ReplInput<'_> {
     let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match command {
-        "" => Asked::Nothing,
-        "/exit" | "/quit" => Asked::Leave,
-        "/new" => Asked::NewConversation,
-        "/help" => Asked::Tell(What::Help),
-        "/tools" => Asked::Tell(What::Tools),
-        "/policy" => Asked::Tell(What::Policy),
-        "/memory" => Asked::Tell(What::Memory(rest.trim())),
-        unknown if unknown.starts_with('/') => Asked::Tell(What::Unknown(unknown)),
-        _ => Asked::Turn(line),
+        "" => ReplInput::Empty,
+        "/exit" | "/quit" => ReplInput::Exit,
+        "/new" => ReplInput::NewConversation,
+        "/help" => ReplInput::ShowInfo(InfoCommand::Help),
+        "/tools" => ReplInput::ShowInfo(InfoCommand::Tools),
+        "/policy" => ReplInput::ShowInfo(InfoCommand::Policy),
+        "/memory" => ReplInput::ShowInfo(InfoCommand::Memory(rest.trim())),
+        unknown if unknown.starts_with('/') => ReplInput::ShowInfo(InfoCommand::Unknown(unknown)),
+        _ => ReplInput::Message(line),
     }
 }
 
-pub(super) fn told(what: What<'_>, runtime: &Runtime) -> String {
+pub(super) fn run_info_command(what: InfoCommand<'_>, runtime: &AgentRuntime) -> String {
     match what {
-        What::Help => COMMANDS
+        InfoCommand::Help => COMMANDS
             .iter()
             .map(|(name, purpose)| format!("{name:<9} {purpose}"))
             .collect::<Vec<_>>()
             .join("\n"),
-        What::Tools => tools(runtime),
-        What::Policy => policy(runtime),
-        What::Memory("") => "write what to search for: /memory QUERY".to_owned(),
-        What::Memory(query) => memory(query, runtime),
-        What::Unknown(command) => format!("there is no command {}; /help lists them", visible(command)),
+        InfoCommand::Tools => format_tools(runtime),
+        InfoCommand::Policy => format_policy(runtime),
+        InfoCommand::Memory("") => "write what to search for: /memory QUERY".to_owned(),
+        InfoCommand::Memory(query) => search_memory(query, runtime),
+        InfoCommand::Unknown(command) => {
+            format!("there is no command {}; /help lists them", escape_line(command))
+        }
     }
 }
 
-fn tools(runtime: &Runtime) -> String {
+fn format_tools(runtime: &AgentRuntime) -> String {
     let mut text = String::new();
-    for tool in &runtime.door.rules.tools {
-        let mark = if runtime.offered.contains(tool.name()) { '*' } else { ' ' };
+    for tool in &runtime.tool_gateway.rules.tools {
+        let mark = if runtime.offered_tools.contains(tool.name()) { '*' } else { ' ' };
         let _ = writeln!(text, "{mark} {:<14} {}", tool.name(), tool.description());
     }
     text.push_str("* the model is told of it (`tools_allow`)");
     text
 }
 
-fn policy(runtime: &Runtime) -> String {
-    let policy = &runtime.door.rules.policy;
+fn format_policy(runtime: &AgentRuntime) -> String {
+    let policy = &runtime.tool_gateway.rules.policy;
     let bounds = match policy.bounds {
-        Bounds::Workspace => "nothing outside of it",
-        Bounds::Anywhere => "paths outside of it weigh more",
+        PathBounds::Workspace => "nothing outside of it",
+        PathBounds::Anywhere => "paths outside of it weigh more",
     };
-    let stop = if estop::is_set(&runtime.door.home) { "ACTIVE: no tool runs" } else { "not active" };
-    let kept = runtime.door.receipts.borrow();
-    let receipts = match (kept.are_written(), kept.are_signed()) {
+    let stop = if estop::is_set(&runtime.tool_gateway.home) { "ACTIVE: no tool runs" } else { "not active" };
+    let kept = runtime.tool_gateway.receipts.borrow();
+    let receipts = match (kept.is_enabled(), kept.is_signed()) {
         (false, _) => "OFF",
         (true, false) => "written, not signed",
         (true, true) => "written and signed",
     };
-    let sandbox = match Trial::run(policy) {
-        Ok(trial) => trial.level(),
+    let sandbox = match SandboxProbe::run(policy) {
+        Ok(trial) => trial.sandbox_level(),
         Err(why) => format!("NONE, so that no command runs: {why}"),
     };
     format!(
@@ -109,15 +111,15 @@ fn policy(runtime: &Runtime) -> String {
 }
 
 /// As many as a screen holds.
-const FOUND_SHOWN: usize = 10;
+const MAX_HITS_SHOWN: usize = 10;
 
-fn memory(query: &str, runtime: &Runtime) -> String {
-    match runtime.door.memory.search(query, FOUND_SHOWN) {
+fn search_memory(query: &str, runtime: &AgentRuntime) -> String {
+    match runtime.tool_gateway.memory.search(query, MAX_HITS_SHOWN) {
         Err(error) => error.to_string(),
         Ok(found) if found.is_empty() => "nothing found".to_owned(),
         Ok(found) => {
-            let line = |found: crate::memory::Found| {
-                format!("{}  {}", visible(&found.conversation_id), visible(&found.excerpt))
+            let line = |found: crate::memory::FoundTurn| {
+                format!("{}  {}", escape_line(&found.conversation_id), escape_line(&found.excerpt))
             };
             found.into_iter().map(line).collect::<Vec<_>>().join("\n")
         }
@@ -125,16 +127,16 @@ fn memory(query: &str, runtime: &Runtime) -> String {
 }
 
 /// Completes commands.
-pub(super) struct Commands;
+pub(super) struct CommandCompleter;
 
-impl Helper for Commands {}
-impl Highlighter for Commands {}
-impl Validator for Commands {}
-impl Hinter for Commands {
+impl Helper for CommandCompleter {}
+impl Highlighter for CommandCompleter {}
+impl Validator for CommandCompleter {}
+impl Hinter for CommandCompleter {
     type Hint = String;
 }
 
-impl Completer for Commands {
+impl Completer for CommandCompleter {
     type Candidate = Pair;
 
     fn complete(

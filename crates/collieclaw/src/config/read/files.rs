@@ -2,58 +2,71 @@
 
 use std::path::PathBuf;
 
-use ward_diag::{Fault, Faults, Spanned, Table, Value, code};
+use ward_diag::{ConfigFault, FaultCollector, Spanned, TomlTable, TomlValue, code};
 
-use super::Reader;
-use super::words::put;
-use crate::config::place::real;
-use crate::config::{Backend, MemoryFile, ReceiptFile};
+use super::ConfigReader;
+use super::values::set_if_some;
+use crate::config::real_path::resolve_real_path;
+use crate::config::{MemoryBackendKind, MemorySettings, ReceiptSettings};
 
-impl Reader<'_> {
-    pub(super) fn memory(&self, table: Option<Table<'_>>, workspace: &Spanned<PathBuf>) -> MemoryFile {
-        let home = &self.surroundings.home;
-        let mut memory =
-            MemoryFile { backend: Backend::Sqlite, path: home.join("memory.db"), recent_turns: 40 };
+impl ConfigReader<'_> {
+    pub(super) fn memory(
+        &self,
+        table: Option<TomlTable<'_>>,
+        workspace: &Spanned<PathBuf>,
+    ) -> MemorySettings {
+        let home = &self.context.home;
+        let mut memory = MemorySettings {
+            backend: MemoryBackendKind::Sqlite,
+            path: home.join("memory.db"),
+            recent_turns: 40,
+        };
         let Some(mut table) = table else { return memory };
-        put(
+        set_if_some(
             &mut memory.backend,
-            table.optional_with("backend", |value| value.one_of(&[("sqlite", Backend::Sqlite)])),
+            table.optional_with("backend", |value| value.one_of(&[("sqlite", MemoryBackendKind::Sqlite)])),
         );
-        let path = self.path(&mut table, "path", home);
-        self.out_of_reach(path.as_ref(), workspace, table.faults());
-        put(&mut memory.path, path.map(|path| path.value));
-        let most = |value: Value<'_>| value.integer_in(0..=10_000).and_then(|turns| turns.try_into().ok());
-        put(&mut memory.recent_turns, table.optional_with("recent_turns", most));
+        let path = self.read_path(&mut table, "path", home);
+        self.check_outside_workspace(path.as_ref(), workspace, table.faults());
+        set_if_some(&mut memory.path, path.map(|path| path.value));
+        let most =
+            |value: TomlValue<'_>| value.integer_in(0..=10_000).and_then(|turns| turns.try_into().ok());
+        set_if_some(&mut memory.recent_turns, table.optional_with("recent_turns", most));
         table.finish();
         memory
     }
 
-    pub(super) fn receipts(&self, table: Option<Table<'_>>, workspace: &Spanned<PathBuf>) -> ReceiptFile {
-        let home = &self.surroundings.home;
-        let mut receipts = ReceiptFile { enabled: true, path: home.join("tool_receipts.log"), signed: true };
+    pub(super) fn receipts(
+        &self,
+        table: Option<TomlTable<'_>>,
+        workspace: &Spanned<PathBuf>,
+    ) -> ReceiptSettings {
+        let home = &self.context.home;
+        let mut receipts =
+            ReceiptSettings { enabled: true, path: home.join("tool_receipts.log"), signed: true };
         let Some(mut table) = table else { return receipts };
-        put(&mut receipts.enabled, table.optional("enabled"));
-        let path = self.path(&mut table, "path", home);
-        self.out_of_reach(path.as_ref(), workspace, table.faults());
-        put(&mut receipts.path, path.map(|path| path.value));
-        put(&mut receipts.signed, table.optional("signed"));
+        set_if_some(&mut receipts.enabled, table.optional("enabled"));
+        let path = self.read_path(&mut table, "path", home);
+        self.check_outside_workspace(path.as_ref(), workspace, table.faults());
+        set_if_some(&mut receipts.path, path.map(|path| path.value));
+        set_if_some(&mut receipts.signed, table.optional("signed"));
         table.finish();
         receipts
     }
 
     /// What the agent writes it must not be able to rewrite (C7.4).
-    pub(super) fn out_of_reach(
+    pub(super) fn check_outside_workspace(
         &self,
         path: Option<&Spanned<PathBuf>>,
         workspace: &Spanned<PathBuf>,
-        faults: &Faults,
+        faults: &FaultCollector,
     ) {
         let Some(path) = path else { return };
         let [file, folder, home] =
-            [&path.value, &workspace.value, &self.surroundings.home].map(|path| real(path));
+            [&path.value, &workspace.value, &self.context.home].map(|path| resolve_real_path(path));
         if file.starts_with(folder) && !file.starts_with(home) {
             faults.push(
-                Fault::new(
+                ConfigFault::new(
                     code::INVALID,
                     path.span,
                     "this lies in the workspace, where the agent could change it",

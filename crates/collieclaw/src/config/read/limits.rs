@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use ward_diag::{Table, Value};
+use ward_diag::{TomlTable, TomlValue};
 
-use super::words::put;
-use crate::config::Limits;
-use crate::config::expand::duration;
-use crate::usage::{Amount, Budget};
+use super::values::set_if_some;
+use crate::config::RuntimeLimits;
+use crate::config::expand::parse_duration;
+use crate::usage::{CostAmount, UsageBudget};
 
 /// Nobody has more to spend in a day.
-const MOST_MONEY: f64 = 1e9;
+const MAX_COST: f64 = 1e9;
 
-pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
-    let mut limits = Limits {
+pub(super) fn limits(table: Option<TomlTable<'_>>) -> RuntimeLimits {
+    let mut limits = RuntimeLimits {
         max_tool_rounds: 5,
         max_response_bytes: 1 << 20,
         tool_timeout: Duration::from_secs(30),
@@ -21,13 +21,14 @@ pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
         http_timeout: Duration::from_secs(20),
         provider_timeout: Duration::from_secs(120),
         stall_timeout: Duration::from_secs(60),
-        budget: Budget::default(),
+        budget: UsageBudget::default(),
     };
     let Some(mut table) = table else { return limits };
-    let rounds = |value: Value<'_>| value.integer_in(0..=100).and_then(|rounds| rounds.try_into().ok());
-    put(&mut limits.max_tool_rounds, table.optional_with("max_tool_rounds", rounds));
-    let bytes = |value: Value<'_>| value.integer_in(1_024..=1 << 26).and_then(|bytes| bytes.try_into().ok());
-    put(&mut limits.max_response_bytes, table.optional_with("max_response_bytes", bytes));
+    let rounds = |value: TomlValue<'_>| value.integer_in(0..=100).and_then(|rounds| rounds.try_into().ok());
+    set_if_some(&mut limits.max_tool_rounds, table.optional_with("max_tool_rounds", rounds));
+    let bytes =
+        |value: TomlValue<'_>| value.integer_in(1_024..=1 << 26).and_then(|bytes| bytes.try_into().ok());
+    set_if_some(&mut limits.max_response_bytes, table.optional_with("max_response_bytes", bytes));
     for (key, limit) in [
         ("tool_timeout", &mut limits.tool_timeout),
         ("shell_timeout", &mut limits.shell_timeout),
@@ -35,7 +36,7 @@ pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
         ("provider_timeout", &mut limits.provider_timeout),
         ("stall_timeout", &mut limits.stall_timeout),
     ] {
-        put(limit, table.optional_parsed(key, duration));
+        set_if_some(limit, table.optional_parsed(key, parse_duration));
     }
     let budget = &mut limits.budget;
     for (key, limit) in [
@@ -44,10 +45,10 @@ pub(super) fn limits(table: Option<Table<'_>>) -> Limits {
         ("calls_per_day", &mut budget.calls_per_day),
         ("minutes_per_day", &mut budget.minutes_per_day),
     ] {
-        let number = |value: Value<'_>| value.integer_in(0..=i128::from(i64::MAX));
+        let number = |value: TomlValue<'_>| value.integer_in(0..=i128::from(i64::MAX));
         *limit = table.optional_with(key, number).and_then(|number| number.try_into().ok());
     }
-    let cost = |value: Value<'_>| value.number_in(0.0..=MOST_MONEY).map(Amount::from_units);
+    let cost = |value: TomlValue<'_>| value.number_in(0.0..=MAX_COST).map(CostAmount::from_units);
     budget.cost_per_day = table.optional_with("cost_per_day", cost);
     table.finish();
     limits

@@ -8,50 +8,51 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ward_diag::{Invalid, Spanned, Table, Value};
+use ward_diag::{InvalidValue, Spanned, TomlTable, TomlValue};
 
-use super::words::{filled, text_or};
-use super::{Reader, looked_at};
-use crate::config::expand::duration;
-use crate::config::{Model, Providers};
-use crate::usage::{Price, Rate};
-use graph::Graph;
+use super::values::{nonempty_text, text_or};
+use super::{ConfigReader, report_path_faults};
+use crate::config::expand::parse_duration;
+use crate::config::{ProviderSettings, ProviderTable};
+use crate::usage::{TokenPrice, TokenRate};
+use graph::ProviderGraph;
 use server::default_server;
 
-pub(super) use server::variable_name;
+pub(super) use server::parse_variable_name;
 
 pub(in crate::config) use server::{DEFAULT_KEY_VARIABLE, DEFAULT_SERVER, DEFAULT_SERVER_MODEL};
 
 /// One that fails three times in a row is asked last for a minute.
-const FAILURES: u32 = 3;
-const COOL_DOWN: Duration = Duration::from_secs(60);
+const DEFAULT_FAILURES: u32 = 3;
+const DEFAULT_COOL_DOWN: Duration = Duration::from_secs(60);
 
 /// More for a million tokens is a slip.
-const DEAREST: f64 = 1e6;
+const MAX_RATE: f64 = 1e6;
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum ProviderKind {
     Mock,
     OpenAiCompatible,
     Reliable,
     Router,
 }
 
-const KINDS: &[(&str, Kind)] = &[
-    ("mock", Kind::Mock),
-    ("openai-compatible", Kind::OpenAiCompatible),
-    ("reliable", Kind::Reliable),
-    ("router", Kind::Router),
+const PROVIDER_KINDS: &[(&str, ProviderKind)] = &[
+    ("mock", ProviderKind::Mock),
+    ("openai-compatible", ProviderKind::OpenAiCompatible),
+    ("reliable", ProviderKind::Reliable),
+    ("router", ProviderKind::Router),
 ];
 
-impl Reader<'_> {
-    pub(super) fn providers(&self, table: Option<Table<'_>>) -> Providers {
-        let mock = Model::Mock { model: "mock".to_owned(), fixture: None, price: Price::default() };
+impl ConfigReader<'_> {
+    pub(super) fn providers(&self, table: Option<TomlTable<'_>>) -> ProviderTable {
+        let mock =
+            ProviderSettings::Mock { model: "mock".to_owned(), fixture: None, price: TokenPrice::default() };
         let mut models =
             BTreeMap::from([("local".to_owned(), mock), ("openai_compatible".to_owned(), default_server())]);
-        let Some(mut table) = table else { return Providers { currency: String::new(), models } };
+        let Some(mut table) = table else { return ProviderTable { currency: String::new(), models } };
         let currency = text_or(&mut table, "currency", "");
-        let mut graph = Graph::new(models.keys().cloned());
+        let mut graph = ProviderGraph::new(models.keys().cloned());
         if let Some(mut named) = table.table("models") {
             for (name, value) in named.entries() {
                 graph.declare(name.value);
@@ -64,16 +65,21 @@ impl Reader<'_> {
         }
         graph.check(table.faults());
         table.finish();
-        Providers { currency, models }
+        ProviderTable { currency, models }
     }
 
-    fn model(&self, name: &str, mut table: Table<'_>, graph: &mut Graph) -> Option<Model> {
+    fn model(
+        &self,
+        name: &str,
+        mut table: TomlTable<'_>,
+        graph: &mut ProviderGraph,
+    ) -> Option<ProviderSettings> {
         let kind = match name {
             // What is there by default need not say again what it is.
             "local" | "openai_compatible" => table
-                .optional_with("kind", |value| value.one_of(KINDS))
-                .or(Some(if name == "local" { Kind::Mock } else { Kind::OpenAiCompatible })),
-            _ => table.required_with("kind", |value| value.one_of(KINDS)),
+                .optional_with("kind", |value| value.one_of(PROVIDER_KINDS))
+                .or(Some(if name == "local" { ProviderKind::Mock } else { ProviderKind::OpenAiCompatible })),
+            _ => table.required_with("kind", |value| value.one_of(PROVIDER_KINDS)),
         };
         let model = match kind {
             None => {
@@ -81,61 +87,68 @@ impl Reader<'_> {
                 table.entries();
                 None
             }
-            Some(Kind::Mock) => Some(Model::Mock {
+            Some(ProviderKind::Mock) => Some(ProviderSettings::Mock {
                 model: text_or(&mut table, "model", "mock"),
                 fixture: self.fixture(&mut table),
-                price: price(&mut table),
+                price: read_price(&mut table),
             }),
-            Some(Kind::OpenAiCompatible) => self.server(&mut table, name).map(Model::OpenAiCompatible),
-            Some(Kind::Reliable) => reliable(name, &mut table, graph),
-            Some(Kind::Router) => router::router(name, &mut table, graph),
+            Some(ProviderKind::OpenAiCompatible) => {
+                self.server(&mut table, name).map(ProviderSettings::OpenAiCompatible)
+            }
+            Some(ProviderKind::Reliable) => read_reliable(name, &mut table, graph),
+            Some(ProviderKind::Router) => router::read_router(name, &mut table, graph),
         };
-        key_does_not_belong_here(&mut table);
+        reject_inline_key(&mut table);
         table.finish();
         model
     }
 }
 
-impl Reader<'_> {
-    fn fixture(&self, table: &mut Table<'_>) -> Option<PathBuf> {
-        let path = self.path(table, "fixture", &self.surroundings.home)?;
-        if let Some(places) = self.places {
+impl ConfigReader<'_> {
+    fn fixture(&self, table: &mut TomlTable<'_>) -> Option<PathBuf> {
+        let path = self.read_path(table, "fixture", &self.context.home)?;
+        if let Some(places) = self.path_checks {
             let cure = "write it, or take `fixture` out: docs/collieclaw-fixtures.md tells how";
-            looked_at(&path, places.fixture, cure, table.faults());
+            report_path_faults(&path, places.fixture, cure, table.faults());
         }
         Some(path.value)
     }
 }
 
-fn reliable(name: &str, table: &mut Table<'_>, graph: &mut Graph) -> Option<Model> {
-    let members = |value: Value<'_>| {
-        let read: Vec<Option<Spanned<String>>> = value.filled_elements()?.into_iter().map(filled).collect();
+fn read_reliable(
+    name: &str,
+    table: &mut TomlTable<'_>,
+    graph: &mut ProviderGraph,
+) -> Option<ProviderSettings> {
+    let members = |value: TomlValue<'_>| {
+        let read: Vec<Option<Spanned<String>>> =
+            value.non_empty_elements()?.into_iter().map(nonempty_text).collect();
         read.into_iter().collect::<Option<Vec<_>>>()
     };
     let members = table.required_with("providers", members);
     let failures = table.optional_with("failures", |value| value.integer_in(1..=1_000));
-    let cool_down = table.optional_parsed("cool_down", duration).unwrap_or(COOL_DOWN);
+    let cool_down = table.optional_parsed("cool_down", parse_duration).unwrap_or(DEFAULT_COOL_DOWN);
     let members = members?;
-    graph.lead(name, &members);
-    Some(Model::Reliable {
+    graph.add_members(name, &members);
+    Some(ProviderSettings::Reliable {
         providers: members.into_iter().map(|member| member.value).collect(),
-        failures: failures.and_then(|failures| failures.try_into().ok()).unwrap_or(FAILURES),
+        failures: failures.and_then(|failures| failures.try_into().ok()).unwrap_or(DEFAULT_FAILURES),
         cool_down,
     })
 }
 
-fn price(table: &mut Table<'_>) -> Price {
-    let rate = |value: Value<'_>| value.number_in(0.0..=DEAREST).map(Rate::from_million);
-    Price {
+fn read_price(table: &mut TomlTable<'_>) -> TokenPrice {
+    let rate = |value: TomlValue<'_>| value.number_in(0.0..=MAX_RATE).map(TokenRate::from_million);
+    TokenPrice {
         prompt: table.optional_with("price_prompt", rate),
         completion: table.optional_with("price_completion", rate),
     }
 }
 
-pub(super) fn key_does_not_belong_here(table: &mut Table<'_>) {
+pub(super) fn reject_inline_key(table: &mut TomlTable<'_>) {
     if let Some(value) = table.value("api_key") {
         value
-            .refuse(Invalid::new("a key does not belong into this file").help(
+            .reject(InvalidValue::new("a key does not belong into this file").help(
                 "put it into a variable of the environment, and name that: `api_key_env = \"MY_KEY\"`",
             ));
     }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::providers::fixture::{Expect, ScriptedCall};
-use crate::providers::{ChatRequest, ChatResponse, Message, Role, ToolCall};
+use crate::providers::fixture::{RequestExpectation, ScriptedCall};
+use crate::providers::{ChatMessage, ChatRequest, ChatResponse, ChatRole, ToolCall};
 
 /// What is put in for `{…}` in a script's texts.
 pub(in crate::providers) const PLACEHOLDERS: &[&str] = &["tool_result", "last_message", "model"];
@@ -15,8 +15,8 @@ const LONGEST_QUOTE: usize = 400;
 ///
 /// # Errors
 /// With what was expected and what was sent instead.
-pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), String> {
-    let Expect {
+pub(super) fn check_expectation(expect: &RequestExpectation, request: &ChatRequest) -> Result<(), String> {
+    let RequestExpectation {
         last_message_contains,
         tool_result_contains,
         system_prompt_contains,
@@ -25,9 +25,9 @@ pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), String
         messages,
         model,
     } = expect;
-    contains("the last message of the user", last_message_contains.as_deref(), last_message(request))?;
-    contains("a tool's result", tool_result_contains.as_deref(), &tool_results(request))?;
-    contains("the system prompt", system_prompt_contains.as_deref(), &request.system_prompt)?;
+    expect_contains("the last message of the user", last_message_contains.as_deref(), last_message(request))?;
+    expect_contains("a tool's result", tool_result_contains.as_deref(), &tool_results(request))?;
+    expect_contains("the system prompt", system_prompt_contains.as_deref(), &request.system_prompt)?;
     let offered: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
     if let Some(missing) = tools_include.iter().find(|tool| !offered.contains(&tool.as_str())) {
         return Err(format!("the tool `{missing}` to be offered, but these were: {}", offered.join(", ")));
@@ -47,7 +47,7 @@ pub(super) fn check(expect: &Expect, request: &ChatRequest) -> Result<(), String
     }
 }
 
-fn contains(what: &str, expected: Option<&str>, sent: &str) -> Result<(), String> {
+fn expect_contains(what: &str, expected: Option<&str>, sent: &str) -> Result<(), String> {
     match expected {
         Some(expected) if !sent.contains(expected) => {
             let (quote, more) = match sent.char_indices().nth(LONGEST_QUOTE) {
@@ -61,7 +61,7 @@ fn contains(what: &str, expected: Option<&str>, sent: &str) -> Result<(), String
 }
 
 /// The answer of a round.
-pub(super) fn answer(
+pub(super) fn build_response(
     text: &str,
     calls: &[ScriptedCall],
     round: usize,
@@ -73,25 +73,25 @@ pub(super) fn answer(
         .map(|(call, number): (&ScriptedCall, usize)| ToolCall {
             id: call.id.clone().unwrap_or_else(|| format!("mock-{round}-{number}")),
             name: call.tool.clone(),
-            arguments: filled_in(&call.args, request),
+            arguments: fill_json(&call.args, request),
         })
         .collect();
-    ChatResponse { final_text: fill(text, request), tool_calls, ..ChatResponse::default() }
+    ChatResponse { final_text: fill_placeholders(text, request), tool_calls, ..ChatResponse::default() }
 }
 
-fn filled_in(args: &Value, request: &ChatRequest) -> Value {
+fn fill_json(args: &Value, request: &ChatRequest) -> Value {
     match args {
-        Value::String(text) => Value::String(fill(text, request)),
-        Value::Array(elements) => elements.iter().map(|element| filled_in(element, request)).collect(),
+        Value::String(text) => Value::String(fill_placeholders(text, request)),
+        Value::Array(elements) => elements.iter().map(|element| fill_json(element, request)).collect(),
         Value::Object(entries) => {
-            entries.iter().map(|(key, value)| (key.clone(), filled_in(value, request))).collect()
+            entries.iter().map(|(key, value)| (key.clone(), fill_json(value, request))).collect()
         }
         other => other.clone(),
     }
 }
 
 /// Fills placeholders in, from left to right, once: what was put in is not looked at again.
-pub(super) fn fill(text: &str, request: &ChatRequest) -> String {
+pub(super) fn fill_placeholders(text: &str, request: &ChatRequest) -> String {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('{') {
@@ -100,7 +100,7 @@ pub(super) fn fill(text: &str, request: &ChatRequest) -> String {
             PLACEHOLDERS.iter().find_map(|name| Some((*name, after.strip_prefix(name)?.strip_prefix('}')?)));
         rest = match found {
             Some((name, after)) => {
-                filled.push_str(&value_of(name, request));
+                filled.push_str(&placeholder_value(name, request));
                 after
             }
             None => {
@@ -113,7 +113,7 @@ pub(super) fn fill(text: &str, request: &ChatRequest) -> String {
     filled
 }
 
-fn value_of(placeholder: &str, request: &ChatRequest) -> String {
+fn placeholder_value(placeholder: &str, request: &ChatRequest) -> String {
     match placeholder {
         "tool_result" => tool_results(request),
         "last_message" => last_message(request).to_owned(),
@@ -123,14 +123,17 @@ fn value_of(placeholder: &str, request: &ChatRequest) -> String {
 
 /// What the user said last.
 pub(super) fn last_message(request: &ChatRequest) -> &str {
-    let of_user = |message: &&Message| message.role == Role::User;
+    let of_user = |message: &&ChatMessage| message.role == ChatRole::User;
     request.messages.iter().rev().find(of_user).map_or("", |message| message.content.as_str())
 }
 
 /// What the tools returned since the model spoke last, in order.
 fn tool_results(request: &ChatRequest) -> String {
-    let since =
-        request.messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |last| last + 1);
+    let since = request
+        .messages
+        .iter()
+        .rposition(|message| message.role != ChatRole::Tool)
+        .map_or(0, |last| last + 1);
     let results = request.messages.iter().skip(since).map(|message| message.content.as_str());
     results.collect::<Vec<_>>().join("\n")
 }

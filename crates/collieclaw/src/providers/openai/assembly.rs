@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::reply::{Unusable, error_in, said_in, text};
-use super::stream::Torn;
-use super::surrogates::Halves;
+use super::reply::{ReplyError, content_text, error_in, error_message_in};
+use super::stream::StreamError;
+use super::surrogates::SurrogateJoiner;
 use crate::net::StreamEvent;
 use crate::providers::MOST_CALLS;
 
 /// What an event was.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum StreamPart {
     /// More text, be it none.
     Text(String),
     /// All has been said.
@@ -18,32 +18,32 @@ pub(super) enum Part {
 }
 
 /// An answer in the making.
-pub(super) struct Assembly {
-    left: usize,
+pub(super) struct ResponseAssembly {
+    bytes_left: usize,
     model: Option<Value>,
     text: String,
     refusal: String,
-    calls: Vec<Call>,
+    calls: Vec<PartialCall>,
     finish_reason: Option<Value>,
     usage: Option<Value>,
     ended: bool,
-    halves: Halves,
+    halves: SurrogateJoiner,
 }
 
 /// A call in the making.
 #[derive(Default)]
-struct Call {
+struct PartialCall {
     index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
 }
 
-impl Assembly {
+impl ResponseAssembly {
     /// Of at most so many bytes.
     pub(super) fn new(most: usize) -> Self {
         Self {
-            left: most,
+            bytes_left: most,
             model: None,
             text: String::new(),
             refusal: String::new(),
@@ -51,34 +51,34 @@ impl Assembly {
             finish_reason: None,
             usage: None,
             ended: false,
-            halves: Halves::default(),
+            halves: SurrogateJoiner::default(),
         }
     }
 
     /// Whether the server has said that the answer is whole.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(super) fn is_complete(&self) -> bool {
         self.ended || self.finish_reason.is_some()
     }
 
-    pub(super) fn add(&mut self, event: &StreamEvent) -> Result<Part, Torn> {
+    pub(super) fn add_event(&mut self, event: &StreamEvent) -> Result<StreamPart, StreamError> {
         let data = event.data.trim_ascii();
         if data == b"[DONE]" {
             self.ended = true;
-            return Ok(Part::End);
+            return Ok(StreamPart::End);
         }
         if data.is_empty() {
-            return Ok(Part::Text(String::new()));
+            return Ok(StreamPart::Text(String::new()));
         }
         let read = serde_json::from_slice(data).or_else(|_| serde_json::from_slice(&self.halves.join(data)));
         let chunk: Value = read.map_err(|error| {
-            Torn::Unusable(Unusable::Nonsense(format!("a part of the stream is no JSON ({error})")))
+            StreamError::Reply(ReplyError::Malformed(format!("a part of the stream is no JSON ({error})")))
         })?;
         if let Some(error) = error_in(&chunk) {
-            return Err(Torn::Unusable(error));
+            return Err(StreamError::Reply(error));
         }
         if event.name == b"error" {
-            let said = said_in(&chunk).unwrap_or_else(|| chunk.to_string());
-            return Err(Torn::Unusable(Unusable::Error { status: None, said }));
+            let said = error_message_in(&chunk).unwrap_or_else(|| chunk.to_string());
+            return Err(StreamError::Reply(ReplyError::ServerError { status: None, message: said }));
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
             self.usage = Some(usage.clone());
@@ -89,34 +89,37 @@ impl Assembly {
         // Only one answer was asked for.
         let choices = chunk.get("choices").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let first = |choice: &&Value| choice.get("index").and_then(Value::as_u64).unwrap_or_default() == 0;
-        choices.iter().find(first).map_or(Ok(Part::Text(String::new())), |choice| self.choice(choice))
+        choices
+            .iter()
+            .find(first)
+            .map_or(Ok(StreamPart::Text(String::new())), |choice| self.add_choice(choice))
     }
 
-    fn choice(&mut self, choice: &Value) -> Result<Part, Torn> {
+    fn add_choice(&mut self, choice: &Value) -> Result<StreamPart, StreamError> {
         // There are servers that can't stream and send the whole message in one event.
         let delta = choice.get("delta").filter(|delta| delta.is_object()).or_else(|| choice.get("message"));
         let mut more = String::new();
         if let Some(delta) = delta {
-            more = delta.get("content").map(text).unwrap_or_default();
+            more = delta.get("content").map(content_text).unwrap_or_default();
             let refusal = delta.get("refusal").and_then(Value::as_str).unwrap_or_default();
-            self.spend(more.len() + refusal.len())?;
+            self.charge_bytes(more.len() + refusal.len())?;
             self.text.push_str(&more);
             self.refusal.push_str(refusal);
             for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
-                self.call(call, call.get("function").unwrap_or(call))?;
+                self.add_call(call, call.get("function").unwrap_or(call))?;
             }
             // The older form, with one call and no id.
             if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
-                self.call(&json!({ "index": 0 }), function)?;
+                self.add_call(&json!({ "index": 0 }), function)?;
             }
         }
         if let Some(reason) = choice.get("finish_reason").filter(|reason| reason.is_string()) {
             self.finish_reason = Some(reason.clone());
         }
-        Ok(Part::Text(more))
+        Ok(StreamPart::Text(more))
     }
 
-    fn call(&mut self, call: &Value, function: &Value) -> Result<(), Torn> {
+    fn add_call(&mut self, call: &Value, function: &Value) -> Result<(), StreamError> {
         let word = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (id, name) = (word(call, "id"), word(function, "name"));
         let arguments = match function.get("arguments") {
@@ -124,8 +127,8 @@ impl Assembly {
             Some(Value::String(piece)) => piece.clone(),
             Some(whole) => whole.to_string(),
         };
-        self.spend(id.len() + name.len() + arguments.len())?;
-        let place = self.place(call.get("index").and_then(Value::as_u64), &id, &name);
+        self.charge_bytes(id.len() + name.len() + arguments.len())?;
+        let place = self.find_or_add_call(call.get("index").and_then(Value::as_u64), &id, &name);
         let Some(known) = place.and_then(|place| self.calls.get_mut(place)) else { return Ok(()) };
         if known.id.is_empty() {
             known.id = id;
@@ -139,13 +142,13 @@ impl Assembly {
     }
 
     /// Which call a piece belongs to; a new one, if to none and there is room.
-    fn place(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn find_or_add_call(&mut self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let found = match index {
             Some(_) => self.calls.iter().rposition(|call| call.index == index),
             None if id.is_empty() => self.calls.len().checked_sub(1),
             None => self.calls.iter().rposition(|call| call.id == id),
         };
-        let begins_anew = |call: &Call| {
+        let begins_anew = |call: &PartialCall| {
             let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
             // Servers that send whole calls number them all the same, or not at all.
             let whole = index.is_none() && !call.name.is_empty() && !call.arguments.is_empty();
@@ -158,22 +161,22 @@ impl Assembly {
         }
         // One more than are run tells that there are too many; others need no place.
         if self.calls.len() <= MOST_CALLS {
-            self.calls.push(Call { index, ..Call::default() });
+            self.calls.push(PartialCall { index, ..PartialCall::default() });
             return Some(self.calls.len() - 1);
         }
         None
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Torn> {
-        self.left = self.left.checked_sub(bytes).ok_or(Torn::TooLarge)?;
+    fn charge_bytes(&mut self, bytes: usize) -> Result<(), StreamError> {
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(StreamError::TooLarge)?;
         Ok(())
     }
 
     /// The answer, as it would have been sent in one piece.
-    pub(super) fn payload(mut self) -> Value {
+    pub(super) fn into_payload(mut self) -> Value {
         // Calls may come in any order; their numbers tell the right one.
         self.calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
-        let calls: Vec<Value> = self.calls.into_iter().map(Call::whole).collect();
+        let calls: Vec<Value> = self.calls.into_iter().map(PartialCall::into_json).collect();
         let mut message = Map::from_iter([
             ("role".to_owned(), json!("assistant")),
             ("content".to_owned(), json!(self.text)),
@@ -192,8 +195,8 @@ impl Assembly {
     }
 }
 
-impl Call {
-    fn whole(self) -> Value {
+impl PartialCall {
+    fn into_json(self) -> Value {
         json!({ "id": self.id, "type": "function", "function": { "name": self.name, "arguments": self.arguments } })
     }
 }

@@ -4,40 +4,40 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::providers::{ChatResponse, ToolCall, Usage};
+use crate::providers::{ChatResponse, TokenUsage, ToolCall};
 
 /// A reply that is JSON and no answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub(super) enum ReplyError {
     /// The server reports an error, though it said all is well.
-    Error { status: Option<u16>, said: String },
+    ServerError { status: Option<u16>, message: String },
     /// The model refuses.
     Refusal(String),
     /// It makes no sense, as a sentence without a full stop.
-    Nonsense(String),
+    Malformed(String),
 }
 
 /// Finds text, calls and usage in a reply.
-pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
+pub(super) fn parse_reply(payload: Value) -> Result<ChatResponse, ReplyError> {
     if let Some(error) = error_in(&payload) {
         return Err(error);
     }
     let choice = payload.get("choices").and_then(|choices| choices.get(0));
     let Some(message) = choice.and_then(|choice| choice.get("message")) else {
-        return Err(nonsense("there is no `choices[0].message` in the reply"));
+        return Err(malformed("there is no `choices[0].message` in the reply"));
     };
     let reason = choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str);
     if let Some(refusal) = message.get("refusal").and_then(Value::as_str).filter(|said| !said.is_empty()) {
-        return Err(Unusable::Refusal(refusal.to_owned()));
+        return Err(ReplyError::Refusal(refusal.to_owned()));
     }
-    let mut final_text = message.get("content").map(text).unwrap_or_default();
-    let tool_calls = calls(message)?;
+    let mut final_text = message.get("content").map(content_text).unwrap_or_default();
+    let tool_calls = parse_calls(message)?;
     if final_text.is_empty() && tool_calls.is_empty() {
         if reason == Some("content_filter") {
-            return Err(Unusable::Refusal("its filter held the answer back".to_owned()));
+            return Err(ReplyError::Refusal("its filter held the answer back".to_owned()));
         }
         let reason = reason.unwrap_or("none");
-        return Err(nonsense(&format!("the model said nothing (`finish_reason` is `{reason}`)")));
+        return Err(malformed(&format!("the model said nothing (`finish_reason` is `{reason}`)")));
     }
     if let Some(reason @ ("length" | "content_filter")) = reason
         && !final_text.is_empty()
@@ -45,27 +45,27 @@ pub(super) fn read(payload: Value) -> Result<ChatResponse, Unusable> {
         // What looks like an answer would be half of one.
         final_text.push_str(&format!("\n[the server cut the answer off here: {reason}]"));
     }
-    let usage = payload.get("usage").and_then(Value::as_object).map(usage);
+    let usage = payload.get("usage").and_then(Value::as_object).map(parse_usage);
     Ok(ChatResponse { final_text, tool_calls, raw_provider_payload: Some(payload), usage, answered_by: None })
 }
 
 /// The error that a reply reports, though its status says that all is well.
-pub(super) fn error_in(payload: &Value) -> Option<Unusable> {
+pub(super) fn error_in(payload: &Value) -> Option<ReplyError> {
     let error = payload.get("error").filter(|error| !error.is_null())?;
     let code = error.get("code").or_else(|| error.get("status")).and_then(Value::as_u64);
-    let said = said_in(payload).unwrap_or_else(|| error.to_string());
-    Some(Unusable::Error { status: code.and_then(|code| u16::try_from(code).ok()), said })
+    let said = error_message_in(payload).unwrap_or_else(|| error.to_string());
+    Some(ReplyError::ServerError { status: code.and_then(|code| u16::try_from(code).ok()), message: said })
 }
 
 /// What a reply says is wrong, wherever it says it.
-pub(super) fn said_in(payload: &Value) -> Option<String> {
+pub(super) fn error_message_in(payload: &Value) -> Option<String> {
     let places = ["/error/message", "/error", "/message", "/detail", "/error_description"];
     let said = places.iter().find_map(|place| payload.pointer(place)?.as_str());
     said.map(str::trim).filter(|said| !said.is_empty()).map(str::to_owned)
 }
 
 /// Text, or parts of which some are text.
-pub(super) fn text(content: &Value) -> String {
+pub(super) fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {
@@ -77,7 +77,7 @@ pub(super) fn text(content: &Value) -> String {
     }
 }
 
-fn calls(message: &Value) -> Result<Vec<ToolCall>, Unusable> {
+fn parse_calls(message: &Value) -> Result<Vec<ToolCall>, ReplyError> {
     let listed = message.get("tool_calls").and_then(Value::as_array);
     let mut found: Vec<(&Value, &Value)> = Vec::new();
     for call in listed.map(Vec::as_slice).unwrap_or_default() {
@@ -94,21 +94,21 @@ fn calls(message: &Value) -> Result<Vec<ToolCall>, Unusable> {
     for (number, (call, function)) in found.into_iter().enumerate() {
         let name = function.get("name").and_then(Value::as_str).map(str::trim).unwrap_or_default();
         if name.is_empty() {
-            return Err(nonsense("a tool call has no name"));
+            return Err(malformed("a tool call has no name"));
         }
         let given = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
         let mut id = given.map_or_else(|| format!("call-{}", number + 1), str::to_owned);
         while !taken.insert(id.clone()) {
             id.push('+');
         }
-        let arguments = arguments(function.get("arguments"));
+        let arguments = parse_arguments(function.get("arguments"));
         calls.push(ToolCall { id, name: name.to_owned(), arguments });
     }
     Ok(calls)
 }
 
 /// Arguments are JSON in a string, or JSON in a string in a string, or JSON, or nothing, or whatever the model wrote.
-fn arguments(written: Option<&Value>) -> Value {
+fn parse_arguments(written: Option<&Value>) -> Value {
     let empty = || Value::Object(Map::new());
     match written {
         None | Some(Value::Null) => empty(),
@@ -126,11 +126,11 @@ fn arguments(written: Option<&Value>) -> Value {
     }
 }
 
-fn usage(usage: &Map<String, Value>) -> Usage {
+fn parse_usage(usage: &Map<String, Value>) -> TokenUsage {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
-    Usage { prompt_tokens: count("prompt_tokens"), completion_tokens: count("completion_tokens") }
+    TokenUsage { prompt_tokens: count("prompt_tokens"), completion_tokens: count("completion_tokens") }
 }
 
-fn nonsense(what: &str) -> Unusable {
-    Unusable::Nonsense(what.to_owned())
+fn malformed(what: &str) -> ReplyError {
+    ReplyError::Malformed(what.to_owned())
 }

@@ -2,42 +2,42 @@
 
 use serde_json::{Value, json};
 
-use crate::providers::{ChatRequest, Message, Role, ToolCall, ToolSchema};
+use crate::providers::{ChatMessage, ChatRequest, ChatRole, ToolCall, ToolSchema};
 
 /// How an answer is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ResponseMode {
     Whole,
     Streamed,
 }
 
 /// The body of a request. Texts are never `null`: there are servers that fail on it.
-pub(super) fn body(request: &ChatRequest, form: Form) -> Value {
+pub(super) fn request_body(request: &ChatRequest, form: ResponseMode) -> Value {
     let system = (!request.system_prompt.is_empty())
         .then(|| json!({ "role": "system", "content": request.system_prompt }));
     let messages: Vec<Value> = system.into_iter().chain(request.messages.iter().map(message)).collect();
     let temperature = request.temperature.map(|temperature| ("temperature", json!(temperature)));
     let tools =
         (!request.tools.is_empty()).then(|| ("tools", request.tools.iter().map(tool).collect::<Value>()));
-    let streamed = form == Form::Streamed;
+    let streamed = form == ResponseMode::Streamed;
     // What it cost is said at the end of a stream only to those who ask.
     let usage = streamed.then(|| ("stream_options", json!({ "include_usage": true })));
     let fixed = json!({ "model": request.model, "messages": messages, "stream": streamed });
-    with(fixed, usage.into_iter().chain(temperature).chain(tools))
+    with_entries(fixed, usage.into_iter().chain(temperature).chain(tools))
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &ChatMessage) -> Value {
     match message.role {
-        Role::User => json!({ "role": "user", "content": message.content }),
-        Role::Tool => json!({
+        ChatRole::User => json!({ "role": "user", "content": message.content }),
+        ChatRole::Tool => json!({
             "role": "tool",
             "content": message.content,
             "tool_call_id": message.tool_call_id.as_deref().unwrap_or_default(),
         }),
-        Role::Assistant => {
+        ChatRole::Assistant => {
             let calls = (!message.tool_calls.is_empty())
                 .then(|| ("tool_calls", message.tool_calls.iter().map(call).collect::<Value>()));
-            with(json!({ "role": "assistant", "content": message.content }), calls)
+            with_entries(json!({ "role": "assistant", "content": message.content }), calls)
         }
     }
 }
@@ -59,7 +59,7 @@ fn call(call: &ToolCall) -> Value {
 }
 
 /// An object with more in it.
-fn with(mut object: Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+fn with_entries(mut object: Value, more: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
     if let Some(entries) = object.as_object_mut() {
         entries.extend(more.into_iter().map(|(name, value)| (name.to_owned(), value)));
     }

@@ -2,45 +2,48 @@
 
 /// Puts halves together across events.
 #[derive(Debug, Default)]
-pub(super) struct Halves {
-    first: Option<[u8; ESCAPE]>,
+pub(super) struct SurrogateJoiner {
+    first: Option<[u8; ESCAPE_LENGTH]>,
 }
 
 /// `\ud83d`
-const ESCAPE: usize = 6;
+const ESCAPE_LENGTH: usize = 6;
 
 /// What is put in for half a letter whose other half never comes.
-const LOST: &[u8] = b"\\ufffd";
+const REPLACEMENT_ESCAPE: &[u8] = b"\\ufffd";
 
-impl Halves {
+impl SurrogateJoiner {
     /// The same JSON without half letters: one at the end of a text is kept for the next event, and put before the
     /// second half there.
     pub(super) fn join(&mut self, json: &[u8]) -> Vec<u8> {
-        let mut joined = Vec::with_capacity(json.len() + ESCAPE);
+        let mut joined = Vec::with_capacity(json.len() + ESCAPE_LENGTH);
         let mut rest = json;
         while let Some((&byte, tail)) = rest.split_first() {
-            let length = match (half(rest), half(rest.get(ESCAPE..).unwrap_or_default())) {
-                (Some(Half::First(_)), Some(Half::Second)) => {
-                    joined.extend(rest.iter().take(2 * ESCAPE));
-                    2 * ESCAPE
+            let length = match (
+                leading_surrogate(rest),
+                leading_surrogate(rest.get(ESCAPE_LENGTH..).unwrap_or_default()),
+            ) {
+                (Some(SurrogateHalf::First(_)), Some(SurrogateHalf::Second)) => {
+                    joined.extend(rest.iter().take(2 * ESCAPE_LENGTH));
+                    2 * ESCAPE_LENGTH
                 }
-                (Some(Half::First(escape)), _) => {
-                    if rest.get(ESCAPE) == Some(&b'"') {
+                (Some(SurrogateHalf::First(escape)), _) => {
+                    if rest.get(ESCAPE_LENGTH) == Some(&b'"') {
                         self.first = Some(escape);
                     } else {
-                        joined.extend(LOST);
+                        joined.extend(REPLACEMENT_ESCAPE);
                     }
-                    ESCAPE
+                    ESCAPE_LENGTH
                 }
-                (Some(Half::Second), _) => {
+                (Some(SurrogateHalf::Second), _) => {
                     match self.first.take() {
                         Some(first) => {
                             joined.extend(first);
-                            joined.extend(rest.iter().take(ESCAPE));
+                            joined.extend(rest.iter().take(ESCAPE_LENGTH));
                         }
-                        None => joined.extend(LOST),
+                        None => joined.extend(REPLACEMENT_ESCAPE),
                     }
-                    ESCAPE
+                    ESCAPE_LENGTH
                 }
                 // An escaped backslash begins no other escape.
                 (None, _) if byte == b'\\' && !tail.is_empty() => {
@@ -58,21 +61,21 @@ impl Halves {
     }
 }
 
-enum Half {
-    First([u8; ESCAPE]),
+enum SurrogateHalf {
+    First([u8; ESCAPE_LENGTH]),
     Second,
 }
 
 /// Which half of a letter a text begins with, if it does.
-fn half(text: &[u8]) -> Option<Half> {
-    let escape: [u8; ESCAPE] = text.get(..ESCAPE)?.try_into().ok()?;
+fn leading_surrogate(text: &[u8]) -> Option<SurrogateHalf> {
+    let escape: [u8; ESCAPE_LENGTH] = text.get(..ESCAPE_LENGTH)?.try_into().ok()?;
     let [b'\\', b'u', b'd' | b'D', kind, third, fourth] = escape else { return None };
     if !third.is_ascii_hexdigit() || !fourth.is_ascii_hexdigit() {
         return None;
     }
     match kind {
-        b'8' | b'9' | b'a' | b'b' | b'A' | b'B' => Some(Half::First(escape)),
-        b'c'..=b'f' | b'C'..=b'F' => Some(Half::Second),
+        b'8' | b'9' | b'a' | b'b' | b'A' | b'B' => Some(SurrogateHalf::First(escape)),
+        b'c'..=b'f' | b'C'..=b'F' => Some(SurrogateHalf::Second),
         _ => None,
     }
 }
@@ -83,7 +86,7 @@ mod tests {
 
     #[test]
     fn halves_in_two_events_become_one_letter() {
-        let mut halves = Halves::default();
+        let mut halves = SurrogateJoiner::default();
         let mut check = |sent: &str, read: &str| {
             let joined = halves.join(sent.as_bytes());
             assert_eq!(serde_json::from_slice::<String>(&joined).unwrap(), read, "{sent}");

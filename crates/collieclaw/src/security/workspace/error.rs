@@ -2,10 +2,10 @@
 
 use std::io;
 
-use collieclaw_gate::Reason;
+use collieclaw_gate::GateReason;
 use rustix::io::Errno;
 
-use crate::net::Stopped;
+use crate::net::WaitError;
 
 /// Why a file can't be used. Each reads as the end of a sentence that begins with the path.
 #[derive(Debug, thiserror::Error)]
@@ -24,29 +24,29 @@ pub enum FileError {
     NotAFile,
     /// What the kernel shows as a file: processes, devices and its own settings.
     #[error("belongs to the kernel, not to a disk")]
-    OfTheKernel,
+    PseudoFile,
     /// A link to nothing. What it leads to is not made: the link may be someone's trap.
     #[error("is a link that leads nowhere")]
-    LeadsNowhere,
+    DanglingLink,
     /// The way there is a circle of links, or leads through the files of processes.
     #[error("can't be reached: links go round, or lead through /proc")]
-    Links,
+    UnresolvableLinks,
     /// Others changed the way there again and again.
     #[error("is being changed by somebody else; try again")]
-    Unsteady,
+    ChangedMeanwhile,
     /// A rule forbids the place that it really is.
     #[error("may not be used: {}", .0.detail())]
-    Refused(Reason),
+    Refused(GateReason),
     /// The time is over, or somebody said stop.
     #[error("{0}")]
-    Stopped(Stopped),
+    Stopped(WaitError),
     /// The kernel refuses.
     #[error("can't be used: {0}")]
-    Kernel(io::Error),
+    Io(io::Error),
 }
 
-impl From<Reason> for FileError {
-    fn from(reason: Reason) -> Self {
+impl From<GateReason> for FileError {
+    fn from(reason: GateReason) -> Self {
         Self::Refused(reason)
     }
 }
@@ -57,15 +57,15 @@ impl From<Errno> for FileError {
             Errno::NOENT => Self::Missing,
             Errno::NOTDIR => Self::NotAFolder,
             Errno::ISDIR => Self::IsAFolder,
-            Errno::LOOP => Self::Links,
-            Errno::AGAIN => Self::Unsteady,
-            other => Self::Kernel(other.into()),
+            Errno::LOOP => Self::UnresolvableLinks,
+            Errno::AGAIN => Self::ChangedMeanwhile,
+            other => Self::Io(other.into()),
         }
     }
 }
 
 impl From<io::Error> for FileError {
     fn from(error: io::Error) -> Self {
-        Errno::from_io_error(&error).map_or(Self::Kernel(error), Self::from)
+        Errno::from_io_error(&error).map_or(Self::Io(error), Self::from)
     }
 }

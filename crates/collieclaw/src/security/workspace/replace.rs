@@ -13,11 +13,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{ATTEMPTS, Access, FileError, one_name, place_of, regular, split};
+use super::{
+    FileAccess, FileError, MAX_ATTEMPTS, real_path, require_regular_file, require_single_link,
+    split_file_path,
+};
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// There was no such file.
     Created,
     /// There was one.
@@ -25,70 +28,71 @@ pub enum Written {
 }
 
 /// Where a file goes.
-struct Target {
+struct ReplaceTarget {
     folder: OwnedFd,
     name: OsString,
     /// The file that is there now.
-    before: Option<Stat>,
+    existing: Option<Stat>,
 }
 
-impl Access<'_> {
+impl FileAccess<'_> {
     /// Makes a file, or replaces it as a whole. Folders that are missing on the way are made. A link is followed to the
     /// file that it leads to, as everybody expects who edits through it; one that leads nowhere is an error.
     ///
     /// # Errors
     /// When it is no regular file, has another name somewhere, or is out of reach.
-    pub fn replace(&self, path: &Path, content: &[u8]) -> Result<Written, FileError> {
-        for _ in 0..ATTEMPTS {
-            match self.target(path).and_then(|target| self.put(&target, content)) {
-                Err(FileError::Unsteady) => {}
+    pub fn replace(&self, path: &Path, content: &[u8]) -> Result<WriteOutcome, FileError> {
+        for _ in 0..MAX_ATTEMPTS {
+            match self.target(path).and_then(|target| self.write_target(&target, content)) {
+                Err(FileError::ChangedMeanwhile) => {}
                 put => return put,
             }
         }
-        Err(FileError::Unsteady)
+        Err(FileError::ChangedMeanwhile)
     }
 
-    fn target(&self, path: &Path) -> Result<Target, FileError> {
-        match self.handle(path) {
-            Ok(handle) => self.existing(&handle, path),
+    fn target(&self, path: &Path) -> Result<ReplaceTarget, FileError> {
+        match self.open_handle(path) {
+            Ok(handle) => self.existing_target(&handle, path),
             Err(FileError::Missing) => self.new_target(path),
             Err(error) => Err(error),
         }
     }
 
-    fn existing(&self, handle: &OwnedFd, path: &Path) -> Result<Target, FileError> {
-        let status = regular(handle)?;
-        one_name(&status, path)?;
-        let place = place_of(handle.as_fd())?;
-        let (parent, name) = split(&place)?;
-        let folder = self.folder(parent)?;
-        self.judge_new(path, &place_of(folder.as_fd())?.join(&name))?;
-        let there = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| FileError::Unsteady)?;
+    fn existing_target(&self, handle: &OwnedFd, path: &Path) -> Result<ReplaceTarget, FileError> {
+        let status = require_regular_file(handle)?;
+        require_single_link(&status, path)?;
+        let place = real_path(handle.as_fd())?;
+        let (parent, name) = split_file_path(&place)?;
+        let folder = self.open_folder(parent)?;
+        self.check_new_place(path, &real_path(folder.as_fd())?.join(&name))?;
+        let there =
+            statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| FileError::ChangedMeanwhile)?;
         if (there.st_dev, there.st_ino) != (status.st_dev, status.st_ino) {
-            return Err(FileError::Unsteady);
+            return Err(FileError::ChangedMeanwhile);
         }
         // Whoever may not write to it may not replace it, either.
         accessat(&folder, &name, Right::WRITE_OK, AtFlags::EACCESS)?;
-        Ok(Target { folder, name, before: Some(status) })
+        Ok(ReplaceTarget { folder, name, existing: Some(status) })
     }
 
-    fn new_target(&self, path: &Path) -> Result<Target, FileError> {
-        let (parent, name) = split(path)?;
-        let folder = self.folder_made(parent)?;
-        self.judge_new(path, &place_of(folder.as_fd())?.join(&name))?;
+    fn new_target(&self, path: &Path) -> Result<ReplaceTarget, FileError> {
+        let (parent, name) = split_file_path(path)?;
+        let folder = self.create_folder(parent)?;
+        self.check_new_place(path, &real_path(folder.as_fd())?.join(&name))?;
         match statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT) => Ok(Target { folder, name, before: None }),
-            Ok(status) if super::kind(&status) == rustix::fs::FileType::Symlink => {
-                Err(FileError::LeadsNowhere)
+            Err(Errno::NOENT) => Ok(ReplaceTarget { folder, name, existing: None }),
+            Ok(status) if super::file_type(&status) == rustix::fs::FileType::Symlink => {
+                Err(FileError::DanglingLink)
             }
-            Ok(_) => Err(FileError::Unsteady),
+            Ok(_) => Err(FileError::ChangedMeanwhile),
             Err(errno) => Err(errno.into()),
         }
     }
 
     /// A folder, made with those above it if it is missing.
-    fn folder_made(&self, path: &Path) -> Result<OwnedFd, FileError> {
-        match self.folder(path) {
+    fn create_folder(&self, path: &Path) -> Result<OwnedFd, FileError> {
+        match self.open_folder(path) {
             Err(FileError::Missing) => {}
             found => return found,
         }
@@ -96,10 +100,10 @@ impl Access<'_> {
         let Some(Component::Normal(name)) = path.components().next_back() else {
             return Err(FileError::Missing);
         };
-        let above = self.folder_made(parent)?;
-        self.judge_new(path, &place_of(above.as_fd())?.join(name))?;
+        let above = self.create_folder(parent)?;
+        self.check_new_place(path, &real_path(above.as_fd())?.join(name))?;
         match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) => sync(&above)?,
+            Ok(()) => sync_folder(&above)?,
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -107,29 +111,29 @@ impl Access<'_> {
         Ok(openat(&above, name, flags, Mode::empty())?)
     }
 
-    fn put(&self, target: &Target, content: &[u8]) -> Result<Written, FileError> {
-        let sibling = sibling_name()?;
+    fn write_target(&self, target: &ReplaceTarget, content: &[u8]) -> Result<WriteOutcome, FileError> {
+        let sibling = temporary_name()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // What replaces a private file is never readable for others, not even for a moment.
-        let mode = if target.before.is_some() { 0o600 } else { 0o666 };
+        let mode = if target.existing.is_some() { 0o600 } else { 0o666 };
         let file = openat(&target.folder, &sibling, flags, Mode::from_raw_mode(mode))?;
-        let put = fill(file, content, target.before.as_ref())
+        let put = write_content(file, content, target.existing.as_ref())
             // Whoever was told before now that it was given up finds nothing changed.
-            .and_then(|()| self.goes_on())
-            .and_then(|()| take_place(target, &sibling));
+            .and_then(|()| self.check_time())
+            .and_then(|()| rename_into_place(target, &sibling));
         if let Err(error) = put {
             // What can't be removed either is litter of ours, beside the untouched file.
             let _ = unlinkat(&target.folder, &sibling, AtFlags::empty());
             return Err(error);
         }
-        sync(&target.folder)?;
-        Ok(if target.before.is_some() { Written::Replaced } else { Written::Created })
+        sync_folder(&target.folder)?;
+        Ok(if target.existing.is_some() { WriteOutcome::Replaced } else { WriteOutcome::Created })
     }
 }
 
 /// Gives the sibling the name of the target. A file that was not there when we looked is not replaced.
-fn take_place(target: &Target, sibling: &OsStr) -> Result<(), FileError> {
-    let Target { folder, name, before } = target;
+fn rename_into_place(target: &ReplaceTarget, sibling: &OsStr) -> Result<(), FileError> {
+    let ReplaceTarget { folder, name, existing: before } = target;
     if before.is_some() {
         return Ok(renameat(folder, sibling, folder, name)?);
     }
@@ -140,18 +144,18 @@ fn take_place(target: &Target, sibling: &OsStr) -> Result<(), FileError> {
         taken => taken,
     };
     match taken {
-        Err(Errno::EXIST) => Err(FileError::Unsteady),
+        Err(Errno::EXIST) => Err(FileError::ChangedMeanwhile),
         taken => Ok(taken?),
     }
 }
 
 /// Makes the names in a folder durable.
-fn sync(folder: &OwnedFd) -> Result<(), FileError> {
+fn sync_folder(folder: &OwnedFd) -> Result<(), FileError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::fsync(openat(folder, c".", flags, Mode::empty())?)?)
 }
 
-fn fill(file: OwnedFd, content: &[u8], before: Option<&Stat>) -> Result<(), FileError> {
+fn write_content(file: OwnedFd, content: &[u8], before: Option<&Stat>) -> Result<(), FileError> {
     if let Some(before) = before {
         let ours = fstat(&file)?;
         if (ours.st_uid, ours.st_gid) != (before.st_uid, before.st_gid) {
@@ -169,26 +173,26 @@ fn fill(file: OwnedFd, content: &[u8], before: Option<&Stat>) -> Result<(), File
 }
 
 /// A name that nobody could have guessed and put there.
-fn sibling_name() -> Result<OsString, FileError> {
+fn temporary_name() -> Result<OsString, FileError> {
     let mut random = [0_u8; 12];
-    getrandom::fill(&mut random).map_err(|error| FileError::Kernel(std::io::Error::other(error)))?;
+    getrandom::fill(&mut random).map_err(|error| FileError::Io(std::io::Error::other(error)))?;
     Ok(OsStr::new(&format!(".{}.collieclaw", HEXLOWER.encode(&random))).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::security::Workspace;
-    use collieclaw_gate::{Autonomy, Bounds, GatePolicy};
+    use crate::security::WorkspaceHandle;
+    use collieclaw_gate::{AutonomyLevel, GatePolicy, PathBounds};
 
     #[test]
     fn a_file_that_somebody_made_meanwhile_is_not_called_new_nor_replaced_unseen() {
         let folder = tempfile::tempdir().unwrap();
-        let workspace = Workspace::open(folder.path()).unwrap();
+        let workspace = WorkspaceHandle::open(folder.path()).unwrap();
         let policy = GatePolicy {
-            autonomy: Autonomy::Supervised,
+            autonomy: AutonomyLevel::Supervised,
             workspace: workspace.path().to_owned(),
-            bounds: Bounds::Workspace,
+            bounds: PathBounds::Workspace,
             user_home: "/nowhere".into(),
             own_home: "/nowhere".into(),
             own_files: Vec::new(),
@@ -197,14 +201,14 @@ mod tests {
             allowed_commands: [].into(),
             allowed_domains: Vec::new(),
         };
-        let access = workspace.under(&policy);
+        let access = workspace.access_under(&policy);
         let place = workspace.path().join("file");
         let target = access.target(&place).unwrap();
         std::fs::write(&place, "somebody's").unwrap();
-        let put = access.put(&target, b"ours");
-        assert!(matches!(put, Err(FileError::Unsteady)), "{put:?}");
+        let put = access.write_target(&target, b"ours");
+        assert!(matches!(put, Err(FileError::ChangedMeanwhile)), "{put:?}");
         assert_eq!(std::fs::read_to_string(&place).unwrap(), "somebody's");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no sibling is left");
-        assert_eq!(access.replace(&place, b"ours").unwrap(), Written::Replaced);
+        assert_eq!(access.replace(&place, b"ours").unwrap(), WriteOutcome::Replaced);
     }
 }

@@ -5,37 +5,37 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 
-use collieclaw_gate::plan::{PlannedRedirection, To};
+use collieclaw_gate::plan::{PlannedRedirection, PlannedTarget};
 use rustix::fs::{MemfdFlags, memfd_create};
-use ward_process::{Input, Order, Output};
+use ward_process::{OutputTarget, ProcessSpec, StdinSource};
 
-use crate::security::{self, Access, FileError};
+use crate::security::{self, FileAccess, FileError};
 
 /// Where a descriptor leads.
 #[derive(Clone)]
-pub(super) enum Stream {
-    Nowhere,
+pub(super) enum StreamTarget {
+    Null,
     Open(Rc<OwnedFd>),
 }
 
 /// Standard input, output and error.
 #[derive(Clone)]
-pub(super) struct Streams([Stream; 3]);
+pub(super) struct CommandStreams([StreamTarget; 3]);
 
 /// A redirection that could not be carried out.
-pub(super) struct Unopened {
+pub(super) struct RedirectionError {
     pub(super) what: String,
     pub(super) error: FileError,
 }
 
-impl From<Option<Rc<OwnedFd>>> for Stream {
+impl From<Option<Rc<OwnedFd>>> for StreamTarget {
     fn from(open: Option<Rc<OwnedFd>>) -> Self {
-        open.map_or(Self::Nowhere, Self::Open)
+        open.map_or(Self::Null, Self::Open)
     }
 }
 
-impl Streams {
-    pub(super) fn new(input: Stream, output: Stream, error: Stream) -> Self {
+impl CommandStreams {
+    pub(super) fn new(input: StreamTarget, output: StreamTarget, error: StreamTarget) -> Self {
         Self([input, output, error])
     }
 
@@ -44,19 +44,26 @@ impl Streams {
         &mut self,
         redirections: &[PlannedRedirection],
         folder: &Path,
-        access: Access<'_>,
-    ) -> Result<(), Unopened> {
+        access: FileAccess<'_>,
+    ) -> Result<(), RedirectionError> {
         for redirection in redirections {
-            let to = match &redirection.to {
-                To::Null => Ok(Stream::Nowhere),
-                To::Copy(number) => Ok(self.at(*number).cloned().unwrap_or(Stream::Nowhere)),
-                To::Text(text) => text_to_read(text).map(opened),
-                To::Read(path) => access.read(&folder.join(path)).map(opened),
-                To::Write(path) => access.output(&folder.join(path), security::Output::Emptied).map(opened),
-                To::Append(path) => access.output(&folder.join(path), security::Output::AddedTo).map(opened),
+            let to = match &redirection.target {
+                PlannedTarget::Null => Ok(StreamTarget::Null),
+                PlannedTarget::Duplicate(number) => {
+                    Ok(self.stream(*number).cloned().unwrap_or(StreamTarget::Null))
+                }
+                PlannedTarget::Text(text) => here_document_file(text).map(open_target),
+                PlannedTarget::Read(path) => access.open_for_reading(&folder.join(path)).map(open_target),
+                PlannedTarget::Write(path) => access
+                    .open_for_output(&folder.join(path), security::OutputMode::Truncate)
+                    .map(open_target),
+                PlannedTarget::Append(path) => {
+                    access.open_for_output(&folder.join(path), security::OutputMode::Append).map(open_target)
+                }
             };
-            let to = to.map_err(|error| Unopened { what: name(&redirection.to), error })?;
-            if let Some(place) = self.at_mut(redirection.descriptor) {
+            let to =
+                to.map_err(|error| RedirectionError { what: target_name(&redirection.target), error })?;
+            if let Some(place) = self.stream_mut(redirection.descriptor) {
                 *place = to;
             }
         }
@@ -64,53 +71,53 @@ impl Streams {
     }
 
     /// Gives them to a program.
-    pub(super) fn give_to(&self, order: Order) -> std::io::Result<Order> {
+    pub(super) fn attach_to(&self, order: ProcessSpec) -> std::io::Result<ProcessSpec> {
         let Self([input, output, error]) = self;
         Ok(order.stdin(input.as_input()?).stdout(output.as_output()?).stderr(error.as_output()?))
     }
 
-    fn at(&self, descriptor: u32) -> Option<&Stream> {
+    fn stream(&self, descriptor: u32) -> Option<&StreamTarget> {
         self.0.get(usize::try_from(descriptor).ok()?)
     }
 
-    fn at_mut(&mut self, descriptor: u32) -> Option<&mut Stream> {
+    fn stream_mut(&mut self, descriptor: u32) -> Option<&mut StreamTarget> {
         self.0.get_mut(usize::try_from(descriptor).ok()?)
     }
 }
 
-impl Stream {
-    fn as_input(&self) -> std::io::Result<Input> {
+impl StreamTarget {
+    fn as_input(&self) -> std::io::Result<StdinSource> {
         match self {
-            Self::Nowhere => Ok(Input::Null),
-            Self::Open(open) => open.try_clone().map(Input::From),
+            Self::Null => Ok(StdinSource::Null),
+            Self::Open(open) => open.try_clone().map(StdinSource::FromFd),
         }
     }
 
-    fn as_output(&self) -> std::io::Result<Output> {
+    fn as_output(&self) -> std::io::Result<OutputTarget> {
         match self {
-            Self::Nowhere => Ok(Output::Null),
-            Self::Open(open) => open.try_clone().map(Output::To),
+            Self::Null => Ok(OutputTarget::Null),
+            Self::Open(open) => open.try_clone().map(OutputTarget::ToFd),
         }
     }
 }
 
-fn opened(file: OwnedFd) -> Stream {
-    Stream::Open(Rc::new(file))
+fn open_target(file: OwnedFd) -> StreamTarget {
+    StreamTarget::Open(Rc::new(file))
 }
 
 /// A file without a name that holds the text: unlike a pipe it takes any length at once.
-fn text_to_read(text: &str) -> Result<OwnedFd, FileError> {
+fn here_document_file(text: &str) -> Result<OwnedFd, FileError> {
     let mut file = std::fs::File::from(memfd_create(c"here", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;
     rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
     Ok(file.into())
 }
 
-fn name(to: &To) -> String {
+fn target_name(to: &PlannedTarget) -> String {
     match to {
-        To::Read(path) | To::Write(path) | To::Append(path) => path.clone(),
-        To::Text(_) => "a here-document".to_owned(),
-        To::Copy(number) => number.to_string(),
-        To::Null => "/dev/null".to_owned(),
+        PlannedTarget::Read(path) | PlannedTarget::Write(path) | PlannedTarget::Append(path) => path.clone(),
+        PlannedTarget::Text(_) => "a here-document".to_owned(),
+        PlannedTarget::Duplicate(number) => number.to_string(),
+        PlannedTarget::Null => "/dev/null".to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 /// A fenced block.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct DocBlock {
     /// The line of its fence, from 1.
     pub(crate) line: usize,
     /// The words after the fence.
@@ -12,31 +12,31 @@ pub(crate) struct Block {
 
 /// A command, and what comes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Typed {
+pub(crate) struct DocCommand {
     pub(crate) command: String,
     /// In order; nothing is said of a command that shows nothing here.
     pub(crate) shown: Vec<String>,
 }
 
-pub(crate) fn blocks(page: &str) -> Vec<Block> {
+pub(crate) fn blocks(page: &str) -> Vec<DocBlock> {
     let mut blocks = Vec::new();
     let mut lines = page.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         let Some(info) = line.strip_prefix("```") else { continue };
         let text: Vec<&str> =
             lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
-        blocks.push(Block { line: number + 1, info: info.to_owned(), text: text.join("\n") + "\n" });
+        blocks.push(DocBlock { line: number + 1, info: info.to_owned(), text: text.join("\n") + "\n" });
     }
     blocks
 }
 
 /// `$ command`, with what it shows below. A backslash at the end of a line joins the next one.
-pub(crate) fn typed(text: &str) -> Vec<Typed> {
-    let mut all: Vec<Typed> = Vec::new();
+pub(crate) fn parse_commands(text: &str) -> Vec<DocCommand> {
+    let mut all: Vec<DocCommand> = Vec::new();
     let mut goes_on = false;
     for line in text.lines() {
         match (line.strip_prefix("$ "), all.last_mut()) {
-            (Some(command), _) => all.push(Typed { command: command.to_owned(), shown: Vec::new() }),
+            (Some(command), _) => all.push(DocCommand { command: command.to_owned(), shown: Vec::new() }),
             (None, Some(last)) if goes_on => {
                 last.command.push('\n');
                 last.command.push_str(line);
@@ -49,7 +49,7 @@ pub(crate) fn typed(text: &str) -> Vec<Typed> {
     all
 }
 
-impl Typed {
+impl DocCommand {
     /// What its comment says, if it says anything.
     pub(crate) fn exit_code(&self) -> i32 {
         let named = self.command.split_once("exit code ").map(|(_, rest)| rest);
@@ -67,7 +67,7 @@ fn commands_are_read_with_what_they_show() {
         blocks.iter().map(|block| (block.line, block.info.as_str())).collect::<Vec<_>>(),
         [(2, "console"), (8, "toml")]
     );
-    let typed = typed(&blocks[0].text);
+    let typed = parse_commands(&blocks[0].text);
     assert_eq!(typed[0].command, "one \\\n  more   # exit code 5: no");
     assert_eq!((typed[0].shown.as_slice(), typed[0].exit_code()), (["shown".to_owned()].as_slice(), 5));
     assert_eq!((typed[1].command.as_str(), typed[1].exit_code()), ("two", 0));

@@ -11,23 +11,23 @@ const KINDS: [&str; 4] = ["approval-", "conversation-", "receipt-", "run-"];
 
 /// Names as a page has them, and as they are now.
 #[derive(Debug, Default)]
-pub(crate) struct Names(BTreeMap<String, String>);
+pub(crate) struct PlaceholderNames(BTreeMap<String, String>);
 
-impl Names {
+impl PlaceholderNames {
     /// A text of the page with the names as they are now.
-    pub(crate) fn filled(&self, text: &str) -> String {
+    pub(crate) fn substitute(&self, text: &str) -> String {
         // Longer ones first: one may be the beginning of another.
         self.0.iter().rev().fold(text.to_owned(), |text, (page, now)| text.replace(page, now))
     }
 
     /// What of the page did not come, if anything.
-    pub(crate) fn missing(&mut self, shown: &[String], told: &[&str]) -> Option<String> {
+    pub(crate) fn first_mismatch(&mut self, shown: &[String], told: &[&str]) -> Option<String> {
         let mut told = told.iter().filter(|line| !line.trim().is_empty()).peekable();
         let mut shown = shown.iter().filter(|line| !line.trim().is_empty()).peekable();
         while let Some(line) = shown.next() {
             if line.trim() != "…" {
                 let came = told.next();
-                if !came.is_some_and(|came| self.is_line(line, came)) {
+                if !came.is_some_and(|came| self.matches_line(line, came)) {
                     return Some(format!("`{line}` is shown, and {came:?} came"));
                 }
                 continue;
@@ -35,7 +35,7 @@ impl Names {
             match shown.peek() {
                 None => return None,
                 Some(next) => {
-                    while told.peek().is_some_and(|came| !self.is_line(next, came)) {
+                    while told.peek().is_some_and(|came| !self.matches_line(next, came)) {
                         told.next();
                     }
                 }
@@ -44,20 +44,20 @@ impl Names {
         told.next().map(|more| format!("`{more}` came, and is not shown"))
     }
 
-    fn is_line(&mut self, shown: &str, told: &str) -> bool {
+    fn matches_line(&mut self, shown: &str, told: &str) -> bool {
         let (mut shown, mut told) = (shown.split_whitespace().peekable(), told.split_whitespace());
         while let Some(word) = shown.next() {
             let came = told.next().unwrap_or_default();
             match word.strip_suffix('…').filter(|_| shown.peek().is_none()) {
                 Some(beginning) if came.starts_with(beginning) => return true,
-                _ if !self.is_word(word, came) => return false,
+                _ if !self.matches_word(word, came) => return false,
                 _ => {}
             }
         }
         told.next().is_none()
     }
 
-    fn is_word(&mut self, shown: &str, told: &str) -> bool {
+    fn matches_word(&mut self, shown: &str, told: &str) -> bool {
         if let Some((before, name, after)) = name_in(shown) {
             let came = told.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
             let Some(came) = came.filter(|came| name_in(came).is_some_and(|(_, name, _)| name == *came))
@@ -67,9 +67,9 @@ impl Names {
             return self.0.entry(name.to_owned()).or_insert_with(|| came.to_owned()) == came;
         }
         if let Some((before, after)) = shown.split_once('…') {
-            return told.strip_prefix(before).is_some_and(|rest| ends_like(after, rest));
+            return told.strip_prefix(before).is_some_and(|rest| matches_end(after, rest));
         }
-        shown == told || (is_moment(shown) && shape(shown) == shape(told))
+        shown == told || (is_timestamp(shown) && mask_digits(shown) == mask_digits(told))
     }
 }
 
@@ -84,27 +84,27 @@ fn name_in(word: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// Whether this comes after anything.
-fn ends_like(shown: &str, told: &str) -> bool {
+fn matches_end(shown: &str, told: &str) -> bool {
     let Some((before, after)) = shown.split_once('…') else { return told.ends_with(shown) };
-    told.find(before).is_some_and(|at| ends_like(after, &told[at + before.len()..]))
+    told.find(before).is_some_and(|at| matches_end(after, &told[at + before.len()..]))
 }
 
 /// `2026-11-16`, `18:47:30`.
-fn is_moment(word: &str) -> bool {
+fn is_timestamp(word: &str) -> bool {
     let separators = word.matches(['-', ':']).count();
-    separators >= 2 && shape(word).chars().all(|letter| "0-:.TZ".contains(letter))
+    separators >= 2 && mask_digits(word).chars().all(|letter| "0-:.TZ".contains(letter))
 }
 
-fn shape(word: &str) -> String {
+fn mask_digits(word: &str) -> String {
     word.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect()
 }
 
 #[test]
 fn what_is_shown_is_what_came_but_for_what_changes_each_time() {
-    let mut names = Names::default();
+    let mut names = PlaceholderNames::default();
     let mut check = |shown: &str, told: &str| {
         let shown: Vec<String> = shown.lines().map(str::to_owned).collect();
-        names.missing(&shown, &told.lines().collect::<Vec<_>>()).is_none()
+        names.first_mismatch(&shown, &told.lines().collect::<Vec<_>>()).is_none()
     };
     assert!(check("run-0123: stopped at …", "run-89abcdef: stopped at the step x"));
     assert!(check("yes with run-0123", "yes  with run-89abcdef"));
@@ -119,5 +119,5 @@ fn what_is_shown_is_what_came_but_for_what_changes_each_time() {
             && check("http://…/", "http://h:1/")
     );
     assert!(check("a:…,b:…}", "a:1,b:2}") && !check("a:…,b:…}", "a:1,c:2}"));
-    assert_eq!(names.filled("show run-0123"), "show run-89abcdef");
+    assert_eq!(names.substitute("show run-0123"), "show run-89abcdef");
 }

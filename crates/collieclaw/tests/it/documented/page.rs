@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use super::block::{Block, Typed, blocks, typed};
-use super::match_lines::Names;
-use crate::support::{House, Terminal, program, wait};
+use super::block::{DocBlock, DocCommand, blocks, parse_commands};
+use super::match_lines::PlaceholderNames;
+use crate::support::{AgentTerminal, TestAgent, program, wait_for_exit};
 
 /// What stands before what a person types.
 const PROMPTS: [&str; 8] = [
@@ -25,43 +25,43 @@ const PROMPTS: [&str; 8] = [
 const HOME: &str = "/home/you";
 
 /// The house in which a page is carried out, and what of the page is another thing here.
-pub(crate) struct Page {
-    pub(crate) house: House,
-    names: Names,
-    here: Vec<(String, String)>,
-    running: Vec<Running>,
+pub(crate) struct DocPage {
+    pub(crate) house: TestAgent,
+    names: PlaceholderNames,
+    replacements: Vec<(String, String)>,
+    running: Vec<RunningCommand>,
 }
 
-struct Running {
-    child: Ended,
-    terminal: Terminal,
+struct RunningCommand {
+    child: KillOnDrop,
+    terminal: AgentTerminal,
 }
 
 /// It ends with this value at the latest.
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-impl Page {
-    pub(crate) fn of(house: House) -> Self {
+impl DocPage {
+    pub(crate) fn new(house: TestAgent) -> Self {
         let bin = house.path().join("bin");
         fs::create_dir(&bin).unwrap();
         symlink(program(), bin.join("collieclaw")).unwrap();
-        Self { house, names: Names::default(), here: Vec::new(), running: Vec::new() }
+        Self { house, names: PlaceholderNames::default(), replacements: Vec::new(), running: Vec::new() }
     }
 
     /// What the page calls otherwise than it is here, such as a port.
     pub(crate) fn with(mut self, page: &str, here: &str) -> Self {
-        self.here.push((page.to_owned(), here.to_owned()));
+        self.replacements.push((page.to_owned(), here.to_owned()));
         self
     }
 
-    pub(crate) fn run(mut self, name: &str) -> House {
+    pub(crate) fn run(mut self, name: &str) -> TestAgent {
         let text = crate::docs::document(&format!("docs/{name}"));
         for block in blocks(&text) {
             let place = format!("docs/{name}:{}", block.line);
@@ -69,7 +69,7 @@ impl Page {
             match (block.info.split_whitespace().next(), words.next()) {
                 // Where there is a service manager: `cargo xtask test --only units`.
                 (Some("console"), Some("systemd")) => {}
-                (Some("console"), more) => self.type_in(&block, more, &place),
+                (Some("console"), more) => self.run_block(&block, more, &place),
                 (Some("toml"), Some("config")) => self.configure(&block.text, &place),
                 (_, Some(word)) => {
                     if let Some(path) = word.strip_prefix("file=") {
@@ -82,20 +82,20 @@ impl Page {
         for mut running in self.running.drain(..) {
             let process = rustix::process::Pid::from_child(&running.child.0);
             rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-            wait(&mut running.child.0);
+            wait_for_exit(&mut running.child.0);
         }
         self.house
     }
 
-    fn local(&self, text: &str) -> String {
+    fn localize(&self, text: &str) -> String {
         let here = |text: String, (page, here): &(String, String)| text.replace(page.as_str(), here);
-        self.here.iter().fold(self.names.filled(text), here)
+        self.replacements.iter().fold(self.names.substitute(text), here)
     }
 
     fn write(&self, path: &str, text: &str) {
         let path: PathBuf = self.house.path().join(path.strip_prefix("~/").unwrap_or(path));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, self.local(text)).unwrap();
+        fs::write(&path, self.localize(text)).unwrap();
         if text.starts_with("#!") {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -107,36 +107,35 @@ impl Page {
         assert_eq!(validate.code, 0, "{place}: {}", validate.err);
     }
 
-    fn type_in(&mut self, block: &Block, more: Option<&str>, place: &str) {
-        let all = typed(&block.text);
+    fn run_block(&mut self, block: &DocBlock, more: Option<&str>, place: &str) {
+        let all = parse_commands(&block.text);
         for (number, typed) in all.iter().enumerate() {
-            let mut at = self.begin(typed);
+            let mut at = self.spawn_shell(typed);
             if more == Some("running") && number + 1 == all.len() {
-                let last = self.local(typed.shown.last().expect("a line that tells that it runs"));
+                let last = self.localize(typed.shown.last().expect("a line that tells that it runs"));
                 let last = last.split('…').next().unwrap_or_default().trim_end();
-                at.terminal
-                    .wait_until(last, |seen| without_escapes(seen).contains(last).then_some(seen.len()));
+                at.terminal.wait_until(last, |seen| strip_escapes(seen).contains(last).then_some(seen.len()));
                 self.running.push(at);
                 continue;
             }
-            let said = self.talk(&mut at, typed);
-            let code = wait(&mut at.child.0);
-            let told = self.as_shown(&(said + &at.terminal.rest()));
+            let said = self.answer_prompts(&mut at, typed);
+            let code = wait_for_exit(&mut at.child.0);
+            let told = self.normalize_output(&(said + &at.terminal.read_to_end()));
             assert_eq!(code, typed.exit_code(), "{place}: $ {}\n{told}", typed.command);
             if typed.shown.is_empty() {
                 continue;
             }
-            let shown: Vec<String> = typed.shown.iter().map(|line| self.local(line)).collect();
-            let missing = self.names.missing(&shown, &told.lines().collect::<Vec<_>>());
+            let shown: Vec<String> = typed.shown.iter().map(|line| self.localize(line)).collect();
+            let missing = self.names.first_mismatch(&shown, &told.lines().collect::<Vec<_>>());
             assert_eq!(missing, None, "{place}: $ {}\n{told}", typed.command);
         }
     }
 
-    fn begin(&self, typed: &Typed) -> Running {
-        let mut terminal = Terminal::open();
+    fn spawn_shell(&self, typed: &DocCommand) -> RunningCommand {
+        let mut terminal = AgentTerminal::open();
         let mut shell = Command::new("bash");
         shell
-            .args(["-euo", "pipefail", "-c", &self.local(&typed.command)])
+            .args(["-euo", "pipefail", "-c", &self.localize(&typed.command)])
             .env_clear()
             .env("HOME", self.house.path())
             .env("PATH", format!("{}/bin:/usr/bin:/bin", self.house.path().display()))
@@ -147,18 +146,18 @@ impl Page {
             .stdin(terminal.slave())
             .stdout(terminal.slave())
             .stderr(terminal.slave());
-        let child = Ended(shell.spawn().unwrap());
+        let child = KillOnDrop(shell.spawn().unwrap());
         drop(shell);
-        terminal.hand_over();
-        Running { child, terminal }
+        terminal.close_slave();
+        RunningCommand { child, terminal }
     }
 
     /// Answers every question as the page does.
-    fn talk(&self, at: &mut Running, typed: &Typed) -> String {
+    fn answer_prompts(&self, at: &mut RunningCommand, typed: &DocCommand) -> String {
         let mut said = String::new();
         for line in &typed.shown {
             // Nothing may be typed; then no page has the space at the end.
-            let line = self.local(line) + " ";
+            let line = self.localize(line) + " ";
             let answer = PROMPTS.iter().find_map(|prompt| Some((prompt, line.split_once(prompt)?)));
             let Some((prompt, (before, answer))) = answer else { continue };
             said.push_str(&at.terminal.wait_for(&format!("{before}{prompt}")));
@@ -168,15 +167,15 @@ impl Page {
     }
 
     /// As a page would show it: the lines as they are at last, and paths in somebody's home.
-    fn as_shown(&self, told: &str) -> String {
+    fn normalize_output(&self, told: &str) -> String {
         let last = |line: &str| line.rsplit('\r').next().unwrap_or_default().to_owned();
-        let lines: Vec<String> = told.lines().map(|line| last(&without_escapes(line))).collect();
+        let lines: Vec<String> = told.lines().map(|line| last(&strip_escapes(line))).collect();
         lines.join("\n").replace(self.house.path().to_str().unwrap(), HOME)
     }
 }
 
 /// Without what moves the cursor or clears a line.
-fn without_escapes(text: &str) -> String {
+fn strip_escapes(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |text, part| {

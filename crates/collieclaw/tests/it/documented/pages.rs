@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::block::{blocks, typed};
-use super::page::Page;
+use super::block::{blocks, parse_commands};
+use super::page::DocPage;
 use crate::docs::document;
-use crate::http_server::{Act, Server, reply};
-use crate::support::House;
+use crate::http_server::{ServerAction, TestServer, http_reply};
+use crate::support::TestAgent;
 
 /// Every page about the agent, and who carries it out.
 const PAGES: [(&str, fn()); 13] = [
@@ -30,7 +30,7 @@ const PAGES: [(&str, fn()); 13] = [
     ("collieclaw-tools.md", the_tools_do_what_they_are_for),
 ];
 
-fn with_notes(house: House) -> House {
+fn with_notes(house: TestAgent) -> TestAgent {
     fs::write(house.workspace().join("notes.txt"), "buy hay today\n").unwrap();
     house
 }
@@ -40,90 +40,90 @@ fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
 }
 
-fn json_of(body: &serde_json::Value) -> Act {
-    Act::Send(reply("200 OK", "application/json", &body.to_string()))
+fn json_reply(body: &serde_json::Value) -> ServerAction {
+    ServerAction::Send(http_reply("200 OK", "application/json", &body.to_string()))
 }
 
 /// A model that says this, bit by bit.
-fn streamed(bits: &[&str]) -> Act {
+fn streamed_reply(bits: &[&str]) -> ServerAction {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_owned();
     let bit = |text: &&str| format!("data: {}\n\n", json!({ "choices": [{ "delta": { "content": text } }] }));
     let end =
         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n".to_owned();
     let pieces = std::iter::once(head).chain(bits.iter().map(bit)).chain([end]);
-    Act::Pieces(pieces.map(String::into_bytes).collect(), Duration::from_millis(20))
+    ServerAction::Pieces(pieces.map(String::into_bytes).collect(), Duration::from_millis(20))
 }
 
 #[test]
 fn the_tour_is_as_it_is_told() {
-    let house = House::empty();
+    let house = TestAgent::empty();
     assert_eq!(house.run(&["onboard", "--allow-writing"]).code, 0);
-    let house = Page::of(house).run("../README.md");
+    let house = DocPage::new(house).run("../README.md");
     assert_eq!(fs::read_to_string(house.workspace().join("notes.txt")).unwrap(), "buy hay");
 }
 
 #[test]
 fn the_guide_is_right() {
-    Page::of(House::empty()).run("collieclaw.md");
+    DocPage::new(TestAgent::empty()).run("collieclaw.md");
 }
 
 #[test]
 fn the_configurations_are_valid() {
-    let house = House::new();
+    let house = TestAgent::new();
     // The workspace that one of them names.
     fs::create_dir_all(house.path().join("documents/taxes")).unwrap();
-    Page::of(house).run("collieclaw-config.md");
+    DocPage::new(house).run("collieclaw-config.md");
 }
 
 #[test]
 fn the_fixtures_play() {
-    Page::of(with_notes(House::new())).run("collieclaw-fixtures.md");
+    DocPage::new(with_notes(TestAgent::new())).run("collieclaw-fixtures.md");
 }
 
 #[test]
 fn the_gateway_listens() {
     let port = free_port();
-    let house = House::new().with("port = 8477", &format!("port = {port}"));
-    Page::of(house).with("8477", &port).run("collieclaw-gateway.md");
+    let house = TestAgent::new().with_config_change("port = 8477", &format!("port = {port}"));
+    DocPage::new(house).with("8477", &port).run("collieclaw-gateway.md");
 }
 
 #[test]
 fn the_servers_and_clients_of_mcp_work() {
-    let house = with_notes(House::new());
+    let house = with_notes(TestAgent::new());
     // What the page installs, `cargo xtask setup` has installed.
-    symlink(crate::mcp::installed().join("python"), house.path().join("mcp")).unwrap();
+    symlink(crate::mcp::installed_peers().join("python"), house.path().join("mcp")).unwrap();
     let house =
-        Page::of(house).with("8765", &free_port()).with("8766", &free_port()).run("collieclaw-mcp.md");
+        DocPage::new(house).with("8765", &free_port()).with("8766", &free_port()).run("collieclaw-mcp.md");
     // The same client, for whoever has the home elsewhere.
     let elsewhere = house.path().join("elsewhere");
     fs::rename(house.home(), &elsewhere).unwrap();
     let mut client = std::process::Command::new(house.path().join("mcp/bin/python3"));
     client.arg(house.path().join("client.py")).env_clear().env("HOME", house.path());
     client.env("COLLIECLAW_HOME", elsewhere).env("PATH", house.path().join("bin"));
-    let told = crate::support::done(client.output().unwrap());
+    let told = crate::support::agent_output(client.output().unwrap());
     assert!(told.code == 0 && told.out.contains("buy hay today"), "{told:?}");
 }
 
 #[test]
 fn the_memory_has_nothing_to_run() {
-    Page::of(House::new()).run("collieclaw-memory.md");
+    DocPage::new(TestAgent::new()).run("collieclaw-memory.md");
 }
 
 #[test]
 fn the_plugin_counts_words() {
-    Page::of(with_notes(House::new())).run("collieclaw-plugins.md");
+    DocPage::new(with_notes(TestAgent::new())).run("collieclaw-plugins.md");
 }
 
 #[test]
 fn the_providers_answer() {
-    let test = json_of(&json!({ "model": "smol", "choices": [{ "message": { "content": "ready" } }] }));
-    let small = Server::start(vec![
+    let test = json_reply(&json!({ "model": "smol", "choices": [{ "message": { "content": "ready" } }] }));
+    let small = TestServer::start(vec![
         test,
-        streamed(&["Grass, mostly, ", "and hay in winter."]),
-        streamed(&["I am the small one."]),
+        streamed_reply(&["Grass, mostly, ", "and hay in winter."]),
+        streamed_reply(&["I am the small one."]),
     ]);
-    let large = Server::start(vec![streamed(&["I am the large one."])]);
-    Page::of(House::new())
+    let large = TestServer::start(vec![streamed_reply(&["I am the large one."])]);
+    DocPage::new(TestAgent::new())
         .with("localhost:8080", &format!("localhost:{}", small.port()))
         .with("localhost:8081", &format!("localhost:{}", large.port()))
         .with("localhost:8082", &format!("localhost:{}", free_port()))
@@ -132,22 +132,22 @@ fn the_providers_answer() {
 
 #[test]
 fn the_receipts_are_checked() {
-    Page::of(House::new()).run("collieclaw-receipts.md");
+    DocPage::new(TestAgent::new()).run("collieclaw-receipts.md");
 }
 
 #[test]
 fn the_approvals_are_kept_and_revoked() {
-    Page::of(with_notes(House::new())).run("collieclaw-security.md");
+    DocPage::new(with_notes(TestAgent::new())).run("collieclaw-security.md");
 }
 
 #[test]
 fn the_service_says_that_there_is_no_manager() {
-    Page::of(House::new()).run("collieclaw-service.md");
+    DocPage::new(TestAgent::new()).run("collieclaw-service.md");
 }
 
 #[test]
 fn the_procedure_is_carried_out() {
-    let house = Page::of(with_notes(House::new())).run("collieclaw-sop.md");
+    let house = DocPage::new(with_notes(TestAgent::new())).run("collieclaw-sop.md");
     assert!(house.workspace().join("summary.txt").exists());
 }
 
@@ -157,10 +157,10 @@ fn the_tools_do_what_they_are_for() {
         { "title": "Sheep of the world", "url": "https://sheep.example/", "content": "About a billion." },
         { "title": "Goats, too", "url": "https://goats.example/", "content": "Fewer." },
     ] });
-    let service = Server::start(vec![json_of(&found)]);
-    let house = House::new();
+    let service = TestServer::start(vec![json_reply(&found)]);
+    let house = TestAgent::new();
     fs::write(house.workspace().join("flock.pdf"), crate::pdf_extract::flock()).unwrap();
-    Page::of(house)
+    DocPage::new(house)
         .with("localhost:8888", &format!("localhost:{}", service.port()))
         .run("collieclaw-tools.md");
 }
@@ -176,7 +176,8 @@ fn no_page_and_no_command_is_left_out() {
     for name in &listed {
         for block in blocks(&document(&format!("docs/{name}"))) {
             if block.info.starts_with("console") {
-                typed_lines.extend(typed(&block.text).iter().map(|typed| format!("{} \n", typed.command)));
+                typed_lines
+                    .extend(parse_commands(&block.text).iter().map(|typed| format!("{} \n", typed.command)));
             }
         }
     }
@@ -196,7 +197,7 @@ fn document_names() -> Vec<String> {
 
 /// Every command that does something, by its manual page.
 fn commands() -> Vec<String> {
-    let house = House::empty();
+    let house = TestAgent::empty();
     let folder = house.path().join("man");
     assert_eq!(house.run(&["man", "--dir", folder.to_str().unwrap()]).code, 0);
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -4,33 +4,33 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::Gateway;
-use crate::support::House;
+use super::support::TestGateway;
+use crate::support::TestAgent;
 
 const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x.txt\", content = \"hello\" }\n\
                       [[round]]\ntext = \"over\"\n";
 
-fn writes() -> House {
-    House::new().says(WRITES)
+fn writing_house() -> TestAgent {
+    TestAgent::new().with_mock_fixture(WRITES)
 }
 
 /// A turn that asks, the question, and then what comes of the answer.
-fn answered(gateway: &Gateway, answer: impl FnOnce(&Value)) -> Value {
+fn chat_and_answer(gateway: &TestGateway, answer: impl FnOnce(&Value)) -> Value {
     std::thread::scope(|scope| {
         let turn = scope.spawn(|| gateway.post("/chat", &json!({ "message": "write" })));
-        answer(&gateway.asked());
+        answer(&gateway.wait_for_question());
         turn.join().unwrap().json()["tool_calls"][0].clone()
     })
 }
 
-fn path(asked: &Value) -> String {
+fn approval_path(asked: &Value) -> String {
     format!("/approvals/{}", asked["id"].as_str().unwrap())
 }
 
 #[test]
 fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
-    let gateway = Gateway::of(writes());
-    let call = answered(&gateway, |asked| {
+    let gateway = TestGateway::start_in(writing_house());
+    let call = chat_and_answer(&gateway, |asked| {
         assert_eq!((&asked["tool"], &asked["risk"]), (&json!("file_write"), &json!("medium")));
         assert_eq!(asked["arguments"], json!({ "path": "x.txt", "content": "hello" }));
         assert!(!asked["reasons"][0]["detail"].as_str().unwrap().is_empty());
@@ -38,12 +38,15 @@ fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
         // A yes to something else, or to nothing, is none.
         let other = json!({ "approve": true, "args_hash": "0".repeat(64) });
         for nothing in [json!({ "approve": true }), other] {
-            assert_eq!(gateway.post(&path(asked), &nothing).refusal(), (409, "other-arguments".to_owned()));
+            assert_eq!(
+                gateway.post(&approval_path(asked), &nothing).error_code(),
+                (409, "other-arguments".to_owned())
+            );
         }
-        assert_eq!(gateway.post(&path(asked), &json!({ "approve": "yes" })).status, 400);
+        assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": "yes" })).status, 400);
         let yes = json!({ "approve": true, "args_hash": asked["args_hash"] });
-        assert_eq!(gateway.post(&path(asked), &yes).status, 200);
-        assert_eq!(gateway.post(&path(asked), &yes).refusal(), (404, "not-asked".to_owned()));
+        assert_eq!(gateway.post(&approval_path(asked), &yes).status, 200);
+        assert_eq!(gateway.post(&approval_path(asked), &yes).error_code(), (404, "not-asked".to_owned()));
     });
     assert_eq!(call["fate"], "done");
     assert_eq!(std::fs::read_to_string(gateway.house.workspace().join("x.txt")).unwrap(), "hello");
@@ -54,13 +57,15 @@ fn a_yes_to_exactly_what_was_shown_lets_it_run_once() {
 
 #[test]
 fn a_yes_for_good_asks_once() {
-    let gateway = Gateway::of(
-        writes().with("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"file_write\", "),
-    );
-    let call = answered(&gateway, |asked| {
+    let gateway =
+        TestGateway::start_in(writing_house().with_config_change(
+            "port = 8477\ntools_allow = [",
+            "port = 8477\ntools_allow = [\"file_write\", ",
+        ));
+    let call = chat_and_answer(&gateway, |asked| {
         assert_eq!(asked["lasting"], true, "{asked}");
         let always = json!({ "approve": true, "args_hash": asked["args_hash"], "always": true });
-        assert_eq!(gateway.post(&path(asked), &always).status, 200);
+        assert_eq!(gateway.post(&approval_path(asked), &always).status, 200);
     });
     assert_eq!(call["fate"], "done");
     let again = gateway.post("/chat", &json!({ "message": "write" })).json();
@@ -68,11 +73,14 @@ fn a_yes_for_good_asks_once() {
     assert_eq!(gateway.house.receipts()[1]["approver"], "remembered");
 
     // A tool that is not on the list is never let through for good.
-    let gateway = Gateway::of(writes());
-    answered(&gateway, |asked| {
+    let gateway = TestGateway::start_in(writing_house());
+    chat_and_answer(&gateway, |asked| {
         let always = json!({ "approve": true, "args_hash": asked["args_hash"], "always": true });
-        assert_eq!(gateway.post(&path(asked), &always).refusal(), (409, "other-arguments".to_owned()));
-        assert_eq!(gateway.post(&path(asked), &json!({ "approve": false })).status, 200);
+        assert_eq!(
+            gateway.post(&approval_path(asked), &always).error_code(),
+            (409, "other-arguments".to_owned())
+        );
+        assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": false })).status, 200);
     });
 }
 
@@ -80,49 +88,51 @@ fn a_yes_for_good_asks_once() {
 fn a_question_of_the_model_is_answered_in_words() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"ask_user\"\nargs = { question = \"Which?\", choices = [\"red\", \"blue\"] }\n\
                    [[round]]\ntext = \"so\"\n";
-    let house = House::new()
-        .with("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"ask_user\", ")
-        .says(fixture);
-    let gateway = Gateway::of(house);
-    let call = answered(&gateway, |asked| {
+    let house = TestAgent::new()
+        .with_config_change("port = 8477\ntools_allow = [", "port = 8477\ntools_allow = [\"ask_user\", ")
+        .with_mock_fixture(fixture);
+    let gateway = TestGateway::start_in(house);
+    let call = chat_and_answer(&gateway, |asked| {
         assert_eq!((&asked["kind"], &asked["question"]), (&json!("question"), &json!("Which?")));
         assert_eq!(asked["choices"], json!(["red", "blue"]));
-        assert_eq!(gateway.post(&path(asked), &json!({ "approve": true })).status, 400);
-        assert_eq!(gateway.post(&path(asked), &json!({ "answer": "blue" })).status, 200);
+        assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": true })).status, 400);
+        assert_eq!(gateway.post(&approval_path(asked), &json!({ "answer": "blue" })).status, 200);
     });
     assert_eq!((&call["fate"], &call["output"]), (&json!("done"), &json!("blue")));
-    let call = answered(&gateway, |asked| {
-        assert_eq!(gateway.post(&path(asked), &json!({ "approve": false })).status, 200);
+    let call = chat_and_answer(&gateway, |asked| {
+        assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": false })).status, 200);
     });
     assert_eq!(call["fate"], "failed", "{call}");
 }
 
 #[test]
 fn a_no_and_silence_deny() {
-    let gateway = Gateway::of(writes());
-    let call = answered(&gateway, |asked| {
-        assert_eq!(gateway.post(&path(asked), &json!({ "approve": false })).status, 200);
+    let gateway = TestGateway::start_in(writing_house());
+    let call = chat_and_answer(&gateway, |asked| {
+        assert_eq!(gateway.post(&approval_path(asked), &json!({ "approve": false })).status, 200);
     });
     assert_eq!(call["fate"], "denied");
 
-    let gateway = Gateway::of(writes().with("approval_timeout = \"120s\"", "approval_timeout = \"300ms\""));
+    let gateway = TestGateway::start_in(
+        writing_house().with_config_change("approval_timeout = \"120s\"", "approval_timeout = \"300ms\""),
+    );
     let reply = gateway.post("/chat", &json!({ "message": "write" }));
     assert_eq!(reply.json()["tool_calls"][0]["fate"], "nobody-to-ask", "{reply:?}");
-    assert_eq!(gateway.house.receipt_words(), [["file_write", "denied", "nobody-to-ask"]]);
+    assert_eq!(gateway.house.receipt_summaries(), [["file_write", "denied", "nobody-to-ask"]]);
     assert!(!gateway.house.workspace().join("x.txt").exists());
 }
 
 #[test]
 fn a_client_that_goes_away_takes_its_question_with_it() {
-    let gateway = Gateway::of(writes());
+    let gateway = TestGateway::start_in(writing_house());
     // One that reads events, and one that waits for the whole answer.
-    let mut events = gateway.events(&json!({ "message": "write", "conversation_id": "first" }));
-    let shown = events.until("approval");
-    assert_eq!(shown, gateway.asked());
+    let mut events = gateway.stream_chat(&json!({ "message": "write", "conversation_id": "first" }));
+    let shown = events.wait_for("approval");
+    assert_eq!(shown, gateway.wait_for_question());
     drop(events);
-    gateway.until("the question is gone", |gateway| gateway.get("/approvals").json() == json!([]));
+    gateway.wait_until("the question is gone", |gateway| gateway.get("/approvals").json() == json!([]));
     let late = json!({ "approve": true, "args_hash": shown["args_hash"] });
-    assert_eq!(gateway.post(&path(&shown), &late).status, 404);
+    assert_eq!(gateway.post(&approval_path(&shown), &late).status, 404);
 
     let body = json!({ "message": "write", "conversation_id": "second" }).to_string();
     let mut waiting = gateway.connect();
@@ -134,11 +144,11 @@ fn a_client_that_goes_away_takes_its_question_with_it() {
         body.len()
     );
     std::io::Write::write_all(&mut waiting, head.as_bytes()).unwrap();
-    gateway.asked();
+    gateway.wait_for_question();
     drop(waiting);
-    gateway.until("no turn goes on", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
+    gateway.wait_until("no turn goes on", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
 
-    assert_eq!(gateway.house.receipt_words(), [["file_write", "denied", "cancelled"]; 2]);
+    assert_eq!(gateway.house.receipt_summaries(), [["file_write", "denied", "cancelled"]; 2]);
     assert!(!gateway.house.workspace().join("x.txt").exists());
     let turns = gateway.house.run(&["memory", "show", "first", "--output", "json"]).json();
     let last = turns.as_array().unwrap().last().unwrap();
@@ -147,8 +157,8 @@ fn a_client_that_goes_away_takes_its_question_with_it() {
 
 #[test]
 fn the_emergency_stop_ends_questions_and_what_runs_and_is_cleared_again() {
-    let gateway = Gateway::of(writes());
-    let call = answered(&gateway, |_| {
+    let gateway = TestGateway::start_in(writing_house());
+    let call = chat_and_answer(&gateway, |_| {
         assert_eq!(gateway.post("/estop", &json!({})).json(), json!({ "active": true, "was_active": false }));
     });
     assert_eq!(call["fate"], "stopped");
@@ -161,17 +171,17 @@ fn the_emergency_stop_ends_questions_and_what_runs_and_is_cleared_again() {
 
     // `sleep` is on nobody's list; `full` runs it.
     let fixture = "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = { command = \"sleep 28\" }\n[[round]]\ntext = \"so\"\n";
-    let house = House::new()
-        .with("autonomy = \"supervised\"", "autonomy = \"full\"")
-        .with("shell_timeout = \"15s\"", "shell_timeout = \"29s\"")
-        .says(fixture);
-    let gateway = Gateway::of(house);
-    let mut events = gateway.events(&json!({ "message": "wait" }));
-    assert_eq!(events.until("tool")["phase"], "begins");
+    let house = TestAgent::new()
+        .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+        .with_config_change("shell_timeout = \"15s\"", "shell_timeout = \"29s\"")
+        .with_mock_fixture(fixture);
+    let gateway = TestGateway::start_in(house);
+    let mut events = gateway.stream_chat(&json!({ "message": "wait" }));
+    assert_eq!(events.wait_for("tool")["phase"], "begins");
     let begun = std::time::Instant::now();
     gateway.post("/estop", &json!({}));
-    assert_eq!(events.until("tool")["fate"], "stopped");
-    assert_eq!(events.until("answer")["answer"], "so");
+    assert_eq!(events.wait_for("tool")["fate"], "stopped");
+    assert_eq!(events.wait_for("answer")["answer"], "so");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-    assert_eq!(gateway.house.receipt_words(), [["shell", "failed", "estop"]]);
+    assert_eq!(gateway.house.receipt_summaries(), [["shell", "failed", "estop"]]);
 }

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::support::Gateway;
-use crate::support::House;
+use super::support::TestGateway;
+use crate::support::TestAgent;
 
 const LISTS: &str = "[[round]]\ntext = \"I look.\"\n[[round.call]]\ntool = \"file_list\"\nargs = { path = \".\" }\n\
                      [[round]]\ntext = \"One file.\"\n";
 
 #[test]
 fn a_turn_has_its_answer_its_calls_and_their_receipts() {
-    let gateway = Gateway::of(House::new().says(LISTS));
+    let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(LISTS));
     std::fs::write(gateway.house.workspace().join("notes.txt"), "").unwrap();
     let reply = gateway.post("/chat", &json!({ "message": "what is there?" }));
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -49,8 +49,8 @@ fn a_turn_has_its_answer_its_calls_and_their_receipts() {
 
 #[test]
 fn a_turn_is_told_as_it_goes() {
-    let gateway = Gateway::of(House::new().says(LISTS));
-    let mut events = gateway.events(&json!({ "message": "look", "conversation_id": "mine" }));
+    let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(LISTS));
+    let mut events = gateway.stream_chat(&json!({ "message": "look", "conversation_id": "mine" }));
     let mut names = Vec::new();
     let mut said = String::new();
     while let Some((name, value)) = events.next() {
@@ -75,7 +75,7 @@ fn a_turn_is_told_as_it_goes() {
 fn a_conversation_goes_on_and_receipts_come_in_pages() {
     let fixture = "[[round]]\n[[round.call]]\ntool = \"time\"\n[[round.call]]\ntool = \"time\"\n\
                    [[round.call]]\ntool = \"file_read\"\nargs = { path = \"/etc/passwd\" }\n[[round]]\ntext = \"so\"\n";
-    let gateway = Gateway::of(House::new().says(fixture));
+    let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(fixture));
     let first = gateway.post("/chat", &json!({ "message": "one" })).json();
     // C7: refused over HTTP as everywhere.
     assert_eq!(first["tool_calls"][2]["fate"], "denied", "{first}");
@@ -99,15 +99,16 @@ fn a_conversation_goes_on_and_receipts_come_in_pages() {
 
 #[test]
 fn a_broken_chain_is_seen_at_once_without_a_restart() {
-    let gateway = Gateway::of(
-        House::new().says("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n"),
+    let gateway = TestGateway::start_in(
+        TestAgent::new()
+            .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n"),
     );
     gateway.post("/chat", &json!({ "message": "one" }));
     assert_eq!(gateway.get("/receipts").json()["chain"]["valid"], true);
     let log = gateway.house.home().join("tool_receipts.log");
     let text = std::fs::read_to_string(&log).unwrap();
     std::fs::write(&log, text.replacen("\"allowed\"", "\"denied\"", 1)).unwrap();
-    gateway.until("the break is seen", |gateway| {
+    gateway.wait_until("the break is seen", |gateway| {
         let chain = gateway.get("/receipts").json()["chain"].clone();
         chain["valid"] == false && chain["broken_at"].is_u64()
     });
@@ -116,9 +117,10 @@ fn a_broken_chain_is_seen_at_once_without_a_restart() {
 
 #[test]
 fn a_provider_that_fails_is_named_and_counted_and_the_turn_is_kept() {
-    let gateway = Gateway::of(House::new().says("[[round]]\nerror = \"overloaded\"\n"));
+    let gateway =
+        TestGateway::start_in(TestAgent::new().with_mock_fixture("[[round]]\nerror = \"overloaded\"\n"));
     let reply = gateway.post("/chat", &json!({ "message": "hello" }));
-    assert_eq!(reply.refusal(), (502, "provider".to_owned()));
+    assert_eq!(reply.error_code(), (502, "provider".to_owned()));
     let conversation = reply.json()["conversation_id"].as_str().unwrap().to_owned();
     let turns = gateway.house.run(&["memory", "show", &conversation, "--output", "json"]).json();
     assert!(turns[1]["content"].as_str().unwrap().starts_with("[no answer"), "{turns}");
@@ -127,9 +129,9 @@ fn a_provider_that_fails_is_named_and_counted_and_the_turn_is_kept() {
 
 #[test]
 fn tools_and_status_say_what_is_in_force_here() {
-    let house =
-        House::new().with("port = 8477\ntools_allow = [\"file_read\", ", "port = 8477\ntools_allow = [");
-    let gateway = Gateway::of(house);
+    let house = TestAgent::new()
+        .with_config_change("port = 8477\ntools_allow = [\"file_read\", ", "port = 8477\ntools_allow = [");
+    let gateway = TestGateway::start_in(house);
     let offered: Vec<Value> = gateway
         .get("/tools")
         .json()
@@ -149,7 +151,7 @@ fn tools_and_status_say_what_is_in_force_here() {
 /// Whatever is called there would be taken for a part of the run.
 #[test]
 fn a_chat_does_not_go_on_under_the_name_of_a_run() {
-    let gateway = Gateway::of(House::new());
+    let gateway = TestGateway::start_in(TestAgent::new());
     let body = json!({ "message": "hi", "conversation_id": "run-0123" });
     let refused = gateway.post("/chat", &body);
     assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!("bad-body")), "{refused:?}");

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::Gateway;
-use crate::http_server::{Act, Server, reply};
-use crate::support::House;
+use super::support::TestGateway;
+use crate::http_server::{ServerAction, TestServer, http_reply};
+use crate::support::TestAgent;
 
-fn configured(config: &str) -> Gateway {
-    let house = House::new();
+fn start_with_config(config: &str) -> TestGateway {
+    let house = TestAgent::new();
     fs::write(house.home().join("small.toml"), "[[round]]\ntext = \"I am small.\"\n").unwrap();
     let small = "[providers.models.small]\nkind = \"mock\"\nfixture = \"small.toml\"\n";
     fs::write(house.home().join("config.toml"), format!("{config}\n{small}")).unwrap();
-    Gateway::of(house)
+    TestGateway::start_in(house)
 }
 
-fn server_table(server: &Server) -> String {
+fn server_table(server: &TestServer) -> String {
     let url = format!("http://127.0.0.1:{}/v1", server.port());
     format!("[providers.models.remote]\nkind = \"openai-compatible\"\nmodel = \"m\"\nbase_url = \"{url}\"\n")
 }
 
-fn says(text: &str) -> Vec<u8> {
+fn delta_bytes(text: &str) -> Vec<u8> {
     format!("data: {}\n\n", json!({"choices": [{"delta": {"content": text}}]})).into_bytes()
 }
 
@@ -30,13 +30,13 @@ const START: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\
 
 #[test]
 fn a_stream_goes_through_bit_by_bit_and_is_taken_back_when_it_breaks() {
-    let torn = vec![START.to_vec(), says("I am the"), says(" first")];
-    let server = Server::start(vec![Act::Pieces(torn, Duration::from_millis(50))]);
-    let gateway = configured(&format!(
+    let torn = vec![START.to_vec(), delta_bytes("I am the"), delta_bytes(" first")];
+    let server = TestServer::start(vec![ServerAction::Pieces(torn, Duration::from_millis(50))]);
+    let gateway = start_with_config(&format!(
         "default_provider = \"safe\"\n{}[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"remote\", \"small\"]\n",
         server_table(&server)
     ));
-    let mut events = gateway.events(&json!({ "message": "who are you?" }));
+    let mut events = gateway.stream_chat(&json!({ "message": "who are you?" }));
     let mut drafts = Vec::new();
     let answer = loop {
         match events.next().unwrap() {
@@ -52,8 +52,8 @@ fn a_stream_goes_through_bit_by_bit_and_is_taken_back_when_it_breaks() {
 
 #[test]
 fn who_fails_is_left_out_by_all_turns_of_a_gateway() {
-    let server = Server::start(vec![Act::Send(reply("503 No", "application/json", "{}"))]);
-    let gateway = configured(&format!(
+    let server = TestServer::start(vec![ServerAction::Send(http_reply("503 No", "application/json", "{}"))]);
+    let gateway = start_with_config(&format!(
         "default_provider = \"safe\"\n{}[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"remote\", \"small\"]\n\
          failures = 2\ncool_down = \"10m\"\n",
         server_table(&server)
@@ -66,7 +66,7 @@ fn who_fails_is_left_out_by_all_turns_of_a_gateway() {
 
 #[test]
 fn a_hint_chooses_and_a_limit_that_is_reached_is_told() {
-    let gateway = configured(
+    let gateway = start_with_config(
         "default_provider = \"choice\"\n[limits]\ncalls_per_day = 2\n[providers.models.choice]\nkind = \"router\"\n\
          default = \"local\"\n[[providers.models.choice.rules]]\nwhen = { hint = \"fast\" }\nprovider = \"small\"\n",
     );
@@ -75,11 +75,11 @@ fn a_hint_chooses_and_a_limit_that_is_reached_is_told() {
     let other = ask(json!({ "message": "hi" })).json();
     assert!(other["answer"].as_str().unwrap().starts_with("You said: hi"), "{other}");
     let refused = ask(json!({ "message": "hi" }));
-    assert_eq!(refused.refusal(), (429, "used-up".to_owned()));
+    assert_eq!(refused.error_code(), (429, "used-up".to_owned()));
     assert!(refused.body.contains("limits.calls_per_day"), "{}", refused.body);
     // Until the day ends, in seconds.
     let json = [("Content-Type", "application/json")];
-    let raw = gateway.with_headers("POST", "/chat", &json, r#"{"message": "hi"}"#).to_lowercase();
+    let raw = gateway.send_with_headers("POST", "/chat", &json, r#"{"message": "hi"}"#).to_lowercase();
     let after = raw.split_once("retry-after: ").expect(&raw).1.split_once("\r\n").unwrap().0.parse::<u64>();
     assert!((1..=25 * 3600 + 1).contains(&after.unwrap()), "{raw}");
     let metrics = gateway.get("/metrics").body;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::support::Gateway;
-use crate::support::{House, done};
+use super::support::TestGateway;
+use crate::support::{TestAgent, agent_output};
 
 /// What is said and asked for in every turn. The last text tries to be more than text.
 const NOTE: &str = r#"
@@ -21,7 +21,7 @@ draft = ["The note is written. ", "<img src=x onerror=alert(1)><script>alert(2)<
 "#;
 
 /// Where `cargo xtask setup` puts what drives the browser: for everyone, or for one.
-fn installed() -> PathBuf {
+fn playwright_folder() -> PathBuf {
     let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local"));
     let places = own.into_iter().chain([PathBuf::from("/usr/local")]);
     let mut folders = places.map(|place| place.join("lib/collieclaw-peers/node_modules"));
@@ -30,26 +30,26 @@ fn installed() -> PathBuf {
         .expect("the test needs what drives a browser: run `cargo xtask setup`")
 }
 
-fn script() -> PathBuf {
+fn script_path() -> PathBuf {
     let root = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     PathBuf::from(root).join("tests/it/gateway/page.mjs")
 }
 
 #[test]
 fn a_person_chats_approves_denies_stops_and_sees_receipts_and_no_other_site_can() {
-    let gateway = Gateway::of(House::new().says(NOTE));
+    let gateway = TestGateway::start_in(TestAgent::new().with_mock_fixture(NOTE));
     std::fs::write(gateway.house.workspace().join("shopping.md"), "apples").unwrap();
-    let installed = installed();
+    let installed = playwright_folder();
     let link = format!("{}#token={}", gateway.url("/"), gateway.token);
     // `COLLIECLAW_PICTURE=docs/images/collieclaw-gateway.png` renews the picture in the documentation.
     let picture = std::env::var("COLLIECLAW_PICTURE").unwrap_or_default();
     let output = Command::new(installed.join(".bin/node"))
-        .arg(script())
+        .arg(script_path())
         .arg(&installed)
         .args([&link, &picture])
         .output()
         .unwrap();
-    let done = done(output);
+    let done = agent_output(output);
     assert_eq!((done.code, done.out.trim()), (0, "all well"), "{done:?}");
     assert_eq!(
         std::fs::read_to_string(gateway.house.workspace().join("note.txt")).unwrap(),

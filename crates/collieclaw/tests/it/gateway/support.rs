@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use ureq::Agent;
 
-use crate::support::{House, PATIENCE, wait};
+use crate::support::{TEST_TIMEOUT, TestAgent, wait_for_exit};
 
 /// A gateway on a port of its own. It is killed with this value.
-pub(crate) struct Gateway {
-    pub(crate) house: House,
+pub(crate) struct TestGateway {
+    pub(crate) house: TestAgent,
     pub(crate) child: Child,
     pub(crate) port: u16,
     pub(crate) token: String,
@@ -20,54 +20,54 @@ pub(crate) struct Gateway {
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Reply {
+pub(crate) struct HttpReply {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-impl Reply {
+impl HttpReply {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 
     /// Status and code of a refusal.
-    pub(crate) fn refusal(&self) -> (u16, String) {
+    pub(crate) fn error_code(&self) -> (u16, String) {
         let code = self.json()["error"]["code"].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned();
         (self.status, code)
     }
 }
 
-impl Gateway {
+impl TestGateway {
     pub(crate) fn new() -> Self {
-        Self::of(House::new())
+        Self::start_in(TestAgent::new())
     }
 
-    pub(crate) fn of(house: House) -> Self {
-        let (child, port) = start(&house);
+    pub(crate) fn start_in(house: TestAgent) -> Self {
+        let (child, port) = spawn_gateway(&house);
         let token = std::fs::read_to_string(house.home().join("gateway.token")).unwrap().trim().to_owned();
         Self { house, child, port, token }
     }
 
     /// Another one in the same house, after the first has ended.
-    pub(crate) fn again(&mut self) {
-        (self.child, self.port) = start(&self.house);
+    pub(crate) fn restart(&mut self) {
+        (self.child, self.port) = spawn_gateway(&self.house);
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Reply {
-        reply(agent().get(self.url(path)).header("Authorization", self.bearer()).call())
+    pub(crate) fn get(&self, path: &str) -> HttpReply {
+        read_reply(http_agent().get(self.url(path)).header("Authorization", self.bearer()).call())
     }
 
-    pub(crate) fn delete(&self, path: &str) -> Reply {
-        reply(agent().delete(self.url(path)).header("Authorization", self.bearer()).call())
+    pub(crate) fn delete(&self, path: &str) -> HttpReply {
+        read_reply(http_agent().delete(self.url(path)).header("Authorization", self.bearer()).call())
     }
 
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
-        let request = agent().post(self.url(path)).header("Authorization", self.bearer());
-        reply(request.header("Content-Type", "application/json").send(body.to_string()))
+    pub(crate) fn post(&self, path: &str, body: &Value) -> HttpReply {
+        let request = http_agent().post(self.url(path)).header("Authorization", self.bearer());
+        read_reply(request.header("Content-Type", "application/json").send(body.to_string()))
     }
 
     pub(crate) fn bearer(&self) -> String {
@@ -77,12 +77,12 @@ impl Gateway {
     /// A connection with nothing said yet.
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream
     }
 
     /// Sends these bytes, and reads until the gateway closes.
-    pub(crate) fn raw(&self, bytes: &[u8]) -> String {
+    pub(crate) fn send_raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
         // A gateway that has heard enough closes before all is sent.
         let _ = stream.write_all(bytes);
@@ -92,7 +92,7 @@ impl Gateway {
     }
 
     /// A request with headers of its own, with the token and our own host unless they are among them.
-    pub(crate) fn with_headers(
+    pub(crate) fn send_with_headers(
         &self,
         method: &str,
         path: &str,
@@ -110,11 +110,11 @@ impl Gateway {
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        self.raw(format!("{head}\r\n{body}").as_bytes())
+        self.send_raw(format!("{head}\r\n{body}").as_bytes())
     }
 
     /// A turn whose events are read as they come.
-    pub(crate) fn events(&self, body: &Value) -> Events {
+    pub(crate) fn stream_chat(&self, body: &Value) -> SseReader {
         let body = body.to_string();
         let mut stream = self.connect();
         let head = format!(
@@ -125,12 +125,12 @@ impl Gateway {
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
-        Events { lines: BufReader::new(stream) }
+        SseReader { lines: BufReader::new(stream) }
     }
 
     /// Waits until something is so.
-    pub(crate) fn until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
-        let patience = Instant::now() + PATIENCE;
+    pub(crate) fn wait_until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
+        let patience = Instant::now() + TEST_TIMEOUT;
         while !is_so(self) {
             assert!(Instant::now() < patience, "never: {what}");
             std::thread::sleep(Duration::from_millis(20));
@@ -138,8 +138,10 @@ impl Gateway {
     }
 
     /// The question that waits, as soon as one does.
-    pub(crate) fn asked(&self) -> Value {
-        self.until("something is asked", |gateway| gateway.get("/approvals").json() != Value::Array(vec![]));
+    pub(crate) fn wait_for_question(&self) -> Value {
+        self.wait_until("something is asked", |gateway| {
+            gateway.get("/approvals").json() != Value::Array(vec![])
+        });
         self.get("/approvals").json()[0].clone()
     }
 
@@ -149,20 +151,20 @@ impl Gateway {
     }
 
     /// Ends it politely; its exit code.
-    pub(crate) fn end(&mut self) -> i32 {
+    pub(crate) fn terminate(&mut self) -> i32 {
         self.signal(rustix::process::Signal::TERM);
-        wait(&mut self.child)
+        wait_for_exit(&mut self.child)
     }
 }
 
-impl Drop for Gateway {
+impl Drop for TestGateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-fn start(house: &House) -> (Child, u16) {
+fn spawn_gateway(house: &TestAgent) -> (Child, u16) {
     let mut command = house.command(&["gateway", "--port", "0", "--output", "json"]);
     let log = std::fs::File::create(house.path().join("gateway.err")).unwrap();
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
@@ -176,11 +178,11 @@ fn start(house: &House) -> (Child, u16) {
 }
 
 /// The events of a turn.
-pub(crate) struct Events {
+pub(crate) struct SseReader {
     lines: BufReader<TcpStream>,
 }
 
-impl Events {
+impl SseReader {
     /// The next event; `None` after the last.
     pub(crate) fn next(&mut self) -> Option<(String, Value)> {
         let mut name = None;
@@ -200,7 +202,7 @@ impl Events {
     }
 
     /// Reads on to an event of this name.
-    pub(crate) fn until(&mut self, wanted: &str) -> Value {
+    pub(crate) fn wait_for(&mut self, wanted: &str) -> Value {
         loop {
             let (name, value) = self.next().unwrap_or_else(|| panic!("`{wanted}` never came"));
             if name == wanted {
@@ -211,12 +213,12 @@ impl Events {
 }
 
 /// A client that takes every status as an answer.
-pub(crate) fn agent() -> Agent {
-    Agent::config_builder().http_status_as_error(false).timeout_global(Some(PATIENCE)).build().new_agent()
+pub(crate) fn http_agent() -> Agent {
+    Agent::config_builder().http_status_as_error(false).timeout_global(Some(TEST_TIMEOUT)).build().new_agent()
 }
 
-pub(crate) fn reply(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> Reply {
+pub(crate) fn read_reply(response: Result<ureq::http::Response<ureq::Body>, ureq::Error>) -> HttpReply {
     let mut response = response.unwrap();
     let body = response.body_mut().read_to_string().unwrap();
-    Reply { status: response.status().as_u16(), body }
+    HttpReply { status: response.status().as_u16(), body }
 }

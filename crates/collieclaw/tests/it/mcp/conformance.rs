@@ -4,8 +4,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use super::house::installed;
-use crate::support::{Ended, House};
+use super::server_fixture::installed_peers;
+use crate::support::{ChildGuard, TestAgent};
 
 /// What the suite tests and we don't offer: a list that the suite itself checks, in both directions.
 pub(crate) const NOT_OFFERED: &str = "server:
@@ -82,15 +82,17 @@ proxy.listen(0, "127.0.0.1", () => console.log(proxy.address().port));
 
 #[test]
 fn the_official_suite_passes_where_it_applies() {
-    let house = House::new();
-    let folder =
-        house.plugin("conformance", &[("manifest.toml", MANIFEST), ("run", "#!/bin/sh\necho \"$1\"\n")]);
+    let house = TestAgent::new();
+    let folder = house.write_plugin_folder(
+        "conformance",
+        &[("manifest.toml", MANIFEST), ("run", "#!/bin/sh\necho \"$1\"\n")],
+    );
     let installed_plugin = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(installed_plugin.code, 0, "{installed_plugin:?}");
     let names = "\"test_simple_text\", \"test_error_handling\", \"json_schema_2020_12_tool\", ";
-    let house = house.with("tools_allow = [", &format!("tools_allow = [{names}"));
+    let house = house.with_config_change("tools_allow = [", &format!("tools_allow = [{names}"));
 
-    let mut server = Ended(house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap());
+    let mut server = ChildGuard(house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap());
     let mut lines = BufReader::new(server.0.stderr.take().unwrap()).lines();
     let port = lines.find_map(|line| {
         line.unwrap().strip_prefix("listening on http://127.0.0.1:")?.strip_suffix("/mcp").map(str::to_owned)
@@ -99,10 +101,10 @@ fn the_official_suite_passes_where_it_applies() {
     let token = std::fs::read_to_string(house.home().join("mcp.token")).unwrap();
     let token = token.trim();
 
-    let bin = installed().join("node_modules/.bin");
+    let bin = installed_peers().join("node_modules/.bin");
     let mut proxy = Command::new(bin.join("node"));
     proxy.args(["-e", WITH_TOKEN, &port.unwrap(), token]).stdout(Stdio::piped()).stdin(Stdio::null());
-    let mut proxy = Ended(proxy.spawn().unwrap());
+    let mut proxy = ChildGuard(proxy.spawn().unwrap());
     let mut port = String::new();
     BufReader::new(proxy.0.stdout.take().unwrap()).read_line(&mut port).unwrap();
     let url = format!("http://127.0.0.1:{}/mcp", port.trim());

@@ -7,97 +7,97 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::support::{House, own_sleep, sleeps, until_sleeps, wait};
+use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_exit, wait_for_sleep};
 
 /// A client that says exactly what it is told to.
-struct Client {
+struct StdioMcpClient {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     number: u64,
 }
 
-impl Client {
-    fn new(house: &House) -> Self {
+impl StdioMcpClient {
+    fn new(house: &TestAgent) -> Self {
         let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let mut client = Self { child, input, output, number: 0 };
         let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
             "clientInfo": { "name": "test", "version": "1" } });
-        let answer = client.ask("initialize", &hello);
+        let answer = client.request("initialize", &hello);
         assert_eq!(answer["result"]["serverInfo"]["name"], "collieclaw", "{answer}");
-        client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client.send_message(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         client
     }
 
-    fn say(&mut self, message: &Value) {
+    fn send_message(&mut self, message: &Value) {
         writeln!(self.input.as_ref().unwrap(), "{message}").unwrap();
     }
 
-    fn send(&mut self, method: &str, params: &Value) -> u64 {
+    fn send_request(&mut self, method: &str, params: &Value) -> u64 {
         self.number += 1;
         let number = self.number;
-        self.say(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params }));
+        self.send_message(&json!({ "jsonrpc": "2.0", "id": number, "method": method, "params": params }));
         number
     }
 
     /// Every line of standard output is a message.
-    fn hear(&mut self) -> Value {
+    fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        let number = self.send(method, params);
+    fn request(&mut self, method: &str, params: &Value) -> Value {
+        let number = self.send_request(method, params);
         loop {
-            let heard = self.hear();
+            let heard = self.receive();
             if heard["id"] == number {
                 return heard;
             }
         }
     }
 
-    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
-        self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].clone()
+    fn call_tool(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
 
-    fn bye(mut self) -> i32 {
+    fn close(mut self) -> i32 {
         self.input = None;
-        wait(&mut self.child)
+        wait_for_exit(&mut self.child)
     }
 }
 
-fn words(result: &Value) -> (bool, &str) {
+fn result_text(result: &Value) -> (bool, &str) {
     (result["isError"] == true, result["content"][0]["text"].as_str().unwrap())
 }
 
 #[test]
 fn another_agent_gets_our_tools_with_gate_and_receipts() {
-    let house = House::new();
+    let house = TestAgent::new();
     std::fs::write(house.workspace().join("note.txt"), "a note").unwrap();
-    let mut client = Client::new(&house);
-    let tools = client.ask("tools/list", &json!({}));
+    let mut client = StdioMcpClient::new(&house);
+    let tools = client.request("tools/list", &json!({}));
     let names: Vec<_> =
         tools["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].clone()).collect();
     assert!(names.contains(&json!("file_read")) && !names.contains(&json!("file_write")), "{names:?}");
 
-    let read = client.call("file_read", &json!({ "path": "note.txt" }));
-    assert!(words(&read).1.contains("a note") && !words(&read).0, "{read}");
-    let outside = client.call("file_read", &json!({ "path": "/etc/passwd" }));
-    assert!(words(&outside).0 && words(&outside).1.contains("denied"), "{outside}");
-    let bad = client.call("file_read", &json!({ "file": "note.txt" }));
-    assert!(words(&bad).0 && words(&bad).1.contains("don't fit"), "{bad}");
+    let read = client.call_tool("file_read", &json!({ "path": "note.txt" }));
+    assert!(result_text(&read).1.contains("a note") && !result_text(&read).0, "{read}");
+    let outside = client.call_tool("file_read", &json!({ "path": "/etc/passwd" }));
+    assert!(result_text(&outside).0 && result_text(&outside).1.contains("denied"), "{outside}");
+    let bad = client.call_tool("file_read", &json!({ "file": "note.txt" }));
+    assert!(result_text(&bad).0 && result_text(&bad).1.contains("don't fit"), "{bad}");
     // It needs a yes, and the client is not asked although it offers to be.
-    let asks = client.call("shell", &json!({ "command": "touch made" }));
-    assert!(words(&asks).0 && words(&asks).1.contains("nobody is there to ask"), "{asks}");
-    let unlisted = client.call("file_write", &json!({ "path": "x", "content": "x" }));
-    assert!(words(&unlisted).0, "{unlisted}");
-    let unknown = client.call("no_such_tool", &json!({}));
-    assert!(words(&unknown).0 && words(&unknown).1.contains("is not offered here"), "{unknown}");
-    assert_eq!(client.bye(), 0);
+    let asks = client.call_tool("shell", &json!({ "command": "touch made" }));
+    assert!(result_text(&asks).0 && result_text(&asks).1.contains("nobody is there to ask"), "{asks}");
+    let unlisted = client.call_tool("file_write", &json!({ "path": "x", "content": "x" }));
+    assert!(result_text(&unlisted).0, "{unlisted}");
+    let unknown = client.call_tool("no_such_tool", &json!({}));
+    assert!(result_text(&unknown).0 && result_text(&unknown).1.contains("is not offered here"), "{unknown}");
+    assert_eq!(client.close(), 0);
 
-    let statuses: Vec<String> = house.receipt_words().into_iter().map(|[_, status, _]| status).collect();
+    let statuses: Vec<String> = house.receipt_summaries().into_iter().map(|[_, status, _]| status).collect();
     assert_eq!(statuses, ["allowed", "denied", "failed", "denied", "denied", "denied"]);
     let receipts = house.receipts();
     assert_eq!(read["_meta"]["collieclaw/receipt"], receipts[0]["id"]);
@@ -108,46 +108,50 @@ fn another_agent_gets_our_tools_with_gate_and_receipts() {
 
 #[test]
 fn the_emergency_stop_holds_for_other_agents_too() {
-    let house = House::new();
-    let mut client = Client::new(&house);
-    assert!(!words(&client.call("time", &json!({}))).0);
+    let house = TestAgent::new();
+    let mut client = StdioMcpClient::new(&house);
+    assert!(!result_text(&client.call_tool("time", &json!({}))).0);
     assert_eq!(house.run(&["estop"]).code, 0);
-    let stopped = client.call("time", &json!({}));
-    assert!(words(&stopped).0 && words(&stopped).1.contains("emergency stop"), "{stopped}");
+    let stopped = client.call_tool("time", &json!({}));
+    assert!(result_text(&stopped).0 && result_text(&stopped).1.contains("emergency stop"), "{stopped}");
     assert_eq!(house.run(&["estop", "--clear"]).code, 0);
-    assert!(!words(&client.call("time", &json!({}))).0);
-    assert_eq!(client.bye(), 0);
+    assert!(!result_text(&client.call_tool("time", &json!({}))).0);
+    assert_eq!(client.close(), 0);
 }
 
 #[test]
 fn a_call_ends_with_the_request_and_with_the_client() {
-    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let mut client = Client::new(&house);
-    let long = own_sleep(1);
-    let number = client
-        .send("tools/call", &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }));
-    until_sleeps(&long);
-    client.say(
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let mut client = StdioMcpClient::new(&house);
+    let long = unique_sleep_seconds(1);
+    let number = client.send_request(
+        "tools/call",
+        &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }),
+    );
+    wait_for_sleep(&long);
+    client.send_message(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": number } }),
     );
     // The next call is answered: the first one is out of the way.
-    assert!(!words(&client.call("time", &json!({}))).0);
-    assert!(!sleeps(&long));
+    assert!(!result_text(&client.call_tool("time", &json!({}))).0);
+    assert!(!is_sleep_running(&long));
 
-    let long = own_sleep(2);
-    client
-        .send("tools/call", &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }));
-    until_sleeps(&long);
-    client.bye();
-    assert!(!sleeps(&long));
-    let reasons: Vec<String> = house.receipt_words().into_iter().map(|[_, _, reason]| reason).collect();
+    let long = unique_sleep_seconds(2);
+    client.send_request(
+        "tools/call",
+        &json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } }),
+    );
+    wait_for_sleep(&long);
+    client.close();
+    assert!(!is_sleep_running(&long));
+    let reasons: Vec<String> = house.receipt_summaries().into_iter().map(|[_, _, reason]| reason).collect();
     assert_eq!(reasons.len(), 3, "{reasons:?}");
     assert_eq!((reasons[0].as_str(), reasons[2].as_str()), ("cancelled", "cancelled"), "{reasons:?}");
 }
 
 #[test]
 fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
-    let house = House::new();
+    let house = TestAgent::new();
     for said in [
         "\n",
         "hello\n",
@@ -157,7 +161,7 @@ fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
     ] {
         let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
-        let done = crate::support::done(child.wait_with_output().unwrap());
+        let done = crate::support::agent_output(child.wait_with_output().unwrap());
         assert!(!done.err.contains("panicked"), "{said:?}: {done:?}");
         for line in done.out.lines() {
             assert!(serde_json::from_str::<Value>(line).is_ok(), "{said:?}: {done:?}");
@@ -166,14 +170,14 @@ fn what_is_no_protocol_ends_in_an_error_and_not_in_a_panic() {
 }
 
 /// `mcp serve --http` on a port of its own. It is killed with this value.
-struct Listening {
+struct HttpServeProcess {
     child: Child,
     host: String,
     token: String,
 }
 
-impl Listening {
-    fn new(house: &House) -> Self {
+impl HttpServeProcess {
+    fn new(house: &TestAgent) -> Self {
         let mut child = house.command(&["mcp", "serve", "--http", "0"]).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines
@@ -187,7 +191,7 @@ impl Listening {
     /// Sends a message, and more after it.
     fn send(&self, session: &str, message: &Value, more: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(crate::support::TEST_TIMEOUT)).unwrap();
         let (message, host, token) = (message.to_string(), &self.host, &self.token);
         write!(
             stream,
@@ -201,7 +205,7 @@ impl Listening {
     }
 
     /// Begins a session: the header that names it.
-    fn session(&self) -> String {
+    fn begin_session(&self) -> String {
         let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
             "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } });
         let lines = BufReader::new(self.send("", &hello, "")).lines();
@@ -216,7 +220,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for HttpServeProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -225,23 +229,23 @@ impl Drop for Listening {
 
 #[test]
 fn a_call_over_http_ends_when_its_client_leaves() {
-    let house = House::new().with("autonomy = \"supervised\"", "autonomy = \"full\"");
-    let listening = Listening::new(&house);
-    let session = listening.session();
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let listening = HttpServeProcess::new(&house);
+    let session = listening.begin_session();
     for (number, more) in [(3, ""), (4, "x")] {
-        let long = own_sleep(number);
+        let long = unique_sleep_seconds(number);
         let call = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call",
             "params": { "name": "shell", "arguments": { "command": format!("sleep {long}") } } });
         let stream = listening.send(&session, &call, more);
-        until_sleeps(&long);
+        wait_for_sleep(&long);
         drop(stream);
-        let patience = std::time::Instant::now() + crate::support::PATIENCE;
+        let patience = std::time::Instant::now() + crate::support::TEST_TIMEOUT;
         while house.receipts().len() < number as usize - 2 {
             assert!(std::time::Instant::now() < patience, "it goes on");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        assert!(!sleeps(&long));
-        assert_eq!(house.receipt_words().last().unwrap(), &["shell", "failed", "cancelled"]);
+        assert!(!is_sleep_running(&long));
+        assert_eq!(house.receipt_summaries().last().unwrap(), &["shell", "failed", "cancelled"]);
     }
     // The session goes on for whoever comes back.
     let call = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": { "name": "time" } });
@@ -252,8 +256,8 @@ fn a_call_over_http_ends_when_its_client_leaves() {
 
 #[test]
 fn over_http_only_the_token_on_a_loopback_name_opens() {
-    let house = House::new();
-    let listening = Listening::new(&house);
+    let house = TestAgent::new();
+    let listening = HttpServeProcess::new(&house);
     let (host, token) = (&listening.host, &listening.token);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } } })

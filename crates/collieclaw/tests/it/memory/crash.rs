@@ -5,16 +5,16 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use collieclaw::memory::Memory;
+use collieclaw::memory::ConversationMemory;
 
-use super::support::{Dice, Place, rememberer_on, whole_exchanges};
+use super::support::{MemoryFolder, MemoryRandom, rememberer_command, whole_exchanges};
 
 const KILLS: usize = 60;
 
 /// About what starting and some twenty exchanges take.
 const LONGEST_LIFE_MICROS: usize = 60_000;
 
-fn checked(place: &Place) {
+fn check_integrity(place: &MemoryFolder) {
     let connection = rusqlite::Connection::open(place.file()).unwrap();
     let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(verdict, "ok");
@@ -26,11 +26,12 @@ fn checked(place: &Place) {
 // C10: survives `kill -9` at any moment with no half turn.
 #[test]
 fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
-    let place = Place::new();
-    let mut dice = Dice::new(7);
+    let place = MemoryFolder::new();
+    let mut dice = MemoryRandom::new(7);
     let mut told = 0;
     for _ in 0..KILLS {
-        let mut child = rememberer_on(&place.file(), "c", "100000").stdout(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            rememberer_command(&place.file(), "c", "100000").stdout(Stdio::piped()).spawn().unwrap();
         let output = child.stdout.take().unwrap();
         let reader = thread::spawn(move || {
             BufReader::new(output)
@@ -39,7 +40,7 @@ fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
                 .filter(|line| line.starts_with("kept"))
                 .count()
         });
-        thread::sleep(Duration::from_micros(dice.below(LONGEST_LIFE_MICROS) as u64));
+        thread::sleep(Duration::from_micros(dice.next_below(LONGEST_LIFE_MICROS) as u64));
         child.kill().unwrap();
         child.wait().unwrap();
         told += reader.join().unwrap();
@@ -51,7 +52,7 @@ fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
         assert_eq!(memory.search("exchange", 5).unwrap().is_empty(), kept == 0);
     }
     assert!(told > 20, "{told}");
-    checked(&place);
+    check_integrity(&place);
     // What is in the index is what is in the tables: the last exchange is found.
     let memory = place.open();
     let last = format!("exchange {} has turn", told - 1);
@@ -61,10 +62,10 @@ fn a_killed_process_leaves_whole_exchanges_and_all_it_had_told_of() {
 
 #[test]
 fn two_processes_write_at_the_same_time() {
-    let place = Place::new();
+    let place = MemoryFolder::new();
     // Both find no file, and both make it.
     let children = ["left", "right"].map(|name| {
-        let mut command = rememberer_on(&place.file(), name, "150");
+        let mut command = rememberer_command(&place.file(), name, "150");
         command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
     });
     // A third reads meanwhile.
@@ -82,16 +83,16 @@ fn two_processes_write_at_the_same_time() {
     for name in ["left", "right"] {
         assert_eq!(whole_exchanges(&memory, name), 150);
     }
-    checked(&place);
+    check_integrity(&place);
 }
 
 #[test]
 fn many_processes_make_one_memory() {
     for _ in 0..10 {
-        let place = Place::new();
+        let place = MemoryFolder::new();
         let children: Vec<_> = (0..4)
             .map(|number| {
-                rememberer_on(&place.file(), &format!("c{number}"), "1")
+                rememberer_command(&place.file(), &format!("c{number}"), "1")
                     .stdout(Stdio::null())
                     .stderr(Stdio::piped())
                     .spawn()
@@ -108,17 +109,17 @@ fn many_processes_make_one_memory() {
 
 #[test]
 fn an_exchange_is_in_the_file_when_it_was_told_of() {
-    let place = Place::new();
-    let mut child = rememberer_on(&place.file(), "c", "1").stdout(Stdio::piped()).spawn().unwrap();
+    let place = MemoryFolder::new();
+    let mut child = rememberer_command(&place.file(), "c", "1").stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "opened 0");
     assert_eq!(lines.next().unwrap().unwrap(), "kept 0");
     child.kill().unwrap();
     child.wait().unwrap();
     // From a copy of the files, as they would be after a power cut that loses nothing that was synced.
-    let copy = Place::new();
+    let copy = MemoryFolder::new();
     let copied = Command::new("cp").arg("-r").arg(place.folder()).arg(copy.folder().join("copy")).status();
     assert!(copied.unwrap().success());
-    let memory = Memory::open(&copy.folder().join("copy/memory.db")).unwrap();
+    let memory = ConversationMemory::open(&copy.folder().join("copy/memory.db")).unwrap();
     assert_eq!(whole_exchanges(&memory, "c"), 1);
 }

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use collieclaw::memory::{Exchange, Memory, Turn};
-use collieclaw::providers::Role;
+use collieclaw::memory::{ConversationExchange, ConversationMemory, ConversationTurn};
+use collieclaw::providers::ChatRole;
 use jiff::Timestamp;
 use serde_json::Map;
 use tempfile::TempDir;
 
-pub(super) struct Place {
+pub(super) struct MemoryFolder {
     folder: TempDir,
 }
 
-impl Place {
+impl MemoryFolder {
     pub(super) fn new() -> Self {
         Self { folder: TempDir::new().unwrap() }
     }
@@ -27,13 +27,13 @@ impl Place {
         self.folder.path().join("memory.db")
     }
 
-    pub(super) fn open(&self) -> Memory {
-        Memory::open(&self.file()).unwrap()
+    pub(super) fn open(&self) -> ConversationMemory {
+        ConversationMemory::open(&self.file()).unwrap()
     }
 
     /// What opening it is refused with.
-    pub(super) fn refusal(&self) -> String {
-        Memory::open(&self.file()).unwrap_err().to_string()
+    pub(super) fn open_error(&self) -> String {
+        ConversationMemory::open(&self.file()).unwrap_err().to_string()
     }
 
     /// Everything on disk that belongs to it.
@@ -47,26 +47,26 @@ impl Place {
 }
 
 /// A memory in which each of these was said in a conversation of its own, `c0` first.
-pub(super) fn remembering(said: &[&str]) -> (Place, Memory) {
-    let place = Place::new();
+pub(super) fn memory_with(said: &[&str]) -> (MemoryFolder, ConversationMemory) {
+    let place = MemoryFolder::new();
     let memory = place.open();
     for (number, content) in said.iter().enumerate() {
-        memory.persist(&said_once(&format!("c{number}"), number, content)).unwrap();
+        memory.persist(&single_turn_exchange(&format!("c{number}"), number, content)).unwrap();
     }
     (place, memory)
 }
 
 /// The conversations in which something is found, best first.
-pub(super) fn found_in(memory: &Memory, query: &str) -> Vec<String> {
+pub(super) fn search_excerpts(memory: &ConversationMemory, query: &str) -> Vec<String> {
     memory.search(query, 20).unwrap().into_iter().map(|found| found.conversation_id).collect()
 }
 
-pub(super) fn said_once(conversation: &str, number: usize, content: &str) -> Exchange {
-    Exchange { turns: vec![turn(conversation, number, Role::User, content)] }
+pub(super) fn single_turn_exchange(conversation: &str, number: usize, content: &str) -> ConversationExchange {
+    ConversationExchange { turns: vec![turn(conversation, number, ChatRole::User, content)] }
 }
 
-pub(super) fn turn(conversation: &str, number: usize, role: Role, content: &str) -> Turn {
-    Turn {
+pub(super) fn turn(conversation: &str, number: usize, role: ChatRole, content: &str) -> ConversationTurn {
+    ConversationTurn {
         conversation_id: conversation.to_owned(),
         turn_id: format!("turn-{number}"),
         timestamp: Timestamp::from_second(1_800_000_000 + i64::try_from(number).unwrap()).unwrap(),
@@ -81,21 +81,21 @@ pub(super) fn turn(conversation: &str, number: usize, role: Role, content: &str)
 }
 
 /// The helper that keeps exchanges in a process of its own.
-pub(super) fn rememberer() -> PathBuf {
+pub(super) fn rememberer_program() -> PathBuf {
     ["NEXTEST_BIN_EXE_fake-rememberer", "NEXTEST_BIN_EXE_fake_rememberer"]
         .iter()
         .find_map(std::env::var_os)
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_fake-rememberer")), PathBuf::from)
 }
 
-pub(super) fn rememberer_on(file: &Path, conversation: &str, count: &str) -> Command {
-    let mut command = Command::new(rememberer());
+pub(super) fn rememberer_command(file: &Path, conversation: &str, count: &str) -> Command {
+    let mut command = Command::new(rememberer_program());
     command.arg(file).arg(conversation).arg(count);
     command
 }
 
 /// Checks that a conversation of the helper has only whole exchanges, in order, and returns how many.
-pub(super) fn whole_exchanges(memory: &Memory, conversation: &str) -> usize {
+pub(super) fn whole_exchanges(memory: &ConversationMemory, conversation: &str) -> usize {
     let turns = memory.conversation(conversation).unwrap();
     let mut rest = turns.as_slice();
     let mut number = 0;
@@ -111,14 +111,14 @@ pub(super) fn whole_exchanges(memory: &Memory, conversation: &str) -> usize {
 }
 
 /// A sequence of numbers without a pattern, the same in every run (xorshift64).
-pub(super) struct Dice(u64);
+pub(super) struct MemoryRandom(u64);
 
-impl Dice {
+impl MemoryRandom {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn next_below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

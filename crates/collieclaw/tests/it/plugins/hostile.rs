@@ -2,65 +2,68 @@
 
 use std::time::Instant;
 
-use super::workbench::PLAIN;
-use crate::support::{House, PATIENCE, own_sleep, sleeps, until_sleeps};
+use super::plugin_fixture::PLAIN;
+use crate::support::{TEST_TIMEOUT, TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_sleep};
 
-fn check(run: &str, expected: &str) {
-    check_with(PLAIN, run, expected);
+fn assert_failure(run: &str, expected: &str) {
+    assert_tool_failure(PLAIN, run, expected);
 }
 
-fn check_with(tool: &str, run: &str, expected: &str) {
-    let house = House::new().trusting().with_plugin("weather", tool, run);
-    house.fails("weather_now", "{}", expected);
+fn assert_tool_failure(tool: &str, run: &str, expected: &str) {
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", tool, run);
+    house.assert_call_fails("weather_now", "{}", expected);
 }
 
 #[test]
 fn what_crashes_prints_garbage_or_says_nothing_has_failed() {
-    check("#!/bin/sh\nkill -SEGV $$\n", "ended by signal 11");
-    check("#!/bin/sh\nexit 3\n", "exit code 3");
-    check("#!/bin/sh\necho '{\"output\": \"sunny\"}'\nexit 1\n", "exit code 1");
-    check("#!/bin/sh\necho sunny\n", "did not answer with one JSON object");
-    check("#!/bin/sh\nhead -c 5000 /dev/urandom\n", "did not answer with one JSON object");
-    check("#!/bin/sh\ntrue\n", "answered nothing");
-    check("#!/nowhere/interpreter\n", "exit code 127");
+    assert_failure("#!/bin/sh\nkill -SEGV $$\n", "ended by signal 11");
+    assert_failure("#!/bin/sh\nexit 3\n", "exit code 3");
+    assert_failure("#!/bin/sh\necho '{\"output\": \"sunny\"}'\nexit 1\n", "exit code 1");
+    assert_failure("#!/bin/sh\necho sunny\n", "did not answer with one JSON object");
+    assert_failure("#!/bin/sh\nhead -c 5000 /dev/urandom\n", "did not answer with one JSON object");
+    assert_failure("#!/bin/sh\ntrue\n", "answered nothing");
+    assert_failure("#!/nowhere/interpreter\n", "exit code 127");
 }
 
 #[test]
 fn what_answers_too_much_is_not_passed_on() {
-    check("#!/bin/sh\nyes '{\"output\": 1}' | head -c 50000000\n", "answered more than 1048576 bytes");
+    assert_failure(
+        "#!/bin/sh\nyes '{\"output\": 1}' | head -c 50000000\n",
+        "answered more than 1048576 bytes",
+    );
 }
 
 #[test]
 fn what_hangs_is_ended_with_all_it_started() {
     let tool = format!("{PLAIN}\ntimeout = \"500ms\"");
     let started = Instant::now();
-    let long = own_sleep(1);
+    let long = unique_sleep_seconds(1);
     let run = format!("#!/bin/sh\nsleep {long} &\nsetsid sleep {long} &\nsleep {long}\n");
-    check_with(&tool, &run, "took longer than 0.5 s");
-    assert!(started.elapsed() < PATIENCE);
-    assert!(!sleeps(&long));
+    assert_tool_failure(&tool, &run, "took longer than 0.5 s");
+    assert!(started.elapsed() < TEST_TIMEOUT);
+    assert!(!is_sleep_running(&long));
 }
 
 #[test]
 fn what_forks_away_does_not_outlive_the_call() {
-    let long = own_sleep(2);
+    let long = unique_sleep_seconds(2);
     let run =
         format!("#!/bin/sh\nsetsid nohup sleep {long} >/dev/null 2>&1 &\necho '{{\"output\": \"bye\"}}'\n");
-    let house = House::new().trusting().with_plugin("weather", PLAIN, &run);
-    assert_eq!(house.output("weather_now", "{}"), "bye");
-    assert!(!sleeps(&long));
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
+    assert_eq!(house.call_output("weather_now", "{}"), "bye");
+    assert!(!is_sleep_running(&long));
 }
 
 #[test]
 fn more_processes_than_it_may_have_do_not_get_out_of_hand() {
     // A bomb with a fuse: at most 900 sleepers, against a bound of 512.
     let tool = format!("{PLAIN}\ntimeout = \"20s\"");
-    let long = own_sleep(3);
+    let long = unique_sleep_seconds(3);
     let run = format!("#!/bin/sh\ni=0\nwhile [ $i -lt 900 ]; do sleep {long} & i=$((i+1)); done\nwait\n");
-    let house = House::new().trusting().with_plugin("weather", &tool, &run);
-    let done = house.call("weather_now", "{}");
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, &run);
+    let done = house.call_tool("weather_now", "{}");
     assert_eq!(done.code, 1, "{done:?}");
-    assert!(!sleeps(&long));
+    assert!(!is_sleep_running(&long));
 }
 
 #[test]
@@ -93,7 +96,7 @@ print(json.dumps({"output": reached}))
     let port = listener.local_addr().unwrap().port();
     // It asks for the network, and the configuration doesn't give it.
     let tool = format!("{PLAIN}\nnetwork = true");
-    let house = House::new().trusting().with_plugin("weather", &tool, run);
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", &tool, run);
     std::fs::write(house.path().join("diary"), "private").unwrap();
     let paths = [
         house.path().join("diary"),
@@ -104,19 +107,19 @@ print(json.dumps({"output": reached}))
         "/proc/1/environ".into(),
     ];
     let arguments = serde_json::json!({ "paths": paths, "home": house.path(), "port": port }).to_string();
-    assert_eq!(house.output("weather_now", &arguments), "[]");
+    assert_eq!(house.call_output("weather_now", &arguments), "[]");
 
-    let allowed = house.with("[limits]", "[plugins.weather]\nnetwork = true\n\n[limits]");
-    assert_eq!(allowed.output("weather_now", &arguments), "[\"connected\"]");
+    let allowed = house.with_config_change("[limits]", "[plugins.weather]\nnetwork = true\n\n[limits]");
+    assert_eq!(allowed.call_output("weather_now", &arguments), "[\"connected\"]");
 }
 
 #[test]
 fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
     let run = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
-    let house = House::new().trusting().with_plugin("weather", PLAIN, run);
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, run);
     let folder = house.home().join("plugins/weather");
     let fails = |expected: &str| {
-        let done = house.call("weather_now", "{}");
+        let done = house.call_tool("weather_now", "{}");
         assert_eq!(done.code, 1, "{done:?}");
         assert!(
             done.err.contains("is not as it was installed") && done.err.contains(expected),
@@ -131,7 +134,7 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
     std::fs::write(folder.join("run"), format!("{run}# more\n")).unwrap();
     fails("`run` was changed");
     std::fs::write(folder.join("run"), run).unwrap();
-    assert_eq!(house.output("weather_now", "{}"), "sunny");
+    assert_eq!(house.call_output("weather_now", "{}"), "sunny");
     std::fs::write(folder.join("more"), "").unwrap();
     fails("`more` is new");
     std::fs::remove_file(folder.join("more")).unwrap();
@@ -146,15 +149,15 @@ fn a_plugin_that_is_not_as_it_was_installed_runs_nothing() {
 
 #[test]
 fn the_emergency_stop_ends_a_plugin_at_once() {
-    let long = own_sleep(4);
+    let long = unique_sleep_seconds(4);
     let run = format!("#!/bin/sh\nsleep {long}\n");
-    let house = House::new().trusting().with_plugin("weather", PLAIN, &run);
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, &run);
     let child = house.command(&["tool", "run", "weather_now"]).spawn().unwrap();
-    until_sleeps(&long);
+    wait_for_sleep(&long);
     assert_eq!(house.run(&["estop"]).code, 0);
-    let done = crate::support::done(child.wait_with_output().unwrap());
+    let done = crate::support::agent_output(child.wait_with_output().unwrap());
     assert_eq!(done.code, 8, "{done:?}");
-    assert!(!sleeps(&long));
+    assert!(!is_sleep_running(&long));
     assert_eq!(house.last_receipt()["reason_code"], "estop");
-    assert_eq!(house.call("weather_now", "{}").code, 8);
+    assert_eq!(house.call_tool("weather_now", "{}").code, 8);
 }

@@ -2,17 +2,18 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::workbench::{PLAIN, manifest};
-use crate::support::House;
+use super::plugin_fixture::{PLAIN, manifest};
+use crate::support::TestAgent;
 
 const RUN: &str = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
 
 #[test]
 fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
-    let house = House::new();
+    let house = TestAgent::new();
     let tool = "command = \"./run\"\nschema = { type = \"object\" }\nworkspace = \"write\"\nnetwork = true\n\
                 timeout = \"5s\"\nrisk = \"high\"";
-    let folder = house.plugin("weather", &[("manifest.toml", &manifest("weather", tool)), ("run", RUN)]);
+    let folder =
+        house.write_plugin_folder("weather", &[("manifest.toml", &manifest("weather", tool)), ("run", RUN)]);
     let folder = folder.to_str().unwrap();
 
     let nobody = house.run(&["plugin", "install", folder]);
@@ -43,7 +44,7 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
     assert!(listed.contains(powers), "{listed}");
     assert!(house.run(&["tool", "list"]).out.contains("weather_now"));
 
-    let allowed = house.with("tools_allow = [", "tools_allow = [\"weather_now\", ");
+    let allowed = house.with_config_change("tools_allow = [", "tools_allow = [\"weather_now\", ");
     assert_eq!(allowed.run(&["config", "validate"]).code, 0);
     let removed = allowed.run(&["plugin", "remove", "weather"]);
     // It is gone, and the list that still names its tool is told of, and in nobody's way.
@@ -61,21 +62,22 @@ fn a_plugin_is_shown_asked_about_installed_listed_and_removed() {
 
 #[test]
 fn a_newer_version_takes_the_place_of_the_older_one_whole() {
-    let house = House::new().trusting().with_plugin("weather", PLAIN, RUN);
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
     let newer = manifest("weather", PLAIN).replace("1.0.0", "2.0.0");
     let run = "#!/bin/sh\necho '{\"output\": \"rain\"}'\n";
-    let folder = house.plugin("newer", &[("manifest.toml", &newer), ("run", run), ("data/x", "1")]);
+    let folder =
+        house.write_plugin_folder("newer", &[("manifest.toml", &newer), ("run", run), ("data/x", "1")]);
     let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.err.contains("It takes the place of version 1.0.0."), "{}", done.err);
-    assert_eq!(house.output("weather_now", "{}"), "rain");
+    assert_eq!(house.call_output("weather_now", "{}"), "rain");
     let left: Vec<_> = std::fs::read_dir(house.home().join("plugins")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
 #[test]
 fn every_fault_of_a_manifest_is_told_at_once() {
-    let house = House::new();
+    let house = TestAgent::new();
     let text = r#"name = "Weather Report"
 version = ""
 capabilities = ["tool", "root"]
@@ -109,7 +111,7 @@ description = "Two."
 command = "run"
 schema = { type = "object" }
 "#;
-    let folder = house.plugin("weather", &[("manifest.toml", text), ("run", RUN)]);
+    let folder = house.write_plugin_folder("weather", &[("manifest.toml", text), ("run", RUN)]);
     let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 3, "{done:?}");
     let lines: Vec<&str> =
@@ -120,9 +122,10 @@ schema = { type = "object" }
 
 #[test]
 fn what_belongs_into_no_plugin_is_refused() {
-    let check = |expected: &str, make: &dyn Fn(&House, &std::path::Path)| {
-        let house = House::new();
-        let folder = house.plugin("weather", &[("manifest.toml", &manifest("weather", PLAIN)), ("run", RUN)]);
+    let check = |expected: &str, make: &dyn Fn(&TestAgent, &std::path::Path)| {
+        let house = TestAgent::new();
+        let folder = house
+            .write_plugin_folder("weather", &[("manifest.toml", &manifest("weather", PLAIN)), ("run", RUN)]);
         make(&house, &folder);
         let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
         assert_ne!(done.code, 0, "{expected}: {done:?}");
@@ -156,9 +159,9 @@ fn what_belongs_into_no_plugin_is_refused() {
 
 #[test]
 fn no_plugin_takes_a_name_of_another_one() {
-    let house = House::new().with_plugin("weather", PLAIN, RUN);
+    let house = TestAgent::new().with_plugin("weather", PLAIN, RUN);
     let text = manifest("other", PLAIN).replace("other_now", "weather_now");
-    let folder = house.plugin("other", &[("manifest.toml", &text), ("run", RUN)]);
+    let folder = house.write_plugin_folder("other", &[("manifest.toml", &text), ("run", RUN)]);
     let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 3, "{done:?}");
     assert!(done.err.contains("there is a tool `weather_now` already"), "{}", done.err);
@@ -166,7 +169,7 @@ fn no_plugin_takes_a_name_of_another_one() {
 
 #[test]
 fn a_folder_that_nobody_installed_or_that_others_can_change_is_not_used() {
-    let house = House::new().trusting().with_plugin("weather", PLAIN, RUN);
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, RUN);
     let plugins = house.home().join("plugins");
     std::fs::create_dir(plugins.join("dropped")).unwrap();
     std::fs::write(plugins.join("dropped/manifest.toml"), manifest("dropped", PLAIN)).unwrap();
@@ -178,17 +181,17 @@ fn a_folder_that_nobody_installed_or_that_others_can_change_is_not_used() {
         std::fs::set_permissions(plugins.join("weather"), std::fs::Permissions::from_mode(mode)).unwrap();
     };
     open(0o777);
-    let done = house.call("weather_now", "{}");
+    let done = house.call_tool("weather_now", "{}");
     assert_ne!(done.code, 0, "{done:?}");
     open(0o700);
-    assert_eq!(house.output("weather_now", "{}"), "sunny");
+    assert_eq!(house.call_output("weather_now", "{}"), "sunny");
 }
 
 #[test]
 fn escape_sequences_of_an_author_reach_no_terminal() {
-    let house = House::new();
+    let house = TestAgent::new();
     let text = manifest("weather", PLAIN).replace("Tells the weather.", "\\u001b[2J\\u202eTells.");
-    let folder = house.plugin("weather", &[("manifest.toml", &text), ("run", RUN)]);
+    let folder = house.write_plugin_folder("weather", &[("manifest.toml", &text), ("run", RUN)]);
     let done = house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
     assert_eq!(done.code, 0, "{done:?}");
     let listed = house.run(&["plugin", "list"]);
@@ -201,11 +204,11 @@ fn escape_sequences_of_an_author_reach_no_terminal() {
 
 #[test]
 fn an_installation_that_is_killed_leaves_the_old_one_or_the_new_one() {
-    let house = House::new().trusting();
+    let house = TestAgent::new().with_full_autonomy();
     let version = |number: usize| {
         let text = manifest("weather", PLAIN).replace("1.0.0", &format!("{number}.0.0"));
         let run = format!("#!/bin/sh\necho '{{\"output\": \"{number}\"}}'\n");
-        let folder = house.plugin(
+        let folder = house.write_plugin_folder(
             &format!("v{number}"),
             &[("manifest.toml", &text), ("run", &run), ("data", &"x".repeat(100_000))],
         );
@@ -223,16 +226,17 @@ fn an_installation_that_is_killed_leaves_the_old_one_or_the_new_one() {
         let listed = listed.json();
         assert_eq!(listed[0]["state"], "as installed", "{listed}");
         let number = listed[0]["version"].as_str().unwrap().split('.').next().unwrap().to_owned();
-        assert_eq!(house.output("weather_now", "{}"), number);
+        assert_eq!(house.call_output("weather_now", "{}"), number);
     }
 }
 
 #[test]
 fn a_program_that_can_not_be_run_is_refused_with_its_cure() {
-    let house = House::new();
+    let house = TestAgent::new();
     let install = |command: &str| {
         let tool = format!("command = {command}\nschema = {{ type = \"object\" }}");
-        let folder = house.plugin("slow", &[("manifest.toml", &manifest("slow", &tool)), ("go.sh", RUN)]);
+        let folder =
+            house.write_plugin_folder("slow", &[("manifest.toml", &manifest("slow", &tool)), ("go.sh", RUN)]);
         house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()])
     };
     let refused = install("\"./go.sh\"");

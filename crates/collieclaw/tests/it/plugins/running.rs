@@ -1,7 +1,7 @@
 //! Calls of plugins that mean well.
 
-use super::workbench::PLAIN;
-use crate::support::House;
+use super::plugin_fixture::PLAIN;
+use crate::support::TestAgent;
 
 /// Says what it was told, and what it sees.
 const ECHO: &str = r#"#!/usr/bin/env python3
@@ -14,9 +14,9 @@ print(json.dumps({"output": asked}))
 
 #[test]
 fn a_python_plugin_gets_its_arguments_and_answers() {
-    let house = House::new().trusting().with_plugin("weather", PLAIN, ECHO);
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, ECHO);
     let told: serde_json::Value =
-        serde_json::from_str(&house.output("weather_now", r#"{"city": "Ulm"}"#)).unwrap();
+        serde_json::from_str(&house.call_output("weather_now", r#"{"city": "Ulm"}"#)).unwrap();
     assert_eq!(told["tool"], "weather_now");
     assert_eq!(told["arguments"], serde_json::json!({ "city": "Ulm" }));
     assert_eq!(told["workspace"], serde_json::Value::Null);
@@ -36,8 +36,8 @@ fn a_python_plugin_gets_its_arguments_and_answers() {
 
 #[test]
 fn a_plugin_may_be_a_program_of_the_system_with_a_script_of_its_own() {
-    let house = House::new().trusting();
-    let text = super::workbench::manifest(
+    let house = TestAgent::new().with_full_autonomy();
+    let text = super::plugin_fixture::manifest(
         "sum",
         "command = [\"python3\", \"sum.py\", \"--plus\", \"1\"]\nschema = \"schema.json\"\nrisk = \"low\"",
     );
@@ -45,13 +45,13 @@ fn a_plugin_may_be_a_program_of_the_system_with_a_script_of_its_own() {
                   print(json.dumps({'output': sum(numbers) + int(sys.argv[2])}))\n";
     let schema = r#"{"type": "object", "required": ["numbers"],
         "properties": {"numbers": {"type": "array", "items": {"type": "number"}}}}"#;
-    let folder =
-        house.plugin("sum", &[("manifest.toml", &text), ("sum.py", script), ("schema.json", schema)]);
+    let folder = house
+        .write_plugin_folder("sum", &[("manifest.toml", &text), ("sum.py", script), ("schema.json", schema)]);
     assert_eq!(house.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]).code, 0);
-    assert_eq!(house.output("sum_now", r#"{"numbers": [1, 2, 3]}"#), "7");
+    assert_eq!(house.call_output("sum_now", r#"{"numbers": [1, 2, 3]}"#), "7");
 
     // The schema is checked before anything else, with a receipt.
-    let bad = house.call("sum_now", r#"{"numbers": ["1"]}"#);
+    let bad = house.call_tool("sum_now", r#"{"numbers": ["1"]}"#);
     assert_eq!(bad.code, 1, "{bad:?}");
     assert!(bad.err.contains("/numbers/0"), "{}", bad.err);
     assert_eq!(house.last_receipt()["reason_code"], "bad-arguments");
@@ -60,8 +60,8 @@ fn a_plugin_may_be_a_program_of_the_system_with_a_script_of_its_own() {
 #[test]
 fn its_error_is_the_models_to_deal_with() {
     let run = "#!/bin/sh\nread asked\necho '{\"error\": \"no such city\"}'\necho 'looked everywhere' >&2\n";
-    let house = House::new().trusting().with_plugin("weather", PLAIN, run);
-    let done = house.call("weather_now", "{}");
+    let house = TestAgent::new().with_full_autonomy().with_plugin("weather", PLAIN, run);
+    let done = house.call_tool("weather_now", "{}");
     assert_eq!(done.code, 1, "{done:?}");
     assert!(done.err.contains("no such city") && done.err.contains("looked everywhere"), "{}", done.err);
     assert_eq!(house.last_receipt()["reason_code"], "tool-failed");
@@ -70,9 +70,9 @@ fn its_error_is_the_models_to_deal_with() {
 #[test]
 fn risk_decides_who_is_asked_and_the_operator_may_name_another() {
     let run = "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n";
-    let house = House::new().with_plugin("weather", PLAIN, run);
+    let house = TestAgent::new().with_plugin("weather", PLAIN, run);
     // Medium by default, and nobody is there.
-    assert_eq!(house.call("weather_now", "{}").code, 5);
+    assert_eq!(house.call_tool("weather_now", "{}").code, 5);
     let talk = [("is a tool of the plugin `weather`", ""), ("Approve? [y/N", "y\n")];
     let yes = house.at_terminal(&["tool", "run", "weather_now"], &talk);
     assert_eq!((yes.code, yes.out.trim()), (0, "sunny"), "{yes:?}");
@@ -81,23 +81,23 @@ fn risk_decides_who_is_asked_and_the_operator_may_name_another() {
     let text = std::fs::read_to_string(&config).unwrap();
     let settled = |risk: &str| format!("{text}\n[plugins.weather]\nrisks = {{ weather_now = \"{risk}\" }}\n");
     std::fs::write(&config, settled("low")).unwrap();
-    assert_eq!(house.output("weather_now", "{}"), "sunny");
+    assert_eq!(house.call_output("weather_now", "{}"), "sunny");
     std::fs::write(&config, settled("high")).unwrap();
-    assert_eq!(house.call("weather_now", "{}").code, 4);
+    assert_eq!(house.call_tool("weather_now", "{}").code, 4);
     std::fs::write(&config, settled("extreme")).unwrap();
-    assert_eq!(house.call("weather_now", "{}").code, 3);
+    assert_eq!(house.call_tool("weather_now", "{}").code, 3);
 }
 
 #[test]
 fn the_model_calls_a_plugin_that_the_channel_lists() {
-    let house = House::new()
+    let house = TestAgent::new()
         .with_plugin(
             "weather",
             &format!("{PLAIN}\nrisk = \"low\""),
             "#!/bin/sh\necho '{\"output\": \"sunny\"}'\n",
         )
-        .with("tools_allow = [", "tools_allow = [\"weather_now\", ")
-        .says(
+        .with_config_change("tools_allow = [", "tools_allow = [\"weather_now\", ")
+        .with_mock_fixture(
             r#"
 [[round]]
 [[round.call]]
@@ -110,7 +110,7 @@ text = "It is {tool_result}."
         );
     let done = house.run(&["agent", "-m", "weather?"]);
     assert_eq!((done.code, done.out.as_str()), (0, "It is sunny.\n"), "{done:?}");
-    assert_eq!(house.receipt_words(), [["weather_now", "allowed", "foreign-tool"].map(str::to_owned)]);
+    assert_eq!(house.receipt_summaries(), [["weather_now", "allowed", "foreign-tool"].map(str::to_owned)]);
 }
 
 #[test]
@@ -135,10 +135,10 @@ print(json.dumps({"output": " ".join(seen)}))
         [("none", "unread unwritten"), ("read", "a note unwritten"), ("write", "a note written")]
     {
         let tool = format!("command = \"./run\"\nschema = {{ type = \"object\" }}\nworkspace = \"{used}\"");
-        let house = House::new().trusting().with_plugin("notes", &tool, run);
+        let house = TestAgent::new().with_full_autonomy().with_plugin("notes", &tool, run);
         std::fs::write(house.workspace().join("note.txt"), "a note").unwrap();
         let place = serde_json::json!({ "place": house.workspace() }).to_string();
-        assert_eq!(house.output("notes_now", &place), expected, "{used}");
+        assert_eq!(house.call_output("notes_now", &place), expected, "{used}");
         assert_eq!(house.workspace().join("made.txt").exists(), used == "write");
     }
 }

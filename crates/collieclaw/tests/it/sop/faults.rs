@@ -1,10 +1,10 @@
 //! Every fault of a procedure is found at once, with its place and its cure.
 
-use crate::support::House;
+use crate::support::TestAgent;
 
 #[test]
 fn all_faults_are_told_at_once() {
-    let house = House::new();
+    let house = TestAgent::new();
     super::write(
         &house,
         "faulty",
@@ -66,7 +66,7 @@ content_from = "two"
 
 #[test]
 fn what_is_no_procedure_is_said_to_be_none() {
-    let house = House::new();
+    let house = TestAgent::new();
     assert_eq!(house.run(&["sop", "list", "--output", "json"]).json(), serde_json::json!([]));
     assert_eq!(house.run(&["sop", "validate"]).code, 0);
     for name in ["missing", "../../config", "", "A"] {

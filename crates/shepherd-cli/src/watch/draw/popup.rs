@@ -5,12 +5,12 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-use super::styled::{painted, style};
-use crate::context::Look;
+use super::styles::{parse_painted_line, style};
+use crate::context::DisplaySettings;
 use crate::entries::why_lines;
-use crate::screen::Tone;
+use crate::output::TextTone;
 use crate::text::wrap;
-use crate::watch::model::{Model, Popup};
+use crate::watch::model::{LiveViewModel, LiveViewPopup};
 
 const HELP: [&str; 12] = [
     "↑ ↓ j k     choose an entry",
@@ -28,31 +28,31 @@ const HELP: [&str; 12] = [
 ];
 
 /// Columns of a popup: a line that is easy to read.
-const WIDEST: u16 = 90;
+const MAX_POPUP_WIDTH: u16 = 90;
 
-pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+pub(super) fn draw(frame: &mut Frame<'_>, model: &LiveViewModel, area: Rect) {
     let Some(popup) = &model.popup else { return };
-    let room = area.width.saturating_sub(4).min(WIDEST);
+    let room = area.width.saturating_sub(4).min(MAX_POPUP_WIDTH);
     let text_width = usize::from(room.saturating_sub(4));
     let (title, lines, scroll) = match popup {
-        Popup::Help => (" Keys ", HELP.map(Line::from).to_vec(), 0),
-        Popup::Why { why, scroll } => {
-            let look = Look { width: text_width, ..model.look.clone() };
-            let lines = why_lines(why, &look).iter().map(|line| painted(line)).collect();
+        LiveViewPopup::Help => (" Keys ", HELP.map(Line::from).to_vec(), 0),
+        LiveViewPopup::Why { why, scroll } => {
+            let look = DisplaySettings { width: text_width, ..model.display.clone() };
+            let lines = why_lines(why, &look).iter().map(|line| parse_painted_line(line)).collect();
             (" Why (↑↓ to scroll) ", lines, *scroll)
         }
-        Popup::RequestTime { label, minutes, .. } => {
+        LiveViewPopup::RequestTime { label, minutes, .. } => {
             let question = format!("How many minutes more of {label}?");
             let mut lines: Vec<Line<'_>> = wrap(&question, text_width).into_iter().map(Line::from).collect();
-            lines.push(Line::styled(format!("{minutes}▏"), style(Tone::Strong)));
-            lines.push(Line::styled("Enter asks, Esc does not", style(Tone::Faint)));
+            lines.push(Line::styled(format!("{minutes}▏"), style(TextTone::Strong)));
+            lines.push(Line::styled("Enter asks, Esc does not", style(TextTone::Faint)));
             (" Ask for time ", lines, 0)
         }
-        Popup::Pin { told, typed, .. } => {
+        LiveViewPopup::Pin { message: told, typed, .. } => {
             let mut lines: Vec<Line<'_>> = wrap(told, text_width).into_iter().map(Line::from).collect();
             let hidden = "•".repeat(typed.chars().count());
-            lines.push(Line::styled(format!("{hidden}▏"), style(Tone::Strong)));
-            lines.push(Line::styled("Enter does it with the PIN, Esc does not", style(Tone::Faint)));
+            lines.push(Line::styled(format!("{hidden}▏"), style(TextTone::Strong)));
+            lines.push(Line::styled("Enter does it with the PIN, Esc does not", style(TextTone::Faint)));
             (" The administrator's PIN ", lines, 0)
         }
     };
@@ -67,7 +67,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     };
     let hidden = lines.len().saturating_sub(usize::from(height.saturating_sub(2)));
     let scroll = scroll.min(u16::try_from(hidden).unwrap_or(0));
-    let block = Block::bordered().title(title).border_style(style(Tone::Strong));
+    let block = Block::bordered().title(title).border_style(style(TextTone::Strong));
     let block = block.padding(ratatui::widgets::Padding::horizontal(1));
     frame.render_widget(Clear, place);
     frame.render_widget(Paragraph::new(lines).scroll((scroll, 0)).block(block), place);

@@ -1,13 +1,13 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use shepherd_api::{ReasonCode, RuleOutcome, RuleView, StopMode, WhyView};
+use shepherd_api::{ExplanationView, ReasonCode, RuleOutcomeView, RuleView, StopMode};
 
 use super::*;
-use crate::watch::feed::{Answer, Feed, Wish};
-use crate::watch::model::Popup;
+use crate::watch::inputs::{LiveViewInput, LiveViewReply, LiveViewRequest};
+use crate::watch::model::LiveViewPopup;
 use crate::watch::model::tests::{at, connected, entry, session};
 
-fn drawn_at(model: &mut Model, width: u16, height: u16) -> String {
+fn render_at(model: &mut LiveViewModel, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| draw(frame, model, at(5))).unwrap();
     let shown = terminal.backend().to_string();
@@ -16,7 +16,7 @@ fn drawn_at(model: &mut Model, width: u16, height: u16) -> String {
     lines.map(|line| line.split("\" Hidden by").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-fn sample() -> Model {
+fn sample() -> LiveViewModel {
     let mut model = connected(Some(session(Some(20_000), SessionPhase::Running)));
     let closed = shepherd_api::EntryView {
         enabled: false,
@@ -33,14 +33,18 @@ fn sample() -> Model {
         max_run_if_started_now: None,
         ..entry("racing", "Racing")
     };
-    model.take_in(Feed::Answered(Answer::Entries(vec![running, entry("maths", "数学の練習"), closed])));
-    model.warning = Some((Tone::Bad, "Save your game.".to_owned()));
+    model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Entries(vec![
+        running,
+        entry("maths", "数学の練習"),
+        closed,
+    ])));
+    model.warning = Some((TextTone::Bad, "Save your game.".to_owned()));
     model
 }
 
 #[test]
 fn everything_is_in_its_place_in_80_columns() {
-    insta::assert_snapshot!(drawn_at(&mut sample(), 80, 20), @r"
+    insta::assert_snapshot!(render_at(&mut sample(), 80, 20), @r"
     ┌ Shepherd ─────────────────────────────────────────────────────── mode school ┐
     │▶ Racing · running · anna                                                     │
     │0:15 ██████████████████████████████████████████████████████░░░░░░░░░░░░░░░░░░ │
@@ -66,7 +70,7 @@ fn everything_is_in_its_place_in_80_columns() {
 
 #[test]
 fn a_low_terminal_shows_the_session_alone() {
-    insta::assert_snapshot!(drawn_at(&mut sample(), 40, 4), @r"
+    insta::assert_snapshot!(render_at(&mut sample(), 40, 4), @r"
     ▶ Racing · running · anna
     0:15 █████████████████████████▌░░░░░░░░
     ! Save your game.
@@ -76,8 +80,8 @@ fn a_low_terminal_shows_the_session_alone() {
 #[test]
 fn no_connection_is_said_and_not_hidden() {
     let mut model = sample();
-    model.take_in(Feed::Disconnected { why: "no daemon listens\x1b there".to_owned() });
-    let shown = drawn_at(&mut model, 60, 20);
+    model.handle_input(LiveViewInput::Disconnected { why: "no daemon listens\x1b there".to_owned() });
+    let shown = render_at(&mut model, 60, 20);
     assert!(shown.contains("Not connected: no daemon listens\\u{1b} there"), "{shown}");
     assert!(!shown.contains('█'), "no countdown that nobody keeps:\n{shown}");
 }
@@ -88,17 +92,17 @@ fn why_lies_over_the_rest_and_can_be_scrolled() {
     let rule = |number: usize| RuleView {
         rule: format!("rule-{number}"),
         looked_at: "something".to_owned(),
-        outcome: RuleOutcome::Passes,
+        outcome: RuleOutcomeView::Passes,
     };
-    let why = WhyView {
+    let why = ExplanationView {
         at: at(0),
         profile: "anna".parse().unwrap(),
         entry: entry("racing", "Racing"),
         rules: (0..40).map(rule).collect(),
     };
-    let shown = |scroll, model: &mut Model| {
-        model.popup = Some(Popup::Why { why: Box::new(why.clone()), scroll });
-        drawn_at(model, 60, 20)
+    let shown = |scroll, model: &mut LiveViewModel| {
+        model.popup = Some(LiveViewPopup::Why { why: Box::new(why.clone()), scroll });
+        render_at(model, 60, 20)
     };
     let top = shown(0, &mut model);
     assert!(top.contains("rule-1 ") && !top.contains("rule-39"), "{top}");
@@ -109,20 +113,20 @@ fn why_lies_over_the_rest_and_can_be_scrolled() {
 #[test]
 fn no_terminal_is_too_small_or_too_large() {
     let mut model = sample();
-    let request = || Popup::RequestTime {
+    let request = || LiveViewPopup::RequestTime {
         entry_id: "racing".parse().unwrap(),
         label: "Racing".to_owned(),
         minutes: "15".to_owned(),
     };
-    let pin = || Popup::Pin {
-        wish: Wish::Stop(StopMode::Force),
-        told: "Only an administrator may do this.".to_owned(),
+    let pin = || LiveViewPopup::Pin {
+        request: LiveViewRequest::Stop(StopMode::Force),
+        message: "Only an administrator may do this.".to_owned(),
         typed: "4711".to_owned(),
     };
     for (width, height) in [(1, 1), (2, 2), (5, 3), (10, 9), (20, 10), (9, 40), (300, 5), (300, 100)] {
-        for popup in [None, Some(Popup::Help), Some(request()), Some(pin())] {
+        for popup in [None, Some(LiveViewPopup::Help), Some(request()), Some(pin())] {
             model.popup = popup;
-            drawn_at(&mut model, width, height);
+            render_at(&mut model, width, height);
         }
     }
 }
@@ -131,8 +135,12 @@ fn no_terminal_is_too_small_or_too_large() {
 fn a_pin_is_not_shown_while_it_is_typed() {
     let mut model = sample();
     let told = "Only an administrator may do this.".to_owned();
-    model.popup = Some(Popup::Pin { wish: Wish::Stop(StopMode::Force), told, typed: "4711".to_owned() });
-    let shown = drawn_at(&mut model, 80, 24);
+    model.popup = Some(LiveViewPopup::Pin {
+        request: LiveViewRequest::Stop(StopMode::Force),
+        message: told,
+        typed: "4711".to_owned(),
+    });
+    let shown = render_at(&mut model, 80, 24);
     assert!(shown.contains("Only an administrator may do this.") && shown.contains("••••▏"), "{shown}");
     assert!(!shown.contains("4711"), "{shown}");
 }

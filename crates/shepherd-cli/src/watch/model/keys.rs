@@ -1,25 +1,25 @@
 //! What keys do.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use shepherd_api::{MAX_PIN_LENGTH, Pin, StopMode};
+use shepherd_api::{AdminPin, MAX_PIN_LENGTH, StopMode};
 
-use super::{Model, PROPOSED_MINUTES, Popup, Step};
-use crate::screen::Tone;
-use crate::text::clean;
-use crate::watch::Left;
-use crate::watch::feed::Wish;
+use super::{DEFAULT_REQUEST_MINUTES, LiveViewAction, LiveViewModel, LiveViewPopup};
+use crate::output::TextTone;
+use crate::text::escape_unsafe;
+use crate::watch::LiveViewExit;
+use crate::watch::inputs::LiveViewRequest;
 
 /// Digits of the minutes that can be asked for: a thousand minutes are more than a day has.
-const MOST_DIGITS: usize = 3;
+const MAX_MINUTE_DIGITS: usize = 3;
 
-impl Model {
-    pub(super) fn key(&mut self, key: KeyEvent) -> Step {
+impl LiveViewModel {
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> LiveViewAction {
         if key.kind == KeyEventKind::Release {
-            return Step::Nothing;
+            return LiveViewAction::Nothing;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             let leaves = matches!(key.code, KeyCode::Char('c' | 'd'));
-            return if leaves { Step::Leave(Left::Quit) } else { Step::Nothing };
+            return if leaves { LiveViewAction::Exit(LiveViewExit::Quit) } else { LiveViewAction::Nothing };
         }
         self.notice = None;
         match self.popup.take() {
@@ -28,79 +28,99 @@ impl Model {
         }
     }
 
-    fn list_key(&mut self, code: KeyCode) -> Step {
+    fn list_key(&mut self, code: KeyCode) -> LiveViewAction {
         let last = self.entries.len().saturating_sub(1);
         match code {
-            KeyCode::Char('q') => return Step::Leave(Left::Quit),
+            KeyCode::Char('q') => return LiveViewAction::Exit(LiveViewExit::Quit),
             KeyCode::Down | KeyCode::Char('j') => self.selected = (self.selected + 1).min(last),
             KeyCode::Up | KeyCode::Char('k') => self.selected = self.selected.saturating_sub(1),
             KeyCode::Home | KeyCode::Char('g') => self.selected = 0,
             KeyCode::End | KeyCode::Char('G') => self.selected = last,
-            KeyCode::Char('?' | 'h') => self.popup = Some(Popup::Help),
-            KeyCode::Char('s') => return Step::Ask(vec![Wish::Stop(StopMode::Graceful)]),
-            KeyCode::Char('S') => return Step::Ask(vec![Wish::Stop(StopMode::Force)]),
+            KeyCode::Char('?' | 'h') => self.popup = Some(LiveViewPopup::Help),
+            KeyCode::Char('s') => {
+                return LiveViewAction::Send(vec![LiveViewRequest::Stop(StopMode::Graceful)]);
+            }
+            KeyCode::Char('S') => return LiveViewAction::Send(vec![LiveViewRequest::Stop(StopMode::Force)]),
             KeyCode::Enter | KeyCode::Char('w' | 'r') => return self.entry_key(code),
             _ => {}
         }
-        Step::Nothing
+        LiveViewAction::Nothing
     }
 
     /// Keys that are about the entry that is selected.
-    fn entry_key(&mut self, code: KeyCode) -> Step {
+    fn entry_key(&mut self, code: KeyCode) -> LiveViewAction {
         let Some(entry) = self.entries.get(self.selected) else {
-            self.notice = Some((Tone::Faint, "There is no entry to choose.".to_owned()));
-            return Step::Nothing;
+            self.notice = Some((TextTone::Faint, "There is no entry to choose.".to_owned()));
+            return LiveViewAction::Nothing;
         };
         let entry_id = entry.entry_id.clone();
         match code {
-            KeyCode::Enter => return Step::Ask(vec![Wish::Launch(entry_id)]),
-            KeyCode::Char('w') => return Step::Ask(vec![Wish::Why(entry_id)]),
+            KeyCode::Enter => return LiveViewAction::Send(vec![LiveViewRequest::Launch(entry_id)]),
+            KeyCode::Char('w') => return LiveViewAction::Send(vec![LiveViewRequest::Why(entry_id)]),
             _ => {
-                let (label, minutes) = (clean(&entry.label), PROPOSED_MINUTES.to_owned());
-                self.popup = Some(Popup::RequestTime { entry_id, label, minutes });
+                let (label, minutes) = (escape_unsafe(&entry.label), DEFAULT_REQUEST_MINUTES.to_owned());
+                self.popup = Some(LiveViewPopup::RequestTime { entry_id, label, minutes });
             }
         }
-        Step::Nothing
+        LiveViewAction::Nothing
     }
 
-    fn popup_key(&mut self, popup: Popup, code: KeyCode) -> Step {
+    fn popup_key(&mut self, popup: LiveViewPopup, code: KeyCode) -> LiveViewAction {
         match popup {
-            Popup::Help => Step::Nothing,
-            Popup::Why { why, scroll } => {
+            LiveViewPopup::Help => LiveViewAction::Nothing,
+            LiveViewPopup::Why { why, scroll } => {
                 let scroll = match code {
                     KeyCode::Down | KeyCode::Char('j') => scroll.saturating_add(1),
                     KeyCode::Up | KeyCode::Char('k') => scroll.saturating_sub(1),
-                    _ => return Step::Nothing,
+                    _ => return LiveViewAction::Nothing,
                 };
-                self.popup = Some(Popup::Why { why, scroll });
-                Step::Nothing
+                self.popup = Some(LiveViewPopup::Why { why, scroll });
+                LiveViewAction::Nothing
             }
-            Popup::RequestTime { entry_id, label, mut minutes } => {
+            LiveViewPopup::RequestTime { entry_id, label, mut minutes } => {
                 match code {
-                    KeyCode::Esc | KeyCode::Char('q') => return Step::Nothing,
+                    KeyCode::Esc | KeyCode::Char('q') => return LiveViewAction::Nothing,
                     KeyCode::Enter => {
                         if let Some(minutes) = minutes.parse().ok().filter(|minutes| *minutes > 0) {
-                            return Step::Ask(vec![Wish::RequestTime { entry_id, minutes }]);
+                            return LiveViewAction::Send(vec![LiveViewRequest::RequestTime {
+                                entry_id,
+                                minutes,
+                            }]);
                         }
                     }
                     KeyCode::Backspace => {
                         minutes.pop();
                     }
-                    KeyCode::Char(digit @ '0'..='9') if minutes.len() < MOST_DIGITS => minutes.push(digit),
+                    KeyCode::Char(digit @ '0'..='9') if minutes.len() < MAX_MINUTE_DIGITS => {
+                        minutes.push(digit);
+                    }
                     _ => {}
                 }
-                self.popup = Some(Popup::RequestTime { entry_id, label, minutes });
-                Step::Nothing
+                self.popup = Some(LiveViewPopup::RequestTime { entry_id, label, minutes });
+                LiveViewAction::Nothing
             }
-            Popup::Pin { wish, told, typed } => self.pin_key(wish, told, typed, code),
+            LiveViewPopup::Pin { request: wish, message: told, typed } => {
+                self.pin_key(wish, told, typed, code)
+            }
         }
     }
 
-    fn pin_key(&mut self, wish: Wish, told: String, mut typed: String, code: KeyCode) -> Step {
+    fn pin_key(
+        &mut self,
+        wish: LiveViewRequest,
+        told: String,
+        mut typed: String,
+        code: KeyCode,
+    ) -> LiveViewAction {
         let told = match code {
-            KeyCode::Esc => return Step::Nothing,
-            KeyCode::Enter => match Pin::try_from(std::mem::take(&mut typed)) {
-                Ok(pin) => return Step::Ask(vec![Wish::WithPin { pin, wish: Box::new(wish) }]),
+            KeyCode::Esc => return LiveViewAction::Nothing,
+            KeyCode::Enter => match AdminPin::try_from(std::mem::take(&mut typed)) {
+                Ok(pin) => {
+                    return LiveViewAction::Send(vec![LiveViewRequest::WithPin {
+                        pin,
+                        request: Box::new(wish),
+                    }]);
+                }
                 Err(error) => format!("{error}."),
             },
             KeyCode::Backspace => {
@@ -113,7 +133,7 @@ impl Model {
             }
             _ => told,
         };
-        self.popup = Some(Popup::Pin { wish, told, typed });
-        Step::Nothing
+        self.popup = Some(LiveViewPopup::Pin { request: wish, message: told, typed });
+        LiveViewAction::Nothing
     }
 }

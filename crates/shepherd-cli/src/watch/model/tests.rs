@@ -1,5 +1,5 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use shepherd_api::{EndReason, Millis, Pin, SessionView, Severity, StopMode};
+use shepherd_api::{AdminPin, EndReason, Millis, SessionView, StopMode, WarningSeverity};
 use shepherd_util::SessionId;
 
 use super::*;
@@ -47,44 +47,68 @@ pub(in crate::watch) fn state(session: Option<SessionView>) -> Box<ClientState> 
 }
 
 /// A view that is connected and shows two entries.
-pub(in crate::watch) fn connected(session: Option<SessionView>) -> Model {
-    let look = Look { now: at(0), zone: TimeZone::UTC, width: 80 };
-    let mut model = Model::new(look, None, Vec::new());
-    assert!(matches!(model.take_in(Feed::Resynced { state: state(session), missed: 0 }), Step::Ask(_)));
+pub(in crate::watch) fn connected(session: Option<SessionView>) -> LiveViewModel {
+    let look = DisplaySettings { now: at(0), zone: TimeZone::UTC, width: 80 };
+    let mut model = LiveViewModel::new(look, None, Vec::new());
+    assert!(matches!(
+        model.handle_input(LiveViewInput::Resynced { state: state(session), missed: 0 }),
+        LiveViewAction::Send(_)
+    ));
     let entries = vec![entry("racing", "Racing"), entry("maths", "数学の練習")];
-    assert!(matches!(model.take_in(Feed::Answered(Answer::Entries(entries))), Step::Nothing));
+    assert!(matches!(
+        model.handle_input(LiveViewInput::ReplyReceived(LiveViewReply::Entries(entries))),
+        LiveViewAction::Nothing
+    ));
     model
 }
 
-fn press(model: &mut Model, code: KeyCode) -> Step {
-    model.take_in(Feed::Key(KeyEvent::new(code, KeyModifiers::NONE)))
+fn press(model: &mut LiveViewModel, code: KeyCode) -> LiveViewAction {
+    model.handle_input(LiveViewInput::Key(KeyEvent::new(code, KeyModifiers::NONE)))
 }
 
-fn wishes(step: Step) -> Vec<Wish> {
+fn sent_requests(step: LiveViewAction) -> Vec<LiveViewRequest> {
     match step {
-        Step::Ask(wishes) => wishes,
-        Step::Nothing | Step::Leave(_) => Vec::new(),
+        LiveViewAction::Send(wishes) => wishes,
+        LiveViewAction::Nothing | LiveViewAction::Exit(_) => Vec::new(),
     }
 }
 
 #[test]
 fn keys_choose_launch_and_stop() {
     let mut model = connected(None);
-    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [Wish::Launch("racing".parse().unwrap())]);
+    assert_eq!(
+        sent_requests(press(&mut model, KeyCode::Enter)),
+        [LiveViewRequest::Launch("racing".parse().unwrap())]
+    );
     for _ in 0..5 {
         press(&mut model, KeyCode::Down);
     }
-    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [Wish::Launch("maths".parse().unwrap())]);
-    assert_eq!(wishes(press(&mut model, KeyCode::Char('w'))), [Wish::Why("maths".parse().unwrap())]);
+    assert_eq!(
+        sent_requests(press(&mut model, KeyCode::Enter)),
+        [LiveViewRequest::Launch("maths".parse().unwrap())]
+    );
+    assert_eq!(
+        sent_requests(press(&mut model, KeyCode::Char('w'))),
+        [LiveViewRequest::Why("maths".parse().unwrap())]
+    );
     for _ in 0..5 {
         press(&mut model, KeyCode::Char('k'));
     }
     assert_eq!(model.selected, 0);
-    assert_eq!(wishes(press(&mut model, KeyCode::Char('s'))), [Wish::Stop(StopMode::Graceful)]);
-    assert_eq!(wishes(press(&mut model, KeyCode::Char('S'))), [Wish::Stop(StopMode::Force)]);
-    assert!(matches!(press(&mut model, KeyCode::Char('q')), Step::Leave(Left::Quit)));
+    assert_eq!(
+        sent_requests(press(&mut model, KeyCode::Char('s'))),
+        [LiveViewRequest::Stop(StopMode::Graceful)]
+    );
+    assert_eq!(
+        sent_requests(press(&mut model, KeyCode::Char('S'))),
+        [LiveViewRequest::Stop(StopMode::Force)]
+    );
+    assert!(matches!(press(&mut model, KeyCode::Char('q')), LiveViewAction::Exit(LiveViewExit::Quit)));
     let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert!(matches!(model.take_in(Feed::Key(control_c)), Step::Leave(Left::Quit)));
+    assert!(matches!(
+        model.handle_input(LiveViewInput::Key(control_c)),
+        LiveViewAction::Exit(LiveViewExit::Quit)
+    ));
 }
 
 #[test]
@@ -93,13 +117,13 @@ fn time_is_asked_for_in_digits() {
     press(&mut model, KeyCode::Char('r'));
     press(&mut model, KeyCode::Backspace);
     press(&mut model, KeyCode::Backspace);
-    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [], "nothing is not asked for");
+    assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [], "nothing is not asked for");
     for digit in "x2q".chars().take(2) {
         press(&mut model, KeyCode::Char(digit));
     }
     press(&mut model, KeyCode::Char('0'));
-    let asked = wishes(press(&mut model, KeyCode::Enter));
-    assert_eq!(asked, [Wish::RequestTime { entry_id: "racing".parse().unwrap(), minutes: 20 }]);
+    let asked = sent_requests(press(&mut model, KeyCode::Enter));
+    assert_eq!(asked, [LiveViewRequest::RequestTime { entry_id: "racing".parse().unwrap(), minutes: 20 }]);
     assert!(model.popup.is_none());
     press(&mut model, KeyCode::Char('r'));
     press(&mut model, KeyCode::Esc);
@@ -108,30 +132,38 @@ fn time_is_asked_for_in_digits() {
 
 #[test]
 fn without_entries_no_key_does_harm() {
-    let look = Look { now: at(0), zone: TimeZone::UTC, width: 80 };
-    let mut model = Model::new(look, None, Vec::new());
+    let look = DisplaySettings { now: at(0), zone: TimeZone::UTC, width: 80 };
+    let mut model = LiveViewModel::new(look, None, Vec::new());
     for code in
         [KeyCode::Down, KeyCode::Up, KeyCode::End, KeyCode::Enter, KeyCode::Char('w'), KeyCode::Char('r')]
     {
-        assert_eq!(wishes(press(&mut model, code)), []);
+        assert_eq!(sent_requests(press(&mut model, code)), []);
     }
 }
 
 #[test]
 fn many_events_make_few_questions() {
     let mut model = connected(None);
-    let happens = |model: &mut Model| {
+    let happens = |model: &mut LiveViewModel| {
         let event = Box::new(Event { at: at(1), kind: EventKind::EntriesChanged {} });
-        wishes(model.take_in(Feed::Happened { state: state(None), event, refresh: Refresh::Entries }))
+        sent_requests(model.handle_input(LiveViewInput::EventReceived {
+            state: state(None),
+            event,
+            refresh: RequiredRefresh::Entries,
+        }))
     };
-    assert_eq!(happens(&mut model), [Wish::Entries]);
+    assert_eq!(happens(&mut model), [LiveViewRequest::Entries]);
     for _ in 0..100 {
         assert_eq!(happens(&mut model), []);
     }
-    let answer = || Feed::Answered(Answer::Entries(Vec::new()));
-    assert_eq!(wishes(model.take_in(answer())), [Wish::Entries], "once more for all that came since");
-    assert_eq!(wishes(model.take_in(answer())), []);
-    assert_eq!(happens(&mut model), [Wish::Entries]);
+    let answer = || LiveViewInput::ReplyReceived(LiveViewReply::Entries(Vec::new()));
+    assert_eq!(
+        sent_requests(model.handle_input(answer())),
+        [LiveViewRequest::Entries],
+        "once more for all that came since"
+    );
+    assert_eq!(sent_requests(model.handle_input(answer())), []);
+    assert_eq!(happens(&mut model), [LiveViewRequest::Entries]);
 }
 
 #[test]
@@ -145,7 +177,10 @@ fn it_wakes_once_a_second_and_only_while_a_countdown_is_shown() {
     assert_eq!(tick(half.clone(), at(1)), Some(Duration::from_millis(500)));
     assert_eq!(tick(half.clone(), at(9)), None, "zero stays zero");
     let mut lost = connected(half);
-    assert_eq!(wishes(lost.take_in(Feed::Disconnected { why: "gone".to_owned() })), [Wish::HangUp]);
+    assert_eq!(
+        sent_requests(lost.handle_input(LiveViewInput::Disconnected { why: "gone".to_owned() })),
+        [LiveViewRequest::Disconnect]
+    );
     assert_eq!(lost.next_tick(at(0)), None, "nothing is counted that nobody knows");
 }
 
@@ -155,20 +190,20 @@ fn a_warning_stays_until_the_session_ends() {
     let warning = EventKind::WarningIssued {
         session: session(Some(5_000), SessionPhase::Warned),
         threshold_secs: 5,
-        severity: Severity::Critical,
+        severity: WarningSeverity::Critical,
         message: "Save\x1b your game.".to_owned(),
     };
-    let happened = |kind| Feed::Happened {
+    let happened = |kind| LiveViewInput::EventReceived {
         state: state(None),
         event: Box::new(Event { at: at(1), kind }),
-        refresh: Refresh::Nothing,
+        refresh: RequiredRefresh::Nothing,
     };
-    model.take_in(happened(warning));
-    assert_eq!(model.warning, Some((Tone::Bad, "Save\\u{1b} your game.".to_owned())));
+    model.handle_input(happened(warning));
+    assert_eq!(model.warning, Some((TextTone::Bad, "Save\\u{1b} your game.".to_owned())));
     let ended = EventKind::SessionEnded { session_id: SessionId::from_random(1), end: EndReason::Expired };
-    model.take_in(happened(ended));
+    model.handle_input(happened(ended));
     assert_eq!(model.warning, None);
-    let told: Vec<&str> = model.told.iter().map(|told| told.text.as_str()).collect();
+    let told: Vec<&str> = model.event_lines.iter().map(|told| told.text.as_str()).collect();
     assert_eq!(told, ["Save\\u{1b} your game.", "Racing has ended: time was up"]);
 }
 
@@ -176,33 +211,35 @@ fn a_warning_stays_until_the_session_ends() {
 fn what_happened_long_ago_is_forgotten() {
     let mut model = connected(None);
     for number in 0..1_000 {
-        model.say(at(0), Tone::Faint, "·", number.to_string());
+        model.push_line(at(0), TextTone::Faint, "·", number.to_string());
     }
-    assert_eq!(model.told.len(), MOST_TOLD);
-    assert_eq!(model.told.back().unwrap().text, "999");
+    assert_eq!(model.event_lines.len(), MAX_EVENT_LINES);
+    assert_eq!(model.event_lines.back().unwrap().text, "999");
 }
 
 /// S11.3b: where parent and child share a login.
 #[test]
 fn what_only_an_administrator_may_do_asks_for_the_pin() {
     let mut model = connected(None);
-    let wish = Wish::Stop(StopMode::Graceful);
-    let refused =
-        || Answer::PinWanted { wish: wish.clone(), told: "This session is somebody else's.".to_owned() };
-    model.take_in(Feed::Answered(refused()));
+    let wish = LiveViewRequest::Stop(StopMode::Graceful);
+    let refused = || LiveViewReply::PinRequired {
+        request: wish.clone(),
+        message: "This session is somebody else's.".to_owned(),
+    };
+    model.handle_input(LiveViewInput::ReplyReceived(refused()));
     for letter in "471xq".chars() {
         press(&mut model, KeyCode::Char(letter));
     }
     for key in [KeyCode::Backspace, KeyCode::Backspace, KeyCode::Char('1')] {
         press(&mut model, key);
     }
-    let pin = Pin::try_from("4711".to_owned()).unwrap();
-    let asked = wishes(press(&mut model, KeyCode::Enter));
-    assert_eq!(asked, [Wish::WithPin { pin, wish: Box::new(wish.clone()) }]);
+    let pin = AdminPin::try_from("4711".to_owned()).unwrap();
+    let asked = sent_requests(press(&mut model, KeyCode::Enter));
+    assert_eq!(asked, [LiveViewRequest::WithPin { pin, request: Box::new(wish.clone()) }]);
     assert!(model.popup.is_none());
-    model.take_in(Feed::Answered(refused()));
-    assert_eq!(wishes(press(&mut model, KeyCode::Enter)), [], "nothing is no PIN");
-    assert!(matches!(&model.popup, Some(Popup::Pin { told, .. }) if told.contains("a PIN is")));
+    model.handle_input(LiveViewInput::ReplyReceived(refused()));
+    assert_eq!(sent_requests(press(&mut model, KeyCode::Enter)), [], "nothing is no PIN");
+    assert!(matches!(&model.popup, Some(LiveViewPopup::Pin { message, .. }) if message.contains("a PIN is")));
     press(&mut model, KeyCode::Esc);
     assert!(model.popup.is_none());
 }

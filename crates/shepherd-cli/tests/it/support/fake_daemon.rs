@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 
 use shepherd_api::{
-    ApiError, ClientMessage, Command, Outcome, Reply, Response, Role, ServerMessage, Welcome,
+    ApiError, ApiResponse, ClientMessage, ClientRole, Command, CommandReply, CommandResult, ServerMessage,
+    ServerWelcome,
 };
 use shepherd_util::ClientId;
 use tempfile::TempDir;
@@ -18,7 +19,7 @@ pub(crate) struct FakeDaemon {
 
 impl FakeDaemon {
     /// Answers one client: this, then this, then this.
-    pub(crate) fn answering(script: Vec<Result<Reply, ApiError>>) -> Self {
+    pub(crate) fn with_replies(script: Vec<Result<CommandReply, ApiError>>) -> Self {
         let folder = tempfile::Builder::new().prefix("fd-").tempdir_in("/tmp").unwrap();
         let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
         let (sender, seen) = channel();
@@ -26,14 +27,14 @@ impl FakeDaemon {
             let (stream, _) = listener.accept().unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
             lines.next();
-            say(&stream, &ServerMessage::Welcome(welcome()));
+            send_message(&stream, &ServerMessage::Welcome(welcome()));
             for (line, answer) in lines.zip(script) {
                 let ClientMessage::Request(request) = ClientMessage::parse(line.as_bytes()).unwrap() else {
                     panic!("a request was expected: {line}");
                 };
                 let _ = sender.send(request.command);
-                let result = Outcome::from(answer);
-                say(&stream, &ServerMessage::Response(Response { id: request.id, result }));
+                let result = CommandResult::from(answer);
+                send_message(&stream, &ServerMessage::Response(ApiResponse { id: request.id, result }));
             }
         });
         Self { folder, seen }
@@ -44,22 +45,22 @@ impl FakeDaemon {
     }
 
     /// The commands that it was given so far.
-    pub(crate) fn seen(&self) -> Vec<Command> {
+    pub(crate) fn received_commands(&self) -> Vec<Command> {
         self.seen.try_iter().collect()
     }
 }
 
-fn welcome() -> Welcome {
-    Welcome {
+fn welcome() -> ServerWelcome {
+    ServerWelcome {
         api_version: 1,
         speaks: 1,
         daemon_version: "0.1.0".to_owned(),
         client_id: ClientId::from_random(1),
-        role: Role::Shell,
+        role: ClientRole::Shell,
     }
 }
 
-fn say(mut stream: &UnixStream, message: &ServerMessage) {
+fn send_message(mut stream: &UnixStream, message: &ServerMessage) {
     let mut line = serde_json::to_vec(message).unwrap();
     line.push(b'\n');
     // A client that has heard enough may be gone.

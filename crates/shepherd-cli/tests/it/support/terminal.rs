@@ -4,13 +4,13 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::eventually;
+use super::wait_until;
 
-pub(crate) struct Terminal {
+pub(crate) struct TmuxTerminal {
     folder: TempDir,
 }
 
-impl Terminal {
+impl TmuxTerminal {
     /// Runs a command line in a terminal of this size; afterwards it says `EXIT` and the code, and stays.
     pub(crate) fn run(width: u16, height: u16, line: &str) -> Self {
         let terminal = Self { folder: tempfile::Builder::new().prefix("tm-").tempdir_in("/tmp").unwrap() };
@@ -48,13 +48,13 @@ impl Terminal {
     }
 
     /// Waits until the screen shows this, and returns it.
-    pub(crate) fn shows(&self, text: &str) -> String {
+    pub(crate) fn wait_for_text(&self, text: &str) -> String {
         let mut screen = String::new();
         let mut shown = || {
             screen = self.screen();
             screen.contains(text)
         };
-        let deadline = std::time::Instant::now() + super::PATIENCE;
+        let deadline = std::time::Instant::now() + super::WAIT_TIMEOUT;
         while !shown() {
             assert!(
                 std::time::Instant::now() < deadline,
@@ -67,8 +67,8 @@ impl Terminal {
     }
 
     /// Waits until the screen does not show this any more.
-    pub(crate) fn no_longer_shows(&self, text: &str) {
-        eventually(&format!("`{text}` goes away"), || !self.screen().contains(text));
+    pub(crate) fn wait_until_hidden(&self, text: &str) {
+        wait_until(&format!("`{text}` goes away"), || !self.screen().contains(text));
     }
 
     /// The process that the terminal runs first: a shell.
@@ -77,7 +77,7 @@ impl Terminal {
     }
 }
 
-impl Drop for Terminal {
+impl Drop for TmuxTerminal {
     fn drop(&mut self) {
         let _ =
             Command::new("tmux").arg("-S").arg(self.folder.path().join("socket")).arg("kill-server").output();

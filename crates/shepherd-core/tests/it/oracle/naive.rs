@@ -6,9 +6,11 @@ use std::time::Duration;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
-use shepherd_api::{Quota, ReasonCode};
-use shepherd_core::policy::{AvailabilityPolicy, Cost, DailyQuota, Day, DayRule, Entry, Rules};
-use shepherd_core::{Counter, StoredState, UsageKey};
+use shepherd_api::{QuotaKind, ReasonCode};
+use shepherd_core::policy::{
+    AvailabilityPolicy, DailyQuota, Day, DayRule, PolicyEntry, PolicyRules, TimeCost,
+};
+use shepherd_core::{StoredState, UsageCounter, UsageKey};
 use shepherd_util::ProfileId;
 
 /// How far the simulation of a run goes; one that is longer is only known to be longer.
@@ -16,23 +18,23 @@ pub(super) const LONGEST_RUN: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
 /// What the wall shows in one minute of the world.
 #[derive(Clone, Copy)]
-struct Shown {
+struct WallMinute {
     date: Date,
     minute: u16,
 }
 
 /// A quota of an entry or of one of its budgets.
-struct Limit<'a> {
-    counter: Counter,
+struct OracleLimit<'a> {
+    counter: UsageCounter,
     daily: &'a DailyQuota,
     weekly: Option<Duration>,
 }
 
 /// What is the same all day, worked out once.
-struct DayFacts {
+struct OracleDayFacts {
     windows: Vec<(u16, u16)>,
     /// Every quota that is used up: which, how much was used, of how much.
-    exhausted: Vec<(Quota, Duration, Duration)>,
+    exhausted: Vec<(QuotaKind, Duration, Duration)>,
     /// The least that is left of the day, and of the week.
     left: (Duration, Duration),
     /// What has to be done first, and is not: how much was done, of how much.
@@ -40,19 +42,19 @@ struct DayFacts {
 }
 
 /// The minutes that are watched, as the wall shows them.
-pub(super) struct Watch {
+pub(super) struct WatchedMinutes {
     start: Timestamp,
-    shown: Vec<Shown>,
+    shown: Vec<WallMinute>,
 }
 
-impl Watch {
+impl WatchedMinutes {
     pub(super) fn new(zone: &TimeZone, start: Timestamp, minutes: usize) -> Self {
         let mut watch = Self { start, shown: Vec::new() };
         for index in 0..minutes {
             let civil = zone.to_datetime(watch.at(index));
             let (hour, minute) =
                 (u16::try_from(civil.hour()).unwrap(), u16::try_from(civil.minute()).unwrap());
-            watch.shown.push(Shown { date: civil.date(), minute: hour * 60 + minute });
+            watch.shown.push(WallMinute { date: civil.date(), minute: hour * 60 + minute });
         }
         watch
     }
@@ -63,24 +65,29 @@ impl Watch {
 }
 
 /// One entry, watched over some weeks.
-pub(super) struct Naive<'a> {
-    rules: &'a Rules,
+pub(super) struct NaiveEvaluator<'a> {
+    rules: &'a PolicyRules,
     store: &'a StoredState,
-    entry: &'a Entry,
-    watch: &'a Watch,
-    days: BTreeMap<Date, DayFacts>,
+    entry: &'a PolicyEntry,
+    watch: &'a WatchedMinutes,
+    days: BTreeMap<Date, OracleDayFacts>,
     open: Vec<bool>,
     enabled: Vec<bool>,
 }
 
-impl<'a> Naive<'a> {
-    pub(super) fn new(rules: &'a Rules, store: &'a StoredState, entry: &'a Entry, watch: &'a Watch) -> Self {
+impl<'a> NaiveEvaluator<'a> {
+    pub(super) fn new(
+        rules: &'a PolicyRules,
+        store: &'a StoredState,
+        entry: &'a PolicyEntry,
+        watch: &'a WatchedMinutes,
+    ) -> Self {
         let mut naive =
             Self { rules, store, entry, watch, days: BTreeMap::new(), open: Vec::new(), enabled: Vec::new() };
         let (first, last) = (watch.shown[0].date, watch.shown[watch.shown.len() - 1].date);
         let mut date = first.yesterday().unwrap();
         while date <= last {
-            naive.days.insert(date, naive.facts_of(date));
+            naive.days.insert(date, naive.day_facts(date));
             date = date.tomorrow().unwrap();
         }
         for shown in &watch.shown {
@@ -92,7 +99,7 @@ impl<'a> Naive<'a> {
         }
         let cooldown = naive.cooldown();
         for index in 0..watch.shown.len() {
-            let (open, day) = (naive.open[index], naive.on(index));
+            let (open, day) = (naive.open[index], naive.facts_at(index));
             let cooled = cooldown.is_none_or(|until| until <= watch.at(index));
             let allowed = entry.disabled.is_none() && day.locked.is_none() && day.exhausted.is_empty();
             naive.enabled.push(open && cooled && allowed);
@@ -100,15 +107,15 @@ impl<'a> Naive<'a> {
         naive
     }
 
-    fn facts_of(&self, date: Date) -> DayFacts {
-        let mut facts = DayFacts {
+    fn day_facts(&self, date: Date) -> OracleDayFacts {
+        let mut facts = OracleDayFacts {
             windows: self.windows_of(date),
             exhausted: Vec::new(),
             left: (Duration::MAX, Duration::MAX),
             locked: None,
         };
         for limit in self.limits() {
-            let (daily, weekly) = names(&limit.counter);
+            let (daily, weekly) = quota_names(&limit.counter);
             let used = self.used_on(&limit.counter, date);
             if let Some(amount) = self.daily_limit(&limit, date) {
                 facts.left.0 = facts.left.0.min(amount.saturating_sub(used));
@@ -125,13 +132,13 @@ impl<'a> Naive<'a> {
             }
         }
         if let Some(unlock) = &self.entry.unlock {
-            let done = self.used_on(&Counter::Entry(unlock.entry_id.clone()), date);
+            let done = self.used_on(&UsageCounter::Entry(unlock.entry_id.clone()), date);
             facts.locked = (done < unlock.at_least).then_some((done, unlock.at_least));
         }
         facts
     }
 
-    fn on(&self, index: usize) -> &DayFacts {
+    fn facts_at(&self, index: usize) -> &OracleDayFacts {
         &self.days[&self.watch.shown[index].date]
     }
 
@@ -179,44 +186,48 @@ impl<'a> Naive<'a> {
             .collect()
     }
 
-    fn limits(&self) -> Vec<Limit<'a>> {
-        if self.entry.cost == Cost::Free {
+    fn limits(&self) -> Vec<OracleLimit<'a>> {
+        if self.entry.cost == TimeCost::Free {
             return Vec::new();
         }
-        let own = Limit {
-            counter: Counter::Entry(self.entry.entry_id.clone()),
+        let own = OracleLimit {
+            counter: UsageCounter::Entry(self.entry.entry_id.clone()),
             daily: &self.entry.limits.daily_quota,
             weekly: self.entry.limits.weekly_quota,
         };
         let shared = self.entry.budgets.iter().map(|id| {
             let budget = &self.rules.budgets[id];
-            Limit { counter: Counter::Budget(id.clone()), daily: &budget.daily, weekly: budget.weekly }
+            OracleLimit {
+                counter: UsageCounter::Budget(id.clone()),
+                daily: &budget.daily,
+                weekly: budget.weekly,
+            }
         });
         std::iter::once(own).chain(shared).collect()
     }
 
-    fn used_on(&self, counter: &Counter, date: Date) -> Duration {
+    fn used_on(&self, counter: &UsageCounter, date: Date) -> Duration {
         let key =
             UsageKey { profile: ProfileId::default(), counter: counter.clone(), day: Day::from_date(date) };
         self.store.usage.get(&key).copied().unwrap_or_default()
     }
 
-    fn used_in_week_of(&self, counter: &Counter, date: Date) -> Duration {
+    fn used_in_week_of(&self, counter: &UsageCounter, date: Date) -> Duration {
         let monday = monday_of(date);
         (0..7).map(|days| self.used_on(counter, monday + days.days())).sum()
     }
 
-    fn daily_limit(&self, limit: &Limit<'_>, date: Date) -> Option<Duration> {
+    fn daily_limit(&self, limit: &OracleLimit<'_>, date: Date) -> Option<Duration> {
         let amounts = limit.daily.by_mode.get(self.mode(date)).unwrap_or(&limit.daily.base);
         Some(amounts[weekday(date)]? + self.earned_on(limit, date))
     }
 
-    fn earned_on(&self, limit: &Limit<'_>, date: Date) -> Duration {
-        let Counter::Budget(budget) = &limit.counter else { return Duration::ZERO };
+    fn earned_on(&self, limit: &OracleLimit<'_>, date: Date) -> Duration {
+        let UsageCounter::Budget(budget) = &limit.counter else { return Duration::ZERO };
         let mut earned = Duration::ZERO;
         for earner in &self.rules.entries {
             if let Some(earning) = earner.earns.as_ref().filter(|earning| earning.budget == *budget) {
-                let used = self.used_on(&Counter::Entry(earner.entry_id.clone()), date);
+                let used = self.used_on(&UsageCounter::Entry(earner.entry_id.clone()), date);
                 let times = u32::try_from(used.as_secs() / earning.for_each.as_secs()).unwrap();
                 earned += (earning.earned * times).min(earning.ceiling);
             }
@@ -267,12 +278,12 @@ impl<'a> Naive<'a> {
         if let Some(until) = self.cooldown().filter(|until| *until > self.watch.at(index)) {
             reasons.push(ReasonCode::Cooldown { until });
         }
-        if let (Some((done, needed)), Some(unlock)) = (self.on(index).locked, &self.entry.unlock) {
+        if let (Some((done, needed)), Some(unlock)) = (self.facts_at(index).locked, &self.entry.unlock) {
             let entry_id = unlock.entry_id.clone();
             reasons.push(ReasonCode::NotUnlocked { entry_id, done: done.into(), needed: needed.into() });
         }
-        for (quota, used, limit) in &self.on(index).exhausted {
-            let again = |later| self.on(later).exhausted.iter().all(|(other, _, _)| other != quota);
+        for (quota, used, limit) in &self.facts_at(index).exhausted {
+            let again = |later| self.facts_at(later).exhausted.iter().all(|(other, _, _)| other != quota);
             reasons.push(ReasonCode::QuotaExhausted {
                 quota: quota.clone(),
                 used: (*used).into(),
@@ -284,7 +295,7 @@ impl<'a> Naive<'a> {
     }
 
     /// How long a run could last that starts so many seconds into a minute: played through, minute by minute.
-    /// `None` is longer than [`LONGEST_RUN`].
+    /// `NotRequested` is longer than [`LONGEST_RUN`].
     pub(super) fn longest_run(&self, index: usize, seconds: u64) -> Option<Duration> {
         let most = self.entry.limits.max_run.unwrap_or(Duration::MAX);
         let mut date = self.watch.shown[index].date;
@@ -320,10 +331,10 @@ impl<'a> Naive<'a> {
     }
 }
 
-fn names(counter: &Counter) -> (Quota, Quota) {
+fn quota_names(counter: &UsageCounter) -> (QuotaKind, QuotaKind) {
     match counter {
-        Counter::Entry(_) => (Quota::EntryDaily, Quota::EntryWeekly),
-        Counter::Budget(id) => (Quota::BudgetDaily(id.clone()), Quota::BudgetWeekly(id.clone())),
+        UsageCounter::Entry(_) => (QuotaKind::EntryDaily, QuotaKind::EntryWeekly),
+        UsageCounter::Budget(id) => (QuotaKind::BudgetDaily(id.clone()), QuotaKind::BudgetWeekly(id.clone())),
     }
 }
 

@@ -8,8 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use shepherd_api::{AuditKind, EndReason};
 
 use crate::clock::first_reason;
-use crate::disk::{fill, on_a_small_disk};
-use crate::harness::{Household, in_a_namespace, until};
+use crate::disk_failures::{fill_disk, fixture_on_small_disk};
+use crate::harness::{ShepherddFixture, in_mount_namespace, wait_until};
 
 const POLICY: &str = r#"
 config_version = 1
@@ -29,12 +29,12 @@ max_run = "3s"
 "#;
 
 /// A session that is on record as running.
-fn playing(entry: &str) -> (Household, i32) {
-    let household = Household::running(POLICY);
+fn start_playing(entry: &str) -> (ShepherddFixture, i32) {
+    let household = ShepherddFixture::running(POLICY);
     household.launch(entry);
-    let player = household.player();
-    until("it is on record", || {
-        household.audited(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
+    let player = household.wait_for_program();
+    wait_until("it is on record", || {
+        household.count_audit_records(|what| matches!(what, AuditKind::SessionStarted { .. })) == 1
     });
     (household, player)
 }
@@ -44,68 +44,69 @@ fn send(pid: i32, signal: Signal) {
 }
 
 pub(super) fn reboot() {
-    let (mut household, player) = playing("long");
+    let (mut household, player) = start_playing("long");
     household.kill();
     send(player, Signal::KILL);
-    until("it is gone", || household.players().is_empty());
+    wait_until("it is gone", || household.program_pids().is_empty());
     let boot = household.folder().join("boot");
     std::fs::write(&boot, "0b1d5c2e-6f0a-4b7d-8e53-9c1f2a3b4c5d\n").unwrap();
     let mount =
         format!("mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"", boot.display());
-    let mut household = household.under(&in_a_namespace(&["sh", "-c", &mount]));
+    let mut household = household.with_wrapper(&in_mount_namespace(&["sh", "-c", &mount]));
     household.start();
     assert_eq!(household.state().session, None);
-    assert!(household.used("long") > Duration::ZERO);
+    assert!(household.recorded_usage("long") > Duration::ZERO);
     assert_eq!(first_reason(&household, "long"), "cooldown");
     assert_eq!(
-        household.audited(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Lost, .. })),
+        household
+            .count_audit_records(|what| matches!(what, AuditKind::SessionEnded { end: EndReason::Lost, .. })),
         1
     );
 }
 
 pub(super) fn log_out() {
     for signal in [Signal::HUP, Signal::TERM] {
-        let (household, player) = playing("long");
+        let (household, player) = start_playing("long");
         std::thread::sleep(Duration::from_millis(300));
         send(player, signal);
-        household.until_idle();
-        assert!(household.used("long") >= Duration::from_millis(300));
+        household.wait_until_idle();
+        assert!(household.recorded_usage("long") >= Duration::from_millis(300));
         assert_eq!(first_reason(&household, "long"), "cooldown");
-        assert_eq!(household.audited(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
+        assert_eq!(household.count_audit_records(|what| matches!(what, AuditKind::SessionEnded { .. })), 1);
     }
 }
 
 /// The three seconds of `run`, but for the moment that the launch took.
-fn assert_all_is_charged(household: &Household) {
-    let used = household.used("run");
+fn assert_all_is_charged(household: &ShepherddFixture) {
+    let used = household.recorded_usage("run");
     assert!(used + Duration::from_millis(700) >= Duration::from_secs(3), "{used:?}");
 }
 
 pub(super) fn killing_the_daemon() {
     let launched = Instant::now();
-    let (mut household, _) = playing("run");
+    let (mut household, _) = start_playing("run");
     for _ in 0..3 {
         household.kill();
         household.start();
         assert!(household.state().session.is_some(), "it is taken back");
     }
-    household.until_idle();
+    household.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(10), "{took:?}");
     assert_all_is_charged(&household);
 
     // One that nobody starts again until the time is long over ends what runs as soon as it comes.
-    let (mut household, _) = playing("run");
+    let (mut household, _) = start_playing("run");
     household.kill();
     std::thread::sleep(Duration::from_secs(4));
-    assert!(!household.players().is_empty(), "nobody ends it meanwhile");
+    assert!(!household.program_pids().is_empty(), "nobody ends it meanwhile");
     household.start();
-    household.until_idle();
+    household.wait_until_idle();
     assert_all_is_charged(&household);
 }
 
 /// Sends bytes on a connection of their own; what came back within a moment.
-fn say(household: &Household, message: &[u8]) -> String {
+fn send_raw(household: &ShepherddFixture, message: &[u8]) -> String {
     let mut stream = UnixStream::connect(household.socket()).unwrap();
     for set in [UnixStream::set_read_timeout, UnixStream::set_write_timeout] {
         set(&stream, Some(Duration::from_millis(100))).unwrap();
@@ -119,7 +120,7 @@ fn say(household: &Household, message: &[u8]) -> String {
 
 pub(super) fn crashing_the_daemon() {
     let launched = Instant::now();
-    let (household, _) = playing("run");
+    let (household, _) = start_playing("run");
     let hello = b"{\"type\":\"hello\",\"api_version\":1,\"client\":\"child\"}\n".to_vec();
     let request = |command: &str| {
         [&hello[..], format!("{{\"type\":\"request\",\"id\":1,\"command\":{command}}}\n").as_bytes()].concat()
@@ -145,11 +146,11 @@ pub(super) fn crashing_the_daemon() {
         request("{\"type\":\"shutdown\"}"),
     ];
     for message in &messages {
-        say(&household, message);
+        send_raw(&household, message);
     }
-    let answers = say(&household, &request("{\"type\":\"get_state\"}"));
+    let answers = send_raw(&household, &request("{\"type\":\"get_state\"}"));
     assert!(answers.contains("\"snapshot\""), "requests of this form are understood: {answers}");
-    household.until_idle();
+    household.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= Duration::from_secs(3) && took < Duration::from_secs(10), "{took:?}");
     assert!(crate::harness::is_alive(household.daemon_pid().as_raw_nonzero().get()), "{}", household.log());
@@ -157,16 +158,16 @@ pub(super) fn crashing_the_daemon() {
 }
 
 pub(super) fn filling_the_disk() {
-    let household = on_a_small_disk();
+    let household = fixture_on_small_disk();
     let launched = Instant::now();
     let allowed = Duration::from(household.launch("nap").remaining.unwrap());
-    household.player();
-    fill(&household);
-    until("the trouble is noticed", || {
+    household.wait_for_program();
+    fill_disk(&household);
+    wait_until("the trouble is noticed", || {
         household.refusal("nap");
-        household.complaint("store").is_some()
+        household.failed_check("store").is_some()
     });
-    household.until_idle();
+    household.wait_until_idle();
     let took = launched.elapsed();
     assert!(took >= allowed && took < allowed + Duration::from_secs(6), "{took:?} of {allowed:?}");
     assert_eq!(first_reason(&household, "nap"), "store-unavailable");

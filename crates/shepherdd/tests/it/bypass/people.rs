@@ -5,10 +5,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command as Program;
 
 use rustix::process::geteuid;
-use shepherd_api::{AuditKind, Command, ErrorCode, Gift, Millis, Pin, Reply, Role, Scope};
-use shepherd_ipc::{CallError, Client, ConnectError};
+use shepherd_api::{
+    AdminPin, AuditKind, ClientRole, Command, CommandReply, EntryScope, ErrorCode, GrantKind, Millis,
+};
+use shepherd_ipc::{BlockingClient, CallError, ConnectError};
 
-use crate::harness::Household;
+use crate::harness::ShepherddFixture;
 use crate::roles::as_user;
 
 const CHILD: u32 = 65_011;
@@ -40,8 +42,8 @@ fn policy() -> String {
     POLICY.replace("OWN", &own.to_string())
 }
 
-fn household() -> Household {
-    let household = Household::running(&policy());
+fn household() -> ShepherddFixture {
+    let household = ShepherddFixture::running(&policy());
     fs::set_permissions(household.folder(), fs::Permissions::from_mode(0o755)).unwrap();
     household
 }
@@ -50,13 +52,17 @@ fn play() -> Command {
     Command::Launch { entry_id: "game".parse().unwrap(), profile: None }
 }
 
-fn code(outcome: Result<Reply, CallError>) -> ErrorCode {
+fn code(outcome: Result<CommandReply, CallError>) -> ErrorCode {
     let error = outcome.expect_err("it was permitted");
     error.api_error().unwrap_or_else(|| panic!("{error:?}")).code
 }
 
 /// A connection of this account, if we can be it; else of our own, which is the same child's.
-fn talk<T: Send>(household: &Household, account: u32, talk: impl FnOnce(Client) -> T + Send) -> T {
+fn with_client_of<T: Send>(
+    household: &ShepherddFixture,
+    account: u32,
+    talk: impl FnOnce(BlockingClient) -> T + Send,
+) -> T {
     if geteuid().is_root() {
         as_user(household, account, |client| talk(client.unwrap()))
     } else {
@@ -66,19 +72,22 @@ fn talk<T: Send>(household: &Household, account: u32, talk: impl FnOnce(Client) 
 
 pub(super) fn second_account() {
     let household = household();
-    let session = talk(&household, CHILD, |mut client| match client.call(play()) {
-        Ok(Reply::Launched { session }) => session,
+    let session = with_client_of(&household, CHILD, |mut client| match client.call(play()) {
+        Ok(CommandReply::Launched { session }) => session,
         other => panic!("{other:?}"),
     });
     assert_eq!(session.profile.as_str(), "anna", "the account says whose time it is");
-    household.until_idle();
-    let refused = talk(&household, CHILDS_SECOND, |mut client| client.call(play()).unwrap_err());
+    household.wait_until_idle();
+    let refused = with_client_of(&household, CHILDS_SECOND, |mut client| client.call(play()).unwrap_err());
     let reasons = refused.api_error().unwrap().reasons.clone();
     assert_eq!(reasons[0].code(), "quota-exhausted");
     if geteuid().is_root() {
         let others =
             Command::Launch { entry_id: "game".parse().unwrap(), profile: Some("ben".parse().unwrap()) };
-        assert_eq!(talk(&household, CHILD, |mut client| code(client.call(others))), ErrorCode::NotPermitted);
+        assert_eq!(
+            with_client_of(&household, CHILD, |mut client| code(client.call(others))),
+            ErrorCode::NotPermitted
+        );
         let unknown = as_user(&household, STRANGER, |client| client.map(drop));
         assert!(
             matches!(unknown, Err(ConnectError::Refused(error)) if error.code == ErrorCode::NotPermitted)
@@ -89,15 +98,15 @@ pub(super) fn second_account() {
 pub(super) fn talking_to_the_socket() {
     let household = household();
     // An ordinary user's daemon has that user for its administrator, until there is a PIN.
-    let pin: Pin = "8642".to_owned().try_into().unwrap();
+    let pin: AdminPin = "8642".to_owned().try_into().unwrap();
     household.call(Command::SetPin { pin: Some(pin) }).unwrap();
     let entry = || "game".parse().unwrap();
     let everything = [
         Command::ExtendCurrent { by: Millis(3_600_000) },
         Command::Grant {
             profile: None,
-            scope: Scope::Entry { entry_id: entry() },
-            gift: Gift::Extra { amount: Millis(3_600_000) },
+            scope: EntryScope::Entry { entry_id: entry() },
+            gift: GrantKind::Extra { amount: Millis(3_600_000) },
             valid_from: None,
             lapses_at: None,
             why: None,
@@ -112,15 +121,15 @@ pub(super) fn talking_to_the_socket() {
     ];
     let tried = everything.len();
     let refused = if geteuid().is_root() { ErrorCode::NotPermitted } else { ErrorCode::PinRequired };
-    talk(&household, CHILD, |mut client| {
-        assert_eq!(client.welcome().role, Role::Shell);
+    with_client_of(&household, CHILD, |mut client| {
+        assert_eq!(client.welcome().role, ClientRole::Shell);
         for command in everything {
             let shown = format!("{command:?}");
             assert_eq!(code(client.call(command)), refused, "{shown}");
         }
     });
     if geteuid().is_root() {
-        let recorded = household.audited(|what| matches!(what, AuditKind::CommandRefused { .. }));
+        let recorded = household.count_audit_records(|what| matches!(what, AuditKind::CommandRefused { .. }));
         assert_eq!(recorded, tried, "each refusal is on record");
     }
 }
@@ -160,13 +169,13 @@ pub(super) fn editing_the_files() {
     let (database, copy) = (household.data().join("shepherd.db"), household.folder().join("older.db"));
     fs::copy(&database, &copy).unwrap();
     household.start();
-    talk(&household, CHILD, |mut client| drop(client.call(play()).unwrap()));
-    household.until_idle();
+    with_client_of(&household, CHILD, |mut client| drop(client.call(play()).unwrap()));
+    household.wait_until_idle();
     assert!(household.end().success());
     fs::copy(&copy, &database).unwrap();
     household.start();
-    let refused = talk(&household, CHILD, |mut client| client.call(play()).unwrap_err());
+    let refused = with_client_of(&household, CHILD, |mut client| client.call(play()).unwrap_err());
     let reasons = refused.api_error().unwrap().reasons.clone();
     assert_eq!(reasons[0].code(), "store-unavailable");
-    assert!(household.complaint("store").is_some());
+    assert!(household.failed_check("store").is_some());
 }

@@ -4,22 +4,22 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::clock::first_reason;
-use crate::harness::{Household, until};
-use crate::programs::{check, check_while, deaf_to_signals};
+use crate::harness::{ShepherddFixture, wait_until};
+use crate::process_containment::{check_entry_ends, check_entry_ends_while, check_signal_ignoring_program};
 use crate::sway::a_program_that_sway_was_made_to_start_ends_with_the_session;
 
 pub(super) fn double_fork() {
-    check("double-fork", 2);
+    check_entry_ends("double-fork", 2);
 }
 
 pub(super) fn wrapper() {
-    check("wrapper", 1);
+    check_entry_ends("wrapper", 1);
 }
 
 /// As root: what PID 1 does for whoever asks. Nobody else has groups to leave.
 pub(super) fn another_group() {
     if !geteuid().is_root() {
-        check("another-group", 1);
+        check_entry_ends("another-group", 1);
         return;
     }
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
@@ -28,9 +28,9 @@ pub(super) fn another_group() {
     let elsewhere = mount.join(format!("elsewhere-{}", std::process::id()));
     std::fs::create_dir(&elsewhere).unwrap();
     let members = elsewhere.join("cgroup.procs");
-    check_while("another-group", 1, |household| {
-        until("all of it is moved", || {
-            let players = household.players();
+    check_entry_ends_while("another-group", 1, |household| {
+        wait_until("all of it is moved", || {
+            let players = household.program_pids();
             for pid in &players {
                 // The shells among them leave by themselves.
                 match std::fs::write(&members, pid.to_string()) {
@@ -43,7 +43,7 @@ pub(super) fn another_group() {
             !players.is_empty() && players.iter().all(is_moved)
         });
     });
-    until("the group is let go", || std::fs::remove_dir(&elsewhere).is_ok());
+    wait_until("the group is let go", || std::fs::remove_dir(&elsewhere).is_ok());
 }
 
 pub(super) fn compositor() {
@@ -51,15 +51,15 @@ pub(super) fn compositor() {
 }
 
 pub(super) fn renaming() {
-    check("renaming", 1);
+    check_entry_ends("renaming", 1);
 }
 
 pub(super) fn deafness() {
-    deaf_to_signals();
+    check_signal_ignoring_program();
 }
 
 pub(super) fn another_entry() {
-    let household = Household::running(
+    let household = ShepherddFixture::running(
         r#"
 config_version = 1
 budgets.games.daily = "500ms"
@@ -84,7 +84,7 @@ argv = ["sleep", "TOKEN"]
 "#,
     );
     household.launch("racing");
-    household.until_idle();
+    household.wait_until_idle();
     assert_eq!(first_reason(&household, "racing"), "quota-exhausted");
     assert_eq!(first_reason(&household, "racing-in-a-window"), "quota-exhausted");
     household.launch("sums");

@@ -12,35 +12,35 @@ pub(crate) fn processes_with(text: &str) -> Vec<i32> {
 }
 
 pub(super) fn parent_of(pid: i32) -> Option<i32> {
-    field(pid, 1)?.parse().ok()
+    stat_field(pid, 1)?.parse().ok()
 }
 
 /// What the kernel says of a process after its name, counted from its state.
-fn field(pid: i32, number: usize) -> Option<String> {
+fn stat_field(pid: i32, number: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit(") ").next()?.split(' ').nth(number).map(str::to_owned)
 }
 
 /// A process and no later one of its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Process {
+pub(crate) struct ObservedProcess {
     pid: i32,
     started: String,
 }
 
-impl Process {
-    fn of(pid: i32) -> Option<Self> {
-        field(pid, 19).map(|started| Self { pid, started })
+impl ObservedProcess {
+    fn read(pid: i32) -> Option<Self> {
+        stat_field(pid, 19).map(|started| Self { pid, started })
     }
 }
 
 /// A process and all its descendants.
-pub(crate) fn family(pid: i32) -> Vec<Process> {
+pub(crate) fn process_tree(pid: i32) -> Vec<ObservedProcess> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let all: Vec<(Process, i32)> =
-        pids.filter_map(|pid| Some((Process::of(pid)?, parent_of(pid)?))).collect();
-    let mut found: Vec<Process> = Process::of(pid).into_iter().collect();
+    let all: Vec<(ObservedProcess, i32)> =
+        pids.filter_map(|pid| Some((ObservedProcess::read(pid)?, parent_of(pid)?))).collect();
+    let mut found: Vec<ObservedProcess> = ObservedProcess::read(pid).into_iter().collect();
     let mut next = 0;
     while let Some(parent) = found.get(next).map(|process| process.pid) {
         found.extend(all.iter().filter(|(_, of)| *of == parent).map(|(child, _)| child.clone()));
@@ -50,9 +50,10 @@ pub(crate) fn family(pid: i32) -> Vec<Process> {
 }
 
 /// Those that are still there.
-pub(crate) fn survivors(processes: &[Process]) -> Vec<Process> {
-    let lives =
-        |process: &&Process| is_alive(process.pid) && Process::of(process.pid).as_ref() == Some(*process);
+pub(crate) fn survivors(processes: &[ObservedProcess]) -> Vec<ObservedProcess> {
+    let lives = |process: &&ObservedProcess| {
+        is_alive(process.pid) && ObservedProcess::read(process.pid).as_ref() == Some(*process)
+    };
     processes.iter().filter(lives).cloned().collect()
 }
 

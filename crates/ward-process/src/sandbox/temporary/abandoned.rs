@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
-use super::{Budget, PrivateFolder, open_for_removal};
+use super::{PrivateFolder, RemovalBudget, open_for_removal};
 
 /// What the names of these folders begin with; then the number of the process that made it, and a dash.
 pub(in super::super) const PREFIX: &str = "ward-run-";
@@ -24,36 +24,36 @@ const ENTRIES: u32 = 100_000;
 const TIME: Duration = Duration::from_secs(1);
 
 /// Takes the lock of a new folder. Whether it is ours: a sweep may have been faster than its maker.
-pub(super) fn claim(folder: &impl std::os::fd::AsFd) -> Result<bool, Errno> {
+pub(super) fn lock_new_folder(folder: &impl std::os::fd::AsFd) -> Result<bool, Errno> {
     // Where there are no locks nothing is swept, either.
     let taken = flock(folder, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
     Ok(!taken && rustix::fs::fstat(folder)?.st_nlink > 0)
 }
 
 /// Removes what was left in a folder, as far as that is done soon. What can't be removed stays.
-pub(in super::super) fn sweep(parent: &Path) {
-    let mut budget = Budget::new(ENTRIES, TIME);
+pub(in super::super) fn remove_abandoned(parent: &Path) {
+    let mut budget = RemovalBudget::new(ENTRIES, TIME);
     let deadline = Instant::now() + TIME;
     for entry in std::fs::read_dir(parent).into_iter().flatten().take(NAMES).flatten() {
         if Instant::now() > deadline {
             break;
         }
-        if entry.file_name().to_str().is_some_and(maker_is_gone)
-            && let Some(folder) = abandoned(&entry.path())
+        if entry.file_name().to_str().is_some_and(creator_has_exited)
+            && let Some(folder) = open_abandoned(&entry.path())
         {
             folder.remove_within(&mut budget);
         }
     }
 }
 
-fn maker_is_gone(name: &str) -> bool {
+fn creator_has_exited(name: &str) -> bool {
     let number = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')).map(|(number, _)| number);
     let maker = number.and_then(|number| number.parse().ok()).and_then(Pid::from_raw);
     maker.is_some_and(|maker| rustix::process::test_kill_process(maker) == Err(Errno::SRCH))
 }
 
 /// A folder of our user that nobody holds. While the handle lives nobody else sweeps it.
-fn abandoned(path: &Path) -> Option<PrivateFolder> {
+fn open_abandoned(path: &Path) -> Option<PrivateFolder> {
     let us = rustix::process::geteuid().as_raw();
     if rustix::fs::lstat(path).ok()?.st_uid != us {
         return None;

@@ -4,23 +4,23 @@ use std::os::unix::fs::symlink;
 use super::super::Sandbox;
 use super::*;
 
-fn make_in(parent: &Path) -> PrivateFolder {
-    make_for(parent, Lifetime::Independent)
+fn create_in(parent: &Path) -> PrivateFolder {
+    create_for(parent, TreeLifetime::Independent)
 }
 
-fn make_for(parent: &Path, lifetime: Lifetime) -> PrivateFolder {
-    PrivateFolder::make_in(parent, lifetime, &Trees::open(&Sandbox::default()).unwrap()).unwrap()
+fn create_for(parent: &Path, lifetime: TreeLifetime) -> PrivateFolder {
+    PrivateFolder::create_in(parent, lifetime, &SandboxTrees::open(&Sandbox::default()).unwrap()).unwrap()
 }
 
 fn folder() -> (tempfile::TempDir, PrivateFolder) {
     let parent = tempfile::tempdir().unwrap();
-    let folder = make_in(parent.path());
+    let folder = create_in(parent.path());
     (parent, folder)
 }
 
 /// With more patience than usual, because the disk is shared.
 fn remove(folder: &PrivateFolder) -> bool {
-    folder.remove_within(&mut Budget::new(ENTRIES_REMOVED, TIME_TO_REMOVE * 6))
+    folder.remove_within(&mut RemovalBudget::new(ENTRIES_REMOVED, TIME_TO_REMOVE * 6))
 }
 
 fn set_mode(path: &Path, mode: u32) {
@@ -65,8 +65,8 @@ fn a_folder_of_another_name_is_not_removed() {
 #[test]
 fn a_name_that_is_taken_is_not_used() {
     let parent = tempfile::tempdir().unwrap();
-    let first = make_in(parent.path());
-    let second = make_in(parent.path());
+    let first = create_in(parent.path());
+    let second = create_in(parent.path());
     assert_ne!(first.path(), second.path());
 }
 
@@ -168,8 +168,8 @@ fn removal_gives_up_when_it_has_done_enough() {
     for number in 0..20 {
         fs::create_dir_all(path.join(format!("{number}/inner"))).unwrap();
     }
-    assert!(!folder.remove_within(&mut Budget::new(10, TIME_TO_REMOVE)));
-    assert!(!folder.remove_within(&mut Budget::new(ENTRIES_REMOVED, Duration::ZERO)));
+    assert!(!folder.remove_within(&mut RemovalBudget::new(10, TIME_TO_REMOVE)));
+    assert!(!folder.remove_within(&mut RemovalBudget::new(ENTRIES_REMOVED, Duration::ZERO)));
     assert!(path.exists());
     assert!(remove(&folder));
 }
@@ -192,7 +192,7 @@ fn removal_gives_up_on_a_folder_that_is_being_filled() {
             });
         }
         let start = Instant::now();
-        folder.remove_within(&mut Budget::new(ENTRIES_REMOVED, Duration::from_millis(200)));
+        folder.remove_within(&mut RemovalBudget::new(ENTRIES_REMOVED, Duration::from_millis(200)));
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     });
@@ -200,14 +200,14 @@ fn removal_gives_up_on_a_folder_that_is_being_filled() {
 }
 
 /// A process that has ended, and its number.
-fn gone() -> u32 {
+fn exited_process_id() -> u32 {
     let mut child = std::process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
     child.id()
 }
 
 /// As if another process had made it.
-fn made_by(process: u32, folder: PrivateFolder) -> PrivateFolder {
+fn rename_as_created_by(process: u32, folder: PrivateFolder) -> PrivateFolder {
     let name = folder.path.file_name().unwrap().to_str().unwrap();
     let name = name.replace(&std::process::id().to_string(), &process.to_string());
     let path = folder.path.with_file_name(name);
@@ -220,13 +220,16 @@ fn made_by(process: u32, folder: PrivateFolder) -> PrivateFolder {
 #[test]
 fn what_died_with_its_supervisor_is_swept_away() {
     let parent = tempfile::tempdir().unwrap();
-    let folder = made_by(gone(), make_for(parent.path(), Lifetime::DiesWithSupervisor));
-    abandoned::sweep(parent.path());
+    let folder = rename_as_created_by(
+        exited_process_id(),
+        create_for(parent.path(), TreeLifetime::DiesWithSupervisor),
+    );
+    abandoned::remove_abandoned(parent.path());
     assert!(folder.path.exists(), "somebody still has it open");
     let path = folder.path().to_owned();
     set_mode(&path, 0o000);
     drop(folder);
-    abandoned::sweep(parent.path());
+    abandoned::remove_abandoned(parent.path());
     assert!(!path.exists());
 }
 
@@ -235,19 +238,21 @@ fn what_may_still_be_in_use_is_not_swept_away() {
     let parent = tempfile::tempdir().unwrap();
     let precious = parent.path().join("precious");
     fs::create_dir(&precious).unwrap();
-    let link = parent.path().join(format!("{}{}-1", abandoned::PREFIX, gone()));
+    let link = parent.path().join(format!("{}{}-1", abandoned::PREFIX, exited_process_id()));
     symlink(&precious, &link).unwrap();
     let mut kept = vec![precious, link];
     // A program that outlives its supervisor uses it, perhaps.
-    kept.push(made_by(gone(), make_for(parent.path(), Lifetime::Independent)).path);
+    kept.push(
+        rename_as_created_by(exited_process_id(), create_for(parent.path(), TreeLifetime::Independent)).path,
+    );
     // Our own, and one of a process that lives.
-    kept.push(make_for(parent.path(), Lifetime::DiesWithSupervisor).path);
-    kept.push(made_by(1, make_for(parent.path(), Lifetime::DiesWithSupervisor)).path);
+    kept.push(create_for(parent.path(), TreeLifetime::DiesWithSupervisor).path);
+    kept.push(rename_as_created_by(1, create_for(parent.path(), TreeLifetime::DiesWithSupervisor)).path);
     for name in ["ward-run-", "ward-run-x-1", "ward-run-1"] {
         kept.push(parent.path().join(name));
         fs::create_dir(parent.path().join(name)).unwrap();
     }
-    abandoned::sweep(parent.path());
+    abandoned::remove_abandoned(parent.path());
     for path in kept {
         assert!(path.symlink_metadata().is_ok(), "{path:?}");
     }

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 
 /// A workspace with a folder, beside something precious.
-fn place() -> tempfile::TempDir {
+fn workspace() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     fs::create_dir_all(place.path().join("workspace/a/out")).unwrap();
     fs::create_dir_all(place.path().join("precious/out")).unwrap();
@@ -12,20 +12,24 @@ fn place() -> tempfile::TempDir {
 }
 
 /// Where the tree `path` is found if `writable` can be written; both are relative to the place.
-fn found(place: &tempfile::TempDir, writable: &[&str], path: &str) -> Result<PathBuf, SandboxError> {
+fn resolved_path(place: &tempfile::TempDir, writable: &[&str], path: &str) -> Result<PathBuf, SandboxError> {
     let write: Vec<_> = writable.iter().map(|tree| place.path().join(tree)).collect();
-    let tree = Borders::of(&write)?.open(&place.path().join(path))?;
+    let tree = WritableRoots::resolve(&write)?.open(&place.path().join(path))?;
     let real = fs::canonicalize(place.path()).unwrap();
     let text = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&tree.handle)));
     Ok(text.unwrap().strip_prefix(real).unwrap().to_owned())
 }
 
 fn check_found(place: &tempfile::TempDir, writable: &[&str], path: &str, expected: &str) {
-    assert_eq!(found(place, writable, path).unwrap(), Path::new(expected), "{path} with {writable:?}");
+    assert_eq!(
+        resolved_path(place, writable, path).unwrap(),
+        Path::new(expected),
+        "{path} with {writable:?}"
+    );
 }
 
 fn check_refused(place: &tempfile::TempDir, writable: &[&str], path: &str, by: &str) {
-    match found(place, writable, path) {
+    match resolved_path(place, writable, path) {
         Err(SandboxError::Link { writable, .. }) => assert!(writable.ends_with(by), "{writable:?}"),
         other => panic!("{path} with {writable:?}: {other:?}"),
     }
@@ -33,7 +37,7 @@ fn check_refused(place: &tempfile::TempDir, writable: &[&str], path: &str, by: &
 
 #[test]
 fn folders_in_a_writable_tree_are_found() {
-    let place = place();
+    let place = workspace();
     for writable in [&["workspace"][..], &["workspace", "workspace/a/out"], &["workspace/a/out", "workspace"]]
     {
         check_found(&place, writable, "workspace/a/out", "workspace/a/out");
@@ -43,7 +47,7 @@ fn folders_in_a_writable_tree_are_found() {
 
 #[test]
 fn links_in_a_writable_tree_lead_nowhere() {
-    let place = place();
+    let place = workspace();
     fs::rename(place.path().join("workspace/a"), place.path().join("workspace/b")).unwrap();
     symlink(place.path().join("precious"), place.path().join("workspace/a")).unwrap();
     symlink("../precious", place.path().join("workspace/relative")).unwrap();
@@ -58,7 +62,7 @@ fn links_in_a_writable_tree_lead_nowhere() {
 
 #[test]
 fn no_detour_hides_a_writable_tree() {
-    let place = place();
+    let place = workspace();
     symlink("workspace", place.path().join("detour")).unwrap();
     symlink("../precious", place.path().join("workspace/link")).unwrap();
     check_found(&place, &["workspace"], "detour/a/out", "workspace/a/out");
@@ -74,9 +78,9 @@ fn no_detour_hides_a_writable_tree() {
 
 #[test]
 fn links_of_links_end_somewhere() {
-    let place = place();
+    let place = workspace();
     symlink("second", place.path().join("first")).unwrap();
     symlink("first", place.path().join("second")).unwrap();
-    let error = found(&place, &[], "first").unwrap_err();
+    let error = resolved_path(&place, &[], "first").unwrap_err();
     assert!(matches!(error, SandboxError::Tree { source, .. } if source.raw_os_error() == Some(libc::ELOOP)));
 }

@@ -7,14 +7,14 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::process::Child;
 
-use ward_process::Exit;
-use ward_process::sandbox::{Network, Sandbox};
+use ward_process::ProcessExit;
+use ward_process::sandbox::{Sandbox, SandboxNetwork};
 
-use super::{Actor, SOMEBODY, Site, run, text};
+use super::{SOMEBODY, SandboxFixture, TestUser, run, text};
 
 /// What becomes of an attack without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Freely {
+enum UnsandboxedOutcome {
     Succeeds,
     SucceedsForRoot,
     /// Kernels and containers differ (Yama, switched-off subsystems), but the attack gets an answer.
@@ -26,32 +26,32 @@ const SUCCEEDED: i32 = 0;
 const REFUSED: i32 = 10;
 const UNSUPPORTED: i32 = 11;
 
-fn check(site: &Site, attack: &[&str], freely: Freely) {
+fn check(site: &SandboxFixture, attack: &[&str], freely: UnsandboxedOutcome) {
     let words: Vec<String> = attack.iter().map(ToString::to_string).collect();
     let who = site.actor;
     let outcome = run(site.attack(&words));
-    assert_eq!(outcome.exit, Exit::Code(REFUSED), "{attack:?} in the sandbox by {who:?}: {outcome:?}");
+    assert_eq!(outcome.exit, ProcessExit::Code(REFUSED), "{attack:?} in the sandbox by {who:?}: {outcome:?}");
     let free = who.command(site.hostile()).args(&words).current_dir(site.workspace()).output().unwrap();
     let expected: &[i32] = match freely {
-        Freely::Succeeds => &[SUCCEEDED],
-        Freely::SucceedsForRoot if who.is_root() => &[SUCCEEDED],
-        Freely::SucceedsForRoot => &[REFUSED],
-        Freely::DependsOnHost => &[SUCCEEDED, REFUSED, UNSUPPORTED],
+        UnsandboxedOutcome::Succeeds => &[SUCCEEDED],
+        UnsandboxedOutcome::SucceedsForRoot if who.is_root() => &[SUCCEEDED],
+        UnsandboxedOutcome::SucceedsForRoot => &[REFUSED],
+        UnsandboxedOutcome::DependsOnHost => &[SUCCEEDED, REFUSED, UNSUPPORTED],
     };
     let code = free.status.code().unwrap();
     assert!(expected.contains(&code), "{attack:?} without a sandbox by {who:?}: {free:?}");
 }
 
 /// Every attack is tried by whoever runs the tests and, if that is root, by somebody else too.
-fn sites() -> impl Iterator<Item = Site> {
-    Actor::all().iter().map(|actor| Site::of(*actor))
+fn sites() -> impl Iterator<Item = SandboxFixture> {
+    TestUser::all().iter().map(|actor| SandboxFixture::for_user(*actor))
 }
 
 /// A process outside, of the same user, with something in its environment.
-struct Victim(Child);
+struct TargetProcess(Child);
 
-impl Victim {
-    fn of(actor: Actor) -> Self {
+impl TargetProcess {
+    fn start_as(actor: TestUser) -> Self {
         Self(actor.command("/bin/sleep").arg("60").env("SECRET", "secret").spawn().unwrap())
     }
 
@@ -60,7 +60,7 @@ impl Victim {
     }
 }
 
-impl Drop for Victim {
+impl Drop for TargetProcess {
     fn drop(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -76,16 +76,16 @@ fn files_outside_can_be_neither_read_nor_listed() {
         for path in
             [&secret, "link", "folder/secret", "../outside/secret", &format!("/proc/self/root{secret}")]
         {
-            check(&site, &["read", path], Freely::Succeeds);
+            check(&site, &["read", path], UnsandboxedOutcome::Succeeds);
         }
-        check(&site, &["list", &text(&site.outside())], Freely::Succeeds);
-        check(&site, &["list", "folder"], Freely::Succeeds);
-        check(&site, &["list", "/"], Freely::Succeeds);
-        check(&site, &["read", "/etc/shadow"], Freely::SucceedsForRoot);
-        check(&site, &["list", "/root"], Freely::SucceedsForRoot);
-        check(&site, &["list", "/home"], Freely::Succeeds);
-        check(&site, &["list", "/tmp"], Freely::Succeeds);
-        check(&site, &["file-handle", &secret], Freely::SucceedsForRoot);
+        check(&site, &["list", &text(&site.outside())], UnsandboxedOutcome::Succeeds);
+        check(&site, &["list", "folder"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["list", "/"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["read", "/etc/shadow"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["list", "/root"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["list", "/home"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["list", "/tmp"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["file-handle", &secret], UnsandboxedOutcome::SucceedsForRoot);
     }
 }
 
@@ -94,23 +94,23 @@ fn files_outside_can_not_be_changed() {
     for site in sites() {
         let secret = text(&site.secret());
         symlink(site.secret(), site.path("workspace/link")).unwrap();
-        check(&site, &["write", &secret], Freely::Succeeds);
-        check(&site, &["write", "link"], Freely::Succeeds);
+        check(&site, &["write", &secret], UnsandboxedOutcome::Succeeds);
+        check(&site, &["write", "link"], UnsandboxedOutcome::Succeeds);
         site.write("outside/long", "long");
-        check(&site, &["truncate", &text(&site.path("outside/long"))], Freely::Succeeds);
-        check(&site, &["create", "../outside/new"], Freely::Succeeds);
-        check(&site, &["create", &text(&site.path("new"))], Freely::Succeeds);
+        check(&site, &["truncate", &text(&site.path("outside/long"))], UnsandboxedOutcome::Succeeds);
+        check(&site, &["create", "../outside/new"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["create", &text(&site.path("new"))], UnsandboxedOutcome::Succeeds);
         let shared = format!("/dev/shm/ward-hostile-{}-{:?}", std::process::id(), site.actor);
-        check(&site, &["create", &shared], Freely::DependsOnHost);
+        check(&site, &["create", &shared], UnsandboxedOutcome::DependsOnHost);
         // Only the free attack made it, where there is such a folder.
         let _ = fs::remove_file(&shared);
         check(
             &site,
             &["write-through-link", &text(&site.path("outside/through")), "way-out"],
-            Freely::Succeeds,
+            UnsandboxedOutcome::Succeeds,
         );
         site.write("outside/doomed", "");
-        check(&site, &["remove", "../outside/doomed"], Freely::Succeeds);
+        check(&site, &["remove", "../outside/doomed"], UnsandboxedOutcome::Succeeds);
         assert_eq!(
             fs::read_to_string(site.secret()).unwrap(),
             "secret\nhostile\nhostile\n",
@@ -123,10 +123,10 @@ fn files_outside_can_not_be_changed() {
 fn files_can_be_moved_or_linked_neither_in_nor_out() {
     for site in sites() {
         site.write("workspace/mine", "");
-        check(&site, &["hard-link", "../outside/secret", "linked"], Freely::Succeeds);
-        check(&site, &["hard-link", "mine", "../outside/linked"], Freely::Succeeds);
-        check(&site, &["rename", "mine", "../outside/moved"], Freely::Succeeds);
-        check(&site, &["rename", "../outside/secret", "moved"], Freely::Succeeds);
+        check(&site, &["hard-link", "../outside/secret", "linked"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["hard-link", "mine", "../outside/linked"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["rename", "mine", "../outside/moved"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["rename", "../outside/secret", "moved"], UnsandboxedOutcome::Succeeds);
     }
 }
 
@@ -134,18 +134,18 @@ fn files_can_be_moved_or_linked_neither_in_nor_out() {
 fn metadata_of_files_outside_stays_as_it_is() {
     for site in sites() {
         let secret = text(&site.secret());
-        check(&site, &["change-mode", &secret], Freely::Succeeds);
-        check(&site, &["change-times", &secret], Freely::Succeeds);
-        check(&site, &["change-attribute", &secret], Freely::DependsOnHost);
-        check(&site, &["change-mode", &text(&site.hostile())], Freely::Succeeds);
+        check(&site, &["change-mode", &secret], UnsandboxedOutcome::Succeeds);
+        check(&site, &["change-times", &secret], UnsandboxedOutcome::Succeeds);
+        check(&site, &["change-attribute", &secret], UnsandboxedOutcome::DependsOnHost);
+        check(&site, &["change-mode", &text(&site.hostile())], UnsandboxedOutcome::Succeeds);
     }
 }
 
 #[test]
 fn neither_devices_nor_sockets_can_be_made() {
     for site in sites() {
-        check(&site, &["block-device", "disk"], Freely::SucceedsForRoot);
-        check(&site, &["socket-file", "socket"], Freely::Succeeds);
+        check(&site, &["block-device", "disk"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["socket-file", "socket"], UnsandboxedOutcome::Succeeds);
     }
 }
 
@@ -161,9 +161,9 @@ fn only_listed_trees_can_be_executed() {
         let listed = site.sandbox();
         let mut unlisted = listed.clone();
         unlisted.execute.retain(|tree| *tree != site.workspace());
-        assert_eq!(attack(unlisted), Exit::Code(REFUSED));
-        assert_eq!(attack(listed), Exit::Code(SUCCEEDED));
-        check(&site, &["execute-memory"], Freely::Succeeds);
+        assert_eq!(attack(unlisted), ProcessExit::Code(REFUSED));
+        assert_eq!(attack(listed), ProcessExit::Code(SUCCEEDED));
+        check(&site, &["execute-memory"], UnsandboxedOutcome::Succeeds);
     }
 }
 
@@ -171,18 +171,18 @@ fn only_listed_trees_can_be_executed() {
 fn no_file_lends_the_rights_of_its_owner() {
     for site in sites() {
         fs::copy(site.hostile(), site.path("workspace/own")).unwrap();
-        site.actor.give(&site.path("workspace/own"));
-        check(&site, &["make-privileged", "own"], Freely::Succeeds);
-        check(&site, &["create-privileged", "new"], Freely::Succeeds);
+        site.actor.give_ownership(&site.path("workspace/own"));
+        check(&site, &["make-privileged", "own"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["create-privileged", "new"], UnsandboxedOutcome::Succeeds);
         // It belongs to whoever runs the tests and only the actor can execute it: root's rights for
         // somebody else, unless the file system or the container forbids.
         let foreign = site.path("workspace/foreign");
         fs::copy(site.hostile(), &foreign).unwrap();
-        if site.actor == Actor::Somebody {
+        if site.actor == TestUser::UnnamedUser {
             chown(&foreign, None, Some(SOMEBODY)).unwrap();
         }
         fs::set_permissions(&foreign, PermissionsExt::from_mode(0o4750)).unwrap();
-        check(&site, &["execute-privileged", "./foreign"], Freely::DependsOnHost);
+        check(&site, &["execute-privileged", "./foreign"], UnsandboxedOutcome::DependsOnHost);
     }
 }
 
@@ -193,15 +193,15 @@ fn no_socket_leaves_the_sandbox() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let path = site.path("workspace/service");
         let _service = UnixListener::bind(&path).unwrap();
-        site.actor.give(&path);
+        site.actor.give_ownership(&path);
         let name = format!("ward-hostile-{}-{:?}", std::process::id(), site.actor);
         let _hidden = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-        check(&site, &["tcp", &tcp.local_addr().unwrap().to_string()], Freely::Succeeds);
-        check(&site, &["udp", &udp.local_addr().unwrap().to_string()], Freely::Succeeds);
-        check(&site, &["unix", "service"], Freely::Succeeds);
-        check(&site, &["abstract", &name], Freely::Succeeds);
-        check(&site, &["netlink"], Freely::Succeeds);
-        check(&site, &["packet"], Freely::SucceedsForRoot);
+        check(&site, &["tcp", &tcp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
+        check(&site, &["udp", &udp.local_addr().unwrap().to_string()], UnsandboxedOutcome::Succeeds);
+        check(&site, &["unix", "service"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["abstract", &name], UnsandboxedOutcome::Succeeds);
+        check(&site, &["netlink"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["packet"], UnsandboxedOutcome::SucceedsForRoot);
     }
 }
 
@@ -212,17 +212,17 @@ fn with_the_network_on_services_of_this_machine_stay_closed() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let path = site.path("workspace/service");
         let _service = UnixListener::bind(&path).unwrap();
-        site.actor.give(&path);
+        site.actor.give_ownership(&path);
         let attack = |words: &[&str]| {
             let mut sandbox = site.sandbox();
-            sandbox.network = Network::On;
+            sandbox.network = SandboxNetwork::On;
             run(site.order(site.hostile()).args(words.iter().copied()).sandbox(sandbox)).exit
         };
-        assert_eq!(attack(&["tcp", &tcp.local_addr().unwrap().to_string()]), Exit::Code(SUCCEEDED));
-        assert_eq!(attack(&["udp", &udp.local_addr().unwrap().to_string()]), Exit::Code(SUCCEEDED));
-        assert_eq!(attack(&["netlink"]), Exit::Code(SUCCEEDED));
-        assert_eq!(attack(&["unix", "service"]), Exit::Code(REFUSED));
-        assert_eq!(attack(&["packet"]), Exit::Code(REFUSED));
+        assert_eq!(attack(&["tcp", &tcp.local_addr().unwrap().to_string()]), ProcessExit::Code(SUCCEEDED));
+        assert_eq!(attack(&["udp", &udp.local_addr().unwrap().to_string()]), ProcessExit::Code(SUCCEEDED));
+        assert_eq!(attack(&["netlink"]), ProcessExit::Code(SUCCEEDED));
+        assert_eq!(attack(&["unix", "service"]), ProcessExit::Code(REFUSED));
+        assert_eq!(attack(&["packet"]), ProcessExit::Code(REFUSED));
     }
 }
 
@@ -232,31 +232,35 @@ fn no_pair_of_sockets_can_be_turned_to_a_service() {
         let path = site.path("workspace/service");
         let service = UnixDatagram::bind(&path).unwrap();
         service.set_nonblocking(true).unwrap();
-        site.actor.give(&path);
+        site.actor.give_ownership(&path);
         let mut received = [0; 64];
         for kind in ["datagram", "raw"] {
-            check(&site, &["connect-pair", kind, "service"], Freely::Succeeds);
-            for network in [Network::Off, Network::On] {
+            check(&site, &["connect-pair", kind, "service"], UnsandboxedOutcome::Succeeds);
+            for network in [SandboxNetwork::Off, SandboxNetwork::On] {
                 let sandbox = Sandbox { network, ..site.sandbox() };
                 let order = site.order(site.hostile()).args(["send-from-pair", kind, "service"]);
-                assert_eq!(run(order.sandbox(sandbox)).exit, Exit::Code(REFUSED), "{kind} {network:?}");
+                assert_eq!(
+                    run(order.sandbox(sandbox)).exit,
+                    ProcessExit::Code(REFUSED),
+                    "{kind} {network:?}"
+                );
             }
-            check(&site, &["send-from-pair", kind, "service"], Freely::Succeeds);
+            check(&site, &["send-from-pair", kind, "service"], UnsandboxedOutcome::Succeeds);
             assert_eq!(service.recv(&mut received).unwrap(), 7, "only the free attack");
             assert!(service.recv(&mut received).is_err());
         }
         // These are allowed, because they go nowhere but to each other.
-        let sandbox = Sandbox { network: Network::On, ..site.sandbox() };
+        let sandbox = Sandbox { network: SandboxNetwork::On, ..site.sandbox() };
         let attack = |words: &[&str]| {
             run(site.order(site.hostile()).args(words.iter().copied()).sandbox(sandbox.clone())).exit
         };
         let _listener = UnixListener::bind(site.path("workspace/listener")).unwrap();
-        site.actor.give(&site.path("workspace/listener"));
-        assert_eq!(attack(&["connect-pair", "stream", "listener"]), Exit::Code(REFUSED));
+        site.actor.give_ownership(&site.path("workspace/listener"));
+        assert_eq!(attack(&["connect-pair", "stream", "listener"]), ProcessExit::Code(REFUSED));
         for kind in ["stream", "packets"] {
             attack(&["send-from-pair", kind, "service"]);
         }
-        assert_eq!(attack(&["send-from-internet", "service"]), Exit::Code(REFUSED));
+        assert_eq!(attack(&["send-from-internet", "service"]), ProcessExit::Code(REFUSED));
         assert!(service.recv(&mut received).is_err(), "nothing arrived");
     }
 }
@@ -264,29 +268,33 @@ fn no_pair_of_sockets_can_be_turned_to_a_service() {
 #[test]
 fn names_in_closed_folders_are_told_to_nobody() {
     for site in sites() {
-        check(&site, &["watch-folder", &text(&site.outside())], Freely::Succeeds);
-        check(&site, &["watch-files"], Freely::SucceedsForRoot);
-        check(&site, &["list-mounts"], Freely::DependsOnHost);
+        check(&site, &["watch-folder", &text(&site.outside())], UnsandboxedOutcome::Succeeds);
+        check(&site, &["watch-files"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["list-mounts"], UnsandboxedOutcome::DependsOnHost);
     }
 }
 
 #[test]
 fn processes_outside_are_out_of_reach() {
     for site in sites() {
-        let victim = Victim::of(site.actor);
+        let victim = TargetProcess::start_as(site.actor);
         let pid = victim.pid();
-        check(&site, &["signal", &pid], Freely::Succeeds);
+        check(&site, &["signal", &pid], UnsandboxedOutcome::Succeeds);
         // The double sends SIGCONT, which anybody may send within a session.
-        check(&site, &["signal", &std::process::id().to_string()], Freely::Succeeds);
-        check(&site, &["limit", &pid], Freely::Succeeds);
-        check(&site, &["renice", &pid], Freely::Succeeds);
-        check(&site, &["schedule", &pid], Freely::Succeeds);
-        check(&site, &["read", &format!("/proc/{pid}/environ")], Freely::Succeeds);
-        check(&site, &["read", &format!("/proc/{pid}/cmdline")], Freely::Succeeds);
-        check(&site, &["read", &format!("/proc/{pid}/root{}", text(&site.secret()))], Freely::Succeeds);
-        check(&site, &["enter-namespace", &pid], Freely::SucceedsForRoot);
-        check(&site, &["read-memory", &pid], Freely::DependsOnHost);
-        check(&site, &["ptrace", &pid], Freely::DependsOnHost);
+        check(&site, &["signal", &std::process::id().to_string()], UnsandboxedOutcome::Succeeds);
+        check(&site, &["limit", &pid], UnsandboxedOutcome::Succeeds);
+        check(&site, &["renice", &pid], UnsandboxedOutcome::Succeeds);
+        check(&site, &["schedule", &pid], UnsandboxedOutcome::Succeeds);
+        check(&site, &["read", &format!("/proc/{pid}/environ")], UnsandboxedOutcome::Succeeds);
+        check(&site, &["read", &format!("/proc/{pid}/cmdline")], UnsandboxedOutcome::Succeeds);
+        check(
+            &site,
+            &["read", &format!("/proc/{pid}/root{}", text(&site.secret()))],
+            UnsandboxedOutcome::Succeeds,
+        );
+        check(&site, &["enter-namespace", &pid], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["read-memory", &pid], UnsandboxedOutcome::DependsOnHost);
+        check(&site, &["ptrace", &pid], UnsandboxedOutcome::DependsOnHost);
     }
 }
 
@@ -294,18 +302,18 @@ fn processes_outside_are_out_of_reach() {
 fn the_kernel_offers_only_what_tools_need() {
     for site in sites() {
         fs::create_dir(site.path("workspace/mount")).unwrap();
-        site.actor.give(&site.path("workspace/mount"));
-        check(&site, &["mount", "mount"], Freely::SucceedsForRoot);
-        check(&site, &["unshare"], Freely::DependsOnHost);
-        check(&site, &["clone-namespace"], Freely::DependsOnHost);
-        check(&site, &["keyring"], Freely::DependsOnHost);
-        check(&site, &["bpf"], Freely::DependsOnHost);
-        check(&site, &["io-uring"], Freely::DependsOnHost);
-        check(&site, &["shared-memory"], Freely::Succeeds);
-        check(&site, &["personality"], Freely::Succeeds);
-        check(&site, &["kernel-log"], Freely::SucceedsForRoot);
-        check(&site, &["host-name"], Freely::SucceedsForRoot);
-        check(&site, &["capabilities"], Freely::SucceedsForRoot);
-        check(&site, &["type-on-terminal"], Freely::Succeeds);
+        site.actor.give_ownership(&site.path("workspace/mount"));
+        check(&site, &["mount", "mount"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["unshare"], UnsandboxedOutcome::DependsOnHost);
+        check(&site, &["clone-namespace"], UnsandboxedOutcome::DependsOnHost);
+        check(&site, &["keyring"], UnsandboxedOutcome::DependsOnHost);
+        check(&site, &["bpf"], UnsandboxedOutcome::DependsOnHost);
+        check(&site, &["io-uring"], UnsandboxedOutcome::DependsOnHost);
+        check(&site, &["shared-memory"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["personality"], UnsandboxedOutcome::Succeeds);
+        check(&site, &["kernel-log"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["host-name"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["capabilities"], UnsandboxedOutcome::SucceedsForRoot);
+        check(&site, &["type-on-terminal"], UnsandboxedOutcome::Succeeds);
     }
 }

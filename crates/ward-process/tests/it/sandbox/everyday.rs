@@ -3,23 +3,24 @@
 use std::fs;
 use std::process::Command;
 
-use ward_process::{Containment, Exit, Order, Supervisor, probe};
+use ward_process::{Containment, ProcessExit, ProcessSpec, Supervisor, probe};
 
-use super::{Outcome, Site, finish, run, spawn};
+use super::{ProgramOutput, SandboxFixture, run, spawn, wait_for_output};
 
-fn check(site: &Site, script: &str, expected: &str) {
+fn check(site: &SandboxFixture, script: &str, expected: &str) {
     check_order(site.shell(script), script, expected);
 }
 
-fn check_order(order: Order, what: &str, expected: &str) {
+fn check_order(order: ProcessSpec, what: &str, expected: &str) {
     let outcome = run(order);
-    let succeeded = Outcome { exit: Exit::Code(0), stdout: expected.into(), stderr: String::new() };
+    let succeeded =
+        ProgramOutput { exit: ProcessExit::Code(0), stdout: expected.into(), stderr: String::new() };
     assert_eq!(outcome, succeeded, "{what}; if a program is missing: cargo xtask setup");
 }
 
 #[test]
 fn a_shell_and_its_tools_work_in_the_workspace() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     fs::write(site.path("workspace/notes"), "pear\napple\n").unwrap();
     check(&site, "sort notes | head -n 1", "apple\n");
     check(&site, "ls; grep -c . notes", "notes\n2\n");
@@ -34,14 +35,14 @@ fn a_shell_and_its_tools_work_in_the_workspace() {
 
 #[test]
 fn devices_without_memory_are_there() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     check(&site, "echo gone > /dev/null; cat /dev/null; head -c 4 /dev/urandom | wc -c", "4\n");
     check(&site, "head -c 3 /dev/zero | wc -c; echo all >> /dev/stdout", "3\nall\n");
 }
 
 #[test]
 fn temporary_files_have_a_place_of_their_own() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let script = "file=$(mktemp) && echo kept > $file && cat $file && test $HOME = $TMPDIR && pwd -P";
     let workspace = fs::canonicalize(site.workspace()).unwrap();
     check(&site, script, &format!("kept\n{}\n", workspace.display()));
@@ -49,7 +50,7 @@ fn temporary_files_have_a_place_of_their_own() {
 
 #[test]
 fn git_works_in_the_workspace() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let script = "git init -q . && git config user.name n && git config user.email e@example.org \
                   && echo 1 > file && git add file && git commit -qm first && git mv file moved \
                   && git commit -qm second && git log --format=%s && git status --short";
@@ -58,7 +59,7 @@ fn git_works_in_the_workspace() {
 
 #[test]
 fn users_and_groups_have_the_names_that_they_have_outside() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     for script in ["whoami", "id -gn", "id -u root", "getent passwd 0 && getent group 0"] {
         let outside = Command::new("/bin/sh").args(["-c", script]).env("LC_ALL", "C").output().unwrap();
         let inside = run(site.shell(script));
@@ -68,7 +69,7 @@ fn users_and_groups_have_the_names_that_they_have_outside() {
 
 #[test]
 fn python_starts_threads_and_programs() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let program = "
 import os, subprocess, tempfile, threading
 said = []
@@ -83,14 +84,14 @@ print(sorted(said), subprocess.run(['echo', 'child'], capture_output=True, text=
 
 #[test]
 fn a_compiler_builds_and_its_result_runs() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     fs::write(site.path("workspace/p.c"), "#include <stdio.h>\nint main(){puts(\"built\");}\n").unwrap();
     check(&site, "cc p.c -o p && ./p", "built\n");
 }
 
 #[test]
 fn a_file_can_be_followed_without_notifications() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let script = "echo one > log; (sleep 0.3; echo two >> log; sleep 1.5; echo > done) & \
                   timeout 3 tail -f -n +1 log 2> said; cat said >&2; wait";
     let outcome = run(site.shell(script));
@@ -99,19 +100,23 @@ fn a_file_can_be_followed_without_notifications() {
 
 #[test]
 fn sockets_between_a_program_and_its_child_work() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let outcome = run(site.attack(&["socketpair".into()]));
-    assert_eq!(outcome.exit, Exit::Code(0), "{outcome:?}");
+    assert_eq!(outcome.exit, ProcessExit::Code(0), "{outcome:?}");
 }
 
 #[test]
 fn it_works_in_every_containment_that_this_host_gives() {
     for containment in probe().available().collect::<Vec<Containment>>() {
-        let site = Site::new();
+        let site = SandboxFixture::new();
         let script =
             format!("echo in > file; cat file; cat {} 2>/dev/null || echo closed", site.secret().display());
-        let outcome = finish(spawn(containment, site.shell(&script)));
-        let expected = Outcome { exit: Exit::Code(0), stdout: "in\nclosed\n".into(), stderr: String::new() };
+        let outcome = wait_for_output(spawn(containment, site.shell(&script)));
+        let expected = ProgramOutput {
+            exit: ProcessExit::Code(0),
+            stdout: "in\nclosed\n".into(),
+            stderr: String::new(),
+        };
         assert_eq!(outcome, expected, "{containment}");
     }
     assert!(Supervisor::new().is_ok());

@@ -3,13 +3,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use ward_process::sandbox::{Sandbox, SandboxError, Temporary};
-use ward_process::{Containment, Exit, Order, SpawnError, Supervisor};
+use ward_process::sandbox::{Sandbox, SandboxError, TemporaryFiles};
+use ward_process::{Containment, ProcessExit, ProcessSpec, SpawnError, Supervisor};
 
-use super::{Site, run, text};
+use super::{SandboxFixture, run, text};
 
 /// Trees inside of the one that can be written.
-fn nested(site: &Site) -> Sandbox {
+fn nested(site: &SandboxFixture) -> Sandbox {
     fs::create_dir_all(site.path("workspace/a/out")).unwrap();
     fs::create_dir(site.path("workspace/settings")).unwrap();
     let mut sandbox = site.sandbox();
@@ -18,14 +18,14 @@ fn nested(site: &Site) -> Sandbox {
     sandbox
 }
 
-fn shell(site: &Site, sandbox: &Sandbox, script: &str) -> Order {
+fn shell(site: &SandboxFixture, sandbox: &Sandbox, script: &str) -> ProcessSpec {
     site.order("/bin/sh").args(["-c", script]).env("OUTSIDE", site.outside()).sandbox(sandbox.clone())
 }
 
-fn refusal(site: &Site, sandbox: &Sandbox) -> SandboxError {
+fn refusal(site: &SandboxFixture, sandbox: &Sandbox) -> SandboxError {
     let id = format!("links-{}", std::process::id()).parse().unwrap();
     let order = shell(site, sandbox, "cat $OUTSIDE/secret; echo hostile > $OUTSIDE/secret");
-    match Supervisor::with(Containment::ProcessGroup).unwrap().spawn(id, order) {
+    match Supervisor::with_containment(Containment::ProcessGroup).unwrap().spawn(id, order) {
         Err(SpawnError::Sandbox(error)) => error,
         Err(other) => panic!("{other:?}"),
         Ok(mut tree) => {
@@ -37,11 +37,11 @@ fn refusal(site: &Site, sandbox: &Sandbox) -> SandboxError {
 
 #[test]
 fn trees_in_a_writable_tree_work() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let sandbox = nested(&site);
     let script = "echo 1 > a/out/file && mv a b && mkdir -p a/out && cat b/out/file && ls";
     let outcome = run(shell(&site, &sandbox, script));
-    assert_eq!((outcome.exit, outcome.stdout.as_str()), (Exit::Code(0), "1\na\nb\nsettings\n"));
+    assert_eq!((outcome.exit, outcome.stdout.as_str()), (ProcessExit::Code(0), "1\na\nb\nsettings\n"));
     assert_eq!(run(shell(&site, &sandbox, "echo 2 > a/out/file && cat a/out/file")).stdout, "2\n");
 }
 
@@ -53,12 +53,12 @@ fn a_link_left_by_one_run_does_not_redirect_the_next() {
         "rmdir settings && ln -s $OUTSIDE settings",
         "rmdir settings && ln -s ../outside settings",
     ] {
-        let site = Site::new();
+        let site = SandboxFixture::new();
         // Where the second attack leads to a folder of the same name.
         fs::create_dir(site.path("outside/out")).unwrap();
         let sandbox = nested(&site);
         let outcome = run(shell(&site, &sandbox, attack));
-        assert_eq!(outcome.exit, Exit::Code(0), "{attack}: {outcome:?}");
+        assert_eq!(outcome.exit, ProcessExit::Code(0), "{attack}: {outcome:?}");
         let error = refusal(&site, &sandbox);
         assert!(matches!(&error, SandboxError::Link { writable, .. } if *writable == site.workspace()));
         assert_eq!(fs::read_to_string(site.secret()).unwrap(), "secret\n", "{attack}");
@@ -67,7 +67,7 @@ fn a_link_left_by_one_run_does_not_redirect_the_next() {
 
 #[test]
 fn the_refusal_names_the_tree_and_the_one_with_the_link() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let sandbox = nested(&site);
     fs::remove_dir(site.path("workspace/settings")).unwrap();
     symlink(site.outside(), site.path("workspace/settings")).unwrap();
@@ -82,9 +82,9 @@ fn the_refusal_names_the_tree_and_the_one_with_the_link() {
 
 #[test]
 fn a_link_in_place_of_the_parent_of_temporary_folders_is_not_followed() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     let mut sandbox = nested(&site);
-    sandbox.temporary = Temporary::PrivateIn(site.path("workspace/temporary"));
+    sandbox.temporary = TemporaryFiles::PrivateIn(site.path("workspace/temporary"));
     fs::create_dir(site.path("workspace/temporary")).unwrap();
     assert_eq!(run(shell(&site, &sandbox, "rmdir temporary; ls -d temporary")).stdout, "temporary\n");
     fs::remove_dir_all(site.path("workspace/temporary")).unwrap();
@@ -95,7 +95,7 @@ fn a_link_in_place_of_the_parent_of_temporary_folders_is_not_followed() {
 
 #[test]
 fn links_above_the_writable_tree_are_followed() {
-    let site = Site::new();
+    let site = SandboxFixture::new();
     nested(&site);
     symlink("workspace", site.path("detour")).unwrap();
     let mut sandbox = Sandbox::system_read_only();

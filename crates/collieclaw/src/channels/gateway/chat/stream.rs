@@ -10,57 +10,57 @@ use futures_core::Stream;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::turn::Turn;
-use crate::channels::gateway::operator::Told;
+use super::turn::RunningTurn;
+use crate::channels::gateway::remote_operator::ChatEvent;
 
 /// A turn as it is told.
-pub(super) struct Events {
-    turn: Turn,
-    pulse: Interval,
-    over: bool,
+pub(super) struct ChatEventStream {
+    turn: RunningTurn,
+    keepalive: Interval,
+    finished: bool,
 }
 
 /// While a model thinks, a word now and then shows both sides that the other is there.
-const PULSE: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-impl Events {
-    pub(super) fn new(turn: Turn) -> Self {
-        let mut pulse = interval_at(Instant::now() + PULSE, PULSE);
+impl ChatEventStream {
+    pub(super) fn new(turn: RunningTurn) -> Self {
+        let mut pulse = interval_at(Instant::now() + KEEPALIVE_INTERVAL, KEEPALIVE_INTERVAL);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { turn, pulse, over: false }
+        Self { turn, keepalive: pulse, finished: false }
     }
 
-    fn told(&mut self, told: &Told) -> Bytes {
-        let (name, mut value) = told.event();
-        if !matches!(told, Told::Over(_)) {
-            return framed(name, &value).into();
+    fn encode_event(&mut self, told: &ChatEvent) -> Bytes {
+        let (name, mut value) = told.sse_event();
+        if !matches!(told, ChatEvent::TurnFinished(_)) {
+            return format_sse_event(name, &value).into();
         }
-        self.over = true;
+        self.finished = true;
         let conversation = json!(self.turn.conversation);
         if let Value::Object(members) = &mut value {
             members.insert("conversation_id".to_owned(), conversation.clone());
         }
-        let done = framed("done", &json!({ "conversation_id": conversation }));
-        (framed(name, &value) + &done).into()
+        let done = format_sse_event("done", &json!({ "conversation_id": conversation }));
+        (format_sse_event(name, &value) + &done).into()
     }
 }
 
 /// JSON has no line ends of its own.
-fn framed(name: &str, value: &Value) -> String {
+fn format_sse_event(name: &str, value: &Value) -> String {
     format!("event: {name}\ndata: {value}\n\n")
 }
 
-impl Stream for Events {
+impl Stream for ChatEventStream {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.over {
+        if self.finished {
             return Poll::Ready(None);
         }
-        if let Poll::Ready(told) = self.turn.told.poll_recv(context) {
-            let told = told.unwrap_or_else(|| Told::Over(super::broken_off()));
-            return Poll::Ready(Some(Ok(self.told(&told))));
+        if let Poll::Ready(told) = self.turn.events.poll_recv(context) {
+            let told = told.unwrap_or_else(|| ChatEvent::TurnFinished(super::aborted_outcome()));
+            return Poll::Ready(Some(Ok(self.encode_event(&told))));
         }
-        self.pulse.poll_tick(context).map(|_| Some(Ok(Bytes::from_static(b": still here\n\n"))))
+        self.keepalive.poll_tick(context).map(|_| Some(Ok(Bytes::from_static(b": still here\n\n"))))
     }
 }

@@ -5,48 +5,53 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::AbortHandle;
-use ward_diag::Chain;
+use ward_diag::ErrorChain;
 
-use super::Message;
-use crate::cancel::{Cancel, Why};
+use super::ChatRequestBody;
+use crate::cancel::{CancelFlag, CancelReason};
 use crate::channels::Channel;
-use crate::channels::gateway::answer::Refusal;
-use crate::channels::gateway::desk::{Desk, TURN_SOON};
-use crate::channels::gateway::operator::{Over, Remote, Told};
-use crate::channels::gateway::turns::Going;
-use crate::events::Event;
+use crate::channels::gateway::remote_operator::{ChatEvent, ChatOutcome, RemoteOperator};
+use crate::channels::gateway::response::ErrorResponse;
+use crate::channels::gateway::state::{GatewayState, TURN_RETRY_AFTER};
+use crate::channels::gateway::turns::TurnGuard;
+use crate::events::AgentEvent;
 use crate::ids;
-use crate::listen::Peer;
-use crate::providers::{ProviderError, hinted};
-use crate::runtime::{Attended, Runtime, TurnError};
+use crate::listen::TcpPeer;
+use crate::providers::{ProviderError, hint_metadata};
+use crate::runtime::{AgentRuntime, OperatorContext, TurnError};
 
 /// A turn that goes on. It is cancelled when its client leaves, and when this is dropped: nobody is there to hear the
 /// answer.
-pub(super) struct Turn {
+pub(super) struct RunningTurn {
     pub(super) conversation: String,
-    pub(super) told: Receiver<Told>,
-    cancel: Cancel,
-    watch: AbortHandle,
+    pub(super) events: Receiver<ChatEvent>,
+    cancel: CancelFlag,
+    disconnect_watch: AbortHandle,
 }
 
 /// What a client has not read yet; after that the turn waits for it.
-const UNREAD: usize = 64;
+const EVENT_BUFFER: usize = 64;
 
-impl Turn {
-    pub(super) fn begin(desk: &Arc<Desk>, message: Message, peer: Peer) -> Result<Self, Refusal> {
+impl RunningTurn {
+    pub(super) fn begin(
+        desk: &Arc<GatewayState>,
+        message: ChatRequestBody,
+        peer: TcpPeer,
+    ) -> Result<Self, ErrorResponse> {
         let no_means = |error: std::io::Error| {
             let message = format!("the machine is out of descriptors or threads: {error}");
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "no-means", message).after(TURN_SOON)
+            ErrorResponse::new(StatusCode::SERVICE_UNAVAILABLE, "no-means", message)
+                .with_retry_after(TURN_RETRY_AFTER)
         };
-        let cancel = Cancel::new().map_err(no_means)?;
-        let conversation = message.conversation_id.clone().unwrap_or_else(|| ids::fresh("conversation"));
-        let (teller, told) = channel(UNREAD);
-        let going = desk.begin(&conversation, &cancel, &teller)?;
-        let holder = Holder {
-            remote: Remote {
+        let cancel = CancelFlag::new().map_err(no_means)?;
+        let conversation = message.conversation_id.clone().unwrap_or_else(|| ids::random_id("conversation"));
+        let (teller, told) = channel(EVENT_BUFFER);
+        let going = desk.begin_turn(&conversation, &cancel, &teller)?;
+        let holder = TurnRunner {
+            operator: RemoteOperator {
                 desk: Arc::clone(desk),
                 conversation: conversation.clone(),
-                told: teller,
+                events: teller,
                 cancel: cancel.clone(),
                 drafted: false,
             },
@@ -54,95 +59,95 @@ impl Turn {
         };
         std::thread::Builder::new()
             .name("turn".to_owned())
-            .spawn(move || holder.hold(going))
+            .spawn(move || holder.run(going))
             .map_err(no_means)?;
-        let watch = watch(peer, cancel.clone());
-        Ok(Self { conversation, told, cancel, watch })
+        let watch = cancel_on_disconnect(peer, cancel.clone());
+        Ok(Self { conversation, events: told, cancel, disconnect_watch: watch })
     }
 }
 
 /// A client that is gone ends its turn, also where it has sent more than its request before: hyper, which would have to
 /// read that first, does not see it leave.
-fn watch(peer: Peer, cancel: Cancel) -> AbortHandle {
+fn cancel_on_disconnect(peer: TcpPeer, cancel: CancelFlag) -> AbortHandle {
     let watching = async move {
-        let _at_work = peer.at_work();
-        peer.gone().await;
-        cancel.raise(Why::Operator);
+        let _at_work = peer.mark_active();
+        peer.wait_for_disconnect().await;
+        cancel.raise(CancelReason::Operator);
     };
     tokio::spawn(watching).abort_handle()
 }
 
-impl Drop for Turn {
+impl Drop for RunningTurn {
     fn drop(&mut self) {
-        self.watch.abort();
-        self.cancel.raise(Why::Operator);
+        self.disconnect_watch.abort();
+        self.cancel.raise(CancelReason::Operator);
     }
 }
 
-struct Holder {
-    remote: Remote,
-    message: Message,
+struct TurnRunner {
+    operator: RemoteOperator,
+    message: ChatRequestBody,
 }
 
-impl Holder {
-    fn hold(mut self, _going: Going) {
-        let over = self.over();
-        let Remote { desk, conversation, .. } = self.remote;
+impl TurnRunner {
+    fn run(mut self, _going: TurnGuard) {
+        let over = self.run_turn();
+        let RemoteOperator { desk, conversation, .. } = self.operator;
         let mut gateway = desk.gateway.clone();
         match over {
-            Over::Answer(answer) => gateway.send(&conversation, &answer),
-            trouble @ Over::Trouble { .. } => gateway.turns.end(&conversation, trouble),
+            ChatOutcome::Answer(answer) => gateway.send(&conversation, &answer),
+            trouble @ ChatOutcome::Failed { .. } => gateway.turns.finish(&conversation, trouble),
         }
     }
 
-    fn over(&mut self) -> Over {
-        let desk = &self.remote.desk;
-        let state = desk.in_force();
-        desk.gateway.turns.goes_by(&self.remote.conversation, &state.config);
-        let runtime = match desk.open(&state) {
+    fn run_turn(&mut self) -> ChatOutcome {
+        let desk = &self.operator.desk;
+        let state = desk.current_config();
+        desk.gateway.turns.set_config(&self.operator.conversation, &state.config);
+        let runtime = match desk.open_runtime(&state) {
             Ok(runtime) => runtime,
-            Err(message) => return Over::Trouble { code: "setup", message, retry_after: None },
+            Err(message) => return ChatOutcome::Failed { code: "setup", message, retry_after: None },
         };
         if let Some(fault) = &state.fault {
             let what = format!("the configuration was changed and is not valid, the old one holds: {fault}");
-            runtime.door.events.tell(Event::Trouble { what: &what });
+            runtime.tool_gateway.events.emit(AgentEvent::Trouble { what: &what });
         }
-        self.greet(&runtime);
-        let conversation = self.remote.conversation.clone();
-        let cancel = self.remote.cancel.clone();
-        let mut attended = Attended { operator: &mut self.remote, cancel: &cancel };
-        let hint = hinted(self.message.hint.as_deref());
-        let report = runtime.turn_with(&hint, &conversation, &self.message.message, &mut attended);
-        match (report.answer, report.kept) {
-            (Ok(answer), Ok(())) => Over::Answer(answer),
-            (Ok(_), Err(error)) => trouble(&TurnError::from(error)),
+        self.announce_conversation(&runtime);
+        let conversation = self.operator.conversation.clone();
+        let cancel = self.operator.cancel.clone();
+        let mut attended = OperatorContext { operator: &mut self.operator, cancel: &cancel };
+        let hint = hint_metadata(self.message.hint.as_deref());
+        let report = runtime.run_turn(&hint, &conversation, &self.message.message, &mut attended);
+        match (report.answer, report.persisted) {
+            (Ok(answer), Ok(())) => ChatOutcome::Answer(answer),
+            (Ok(_), Err(error)) => turn_failure(&TurnError::from(error)),
             (Err(error), _) => {
-                if trouble_code(&error) == "provider" {
-                    self.remote.desk.metrics.provider_errors.add_one();
+                if turn_error_code(&error) == "provider" {
+                    self.operator.desk.metrics.provider_errors.increment();
                 }
-                trouble(&error)
+                turn_failure(&error)
             }
         }
     }
 
-    fn greet(&self, runtime: &Runtime) {
-        let conversation = &self.remote.conversation;
-        if runtime.door.memory.recent(conversation, 1).is_ok_and(|turns| turns.is_empty()) {
-            self.remote.desk.metrics.conversations.add_one();
-            runtime.door.events.tell(Event::ConversationStarted { conversation });
+    fn announce_conversation(&self, runtime: &AgentRuntime) {
+        let conversation = &self.operator.conversation;
+        if runtime.tool_gateway.memory.recent(conversation, 1).is_ok_and(|turns| turns.is_empty()) {
+            self.operator.desk.metrics.conversations.increment();
+            runtime.tool_gateway.events.emit(AgentEvent::ConversationStarted { conversation });
         }
     }
 }
 
-fn trouble(error: &TurnError) -> Over {
+fn turn_failure(error: &TurnError) -> ChatOutcome {
     let retry_after = match error {
         TurnError::Provider(ProviderError::Limit { retry_after, .. }) => *retry_after,
         _ => None,
     };
-    Over::Trouble { code: trouble_code(error), message: Chain(error).to_string(), retry_after }
+    ChatOutcome::Failed { code: turn_error_code(error), message: ErrorChain(error).to_string(), retry_after }
 }
 
-fn trouble_code(error: &TurnError) -> &'static str {
+fn turn_error_code(error: &TurnError) -> &'static str {
     match error {
         TurnError::Provider(ProviderError::Limit { .. }) => "used-up",
         TurnError::Provider(_) => "provider",

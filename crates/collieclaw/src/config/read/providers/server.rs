@@ -1,56 +1,56 @@
 //! `kind = "openai-compatible"`.
 
-use ward_diag::{Invalid, Shape, Table, Value};
+use ward_diag::{InvalidValue, TomlTable, TomlValue, ValueKind};
 
-use super::{Reader, price};
-use crate::config::expand::duration;
-use crate::config::read::words::{filled, text_or};
-use crate::config::{Model, Server};
-use crate::net::Link;
-use crate::usage::Price;
+use super::{ConfigReader, read_price};
+use crate::config::expand::parse_duration;
+use crate::config::read::values::{nonempty_text, text_or};
+use crate::config::{ModelServerSettings, ProviderSettings};
+use crate::net::RequestUrl;
+use crate::usage::TokenPrice;
 
 pub(in crate::config) const DEFAULT_SERVER: &str = "http://localhost:1234/v1";
 pub(in crate::config) const DEFAULT_SERVER_MODEL: &str = "local-model";
 pub(in crate::config) const DEFAULT_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
-pub(super) fn default_server() -> Model {
-    Model::OpenAiCompatible(Server {
+pub(super) fn default_server() -> ProviderSettings {
+    ProviderSettings::OpenAiCompatible(ModelServerSettings {
         base_url: DEFAULT_SERVER.to_owned(),
         model: DEFAULT_SERVER_MODEL.to_owned(),
         api_key_env: DEFAULT_KEY_VARIABLE.to_owned(),
         stream: true,
         timeout: None,
         stall_timeout: None,
-        price: Price::default(),
+        price: TokenPrice::default(),
     })
 }
 
-impl Reader<'_> {
-    pub(super) fn server(&self, table: &mut Table<'_>, name: &str) -> Option<Server> {
+impl ConfigReader<'_> {
+    pub(super) fn server(&self, table: &mut TomlTable<'_>, name: &str) -> Option<ModelServerSettings> {
         let faults = table.faults();
-        let base_url = |value: Value<'_>| {
+        let base_url = |value: TomlValue<'_>| {
             // Somebody may have put a password before the host.
-            if matches!(value.shape(), Shape::Text(text) if text.contains('@')) {
+            if matches!(value.kind(), ValueKind::Text(text) if text.contains('@')) {
                 faults.hide(value.span());
             }
-            value.parse(|text| self.surroundings.expand(text).and_then(|url| server_url(&url)))
+            value.parse(|text| self.context.expand(text).and_then(|url| parse_server_url(&url)))
         };
         let (base_url, model) = if name == "openai_compatible" {
             let base_url =
                 table.optional_with("base_url", base_url).unwrap_or_else(|| DEFAULT_SERVER.to_owned());
             (Some(base_url), Some(text_or(table, "model", DEFAULT_SERVER_MODEL)))
         } else {
-            let model = table.required_with("model", filled).map(|model| model.value);
+            let model = table.required_with("model", nonempty_text).map(|model| model.value);
             (table.required_with("base_url", base_url), model)
         };
-        let variable = |value: Value<'_>| value.parse(variable_name);
+        let variable = |value: TomlValue<'_>| value.parse(parse_variable_name);
         let usual = if name == "openai_compatible" { DEFAULT_KEY_VARIABLE } else { "" };
         let api_key_env = table.optional_with("api_key_env", variable).unwrap_or_else(|| usual.to_owned());
         let stream = table.optional("stream").unwrap_or(true);
-        let timeout = table.optional_parsed("timeout", duration);
-        let stall_timeout = table.optional_parsed("stall_timeout", duration);
-        let price = price(table);
-        Some(Server {
+        let timeout = table.optional_parsed("timeout", parse_duration);
+        let stall_timeout = table.optional_parsed("stall_timeout", parse_duration);
+        let price = read_price(table);
+        Some(ModelServerSettings {
             base_url: base_url?,
             model: model?,
             api_key_env,
@@ -62,29 +62,28 @@ impl Reader<'_> {
     }
 }
 
-fn server_url(url: &str) -> Result<String, Invalid> {
+fn parse_server_url(url: &str) -> Result<String, InvalidValue> {
     let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     let host = rest.and_then(|rest| rest.split('/').next()).unwrap_or_default();
     if host.contains('@') {
-        return Err(Invalid::new("a name or a password does not belong into an address")
+        return Err(InvalidValue::new("a name or a password does not belong into an address")
             .help("put the key into a variable of the environment, and name that in `api_key_env`"));
     }
-    if host.is_empty() || url.contains(['?', '#']) || Link::read(url).is_err() {
-        return Err(
-            Invalid::new("this is no address of a server").help("write it like `http://localhost:1234/v1`")
-        );
+    if host.is_empty() || url.contains(['?', '#']) || RequestUrl::parse(url).is_err() {
+        return Err(InvalidValue::new("this is no address of a server")
+            .help("write it like `http://localhost:1234/v1`"));
     }
     Ok(url.trim_end_matches('/').to_owned())
 }
 
 /// What is refused is not quoted: somebody may have put the key itself here.
-pub(in crate::config::read) fn variable_name(text: &str) -> Result<String, Invalid> {
+pub(in crate::config::read) fn parse_variable_name(text: &str) -> Result<String, InvalidValue> {
     let is_name = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     if is_name || text.is_empty() {
         Ok(text.to_owned())
     } else {
-        Err(Invalid::new("this is no name of a variable")
+        Err(InvalidValue::new("this is no name of a variable")
             .help("name the variable that holds the key, like `OPENAI_API_KEY`"))
     }
 }

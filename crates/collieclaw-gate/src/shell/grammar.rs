@@ -1,0 +1,183 @@
+//! The grammar: lists, pipelines, commands and the constructs that hold them.
+
+use super::parser::{ShellParseError, ShellParser};
+use super::syntax_tree::{
+    BytePosition, CommandList, CompoundCommand, CompoundKind, ListOperator, Pipeline, Redirection,
+    RedirectionTarget, ShellCommand, ShellLine, ShellScript, ShellWord,
+};
+
+/// No line that anyone writes is longer; a text of this size can still come as a here-document.
+pub const LONGEST_LINE: usize = 1 << 20;
+
+/// Reads a line as the shell would.
+///
+/// # Errors
+/// When it can't be read, or not with certainty, because shells read it differently.
+pub fn parse(line: &str) -> Result<ShellLine, ShellParseError> {
+    let mut reader = ShellParser::new(line);
+    if line.len() > LONGEST_LINE {
+        return reader.error("the line is too long");
+    }
+    if let Some(place) =
+        line.bytes().position(|byte| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t'))
+    {
+        reader.next = place;
+        return reader.error("there is a control character");
+    }
+    let script = reader.whole_script()?;
+    Ok(ShellLine { script, here_documents: reader.shared.here_documents })
+}
+
+impl ShellParser<'_> {
+    /// Everything that this reader holds.
+    pub(super) fn whole_script(&mut self) -> Result<ShellScript, ShellParseError> {
+        let script = self.script(&[])?;
+        if let Some(awaited) = self.pending.first() {
+            return Err(ShellParseError {
+                at: awaited.at,
+                what: "the text of this here-document is missing",
+            });
+        }
+        if self.peek().is_some() {
+            return self.error("nothing like this can stand here");
+        }
+        Ok(script)
+    }
+
+    /// Commands up to a closing parenthesis, which is left where it is. There may be none.
+    pub(super) fn script_until(&mut self, close: &'static str) -> Result<ShellScript, ShellParseError> {
+        let script = self.script(&[])?;
+        if self.starts_with(close) { Ok(script) } else { self.error("a parenthesis is not closed") }
+    }
+
+    /// Commands up to one of the reserved words, which is stepped over. There must be one at least.
+    pub(super) fn body(
+        &mut self,
+        ends: &[&'static str],
+    ) -> Result<(ShellScript, &'static str), ShellParseError> {
+        let script = self.script(ends)?;
+        if script.lists.is_empty() {
+            return self.error("a command is missing");
+        }
+        match self.reserved_word().filter(|word| ends.contains(word)) {
+            Some(end) => {
+                self.step_over(end);
+                Ok((script, end))
+            }
+            None => self.error("a construct is not closed"),
+        }
+    }
+
+    pub(super) fn script(&mut self, ends: &[&'static str]) -> Result<ShellScript, ShellParseError> {
+        let mut lists = Vec::new();
+        loop {
+            self.skip_lines()?;
+            let over = match self.peek() {
+                None | Some(b')') => true,
+                Some(b';') => self.starts_with(";;") || self.starts_with(";&"),
+                Some(_) => self.reserved_word().is_some_and(|word| ends.contains(&word)),
+            };
+            if over {
+                return Ok(ShellScript { lists });
+            }
+            let mut list = self.list()?;
+            self.skip_blanks();
+            let at = self.position();
+            match self.peek() {
+                Some(b'&') => {
+                    self.operator("&")?;
+                    list.background = Some(at);
+                }
+                Some(b';') if !self.starts_with(";;") && !self.starts_with(";&") => self.operator(";")?,
+                None | Some(b'\n' | b')' | b';') => {}
+                Some(_) if self.reserved_word().is_some_and(|word| ends.contains(&word)) => {}
+                Some(_) => return self.error("nothing like this can stand here"),
+            }
+            lists.push(list);
+        }
+    }
+
+    fn list(&mut self) -> Result<CommandList, ShellParseError> {
+        let first = self.pipeline()?;
+        let mut rest = Vec::new();
+        loop {
+            self.skip_blanks();
+            let join = if self.starts_with("&&") {
+                self.operator("&&")?;
+                ListOperator::IfSucceeded
+            } else if self.starts_with("||") {
+                self.operator("||")?;
+                ListOperator::IfFailed
+            } else {
+                return Ok(CommandList { first, rest, background: None });
+            };
+            self.skip_lines()?;
+            rest.push((join, self.pipeline()?));
+        }
+    }
+
+    fn pipeline(&mut self) -> Result<Pipeline, ShellParseError> {
+        self.skip_blanks();
+        let negated = self.reserved_word() == Some("!");
+        if negated {
+            self.step_over("!");
+        }
+        let mut commands = vec![self.command()?];
+        loop {
+            self.skip_blanks();
+            if self.starts_with("|&") {
+                let at = self.position();
+                self.operator("|&")?;
+                if let Some(last) = commands.last_mut() {
+                    mark_dialect(last, at);
+                }
+            } else if self.starts_with("|") && !self.starts_with("||") {
+                self.operator("|")?;
+            } else {
+                return Ok(Pipeline { negated, commands });
+            }
+            self.skip_lines()?;
+            commands.push(self.command()?);
+        }
+    }
+
+    pub(super) fn command(&mut self) -> Result<ShellCommand, ShellParseError> {
+        self.skip_blanks();
+        self.count_command()?;
+        let at = self.position();
+        if self.starts_with("((") {
+            return self.error("`((` means different things to different shells; write `( (`");
+        }
+        if self.take("(") {
+            let script = self.nested(|reader| reader.script_until(")"))?;
+            self.next += 1;
+            if script.lists.is_empty() {
+                return self.error("a command is missing");
+            }
+            return self.with_redirections(CompoundCommand::new(
+                at,
+                CompoundKind::Subshell,
+                vec![script],
+                Vec::new(),
+            ));
+        }
+        match self.reserved_word() {
+            None => self.simple_command(),
+            Some(word) => {
+                self.step_over(word);
+                let compound = self.nested(|reader| reader.compound(at, word))?;
+                self.with_redirections(compound)
+            }
+        }
+    }
+}
+
+/// Notes that both outputs go into the pipe, which only some shells know.
+fn mark_dialect(command: &mut ShellCommand, at: BytePosition) {
+    let redirections = match command {
+        ShellCommand::Simple(simple) => &mut simple.redirections,
+        ShellCommand::Compound(compound) => &mut compound.redirections,
+    };
+    let target = RedirectionTarget::NonPortable(ShellWord { at, parts: Vec::new() });
+    redirections.push(Redirection { at, descriptor: 2, target });
+}

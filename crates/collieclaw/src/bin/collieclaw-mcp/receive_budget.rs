@@ -1,0 +1,110 @@
+//! What a server may send while it answers one question: so many messages of such a length, and no more.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// The longest message. Text of a megabyte fits, however it is written.
+const LONGEST_MESSAGE: u64 = 8 << 20;
+
+/// Messages between a question and its answer: progress, logs.
+const MOST_MESSAGES: u64 = 10_000;
+
+/// Bytes of them all.
+const MOST_BYTES: u64 = 32 << 20;
+
+/// How much was sent since the last question.
+#[derive(Debug, Default)]
+pub(crate) struct ReceiveBudget {
+    bytes: AtomicU64,
+    messages: AtomicU64,
+    exceeded: AtomicBool,
+}
+
+impl ReceiveBudget {
+    /// A new question was asked.
+    pub(crate) fn reset(&self) {
+        self.bytes.store(0, Ordering::Relaxed);
+        self.messages.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
+    }
+
+    /// Whether this much more is allowed.
+    pub(crate) fn consume(&self, bytes: &[u8], line: &mut u64) -> bool {
+        for &byte in bytes {
+            *line = if byte == b'\n' { 0 } else { *line + 1 };
+            if *line > LONGEST_MESSAGE {
+                self.exceeded.store(true, Ordering::Relaxed);
+            }
+        }
+        let ended = bytes.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let total = self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed) + bytes.len() as u64;
+        let messages = self.messages.fetch_add(ended, Ordering::Relaxed) + ended;
+        if total > MOST_BYTES || messages > MOST_MESSAGES {
+            self.exceeded.store(true, Ordering::Relaxed);
+        }
+        !self.is_exceeded()
+    }
+}
+
+/// A stream that ends when its budget does.
+pub(crate) struct BoundedReader<R> {
+    inner: R,
+    budget: Arc<ReceiveBudget>,
+    line: u64,
+}
+
+impl<R> BoundedReader<R> {
+    pub(crate) fn new(inner: R, budget: Arc<ReceiveBudget>) -> Self {
+        Self { inner, budget, line: 0 }
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedReader<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
+        let Self { budget, line, .. } = &mut *self;
+        if !budget.consume(buffer.filled().get(before..).unwrap_or_default(), line) {
+            return Poll::Ready(Err(io::Error::other("it sends too much")));
+        }
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_messages_many_messages_and_many_bytes_each_end_it() {
+        let long = ReceiveBudget::default();
+        let mut line = 0;
+        assert!(long.consume(&vec![b'x'; 8 << 20], &mut line));
+        assert!(!long.consume(b"x", &mut line));
+
+        let many = ReceiveBudget::default();
+        let mut line = 0;
+        assert!(many.consume("{}\n".repeat(10_000).as_bytes(), &mut line));
+        many.reset();
+        assert!(many.consume("{}\n".repeat(10_000).as_bytes(), &mut line));
+        assert!(!many.consume(b"{}\n", &mut line));
+
+        let heavy = ReceiveBudget::default();
+        let mut line = 0;
+        let megabyte = [vec![b'x'; (1 << 20) - 1], vec![b'\n']].concat();
+        assert!((0..32).all(|_| heavy.consume(&megabyte, &mut line)));
+        assert!(!heavy.consume(b"\n", &mut line));
+    }
+}

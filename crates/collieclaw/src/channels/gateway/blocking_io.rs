@@ -1,0 +1,91 @@
+//! Work on files, away from the one thread that serves everybody: a disk that hangs keeps only those waiting who need it.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use tokio::sync::Semaphore;
+
+use super::response::ErrorResponse;
+
+/// So many read memory and receipts at once; turns have threads of their own.
+const MAX_READERS: usize = 4;
+
+/// Kept for what never waits behind readers: the emergency stop, and the look at it.
+const RESERVED_THREADS: usize = 4;
+
+/// All threads that they need.
+pub(super) const MAX_BLOCKING_THREADS: usize = MAX_READERS + RESERVED_THREADS;
+
+/// The right to read for long.
+pub(super) struct ReadPool {
+    permits: Arc<Semaphore>,
+}
+
+impl ReadPool {
+    pub(super) fn new() -> Self {
+        Self { permits: Arc::new(Semaphore::new(MAX_READERS)) }
+    }
+
+    /// Reads as long as it takes, after those who read already.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ErrorResponse> {
+        let place = Arc::clone(&self.permits).acquire_owned().await;
+        run_blocking(move || {
+            // A place stays taken when its client has gone: the thread still reads.
+            let _place = place;
+            read()
+        })
+        .await
+    }
+}
+
+/// A touch of a file, which no reader delays.
+pub(super) async fn run_blocking<T: Send + 'static>(
+    touch: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ErrorResponse> {
+    let broken = |_| ErrorResponse::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "reading broke off");
+    tokio::task::spawn_blocking(touch).await.map_err(broken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::server;
+    use super::*;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+    use tokio::task::JoinSet;
+    use tokio::time::{sleep, timeout};
+
+    #[test]
+    fn readers_that_hang_delay_neither_the_stop_nor_anybody_else() {
+        let readers = Arc::new(ReadPool::new());
+        let begun = Arc::new(AtomicUsize::new(0));
+        let (release, hanging) = channel::<()>();
+        let hanging = Arc::new(Mutex::new(hanging));
+        let served = server::build_async_runtime().unwrap().block_on(async {
+            let mut reads = JoinSet::new();
+            for _ in 0..3 * MAX_BLOCKING_THREADS {
+                let (readers, begun, hanging) = (readers.clone(), begun.clone(), hanging.clone());
+                let hang = move || {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    let _ = hanging.lock().unwrap().recv();
+                };
+                reads.spawn(async move { readers.read(hang).await });
+            }
+            while begun.load(Ordering::SeqCst) < MAX_READERS {
+                sleep(Duration::from_millis(1)).await;
+            }
+            // Time for one more to begin, if it could.
+            sleep(Duration::from_millis(100)).await;
+            let stop = timeout(Duration::from_secs(30), run_blocking(|| "stopped")).await;
+            let hung = begun.load(Ordering::SeqCst);
+            drop(release);
+            (stop.ok(), hung, reads.join_all().await.len())
+        });
+        assert_eq!(served, (Some(Ok("stopped")), MAX_READERS, 3 * MAX_BLOCKING_THREADS));
+    }
+}

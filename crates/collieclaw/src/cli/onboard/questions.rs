@@ -1,0 +1,156 @@
+//! The questions of `onboard`, and whether an answer can be used.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use collieclaw::channels::escape_lines;
+use collieclaw::config::{SetupChoices, config_template};
+use collieclaw_gate::AutonomyLevel;
+use ward_diag::{ConfigFault, FaultReport};
+
+use crate::cli::environment::CliEnvironment;
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::OutputPrinter;
+use crate::cli::wiring;
+
+/// What is answered in the person's own words.
+#[derive(Clone, Copy)]
+pub(super) enum SetupKey {
+    Workspace,
+    BaseUrl,
+    Model,
+    ApiKeyEnv,
+}
+
+impl SetupKey {
+    /// As it stands in the file.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace_dir",
+            Self::BaseUrl => "base_url",
+            Self::Model => "model",
+            Self::ApiKeyEnv => "api_key_env",
+        }
+    }
+}
+
+pub(super) fn choice_mut(choices: &mut SetupChoices, key: SetupKey) -> &mut String {
+    match key {
+        SetupKey::Workspace => &mut choices.workspace_dir,
+        SetupKey::BaseUrl => &mut choices.base_url,
+        SetupKey::Model => &mut choices.model,
+        SetupKey::ApiKeyEnv => &mut choices.api_key_env,
+    }
+}
+
+pub(super) struct SetupQuestions<'a> {
+    pub(super) interactive: bool,
+    pub(super) screen: &'a OutputPrinter,
+    pub(super) environment: &'a CliEnvironment,
+}
+
+impl SetupQuestions<'_> {
+    pub(super) fn ask_may_write(&self, autonomy: AutonomyLevel) -> Result<bool, CommandFailure> {
+        let question = match autonomy {
+            // It never would.
+            AutonomyLevel::ReadOnly => return Ok(false),
+            AutonomyLevel::Supervised => "May the model ask to write files? You are asked before each",
+            AutonomyLevel::Full => {
+                "May the model write files in that folder? At this level you are not asked"
+            }
+        };
+        Ok(self.interactive && self.ask_choice(&None, question, &["yes", "no"], "no")? == "yes")
+    }
+
+    /// Asks until the answer can be part of a configuration: nobody has to answer everything again for one slip.
+    pub(super) fn ask_text(
+        &self,
+        given: &Option<String>,
+        question: &str,
+        choices: &mut SetupChoices,
+        key: SetupKey,
+    ) -> Result<(), CommandFailure> {
+        let usual = choice_mut(choices, key).clone();
+        loop {
+            *choice_mut(choices, key) = self.read_answer(given, question, &usual)?;
+            match self.validate_key(choices, key) {
+                Err(faults) if self.interactive && given.is_none() => self.screen.print_remark(&faults),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// What would be wrong with this key in a configuration of these choices, in sentences.
+    pub(super) fn validate_key(&self, choices: &SetupChoices, key: SetupKey) -> Result<(), String> {
+        let text = config_template(choices);
+        let path = self.environment.home.config();
+        let is_at_key = |report: &FaultReport, fault: &ConfigFault| {
+            let line = report.source().position(fault.span().start).line;
+            text.lines().nth(line - 1).is_some_and(|line| line.starts_with(key.name()))
+        };
+        let told = |fault: &ConfigFault| match fault.help_text() {
+            Some(cure) => format!("{}: {cure}", fault.message()),
+            None => fault.message().to_owned(),
+        };
+        let faults = match (wiring::parse_setup(&path, text.as_bytes(), self.environment), key) {
+            (Err(CommandFailure::Config { report }), _) => {
+                report.faults().iter().filter(|fault| is_at_key(&report, fault)).map(told).collect()
+            }
+            (Ok(setup), SetupKey::Workspace) => {
+                not_a_folder_error(&setup.config.workspace_dir).into_iter().collect()
+            }
+            _ => Vec::new(),
+        };
+        if faults.is_empty() { Ok(()) } else { Err(escape_lines(&faults.join("\n"))) }
+    }
+
+    fn read_answer(
+        &self,
+        given: &Option<String>,
+        question: &str,
+        usual: &str,
+    ) -> Result<String, CommandFailure> {
+        match given {
+            Some(given) => Ok(given.clone()),
+            None if !self.interactive => Ok(usual.to_owned()),
+            None => {
+                let _ = write!(anstream::stderr().lock(), "{question}\n  [{usual}] ");
+                let mut line = String::new();
+                let read = std::io::stdin()
+                    .lock()
+                    .read_line(&mut line)
+                    .map_err(CommandFailure::io("read the answer"))?;
+                if read == 0 {
+                    return Err(CommandFailure::InvalidInput {
+                        what: "there was no answer".to_owned(),
+                        cure: "nothing was changed",
+                    });
+                }
+                let answer = line.trim();
+                Ok(if answer.is_empty() { usual.to_owned() } else { answer.to_owned() })
+            }
+        }
+    }
+
+    /// One of the words, or the beginning of one.
+    pub(super) fn ask_choice(
+        &self,
+        given: &Option<String>,
+        question: &str,
+        words: &[&str],
+        usual: &str,
+    ) -> Result<String, CommandFailure> {
+        loop {
+            let answer = self.read_answer(given, question, usual)?.to_lowercase();
+            let mut meant = words.iter().filter(|word| word.starts_with(&answer));
+            match (meant.next(), meant.next()) {
+                (Some(word), None) => return Ok((*word).to_owned()),
+                _ => self.screen.print_remark(&format!("it can be {}", words.join(" or "))),
+            }
+        }
+    }
+}
+
+fn not_a_folder_error(path: &Path) -> Option<String> {
+    (path.exists() && !path.is_dir()).then(|| format!("{} is no folder: choose another", path.display()))
+}

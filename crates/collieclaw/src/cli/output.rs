@@ -1,0 +1,188 @@
+//! The only module that writes answers: text for people, JSON for programs.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use collieclaw::channels::escape_lines;
+use collieclaw::events::{AgentEvent, EventFormat, EventLevel, EventSink};
+use serde::Serialize;
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+use ward_diag::{ErrorChain, FaultReport, ReportStyle};
+
+use super::arguments::OutputFormat;
+use super::environment;
+use super::failure::CommandFailure;
+use super::wiring;
+
+#[derive(Clone, Copy)]
+pub(crate) struct OutputPrinter {
+    format: OutputFormat,
+    log: EventFormat,
+}
+
+/// Whether a program has its answer: there is one standard output.
+static HAS_ANSWERED: AtomicBool = AtomicBool::new(false);
+
+/// Why an answer is not, or not all, where it should be.
+static WRITE_ERROR: Mutex<Option<io::Error>> = Mutex::new(None);
+
+impl OutputPrinter {
+    pub(crate) fn new(format: OutputFormat) -> Self {
+        Self { format, log: environment::log_format() }
+    }
+
+    pub(crate) fn logs_json(&self) -> bool {
+        self.log == EventFormat::Json
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == OutputFormat::Json
+    }
+
+    /// One answer: `text` for people, `value` for programs.
+    pub(crate) fn print_answer(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        let told = match self.format {
+            OutputFormat::Text => text(),
+            OutputFormat::Json => serde_json::to_string_pretty(value)
+                .unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string()),
+        };
+        HAS_ANSWERED.store(true, Ordering::Relaxed);
+        if !told.is_empty() {
+            self.print_line(&told);
+        }
+    }
+
+    pub(crate) fn print_line(&self, text: &str) {
+        // `anstream` takes the colours out where nobody would see them.
+        let mut out = anstream::stdout().lock();
+        record_write_error(writeln!(out, "{}", text.trim_end_matches('\n')).and_then(|()| out.flush()));
+    }
+
+    /// Whether all answers have arrived. A command that has failed says so anyway.
+    pub(crate) fn check_written(&self) -> Result<(), CommandFailure> {
+        let lost = WRITE_ERROR.lock().ok().and_then(|mut lost| lost.take());
+        lost.map_or(Ok(()), |error| Err(CommandFailure::io("write the answer")(error)))
+    }
+
+    /// What a model or a tool said: as it is for a pipe, made harmless for a terminal.
+    pub(crate) fn print_untrusted(&self, text: &str) -> Result<(), CommandFailure> {
+        let mut out = io::stdout().lock();
+        let mut shown = if out.is_terminal() { escape_lines(text) } else { text.to_owned() };
+        if !shown.ends_with('\n') {
+            shown.push('\n');
+        }
+        out.write_all(shown.as_bytes())
+            .and_then(|()| out.flush())
+            .map_err(CommandFailure::io("write the answer"))
+    }
+
+    /// Bytes for a file or a pipe, as they are.
+    pub(crate) fn print_bytes(&self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        record_write_error(out.write_all(bytes).and_then(|()| out.flush()));
+    }
+
+    /// Something beside the answer, where it does not get into a pipe.
+    pub(crate) fn print_remark(&self, text: &str) {
+        match self.log {
+            EventFormat::Json => json_event_log().emit(AgentEvent::Remark { what: text.trim_end() }),
+            EventFormat::Human => drop(writeln!(anstream::stderr().lock(), "{text}")),
+        }
+    }
+
+    /// A program that has no answer yet gets this as one.
+    pub(crate) fn print_failure(&self, failure: &CommandFailure) {
+        let report = match failure {
+            CommandFailure::Config { report }
+            | CommandFailure::Sop { report }
+            | CommandFailure::Manifest { report } => Some(&**report),
+            _ => None,
+        };
+        if let Some(report) = report.filter(|_| self.is_json()) {
+            self.print_answer(report, String::new);
+        }
+        if self.is_json() && !HAS_ANSWERED.load(Ordering::Relaxed) {
+            let mut error =
+                json!({ "code": failure.error_code(), "message": ErrorChain(failure).to_string() });
+            if let (Some(cure), Value::Object(members)) = (failure.help(), &mut error) {
+                members.insert("help".to_owned(), cure.into());
+            }
+            self.print_answer(&json!({ "error": error }), String::new);
+        }
+        match self.log {
+            EventFormat::Json => log_failure(failure, report),
+            EventFormat::Human => show_failure(failure, report),
+        }
+    }
+}
+
+fn show_failure(failure: &CommandFailure, report: Option<&FaultReport>) {
+    let mut err = anstream::stderr().lock();
+    if let Some(report) = report {
+        let style = if io::stderr().is_terminal() { ReportStyle::Coloured } else { ReportStyle::Plain };
+        let _ = writeln!(err, "{}", report.render(style));
+    }
+    let _ = writeln!(err, "\x1b[31merror\x1b[0m: {}", escape_lines(&ErrorChain(failure).to_string()));
+    if let Some(cure) = failure.help() {
+        let _ = writeln!(err, "\x1b[1mhelp\x1b[0m: {cure}");
+    }
+}
+
+fn log_failure(failure: &CommandFailure, report: Option<&FaultReport>) {
+    let events = json_event_log();
+    for what in report.map(FaultReport::lines).unwrap_or_default() {
+        events.emit(AgentEvent::Trouble { what: &what });
+    }
+    let error = ErrorChain(failure).to_string();
+    events.emit(AgentEvent::CommandFailed {
+        code: failure.error_code(),
+        error: &error,
+        help: failure.help(),
+    });
+}
+
+/// For programs that read standard error.
+fn json_event_log() -> EventSink {
+    EventSink::new(EventFormat::Json, EventLevel::Info, wiring::stderr())
+}
+
+/// A reader that has gone away has what it wanted.
+fn record_write_error(written: io::Result<()>) {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            if let Ok(mut lost) = WRITE_ERROR.lock() {
+                lost.get_or_insert(error);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Rows whose columns are as wide as what is in them; the last one is as long as it is.
+pub(crate) fn format_table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell}{}", " ".repeat(width - cell.width())));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A moment for people, in UTC: seconds are enough.
+pub(crate) fn format_timestamp(moment: jiff::Timestamp) -> String {
+    moment.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// `1 receipt`, `2 receipts`.
+pub(crate) fn format_count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}

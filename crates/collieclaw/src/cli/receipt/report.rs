@@ -1,0 +1,100 @@
+//! What a check of the receipts found, for people.
+
+use collieclaw::channels::escape_line;
+use ward_ledger::VerificationReport;
+use ward_ledger::verify::{LogAuthenticity, LogCompleteness};
+
+use crate::cli::output::format_count;
+
+pub(super) fn format_report(report: &VerificationReport) -> String {
+    let mut lines = Vec::new();
+    match &report.broken {
+        None => {
+            lines.push(format!(
+                "integrity: {} in a row, every link holds",
+                format_count(report.records, "receipt")
+            ));
+        }
+        Some(broken) => {
+            let kind = serde_json::to_value(broken.kind).unwrap_or_default();
+            let kind = kind.as_str().unwrap_or("broken").replace('_', " ");
+            lines.push(format!("integrity: the chain is invalid at receipt {} ({kind})", broken.sequence));
+            let place = match broken.segment.as_str() {
+                // Of a log that is gone there is no part.
+                "" => escape_line(&report.log.display().to_string()),
+                segment => format!("{}, line {}", escape_line(segment), broken.line),
+            };
+            lines.push(format!("  {place}: {}", escape_line(&broken.detail)));
+        }
+    }
+    if let Some(torn) = &report.torn {
+        // One that the head vouches for was whole before.
+        let next = match report.broken {
+            None => "; the next call sets it aside",
+            Some(_) => "",
+        };
+        lines.push(format!("torn:      the last line is half-written ({} bytes){next}", torn.bytes));
+    }
+    for stray in &report.strays {
+        lines.push(format!("stray:     {} looks like a part of the log and is none", escape_line(stray)));
+    }
+    lines.push(match report.completeness {
+        LogCompleteness::Complete { vouched, unvouched: 0 } => {
+            format!("complete:  the head vouches for all {vouched}")
+        }
+        LogCompleteness::Complete { vouched, unvouched } => {
+            format!("complete:  the head vouches for {vouched}, not for the last {unvouched}")
+        }
+        LogCompleteness::Cut { vouched, found } => {
+            format!("CUT:       the head vouches for {vouched}, and {found} are there")
+        }
+        LogCompleteness::NotReached { vouched } => {
+            format!("unknown:   the head vouches for {vouched}, and the chain breaks before")
+        }
+        LogCompleteness::NoHead => {
+            "unknown:   there is no head, so a cut end would not be noticed".to_owned()
+        }
+        LogCompleteness::HeadMissing => "unknown:   the head is missing".to_owned(),
+        LogCompleteness::HeadUnreadable => "unknown:   the head is damaged".to_owned(),
+        LogCompleteness::HeadForged => {
+            "FORGED:    the head was not written by the holder of the key".to_owned()
+        }
+        LogCompleteness::HeadOfOtherKey { .. } => "unknown:   the head is signed with another key".to_owned(),
+    });
+    lines.push(format_signature(report));
+    lines.join("\n")
+}
+
+/// What the key says of it, and of what it says nothing.
+fn format_signature(report: &VerificationReport) -> String {
+    if let (LogAuthenticity::Signed { key_id, from }, Some(broken)) = (&report.authenticity, &report.broken) {
+        let sound = broken.sequence.saturating_sub(1);
+        return match sound >= *from {
+            true => {
+                format!("signed:    receipts {from} to {sound}, with key {key_id}; the rest was not checked")
+            }
+            false => format!("signed:    with key {key_id}; nothing of it could be checked"),
+        };
+    }
+    match &report.authenticity {
+        LogAuthenticity::Signed { key_id, .. } if report.records == 0 => {
+            format!("signed:    the head, with key {key_id}; there are no receipts")
+        }
+        LogAuthenticity::Unsigned => {
+            "unsigned:  whoever can write the files can rewrite all of it".to_owned()
+        }
+        LogAuthenticity::Signed { key_id, from: 1 } => format!("signed:    all, with key {key_id}"),
+        LogAuthenticity::Signed { key_id, from } => format!(
+            "signed:    from receipt {from} on, with key {key_id}; those before were taken as they were, unsigned"
+        ),
+        LogAuthenticity::NotSigned { given } => {
+            format!("UNSIGNED:  there is a key, {given}, and nothing is signed with it")
+        }
+        LogAuthenticity::NotAdopted { key_id, from } => format!(
+            "UNSIGNED:  signed with key {key_id} from receipt {from} on, and those before may be anybody's"
+        ),
+        LogAuthenticity::NoKey { key_id } => {
+            format!("unknown:   signed with key {key_id}, and not checked without it")
+        }
+    }
+}

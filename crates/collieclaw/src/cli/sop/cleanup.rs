@@ -1,0 +1,68 @@
+//! Ends runs, and removes those that have ended.
+
+use collieclaw::runtime::ToolGateway;
+use collieclaw::sop::{SopRun, SopRunState, SopRunStore};
+use collieclaw::tools::Tool;
+use serde_json::json;
+
+use super::{files, started_copy};
+use crate::cli::failure::CommandFailure;
+use crate::cli::output::OutputPrinter;
+
+pub(super) fn cancel(
+    runs: &SopRunStore,
+    name: &str,
+    door: &ToolGateway,
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let mut run = runs.open_locked(name)?;
+    if let Some(state) = final_state(&run, &door.rules.tools) {
+        return Err(already_over(&run, &state));
+    }
+    run.cancel(door)?;
+    let name = &run.header.run;
+    screen.print_answer(&json!({ "run": name, "state": "cancelled" }), || format!("{name} is over."));
+    Ok(())
+}
+
+pub(super) fn remove(
+    runs: &SopRunStore,
+    name: &str,
+    tools: &[Box<dyn Tool>],
+    screen: &OutputPrinter,
+) -> Result<(), CommandFailure> {
+    let run = runs.open_locked(name)?;
+    let name = &run.header.run;
+    if final_state(&run, tools).is_none() {
+        return Err(CommandFailure::InvalidInput {
+            what: format!("{name} is not over"),
+            cure: "`collieclaw sop cancel RUN` ends it",
+        });
+    }
+    runs.remove(&run)?;
+    screen.print_answer(&json!({ "run": name, "removed": true }), || format!("removed {name}"));
+    Ok(())
+}
+
+/// What can't go on from here.
+pub(super) fn already_over(run: &SopRun, state: &SopRunState) -> CommandFailure {
+    let name = &run.header.run;
+    let what = match state {
+        SopRunState::Failed { step } => format!("{name} is over: it failed at the step `{step}`"),
+        SopRunState::Cancelled => format!("{name} is over: it was cancelled"),
+        _ => format!("{name} is over"),
+    };
+    CommandFailure::InvalidInput {
+        what,
+        cure: "begin a new run; `collieclaw sop status RUN` shows what became of this one",
+    }
+}
+
+/// How it ended, if it has. One whose procedure no longer fits the tools there are can be cancelled, too.
+fn final_state(run: &SopRun, tools: &[Box<dyn Tool>]) -> Option<SopRunState> {
+    if run.is_cancelled() {
+        return Some(SopRunState::Cancelled);
+    }
+    let (_, sop) = files::parse(started_copy(run), tools);
+    sop.ok().map(|sop| run.state(&sop)).filter(SopRunState::is_over)
+}

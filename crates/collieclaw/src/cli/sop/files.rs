@@ -1,0 +1,108 @@
+//! Where procedures are found: in the home, each in a folder of its own, written by nobody but its owner.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use collieclaw::sop::{NAME_RULE, Sop, is_sop_name};
+use collieclaw::tools::Tool;
+use ward_diag::{FaultReport, SourceText};
+
+use crate::cli::environment::CliEnvironment;
+use crate::cli::failure::CommandFailure;
+use crate::cli::wiring;
+
+/// The text of a procedure.
+pub(super) struct SopFile {
+    /// Its folder.
+    pub(super) name: String,
+    /// What faults call it.
+    pub(super) display_name: String,
+    pub(super) text: String,
+}
+
+/// A procedure, or why it is none.
+pub(super) type SopLoadResult = (String, Result<Sop, SopLoadError>);
+
+/// Why something is no procedure.
+pub(super) enum SopLoadError {
+    /// It has these faults.
+    Faults(FaultReport),
+    /// It can't be read, or not be trusted.
+    Unreadable(String),
+}
+
+pub(super) const SOP_FILE_NAME: &str = "SOP.toml";
+
+pub(super) fn load(name: &str, environment: &CliEnvironment) -> Result<SopFile, CommandFailure> {
+    if !is_sop_name(name) {
+        return Err(CommandFailure::InvalidInput {
+            what: format!("`{name}` can't be the name of a procedure"),
+            cure: NAME_RULE,
+        });
+    }
+    let path = environment.home.sops().join(name).join(SOP_FILE_NAME);
+    if matches!(fs::metadata(&path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+        return Err(CommandFailure::InvalidInput {
+            what: format!("there is no procedure `{name}`: no {}", path.display()),
+            cure: "`collieclaw sop list` shows them",
+        });
+    }
+    let bytes = read_trusted(&path, environment)?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        CommandFailure::io(format!("read {}", path.display()))(io::Error::new(
+            io::ErrorKind::InvalidData,
+            error,
+        ))
+    })?;
+    Ok(SopFile { name: name.to_owned(), display_name: path.display().to_string(), text })
+}
+
+/// What others can write is no procedure of yours, nor is what lies elsewhere behind a link.
+fn read_trusted(path: &Path, environment: &CliEnvironment) -> Result<Vec<u8>, CommandFailure> {
+    let home = environment.home.folder();
+    let real = path.canonicalize().map_err(CommandFailure::io(format!("find {}", path.display())))?;
+    if !real.starts_with(home) {
+        return Err(CommandFailure::Untrusted { path: path.to_owned() });
+    }
+    for folder in real.ancestors().skip(1).take_while(|folder| folder.starts_with(home)) {
+        let known =
+            fs::metadata(folder).map_err(CommandFailure::io(format!("look at {}", folder.display())))?;
+        if !collieclaw::security::is_securely_owned(&known) {
+            return Err(CommandFailure::Untrusted { path: folder.to_owned() });
+        }
+    }
+    wiring::read_trusted_file(home, &real)
+}
+
+pub(super) fn parse(found: SopFile, tools: &[Box<dyn Tool>]) -> SopLoadResult {
+    let source = SourceText::new(found.display_name, &found.text);
+    let read = collieclaw::sop::read_sop(source, &found.name, tools);
+    (found.name, read.map_err(SopLoadError::Faults))
+}
+
+/// Every procedure there is, by name.
+pub(super) fn load_all(
+    tools: &[Box<dyn Tool>],
+    environment: &CliEnvironment,
+) -> Result<Vec<SopLoadResult>, CommandFailure> {
+    let folder = environment.home.sops();
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(CommandFailure::io(format!("list {}", folder.display())))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(CommandFailure::io(format!("list {}", folder.display())))?;
+        if entry.path().join(SOP_FILE_NAME).exists() {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    let listed = |name: String| match load(&name, environment) {
+        Ok(found) => parse(found, tools),
+        // It hides no other.
+        Err(failure) => (name, Err(SopLoadError::Unreadable(failure.to_string()))),
+    };
+    Ok(names.into_iter().map(listed).collect())
+}

@@ -1,0 +1,195 @@
+//! What a person and a script see of commands that have nothing to show, or nothing to work with.
+
+use serde_json::json;
+
+use crate::support::TestAgent;
+
+/// Nothing is ever said with nothing: people read what there is none of and how to get one, programs an empty list.
+#[test]
+fn empty_lists_say_what_there_is_none_of() {
+    let house = TestAgent::new();
+    let lists: [(&[&str], &str); 7] = [
+        (&["plugin", "list"], "no plugins: `collieclaw plugin install FOLDER`"),
+        (&["mcp", "list"], "no MCP servers: add one as `[mcp.servers.NAME]`"),
+        (&["sop", "list"], "no procedures yet: write one to"),
+        (&["sop", "status"], "no procedure was run yet: `collieclaw sop run NAME`"),
+        (&["approval", "list"], "nothing is approved for good"),
+        (&["receipt", "list"], "no receipts yet"),
+        (&["memory", "list"], "nothing was said yet: `collieclaw agent`"),
+    ];
+    for (command, expected) in lists {
+        let text = house.run(command);
+        assert!(text.code == 0 && text.out.starts_with(expected), "{command:?}: {text:?}");
+        let listed = house.run(&[command, &["--output", "json"]].concat());
+        assert_eq!((listed.code, listed.json()), (0, json!([])), "{command:?}");
+    }
+}
+
+/// C5.2: a prompt is for people.
+#[test]
+fn a_prompt_gives_no_json() {
+    let told = TestAgent::new().run(&["agent", "--output", "json"]);
+    assert_eq!((told.code, told.json()["error"]["code"].as_str()), (2, Some("command-line")));
+    assert!(told.err.contains("`-m`"), "{told:?}");
+}
+
+#[test]
+fn a_server_that_nobody_approved_says_so_instead_of_listing_nothing() {
+    let house = TestAgent::new().with_server_settings("sheep", "command = \"true\"");
+    let tools = house.run(&["mcp", "tools", "sheep"]);
+    let expected = "nothing of sheep is approved: `collieclaw mcp approve sheep` shows its tools and asks\n";
+    assert_eq!((tools.code, tools.out.as_str()), (0, expected));
+    assert_eq!(house.run(&["mcp", "tools", "sheep", "--output", "json"]).json(), json!([]));
+}
+
+/// C2: one exit code for whatever is named and not there.
+#[test]
+fn what_is_not_there_is_told_of_with_the_same_exit_code_and_a_cure() {
+    let house = TestAgent::new();
+    let commands: [&[&str]; 12] = [
+        &["agent", "-m", "x", "--provider", "nobody"],
+        &["provider", "test", "nobody"],
+        &["memory", "show", "nothing"],
+        &["plugin", "remove", "nothing"],
+        &["mcp", "tools", "nobody"],
+        &["mcp", "approve", "nobody"],
+        &["mcp", "remove", "nobody"],
+        &["approval", "revoke", "approval-0123456789abcdef0123456789abcdef"],
+        &["sop", "run", "nothing"],
+        &["sop", "status", "run-0123"],
+        &["sop", "cancel", "run-0123"],
+        &["usage", "--conversation", "nothing"],
+    ];
+    for command in commands {
+        let done = house.run(command);
+        assert_eq!(done.code, 2, "{command:?}: {done:?}");
+        assert!(done.err.contains("there is no ") && done.err.contains("help: `collieclaw "), "{done:?}");
+        let told = house.run(&[command, &["--output", "json"]].concat()).json();
+        assert_eq!(told["error"]["code"], "command-line", "{told}");
+    }
+}
+
+#[test]
+fn a_provider_that_fails_its_test_is_not_sent_to_the_test() {
+    let house = TestAgent::new()
+        .with_config_change("http://localhost:1234/v1", "http://127.0.0.1:1/v1")
+        .with_config_change("api_key_env = \"OPENAI_API_KEY\"", "api_key_env = \"\"");
+    let failed = house.run(&["provider", "test", "openai_compatible"]);
+    assert_eq!(failed.code, 6, "{failed:?}");
+    assert!(failed.err.contains("help: `collieclaw provider list`"), "{failed:?}");
+    assert!(!failed.err.contains("provider test"), "{failed:?}");
+}
+
+#[test]
+fn procedures_are_looked_for_in_the_home_that_is_in_force() {
+    let house = TestAgent::empty();
+    let home = house.path().join("elsewhere");
+    let run = |arguments: &[&str]| {
+        crate::support::agent_output(house.command(arguments).env("COLLIECLAW_HOME", &home).output().unwrap())
+    };
+    assert_eq!(run(&["init"]).code, 0);
+    let expected = format!("write one to {}", home.join("workspace/sops/NAME/SOP.toml").display());
+    let listed = run(&["sop", "list"]);
+    assert!(listed.out.contains(&expected), "{listed:?}");
+}
+
+/// A program that asked for JSON gets JSON, whatever happens.
+#[test]
+fn a_command_that_fails_answers_programs_too() {
+    let fixture = "[[round]]\nerror = \"network\"\ndetail = \"connection refused\"\n";
+    let failed = TestAgent::new().with_mock_fixture(fixture).run(&["agent", "-m", "hi", "--output", "json"]);
+    assert_eq!(failed.code, 6, "{failed:?}");
+    let told = failed.json();
+    assert_eq!(told["error"]["code"], "provider");
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(message.contains("can't be reached: connection refused"), "{message}");
+    assert!(told["error"]["help"].as_str().unwrap().contains("provider test"), "{told}");
+
+    let misspelt = TestAgent::new().run(&["plugin", "lsit", "--output", "json"]);
+    assert_eq!(
+        (misspelt.code, &misspelt.json()["error"]["code"]),
+        (2, &json!("command-line")),
+        "{misspelt:?}"
+    );
+    assert!(misspelt.err.contains("unrecognized subcommand 'lsit'"), "{misspelt:?}");
+
+    // One answer is enough: what was answered is not followed by an error.
+    let denied = TestAgent::new().run(&[
+        "tool",
+        "run",
+        "file_read",
+        "--json",
+        r#"{"path":"/etc/passwd"}"#,
+        "--output",
+        "json",
+    ]);
+    assert_eq!((denied.code, &denied.json()["success"]), (4, &json!(false)));
+}
+
+/// C6.1: what a tool result has, a script gets by name.
+#[test]
+fn a_script_gets_the_facts_of_a_call_by_name() {
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let run = house.run(&[
+        "tool",
+        "run",
+        "shell",
+        "--json",
+        r#"{"command":"grep x /dev/null"}"#,
+        "--output",
+        "json",
+    ]);
+    let told = run.json();
+    assert_eq!((run.code, &told["metadata"]["exit_code"]), (0, &json!(1)), "{run:?}");
+    assert!(told["receipt_id"].as_str().unwrap().starts_with("receipt-"), "{told}");
+}
+
+/// C7.6, C8.3: whether receipts are signed is said where the rules are.
+#[test]
+fn doctor_and_the_prompt_say_whether_receipts_are_signed() {
+    let signed = TestAgent::new();
+    assert!(signed.run(&["doctor"]).out.contains("receipts: in "), "{}", signed.run(&["doctor"]).out);
+    assert!(signed.run(&["doctor"]).out.contains(", signed with key "));
+    let mut talk = crate::prompt::start_prompt(&signed);
+    talk.type_and_wait("/policy", "receipts:  written and signed");
+    assert_eq!(talk.leave().0, 0);
+
+    let unsigned = TestAgent::new().with_config_change("signed = true", "signed = false");
+    std::fs::remove_file(unsigned.home().join("receipts.key")).unwrap();
+    assert!(unsigned.run(&["doctor"]).out.contains(", not signed"));
+    let mut talk = crate::prompt::start_prompt(&unsigned);
+    talk.type_and_wait("/policy", "receipts:  written, not signed");
+    assert_eq!(talk.leave().0, 0);
+
+    let damaged = TestAgent::new();
+    std::fs::write(damaged.home().join("receipts.key"), "no key\n").unwrap();
+    let doctor = damaged.run(&["doctor"]).out;
+    assert!(
+        doctor.contains("the receipts can't be signed") && doctor.contains("put the key back"),
+        "{doctor}"
+    );
+}
+
+/// C2: what is listed for people is there for programs, with the same things in it.
+#[test]
+fn every_listing_has_a_form_for_programs() {
+    let house = TestAgent::new();
+    assert_eq!(house.run(&["agent", "-m", "what time is it"]).code, 0);
+    let lists: [(&[&str], &str); 8] = [
+        (&["tool", "list"], "file_read"),
+        (&["provider", "list"], "openai_compatible"),
+        (&["doctor"], "emergency stop"),
+        (&["usage"], "total"),
+        (&["memory", "list"], "conversation-"),
+        (&["memory", "search", "time"], "conversation-"),
+        (&["receipt", "list"], "receipt-"),
+        (&["config", "show"], "workspace_dir"),
+    ];
+    for (arguments, holds) in lists {
+        let told = house.run(&[arguments, &["--output", "json"]].concat());
+        assert_eq!(told.code, 0, "{arguments:?}: {told:?}");
+        let value = told.json();
+        assert!(value.is_array() || value.is_object(), "{arguments:?}: {value}");
+        assert!(value.to_string().contains(holds), "{arguments:?}: {value}");
+    }
+}

@@ -1,0 +1,78 @@
+//! Clients that leave while their turn goes on take it with them, however they leave (C5.3, C11).
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+
+use super::support::TestGateway;
+use crate::support::{TestAgent, is_sleep_running, unique_sleep_seconds, wait_for_sleep};
+
+/// A gateway whose model has a command run for so long.
+fn start_sleeping_gateway(seconds: &str) -> TestGateway {
+    let fixture = format!(
+        "[[round]]\n[[round.call]]\ntool = \"shell\"\nargs = {{ command = \"sleep {seconds}\" }}\n[[round]]\ntext = \"so\"\n"
+    );
+    TestGateway::start_in(
+        TestAgent::new()
+            .with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+            .with_mock_fixture(&fixture),
+    )
+}
+
+/// Asks for a turn, sends more than that, and returns when the command runs.
+fn start_turn(gateway: &TestGateway, accept: &str, more: &str, seconds: &str) -> TcpStream {
+    let mut stream = gateway.connect();
+    let body = "{\"message\":\"wait\"}";
+    let head = format!(
+        "POST /chat HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nAuthorization: {}\r\nAccept: {accept}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        gateway.port,
+        gateway.bearer(),
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}{more}").as_bytes()).unwrap();
+    wait_for_sleep(seconds);
+    stream
+}
+
+fn assert_cancelled(gateway: &TestGateway, seconds: &str) {
+    gateway.wait_until("the turn is over", |gateway| gateway.get("/status").json()["turns"]["open"] == 0);
+    assert!(!is_sleep_running(seconds));
+    assert_eq!(gateway.house.receipt_summaries(), [["shell", "failed", "cancelled"]]);
+}
+
+#[test]
+fn a_client_that_has_sent_more_than_its_request_and_leaves_cancels_its_turn() {
+    let accepts = ["application/json", "text/event-stream"];
+    let more = ["", "x", "GET /status HTTP/1.1\r\n\r\n"];
+    for (number, (accept, more)) in
+        (1..).zip(accepts.iter().flat_map(|accept| more.map(|more| (accept, more))))
+    {
+        let seconds = unique_sleep_seconds(number);
+        let gateway = start_sleeping_gateway(&seconds);
+        let stream = start_turn(&gateway, accept, more, &seconds);
+        drop(stream);
+        assert_cancelled(&gateway, &seconds);
+    }
+}
+
+/// Nobody shuts down its own side while it still waits; who does is told.
+#[test]
+fn a_client_that_shuts_down_its_side_is_taken_as_gone_and_told_so() {
+    let seconds = unique_sleep_seconds(7);
+    let gateway = start_sleeping_gateway(&seconds);
+    let mut stream = start_turn(&gateway, "application/json", "x", &seconds);
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("\"cancelled\""), "{answer}");
+    assert_cancelled(&gateway, &seconds);
+
+    // What is answered at once is answered.
+    let mut stream = gateway.connect();
+    let head = format!("GET /status HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n", gateway.port);
+    stream.write_all(format!("{head}Authorization: {}\r\n\r\n", gateway.bearer()).as_bytes()).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}

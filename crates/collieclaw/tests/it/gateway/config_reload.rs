@@ -1,0 +1,145 @@
+//! The rules of a gateway that runs: what is wrong with the file is told with its cure and forgotten once it is mended, and
+//! nothing comes into force unseen (C7, C14).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::support::TestGateway;
+use crate::support::TestAgent;
+
+const WRITES: &str = "[[round]]\n[[round.call]]\ntool = \"file_write\"\nargs = { path = \"x\", content = \"\" }\n[[round]]\ntext = \"so\"\n";
+
+struct ReloadFixture {
+    gateway: TestGateway,
+    path: PathBuf,
+    text: String,
+}
+
+impl ReloadFixture {
+    fn new(autonomy: &str) -> Self {
+        let house = TestAgent::new()
+            .with_mock_fixture(WRITES)
+            .with_config_change(
+                "port = 8477\ntools_allow = [",
+                "port = 8477\ntools_allow = [\"file_write\", ",
+            )
+            .with_config_change("autonomy = \"supervised\"", &format!("autonomy = \"{autonomy}\""));
+        let path = house.home().join("config.toml");
+        let text = fs::read_to_string(&path).unwrap();
+        Self { gateway: TestGateway::start_in(house), path, text }
+    }
+
+    /// Writes it, as if that were a minute ago.
+    fn write_config(&self, text: &str) {
+        fs::write(&self.path, text).unwrap();
+        self.set_modified(SystemTime::now() - Duration::from_secs(60));
+    }
+
+    fn set_modified(&self, modified: SystemTime) {
+        fs::File::options().write(true).open(&self.path).unwrap().set_modified(modified).unwrap();
+    }
+
+    fn config_with(&self, from: &str, to: &str) -> String {
+        assert!(self.text.contains(from), "no `{from}` in {}", self.text);
+        self.text.replacen(from, to, 1)
+    }
+
+    fn status(&self) -> Value {
+        self.gateway.get("/status").json()
+    }
+
+    fn config_fault(&self) -> String {
+        self.status()["config_fault"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// What becomes of a write.
+    fn attempt_write(&self) -> Value {
+        self.gateway.post("/chat", &json!({ "message": "write" })).json()["tool_calls"][0]["fate"].clone()
+    }
+
+    fn audit_records(&self) -> Vec<Value> {
+        let log = fs::read_to_string(self.gateway.house.home().join("audit.log")).unwrap_or_default();
+        let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["event"] == "config_taken").collect()
+    }
+}
+
+#[test]
+fn a_fault_is_over_when_it_is_mended_wherever_that_is() {
+    let scene = ReloadFixture::new("full");
+    assert_eq!(scene.attempt_write(), "done");
+    let readonly = scene.config_with("autonomy = \"full\"", "autonomy = \"readonly\"");
+    scene.write_config(&readonly.replace("~/collieclaw-workspace", "~/elsewhere"));
+    let fault = scene.config_fault();
+    assert!(fault.contains("elsewhere") && fault.contains("\nhelp: run `collieclaw init`"), "{fault}");
+    assert!(!fault.contains("os error"), "{fault}");
+    assert_eq!(scene.attempt_write(), "done", "the rules of before hold");
+    fs::create_dir(scene.gateway.house.path().join("elsewhere")).unwrap();
+    assert_eq!(scene.attempt_write(), "denied", "the next turn has the new ones");
+    let status = scene.status();
+    assert_eq!((&status["config_fault"], &status["config_changed"]), (&json!(null), &json!(false)));
+    assert!(status["workspace"].as_str().unwrap().ends_with("/elsewhere"), "{status}");
+
+    let mode = |mode| fs::set_permissions(&scene.path, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o664);
+    let fault = scene.config_fault();
+    assert!(fault.contains("can be changed by others") && fault.contains("\nhelp: "), "{fault}");
+    mode(0o600);
+    assert_eq!(scene.config_fault(), "");
+
+    // As old and as long as the one before.
+    scene.write_config(&scene.config_with("default_model = \"mock\"", "default_model = \"moth\""));
+    assert_eq!(scene.status()["model"], "moth");
+    let modified = scene.path.metadata().unwrap().modified().unwrap();
+    fs::write(&scene.path, &scene.text).unwrap();
+    scene.set_modified(modified);
+    assert_eq!(scene.status()["model"], "mock");
+}
+
+#[test]
+fn a_file_that_lost_its_end_loosens_nothing_and_what_is_taken_is_told() {
+    let scene = ReloadFixture::new("readonly");
+    let middle = scene.text.find("[security]").unwrap();
+    for (cut, why) in [("", "config.toml is empty"), (&scene.text[..middle], "ends in the middle")] {
+        scene.write_config(cut);
+        let status = scene.status();
+        let fault = status["config_fault"].as_str().unwrap_or_else(|| panic!("{status}"));
+        assert!(fault.contains(why) && fault.contains("\nhelp: "), "{fault}");
+        assert_eq!((&status["autonomy"], scene.attempt_write()), (&json!("readonly"), json!("denied")));
+    }
+    assert_eq!(scene.audit_records(), Vec::<Value>::new());
+
+    scene.write_config(&scene.config_with("autonomy = \"readonly\"", "autonomy = \"full\""));
+    assert_eq!(scene.attempt_write(), "done");
+    scene.write_config(&scene.text);
+    assert_eq!(scene.status()["autonomy"], "readonly");
+    let audited = scene.audit_records();
+    let told: Vec<_> =
+        audited.iter().map(|line| (&line["autonomy_before"], &line["autonomy"], &line["loosened"])).collect();
+    let (readonly, full) = (json!("readonly"), json!("full"));
+    assert_eq!(told, [(&readonly, &full, &json!(true)), (&full, &readonly, &json!(false))]);
+    assert_eq!(audited[0]["policy_hash_before"], audited[1]["policy_hash"]);
+    assert_ne!(audited[0]["policy_hash_before"], audited[0]["policy_hash"]);
+    assert_eq!(scene.gateway.house.receipts().last().unwrap()["policy_hash"], audited[0]["policy_hash"]);
+    let said = fs::read_to_string(scene.gateway.house.path().join("gateway.err")).unwrap();
+    assert!(said.contains("config taken: autonomy before readonly, autonomy full"), "{said}");
+}
+
+#[test]
+fn a_turn_that_goes_on_under_older_rules_is_counted() {
+    let scene = ReloadFixture::new("supervised");
+    let mut events = scene.gateway.stream_chat(&json!({ "message": "write" }));
+    scene.gateway.wait_for_question();
+    let turns = |scene: &ReloadFixture| scene.status()["turns"].clone();
+    assert_eq!(turns(&scene), json!({ "open": 1, "older_rules": 0, "most": 4 }));
+    scene.write_config(&scene.config_with("autonomy = \"supervised\"", "autonomy = \"readonly\""));
+    assert_eq!(turns(&scene), json!({ "open": 1, "older_rules": 1, "most": 4 }));
+    let id = scene.gateway.wait_for_question()["id"].as_str().unwrap().to_owned();
+    scene.gateway.post(&format!("/approvals/{id}"), &json!({ "approve": false }));
+    while events.next().is_some() {}
+    assert_eq!(turns(&scene)["older_rules"], 0);
+}

@@ -1,0 +1,271 @@
+//! The program that speaks the protocol: missing, broken, of another version, killed; and what it can see.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    AgentOutput, ChildGuard, TEST_TIMEOUT, TestAgent, agent_output, is_sleep_running, program,
+    unique_sleep_seconds, wait_for_exit, wait_for_sleep,
+};
+
+fn adapter_program() -> PathBuf {
+    program().with_file_name("collieclaw-mcp")
+}
+
+fn words_argument(words: &str) -> String {
+    json!({ "words": words }).to_string()
+}
+
+impl TestAgent {
+    /// Runs a copy of our program, in a folder with this script in the speaker's place, or with nothing there.
+    fn run_with_adapter(&self, script: Option<&str>, arguments: &[&str]) -> AgentOutput {
+        let folder = self.path().join("bin");
+        std::fs::create_dir_all(&folder).unwrap();
+        let ours = folder.join("collieclaw");
+        if !ours.exists() {
+            std::fs::copy(program(), &ours).unwrap();
+        }
+        if let Some(script) = script {
+            let beside = folder.join("collieclaw-mcp");
+            std::fs::write(&beside, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let asked = self.command(arguments);
+        let variables = asked.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        let mut command = Command::new(ours);
+        command.args(arguments).env_clear().envs(variables).stdin(Stdio::null());
+        agent_output(command.output().unwrap())
+    }
+}
+
+#[test]
+fn without_it_nothing_is_called_and_the_cure_is_told() {
+    let house = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
+    let cure =
+        "help: `cargo build --release --package collieclaw` makes both programs; keep them in one folder";
+    for arguments in [&["mcp", "approve", "--yes", "fake"][..], &["mcp", "serve"]] {
+        let done = house.run_with_adapter(None, arguments);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.err.contains("collieclaw-mcp is missing") && done.err.contains(cure), "{}", done.err);
+    }
+    let doctor = house.run_with_adapter(None, &["doctor"]);
+    assert!(doctor.out.contains("✗ MCP: ") && doctor.out.contains("makes both programs"), "{}", doctor.out);
+    assert!(house.run(&["doctor"]).out.contains("✓ MCP: spoken by "));
+    let older = house.run_with_adapter(Some("echo collieclaw-mcp 0.0.0"), &["doctor"]);
+    assert!(older.out.contains("has the version `collieclaw-mcp 0.0.0`, not ours"), "{}", older.out);
+    assert!(older.out.contains("makes both programs"), "{}", older.out);
+    let beside = house.path().join("bin/collieclaw-mcp");
+    std::fs::set_permissions(&beside, PermissionsExt::from_mode(0o644)).unwrap();
+    let doctor = house.run_with_adapter(None, &["doctor"]);
+    assert!(doctor.out.contains("what lies there is no program"), "{}", doctor.out);
+    std::fs::remove_file(beside).unwrap();
+    let called = house.run_with_adapter(None, &["tool", "run", "fake__echo", "--json", "{}"]);
+    assert!(called.code == 1 && called.err.contains("collieclaw-mcp is missing"), "{called:?}");
+    assert_eq!(house.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
+}
+
+/// A call of it, where the speaker is this script.
+fn assert_call_fails_with(house: &TestAgent, script: &str, expected: &str) {
+    let called = house.run_with_adapter(Some(script), &["tool", "run", "fake__echo", "--json", "{}"]);
+    assert!(called.code == 1 && called.err.contains(expected), "{script}: {called:?}");
+    assert_eq!(house.last_receipt()["status"], "failed");
+}
+
+#[test]
+fn one_that_is_broken_fails_the_call_and_nothing_else() {
+    let house = TestAgent::new().with_fake_server("plain", "timeout = \"30s\"").with_approved_server("fake");
+    let answers =
+        |answer: &str| format!("read greeting <&2; read question <&2; echo '{answer}' >&2; sleep 1");
+    let panic = "printf '\\nthread main (1) panicked at x.rs:1:1:\\nboom\\n' >&2";
+    let told = "{\"told\": {\"text\": \"x\", \"worked\": true}}";
+    assert_call_fails_with(&house, panic, "broke off: thread main (1) panicked at x.rs:1:1: boom");
+    assert_call_fails_with(&house, &format!("read greeting <&2; {panic}"), "panicked at x.rs:1:1: boom");
+    assert_call_fails_with(&house, &answers("[]"), "broke off: []");
+    assert_call_fails_with(&house, &answers(told), "answers something else than it was asked");
+    assert_call_fails_with(&house, &answers("{\"failed\": \"no luck\"}"), "no luck");
+    assert_call_fails_with(&house, "head -c 20000000 /dev/zero >&2; sleep 100", "broke off");
+    let ended = "the program that speaks the protocol";
+    assert_call_fails_with(&house, "exit 0", ended);
+    assert_call_fails_with(&house, "read greeting <&2; exec 0<&- 1>&- 2>&-; sleep 100", ended);
+    assert_call_fails_with(&house, &answers("{\"gone\": 1}"), "broke off");
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn one_that_says_nothing_is_left_in_time() {
+    let house = TestAgent::new().with_fake_server("plain", "timeout = \"2s\"").with_approved_server("fake");
+    assert_call_fails_with(&house, "sleep 100", "took longer than 2 s");
+}
+
+#[test]
+fn a_list_that_nobody_could_read_is_refused() {
+    let house = TestAgent::new().with_fake_server("plain", "").with_approved_server("fake");
+    let mut tools = super::server_fixture::echo_tool();
+    tools[0]["inputSchema"]["examples"] = json!(vec![json!({ "": 0 }); 200_000]);
+    house.set_server_tools(&tools);
+    house.assert_call_fails("fake__echo", "{}", "its list of tools is longer than 1024 kB");
+}
+
+#[test]
+fn calls_under_one_number_are_not_served() {
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let long = unique_sleep_seconds(4);
+    let arguments = json!({ "command": format!("sleep {long}") }).to_string();
+    let call = json!({ "call": { "number": 1, "tool": "shell", "arguments": arguments } });
+    let script = format!("read greeting <&2; echo '{call}' >&2; echo '{call}' >&2; sleep 100");
+    let served = house.run_with_adapter(Some(&script), &["mcp", "serve"]);
+    assert!(served.code == 1 && served.err.contains("one number for two calls"), "{served:?}");
+    assert!(!is_sleep_running(&long));
+    assert!(house.receipt_summaries().iter().all(|[_, _, reason]| reason == "cancelled"));
+}
+
+/// Started by hand, with our end of its line.
+fn start_adapter() -> (ChildGuard, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+    let mut command = Command::new(adapter_program());
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(OwnedFd::from(theirs));
+    (ChildGuard(command.spawn().unwrap()), ours)
+}
+
+#[test]
+fn one_of_another_version_says_so_to_every_question() {
+    let (mut child, mut line) = start_adapter();
+    writeln!(line, "{}", json!({ "version": "0.0.0", "task": "ask_program" })).unwrap();
+    let mut heard = BufReader::new(line.try_clone().unwrap()).lines();
+    for _ in 0..2 {
+        writeln!(line, "{}", json!("list")).unwrap();
+        let answer: Value = serde_json::from_str(&heard.next().unwrap().unwrap()).unwrap();
+        let why = answer["ended"].as_str().unwrap();
+        assert!(why.starts_with("`collieclaw` has the version 0.0.0, and `collieclaw-mcp` "), "{why}");
+    }
+    drop((line, heard));
+    assert_eq!(wait_for_exit(&mut child.0), 0);
+
+    let (mut child, mut line) = start_adapter();
+    writeln!(line, "{}", json!({ "version": "0.0.0", "task": { "offer_to_one": { "tools": [] } } })).unwrap();
+    let over: Value = serde_json::from_str(&BufReader::new(line).lines().next().unwrap().unwrap()).unwrap();
+    assert!(over["over"]["fault"].as_str().unwrap().contains("the version 0.0.0"), "{over}");
+    assert_eq!(wait_for_exit(&mut child.0), 0);
+}
+
+#[test]
+fn it_ends_with_the_line_whatever_it_was_doing() {
+    let said = agent_output(Command::new(adapter_program()).arg("--version").output().unwrap()).out;
+    let version = said.trim().strip_prefix("collieclaw-mcp ").unwrap();
+    let tasks = [json!("ask_program"), json!({ "offer_to_one": { "tools": [] } }), json!("no such task")];
+    for task in tasks {
+        let (mut child, mut line) = start_adapter();
+        writeln!(line, "{}", json!({ "version": version, "task": task })).unwrap();
+        drop(line);
+        wait_for_exit(&mut child.0);
+    }
+    let (mut child, line) = start_adapter();
+    drop(line);
+    assert_eq!(wait_for_exit(&mut child.0), 2);
+}
+
+#[test]
+fn started_by_a_person_it_says_what_it_is() {
+    let by_hand = agent_output(Command::new(adapter_program()).output().unwrap());
+    assert_eq!(by_hand.code, 2);
+    assert!(by_hand.err.starts_with("collieclaw-mcp is started by collieclaw"), "{}", by_hand.err);
+    let version = agent_output(Command::new(adapter_program()).arg("--version").output().unwrap());
+    let ours = format!("collieclaw-mcp {}-", env!("CARGO_PKG_VERSION"));
+    assert!(version.code == 0 && version.out.starts_with(&ours), "{version:?}");
+}
+
+/// The process of the speaker under one of ours.
+fn adapter_under(ours: u32) -> PathBuf {
+    let parent = |process: &PathBuf| {
+        let status = std::fs::read_to_string(process.join("status")).ok()?;
+        Some(PathBuf::from("/proc").join(status.lines().find_map(|line| line.strip_prefix("PPid:\t"))?))
+    };
+    let ours = PathBuf::from(format!("/proc/{ours}"));
+    let is_speaker = |process: &PathBuf| {
+        std::fs::read(process.join("cmdline")).is_ok_and(|line| line == b"collieclaw-mcp\0")
+    };
+    let is_under = |process: &PathBuf| {
+        std::iter::successors(Some(process.clone()), parent).any(|ancestor| ancestor == ours)
+    };
+    let patience = Instant::now() + TEST_TIMEOUT;
+    loop {
+        let mut processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        if let Some(found) = processes.find(|process| is_speaker(process) && is_under(process)) {
+            return found;
+        }
+        assert!(Instant::now() < patience, "it is not there");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+fn kill(process: &std::path::Path) {
+    let id: i32 = process.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::KILL)
+        .unwrap();
+}
+
+#[test]
+fn killed_while_it_asks_it_fails_the_call_and_the_server_ends() {
+    let house = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
+    let long = unique_sleep_seconds(1);
+    let child =
+        house.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]).spawn().unwrap();
+    wait_for_sleep(&long);
+    kill(&adapter_under(child.id()));
+    let called = agent_output(child.wait_with_output().unwrap());
+    assert!(called.code == 1 && called.err.contains("speaks the protocol has ended"), "{called:?}");
+    assert!(!is_sleep_running(&long));
+    assert_eq!(house.receipt_summaries(), [["fake__echo", "failed", "tool-failed"]]);
+}
+
+#[test]
+fn killed_while_it_serves_it_ends_the_call_and_us() {
+    let house = TestAgent::new().with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
+    let long = unique_sleep_seconds(2);
+    let mut child = house.command(&["mcp", "serve"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } });
+    let call = json!({ "name": "shell", "arguments": { "command": format!("sleep {long}") } });
+    for message in [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }),
+    ] {
+        writeln!(input, "{message}").unwrap();
+    }
+    wait_for_sleep(&long);
+    kill(&adapter_under(child.id()));
+    let served = agent_output(child.wait_with_output().unwrap());
+    assert!(served.code == 1 && served.err.contains("speaks the protocol has ended"), "{served:?}");
+    assert!(!is_sleep_running(&long));
+    assert_eq!(house.receipt_summaries(), [["shell", "failed", "cancelled"]]);
+}
+
+#[test]
+fn it_is_told_nothing_and_confined() {
+    let house = TestAgent::new().with_fake_server("hang", "").with_approved_server("fake");
+    let long = unique_sleep_seconds(3);
+    let mut command = house.command(&["tool", "run", "fake__echo", "--json", &words_argument(&long)]);
+    let child = ChildGuard(command.env("CANARY_KEY", "canary-1234").spawn().unwrap());
+    wait_for_sleep(&long);
+    let process = adapter_under(child.0.id());
+    let status = std::fs::read_to_string(process.join("status")).unwrap();
+    for line in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"] {
+        assert!(status.contains(line), "{line} is not in {status}");
+    }
+    let environment = String::from_utf8(std::fs::read(process.join("environ")).unwrap()).unwrap();
+    assert!(environment.contains("PATH=") && !environment.contains("canary"), "{environment}");
+    assert_ne!(
+        std::fs::read_link(process.join("ns/pid")).unwrap(),
+        std::fs::read_link("/proc/self/ns/pid").unwrap()
+    );
+}

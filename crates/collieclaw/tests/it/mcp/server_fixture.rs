@@ -1,0 +1,67 @@
+//! A house whose agent has an MCP server.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::support::TestAgent;
+
+const FAKE_SERVER: &str = include_str!("fake.py");
+
+/// A script for the mock: one call with these words.
+pub(crate) const FAKE_CALL: &str = "[[round]]\n[[round.call]]\ntool = \"fake__echo\"\nargs = { words = \"WORDS\" }\n[[round]]\ntext = \"so\"\n";
+
+pub(crate) fn echo_tool() -> Value {
+    json!([{ "name": "echo", "description": "Says it again.",
+        "inputSchema": { "type": "object", "properties": { "words": { "type": "string" } } } }])
+}
+
+impl TestAgent {
+    /// With a server that behaves like this, at `full`; more lines of its configuration.
+    pub(crate) fn with_fake_server(self, mode: &str, more: &str) -> Self {
+        let house = self.with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"");
+        let folder = house.path().join("server");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("fake.py"), FAKE_SERVER).unwrap();
+        house.set_server_tools(&echo_tool());
+        let settings = format!(
+            "command = \"python3\"\nargs = [\"{folder}/fake.py\", \"{mode}\", \"{folder}/tools.json\"]\n\
+             programs = [\"{folder}\"]\n{more}",
+            folder = folder.display()
+        );
+        house.with_server_settings("fake", &settings)
+    }
+
+    pub(crate) fn with_server_settings(self, name: &str, settings: &str) -> Self {
+        let config = self.home().join("config.toml");
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, format!("{text}\n[mcp.servers.{name}]\n{settings}\n")).unwrap();
+        self
+    }
+
+    /// What the server lists from now on.
+    pub(crate) fn set_server_tools(&self, tools: &Value) {
+        std::fs::write(self.path().join("server/tools.json"), tools.to_string()).unwrap();
+    }
+
+    pub(crate) fn with_approved_server(self, server: &str) -> Self {
+        let done = self.run(&["mcp", "approve", "--yes", server]);
+        assert_eq!(done.code, 0, "{done:?}");
+        self
+    }
+}
+
+/// Where `cargo xtask setup` puts programs of others: for everyone, or for one.
+pub(crate) fn installed_peers() -> PathBuf {
+    let own = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local"));
+    let places = own.into_iter().chain([PathBuf::from("/usr/local")]);
+    let needed = [
+        "node_modules/.bin/mcp-server-everything",
+        "node_modules/.bin/conformance",
+        "python/bin/mcp-server-time",
+    ];
+    places
+        .map(|place| place.join("lib/collieclaw-peers"))
+        .find(|folder| needed.iter().all(|program| folder.join(program).exists()))
+        .expect("the test needs MCP servers and clients of others: run `cargo xtask setup`")
+}

@@ -1,0 +1,75 @@
+//! A house, and plugins to be put into it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::support::{AgentOutput, TestAgent};
+
+/// What a tool of the manifest says, besides name and description.
+pub(crate) const PLAIN: &str = r#"command = "./run"
+schema = { type = "object", properties = { city = { type = "string" } } }"#;
+
+/// A manifest with one tool, `NAME_now`.
+pub(crate) fn manifest(name: &str, tool: &str) -> String {
+    format!(
+        "name = \"{name}\"\nversion = \"1.0.0\"\ncapabilities = [\"tool\"]\n\n[[tools]]\nname = \"{name}_now\"\n\
+         description = \"Tells the {name}.\"\n{tool}\n"
+    )
+}
+
+impl TestAgent {
+    /// A folder outside of the home with these files; `run` can be executed.
+    pub(crate) fn write_plugin_folder(&self, folder: &str, files: &[(&str, &str)]) -> PathBuf {
+        let place = self.path().join("plugins").join(folder);
+        for (path, text) in files {
+            let file = place.join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, text).unwrap();
+            let mode = if path.ends_with("run") { 0o755 } else { 0o644 };
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        place
+    }
+
+    /// Installs one whose `run` is this program, with the tool's settings.
+    pub(crate) fn with_plugin(self, name: &str, tool: &str, program: &str) -> Self {
+        let folder =
+            self.write_plugin_folder(name, &[("manifest.toml", &manifest(name, tool)), ("run", program)]);
+        let done = self.run(&["plugin", "install", "--yes", folder.to_str().unwrap()]);
+        assert_eq!(done.code, 0, "{done:?}");
+        self
+    }
+
+    /// At `full`, so that nobody is asked.
+    pub(crate) fn with_full_autonomy(self) -> Self {
+        self.with_config_change("autonomy = \"supervised\"", "autonomy = \"full\"")
+    }
+
+    pub(crate) fn call_tool(&self, tool: &str, arguments: &str) -> AgentOutput {
+        self.run(&["tool", "run", tool, "--json", arguments])
+    }
+
+    /// The output of a call that works.
+    pub(crate) fn call_output(&self, tool: &str, arguments: &str) -> String {
+        let done = self.call_tool(tool, arguments);
+        assert_eq!(done.code, 0, "{done:?}");
+        done.out.trim_end().to_owned()
+    }
+
+    /// A call that runs and fails with these words, and whose receipt says so.
+    pub(crate) fn assert_call_fails(&self, tool: &str, arguments: &str, expected: &str) -> AgentOutput {
+        let done = self.call_tool(tool, arguments);
+        assert_eq!(done.code, 1, "{done:?}");
+        assert!(done.err.contains(expected), "{expected}: {}", done.err);
+        let receipt = self.last_receipt();
+        let words = (receipt["status"].as_str(), receipt["reason_code"].as_str());
+        assert_eq!(words, (Some("failed"), Some("tool-failed")));
+        done
+    }
+
+    pub(crate) fn last_receipt(&self) -> Value {
+        self.receipts().pop().expect("a receipt")
+    }
+}

@@ -1,0 +1,94 @@
+//! C7.4: what no tool may touch stays out of reach by its real name, too, and so does what is CollieClaw's own wherever
+//! it lies. Tried at the level where the least is refused.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use crate::support::TestAgent;
+
+/// `full`, with paths that may lead anywhere, and this besides.
+fn agent_with_full_access(more: &str) -> TestAgent {
+    let house = TestAgent::new();
+    let security = "[security]\nautonomy = \"full\"\nworkspace_only = false\n";
+    fs::write(house.home().join("config.toml"), format!("{security}{more}")).unwrap();
+    house
+}
+
+fn call(house: &TestAgent, tool: &str, path: &str) -> (i32, String) {
+    let arguments = match tool {
+        "file_write" => json!({ "path": path, "content": "forged" }),
+        _ => json!({ "path": path }),
+    };
+    let done = house.run(&["tool", "run", tool, "--json", &arguments.to_string()]);
+    let [_, _, reason] = house.receipt_summaries().pop().unwrap();
+    (done.code, reason)
+}
+
+#[test]
+fn a_forbidden_path_that_is_a_link_protects_what_it_leads_to() {
+    let house = agent_with_full_access("");
+    fs::create_dir(house.path().join("keys")).unwrap();
+    fs::write(house.path().join("keys/id"), "the key").unwrap();
+    symlink("keys", house.path().join(".ssh")).unwrap();
+    for path in ["~/.ssh/id", "~/keys/id", "~/keys/../keys/id"] {
+        assert_eq!(call(&house, "file_read", path), (4, "forbidden-path".into()), "{path}");
+    }
+    assert_eq!(call(&house, "file_write", "~/keys/authorized_keys"), (4, "forbidden-path".into()));
+    let shell = house.run(&["tool", "run", "shell", "--json", r#"{"command": "cat ~/keys/id"}"#]);
+    assert_eq!(shell.code, 4, "{shell:?}");
+}
+
+#[test]
+fn receipts_and_memory_are_out_of_reach_outside_of_the_home_too() {
+    let house = agent_with_full_access(
+        "[receipts]\npath = \"~/alias/r.log\"\n[memory]\npath = \"~/books/memory.db\"\n",
+    );
+    fs::create_dir(house.path().join("books")).unwrap();
+    symlink("books", house.path().join("alias")).unwrap();
+    for name in [
+        "r.log",
+        "r.log.head",
+        "r.log.000001",
+        "r.log.torn-1-2",
+        "memory.db",
+        "memory.db-wal",
+        "memory.db-shm",
+    ] {
+        for path in [format!("~/books/{name}"), format!("~/alias/{name}")] {
+            assert_eq!(call(&house, "file_write", &path), (4, "own-home".into()), "{path}");
+        }
+    }
+    assert_eq!(call(&house, "file_read", "~/books/memory.db"), (4, "own-home".into()));
+    // What only looks alike is not ours.
+    for name in ["r.login", "r", "memory.dbx"] {
+        assert_eq!(call(&house, "file_write", &format!("~/books/{name}")).0, 0, "{name}");
+    }
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+}
+
+#[test]
+fn a_configuration_that_lies_elsewhere_is_out_of_reach_there() {
+    let house = agent_with_full_access("");
+    let dotfiles = house.path().join("dotfiles");
+    fs::create_dir(&dotfiles).unwrap();
+    fs::rename(house.home().join("config.toml"), dotfiles.join("claw.toml")).unwrap();
+    symlink(dotfiles.join("claw.toml"), house.home().join("config.toml")).unwrap();
+    assert_eq!(call(&house, "file_write", "~/dotfiles/claw.toml"), (4, "own-home".into()));
+}
+
+#[test]
+fn a_link_into_the_workspace_or_the_home_is_seen_through() {
+    for (link, to, config) in [
+        ("way", "collieclaw-workspace", "[receipts]\npath = \"~/way/r.log\"\n"),
+        ("way", "collieclaw-workspace", "[memory]\npath = \"~/way/not/yet/memory.db\"\n"),
+        ("way", ".collieclaw", "workspace_dir = \"~/way/work\"\n"),
+    ] {
+        let house = TestAgent::new();
+        symlink(house.path().join(to), house.path().join(link)).unwrap();
+        fs::write(house.home().join("config.toml"), config).unwrap();
+        let validate = house.run(&["config", "validate"]);
+        assert_eq!(validate.code, 3, "{config}: {validate:?}");
+    }
+}

@@ -1,0 +1,316 @@
+//! Signed receipts (C8.3): on by default; a chain begun without a key goes on; a key that is gone, loose, wrong or
+//! replaced is told apart, and never a reason to go on unsigned.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{TestAgent, wait_for_exit};
+
+fn key_file(house: &TestAgent) -> PathBuf {
+    house.home().join("receipts.key")
+}
+
+fn log_file(house: &TestAgent) -> PathBuf {
+    house.home().join("tool_receipts.log")
+}
+
+fn call(house: &TestAgent) -> i32 {
+    house.run(&["tool", "run", "time"]).code
+}
+
+/// A house as an older version has left it: receipts, and no key.
+fn agent_with_unsigned_receipts(receipts: usize) -> TestAgent {
+    let house = TestAgent::new().with_config_change("signed = true", "signed = false");
+    fs::remove_file(key_file(&house)).unwrap();
+    for _ in 0..receipts {
+        assert_eq!(call(&house), 0);
+    }
+    assert!(!key_file(&house).exists());
+    house.with_config_change("signed = false", "signed = true")
+}
+
+#[test]
+fn a_new_home_has_a_key_and_signs_from_the_first_receipt_on() {
+    let house = TestAgent::new();
+    let made = fs::metadata(key_file(&house)).unwrap().permissions();
+    assert_eq!(made.mode() & 0o7777, 0o600);
+    let secret = fs::read_to_string(key_file(&house)).unwrap();
+    assert_eq!(secret.trim_end().len(), 64);
+    assert_eq!(call(&house), 0);
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.code == 0 && verify.out.contains("signed:    all, with key"), "{verify:?}");
+    assert_eq!(house.run(&["init"]).code, 0);
+    assert_eq!(fs::read_to_string(key_file(&house)).unwrap(), secret, "`init` makes no second one");
+    for shown in
+        [verify.out, house.run(&["receipt", "list"]).out, fs::read_to_string(log_file(&house)).unwrap()]
+    {
+        assert!(!shown.contains(secret.trim_end()));
+    }
+}
+
+#[test]
+fn a_chain_begun_without_a_key_goes_on_and_tells_what_is_signed() {
+    for first in [&["init"][..], &["tool", "run", "time"]] {
+        let house = agent_with_unsigned_receipts(3);
+        let before = house.run(&["receipt", "verify"]);
+        assert!(before.code == 0 && before.out.contains("unsigned:"), "{before:?}");
+        assert_eq!(house.run(first).code, 0);
+        assert_eq!(call(&house), 0);
+        let after = house.run(&["receipt", "verify"]);
+        assert!(after.code == 0 && after.out.contains("signed:    from receipt 4 on"), "{after:?}");
+        let fourth = fs::read_to_string(log_file(&house)).unwrap().lines().nth(3).unwrap().to_owned();
+        assert!(
+            fourth.contains(r#""ledger_recovery":{"head":"signed"}"#),
+            "the switch is on record: {fourth}"
+        );
+    }
+}
+
+#[test]
+fn processes_that_come_first_at_once_make_one_key_and_one_chain() {
+    let house = agent_with_unsigned_receipts(2);
+    let mut agents: Vec<_> =
+        (0..8).map(|_| house.command(&["tool", "run", "time"]).spawn().unwrap()).collect();
+    for agent in &mut agents {
+        assert_eq!(wait_for_exit(agent), 0);
+    }
+    let verify = house.run(&["receipt", "verify", "--output", "json"]);
+    assert_eq!((verify.code, &verify.json()["records"]), (0, &11.into()), "{verify:?}");
+    let left = fs::read_dir(house.home()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("receipts.")).collect();
+    left.sort();
+    assert_eq!(left, ["receipts.key", "receipts.signed"]);
+}
+
+#[test]
+fn a_kill_while_the_key_is_made_and_the_chain_signed_leaves_a_home_that_goes_on() {
+    for round in 0..12 {
+        let house = agent_with_unsigned_receipts(2);
+        let mut agent = house.command(&["tool", "run", "time"]).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(round));
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        assert_eq!(call(&house), 0);
+        let verify = house.run(&["receipt", "verify"]);
+        assert!(verify.code == 0 && verify.out.contains("signed:    from receipt 3 on"), "{verify:?}");
+    }
+    // The moment between signing and naming the key, exactly.
+    let house = agent_with_unsigned_receipts(2);
+    assert_eq!(call(&house), 0);
+    fs::rename(key_file(&house), house.home().join("receipts.new")).unwrap();
+    assert_eq!(call(&house), 0);
+    assert!(key_file(&house).exists());
+}
+
+/// What a check and a call say to a key or a chain that somebody has touched.
+fn errors_after(touch: impl FnOnce(&TestAgent)) -> [String; 2] {
+    let house = TestAgent::new();
+    assert_eq!(call(&house), 0);
+    touch(&house);
+    let said = [&["receipt", "verify"][..], &["tool", "run", "file_list"]].map(|arguments| {
+        let done = house.run(arguments);
+        assert_eq!(done.code, 9, "{done:?}");
+        assert!(done.err.contains("help: ") || done.err.contains("; run `"), "a cure: {done:?}");
+        done.err
+    });
+    let receipts = fs::read_to_string(log_file(&house)).unwrap();
+    assert!(!receipts.contains("file_list"), "nothing ran");
+    said
+}
+
+#[test]
+fn a_key_that_is_missing_loose_wrong_or_replaced_is_told_apart_and_nothing_runs() {
+    let check = |expected: &str, said: [String; 2]| {
+        for said in said {
+            assert!(said.contains(expected), "no `{expected}` in {said}");
+        }
+    };
+    check("receipts.key is gone", errors_after(|house| fs::remove_file(key_file(house)).unwrap()));
+    let loose =
+        |house: &TestAgent| fs::set_permissions(key_file(house), fs::Permissions::from_mode(0o644)).unwrap();
+    check("has mode 0644", errors_after(loose));
+    check("does not hold a key", errors_after(|house| fs::write(key_file(house), "not a key\n").unwrap()));
+    let replaced = |house: &TestAgent| fs::write(key_file(house), format!("{}\n", "ab".repeat(32))).unwrap();
+    check("and the key given is", errors_after(replaced));
+    check(
+        "not a regular file",
+        errors_after(|house| {
+            fs::rename(key_file(house), house.path().join("elsewhere")).unwrap();
+            std::os::unix::fs::symlink(house.path().join("elsewhere"), key_file(house)).unwrap();
+        }),
+    );
+    check("are not signed", errors_after(strip_signatures));
+    check(
+        "no key was given",
+        errors_after(|house| {
+            let config = house.home().join("config.toml");
+            let text = fs::read_to_string(&config).unwrap();
+            fs::write(config, text.replace("signed = true", "signed = false")).unwrap();
+        }),
+    );
+}
+
+#[test]
+fn a_missing_key_is_not_made_anew_and_the_right_one_heals() {
+    let house = TestAgent::new();
+    assert_eq!(call(&house), 0);
+    let kept = house.path().join("kept.key");
+    fs::rename(key_file(&house), &kept).unwrap();
+    assert_eq!((call(&house), house.run(&["init"]).code), (9, 9));
+    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 9, "nobody's word replaces a key");
+    assert!(!key_file(&house).exists() && !house.home().join("receipts.new").exists());
+    fs::rename(&kept, key_file(&house)).unwrap();
+    assert_eq!((call(&house), house.run(&["receipt", "verify"]).code), (0, 0));
+}
+
+/// As somebody without the key would write it: the same receipts, the chain anew, no signature.
+fn strip_signatures(house: &TestAgent) {
+    rewrite_log(house, &[]);
+}
+
+/// The same, and without these members.
+pub(crate) fn rewrite_log(house: &TestAgent, without: &[&str]) {
+    let text = fs::read_to_string(log_file(house)).unwrap();
+    for file in ["tool_receipts.log", "tool_receipts.log.head"] {
+        fs::remove_file(house.home().join(file)).unwrap();
+    }
+    let options = ward_ledger::LedgerOptions::new(collieclaw::receipts::ledger_format());
+    let (mut forged, _) = ward_ledger::Ledger::open(&log_file(house), options).unwrap();
+    for line in text.lines() {
+        let mut record: serde_json::Map<String, Value> = serde_json::from_str(line).unwrap();
+        for own in ["sequence", "previous_hash", "receipt_hash", "key_id", "mac"].iter().chain(without) {
+            record.remove(*own);
+        }
+        forged.append(record).unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_lost_its_signatures_goes_on_only_when_somebody_says_so() {
+    let house = TestAgent::new();
+    assert_eq!(call(&house), 0);
+    strip_signatures(&house);
+    assert_eq!(call(&house), 9);
+    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
+    assert_eq!(call(&house), 0);
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.code == 0 && verify.out.contains("signed:    from receipt 2 on"), "{verify:?}");
+}
+
+/// The forgery that needs no key: a log of one's own, without signatures, and nothing left of the old one.
+#[test]
+fn a_forged_log_is_not_taken_for_one_that_never_had_a_key() {
+    let check = |expected: &str, touch: &dyn Fn(&TestAgent)| {
+        for said in errors_after(touch) {
+            assert!(said.contains(expected), "no `{expected}` in {said}");
+        }
+    };
+    check("receipts.key is gone", &|house| {
+        strip_signatures(house);
+        fs::remove_file(key_file(house)).unwrap();
+    });
+    // Signed anew, with a key of the forger's own.
+    check("and the key given is", &|house| {
+        strip_signatures(house);
+        fs::remove_file(key_file(house)).unwrap();
+        fs::remove_file(house.home().join("receipts.signed")).unwrap();
+        let text = fs::read(log_file(house)).unwrap();
+        assert_eq!(call(house), 0);
+        assert_ne!(fs::read(log_file(house)).unwrap(), text);
+        // The home remembers what it has signed with before.
+        fs::write(house.home().join("receipts.signed"), "0123456789abcdef\n").unwrap();
+    });
+    check("does not say which key", &|house| {
+        fs::write(house.home().join("receipts.signed"), "garbage\n").unwrap();
+    });
+}
+
+#[test]
+fn a_forged_log_ends_init_and_the_gateway_until_somebody_has_looked_at_it() {
+    let house = TestAgent::new();
+    assert_eq!(call(&house), 0);
+    strip_signatures(&house);
+    fs::remove_file(key_file(&house)).unwrap();
+    assert_eq!(house.run(&["init"]).code, 9);
+    assert!(!key_file(&house).exists(), "no key is made in silence");
+    assert_eq!(house.run(&["gateway", "--port", "0"]).code, 9);
+    // Whoever has looked at it may say so; the log tells from where on it is signed.
+    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
+    assert_eq!(call(&house), 0);
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.code == 0 && verify.out.contains("signed:    from receipt 2 on"), "{verify:?}");
+}
+
+#[test]
+fn a_signed_log_that_is_gone_is_missed_until_somebody_says_that_a_new_one_may_begin() {
+    let house = TestAgent::new();
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.code == 0 && verify.out.contains("no receipts yet"), "none was begun: {verify:?}");
+    assert_eq!(call(&house), 0);
+    for file in ["tool_receipts.log", "tool_receipts.log.head"] {
+        fs::rename(house.home().join(file), house.path().join(file)).unwrap();
+    }
+    for arguments in [&["receipt", "verify"][..], &["tool", "run", "time"]] {
+        let done = house.run(arguments);
+        assert!(done.code == 9 && done.err.contains("tool_receipts.log is gone"), "{done:?}");
+        assert!(done.err.contains("receipt adopt --yes"), "a cure: {done:?}");
+    }
+    assert!(!log_file(&house).exists());
+    assert_eq!(house.run(&["receipt", "adopt", "--yes"]).code, 0);
+    assert_eq!((call(&house), house.run(&["receipt", "verify"]).code), (0, 0));
+}
+
+#[test]
+fn an_edit_with_hashes_made_anew_is_noticed_because_of_the_key() {
+    let house = TestAgent::new();
+    for _ in 0..2 {
+        assert_eq!(call(&house), 0);
+    }
+    let text = fs::read_to_string(log_file(&house)).unwrap();
+    let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last_mut().unwrap().as_object_mut().unwrap();
+    last.insert("tool".to_owned(), "file_read".into());
+    last.remove("receipt_hash");
+    let hash = collieclaw::receipts::hash_json(&Value::Object(last.clone())).unwrap();
+    last.insert("receipt_hash".to_owned(), hash.into());
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(log_file(&house), text).unwrap();
+    let verify = house.run(&["receipt", "verify"]);
+    assert!(verify.code == 9 && verify.out.contains("receipt 2 (edited)"), "{verify:?}");
+}
+
+#[test]
+fn what_the_documents_say_of_openssl_checks_every_signature() {
+    let house = TestAgent::new();
+    for _ in 0..3 {
+        assert_eq!(call(&house), 0);
+    }
+    let document = crate::docs::document("docs/collieclaw-receipts.md");
+    let script = house.path().join("signed.sh");
+    fs::write(&script, crate::docs::blocks(&document, "sh openssl").concat()).unwrap();
+    let check = || {
+        let mut shell = Command::new("sh");
+        let done = crate::support::agent_output(
+            shell.arg(&script).args([log_file(&house), key_file(&house)]).output().unwrap(),
+        );
+        (done.code, done.out.trim_end().to_owned())
+    };
+    assert_eq!(
+        check(),
+        (0, "all 3 and the head are signed with this key".to_owned()),
+        "`cargo xtask setup` installs jq"
+    );
+    let text = fs::read_to_string(log_file(&house)).unwrap();
+    let sequence = text.replace(r#""tool":"time""#, r#""tool":"shell""#);
+    fs::write(log_file(&house), &sequence).unwrap();
+    assert_eq!(check(), (1, "receipt 1 is not signed with this key".to_owned()));
+    fs::write(log_file(&house), text).unwrap();
+    let head = house.home().join("tool_receipts.log.head");
+    let forged = fs::read_to_string(&head).unwrap().replace(r#""count":3"#, r#""count":2"#);
+    fs::write(&head, forged).unwrap();
+    assert_eq!(check(), (1, "the head is not signed with this key".to_owned()));
+}

@@ -1,0 +1,158 @@
+//! Runs that die at any moment, again and again: no step is finished twice, none is lost.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::interrupted_runs::{STEPS, marking_steps, marks};
+use super::{agent_with_sop, run_command_on_run, single_run};
+use crate::support::{TEST_TIMEOUT, TestAgent};
+
+fn kill_after(house: &TestAgent, arguments: &[&str], milliseconds: u64) {
+    let mut command = house.command(arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Killed some milliseconds after one more step has begun, however slow the machine is; or when it ends by itself.
+fn kill_in_step(house: &TestAgent, arguments: &[&str], milliseconds: u64) {
+    let before = steps_begun(house);
+    let mut command = house.command(arguments);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let patience = Instant::now() + TEST_TIMEOUT;
+    while steps_begun(house) <= before && child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < patience, "no step begins");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// As often as the journals tell of it.
+fn steps_begun(house: &TestAgent) -> usize {
+    let journals = fs::read_dir(house.home().join("sop-runs")).into_iter().flatten().flatten();
+    let texts = journals.filter_map(|journal| fs::read_to_string(journal.path()).ok());
+    texts.map(|text| text.lines().filter(|line| line.starts_with("{\"began\"")).count()).sum()
+}
+
+#[test]
+fn a_run_that_is_killed_again_and_again_comes_to_its_end_and_repeats_only_what_somebody_decided() {
+    let mut interrupted = 0;
+    for round in 0_u64.. {
+        // Some of the kills come at any moment. Of the others some may come late; on a slow machine there are more.
+        if round >= 10 && interrupted > 0 {
+            break;
+        }
+        assert!(round < 60, "none of the kills came inside a step");
+        let house = agent_with_sop("mark", &marking_steps("echo"));
+        match round % 3 {
+            0 => kill_after(&house, &["sop", "run", "mark"], 20 + round * 23 % 160),
+            _ => kill_in_step(&house, &["sop", "run", "mark"], round * 7 % 20),
+        }
+        if house.run(&["sop", "status", "--output", "json"]).json() == serde_json::json!([]) {
+            continue;
+        }
+        let mut decided = Vec::new();
+        for attempt in 0.. {
+            assert!(attempt < 500, "it does not come to its end: {}", single_run(&house));
+            let state = single_run(&house);
+            match state["state"].as_str().unwrap() {
+                "finished" => break,
+                // What it was about to start takes a moment to end with it.
+                "running" => std::thread::sleep(Duration::from_millis(20)),
+                "ready" => assert_eq!(run_command_on_run(&house, &["resume"]).code, 0),
+                "interrupted" => {
+                    interrupted += 1;
+                    let before = marks(&house);
+                    let asked = run_command_on_run(&house, &["resume"]);
+                    assert!(asked.code == 1 && asked.err.contains("--rerun-interrupted"), "{asked:?}");
+                    assert_eq!(marks(&house), before, "not without a decision");
+                    decided.push(state["step"].as_str().unwrap().to_owned());
+                    if attempt < 3 {
+                        let run = state["run"].as_str().unwrap().to_owned();
+                        let resume = ["sop", "resume", &run, "--rerun-interrupted"];
+                        match attempt {
+                            1 => kill_after(&house, &resume, 20 + round * 37 % 140),
+                            _ => kill_in_step(&house, &resume, (round + attempt) * 7 % 20),
+                        }
+                    } else {
+                        assert_eq!(run_command_on_run(&house, &["resume", "--rerun-interrupted"]).code, 0);
+                    }
+                }
+                other => panic!("{other}: {state}"),
+            }
+        }
+        check_marks(&house, &decided);
+    }
+}
+
+/// Every step has run once, in order; those that somebody decided about at most once more for each decision.
+fn check_marks(house: &TestAgent, decided: &[String]) {
+    let marks = marks(house);
+    let mut once = marks.clone();
+    once.dedup();
+    let all: Vec<String> = (0..STEPS).map(|number| format!("s{number}")).collect();
+    assert_eq!(once, all, "in order, none lost: {marks:?}");
+    for step in &all {
+        let ran = marks.iter().filter(|mark| *mark == step).count();
+        let more = decided.iter().filter(|one| *one == step).count();
+        assert!(ran <= 1 + more, "{step} ran {ran} times, {decided:?}");
+    }
+    assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    let list = house.run(&["receipt", "list", "--limit", "1000", "--output", "json"]).json();
+    let done = |receipt: &&Value| receipt["status"] == "allowed";
+    for step in &all {
+        let its = list.as_array().unwrap().iter().filter(|receipt| receipt["step_id"] == step.as_str());
+        assert!(its.filter(done).count() >= 1, "{step} has its receipt");
+    }
+}
+
+/// Questions and approvals among calls: whatever dies, journal and receipts agree afterwards.
+#[test]
+fn a_run_of_every_kind_of_step_that_is_killed_again_and_again_agrees_with_its_receipts() {
+    let kinds: String = (0..2)
+        .map(|number| {
+            format!(
+                "[[steps]]\nid = \"s{number}\"\nkind = \"tool\"\ntool = \"shell\"\nargs = {{ command = \"echo s{number} >> marks\" }}\n\
+                 [[steps]]\nid = \"a{number}\"\nkind = \"agent\"\nprompt = \"Well?\"\n\
+                 [[steps]]\nid = \"o{number}\"\nkind = \"approval\"\nprompt = \"Go on?\"\n"
+            )
+        })
+        .collect();
+    for round in 0..4_u64 {
+        let house = agent_with_sop("mixed", &kinds)
+            .with_mock_fixture("[[round]]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"so\"\n");
+        kill_in_step(&house, &["sop", "run", "mixed"], round * 53 % 200);
+        for attempt in 0_u64.. {
+            assert!(attempt < 500, "it does not come to its end: {}", single_run(&house));
+            let state = single_run(&house);
+            let run = state["run"].as_str().unwrap();
+            let next = match state["state"].as_str().unwrap() {
+                "finished" => break,
+                "running" => {
+                    std::thread::sleep(Duration::from_millis(20));
+                    continue;
+                }
+                "ready" => vec!["sop", "resume", run],
+                "waiting" => vec!["sop", "approve", run],
+                "interrupted" => vec!["sop", "resume", run, "--rerun-interrupted"],
+                other => panic!("{other}: {state}"),
+            };
+            if attempt < 8 {
+                kill_after(&house, &next, 30 + (round * 37 + attempt * 61) % 250);
+                continue;
+            }
+            let done = house.run(&next);
+            assert!([0, 5].contains(&done.code), "{done:?}");
+        }
+        let mut once = marks(&house);
+        once.dedup();
+        assert_eq!(once, ["s0", "s1"], "in order, none lost");
+        assert_eq!(house.run(&["receipt", "verify"]).code, 0);
+    }
+}

@@ -1,0 +1,176 @@
+//! Nobody but the operator decides about a run, and nobody carries it out beside its process (C12, C8).
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{agent_with_sop, run_command_on_run, single_run};
+use crate::support::{AgentTerminal, ChildGuard, TEST_TIMEOUT, TestAgent};
+
+/// A model that was talked into calling what stands in receipts for a decision.
+const CALLS_A_DECISION: &str = "[[round]]\n[[round.call]]\ntool = \"run:cancelled\"\n[[round.call]]\ntool = \"step:approved\"\n\
+                                [[round]]\ntext = \"All fine.\"\n";
+
+#[test]
+fn a_model_that_calls_a_decision_decides_nothing() {
+    let house = agent_with_sop(
+        "ask",
+        "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\non_failure = \"continue\"\n\
+         [[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"Really?\"\n\
+         [[steps]]\nid = \"keep\"\nkind = \"tool\"\ntool = \"file_write\"\nargs = { path = \"kept\", content = \"\" }\n",
+    )
+    .with_mock_fixture(CALLS_A_DECISION);
+    assert_eq!(house.run(&["sop", "run", "ask"]).code, 5);
+    let tools: Vec<String> = house.receipt_summaries().into_iter().map(|[tool, ..]| tool).collect();
+    let expected = ["(not a tool name: run:cancelled)", "(not a tool name: step:approved)", "step:agent"];
+    assert_eq!(tools, expected);
+    // Its model was denied a call, so it does not end well; but it does end, and was not cancelled.
+    let approved = run_command_on_run(&house, &["approve"]);
+    assert_eq!(approved.code, 4, "{approved:?}");
+    assert_eq!(single_run(&house)["state"], "finished");
+    assert!(house.workspace().join("kept").exists());
+}
+
+#[test]
+fn no_conversation_goes_on_under_the_name_of_a_run() {
+    let house = agent_with_sop("ask", "[[steps]]\nid = \"think\"\nkind = \"agent\"\nprompt = \"Well?\"\n")
+        .with_mock_fixture("[[round]]\ntext = \"so\"\n");
+    assert_eq!(house.run(&["agent", "-m", "hi", "--conversation", "mine"]).code, 0);
+    assert_eq!(house.run(&["sop", "run", "ask"]).code, 0);
+    let run = single_run(&house)["run"].as_str().unwrap().to_owned();
+    let refused = house.run(&["agent", "-m", "hi", "--conversation", &run]);
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{refused:?}");
+    assert!(refused.err.contains("begins with `run-`"), "{refused:?}");
+    let gone_on = house.run(&["agent", "-c", "-m", "hi", "--output", "json"]).json();
+    assert_eq!(gone_on["conversation_id"], "mine", "the last one is a run");
+}
+
+/// A run in the middle of a step that lasts, and its journal.
+fn start_running_run(house: &TestAgent) -> (ChildGuard, String) {
+    let mut command = house.command(&["sop", "run", "slow"]);
+    let child = ChildGuard(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let patience = Instant::now() + TEST_TIMEOUT;
+    while marks(house).is_empty() {
+        assert!(Instant::now() < patience, "the step never began");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    (child, single_run(house)["run"].as_str().unwrap().to_owned())
+}
+
+fn marks(house: &TestAgent) -> String {
+    fs::read_to_string(house.workspace().join("marks")).unwrap_or_default()
+}
+
+#[test]
+fn a_copy_of_a_journal_runs_nothing_beside_the_process_that_carries_the_run_out() {
+    let house = agent_with_sop(
+        "slow",
+        "[[steps]]\nid = \"slow\"\nkind = \"tool\"\ntool = \"shell\"\nargs = { command = \"echo x >> marks; sleep 14\" }\n",
+    );
+    let (_child, run) = start_running_run(&house);
+    let journal = |name: &str| house.home().join("sop-runs").join(format!("{name}.jsonl"));
+    let copy = "run-00000000000000000000000000000000";
+    fs::copy(journal(&run), journal(copy)).unwrap();
+    let refused = house.run(&["sop", "resume", copy, "--rerun-interrupted"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains(&format!("is the journal of {run}")), "{refused:?}");
+    assert!(refused.err.contains("give it its name back"), "{refused:?}");
+    assert_eq!(marks(&house), "x\n");
+
+    // Under its own name it is another file, that nobody has locked.
+    fs::rename(journal(copy), journal(&run)).unwrap();
+    let busy = house.run(&["sop", "resume", &run, "--rerun-interrupted"]);
+    assert!(busy.code == 1 && busy.err.contains("another process carries out"), "{busy:?}");
+    assert_eq!(marks(&house), "x\n");
+}
+
+/// A step that is being asked about, in a procedure with one step.
+fn start_waiting_run(house: &TestAgent) -> (ChildGuard, AgentTerminal) {
+    super::write(
+        house,
+        "keep",
+        "name = \"keep\"\ndescription = \"for a test\"\n[[steps]]\nid = \"keep\"\nkind = \"tool\"\n\
+         tool = \"shell\"\nargs = { command = \"echo x >> marks\" }\n",
+    );
+    let mut terminal = AgentTerminal::open();
+    let mut command = house.command(&["sop", "run", "keep"]);
+    command.stdin(terminal.slave()).stderr(terminal.slave());
+    let child = ChildGuard(command.spawn().unwrap());
+    drop(command);
+    terminal.close_slave();
+    terminal.wait_for("Approve? ");
+    (child, terminal)
+}
+
+#[test]
+fn a_copy_of_a_journal_asks_nothing_beside_the_process_that_asks() {
+    let house = TestAgent::new();
+    let (mut child, mut terminal) = start_waiting_run(&house);
+    let run = single_run(&house)["run"].as_str().unwrap().to_owned();
+    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
+    let copy = journal.with_extension("copy");
+    fs::copy(&journal, &copy).unwrap();
+    fs::rename(&copy, &journal).unwrap();
+    let busy = house.run(&["sop", "resume", &run, "--rerun-interrupted"]);
+    assert!(busy.code == 1 && busy.err.contains("another process carries out"), "{busy:?}");
+    terminal.type_in("y\n");
+    assert_eq!(crate::support::wait_for_exit(&mut child.0), 0);
+    assert_eq!(marks(&house), "x\n");
+}
+
+/// The receipt of a step that died with its question says that it never ran, so nobody has to look.
+#[test]
+fn a_step_that_was_killed_while_somebody_was_asked_is_asked_about_again() {
+    let house = TestAgent::new();
+    let (mut child, _terminal) = start_waiting_run(&house);
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    let run = single_run(&house)["run"].as_str().unwrap().to_owned();
+    let resumed = house.at_terminal(&["sop", "resume", &run], &[("Approve? ", "y\n")]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert_eq!(marks(&house), "x\n");
+    let words: Vec<String> =
+        house.receipt_summaries().into_iter().map(|words| words[..2].join(" ")).collect();
+    assert_eq!(words, ["shell denied", "shell allowed"]);
+    assert_eq!(house.run(&["sop", "status", &run]).code, 0);
+}
+
+/// But not if it began once more while nobody wrote receipts: nobody knows what it did then.
+#[test]
+fn a_receipt_tells_nothing_of_an_attempt_without_one() {
+    let house = TestAgent::new();
+    let (mut child, _terminal) = start_waiting_run(&house);
+    child.0.kill().unwrap();
+    child.0.wait().unwrap();
+    let run = single_run(&house)["run"].as_str().unwrap().to_owned();
+    let journal = house.home().join("sop-runs").join(format!("{run}.jsonl"));
+    let text = fs::read_to_string(&journal).unwrap();
+    let began = text.lines().last().unwrap();
+    assert!(began.contains("began"), "{began}");
+    fs::write(&journal, format!("{text}{{\"void\":{{\"step\":\"keep\"}}}}\n{began}\n")).unwrap();
+    let resumed = house.run(&["sop", "resume", &run]);
+    assert!(resumed.code == 1 && resumed.err.contains("--rerun-interrupted"), "{resumed:?}");
+}
+
+#[test]
+fn a_run_that_went_on_without_receipts_is_told_what_happened_and_accused_of_nothing() {
+    let house = agent_with_sop(
+        "look",
+        "[[steps]]\nid = \"look\"\nkind = \"tool\"\ntool = \"time\"\n\
+         [[steps]]\nid = \"ok\"\nkind = \"approval\"\nprompt = \"Really?\"\n",
+    );
+    let config = house.home().join("config.toml");
+    let with = fs::read_to_string(&config).unwrap();
+    assert!(with.contains("[receipts]\nenabled = true"), "{with}");
+    fs::write(&config, with.replace("[receipts]\nenabled = true", "[receipts]\nenabled = false")).unwrap();
+    assert_eq!(house.run(&["sop", "run", "look"]).code, 5);
+    fs::write(&config, with).unwrap();
+    let refused = run_command_on_run(&house, &["approve", "--output", "json"]);
+    let error = &refused.json()["error"];
+    assert_eq!((refused.code, &error["code"]), (1, &json!("failed")), "{refused:?}");
+    let help = error["help"].as_str().unwrap();
+    assert!(help.contains("`receipts.enabled`") && help.contains("sop cancel RUN"), "{help}");
+    assert_eq!(run_command_on_run(&house, &["cancel"]).code, 0, "the cure works");
+}

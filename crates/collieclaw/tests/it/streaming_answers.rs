@@ -1,0 +1,108 @@
+//! Answers that are shown while they are being written (C4.3 beyond, C5.1): at the prompt as they come, in a pipe whole.
+
+use std::time::Duration;
+
+use crate::http_server::{ServerAction, TestServer};
+use crate::prompt::start_prompt;
+use crate::support::TestAgent;
+
+const START: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+fn delta_event(text: &str) -> String {
+    let chunk = serde_json::json!({"choices": [{"delta": {"content": text}}]});
+    format!("data: {chunk}\n\n")
+}
+
+/// A house whose agent talks to a server.
+fn house_at(server: &TestServer) -> TestAgent {
+    TestAgent::new()
+        .with_config_change("default_provider = \"local\"", "default_provider = \"openai_compatible\"")
+        .with_config_change("http://localhost:1234/v1", &format!("http://127.0.0.1:{}/v1", server.port()))
+}
+
+#[test]
+fn text_is_shown_as_it_comes_once_and_with_its_escapes_made_visible() {
+    // The second half comes only after the first was seen: nothing shows it before the end but a stream.
+    let house = TestAgent::new().with_mock_fixture(
+        "[[round]]\ndraft = [\"Once \\u001b[2J\", \"upon\\n\", \"a time\"]\npause = \"1s\"\n\
+         [[round]]\ndraft = [\"Let me\", \" look.\"]\n[[round.call]]\ntool = \"time\"\n[[round]]\ntext = \"It is late.\"\n",
+    );
+    let mut talk = start_prompt(&house);
+    talk.type_and_wait("tell me", "Once \\u{1b}[2J");
+    talk.terminal.wait_for("upon\r\na time\r\n");
+    talk.terminal.wait_for("collieclaw> ");
+    talk.type_and_wait("and now?", "Let me look.\r\n");
+    talk.terminal.wait_for("It is late.\r\n");
+    let (code, rest) = talk.leave();
+    assert_eq!(code, 0);
+    assert!(!rest.contains("It is late"), "{rest}");
+}
+
+#[test]
+fn who_waits_for_one_answer_sees_that_something_goes_on_until_it_is_whole() {
+    let house =
+        TestAgent::new().with_mock_fixture("[[round]]\ndraft = [\"Once \", \"upon\"]\npause = \"1500ms\"\n");
+    let done = house.at_terminal(&["agent", "-m", "tell me"], &[("thinking, 1 s", "")]);
+    assert_eq!((done.code, done.out.as_str()), (0, "Once upon\n"));
+}
+
+#[test]
+fn what_breaks_off_is_said_to_be_no_answer_and_not_remembered() {
+    let broken = format!("{START}{}", delta_event("The secret of the uni"));
+    let whole = format!("{START}{}{STOP}", delta_event("42"));
+    let server = TestServer::start(vec![ServerAction::Reset(broken), ServerAction::Send(whole)]);
+    let house = house_at(&server);
+    let mut talk = start_prompt(&house);
+    talk.type_and_wait("what is it?", "The secret of the uni\r\n");
+    talk.terminal.wait_for("broke off here");
+    talk.terminal.wait_for("can't be reached: ");
+    talk.terminal.wait_for("collieclaw> ");
+    talk.type_and_wait("again", "42\r\n");
+    talk.leave();
+    let found = house.run(&["memory", "search", "secret of the uni", "--output", "json"]).json();
+    let contents: Vec<&str> =
+        found.as_array().unwrap().iter().map(|it| it["excerpt"].as_str().unwrap()).collect();
+    assert!(!contents.iter().any(|content| content.contains("secret of")), "{contents:?}");
+    assert!(house.run(&["memory", "search", "no answer"]).out.contains("[no answer: "));
+}
+
+#[test]
+fn a_fallback_after_the_first_words_takes_them_back() {
+    let house = TestAgent::new().with_mock_fixture("[[round]]\ntext = \"I am the other one.\"\n");
+    std::fs::write(
+        house.home().join("broken.toml"),
+        "[[round]]\ndraft = [\"I am the first\"]\nerror = \"network\"\n",
+    )
+    .unwrap();
+    let house = house.with_config_change(
+        "default_provider = \"local\"\ndefault_model = \"mock\"",
+        "default_provider = \"safe\"\n[providers.models.safe]\nkind = \"reliable\"\nproviders = [\"broken\", \"local\"]\n\
+         [providers.models.broken]\nkind = \"mock\"\nfixture = \"broken.toml\"\n",
+    );
+    let mut talk = start_prompt(&house);
+    talk.type_and_wait("who are you?", "I am the first\r\n");
+    talk.terminal.wait_for("broke off here");
+    talk.terminal.wait_for("I am the other one.\r\n");
+    assert_eq!(talk.leave().0, 0);
+
+    let once = house.run(&["agent", "-m", "who are you?"]);
+    assert_eq!((once.code, once.out.as_str()), (0, "I am the other one.\n"));
+    assert!(once.err.contains("falls back") || once.err.contains("fell back"), "{}", once.err);
+}
+
+#[test]
+fn standard_output_of_one_message_is_the_answer_and_a_prompt_in_a_pipe_waits_for_it() {
+    let pieces = [START.to_owned(), delta_event("Hel"), delta_event("lo"), STOP.to_owned()]
+        .map(String::into_bytes)
+        .to_vec();
+    let server = TestServer::start(vec![ServerAction::Pieces(pieces, Duration::from_millis(20))]);
+    let house = house_at(&server);
+    let once = house.run(&["agent", "-m", "hi"]);
+    assert_eq!((once.code, once.out.as_str()), (0, "Hello\n"), "{}", once.err);
+    let mut command = house.command(&["agent"]);
+    let mut agent = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut agent.stdin.take().unwrap(), b"hi\n").unwrap();
+    let done = crate::support::agent_output(agent.wait_with_output().unwrap());
+    assert_eq!((done.code, done.out.as_str()), (0, "Hello\n"), "{}", done.err);
+}

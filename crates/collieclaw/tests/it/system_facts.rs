@@ -1,0 +1,119 @@
+//! What the gate is told of the real machine.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use collieclaw::security::SystemFacts;
+use collieclaw_gate::{GateOutcome, GateRequest, MachineFacts, PathStatus, judge};
+
+use crate::test_workspace::TestWorkspace;
+
+fn look(path: impl AsRef<Path>) -> PathStatus {
+    SystemFacts.inspect_path(path.as_ref())
+}
+
+#[test]
+fn links_are_followed_as_the_kernel_does_and_what_is_missing_has_a_place() {
+    let workshop = TestWorkspace::new();
+    let (path, home) = (&workshop.path, &workshop.home);
+    let file = workshop.write("src/file", "");
+    workshop.link("src", "inner");
+    workshop.link("inner/../../secret", "winding");
+    workshop.link("/nowhere/at/all", "dangling");
+    workshop.link("missing", "here");
+    workshop.link("round", "round");
+    workshop.link(".", "self");
+    let secret = PathStatus::File { leads_to: home.join("secret"), link_count: 1 };
+    let nothing = |leads_to: PathBuf| PathStatus::Missing { leads_to };
+    for (at, seen) in [
+        ("src/file", PathStatus::File { leads_to: file.clone(), link_count: 1 }),
+        ("inner/file", PathStatus::File { leads_to: file, link_count: 1 }),
+        ("inner", PathStatus::Folder { leads_to: path.join("src") }),
+        ("self/self/self", PathStatus::Folder { leads_to: path.clone() }),
+        ("winding", secret),
+        ("dangling", nothing("/nowhere/at/all".into())),
+        ("dangling/more", nothing("/nowhere/at/all/more".into())),
+        ("here", nothing(path.join("missing"))),
+        ("inner/new/deep", nothing(path.join("src/new/deep"))),
+        ("inner/../new", nothing(path.join("new"))),
+        ("new/../../etc/x", nothing(home.join("etc/x"))),
+        ("round", PathStatus::Unreachable),
+        ("src/file/x", PathStatus::Unreachable),
+        ("src/file/", PathStatus::Unreachable),
+    ] {
+        assert_eq!(look(path.join(at)), seen, "{at}");
+    }
+    assert_eq!(look("/proc/self/root"), PathStatus::Folder { leads_to: "/".into() });
+    assert_eq!(look("/dev/null"), PathStatus::Special { leads_to: "/dev/null".into() });
+    assert_eq!(look("relative/and/missing"), PathStatus::Unreachable);
+}
+
+#[test]
+fn nothing_is_opened_so_that_a_pipe_blocks_nobody() {
+    let workshop = TestWorkspace::new();
+    let pipe = workshop.path.join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    assert_eq!(look(&pipe), PathStatus::Special { leads_to: pipe.clone() });
+    // Even what may not be read is looked at.
+    let closed = workshop.write("closed", "");
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
+    assert_eq!(look(&closed), PathStatus::File { leads_to: closed.clone(), link_count: 1 });
+}
+
+#[test]
+fn hard_links_are_counted() {
+    let workshop = TestWorkspace::new();
+    let twin = workshop.path.join("twin");
+    std::fs::hard_link(workshop.home.join("secret"), &twin).unwrap();
+    assert_eq!(look(&twin), PathStatus::File { leads_to: twin.clone(), link_count: 2 });
+}
+
+#[test]
+fn names_come_sorted_by_their_bytes_and_only_as_text() {
+    let workshop = TestWorkspace::new();
+    for name in ["b", "B", "a", ".hidden", "ä"] {
+        workshop.write(name, "");
+    }
+    let expected = [".hidden", "B", "a", "b", "ä"].map(str::to_owned);
+    assert_eq!(SystemFacts.names_in(&workshop.path).as_deref(), Some(expected.as_slice()));
+    assert_eq!(SystemFacts.names_in(&workshop.path.join("a")), None);
+    assert_eq!(SystemFacts.names_in(&workshop.path.join("missing")), None);
+    std::fs::write(workshop.path.join(OsStr::from_bytes(b"\xff")), "").unwrap();
+    assert_eq!(SystemFacts.names_in(&workshop.path), None);
+}
+
+#[test]
+fn programs_are_those_of_the_system() {
+    let ls = SystemFacts.find_program("ls").unwrap();
+    assert_eq!(ls, Path::new("/bin/ls").canonicalize().unwrap());
+    for name in ["", ".", "..", "/bin/ls", "../bin/ls", "no-such-program", "ls\0"] {
+        assert_eq!(SystemFacts.find_program(name), None, "{name:?}");
+    }
+}
+
+#[test]
+fn the_gate_sees_through_real_links() {
+    let workshop = TestWorkspace::new();
+    workshop.write("a.txt", "");
+    workshop.link("/etc/passwd", "passwd");
+    workshop.link("../.ssh", "keys");
+    let code = |call| match judge(call, &workshop.policy, &SystemFacts) {
+        GateOutcome::Denied(verdict) => verdict.reasons[0].code(),
+        GateOutcome::NeedsApproval(_) => "asks",
+        GateOutcome::Allowed(_) => "allowed",
+    };
+    // C15.5, and the same through a link.
+    assert_eq!(code(GateRequest::FileRead("/etc/passwd")), "forbidden-path");
+    assert_eq!(code(GateRequest::FileRead("passwd")), "forbidden-path");
+    assert_eq!(code(GateRequest::FileRead("keys/id")), "forbidden-path");
+    assert_eq!(code(GateRequest::FileRead("~/other/diary")), "outside-workspace");
+    assert_eq!(code(GateRequest::FileRead("a.txt")), "allowed");
+    assert_eq!(code(GateRequest::FileWrite("new.txt")), "asks");
+    // C15.7.
+    assert_eq!(code(GateRequest::Shell("rm -rf /")), "forbidden-command");
+    assert_eq!(code(GateRequest::Shell("cat a.txt | wc -l")), "asks");
+    assert_eq!(code(GateRequest::Shell("cat passwd")), "forbidden-path");
+    assert_eq!(code(GateRequest::Shell("cat *")), "forbidden-path");
+}

@@ -1,0 +1,110 @@
+//! C7.4: a name that is made to mean something else between the check and the use gains nothing.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use collieclaw::security::OutputMode;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::test_workspace::{SECRET, TestWorkspace};
+
+const ROUNDS: usize = 4_000;
+
+/// On a busy machine the swapper may be paused for long, always with the same meaning of the name.
+const MAX_DURATION: Duration = Duration::from_secs(60);
+
+/// Ends the swapping also when the work panics, or the test would hang instead of failing.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Changes what a name means for as long as the work goes on.
+fn while_swapped(workshop: &TestWorkspace, swap: impl Fn(&Path) + Sync, work: impl FnOnce()) {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                swap(&workshop.path);
+            }
+        });
+        let _done = SetOnDrop(&done);
+        work();
+    });
+}
+
+/// `target` is in turn a file of ours and a link to the secret.
+fn swap_last(path: &Path) {
+    let [target, next] = ["target", "next"].map(|name| path.join(name));
+    fs::write(&next, "inside").unwrap();
+    fs::rename(&next, &target).unwrap();
+    std::os::unix::fs::symlink("../secret", &next).unwrap();
+    fs::rename(&next, &target).unwrap();
+}
+
+/// `folder` is in turn a folder of ours and a link to the one above, where a file of the same name lies.
+fn swap_folder(path: &Path) {
+    let [folder, link] = ["folder", "link"].map(|name| path.join(name));
+    renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+}
+
+fn read_in_rounds(workshop: &TestWorkspace, path: &str) -> usize {
+    let place = workshop.path.join(path);
+    let (mut reads, mut rounds, begun) = (0, 0, Instant::now());
+    while rounds < ROUNDS || (reads == 0 && begun.elapsed() < MAX_DURATION) {
+        rounds += 1;
+        let Ok(file) = workshop.access().open_for_reading(&place) else { continue };
+        let mut text = String::new();
+        fs::File::from(file).read_to_string(&mut text).unwrap();
+        assert!(!text.contains(SECRET), "it was read outside");
+        reads += 1;
+    }
+    reads
+}
+
+fn write_in_rounds(workshop: &TestWorkspace, path: &str) -> usize {
+    let place = workshop.path.join(path);
+    let mut writes = 0;
+    for round in 0..ROUNDS {
+        let output = if round % 2 == 0 { OutputMode::Truncate } else { OutputMode::Append };
+        writes += usize::from(
+            workshop
+                .access()
+                .open_for_output(&place, output)
+                .is_ok_and(|file| rustix::io::write(&file, b"overwritten").is_ok()),
+        );
+        // Each is synced to the disk, so that fewer have to do.
+        if round % 16 == 0 {
+            writes += usize::from(workshop.access().replace(&place, b"overwritten").is_ok());
+        }
+    }
+    assert_eq!(fs::read_to_string(workshop.home.join("secret")).unwrap(), SECRET);
+    writes
+}
+
+#[test]
+fn a_file_that_turns_into_a_link_is_never_read_or_written_outside() {
+    let workshop = TestWorkspace::new();
+    workshop.write("target", "inside");
+    while_swapped(&workshop, swap_last, || {
+        assert!(read_in_rounds(&workshop, "target") > 0, "it was never a file");
+        write_in_rounds(&workshop, "target");
+    });
+}
+
+#[test]
+fn a_folder_that_turns_into_a_link_is_never_read_or_written_outside() {
+    let workshop = TestWorkspace::new();
+    workshop.write("folder/secret", "inside");
+    workshop.link("..", "link");
+    while_swapped(&workshop, swap_folder, || {
+        assert!(read_in_rounds(&workshop, "folder/secret") > 0, "it was never a folder");
+        write_in_rounds(&workshop, "folder/secret");
+    });
+}

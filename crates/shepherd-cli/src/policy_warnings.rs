@@ -1,0 +1,40 @@
+//! Whether a policy fits this machine: the accounts it names, the programs it starts, the file it is in.
+//!
+//! None of it makes a policy invalid. It may be written for another machine, or before the game is installed.
+
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+use shepherd_config::LoadedPolicy;
+use shepherd_host_linux::{LinuxHostOptions, MissingRequirement, find_missing_requirements};
+use shepherd_ipc::{SystemAccounts, resolve_access};
+use shepherd_util::ErrorChain;
+
+/// All that does not fit, in sentences.
+pub(crate) fn collect_warnings(loaded: &LoadedPolicy, file: &Path) -> Vec<String> {
+    let policy = &loaded.policy;
+    let mut warnings = unknown_accounts(loaded);
+    // Nothing is started, so nothing is kept anywhere.
+    let options = LinuxHostOptions::new(PathBuf::new());
+    warnings.extend(find_missing_requirements(policy, &options).into_iter().map(
+        |MissingRequirement { entries, sentence }| {
+            let names: Vec<String> = entries.iter().map(|entry| format!("`{entry}`")).collect();
+            let noun = if names.len() == 1 { "entry" } else { "entries" };
+            format!("{noun} {}: {sentence}", names.join(", "))
+        },
+    ));
+    warnings.extend(shepherdd::policy_exposure_warnings(file));
+    warnings
+}
+
+/// Accounts that nobody has here.
+fn unknown_accounts(loaded: &LoadedPolicy) -> Vec<String> {
+    let rules = loaded.policy.rules();
+    match SystemAccounts::read() {
+        Ok(accounts) => {
+            let (_, faults) = resolve_access(&rules.access, &rules.profiles, geteuid().as_raw(), &accounts);
+            faults.iter().map(ToString::to_string).collect()
+        }
+        Err(error) => vec![ErrorChain(&error).to_string()],
+    }
+}

@@ -1,0 +1,61 @@
+//! Our own colours, for the full screen.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::output::TextTone;
+
+pub(super) fn style(tone: TextTone) -> Style {
+    match tone {
+        TextTone::Good => Style::new().fg(Color::Green),
+        TextTone::Warn => Style::new().fg(Color::Yellow),
+        TextTone::Bad => Style::new().fg(Color::Red),
+        TextTone::Faint => Style::new().add_modifier(Modifier::DIM),
+        TextTone::Strong => Style::new().add_modifier(Modifier::BOLD),
+    }
+}
+
+/// A line that was painted for a plain terminal. Others' text in it was cleaned, so every escape is one of ours.
+pub(super) fn parse_painted_line(line: &str) -> Line<'static> {
+    let mut spans = Vec::new();
+    let mut current = Style::new();
+    for (number, part) in line.split("\x1b[").enumerate() {
+        let text = match part.split_once('m') {
+            Some((code, text)) if number > 0 => {
+                current = style_for_code(code);
+                text
+            }
+            _ => part,
+        };
+        if !text.is_empty() {
+            spans.push(Span::styled(text.to_owned(), current));
+        }
+    }
+    Line::from(spans)
+}
+
+fn style_for_code(code: &str) -> Style {
+    match code {
+        "32" => style(TextTone::Good),
+        "33" => style(TextTone::Warn),
+        "31" => style(TextTone::Bad),
+        "2" => style(TextTone::Faint),
+        "1" => style(TextTone::Strong),
+        _ => Style::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::paint;
+
+    #[test]
+    fn what_was_painted_keeps_its_colours() {
+        for tone in [TextTone::Good, TextTone::Warn, TextTone::Bad, TextTone::Faint, TextTone::Strong] {
+            let line = parse_painted_line(&format!("a{}m b", paint(tone, "mm")));
+            let expected = [Span::raw("a"), Span::styled("mm", style(tone)), Span::raw("m b")];
+            assert_eq!(line.spans, expected);
+        }
+    }
+}

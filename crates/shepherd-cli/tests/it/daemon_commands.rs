@@ -1,0 +1,267 @@
+//! Every command against a real daemon.
+
+use std::io::{BufRead, BufReader};
+
+use serde_json::Value;
+
+use crate::support::{CliTestDaemon, command, text, wait_until};
+
+/// Entries that do nothing but wait, and one that never opens.
+const POLICY: &str = r#"
+config_version = 1
+on_shutdown = "end-sessions"
+
+[modes]
+names = ["school", "holiday"]
+
+[profiles.anna]
+label = "Anna"
+
+[budgets.games]
+daily = "1h"
+
+[[entries]]
+id = "racing"
+label = "Racing"
+argv = ["sleep", "600"]
+always = true
+max_run = "10m"
+budgets = ["games"]
+
+[[entries]]
+id = "blink"
+label = "Blink"
+argv = ["sleep", "0.2"]
+always = true
+max_run = "10m"
+
+[[entries]]
+id = "missing"
+label = "Missing"
+argv = ["/nonexistent/program"]
+always = true
+max_run = "10m"
+
+[[entries]]
+id = "off"
+label = "Switched off"
+argv = ["true"]
+always = true
+disabled = "broken"
+"#;
+
+fn is_session_running(daemon: &CliTestDaemon) -> bool {
+    !daemon.json(&["status"])["snapshot"]["session"].is_null()
+}
+
+#[test]
+fn a_session_from_launch_to_stop() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    assert!(daemon.run_text(&["status"]).contains("Nothing is running."));
+    assert!(daemon.run_text(&["launch", "racing"]).contains("Racing is starting, for at most 10 minutes"));
+    wait_until("it runs", || daemon.json(&["status"])["snapshot"]["session"]["phase"] == "running");
+    assert!(daemon.run_text(&["status"]).contains("Racing · running · anna"));
+    let second = daemon.run(&["launch", "blink"]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("`racing` is running."));
+    let extended = daemon.json(&["extend", "5m"]);
+    assert_eq!(extended["type"], "extended");
+    assert!(extended["session"]["remaining"].as_u64().unwrap() > 14 * 60 * 1000);
+    assert_eq!(daemon.json(&["stop", "--force"])["type"], "stopping");
+    wait_until("it has ended", || !is_session_running(&daemon));
+    assert_eq!(daemon.run(&["stop"]).status.code(), Some(1));
+}
+
+#[test]
+fn launch_waits_until_it_has_ended_and_says_how() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let told = daemon.run_text(&["launch", "blink", "--wait"]);
+    assert!(
+        told.contains("▶ Blink runs") && told.contains("■ Blink has ended: it ended by itself\n"),
+        "{told}"
+    );
+    let events = text(&daemon.run(&["launch", "blink", "--wait", "--output", "json"]).stdout);
+    let kinds: Vec<String> = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds.first().map(String::as_str), Some("launched"), "{events}");
+    assert_eq!(kinds.last().map(String::as_str), Some("session_ended"), "{events}");
+    let failed = daemon.run(&["launch", "missing", "--wait"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stdout));
+    assert!(text(&failed.stderr).contains("it could not be started: "), "{}", text(&failed.stderr));
+}
+
+#[test]
+fn what_could_be_launched_and_why_not() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let listed = daemon.run_text(&["list"]);
+    assert!(listed.contains("✓  Racing        racing   up to 10 minutes"), "{listed}");
+    assert!(listed.contains("✗  Switched off  off      Switched off: broken"), "{listed}");
+    assert_eq!(daemon.json(&["list"])["entries"][3]["reasons"][0]["code"], "disabled");
+    assert!(daemon.run_text(&["list", "--at", "sat 10:00"]).contains("For anna, Sat "));
+    let why = daemon.run_text(&["why", "off", "--at", "tomorrow 9:00"]);
+    assert!(why.contains("→ Switched off: broken"), "{why}");
+    assert_eq!(daemon.json(&["why", "racing"])["why"]["entry"]["enabled"], true);
+    let unknown = daemon.run(&["why", "nosuch"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(text(&unknown.stderr).contains("`shepherd list`"), "{}", text(&unknown.stderr));
+    assert!(daemon.run_text(&["week"]).contains("Racing"));
+    assert!(daemon.run_text(&["week", "racing"]).contains("█ open"));
+    assert_eq!(daemon.json(&["week"])["timeline"]["entries"].as_array().unwrap().len(), 4);
+    assert_eq!(daemon.run(&["week", "nosuch"]).status.code(), Some(1));
+}
+
+#[test]
+fn grants_and_requests_have_a_life() {
+    // S2.7.
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let given =
+        daemon.run_text(&["grant", "30m", "--entry", "racing", "--for", "anna", "--why", "tidied up"]);
+    assert!(given.contains("racing for anna: 30 minutes more"), "{given}");
+    let opened = daemon.json(&["grant", "--open-until", "23:59", "--entry", "racing"]);
+    assert_eq!(opened["grant"]["gift"]["type"], "open_until");
+    let listed = daemon.run_text(&["grants"]);
+    assert!(listed.contains("tidied up") && listed.lines().count() == 3, "{listed}");
+    let id = opened["grant"]["grant_id"].as_str().unwrap();
+    assert!(daemon.run_text(&["revoke", &id[..14]]).contains("was taken back"));
+    assert_eq!(daemon.run(&["revoke", "grant-0000nosuch"]).status.code(), Some(1));
+
+    assert!(daemon.run_text(&["requests"]).contains("Nobody has asked"));
+    let asked = daemon.json(&["request", "racing", "15m", "--note", "nearly done"]);
+    let id = asked["request"]["request_id"].as_str().unwrap().trim_start_matches("request-").to_owned();
+    assert!(daemon.run_text(&["requests"]).contains("nearly done"));
+    let decided = daemon.json(&["decide", &id[..12], "yes", "--minutes", "10"]);
+    assert_eq!(decided["grant"]["gift"]["amount"], 600_000);
+    let again = daemon.run(&["decide", &id, "no"]);
+    assert_eq!(again.status.code(), Some(1));
+    let note = format!("a{}", "b".repeat(300));
+    assert_eq!(daemon.run(&["request", "racing", "15m", "--note", &note]).status.code(), Some(2));
+}
+
+#[test]
+fn the_household_and_its_policy() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    assert!(daemon.run_text(&["mode", "holiday"]).contains("The mode is holiday."));
+    assert_eq!(daemon.json(&["mode"])["mode"], "holiday");
+    daemon.run_text(&["mode", "auto"]);
+    assert_eq!(daemon.run(&["mode", "nosuch"]).status.code(), Some(1));
+    assert!(daemon.run_text(&["clock", "confirm"]).contains("From now on it is "));
+    assert!(daemon.run_text(&["reload"]).contains("4 entries"));
+    assert!(daemon.run_text(&["policy", "show"]).contains("Racing (racing)"));
+    let file = daemon.path("new.toml");
+    std::fs::write(&file, POLICY.replace("max_run = \"10m\"", "max_run = \"20m\"")).unwrap();
+    assert!(daemon.run_text(&["policy", "set", file.to_str().unwrap()]).contains("4 entries"));
+    assert!(daemon.run_text(&["list"]).contains("up to 20 minutes"));
+    std::fs::write(&file, "config_version = 2\n").unwrap();
+    let refused = daemon.run(&["policy", "set", file.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stdout).contains(":1:"), "{}", text(&refused.stdout));
+    assert!(daemon.run_text(&["list"]).contains("up to 20 minutes"), "the old one stays");
+}
+
+#[test]
+fn health_metrics_usage_and_doctor() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    assert!(daemon.run_text(&["health"]).contains("is ready"));
+    assert_eq!(daemon.json(&["health"])["health"]["ready"], true);
+    // S6.2: the daemon's own word for what holds its programs.
+    let containment = ward_process::probe().strongest();
+    assert_eq!(daemon.json(&["health"])["health"]["containment"], containment.code());
+    assert_eq!(daemon.json(&["doctor"])["daemon"]["health"]["containment"], containment.code());
+    let held = format!("its programs are held by a {containment}");
+    assert!(daemon.run_text(&["health"]).contains(&held));
+    assert!(daemon.run_text(&["doctor"]).contains(&held));
+    assert!(daemon.run_text(&["metrics"]).contains("# TYPE "));
+    assert!(daemon.run_text(&["doctor"]).contains("you are an administrator"));
+    assert_eq!(daemon.json(&["doctor"])["daemon"]["role"], "admin");
+    assert!(daemon.run_text(&["usage"]).contains("Nothing was used today."));
+    daemon.run_text(&["launch", "blink", "--wait"]);
+    assert!(daemon.run_text(&["usage"]).contains("blink"));
+    assert!(daemon.run_text(&["usage", "--week", "--profile", "anna"]).contains("anna: blink"));
+}
+
+#[test]
+fn the_log_is_listed_followed_exported_and_verified() {
+    // S8.3.
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let mut follow = command(&["audit", "list", "--follow", "--last", "1", "--socket"]);
+    let mut follow = follow.arg(daemon.socket()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    assert_eq!(daemon.run(&["launch", "off"]).status.code(), Some(1));
+    let denied = lines.find(|line| line.as_ref().unwrap().contains("denied: disabled"));
+    assert!(denied.is_some());
+    follow.kill().unwrap();
+    follow.wait().unwrap();
+
+    let listed = daemon.run_text(&["audit", "list", "--last", "1"]);
+    assert!(listed.contains("launch of off for anna denied: disabled"), "{listed}");
+    let all = daemon.json(&["audit", "list", "--last", "1000"]);
+    let numbers: Vec<u64> =
+        all.as_array().unwrap().iter().map(|record| record["sequence"].as_u64().unwrap()).collect();
+    let counted: Vec<u64> = (numbers[0]..).take(numbers.len()).collect();
+    assert_eq!(numbers, counted);
+    assert_eq!(daemon.run_text(&["audit", "export"]).lines().count(), numbers.len());
+    assert_eq!(daemon.run_text(&["audit", "export", "--format", "csv"]).lines().count(), numbers.len() + 1);
+    let log = daemon.path("data/audit.log");
+    assert!(daemon.run_text(&["audit", "verify", log.to_str().unwrap()]).contains("every link holds"));
+    // Without a name it is the log of the daemon that answers, wherever another would have its own.
+    let verified = daemon.run(&["audit", "verify"]);
+    assert!(text(&verified.stdout).contains("every link holds"), "{}", text(&verified.stderr));
+    assert!(text(&verified.stderr).contains(log.to_str().unwrap()));
+}
+
+#[test]
+fn a_policy_that_is_too_long_to_be_sent_is_told_what_to_do() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let long = daemon.path("long.toml");
+    std::fs::write(&long, format!("{POLICY}\n{}", "# a remark\n".repeat(30_000))).unwrap();
+    let output = daemon.run(&["policy", "set", long.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.contains("long.toml is longer than the 262144 bytes"), "{told}");
+    assert!(told.contains("help: copy it over the daemon's own file"), "{told}");
+    // Which works.
+    std::fs::copy(&long, daemon.path("policy.toml")).unwrap();
+    daemon.run_text(&["reload"]);
+}
+
+#[test]
+fn what_follows_the_log_ends_when_nobody_reads() {
+    let daemon = CliTestDaemon::start(Some(POLICY));
+    let mut follow = command(&["audit", "list", "--follow", "--last", "1", "--socket"]);
+    let mut follow = follow.arg(daemon.socket()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    lines.next().unwrap().unwrap();
+    drop(lines);
+    wait_until("it notices", || {
+        daemon.run(&["launch", "off"]);
+        follow.try_wait().unwrap().is_some()
+    });
+    assert!(follow.wait().unwrap().success());
+}
+
+#[test]
+fn up_writes_a_policy_if_there_is_none_and_never_over_one() {
+    let mut daemon = CliTestDaemon::start(None);
+    let file = daemon.path("policy.toml");
+    assert!(daemon.run_text(&["list"]).contains("twenty-seconds"));
+    daemon.stop();
+    std::fs::write(&file, POLICY).unwrap();
+    daemon.restart();
+    assert!(daemon.run_text(&["list"]).contains("racing"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), POLICY);
+}
+
+#[test]
+fn without_a_daemon_it_says_where_it_looked_and_how_to_start_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("nobody");
+    let output = crate::support::run_at(&socket, &["status"]);
+    assert_eq!(output.status.code(), Some(3));
+    let told = text(&output.stderr);
+    let place = format!("error: can't reach the daemon: no daemon listens at {}: ", socket.display());
+    assert!(told.starts_with(&place), "{told}");
+    assert!(told.contains("help: start it with `shepherd up`"), "{told}");
+}

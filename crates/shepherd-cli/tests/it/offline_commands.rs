@@ -1,0 +1,258 @@
+use std::path::{Path, PathBuf};
+use std::process::{Child, Output};
+
+use serde_json::{Map, Value, json};
+use ward_ledger::{Ledger, LedgerFormat, LedgerKey, LedgerOptions};
+
+use crate::support::{command, text};
+
+fn shepherd(arguments: &[&str]) -> Output {
+    command(arguments).output().unwrap()
+}
+
+fn start(arguments: &[&str]) -> Child {
+    command(arguments).spawn().unwrap()
+}
+
+fn write_three_records(folder: &Path, options: LedgerOptions) -> PathBuf {
+    let path = folder.join("audit.log");
+    let (mut ledger, _) = Ledger::open(&path, options).unwrap();
+    for number in 1..=3 {
+        ledger.append(Map::from_iter([("n".to_owned(), json!(number))])).unwrap();
+    }
+    path
+}
+
+fn unsigned_options() -> LedgerOptions {
+    LedgerOptions::new(LedgerFormat::new("event_hash").unwrap())
+}
+
+#[test]
+fn the_tour_keeps_its_promises_and_leaves_nothing_behind() {
+    let tour = start(&["tour"]);
+    let number = tour.id();
+    let output = tour.wait_with_output().unwrap();
+    let told = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}{}", text(&output.stderr));
+    assert!(told.contains("none is left"), "{told}");
+    assert!(told.contains("broken at record 2"), "{told}");
+    assert!(!told.contains('\x1b'), "no colours but on a terminal");
+    assert_eq!(commands_with(&format!("sleep\0{}", 600_000_000 + number)), Vec::<String>::new());
+    assert_eq!(groups_with(&format!("ward-tour-{number}-")), Vec::<PathBuf>::new());
+    assert_eq!(private_folders_with(&format!("ward-{number}-")), Vec::<String>::new());
+}
+
+fn commands_with(text: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let commands = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    let commands = commands.map(|command| String::from_utf8_lossy(&command).into_owned());
+    commands.filter(|command| command.contains(text)).collect()
+}
+
+/// Groups are made below our own; a name that is unique can be looked for everywhere.
+fn groups_with(prefix: &str) -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let mut open: Vec<PathBuf> =
+        mount.and_then(|line| line.split(' ').nth(1)).map(PathBuf::from).into_iter().collect();
+    let mut found = Vec::new();
+    while let Some(group) = open.pop() {
+        let inside = std::fs::read_dir(&group).into_iter().flatten().flatten().map(|entry| entry.path());
+        open.extend(inside.filter(|path| path.is_dir()));
+        if group.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)) {
+            found.push(group);
+        }
+    }
+    found
+}
+
+/// Temporary folders of sandboxes.
+fn private_folders_with(prefix: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/tmp").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+#[test]
+fn doctor_speaks_to_people_and_to_scripts() {
+    let told = text(&shepherd(&["doctor"]).stdout);
+    assert!(told.contains("process group:"), "{told}");
+    assert!(told.contains("filesystem:"), "{told}");
+    // S6.2: nothing is said to be in use that is only to be had.
+    assert!(told.contains(": would be used\n") && !told.contains(": in use\n"), "{told}");
+    let json: Value = serde_json::from_slice(&shepherd(&["doctor", "--output", "json"]).stdout).unwrap();
+    assert_eq!(json["containments"]["offers"].as_array().unwrap().len(), 4);
+    assert!(json["sandbox"]["filesystem"]["state"].is_string());
+}
+
+#[test]
+fn a_sound_log_is_0_and_a_tampered_one_is_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = write_three_records(folder.path(), unsigned_options());
+    let output = shepherd(&["audit", "verify", log.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let edited = std::fs::read_to_string(&log).unwrap().replace("\"n\":2", "\"n\":7");
+    std::fs::write(&log, edited).unwrap();
+    let output = shepherd(&["audit", "verify", log.to_str().unwrap(), "--output", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["broken"]["sequence"], 2);
+    assert_eq!(json["broken"]["kind"], "edited");
+}
+
+#[test]
+fn a_signed_log_needs_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let key_file = folder.path().join("key");
+    let log = write_three_records(
+        folder.path(),
+        unsigned_options().with_key(LedgerKey::load_or_create(&key_file).unwrap()),
+    );
+    let log = log.to_str().unwrap();
+    assert_eq!(shepherd(&["audit", "verify", log]).status.code(), Some(1));
+    let output = shepherd(&["audit", "verify", log, "--key", key_file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+}
+
+#[test]
+fn mistakes_are_2_and_what_is_not_there_is_3_and_says_so() {
+    assert_eq!(shepherd(&["adit"]).status.code(), Some(2));
+    let output = shepherd(&["audit", "verify", "/nonexistent/audit.log", "--hash-field", "sequence"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let output = shepherd(&["audit", "verify", "/nonexistent/audit.log"]);
+    assert_eq!(output.status.code(), Some(3));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("error: could not check /nonexistent/audit.log: "), "{told}");
+}
+
+#[test]
+fn help_has_examples() {
+    let help = text(&shepherd(&["--help"]).stdout);
+    assert!(help.contains("Examples:\n  shepherd "), "{help}");
+}
+
+fn policies(name: &str) -> String {
+    let manifest =
+        std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
+    format!("{manifest}/../../policies/{name}")
+}
+
+#[test]
+fn a_valid_policy_is_0_and_says_what_it_says() {
+    // S7.4.
+    let output = shepherd(&["policy", "check", &policies("family.toml")]);
+    assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
+    assert!(
+        text(&output.stdout).contains("is valid: 9 entries, 14 examples hold"),
+        "{}",
+        text(&output.stdout)
+    );
+    let shown = text(&shepherd(&["policy", "show", &policies("family.toml")]).stdout);
+    assert!(shown.contains("tuxmath"), "{shown}");
+    let schema: Value = serde_json::from_slice(&shepherd(&["policy", "schema"]).stdout).unwrap();
+    let checked_in: Value =
+        serde_json::from_str(&std::fs::read_to_string(policies("policy.schema.json")).unwrap()).unwrap();
+    assert_eq!(schema, checked_in);
+}
+
+/// S7.4: valid, but not for this machine; whoever writes it should hear that before a child does.
+#[test]
+fn a_policy_that_does_not_fit_this_machine_is_0_with_warnings() {
+    const POLICY: &str = r#"
+config_version = 1
+[access]
+admins = ["@no-such-group"]
+[profiles.kid]
+accounts = ["no-such-kid"]
+[libraries.films]
+paths = ["/nonexistent/films"]
+[[entries]]
+id = "fits"
+argv = ["sh", "-c", "true"]
+cwd = "/"
+always = true
+[[entries]]
+id = "game"
+argv = ["no-such-game"]
+user = "no-such-user"
+always = true
+[[entries]]
+id = "same-game"
+argv = ["no-such-game", "--easy"]
+always = true
+[[entries]]
+id = "own-game"
+argv = ["/opt/no-such-game/start"]
+always = true
+[[entries]]
+id = "lost"
+argv = ["/bin/sh"]
+cwd = "/nonexistent"
+always = true
+[[entries]]
+id = "films"
+kind = "media"
+library = "films"
+always = true
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    std::fs::write(&file, POLICY).unwrap();
+    let name = file.to_str().unwrap();
+    let output = shepherd(&["policy", "check", name]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("is valid: 6 entries"), "{}", text(&output.stdout));
+    let remarks = text(&output.stderr);
+    let expected = [
+        "there is no group `no-such-group` on this machine; ",
+        "there is no user `no-such-kid` on this machine; ",
+        "entry `game`: it is to run as `no-such-user`, who is no user of this machine; ",
+        "entries `game`, `same-game`: there is no program `no-such-game` in ",
+        "entry `own-game`: there is no program `/opt/no-such-game/start`; ",
+        "entry `lost`: its folder `/nonexistent` is not there; ",
+        "entry `films`: library `films`: `/nonexistent/films` can't be read ",
+    ];
+    assert_eq!(remarks.lines().count(), expected.len(), "{remarks}");
+    let json: Value =
+        serde_json::from_slice(&shepherd(&["policy", "check", name, "--output", "json"]).stdout).unwrap();
+    let warnings = json["warnings"].as_array().unwrap();
+    for (warning, start) in warnings.iter().zip(expected) {
+        let warning = warning.as_str().unwrap();
+        assert!(warning.starts_with(start), "{warning}");
+        assert!(remarks.contains(&format!("warning: {warning}\n")), "{remarks}");
+    }
+    assert_eq!(warnings.len(), expected.len());
+}
+
+#[test]
+fn what_is_there_is_not_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    assert_eq!(shepherd(&["policy", "init", file.to_str().unwrap()]).status.code(), Some(0));
+    let output = shepherd(&["policy", "check", file.to_str().unwrap()]);
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_broken_policy_is_1_with_every_fault_its_place_and_its_cure() {
+    // S7.2, S7.4.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("policy.toml");
+    std::fs::write(&file, "config_version = 1\n[[entries]]\nid = \"game\"\nkind = \"process\"\nargv = []\nalways = true\nmax_rum = \"1h\"\n").unwrap();
+    let name = file.to_str().unwrap();
+    let output = shepherd(&["policy", "check", name]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stdout);
+    assert!(told.contains(&format!("{name}:5:")) && told.contains(&format!("{name}:7:")), "{told}");
+    assert!(told.contains("max_run") && told.contains("help: "), "{told}");
+    assert!(!told.contains('\x1b'), "no colours but on a terminal");
+    assert!(text(&output.stderr).starts_with("error: the policy is not valid: "), "{}", text(&output.stderr));
+    let json: Value =
+        serde_json::from_slice(&shepherd(&["policy", "check", name, "--output", "json"]).stdout).unwrap();
+    let lines: Vec<u64> =
+        json["faults"].as_array().unwrap().iter().filter_map(|fault| fault["line"].as_u64()).collect();
+    assert!(lines.contains(&5) && lines.contains(&7), "{lines:?}");
+    let missing = shepherd(&["policy", "check", "/nonexistent/policy.toml"]);
+    assert_eq!(missing.status.code(), Some(3));
+    assert!(text(&missing.stderr).starts_with("error: could not read /nonexistent/policy.toml: "));
+}

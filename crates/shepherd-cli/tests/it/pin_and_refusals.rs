@@ -1,0 +1,147 @@
+//! Against a daemon that follows a script: what a real one says only in trouble.
+
+use jiff::Timestamp;
+use shepherd_api::{
+    AdminPin, ApiError, ClientRole, Command, CommandReply, ErrorCode, Millis, ReasonCode, SessionPhase,
+    SessionView,
+};
+use shepherd_util::SessionId;
+
+use crate::support::fake_daemon::FakeDaemon;
+use crate::support::terminal::TmuxTerminal;
+use crate::support::{program, run_at, text};
+
+fn pin_required() -> Result<CommandReply, ApiError> {
+    Err(ApiError::new(ErrorCode::PinRequired, "Only an administrator may do this."))
+}
+
+fn extended() -> Result<CommandReply, ApiError> {
+    Ok(CommandReply::Extended {
+        session: SessionView {
+            session_id: SessionId::from_random(1),
+            entry_id: "racing".parse().unwrap(),
+            label: "Racing".to_owned(),
+            profile: "anna".parse().unwrap(),
+            phase: SessionPhase::Running,
+            warned: None,
+            started_at: Timestamp::UNIX_EPOCH,
+            remaining: Some(Millis(600_000)),
+        },
+    })
+}
+
+fn admin() -> Result<CommandReply, ApiError> {
+    Ok(CommandReply::Authenticated { role: ClientRole::Admin })
+}
+
+fn commands_with_pin(pin: &str) -> Vec<Command> {
+    let extend = Command::ExtendCurrent { by: Millis(600_000) };
+    let pin = AdminPin::try_from(pin.to_owned()).unwrap();
+    vec![extend.clone(), Command::Authenticate { pin }, extend]
+}
+
+#[test]
+fn the_pin_of_a_file_is_given_when_it_is_needed_and_only_then() {
+    // S11.3b.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pin");
+    std::fs::write(&file, "4711\n").unwrap();
+    let with_pin = ["extend", "10m", "--pin-file", file.to_str().unwrap()];
+    let daemon = FakeDaemon::with_replies(vec![pin_required(), admin(), extended()]);
+    let output = run_at(&daemon.socket(), &with_pin);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "✓ Racing has 10 minutes left now.\n");
+    assert_eq!(daemon.received_commands(), commands_with_pin("4711"));
+
+    let daemon = FakeDaemon::with_replies(vec![extended()]);
+    assert_eq!(run_at(&daemon.socket(), &with_pin).status.code(), Some(0));
+    assert_eq!(daemon.received_commands().len(), 1, "nobody asked for the PIN");
+}
+
+#[test]
+fn the_pin_is_asked_for_at_a_terminal_and_not_shown() {
+    // S11.3b.
+    let daemon = FakeDaemon::with_replies(vec![pin_required(), admin(), extended()]);
+    let (program, socket) = (program(), daemon.socket());
+    let line = format!("{} extend 10m --socket {}", program.display(), socket.display());
+    let terminal = TmuxTerminal::run(80, 12, &line);
+    terminal.wait_for_text("PIN");
+    terminal.press("4711");
+    terminal.press("Enter");
+    let screen = terminal.wait_for_text("EXIT 0");
+    assert!(screen.contains("Racing has 10 minutes left now."), "{screen}");
+    assert!(!screen.contains("4711"), "{screen}");
+    assert_eq!(daemon.received_commands(), commands_with_pin("4711"));
+}
+
+#[test]
+fn a_question_for_the_pin_that_is_interrupted_leaves_the_terminal_as_it_was() {
+    let daemon = FakeDaemon::with_replies(vec![pin_required()]);
+    let (program, socket) = (program(), daemon.socket());
+    let asks = format!("{} extend 10m --socket {}", program.display(), socket.display());
+    let terminal = TmuxTerminal::run(
+        80,
+        12,
+        &format!("trap : INT; {asks}; stty -a | tr ' ;' '\\n\\n' | grep -x -e echo -e -echo"),
+    );
+    terminal.wait_for_text("PIN");
+    terminal.press("C-c");
+    let screen = terminal.wait_for_text("EXIT 0");
+    assert!(screen.contains("give up: echo"), "{screen}");
+}
+
+#[test]
+fn a_refusal_that_no_pin_would_change_asks_for_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pin");
+    std::fs::write(&file, "4711\n").unwrap();
+    let refused = Err(ApiError::new(ErrorCode::NotPermitted, "This session is somebody else's."));
+    let daemon = FakeDaemon::with_replies(vec![refused]);
+    let output = run_at(&daemon.socket(), &["extend", "10m", "--pin-file", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(daemon.received_commands().len(), 1);
+}
+
+#[test]
+fn without_a_terminal_a_refusal_is_1_and_says_what_would_help() {
+    let daemon = FakeDaemon::with_replies(vec![pin_required()]);
+    let output = run_at(&daemon.socket(), &["extend", "10m"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output.stderr);
+    assert!(told.starts_with("error: Only an administrator may do this.\nhelp: "), "{told}");
+    assert!(told.contains("--pin-file"), "{told}");
+}
+
+#[test]
+fn no_is_1_and_i_cannot_is_3() {
+    let check = |error: ApiError, code: i32| {
+        let daemon = FakeDaemon::with_replies(vec![Err(error.clone())]);
+        let output = run_at(&daemon.socket(), &["launch", "racing", "--output", "json"]);
+        assert_eq!(output.status.code(), Some(code), "{error:?}");
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(json["error"], serde_json::to_value(&error).unwrap());
+    };
+    check(ApiError::denied("No.", vec![ReasonCode::NotForProfile]), 1);
+    check(ApiError::new(ErrorCode::UnknownProfile, "Who?"), 1);
+    check(ApiError::rate_limited("Slowly.", Millis(1_000)), 3);
+    check(ApiError::new(ErrorCode::StoreUnavailable, "The disk is full."), 3);
+    check(ApiError::new(ErrorCode::Internal, "A fault of ours."), 3);
+}
+
+#[test]
+fn every_reason_is_said_and_none_can_steer_the_terminal() {
+    let reasons =
+        vec![ReasonCode::NotForProfile, ReasonCode::Disabled { reason: Some("broken\x1b[2J".to_owned()) }];
+    let daemon = FakeDaemon::with_replies(vec![Err(ApiError::denied("No.", reasons))]);
+    let told = text(&run_at(&daemon.socket(), &["launch", "racing"]).stderr);
+    assert!(told.contains("error: Not for this profile"), "{told}");
+    assert!(told.contains("error: Switched off: broken\\u{1b}[2J\n"), "{told}");
+}
+
+#[test]
+fn an_answer_to_another_question_is_noticed() {
+    let daemon = FakeDaemon::with_replies(vec![Ok(CommandReply::PinChanged { set: true })]);
+    let output = run_at(&daemon.socket(), &["status"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("something else than was asked for"));
+}

@@ -1,0 +1,88 @@
+//! Days, hours and amounts in words.
+
+use std::time::Duration;
+
+use shepherd_core::policy::{DailyQuota, Day, MinuteOfDay, WeekdayAmounts, Weekdays};
+use shepherd_util::{HumanDuration, format_duration};
+
+const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// A day of the week; 0 is Monday.
+pub(crate) fn day_name(weekday: usize) -> &'static str {
+    DAYS.get(weekday).copied().unwrap_or_default()
+}
+
+/// Days of the week.
+pub(super) fn format_days(days: Weekdays) -> String {
+    match days {
+        Weekdays::ALL => "Every day".to_owned(),
+        Weekdays::WEEKDAYS => "Monday to Friday".to_owned(),
+        Weekdays::WEEKENDS => "Saturday and Sunday".to_owned(),
+        some => join_words(&(0..7).filter(|index| some.contains(*index)).map(day_name).collect::<Vec<_>>()),
+    }
+}
+
+/// From one time of day to another.
+pub(super) fn format_hours(from: MinuteOfDay, to: MinuteOfDay) -> String {
+    let next = if to < from { " on the next day" } else { "" };
+    format!("from {from} to {to}{next}")
+}
+
+/// One day or several.
+pub(super) fn format_day_range(from: Day, to: Day) -> String {
+    if from == to { from.to_string() } else { format!("{from} to {to}") }
+}
+
+/// How much on which days; nothing where there is no limit at all.
+pub(super) fn describe_quota(quota: &DailyQuota) -> Vec<String> {
+    let mut parts = amounts_by_day(&quota.base);
+    for (mode, amounts) in quota.by_mode.iter().filter(|(_, amounts)| **amounts != quota.base) {
+        let amounts = amounts_by_day(amounts);
+        let amounts = if amounts.is_empty() { "without limit".to_owned() } else { amounts.join(", ") };
+        parts.push(format!("if it is {mode}: {amounts}"));
+    }
+    parts
+}
+
+/// Days of the same amount together, in the order of the first of each.
+fn amounts_by_day(amounts: &WeekdayAmounts) -> Vec<String> {
+    let mut groups: Vec<(Option<Duration>, Weekdays)> = Vec::new();
+    for (index, amount) in amounts.iter().enumerate() {
+        match groups.iter_mut().find(|(other, _)| other == amount) {
+            Some((_, days)) => *days = days.with(index),
+            None => groups.push((*amount, Weekdays::default().with(index))),
+        }
+    }
+    match groups.as_slice() {
+        [(None, _)] => Vec::new(),
+        [(Some(amount), _)] => vec![format!("{} a day", HumanDuration(*amount))],
+        several => several
+            .iter()
+            .map(|(amount, group)| match amount {
+                Some(amount) => format!("{} {}", format_days(*group), HumanDuration(*amount)),
+                None => format!("{} without limit", format_days(*group)),
+            })
+            .collect(),
+    }
+}
+
+/// A length of time to the second.
+pub(super) fn format_short_duration(duration: Duration) -> String {
+    if duration.as_secs().is_multiple_of(60) {
+        HumanDuration(duration).to_string()
+    } else {
+        format_duration(duration)
+    }
+}
+
+/// "a, b and c".
+pub(super) fn join_words<T: AsRef<str>>(words: &[T]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.as_ref().to_owned(),
+        [most @ .., last] => {
+            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", most.join(", "), last.as_ref())
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! What is on record about entries.
+
+use std::cmp::Ordering;
+
+use shepherd_util::EntryId;
+
+use super::rules::EntryEvaluation;
+use crate::policy::PolicyEntry;
+use crate::state::PauseEnd;
+use crate::usage::{DailyUsage, ProfileUsage};
+
+/// What is on record about one entry, however often it is judged: its use, and the pause after its last run.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct EntryHistory<'a> {
+    pub(super) used: Option<&'a DailyUsage>,
+    pub(super) cooldown: Option<&'a PauseEnd>,
+}
+
+impl<'a> EntryEvaluation<'a> {
+    /// Of one entry.
+    pub(crate) fn entry_history(&self, entry: &PolicyEntry) -> EntryHistory<'a> {
+        // Most have no pause, and a key costs two copies.
+        let key = || (self.profile.clone(), entry.entry_id.clone());
+        let none = self.facts.cooldowns.is_empty();
+        let cooldown = if none { None } else { self.facts.cooldowns.get(&key()) };
+        let used = self.usage.and_then(|usage| usage.entry_usage(&entry.entry_id));
+        EntryHistory { used, cooldown }
+    }
+
+    /// Of each entry of the policy, in its order. Policy and records know their entries by name, in order: one walk
+    /// along all of them takes the place of a search for each.
+    pub(crate) fn entry_histories(&self) -> Vec<EntryHistory<'a>> {
+        let mut used = sorted_lookup(self.usage.into_iter().flat_map(ProfileUsage::entries));
+        let own = self.facts.cooldowns.iter().filter(|((profile, _), _)| profile == self.profile);
+        let mut cooldowns = sorted_lookup(own.map(|((_, entry_id), until)| (entry_id, until)));
+        let policy = self.facts.policy;
+        let mut records = vec![EntryHistory::default(); policy.entries().len()];
+        for (entry_id, position) in policy.positions() {
+            if let Some(record) = records.get_mut(position) {
+                *record = EntryHistory { used: used(entry_id), cooldown: cooldowns(entry_id) };
+            }
+        }
+        records
+    }
+}
+
+/// Finds names that are asked for in their order.
+fn sorted_lookup<'a, T>(sorted: impl Iterator<Item = (&'a EntryId, T)>) -> impl FnMut(&EntryId) -> Option<T> {
+    let mut sorted = sorted.peekable();
+    move |wanted| {
+        loop {
+            match sorted.peek()?.0.cmp(wanted) {
+                Ordering::Less => drop(sorted.next()),
+                Ordering::Equal => return sorted.next().map(|(_, found)| found),
+                Ordering::Greater => return None,
+            }
+        }
+    }
+}

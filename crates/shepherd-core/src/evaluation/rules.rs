@@ -1,0 +1,263 @@
+//! The rules, one after another, for somebody at a moment.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use shepherd_api::{GrantKind, GrantView, ReasonCode};
+use shepherd_util::{BudgetId, HumanDuration, ProfileId};
+
+use super::entry_history::EntryHistory;
+use super::usage_limits::{ExtraTimeGrant, LimitStatus};
+use super::{
+    EntryFinding, EvaluationContext, EvaluationTime, FindingBuilder, NoObserver, RuleObserver, RuleVerdict,
+};
+use crate::hours::OpenState;
+use crate::policy::{Day, PolicyEntry, TimeCost};
+use crate::usage::{ProfileUsage, used_on_day};
+
+/// Somebody at a moment, and one entry after another is asked about. What the answers share is worked out once.
+pub(crate) struct EntryEvaluation<'a> {
+    pub(super) facts: EvaluationContext<'a>,
+    pub(super) profile: &'a ProfileId,
+    /// The policy has no such profile.
+    profile_unknown: bool,
+    pub(super) at: EvaluationTime,
+    pub(super) usage: Option<&'a ProfileUsage>,
+    /// When the day and the week are over that use is charged to.
+    pub(super) day_ends: Option<Timestamp>,
+    pub(super) week_ends: Option<Timestamp>,
+    /// The extra time that this profile was granted.
+    pub(super) extras: Vec<ExtraTimeGrant<'a>>,
+    /// What the budgets that came up so far say.
+    pub(super) budgets: BTreeMap<BudgetId, Vec<LimitStatus>>,
+    /// The same profile at other moments that were asked about.
+    later_evaluations: BTreeMap<Timestamp, EntryEvaluation<'a>>,
+    scope: EvaluationScope,
+}
+
+/// What is asked of a hearing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EvaluationScope {
+    /// Whether an entry may run, and for how long.
+    Full,
+    /// Only what speaks against it. To find out when it closes is half the work of a listing at night.
+    ReasonsOnly,
+}
+
+impl<'a> EntryEvaluation<'a> {
+    pub(crate) fn new(facts: EvaluationContext<'a>, profile: &'a ProfileId, at: EvaluationTime) -> Self {
+        let held = facts.grants.iter().filter(|grant| grant.is_for(profile));
+        Self {
+            facts,
+            profile,
+            profile_unknown: !facts.policy.rules().profiles.contains_key(profile),
+            at,
+            usage: facts.usage.profile_usage(profile),
+            day_ends: facts.wall.end_of_day(at.wall, at.day),
+            week_ends: facts.wall.end_of_day(at.wall, at.day.week_start().plus_days(6)),
+            extras: held.filter_map(|grant| ExtraTimeGrant::from_grant(grant, &facts.wall)).collect(),
+            budgets: BTreeMap::new(),
+            later_evaluations: BTreeMap::new(),
+            scope: EvaluationScope::Full,
+        }
+    }
+
+    /// Asks every rule.
+    pub(crate) fn evaluate(
+        &mut self,
+        entry: &PolicyEntry,
+        record: EntryHistory<'_>,
+        witness: &mut impl RuleObserver,
+    ) -> EntryFinding {
+        let mut bench = FindingBuilder { finding: EntryFinding::default(), witness };
+        self.check_entry(entry, &mut bench);
+        self.check_hours(entry, &mut bench);
+        self.check_pauses(record, &mut bench);
+        self.check_quotas(entry, record, &mut bench);
+        let max_run = entry.limits.max_run.map_or(RuleVerdict::Passes, RuleVerdict::Limits);
+        bench.record_verdict("max-run", || "the longest run of this entry".to_owned(), max_run);
+        bench.finding
+    }
+
+    /// Asks those about use over days.
+    pub(super) fn evaluate_quotas(&mut self, entry: &PolicyEntry, record: EntryHistory<'_>) -> EntryFinding {
+        let mut bench = FindingBuilder { finding: EntryFinding::default(), witness: &mut NoObserver };
+        self.check_quotas(entry, record, &mut bench);
+        bench.finding
+    }
+
+    /// The same profile at another moment, as far as that can be known now.
+    fn evaluation_at(&mut self, at: Timestamp) -> &mut EntryEvaluation<'a> {
+        let (facts, profile) = (self.facts, self.profile);
+        self.later_evaluations.entry(at).or_insert_with(|| {
+            let day = facts.wall.local(at).day();
+            let moment = EvaluationTime { wall: at, shown: at, mono: None, day };
+            EntryEvaluation {
+                scope: EvaluationScope::ReasonsOnly,
+                ..EntryEvaluation::new(facts, profile, moment)
+            }
+        })
+    }
+
+    /// When nothing will speak against it any more, where that can be known.
+    pub(crate) fn next_available(
+        &mut self,
+        entry: &PolicyEntry,
+        record: EntryHistory<'_>,
+        finding: &EntryFinding,
+    ) -> Option<Timestamp> {
+        /// Each round passes the end of a reason; a rule that keeps finding new ones is not going to stop.
+        const MAX_ROUNDS: usize = 16;
+        let mut at = self.latest_reason_end(&finding.reasons)?;
+        for _ in 0..MAX_ROUNDS {
+            let reasons = self.evaluation_at(at).evaluate(entry, record, &mut NoObserver).reasons;
+            if reasons.is_empty() {
+                return Some(at);
+            }
+            at = self.latest_reason_end(&reasons)?;
+        }
+        None
+    }
+
+    fn check_entry<W: RuleObserver>(&self, entry: &PolicyEntry, bench: &mut FindingBuilder<'_, W>) {
+        let (facts, profile) = (&self.facts, self.profile);
+        let stranger = self.profile_unknown || !entry.is_for(profile);
+        let saying =
+            if stranger { RuleVerdict::Refuses(ReasonCode::NotForProfile) } else { RuleVerdict::Passes };
+        bench.record_verdict("profile", || format!("profile `{profile}`"), saying);
+        let disabled = entry.disabled.as_ref().map_or(RuleVerdict::Passes, |disabled| {
+            RuleVerdict::Refuses(ReasonCode::Disabled { reason: disabled.reason.clone() })
+        });
+        bench.record_verdict("disabled", || "whether the policy has switched it off".to_owned(), disabled);
+        let kind = entry.kind.name();
+        let possible = facts.capabilities.spawn_kinds_supported.contains(kind);
+        let impossible = || RuleVerdict::Refuses(ReasonCode::HostCannotRun { kind: kind.to_owned() });
+        let saying = if possible { RuleVerdict::Passes } else { impossible() };
+        bench.record_verdict("host", || format!("whether this machine can run `{kind}`"), saying);
+        if facts.capabilities.needs_account {
+            let account = facts.policy.system_account(entry, profile);
+            let saying =
+                account.map_or(RuleVerdict::Refuses(ReasonCode::AccountMissing), |_| RuleVerdict::Passes);
+            bench.record_verdict("account", || "as which user it would run".to_owned(), saying);
+        }
+        if self.at.mono.is_none() {
+            return;
+        }
+        let untrusted = facts.clock_behind.map_or(RuleVerdict::Passes, |latest_seen| {
+            RuleVerdict::Refuses(ReasonCode::ClockUntrusted { latest_seen })
+        });
+        bench.record_verdict("clock", || "the latest time ever seen".to_owned(), untrusted);
+        let trouble = facts.store_trouble.map_or(RuleVerdict::Passes, |detail| {
+            RuleVerdict::Refuses(ReasonCode::StoreUnavailable { detail: detail.to_owned() })
+        });
+        bench.record_verdict("store", || "whether use can be looked up and recorded".to_owned(), trouble);
+        let active = facts.active.map_or(RuleVerdict::Passes, |(session_id, entry_id)| {
+            let (session_id, entry_id) = (session_id.clone(), entry_id.clone());
+            RuleVerdict::Refuses(ReasonCode::SessionActive { session_id, entry_id })
+        });
+        bench.record_verdict("seat", || "whether something else is running".to_owned(), active);
+    }
+
+    fn check_hours<W: RuleObserver>(&self, entry: &PolicyEntry, bench: &mut FindingBuilder<'_, W>) {
+        let (facts, at) = (&self.facts, self.at.wall);
+        let hours = facts.opening_hours(entry);
+        if self.scope == EvaluationScope::ReasonsOnly && hours.is_open(at) {
+            return;
+        }
+        let saying = match (hours.open_state_at(at), self.granted_open_until(entry)) {
+            (OpenState::Open { closes: None }, _) => RuleVerdict::Passes,
+            (OpenState::Open { closes: Some(closes) }, granted) => RuleVerdict::LimitsUntil(
+                granted.map_or(closes, |granted| hours.extend_through_open_hours(closes.max(granted))),
+            ),
+            (OpenState::Closed { .. }, Some(granted)) => {
+                RuleVerdict::LimitsUntil(hours.extend_through_open_hours(granted))
+            }
+            (OpenState::Closed { opens }, None) => {
+                // A window may be opened in advance by a grant.
+                let advance = facts.grants.iter().filter(|grant| {
+                    matches!(grant.gift, GrantKind::OpenUntil { .. })
+                        && grant.valid_from > at
+                        && grant.is_valid_at(grant.valid_from)
+                        && facts.grant_applies(grant, self.profile, entry)
+                });
+                let opens = advance.map(|grant| grant.valid_from).chain(opens).min();
+                RuleVerdict::Refuses(ReasonCode::OutsideHours { next_opening: opens })
+            }
+        };
+        let look = || {
+            let local = at.to_zoned(facts.wall.zone.clone());
+            let mode = facts.mode_on(Day::from_date(local.date()));
+            let mode = if mode.is_empty() { String::new() } else { format!(", mode `{mode}`") };
+            format!("{}{mode}", local.strftime("%a %Y-%m-%d %H:%M"))
+        };
+        bench.record_verdict("hours", look, saying);
+    }
+
+    fn check_pauses<W: RuleObserver>(&self, record: EntryHistory<'_>, bench: &mut FindingBuilder<'_, W>) {
+        let (facts, at) = (&self.facts, self.at);
+        let waits = record.cooldown.and_then(|until| facts.pending_until(*until, at));
+        let saying =
+            waits.map_or(RuleVerdict::Passes, |until| RuleVerdict::Refuses(ReasonCode::Cooldown { until }));
+        bench.record_verdict("cooldown", || "the pause after its last run".to_owned(), saying);
+        let Some(rule) = facts.policy.rules().breaks else { return };
+        let streak = facts.streaks.get(self.profile);
+        let unrested =
+            streak.and_then(|streak| Some((streak.played, facts.pending_until(streak.rested, at)?)));
+        let saying = match unrested {
+            Some((played, until)) if played >= rule.after => {
+                RuleVerdict::Refuses(ReasonCode::BreakNeeded { until })
+            }
+            Some((played, _)) => RuleVerdict::Limits(rule.after - played),
+            None => RuleVerdict::Limits(rule.after),
+        };
+        bench.record_verdict("break", || "time in a row, across entries".to_owned(), saying);
+    }
+
+    fn check_quotas<W: RuleObserver>(
+        &mut self,
+        entry: &PolicyEntry,
+        record: EntryHistory<'_>,
+        bench: &mut FindingBuilder<'_, W>,
+    ) {
+        let day = self.at.day;
+        if let Some(unlock) = &entry.unlock {
+            let done = used_on_day(self.usage.and_then(|usage| usage.entry_usage(&unlock.entry_id)), day);
+            let missing = || ReasonCode::NotUnlocked {
+                entry_id: unlock.entry_id.clone(),
+                done: done.into(),
+                needed: unlock.at_least.into(),
+            };
+            let saying =
+                if done < unlock.at_least { RuleVerdict::Refuses(missing()) } else { RuleVerdict::Passes };
+            bench.record_verdict("unlock", || format!("use of `{}` today", unlock.entry_id), saying);
+        }
+        if entry.cost == TimeCost::Free {
+            return;
+        }
+        self.for_each_limit(entry, record, |standing| {
+            let look = || format!("{} used on {day}", HumanDuration(standing.used));
+            bench.record_verdict(standing.rule, look, standing.verdict.clone());
+        });
+    }
+
+    /// How far a grant opens an entry now.
+    fn granted_open_until(&self, entry: &PolicyEntry) -> Option<Timestamp> {
+        let (facts, at) = (&self.facts, self.at.wall);
+        let holds =
+            |grant: &&GrantView| grant.is_valid_at(at) && facts.grant_applies(grant, self.profile, entry);
+        let until = facts.grants.iter().filter(holds).filter_map(|grant| match grant.gift {
+            GrantKind::OpenUntil { until } if until > at => Some(until.min(grant.lapses_at)),
+            GrantKind::OpenUntil { .. } | GrantKind::Extra { .. } => None,
+        });
+        until.max()
+    }
+
+    /// When the last of them ends; `NotRequested` if one of them never does by itself, as far as is known.
+    fn latest_reason_end(&self, reasons: &[ReasonCode]) -> Option<Timestamp> {
+        let end = |reason: &ReasonCode| match reason {
+            ReasonCode::ClockUntrusted { .. } => self.facts.clock_trusted_at,
+            other => other.until(),
+        };
+        reasons.iter().map(end).reduce(|latest, end| Some(latest?.max(end?)))?
+    }
+}

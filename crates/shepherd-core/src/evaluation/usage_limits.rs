@@ -1,0 +1,264 @@
+//! What bounds use over days: quotas and budgets, with what was earned and granted.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::{EntryScope, GrantKind, GrantView, QuotaKind, ReasonCode};
+use shepherd_util::{BudgetId, EntryId};
+
+use super::RuleVerdict;
+use super::entry_history::EntryHistory;
+use super::rules::EntryEvaluation;
+use crate::civil::ZoneClock;
+use crate::policy::{DailyQuota, Day, PolicyEntry};
+use crate::usage::{DailyUsage, used_in_week, used_on_day};
+
+/// How many days ahead a quota is followed: a run that long is without end for all purposes.
+const PERIODS_AHEAD: u8 = 8;
+
+/// How it stands with a limit.
+#[derive(Clone)]
+pub(super) struct LimitStatus {
+    pub(super) rule: &'static str,
+    pub(super) used: Duration,
+    pub(super) verdict: RuleVerdict,
+}
+
+/// Extra time that somebody may use, and the days on which it holds.
+pub(super) struct ExtraTimeGrant<'a> {
+    grant: &'a GrantView,
+    amount: Duration,
+    first: Day,
+    last: Day,
+}
+
+impl<'a> ExtraTimeGrant<'a> {
+    pub(super) fn from_grant(grant: &'a GrantView, wall: &ZoneClock<'_>) -> Option<Self> {
+        let GrantKind::Extra { amount } = grant.gift else { return None };
+        // What was taken back before it began has never held.
+        let over = grant.revoked_at.map_or(grant.lapses_at, |revoked| revoked.min(grant.lapses_at));
+        let last_instant =
+            over.checked_sub(Duration::from_nanos(1)).ok().filter(|last| *last >= grant.valid_from)?;
+        let (first, last) = (wall.local(grant.valid_from).day(), wall.local(last_instant).day());
+        Some(Self { grant, amount: amount.into(), first, last })
+    }
+}
+
+impl<'a> EntryEvaluation<'a> {
+    /// Everything that bounds the use of an entry over days: its own quotas, and its budgets.
+    pub(super) fn for_each_limit(
+        &mut self,
+        entry: &PolicyEntry,
+        record: EntryHistory<'_>,
+        mut visit: impl FnMut(&LimitStatus),
+    ) {
+        let whose = LimitOwner::Entry(&entry.entry_id);
+        self.limits_of(whose, &entry.limits.daily_quota, entry.limits.weekly_quota, record.used)
+            .for_each(|limit| visit(&self.limit_status(&limit)));
+        // A gift for this very entry works on its budgets, too, while it is the one that runs.
+        let favoured = |extra: &ExtraTimeGrant<'_>| matches!(&extra.grant.scope, EntryScope::Entry { entry_id } if *entry_id == entry.entry_id);
+        let favourite = self.extras.iter().any(favoured).then_some(&entry.entry_id);
+        for id in &entry.budgets {
+            // To all others a budget says the same.
+            match self.budgets.get(id).filter(|_| favourite.is_none()) {
+                Some(known) => known.iter().for_each(&mut visit),
+                None => {
+                    let standings = self.budget_statuses(id, favourite);
+                    standings.iter().for_each(&mut visit);
+                    if favourite.is_none() {
+                        self.budgets.insert(id.clone(), standings);
+                    }
+                }
+            }
+        }
+    }
+
+    fn budget_statuses(&self, id: &BudgetId, favourite: Option<&EntryId>) -> Vec<LimitStatus> {
+        let Some(budget) = self.facts.policy.rules().budgets.get(id) else { return Vec::new() };
+        let whose = LimitOwner::Budget { id, favourite };
+        let limits = self.limits_of(
+            whose,
+            &budget.daily,
+            budget.weekly,
+            self.usage.and_then(|usage| usage.budget_usage(id)),
+        );
+        limits.map(|limit| self.limit_status(&limit)).collect()
+    }
+
+    fn limits_of<'l>(
+        &self,
+        whose: LimitOwner<'l>,
+        daily: &'l DailyQuota,
+        weekly: Option<Duration>,
+        used: Option<&'l DailyUsage>,
+    ) -> impl Iterator<Item = UsageLimit<'l>> + use<'l> {
+        let amounts = std::iter::once(LimitAmount::Daily(daily)).chain(weekly.map(LimitAmount::Weekly));
+        amounts.map(move |amount| UsageLimit { owner: whose, amount, days: used })
+    }
+
+    fn limit_status(&self, limit: &UsageLimit<'_>) -> LimitStatus {
+        let (amount, used) = (self.amount_on(limit, self.at.day), limit.used_on(self.at.day));
+        let saying = match amount {
+            Some(amount) if used >= amount => RuleVerdict::Refuses(ReasonCode::QuotaExhausted {
+                quota: limit.quota(),
+                used: used.into(),
+                limit: amount.into(),
+                until: self.next_refill(limit),
+            }),
+            _ => {
+                let left = amount.map(|amount| amount.saturating_sub(used));
+                self.run_before_limit(limit, left).map_or(RuleVerdict::Passes, RuleVerdict::Limits)
+            }
+        };
+        LimitStatus { rule: limit.rule_name(), used, verdict: saying }
+    }
+
+    /// How long a run may last before it hits the limit, with so much left now. A run across midnight has the next
+    /// day's share, too, and its limit even where this day has none.
+    fn run_before_limit(&self, limit: &UsageLimit<'_>, mut left: Option<Duration>) -> Option<Duration> {
+        let (mut total, mut cursor, mut day) = (Duration::ZERO, self.at.wall, self.at.day);
+        for _ in 0..PERIODS_AHEAD {
+            let end = self.end_of_period(limit, cursor, day)?;
+            let until_end = Duration::try_from(end.duration_since(cursor)).unwrap_or_default();
+            if let Some(left) = left.filter(|left| *left < until_end) {
+                return Some(total.saturating_add(left));
+            }
+            total = total.saturating_add(until_end);
+            // A day that did not take place is passed over.
+            (cursor, day) = (end, self.facts.wall.local(end).day());
+            left = self.amount_on(limit, day).map(|amount| amount.saturating_sub(limit.used_on(day)));
+        }
+        None
+    }
+
+    /// When there will be some again: with the first day or week that has more than was used of it.
+    fn next_refill(&self, limit: &UsageLimit<'_>) -> Option<Timestamp> {
+        let (mut cursor, mut day) = (self.at.wall, self.at.day);
+        for _ in 0..PERIODS_AHEAD {
+            cursor = self.end_of_period(limit, cursor, day)?;
+            day = self.facts.wall.local(cursor).day();
+            if self.amount_on(limit, day).is_none_or(|amount| limit.used_on(day) < amount) {
+                return Some(cursor);
+            }
+        }
+        None
+    }
+
+    fn end_of_period(&self, limit: &UsageLimit<'_>, cursor: Timestamp, day: Day) -> Option<Timestamp> {
+        if cursor == self.at.wall {
+            return if limit.is_weekly() { self.week_ends } else { self.day_ends };
+        }
+        self.facts.wall.end_of_day(cursor, limit.last_day(day))
+    }
+
+    /// The policy's amount, with what was earned and granted; `NotRequested` is without limit.
+    fn amount_on(&self, limit: &UsageLimit<'_>, day: Day) -> Option<Duration> {
+        let given = match limit.amount {
+            LimitAmount::Daily(quota) => quota.amount_on(day, self.facts.mode_on(day))?,
+            LimitAmount::Weekly(amount) => amount,
+        };
+        let more = self.earned_on(limit, day).saturating_add(self.granted_on(limit, day));
+        Some(given.saturating_add(more))
+    }
+
+    /// What was earned raises the day's share only: the week is the harder bound.
+    fn earned_on(&self, limit: &UsageLimit<'_>, day: Day) -> Duration {
+        let (LimitOwner::Budget { id, .. }, LimitAmount::Daily(_)) = (limit.owner, limit.amount) else {
+            return Duration::ZERO;
+        };
+        let earned = self.facts.policy.earning_entries(id).map(|(entry_id, earning)| {
+            let used = self.usage.and_then(|usage| usage.entry_usage(entry_id));
+            earning.earned_for(used_on_day(used, day))
+        });
+        earned.fold(Duration::ZERO, Duration::saturating_add)
+    }
+
+    /// Extra time whose grant holds on that day.
+    fn granted_on(&self, limit: &UsageLimit<'_>, day: Day) -> Duration {
+        let (from, to) = limit.period(day);
+        let extra = self.extras.iter().filter(|extra| {
+            // On the day that the question is about, only while it holds.
+            let holds = if from <= self.at.day && self.at.day <= to {
+                extra.grant.is_valid_at(self.at.wall)
+            } else {
+                extra.first <= to && from <= extra.last
+            };
+            holds && limit.is_raised_by(&extra.grant.scope)
+        });
+        extra.fold(Duration::ZERO, |sum, extra| sum.saturating_add(extra.amount))
+    }
+}
+
+/// Something that bounds use over days.
+#[derive(Clone, Copy)]
+struct UsageLimit<'a> {
+    owner: LimitOwner<'a>,
+    amount: LimitAmount<'a>,
+    days: Option<&'a DailyUsage>,
+}
+
+#[derive(Clone, Copy)]
+enum LimitOwner<'a> {
+    Entry(&'a EntryId),
+    Budget {
+        id: &'a BudgetId,
+        /// The entry that draws on it, if it has a gift of its own.
+        favourite: Option<&'a EntryId>,
+    },
+}
+
+#[derive(Clone, Copy)]
+enum LimitAmount<'a> {
+    Daily(&'a DailyQuota),
+    Weekly(Duration),
+}
+
+impl UsageLimit<'_> {
+    fn rule_name(&self) -> &'static str {
+        match (self.owner, self.amount) {
+            (LimitOwner::Entry(_), LimitAmount::Daily(_)) => "daily-quota",
+            (LimitOwner::Entry(_), LimitAmount::Weekly(_)) => "weekly-quota",
+            (LimitOwner::Budget { .. }, LimitAmount::Daily(_)) => "budget-daily",
+            (LimitOwner::Budget { .. }, LimitAmount::Weekly(_)) => "budget-weekly",
+        }
+    }
+
+    fn quota(&self) -> QuotaKind {
+        match (self.owner, self.amount) {
+            (LimitOwner::Entry(_), LimitAmount::Daily(_)) => QuotaKind::EntryDaily,
+            (LimitOwner::Entry(_), LimitAmount::Weekly(_)) => QuotaKind::EntryWeekly,
+            (LimitOwner::Budget { id, .. }, LimitAmount::Daily(_)) => QuotaKind::BudgetDaily(id.clone()),
+            (LimitOwner::Budget { id, .. }, LimitAmount::Weekly(_)) => QuotaKind::BudgetWeekly(id.clone()),
+        }
+    }
+
+    fn is_weekly(&self) -> bool {
+        matches!(self.amount, LimitAmount::Weekly(_))
+    }
+
+    /// The first and the last day of the period that a day belongs to.
+    fn period(&self, day: Day) -> (Day, Day) {
+        let monday = day.week_start();
+        if self.is_weekly() { (monday, monday.plus_days(6)) } else { (day, day) }
+    }
+
+    fn last_day(&self, day: Day) -> Day {
+        self.period(day).1
+    }
+
+    fn used_on(&self, day: Day) -> Duration {
+        if self.is_weekly() { used_in_week(self.days, day) } else { used_on_day(self.days, day) }
+    }
+
+    fn is_raised_by(&self, scope: &EntryScope) -> bool {
+        match (scope, self.owner) {
+            (EntryScope::Everything {}, _) => true,
+            (EntryScope::Entry { entry_id }, LimitOwner::Entry(own)) => entry_id == own,
+            (EntryScope::Entry { entry_id }, LimitOwner::Budget { favourite, .. }) => {
+                favourite == Some(entry_id)
+            }
+            (EntryScope::Budget { budget_id }, LimitOwner::Budget { id, .. }) => budget_id == id,
+            (EntryScope::Budget { .. }, LimitOwner::Entry(_)) => false,
+        }
+    }
+}

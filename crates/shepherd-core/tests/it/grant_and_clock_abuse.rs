@@ -1,0 +1,291 @@
+//! Faults that an adversary found, each with the rule that it broke.
+
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use jiff::tz::{TimeZone, offset};
+use shepherd_api::GrantKind;
+use shepherd_core::policy::{
+    AvailabilityPolicy, DailyQuota, EarningRule, MinuteOfDay, OnReload, Policy, PolicyEntry, SuspendedTime,
+    TimeCost, Weekdays,
+};
+use shepherd_core::{CoreEvent, GrantError, NewGrant, SessionLiveness};
+use shepherd_util::GrantId;
+
+use crate::harness::{
+    BERLIN, EngineHarness, boot, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall_time,
+    window,
+};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+fn open_until_gift(civil: &str) -> GrantKind {
+    GrantKind::OpenUntil { until: wall_time(BERLIN, civil) }
+}
+
+fn entry_in_window(from: (u16, u16), to: (u16, u16)) -> PolicyEntry {
+    let mut game = entry("game");
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
+    game
+}
+
+fn has_expiry(events: &[CoreEvent]) -> bool {
+    events.iter().any(|event| matches!(event, CoreEvent::ExpireDue { .. }))
+}
+
+#[test]
+fn an_extension_is_taken_back_after_midnight_too() {
+    // S2.7: the grant lapsed with its day, but the session lives on it.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(10));
+    let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:50");
+    world.launch("game");
+    world.engine.extend_current(hours(3), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.run_for(minutes(30));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert!(has_expiry(&world.tick()));
+}
+
+#[test]
+fn taking_back_what_begins_tomorrow_reaches_a_session_that_was_planned_with_it() {
+    // S2.7: tomorrow's share was in the plan, and tomorrow's grant in that.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(minutes(90));
+    let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:00");
+    let tomorrow =
+        NewGrant { valid_from: Some(wall_time(BERLIN, "2026-11-17 08:00")), ..grant(1, extra(hours(3))) };
+    world.engine.grant(tomorrow, world.now()).unwrap();
+    world.launch("game");
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(60 + 90)));
+}
+
+#[test]
+fn taking_back_goes_by_the_time_that_counts() {
+    // S2.7, S4.2: the clock was put back a little, the grant has begun all the same.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.move_wall(SignedDuration::from_mins(-5));
+    let soon =
+        NewGrant { valid_from: Some(wall_time(BERLIN, "2026-11-16 11:58")), ..grant(1, extra(hours(1))) };
+    world.engine.grant(soon, world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(90)));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(30)));
+}
+
+#[test]
+fn what_is_given_while_the_clock_is_behind_holds_now() {
+    // S2.7, S4.2: the wall shows five to twelve, but it is past midnight.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    let mut world = EngineHarness::new(policy(vec![game]), "2026-11-16 23:59");
+    world.launch("game");
+    world.run_for(minutes(2));
+    world.move_wall(SignedDuration::from_mins(-6));
+    world.engine.extend_current(minutes(20), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(48)));
+}
+
+#[test]
+fn zones_without_a_name_open_no_window_again_either() {
+    // S4.3, S4.5.
+    let household = policy_with(vec![entry_in_window((15, 0), (18, 0))], |rules| rules.zone = None);
+    let mut world = EngineHarness::new(household, "2026-11-16 17:00");
+    world.engine.zone_changed(TimeZone::fixed(offset(1)), world.now());
+    world.launch("game");
+    assert_eq!(world.play_until_expired(), hours(1));
+    world.engine.zone_changed(TimeZone::fixed(offset(-2)), world.now());
+    assert!(world.denied_codes("game").contains(&"clock-untrusted"));
+}
+
+/// Maths that counts, and ten minutes of it earn ten of play.
+fn maths_earns(cost: TimeCost, suspended_time: SuspendedTime) -> Policy {
+    let mut maths = entry("maths");
+    maths.cost = cost;
+    maths.limits.max_run = Some(hours(5));
+    maths.earns = Some(EarningRule {
+        budget: "games".parse().unwrap(),
+        for_each: minutes(10),
+        earned: minutes(10),
+        ceiling: hours(1),
+    });
+    let mut game = entry("game");
+    game.budgets = vec!["games".parse().unwrap()];
+    policy_with(vec![maths, game], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(Duration::ZERO));
+        rules.suspended_time = suspended_time;
+    })
+}
+
+#[test]
+fn nobody_earns_by_what_nobody_saw_whether_it_costs_or_not() {
+    // S2.4, S9.2b.
+    for cost in [TimeCost::Free, TimeCost::Counts] {
+        let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+        world.launch("maths");
+        world.run_for(minutes(5));
+        world.crash();
+        world.clock.advance(hours(1));
+        world.engine.recover(SessionLiveness::Gone, world.now());
+        world.sync();
+        assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}");
+
+        let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Free), MONDAY_NOON);
+        world.launch("maths");
+        world.run_for(minutes(10) - Duration::from_secs(10));
+        world.place.boot = boot(2);
+        world.crash();
+        world.engine.recover(SessionLiveness::Gone, world.now());
+        world.sync();
+        assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}, after a power cut");
+    }
+}
+
+#[test]
+fn nobody_earns_asleep() {
+    // S2.4, S4.4: that suspended time counts is meant as a price.
+    for cost in [TimeCost::Free, TimeCost::Counts] {
+        let mut world = EngineHarness::new(maths_earns(cost, SuspendedTime::Counts), MONDAY_NOON);
+        world.launch("maths");
+        world.run_for(minutes(5));
+        world.clock.suspend(hours(1));
+        world.tick();
+        assert_eq!(world.remaining(), Some(hours(5) - minutes(65)));
+        world.exit();
+        assert_eq!(world.denied_codes("game"), ["quota-exhausted"], "{cost:?}");
+    }
+}
+
+#[test]
+fn a_grant_to_nobody_and_a_window_that_is_over_are_refused() {
+    // S2.7: a slip of the pen is not a grant.
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let nobody = NewGrant { profile: Some("ana".parse().unwrap()), ..grant(1, extra(hours(1))) };
+    let error = world.engine.grant(nobody, world.now()).unwrap_err();
+    assert_eq!(error, GrantError::UnknownProfile("ana".parse().unwrap()));
+    let over = NewGrant {
+        lapses_at: Some(wall_time(BERLIN, "2026-11-17 00:00")),
+        ..grant(1, open_until_gift("2026-11-16 11:00"))
+    };
+    assert_eq!(world.engine.grant(over, world.now()).unwrap_err(), GrantError::EmptyPeriod);
+}
+
+#[test]
+fn an_extension_moves_the_window_no_further_than_the_end() {
+    // S2.7: half an hour past the end of the run is well inside the window; more time later does not pass it.
+    let mut game = entry_in_window((11, 0), (14, 0));
+    game.limits.max_run = Some(hours(1));
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(90)));
+    world.engine.grant(grant(2, extra(hours(3))), world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(hours(2)));
+}
+
+#[test]
+fn of_two_openings_the_other_one_stands() {
+    // S2.7.
+    for (first, second) in
+        [("2026-11-16 16:00", "2026-11-16 15:00"), ("2026-11-16 15:00", "2026-11-16 16:00")]
+    {
+        let mut world = EngineHarness::new(policy(vec![entry_in_window((11, 0), (13, 0))]), MONDAY_NOON);
+        world.launch("game");
+        world.engine.grant(grant(1, open_until_gift(first)), world.now()).unwrap();
+        world.engine.grant(grant(2, open_until_gift(second)), world.now()).unwrap();
+        world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+        let left = Duration::try_from(wall_time(BERLIN, second).duration_since(world.now().wall)).unwrap();
+        assert_eq!(world.remaining(), Some(left));
+    }
+}
+
+#[test]
+fn a_new_plan_leaves_an_extension_past_the_window_its_time() {
+    // S7.3, S2.7: the window closed at one; the session has until half past by its parents' leave.
+    let household = |closes| {
+        policy_with(vec![entry_in_window((11, 0), closes)], |rules| rules.on_reload = OnReload::Replan)
+    };
+    let mut world = EngineHarness::new(household((13, 0)), MONDAY_NOON);
+    world.launch("game");
+    world.engine.extend_current(minutes(30), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.run_for(minutes(70));
+    world.engine.reload(household((13, 0)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(minutes(20)));
+    world.engine.reload(household((12, 50)), None, "parent", world.now());
+    assert_eq!(world.remaining(), Some(minutes(10)), "half an hour past ten to one");
+    world.engine.reload(household((12, 30)), None, "parent", world.now());
+    assert!(has_expiry(&world.tick()), "half an hour past half past twelve is over");
+}
+
+#[test]
+fn an_opening_for_what_runs_is_followed_by_the_next_window() {
+    // S2.7: as it is for what is launched then.
+    let mut game = entry("game");
+    let windows = [((11, 0), (13, 0)), ((14, 0), (16, 0))];
+    let windows = windows.map(|(from, to)| window(Weekdays::ALL, from, to));
+    game.availability = AvailabilityPolicy::Windows(windows.into());
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    world.launch("game");
+    world.engine.grant(grant(1, open_until_gift("2026-11-16 14:30")), world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(hours(4)));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(hours(1)));
+}
+
+#[test]
+fn the_past_shows_a_grant_until_it_was_taken_back() {
+    // S3.10: more time for what has none, and an opening for what is closed; both were taken back at ten past.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(Duration::ZERO);
+    let film = PolicyEntry { entry_id: "film".parse().unwrap(), ..entry_in_window((20, 0), (21, 0)) };
+    let mut world = EngineHarness::new(policy(vec![game, film]), MONDAY_NOON);
+    let noon = world.now().wall;
+    world.engine.grant(grant(1, extra(minutes(20))), world.now()).unwrap();
+    world.engine.grant(grant(2, open_until_gift("2026-11-16 14:00")), world.now()).unwrap();
+    world.run_for(minutes(10));
+    for id in 1..=2 {
+        world.engine.revoke(&GrantId::from_random(id), "parent", world.now()).unwrap();
+    }
+    world.run_for(minutes(10));
+    let child = world.engine.policy().default_profile();
+    let week = world.engine.timeline(&child, noon - hours(1), noon + hours(4)).unwrap();
+    for entry in week.entries {
+        let intervals: Vec<_> = entry.intervals.iter().map(|open| (open.from, open.to)).collect();
+        assert_eq!(intervals, [(noon, noon + minutes(10))], "{}", entry.entry_id);
+    }
+}
+
+#[test]
+fn a_clock_that_is_put_right_brings_back_nothing_that_was_taken_back() {
+    // S2.7, S4.5: it was taken back while the clock ran two days ahead.
+    let mut world = EngineHarness::new(policy(vec![entry_in_window((9, 0), (10, 0))]), MONDAY_NOON);
+    world.engine.grant(grant(1, open_until_gift("2026-11-16 20:00")), world.now()).unwrap();
+    world.move_wall(SignedDuration::from_hours(48));
+    world.engine.revoke(&GrantId::from_random(1), "parent", world.now()).unwrap();
+    world.clock.move_wall(SignedDuration::from_hours(-48));
+    world.engine.confirm_clock("parent", world.now());
+    assert_eq!(world.denied_codes("game"), ["outside-hours"]);
+}
+
+#[test]
+fn a_window_across_midnight_has_the_ceiling_of_the_day_it_belongs_to() {
+    // S2.3, S2.7: nothing is stretched beyond ten in the evening, and this window has passed that already.
+    let policy = policy_with(vec![entry_in_window((20, 0), (1, 0))], |rules| {
+        rules.ceilings.open_until = MinuteOfDay::new(22, 0);
+    });
+    let mut world = EngineHarness::new(policy, "2026-11-17 00:30");
+    world.launch("game");
+    let latest = MinuteOfDay::new(22, 0).unwrap();
+    let refused = world.engine.grant(grant(1, open_until_gift("2026-11-17 02:00")), world.now());
+    assert_eq!(refused, Err(GrantError::TooLate { latest }));
+    world.engine.extend_current(hours(8), &GrantId::from_random(2), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(30)));
+    // In the morning the evening is far away.
+    world.run_for(hours(1));
+    world.exit();
+    world.run_for(hours(9));
+    world.engine.grant(grant(3, open_until_gift("2026-11-17 12:00")), world.now()).unwrap();
+}

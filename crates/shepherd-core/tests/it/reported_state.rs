@@ -1,0 +1,233 @@
+//! Faults that a second reader found: about clocks that were set back, and about what is told and to whom.
+
+use jiff::SignedDuration;
+use shepherd_api::{AuditKind, ReasonCode, StopMode, StopRequester};
+use shepherd_core::policy::{
+    AvailabilityPolicy, OnShutdown, Policy, PolicyEntry, Profile, WarningPolicy, WarningThreshold, Weekdays,
+};
+use shepherd_core::{CoreEvent, SessionLiveness};
+use shepherd_util::{GrantId, ManualClock};
+
+use crate::harness::{
+    BERLIN, EngineHarness, boot, entry, hours, minutes, policy, policy_with, wall_time, warning, window,
+};
+use crate::queries::{add_modes, entry_with_quota_by_mode};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+fn entry_in_window(from: (u16, u16), to: (u16, u16)) -> PolicyEntry {
+    let mut game = entry("game");
+    game.availability = AvailabilityPolicy::Windows(vec![window(Weekdays::ALL, from, to)]);
+    game
+}
+
+fn half_hour_entry() -> PolicyEntry {
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game
+}
+
+fn count_expirations(events: &[CoreEvent]) -> usize {
+    events.iter().filter(|event| matches!(event, CoreEvent::ExpireDue { .. })).count()
+}
+
+fn count_audit_events(world: &EngineHarness, what: impl Fn(&AuditKind) -> bool) -> usize {
+    world.audit.iter().filter(|event| what(&event.what)).count()
+}
+
+#[test]
+fn a_message_speaks_to_people_by_their_names() {
+    // S2.5.
+    let mut game = half_hour_entry();
+    game.label = "Trains".to_owned();
+    let template = Some("{profile}, {label}: {remaining} ({remaining}) left.".to_owned());
+    game.warnings =
+        WarningPolicy::new(vec![WarningThreshold { message_template: template, ..warning(minutes(5)) }]);
+    let household = policy_with(vec![game], |rules| {
+        let anna = Profile { label: "Anna".to_owned(), accounts: Vec::new() };
+        rules.profiles = [("kid-1".parse().unwrap(), anna)].into();
+    });
+    let mut world = EngineHarness::new(household, MONDAY_NOON);
+    world.launch("game");
+    let messages: Vec<String> = world
+        .run_for(minutes(26))
+        .into_iter()
+        .filter_map(|event| match event {
+            CoreEvent::Warning { message, .. } => Some(message),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(messages, ["Anna, Trains: 5 minutes (5 minutes) left."]);
+}
+
+#[test]
+fn an_opening_is_told_when_it_counts_and_not_when_the_wall_shows_it() {
+    // S3.7, S4.7: the clock was set back by five minutes, which is believed; the time that counts went on.
+    let mut world = EngineHarness::new(policy(vec![entry_in_window((12, 30), (13, 0))]), MONDAY_NOON);
+    world.run_for(minutes(10));
+    world.move_wall(SignedDuration::from_mins(-5));
+    assert_eq!(world.reason_codes("game"), ["outside-hours"]);
+    let due = world.engine.next_due().unwrap();
+    assert_eq!(due.total_since(world.now().mono), minutes(20));
+    world.clock.advance(minutes(20));
+    assert_eq!(world.tick(), [CoreEvent::EntryAvailabilityChanged]);
+    assert!(world.view("game").enabled);
+    assert_eq!(world.engine.next_due().unwrap().total_since(world.now().mono), minutes(30));
+}
+
+#[test]
+fn the_mode_that_is_shown_is_the_one_that_counts() {
+    // S3.7, S4.2: five minutes past midnight the clock is set back to five to twelve.
+    let mut world = EngineHarness::new(policy_with(vec![entry("game")], add_modes), "2026-11-17 23:50");
+    world.run_for(minutes(15));
+    let mode = |world: &EngineHarness| world.engine.get_state(world.now()).mode;
+    let counted = mode(&world);
+    world.move_wall(SignedDuration::from_mins(-9));
+    assert_eq!(mode(&world), counted);
+}
+
+#[test]
+fn a_clock_that_is_not_believed_says_when_it_will_be() {
+    // S3.2, S4.5: with ten minutes of tolerance, an hour behind is believed after fifty minutes.
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    world.tick();
+    world.move_wall(SignedDuration::from_hours(-1));
+    assert_eq!(world.reason_codes("game"), ["clock-untrusted"]);
+    assert_eq!(world.view("game").next_available, Some(wall_time(BERLIN, "2026-11-16 11:50")));
+    assert_eq!(world.engine.next_due().unwrap().total_since(world.now().mono), minutes(50));
+    world.clock.advance(minutes(50));
+    assert_eq!(world.tick(), [CoreEvent::EntryAvailabilityChanged]);
+    assert!(world.view("game").enabled);
+}
+
+#[test]
+fn after_a_restart_too_the_clock_is_believed_on_time() {
+    // S4.5, S4.7: this engine has never seen the right time itself.
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    world.run_for(minutes(1));
+    world.launch("game");
+    world.exit();
+    world.clock.move_wall(SignedDuration::from_hours(-1));
+    world.crash();
+    world.engine.recover(SessionLiveness::Gone, world.now());
+    world.tick();
+    assert!(matches!(world.view("game").reasons[..], [ReasonCode::ClockUntrusted { .. }]));
+    world.clock.advance(world.engine.next_due().unwrap().total_since(world.now().mono));
+    assert_eq!(world.tick(), [CoreEvent::EntryAvailabilityChanged]);
+    assert!(world.view("game").enabled);
+}
+
+fn policy_that_ends_sessions() -> Policy {
+    policy_with(vec![half_hour_entry()], |rules| rules.on_shutdown = OnShutdown::EndSessions)
+}
+
+#[test]
+fn a_shutdown_calls_an_end_once_and_on_record() {
+    // S13.4, S8.3.
+    let mut world = EngineHarness::new(policy_that_ends_sessions(), MONDAY_NOON);
+    world.launch("game");
+    assert_eq!(count_expirations(&world.engine.shut_down(world.now())), 1);
+    world.sync();
+    let by_policy = |what: &AuditKind| {
+        let (wanted_by, wanted_mode) = (StopRequester::Policy, StopMode::Graceful);
+        matches!(what, AuditKind::StopRequested { by, mode, .. } if (*by, *mode) == (wanted_by, wanted_mode))
+    };
+    assert_eq!(count_audit_events(&world, by_policy), 1);
+
+    let mut world = EngineHarness::new(policy_that_ends_sessions(), MONDAY_NOON);
+    world.launch("game");
+    assert_eq!(count_expirations(&world.run_for(minutes(31))), 1);
+    assert_eq!(count_expirations(&world.engine.shut_down(world.now())), 0, "it is being ended already");
+    world.sync();
+    assert_eq!(count_audit_events(&world, by_policy), 1);
+}
+
+#[test]
+fn an_extension_is_told_and_written_down_once() {
+    // S2.7, S3.5b, S8.3: it moves the run and the window, and that is one change.
+    let mut game = entry_in_window((11, 0), (12, 20));
+    game.limits.max_run = Some(minutes(15));
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    let session_id = world.launch("game").session_id;
+    let id = GrantId::from_random(1);
+    let events = world.engine.extend_current(minutes(30), &id, "parent", world.now()).unwrap();
+    world.sync();
+    let told = CoreEvent::DeadlineChanged { session_id, remaining: Some(minutes(45)) };
+    assert_eq!(events, [CoreEvent::EntryAvailabilityChanged, told]);
+    assert_eq!(count_audit_events(&world, |what| matches!(what, AuditKind::DeadlineChanged { .. })), 1);
+    world.engine.revoke(&id, "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(15)));
+}
+
+#[test]
+fn an_extension_counts_where_the_clock_was_set_back_over_midnight() {
+    // S2.7, S4.2: the wall shows the day before, whose grants have lapsed by the time that counts.
+    let mut world = EngineHarness::new(policy(vec![half_hour_entry()]), "2026-11-16 23:55");
+    world.launch("game");
+    world.run_for(minutes(7));
+    world.move_wall(SignedDuration::from_mins(-5));
+    world.engine.extend_current(minutes(10), &GrantId::from_random(1), "parent", world.now()).unwrap();
+    assert_eq!(world.remaining(), Some(minutes(33)));
+}
+
+#[test]
+fn the_week_of_a_child_shows_nothing_of_another() {
+    // S3.10: as the listing does.
+    let mut bens = entry("trains");
+    bens.profiles = Some(["ben".parse().unwrap()].into());
+    let household = policy_with(vec![bens, entry("game")], |rules| {
+        let named =
+            |name: &str| (name.parse().unwrap(), Profile { label: name.to_owned(), accounts: Vec::new() });
+        rules.profiles = ["anna", "ben"].map(named).into();
+    });
+    let world = EngineHarness::new(household, MONDAY_NOON);
+    let (from, to) = (wall_time(BERLIN, "2026-11-16 00:00"), wall_time(BERLIN, "2026-11-23 00:00"));
+    for (profile, expected) in [("anna", vec!["game"]), ("ben", vec!["trains", "game"])] {
+        let profile = profile.parse().unwrap();
+        let week = world.engine.timeline(&profile, from, to).unwrap().entries;
+        let listed = world.engine.list_entries_for(&profile, world.now());
+        assert_eq!(week.iter().map(|line| line.entry_id.as_str()).collect::<Vec<_>>(), expected);
+        assert_eq!(listed.iter().map(|view| view.entry_id.as_str()).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn another_mode_leaves_what_runs_its_end_until_sleep_has_it_looked_at_again() {
+    // S2.4, S4.4: three hours by the holidays, half an hour by school. Documented in docs/policy.md.
+    let mut game = entry_with_quota_by_mode();
+    game.availability = AvailabilityPolicy::Always;
+    let mut world = EngineHarness::new(policy_with(vec![game], add_modes), "2026-11-18 12:00");
+    world.launch("game");
+    world.run_for(minutes(10));
+    world.engine.switch_mode(Some("school".to_owned()), "parent", world.now()).unwrap();
+    world.run_for(minutes(10));
+    assert_eq!(world.remaining(), Some(hours(3) - minutes(20)));
+    world.clock.suspend(hours(1));
+    world.tick();
+    assert_eq!(world.remaining(), Some(minutes(10)), "by the quota that is in force now");
+}
+
+#[test]
+fn who_sets_the_clock_back_moves_the_hours_and_stretches_none() {
+    // S4.5, SECURITY.md: three hours without anything, and then what was left of the hour before.
+    for reboots in [false, true] {
+        let mut world =
+            EngineHarness::new(policy(vec![entry_in_window((12, 0), (13, 0))]), "2026-11-16 12:00");
+        world.launch("game");
+        world.run_for(minutes(40));
+        world.exit();
+        world.move_wall(SignedDuration::from_hours(-3));
+        if reboots {
+            world.place.boot = boot(2);
+            world.crash();
+            world.clock = ManualClock::starting_at(world.now().wall);
+            world.engine.recover(SessionLiveness::Gone, world.now());
+            world.tick();
+        }
+        world.run_for(minutes(169));
+        assert_eq!(world.reason_codes("game")[0], "clock-untrusted");
+        world.run_for(minutes(1));
+        world.launch("game");
+        assert_eq!(world.remaining(), Some(minutes(20)), "rebooted: {reboots}");
+    }
+}

@@ -1,0 +1,163 @@
+//! The daemon is gone for a while. The program is not, or it is; and the machine may have gone with it.
+
+use std::time::Duration;
+
+use shepherd_core::{DaemonHeartbeat, HEARTBEAT_INTERVAL, SessionLiveness, SessionStage};
+use shepherd_util::ManualClock;
+
+use super::reference_model::MAX_LOST;
+use super::runner::{HouseholdSimulation, SimulatedHost, SimulatedStore};
+use crate::harness::{boot, minutes};
+
+/// What may have gone on without end.
+const UNLIMITED_RUN: Duration = Duration::from_secs(1 << 40);
+
+/// Long enough for many signs of life in which nothing else happens.
+const LONG_SILENCE: Duration = Duration::from_secs(900);
+
+impl HouseholdSimulation {
+    pub(super) fn crash(&mut self) {
+        if self.rng.percent(20) {
+            self.shut_down();
+        } else {
+            self.kill_between_writes();
+        }
+        self.counts.recovered += 1;
+        if self.rng.percent(35) { self.reboot() } else { self.restart() }
+    }
+
+    /// Killed between two things that are due: nobody has charged the last minutes, or written down the last thing.
+    fn kill_between_writes(&mut self) {
+        let now = self.world.now();
+        let most = if self.is_told_to_end() {
+            // The host makes an end of what resists.
+            Duration::from_secs(4)
+        } else {
+            *self.rng.pick(&[HEARTBEAT_INTERVAL, LONG_SILENCE])
+        };
+        let quiet = self.world.engine.next_due().map_or(most, |due| due.total_since(now.mono));
+        let most = u64::try_from(quiet.min(most).as_millis()).unwrap();
+        let unseen = Duration::from_millis(self.rng.roll(most + 1));
+        self.world.advance(unseen);
+        if self.rng.percent(30) {
+            // It saw the time, but never wrote it down or said anything.
+            let _ = self.world.engine.tick(self.world.now());
+        }
+    }
+
+    /// In order.
+    fn shut_down(&mut self) {
+        self.observe_clock();
+        let events = self.world.engine.shut_down(self.world.now());
+        self.apply_events(&events);
+    }
+
+    /// What was not written down is not known any more: what was revoked holds again, and what was played by a session
+    /// that is over, too, was played for nothing.
+    fn roll_back_unwritten(&mut self) {
+        let SimulatedStore::Broken { before, .. } = std::mem::replace(&mut self.store, SimulatedStore::Works)
+        else {
+            return;
+        };
+        self.model.roll_back_to(&before);
+    }
+
+    /// A session on record is charged up to now, even if it ended while nothing could be written down.
+    fn record_charged_day(&mut self) {
+        let session = self.world.store.snapshot.session.as_ref();
+        if session.is_some_and(|session| session.stage.host_session_handle().is_some()) {
+            self.model.record_day(self.world.now());
+        }
+    }
+
+    /// The same boot: the clock went on.
+    fn restart(&mut self) {
+        self.roll_back_unwritten();
+        let downtime = self.rng.seconds(600);
+        self.world.clock.advance(downtime);
+        self.world.crash();
+        let now = self.world.now();
+        self.model.daemon_restarted(self.world.place.boot, &self.world.store);
+        let dies = self.rng.percent(50);
+        let fate = match (&self.host, dies) {
+            (SimulatedHost::Idle, _) | (_, true) => SessionLiveness::Gone,
+            (SimulatedHost::Launching(id), false) => {
+                // It came up in the very moment of the crash, at the earliest when it was approved.
+                self.host = SimulatedHost::Playing(id.clone());
+                let approved = self.model.session.as_ref().unwrap().approved;
+                self.model.program_started(approved, now);
+                SessionLiveness::Alive { handle: "found".to_owned() }
+            }
+            (SimulatedHost::Playing(_), false) => SessionLiveness::Alive { handle: "handle".to_owned() },
+        };
+        self.model.account_until_heartbeat(&self.world.store);
+        if fate == SessionLiveness::Gone {
+            // Nobody knows when it ended, so all the time since it was last charged is.
+            if let Some(session) = &self.world.store.snapshot.session {
+                let unseen = now.mono.total_since(session.charged_to);
+                self.overcharge += unseen;
+                self.model.add_overcharge(session, unseen, now);
+            }
+            self.model.observe(now);
+            self.model.program_ended(now, downtime);
+            self.host = SimulatedHost::Idle;
+        }
+        self.observe_clock();
+        self.record_charged_day();
+        let events = self.world.engine.recover(fate, now);
+        self.apply_events(&events);
+    }
+
+    /// Another boot: its clock starts over, and the wall clock goes on. No program outlives a boot.
+    fn reboot(&mut self) {
+        let feared = self.max_reboot_overcharge();
+        self.overcharge += feared;
+        self.model.account_until_heartbeat(&self.world.store);
+        self.model.program_ended(self.world.now(), Duration::ZERO);
+        self.roll_back_unwritten();
+        self.host = SimulatedHost::Idle;
+        let (ended, off) = (self.world.now(), self.rng.seconds(3_600));
+        let wall = ended.wall + off;
+        self.world.clock = ManualClock::starting_at(wall);
+        self.world.clock.advance(minutes(1));
+        self.world.clock.set_wall(wall);
+        self.model.start_boot(ended, off.saturating_sub(minutes(1)));
+        self.world.place.boot = boot(self.model.boot);
+        self.world.crash();
+        self.model.daemon_restarted(self.world.place.boot, &self.world.store);
+        self.observe_clock();
+        self.record_charged_day();
+        if let Some(session) = &self.world.store.snapshot.session {
+            self.model.add_overcharge(session, feared, self.world.now());
+        }
+        // Whatever the host believes.
+        let fate = if self.rng.percent(10) {
+            SessionLiveness::Alive { handle: "handle".to_owned() }
+        } else {
+            SessionLiveness::Gone
+        };
+        let events = self.world.engine.recover(fate, self.world.now());
+        if let Some(session) = &self.world.engine.snapshot().session {
+            self.host = SimulatedHost::Playing(session.session_id.clone());
+        }
+        self.apply_events(&events);
+    }
+
+    /// How much more than it was played a session may cost after a reboot. Some signs of life don't outlive it.
+    fn max_reboot_overcharge(&mut self) -> Duration {
+        let Some(session) = &self.world.store.snapshot.session else { return Duration::ZERO };
+        let at = self.world.now();
+        let mut feared = MAX_LOST;
+        if session.stage == SessionStage::Launching {
+            // If it is said to have come up, it may have done so at once.
+            feared += at.mono.total_since(session.started);
+        }
+        if self.rng.percent(20) {
+            self.world.store.heartbeat =
+                self.rng.random_option(50, |_| DaemonHeartbeat { boot: boot(77), at });
+            let left = session.ends.remaining(session.charged_to).unwrap_or(UNLIMITED_RUN);
+            feared += left.max(session.stop_grace);
+        }
+        feared
+    }
+}

@@ -1,0 +1,113 @@
+//! The time that counts (S4.5), worked out from what the clocks showed and from nothing that the engine says.
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use shepherd_core::policy::Day;
+use shepherd_core::{ClockRecord, DaemonHeartbeat};
+use shepherd_util::{BootId, ClockReading, MonotonicInstant};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReferenceClock {
+    /// What is known of the clock.
+    known: ClockRecord,
+    /// A time that counted, and how long the machine was up then: from there it goes on by itself.
+    going_from: Option<(Timestamp, Duration)>,
+    was_behind: bool,
+}
+
+impl ReferenceClock {
+    /// A daemon that has just come up knows only what was written down.
+    pub(super) fn from_record(known: ClockRecord, boot: BootId) -> Self {
+        let seen_at = known.seen_at.and_then(|seen| seen.during(boot));
+        let going_from = known.latest_seen.zip(seen_at.map(MonotonicInstant::total));
+        Self { known, going_from, was_behind: false }
+    }
+
+    /// What it could have seen when an earlier daemon was last known to be there; it was not told then. What is older
+    /// than what is known says nothing.
+    pub(super) fn observe_heartbeat(&mut self, pulse: DaemonHeartbeat, zone: &TimeZone, tolerance: Duration) {
+        let up =
+            self.known.seen_at.and_then(|seen_at| seen_at.during(pulse.boot)).map(MonotonicInstant::total);
+        self.going_from = self.known.latest_seen.zip(up);
+        if up.is_none_or(|up| up <= pulse.at.mono.total()) {
+            self.observe(pulse.at, zone, tolerance);
+        }
+    }
+
+    /// Another boot: how long it has been up says nothing of the time of the last one.
+    pub(super) fn forget_uptime(&mut self) {
+        self.going_from = None;
+    }
+
+    pub(super) fn observe(&mut self, now: ClockReading, zone: &TimeZone, tolerance: Duration) {
+        if self.is_behind(now, tolerance) {
+            self.was_behind = true;
+            return;
+        }
+        if std::mem::take(&mut self.was_behind) {
+            self.going_from = None;
+        }
+        let time = self.time(now);
+        self.going_from = Some((time, now.mono.total()));
+        self.hold_after_zone_change(time, zone);
+        self.known.latest_seen = self.known.latest_seen.max(Some(time));
+        self.known.accounting_day = Some(self.day(now, zone));
+    }
+
+    /// Whoever hops to the west sees the same hours twice; they open nothing the second time.
+    fn hold_after_zone_change(&mut self, time: Timestamp, zone: &TimeZone) {
+        let seen = (zone.iana_name().unwrap().to_owned(), i64::from(zone.to_offset(time).seconds()));
+        if let Some((name, offset)) = &self.known.zone
+            && *name != seen.0
+            && seen.1 < *offset
+        {
+            let again = time + SignedDuration::from_secs(offset - seen.1);
+            self.known.held_until = self.known.held_until.max(Some(again));
+        }
+        self.known.zone = Some(seen);
+    }
+
+    pub(super) fn is_behind(&self, now: ClockReading, tolerance: Duration) -> bool {
+        let tolerance = SignedDuration::try_from(tolerance).unwrap();
+        self.known.held_until.is_some_and(|held| now.wall < held)
+            || self.known.latest_seen.is_some_and(|latest| latest.duration_since(now.wall) > tolerance)
+    }
+
+    pub(super) fn time(&self, now: ClockReading) -> Timestamp {
+        let seen = match self.going_from {
+            Some((time, up)) => Some(time + now.mono.total().saturating_sub(up)),
+            None => self.known.latest_seen,
+        };
+        seen.map_or(now.wall, |seen| seen.max(now.wall))
+    }
+
+    pub(super) fn day(&self, now: ClockReading, zone: &TimeZone) -> Day {
+        let day = day_of(self.time(now), zone);
+        self.known.accounting_day.map_or(day, |latest| latest.max(day))
+    }
+
+    /// Play was entered for a day: none before it comes again.
+    pub(super) fn record_day(&mut self, day: Day) {
+        self.known.accounting_day = self.known.accounting_day.max(Some(day));
+    }
+
+    /// A parent says that the clock is right.
+    pub(super) fn confirm(&mut self, now: ClockReading) {
+        self.known.latest_seen = Some(now.wall);
+        self.known.accounting_day = None;
+        self.known.held_until = None;
+        self.going_from = None;
+        self.was_behind = false;
+    }
+
+    /// The parents have chosen another zone.
+    pub(super) fn forget_zone(&mut self) {
+        self.known.zone = None;
+    }
+}
+
+pub(super) fn day_of(at: Timestamp, zone: &TimeZone) -> Day {
+    Day::from_date(zone.to_datetime(at).date())
+}

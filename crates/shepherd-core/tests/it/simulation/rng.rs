@@ -1,0 +1,46 @@
+//! Dice that fall the same way for the same seed: a seed is all that a failure needs.
+
+use std::time::Duration;
+
+pub(super) struct SimulationRng(u64);
+
+impl SimulationRng {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// From nought to one less than the sides. SplitMix64.
+    pub(super) fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % sides
+    }
+
+    pub(super) fn percent(&mut self, chance: u64) -> bool {
+        self.roll(100) < chance
+    }
+
+    pub(super) fn index(&mut self, length: usize) -> usize {
+        usize::try_from(self.roll(u64::try_from(length).unwrap())).unwrap()
+    }
+
+    pub(super) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.index(of.len())]
+    }
+
+    pub(super) fn random_option<T>(&mut self, chance: u64, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.percent(chance).then(|| make(self))
+    }
+
+    /// At most so many seconds, and never none.
+    pub(super) fn seconds(&mut self, most: u64) -> Duration {
+        Duration::from_millis(self.roll(most * 1_000) + 1)
+    }
+
+    /// Whole minutes, both ends included.
+    pub(super) fn minutes(&mut self, least: u64, most: u64) -> Duration {
+        Duration::from_secs(60 * (least + self.roll(most - least + 1)))
+    }
+}

@@ -1,0 +1,318 @@
+//! One session as it really was, and the bounds that it must keep to.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::GrantView;
+use shepherd_core::policy::{BreakRule, Day, SuspendedTime, TimeCost};
+use shepherd_util::{ClockReading, GrantId, MonotonicInstant};
+
+use super::hours;
+use super::household::BUDGETS;
+use super::open_span::OpenSpan;
+use super::usage_model::{PolicyTerms, QuotaCheck, UsageModel};
+
+/// A tick comes at most a millisecond late here.
+const TICK_LATENESS: Duration = Duration::from_millis(2);
+
+/// What a grant gave to the session while it ran.
+#[derive(Clone)]
+pub(super) struct AppliedGrant {
+    pub(super) grant_id: GrantId,
+    pub(super) run: Duration,
+    pub(super) window: Duration,
+    /// What it opened.
+    pub(super) opened: Option<OpenSpan>,
+}
+
+/// The terms of a plan: those of the launch, and those of every new plan since.
+#[derive(Clone)]
+struct PlanBounds {
+    span: OpenSpan,
+    suspended_time: SuspendedTime,
+    /// How much had been counted, and how much played, when it was made.
+    counted: Duration,
+    played: MonotonicInstant,
+    /// Other rules apply to its days by now: it was planned by these, but would be cut by those.
+    superseded: bool,
+    /// Its days are bounded by its own quotas.
+    bounds_days: bool,
+    /// It is bounded by its own window.
+    bounds_hours: bool,
+}
+
+/// When a program was gone.
+#[derive(Clone, Copy)]
+pub(super) struct ProgramEnd {
+    pub(super) boot: u128,
+    /// How much time had really passed since the life began.
+    pub(super) real: Duration,
+    /// The time that counted.
+    pub(super) time: Timestamp,
+}
+
+#[derive(Clone)]
+pub(super) struct SimulatedSession {
+    pub(super) child: usize,
+    pub(super) entry: usize,
+    pub(super) approved: MonotonicInstant,
+    /// Up to here it is in the book; `NotRequested` while it is being launched.
+    pub(super) booked_to: Option<MonotonicInstant>,
+    pub(super) day: Day,
+    /// How long its program really ran, with and without sleep.
+    pub(super) played: MonotonicInstant,
+    /// How much of that counted, by the rules of the time.
+    pub(super) counted: Duration,
+    /// Time in a row before it.
+    pub(super) in_row: Duration,
+    pub(super) budgets: Vec<usize>,
+    pub(super) free: bool,
+    pub(super) cooldown: Duration,
+    pub(super) applied_grants: Vec<AppliedGrant>,
+    /// Grants that held while the day that play is charged to was not the day on the wall.
+    pub(super) grants_on_other_day: BTreeSet<GrantId>,
+    /// Grants that were revoked when they did not hold any more: what was planned on them stays.
+    pub(super) grants_revoked_late: BTreeSet<GrantId>,
+    /// Somebody wants it to end: nothing is promised about how fast a program does.
+    pub(super) told_to_end: bool,
+    /// When its program was gone, if that was before anybody knew.
+    pub(super) stopped: Option<ProgramEnd>,
+    pub(super) warned: BTreeSet<u64>,
+    /// What was left when somebody last looked, with what was given since; the most is without end.
+    pub(super) left: Duration,
+    /// The longest that was ever left before an end.
+    pub(super) longest: Duration,
+    /// What held by then was in the plan, or was given, or was none of its.
+    settled: Timestamp,
+    /// The days became others while it was being launched: it is cut when it has begun, by the rules of that time.
+    upset_before: bool,
+    plans: Vec<PlanBounds>,
+}
+
+impl SimulatedSession {
+    pub(super) fn from_launch(
+        child: usize,
+        entry: usize,
+        terms: &PolicyTerms,
+        day: Day,
+        time: Timestamp,
+        now: ClockReading,
+    ) -> Self {
+        let mut play = Self {
+            child,
+            entry,
+            approved: now.mono,
+            booked_to: None,
+            day,
+            played: MonotonicInstant::BOOT,
+            counted: Duration::ZERO,
+            in_row: Duration::ZERO,
+            budgets: Vec::new(),
+            free: false,
+            cooldown: Duration::ZERO,
+            applied_grants: Vec::new(),
+            grants_on_other_day: BTreeSet::new(),
+            grants_revoked_late: BTreeSet::new(),
+            told_to_end: false,
+            stopped: None,
+            warned: BTreeSet::new(),
+            left: Duration::MAX,
+            longest: Duration::ZERO,
+            settled: time,
+            upset_before: false,
+            plans: Vec::new(),
+        };
+        play.set_charging_rules(terms);
+        play.add_plan(terms, time, now);
+        play
+    }
+
+    /// From now on its time counts by these rules.
+    pub(super) fn set_charging_rules(&mut self, terms: &PolicyTerms) {
+        let Some(rules) = terms.entry(self.entry) else { return };
+        let drawn = |id: &str| rules.budgets.iter().any(|budget| budget.as_str() == id);
+        self.budgets = (0..BUDGETS.len()).filter(|budget| drawn(BUDGETS[*budget])).collect();
+        self.free = rules.cost == TimeCost::Free;
+        self.cooldown = rules.limits.cooldown_after_run;
+    }
+
+    /// These bounds hold, too.
+    pub(super) fn add_plan(&mut self, terms: &PolicyTerms, time: Timestamp, now: ClockReading) {
+        self.plans.push(PlanBounds {
+            span: OpenSpan::open_until(time, terms, time, now),
+            suspended_time: terms.policy.rules().suspended_time,
+            counted: self.counted,
+            played: self.played,
+            superseded: false,
+            bounds_days: true,
+            bounds_hours: true,
+        });
+    }
+
+    /// Other rules apply; what was planned stays.
+    pub(super) fn supersede_plans(&mut self) {
+        for plan in &mut self.plans {
+            plan.superseded = true;
+            plan.bounds_days &= !(self.upset_before && self.booked_to.is_none());
+        }
+    }
+
+    /// Sleep counts by these rules now: what was planned by others may be charged for sleep that it was not planned
+    /// for, or the other way round. It is measured awake from now on.
+    pub(super) fn set_sleep_rule(&mut self, terms: &PolicyTerms) {
+        let suspended_time = terms.policy.rules().suspended_time;
+        for plan in self.plans.iter_mut().filter(|plan| plan.suspended_time != suspended_time) {
+            plan.suspended_time = SuspendedTime::Free;
+            plan.bounds_days = false;
+        }
+    }
+
+    /// Something was taken back: what is left is cut by the rules that apply now, and in the zone in which they do.
+    pub(super) fn cut_plans_to_rules(&mut self, today: &PolicyTerms) {
+        self.drop_superseded_day_bounds();
+        for plan in &mut self.plans {
+            plan.bounds_hours &= !plan.superseded && plan.span.terms.zone == today.zone;
+        }
+    }
+
+    /// What was played since then will be entered again, as it was known then.
+    pub(super) fn roll_back_to(&mut self, before: &Self) {
+        self.booked_to = before.booked_to;
+        self.day = before.day;
+        self.played = before.played;
+        self.counted = before.counted;
+        self.budgets.clone_from(&before.budgets);
+        self.free = before.free;
+        self.cooldown = before.cooldown;
+        self.warned.clone_from(&before.warned);
+        self.plans.truncate(before.plans.len());
+        let known =
+            |gift: &&AppliedGrant| self.applied_grants.iter().all(|own| own.grant_id != gift.grant_id);
+        let back: Vec<AppliedGrant> = before.applied_grants.iter().filter(known).cloned().collect();
+        self.applied_grants.extend(back);
+        self.left = Duration::MAX;
+        self.longest = before.longest;
+        self.settled = before.settled;
+    }
+
+    /// What holds by now is no news to it any more.
+    pub(super) fn mark_settled(&mut self, time: Timestamp) {
+        self.settled = self.settled.max(time);
+    }
+
+    /// Whether a grant is news to it.
+    pub(super) fn is_new(&self, grant: &GrantView) -> bool {
+        grant.valid_from > self.settled
+            && self.applied_grants.iter().all(|gift| gift.grant_id != grant.grant_id)
+    }
+
+    pub(super) fn is_superseded(&self) -> bool {
+        self.plans.iter().any(|plan| plan.superseded)
+    }
+
+    /// The clock was set, or the machine slept: the days are others now, and the quotas are those that apply now.
+    pub(super) fn drop_superseded_day_bounds(&mut self) {
+        self.upset_before |= self.booked_to.is_none();
+        self.plans.iter_mut().for_each(|plan| plan.bounds_days &= !plan.superseded);
+    }
+
+    /// No clock, zone, crash, sleep or policy has given it more than it was planned for and granted.
+    pub(super) fn check(
+        &mut self,
+        now: ClockReading,
+        today: &PolicyTerms,
+        day: Day,
+        book: &UsageModel,
+        grants: &[GrantView],
+    ) {
+        if self.booked_to.is_none() || self.told_to_end {
+            return;
+        }
+        let run: Duration = self.applied_grants.iter().map(|gift| gift.run).sum();
+        let (kept, lent) = (&self.grants_revoked_late, &self.grants_on_other_day);
+        let is_lent = |grant: &GrantView| lent.contains(&grant.grant_id);
+        let held = grants.iter().filter(|grant| grant.revoked_at.is_none() || kept.contains(&grant.grant_id));
+        for span in self.applied_grants.iter_mut().filter_map(|gift| gift.opened.as_mut()) {
+            span.advance_to(now, |terms, at| hours::is_open(terms, self.entry, at));
+        }
+        for plan in &mut self.plans {
+            let counted = plan.counted + counted_play(plan.suspended_time, self.played)
+                - counted_play(plan.suspended_time, plan.played);
+            let terms = &plan.span.terms;
+            let rules = terms.entry(self.entry).expect("it runs, so something allows it");
+            if let Some(max_run) = rules.limits.max_run {
+                assert!(
+                    counted <= max_run + run + TICK_LATENESS,
+                    "ran for {counted:?} of {max_run:?} and {run:?}"
+                );
+            }
+            if let Some(BreakRule { after, .. }) = terms.policy.rules().breaks {
+                let in_row = self.in_row + counted;
+                // A new rule may have been passed before it began; what was given is given then, too.
+                let most = after.max(self.in_row) + run;
+                assert!(in_row <= most + TICK_LATENESS, "{in_row:?} in a row of {after:?} and {run:?}");
+            }
+            plan.span.advance_to(now, |terms, at| terms.is_open(self.child, self.entry, at, held.clone()));
+            if plan.bounds_hours {
+                plan.check_window(now, &self.applied_grants);
+            }
+            if !plan.bounds_days {
+                continue;
+            }
+            let quotas =
+                |terms: &PolicyTerms| terms.quotas(self.child, self.entry, day, book, &held, is_lent);
+            if let Some(passed) = first_exceeded_quota(quotas(&plan.span.terms)) {
+                // In another zone a grant may hold on other days.
+                let here = PolicyTerms { zone: today.zone.clone(), ..plan.span.terms.clone() };
+                assert!(
+                    first_exceeded_quota(quotas(&here)).is_none(),
+                    "more than a quota on {day}: {passed}"
+                );
+            }
+        }
+    }
+
+    /// What is left never grows but by a gift.
+    pub(super) fn check_left(&mut self, left: Option<Duration>) {
+        self.longest = self.longest.max(left.unwrap_or_default());
+        let left = left.unwrap_or(Duration::MAX);
+        assert!(left <= self.left, "{left:?} remain where {:?} did", self.left);
+        self.left = left;
+    }
+
+    /// Every warning that fitted before the end was given (S3.5b).
+    pub(super) fn check_warnings(&self) {
+        let rules = self.plans[0].span.terms.entry(self.entry).unwrap();
+        for warning in rules.warnings.warnings().iter().filter(|warning| warning.before < self.longest) {
+            let threshold = warning.before.as_secs();
+            assert!(self.warned.contains(&threshold), "it ended without the warning {threshold} s before");
+        }
+    }
+}
+
+impl PlanBounds {
+    /// The window in which it began has not closed, by the clock that nobody can set.
+    fn check_window(&self, now: ClockReading, gifts: &[AppliedGrant]) {
+        let granted = gifts.iter().filter_map(|gift| gift.opened.as_ref());
+        let closed = granted.chain([&self.span]).map(OpenSpan::closed_at);
+        let Some(closed) = closed.reduce(|latest, closed| Some(latest?.max(closed?))).flatten() else {
+            return;
+        };
+        let more: Duration = gifts.iter().map(|gift| gift.window).sum();
+        let (end, up) = (closed + more + TICK_LATENESS, now.mono.total());
+        assert!(up <= end, "runs {:?} after its window closed", up - end);
+    }
+}
+
+fn first_exceeded_quota(quotas: Vec<QuotaCheck>) -> Option<QuotaCheck> {
+    quotas.into_iter().find(|quota| quota.played > quota.allowed + TICK_LATENESS)
+}
+
+/// How much of what was played counts.
+pub(super) fn counted_play(suspended_time: SuspendedTime, played: MonotonicInstant) -> Duration {
+    match suspended_time {
+        SuspendedTime::Free => played.awake(),
+        SuspendedTime::Counts => played.total(),
+    }
+}

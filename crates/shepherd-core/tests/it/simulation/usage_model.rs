@@ -1,0 +1,212 @@
+//! What was really played, by child, counter and day; and what a policy allows of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use shepherd_api::{EntryScope, GrantKind, GrantView};
+use shepherd_core::policy::{DailyQuota, Day, Policy, PolicyEntry, TimeCost};
+
+use super::household::{BUDGETS, CHILDREN, ENTRIES};
+use super::reference_clock::day_of;
+
+/// What play is counted under, as a position in `ENTRIES` or `BUDGETS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CounterIndex {
+    Entry(usize),
+    Budget(usize),
+}
+
+/// Play by child, counter and day.
+#[derive(Clone, Default)]
+pub(super) struct UsageModel {
+    played: BTreeMap<(usize, CounterIndex, Day), Duration>,
+    /// What may have been charged though nobody played, by child, entry and day.
+    paid: BTreeMap<(usize, usize, Day), Duration>,
+}
+
+impl UsageModel {
+    pub(super) fn add(&mut self, child: usize, what: CounterIndex, day: Day, amount: Duration) {
+        *self.played.entry((child, what, day)).or_default() += amount;
+    }
+
+    pub(super) fn get(&self, child: usize, what: CounterIndex, day: Day) -> Duration {
+        self.played.get(&(child, what, day)).copied().unwrap_or_default()
+    }
+
+    pub(super) fn add_overcharge(&mut self, child: usize, entry: usize, day: Day, amount: Duration) {
+        *self.paid.entry((child, entry, day)).or_default() += amount;
+    }
+
+    /// What may count as use of an entry: it earns by rules that come later, too.
+    fn used(&self, child: usize, entry: usize, day: Day) -> Duration {
+        let paid = self.paid.get(&(child, entry, day)).copied().unwrap_or_default();
+        self.get(child, CounterIndex::Entry(entry), day) + paid
+    }
+
+    fn played_on_days(&self, child: usize, what: CounterIndex, days: &[Day]) -> Duration {
+        days.iter().map(|day| self.get(child, what, *day)).sum()
+    }
+
+    pub(super) fn total(&self) -> Duration {
+        self.played.values().sum()
+    }
+}
+
+/// How a policy was understood at a moment: its words, the mode somebody had chosen, and the zone.
+#[derive(Clone)]
+pub(super) struct PolicyTerms {
+    pub(super) policy: std::rc::Rc<Policy>,
+    pub(super) mode: Option<String>,
+    pub(super) zone: TimeZone,
+}
+
+/// One quota: how much was really played of how much.
+pub(super) struct QuotaCheck {
+    what: CounterIndex,
+    period: &'static str,
+    pub(super) played: Duration,
+    pub(super) allowed: Duration,
+}
+
+impl fmt::Display for QuotaCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} of {:?} a {} of {:?}", self.played, self.allowed, self.period, self.what)
+    }
+}
+
+impl PolicyTerms {
+    pub(super) fn entry(&self, entry: usize) -> Option<&PolicyEntry> {
+        self.policy.entries().iter().find(|known| known.entry_id.as_str() == ENTRIES[entry])
+    }
+
+    pub(super) fn mode_on(&self, day: Day) -> &str {
+        self.mode.as_deref().unwrap_or_else(|| self.policy.rules().modes.mode_on(day))
+    }
+
+    /// Every quota that bounds an entry on a day, with what was earned and what these grants add: those that hold on
+    /// the day, and those that were lent to it.
+    pub(super) fn quotas<'g>(
+        &self,
+        child: usize,
+        entry: usize,
+        day: Day,
+        book: &UsageModel,
+        grants: &(impl Iterator<Item = &'g GrantView> + Clone),
+        is_lent: impl Fn(&GrantView) -> bool,
+    ) -> Vec<QuotaCheck> {
+        let Some(rules) = self.entry(entry).filter(|rules| rules.cost == TimeCost::Counts) else {
+            return Vec::new();
+        };
+        let week: Vec<Day> = (0..7).map(|ahead| day.week_start().plus_days(ahead)).collect();
+        let mut quotas = Vec::new();
+        let mut add = |what: CounterIndex, daily: &DailyQuota, weekly: Option<Duration>| {
+            let periods = [
+                ("day", daily.amount_on(day, self.mode_on(day)), std::slice::from_ref(&day)),
+                ("week", weekly, week.as_slice()),
+            ];
+            for (period, amount, days) in periods {
+                let Some(amount) = amount else { continue };
+                let gifts: Duration = grants
+                    .clone()
+                    .filter(|grant| grant_raises_counter(grant, child, entry, rules, what))
+                    .filter(|grant| self.holds_on(grant, days) || is_lent(grant))
+                    .map(extra_time)
+                    .sum();
+                let earned =
+                    if period == "day" { self.earned(child, what, day, book) } else { Duration::ZERO };
+                let allowed = amount + gifts + earned;
+                quotas.push(QuotaCheck {
+                    what,
+                    period,
+                    played: book.played_on_days(child, what, days),
+                    allowed,
+                });
+            }
+        };
+        add(CounterIndex::Entry(entry), &rules.limits.daily_quota, rules.limits.weekly_quota);
+        for (position, id) in BUDGETS.iter().enumerate() {
+            if rules.budgets.iter().any(|budget| budget.as_str() == *id) {
+                let budget = &self.policy.rules().budgets[&id.parse().unwrap()];
+                add(CounterIndex::Budget(position), &budget.daily, budget.weekly);
+            }
+        }
+        quotas
+    }
+
+    /// What was earned raises the day's share only.
+    fn earned(&self, child: usize, what: CounterIndex, day: Day, book: &UsageModel) -> Duration {
+        let CounterIndex::Budget(budget) = what else { return Duration::ZERO };
+        let earners =
+            (0..ENTRIES.len()).filter_map(|entry| Some((entry, self.entry(entry)?.earns.as_ref()?)));
+        let earners = earners.filter(|(_, earning)| earning.budget.as_str() == BUDGETS[budget]);
+        let earned = earners.map(|(entry, earning)| {
+            let portions = book.used(child, entry, day).as_micros() / earning.for_each.as_micros();
+            let portions = u32::try_from(portions).unwrap_or(u32::MAX);
+            earning.earned.saturating_mul(portions).min(earning.ceiling)
+        });
+        earned.sum()
+    }
+
+    fn holds_on(&self, grant: &GrantView, days: &[Day]) -> bool {
+        let first = day_of(grant.valid_from, &self.zone);
+        let last = day_of(grant.lapses_at - Duration::from_nanos(1), &self.zone);
+        first <= days[days.len() - 1] && days[0] <= last
+    }
+
+    /// Whether the windows, or one of these grants, are open for an entry at a time.
+    pub(super) fn is_open<'g>(
+        &self,
+        child: usize,
+        entry: usize,
+        at: Timestamp,
+        mut grants: impl Iterator<Item = &'g GrantView>,
+    ) -> bool {
+        super::hours::is_open(self, entry, at)
+            || grants.any(|grant| {
+                let GrantKind::OpenUntil { until } = grant.gift else { return false };
+                let rules = self.entry(entry);
+                rules.is_some_and(|rules| grant_applies(grant, child, entry, rules))
+                    && grant.valid_from <= at
+                    && at < until.min(grant.lapses_at)
+            })
+    }
+}
+
+/// The extra time that a grant gives.
+pub(super) fn extra_time(grant: &GrantView) -> Duration {
+    match grant.gift {
+        GrantKind::Extra { amount } => amount.into(),
+        GrantKind::OpenUntil { .. } => Duration::ZERO,
+    }
+}
+
+/// Whether a grant is for this child and this entry.
+pub(super) fn grant_applies(grant: &GrantView, child: usize, entry: usize, rules: &PolicyEntry) -> bool {
+    let in_scope = match &grant.scope {
+        EntryScope::Everything {} => true,
+        EntryScope::Entry { entry_id } => entry_id.as_str() == ENTRIES[entry],
+        EntryScope::Budget { budget_id } => rules.budgets.contains(budget_id),
+    };
+    in_scope && grant.profile.as_ref().is_none_or(|profile| profile.as_str() == CHILDREN[child])
+}
+
+/// More of a budget is more of nothing else.
+fn grant_raises_counter(
+    grant: &GrantView,
+    child: usize,
+    entry: usize,
+    rules: &PolicyEntry,
+    what: CounterIndex,
+) -> bool {
+    let same_counter = match (&grant.scope, what) {
+        (EntryScope::Budget { budget_id }, CounterIndex::Budget(budget)) => {
+            budget_id.as_str() == BUDGETS[budget]
+        }
+        (EntryScope::Budget { .. }, CounterIndex::Entry(_)) => false,
+        (EntryScope::Everything {} | EntryScope::Entry { .. }, _) => true,
+    };
+    same_counter && grant_applies(grant, child, entry, rules)
+}

@@ -1,0 +1,254 @@
+//! The engine answers in the words of the protocol: grants, requests, use, events, refusals (S10).
+
+use std::time::Duration;
+
+use shepherd_api::{
+    ApiError, EndReason, EntryScope, ErrorCode, EventKind, Millis, ReasonCode, SessionPhase, StopMode,
+    StopRequester, TimeRequestState, UsageView,
+};
+use shepherd_core::policy::{DailyQuota, EarningRule, WarningPolicy};
+use shepherd_core::{
+    CoreEvent, GrantError, LaunchDecision, NewGrant, NewTimeRequest, QueryError, StopRequest,
+    UnknownModeError,
+};
+use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
+
+use crate::harness::{
+    BERLIN, EngineHarness, budget, entry, extra, grant, hours, minutes, policy, policy_with, wall_time,
+    warning,
+};
+
+const MONDAY_NOON: &str = "2026-11-16 12:00";
+
+fn entry_scope(id: &str) -> EntryScope {
+    EntryScope::Entry { entry_id: id.parse().unwrap() }
+}
+
+fn budget_scope(id: &str) -> EntryScope {
+    EntryScope::Budget { budget_id: id.parse().unwrap() }
+}
+
+#[test]
+fn grants_are_listed_while_they_hold_or_will_hold_and_found_for_longer() {
+    // S2.7.
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let now = world.now();
+    let tomorrow = NewGrant {
+        valid_from: Some(wall_time(BERLIN, "2026-11-17 08:00")),
+        scope: entry_scope("game"),
+        ..grant(2, extra(minutes(10)))
+    };
+    world.engine.grant(grant(1, extra(minutes(5))), now).unwrap();
+    world.engine.grant(tomorrow, now).unwrap();
+    world.engine.grant(grant(3, extra(minutes(5))), now).unwrap();
+    world.engine.revoke(&GrantId::from_random(3), "parent", now).unwrap();
+    let held = |world: &EngineHarness| -> Vec<GrantId> {
+        world.engine.active_grants(world.now()).into_iter().map(|grant| grant.grant_id).collect()
+    };
+    assert_eq!(held(&world), [GrantId::from_random(1), GrantId::from_random(2)]);
+    world.run_for(hours(13));
+    assert_eq!(held(&world), [GrantId::from_random(2)], "the first lapsed at midnight");
+    assert!(world.engine.find_grant(&GrantId::from_random(1)).is_some());
+    assert_eq!(world.engine.find_grant(&GrantId::from_random(3)).unwrap().revoked_at, Some(now.wall));
+    assert_eq!(world.engine.find_grant(&GrantId::from_random(9)), None);
+}
+
+#[test]
+fn a_request_is_shown_with_where_it_is_in_its_life() {
+    // S2.7, S10.3.
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let new = NewTimeRequest {
+        request_id: RequestId::from_random(1),
+        profile: ProfileId::default(),
+        entry_id: "game".parse().unwrap(),
+        amount: minutes(20),
+        note: Some("please".to_owned()),
+        actor: "child".to_owned(),
+    };
+    world.engine.request_time(new, world.now()).unwrap();
+    let shown = world.engine.requests();
+    assert_eq!(
+        (shown.len(), shown[0].amount, &shown[0].state),
+        (1, Millis(1_200_000), &TimeRequestState::Asked)
+    );
+    world.engine.deny_request(&RequestId::from_random(1), None, "parent", world.now()).unwrap();
+    let denied = world.engine.find_request(&RequestId::from_random(1)).unwrap();
+    assert_eq!(denied.state, TimeRequestState::Denied { why: None });
+    assert_eq!(world.engine.find_request(&RequestId::from_random(2)), None);
+}
+
+#[test]
+fn usage_is_reported_by_day_with_its_limit() {
+    // S10: earned and granted time included; what has no limit has none.
+    let mut game = entry("game");
+    game.limits.daily_quota = DailyQuota::every_day(hours(1));
+    game.budgets = vec!["games".parse().unwrap()];
+    let mut maths = entry("maths");
+    maths.earns = Some(EarningRule {
+        budget: "games".parse().unwrap(),
+        for_each: minutes(20),
+        earned: minutes(10),
+        ceiling: minutes(30),
+    });
+    let household = policy_with(vec![game, maths], |rules| {
+        rules.budgets.insert("games".parse().unwrap(), budget(hours(2)));
+    });
+    let mut world = EngineHarness::new(household, "2026-11-16 23:00");
+    world.launch("maths");
+    world.run_for(minutes(40));
+    world.exit();
+    world.engine.grant(grant(1, extra(minutes(5))), world.now()).unwrap();
+    world.launch("game");
+    world.run_for(minutes(30));
+    world.exit();
+    let told = |from: &str, to: &str| {
+        world.engine.usage(from.parse().unwrap(), to.parse().unwrap(), Some(&ProfileId::default()))
+    };
+    let row = |day: &str, of: EntryScope, used: u64, limit: Option<u64>| UsageView {
+        day: day.parse().unwrap(),
+        profile: ProfileId::default(),
+        of,
+        used: minutes(used).into(),
+        limit: limit.map(|limit| minutes(limit).into()),
+    };
+    let monday = [
+        row("2026-11-16", entry_scope("game"), 20, Some(65)),
+        row("2026-11-16", entry_scope("maths"), 40, None),
+        row("2026-11-16", budget_scope("games"), 20, Some(120 + 20 + 5)),
+    ];
+    let tuesday = [
+        row("2026-11-17", entry_scope("game"), 10, Some(60)),
+        row("2026-11-17", budget_scope("games"), 10, Some(120)),
+    ];
+    assert_eq!(told("2026-11-16", "2026-11-17").unwrap(), [&monday[..], &tuesday[..]].concat());
+    assert_eq!(told("2026-11-17", "2026-11-17").unwrap(), tuesday);
+    assert_eq!(told("2026-11-18", "2027-02-17").unwrap(), []);
+    let nobody: ProfileId = "nobody".parse().unwrap();
+    let (from, to) = ("2026-11-16".parse().unwrap(), "2026-11-17".parse().unwrap());
+    assert_eq!(world.engine.usage(from, to, Some(&nobody)), Ok(Vec::new()));
+    assert_eq!(world.engine.usage(from, to, None).unwrap().len(), 5);
+}
+
+#[test]
+fn query_ranges_are_bounded() {
+    // S10, house style 33.
+    let world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let usage = |from: &str, to: &str| {
+        world.engine.usage(from.parse().unwrap(), to.parse().unwrap(), None).map(|_| ())
+    };
+    assert_eq!(usage("2026-11-16", "2026-11-16"), Ok(()));
+    assert_eq!(usage("2026-11-16", "2026-11-15"), Err(QueryError::EmptyRange));
+    assert_eq!(usage("2026-01-01", "2026-04-02"), Ok(()));
+    assert_eq!(usage("2026-01-01", "2026-04-03"), Err(QueryError::RangeTooLong { days: 92 }));
+    assert_eq!(usage("-009999-01-01", "9999-12-31"), Err(QueryError::RangeTooLong { days: 92 }));
+    let from = world.now().wall;
+    let timeline = |length: Duration| {
+        world.engine.timeline(&ProfileId::default(), from, from.checked_add(length).unwrap()).map(|_| ())
+    };
+    assert_eq!(timeline(hours(42 * 24)), Ok(()));
+    assert_eq!(timeline(hours(42 * 24) + minutes(1)), Err(QueryError::RangeTooLong { days: 42 }));
+    assert_eq!(timeline(Duration::ZERO), Err(QueryError::EmptyRange));
+    let all_of_time =
+        world.engine.timeline(&ProfileId::default(), jiff::Timestamp::MIN, jiff::Timestamp::MAX);
+    assert_eq!(all_of_time.map(|_| ()), Err(QueryError::RangeTooLong { days: 42 }));
+}
+
+#[test]
+fn events_carry_the_session_whole() {
+    // S10.4.
+    let mut game = entry("game");
+    game.limits.max_run = Some(minutes(30));
+    game.warnings = WarningPolicy::new(vec![warning(minutes(5))]);
+    let mut world = EngineHarness::new(policy(vec![game]), MONDAY_NOON);
+    let LaunchDecision::Approved(plan) = world.request_launch("game") else { panic!() };
+    let started = world.engine.start_session(&plan.session_id, "handle".to_owned(), world.now()).unwrap();
+    let EventKind::SessionStarted { session } = world.engine.event_kind(&started[0], world.now()) else {
+        panic!()
+    };
+    assert_eq!((session.phase, session.remaining), (SessionPhase::Running, Some(Millis(1_800_000))));
+    assert_eq!(world.engine.session_view(world.now()), Some(session));
+
+    let events = world.run_for(minutes(25));
+    let warned = events.iter().find(|event| matches!(event, CoreEvent::Warning { .. })).unwrap();
+    let EventKind::WarningIssued { session, threshold_secs, message, .. } =
+        world.engine.event_kind(warned, world.now())
+    else {
+        panic!()
+    };
+    assert_eq!((session.phase, session.remaining), (SessionPhase::Warned, Some(Millis(300_000))));
+    assert_eq!((threshold_secs, message.as_str()), (300, "game ends in 5 minutes."));
+
+    let events = world.run_for(minutes(5));
+    let due = events.iter().find(|event| matches!(event, CoreEvent::ExpireDue { .. })).unwrap();
+    let EventKind::SessionExpired { session, end } = world.engine.event_kind(due, world.now()) else {
+        panic!()
+    };
+    assert_eq!((session.phase, end), (SessionPhase::Expiring, EndReason::Expired));
+
+    let ended: Vec<EventKind> =
+        world.exit().iter().map(|event| world.engine.event_kind(event, world.now())).collect();
+    let session_id = session.session_id;
+    assert_eq!(
+        ended,
+        [EventKind::SessionEnded { session_id, end: EndReason::Expired }, EventKind::EntriesChanged {}]
+    );
+    // Old news of a session that is gone is the present state.
+    let late = world.engine.event_kind(due, world.now());
+    assert_eq!(late, EventKind::StateChanged { snapshot: world.engine.get_state(world.now()) });
+    let reloaded = world.engine.event_kind(&CoreEvent::PolicyReloaded { entry_count: 1 }, world.now());
+    assert_eq!(reloaded, EventKind::PolicyReloaded { entry_count: 1 });
+}
+
+#[test]
+fn a_session_that_somebody_stopped_expires_for_that_reason() {
+    // S10.4.
+    let mut world = EngineHarness::new(policy(vec![entry("game")]), MONDAY_NOON);
+    let session_id = world.launch("game").session_id;
+    let stop = StopRequest { by: StopRequester::Admin, mode: StopMode::Force, actor: "parent".to_owned() };
+    let _ = world.engine.stop_current(&stop, world.now());
+    let told = world.engine.event_kind(&CoreEvent::ExpireDue { session_id }, world.now());
+    let by = StopRequester::Admin;
+    assert!(
+        matches!(told, EventKind::SessionExpired { end: EndReason::Stopped { by: told }, .. } if told == by)
+    );
+}
+
+#[test]
+fn a_refusal_has_a_code_for_programs_and_a_sentence_for_people() {
+    // S3.8, S10.
+    let check = |error: ApiError, code: ErrorCode, sentence: &str| {
+        assert_eq!((error.code, error.sentence.as_str()), (code, sentence));
+    };
+    let ceiling = GrantError::AboveCeiling { left: minutes(10) };
+    check(ceiling.into(), ErrorCode::OverCeiling, "The policy allows at most 10 minutes more on that day.");
+    let latest = shepherd_core::policy::MinuteOfDay::new(20, 0).unwrap();
+    let too_late = GrantError::TooLate { latest };
+    check(too_late.into(), ErrorCode::OverCeiling, "The policy opens nothing beyond 20:00.");
+    check(GrantError::NoSession.into(), ErrorCode::NoSession, "Nothing is running.");
+    check(GrantError::SessionEnding.into(), ErrorCode::NoSession, "It is being ended already.");
+    check(GrantError::AlreadyDecided.into(), ErrorCode::AlreadyDecided, "It has been decided already.");
+    let chess: EntryId = "chess".parse().unwrap();
+    check(
+        GrantError::UnknownEntry(chess.clone()).into(),
+        ErrorCode::UnknownEntry,
+        "There is no entry `chess`.",
+    );
+    check(QueryError::UnknownEntry(chess).into(), ErrorCode::UnknownEntry, "There is no entry `chess`.");
+    check(
+        QueryError::RangeTooLong { days: 42 }.into(),
+        ErrorCode::InvalidRange,
+        "The span is longer than 42 days.",
+    );
+    check(
+        UnknownModeError("grandma".to_owned()).into(),
+        ErrorCode::UnknownMode,
+        "There is no mode `grandma`.",
+    );
+
+    let mut world = EngineHarness::new(policy(Vec::new()), MONDAY_NOON);
+    let LaunchDecision::Denied { reasons } = world.request_launch("chess") else { panic!() };
+    let denial = world.engine.denial_error(reasons.clone());
+    assert_eq!((denial.code, &denial.reasons), (ErrorCode::Denied, &reasons));
+    assert_eq!(denial.sentence, "There is no entry `chess`.");
+    assert!(matches!(reasons[..], [ReasonCode::UnknownEntry { .. }]));
+}

@@ -1,0 +1,53 @@
+//! Connecting to a Sway that runs already.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::connection::SwayConnection;
+use crate::environment;
+
+/// Sockets of one user that are tried: many more than anybody has screens, stale ones included.
+const MAX_SOCKETS: usize = 16;
+
+/// Connects to the socket that is named, or else to the one that the daemon's environment leads to.
+///
+/// # Errors
+/// With what is missing, and what helps.
+pub(super) fn connect(
+    socket: Option<&Path>,
+    environment: &[(OsString, OsString)],
+) -> Result<SwayConnection, String> {
+    if let Some(socket) = socket {
+        return SwayConnection::open(socket).map_err(|error| {
+            let shown = socket.display();
+            format!("no Sway answers at `{shown}` ({error}); start one there, or name another socket")
+        });
+    }
+    let variable = |name| environment::get(environment, name).map(PathBuf::from);
+    let (named, folder) = (variable("SWAYSOCK"), variable("XDG_RUNTIME_DIR"));
+    if named.is_none() && folder.is_none() {
+        let fault = "the daemon's environment has neither `SWAYSOCK` nor `XDG_RUNTIME_DIR`";
+        return Err(format!("{fault}; name the socket under `[compositor]`"));
+    }
+    // The name of a socket has the number of its Sway in it, so that a later one listens elsewhere.
+    let sockets = named.into_iter().chain(folder.iter().flat_map(|folder| sockets_in(folder)));
+    sockets.filter_map(|socket| SwayConnection::open(&socket).ok()).next().ok_or_else(|| {
+        "no Sway of the daemon's own user runs; start one, or name its socket under `[compositor]`".to_owned()
+    })
+}
+
+/// The latest first.
+fn sockets_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().flatten();
+    let mut sockets: Vec<(SystemTime, PathBuf)> = entries
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("sway-ipc.") && name.ends_with(".sock")
+        })
+        .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
+        .collect();
+    sockets.sort_unstable();
+    sockets.into_iter().rev().take(MAX_SOCKETS).map(|(_, path)| path).collect()
+}

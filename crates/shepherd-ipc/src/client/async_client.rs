@@ -1,0 +1,197 @@
+//! The same client for whoever has a runtime.
+
+use std::future::Future;
+use std::time::Duration;
+
+use shepherd_api::{ClientState, Command, CommandReply, DaemonStateSnapshot, ServerWelcome};
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::time::{sleep_until, timeout};
+
+use crate::client::protocol::ClientProtocol;
+use crate::client::watch_state::{WatchConnection, WatchState};
+use crate::client::{CallError, ClientOptions, ConnectError, ServerPush, WatchError, WatchUpdate};
+
+/// Bytes that are read at once.
+const CHUNK: usize = 16 * 1024;
+
+/// A connection to the daemon. One command at a time.
+#[derive(Debug)]
+pub struct AsyncClient {
+    stream: UnixStream,
+    protocol: ClientProtocol,
+    welcome: ServerWelcome,
+    call_timeout: Duration,
+}
+
+impl AsyncClient {
+    /// Connects, and says who it is.
+    ///
+    /// # Errors
+    /// Nothing listens, or it does not want this client.
+    pub async fn connect(options: &ClientOptions) -> Result<Self, ConnectError> {
+        let socket = &options.socket;
+        let connecting = async {
+            let mut stream =
+                UnixStream::connect(socket).await.map_err(|error| ConnectError::from_io(socket, error))?;
+            let mut conversation = ClientProtocol::new();
+            let welcome = handshake(&mut stream, &mut conversation, &options.name)
+                .await
+                .map_err(|error| ConnectError::from_call(socket, error))?;
+            Ok(Self { stream, protocol: conversation, welcome, call_timeout: options.call_timeout })
+        };
+        match timeout(options.connect_timeout, connecting).await {
+            Ok(connected) => connected,
+            Err(_) => Err(ConnectError::TimedOut { socket: socket.clone() }),
+        }
+    }
+
+    /// What the daemon said of itself and of what this client may do.
+    #[must_use]
+    pub fn welcome(&self) -> &ServerWelcome {
+        &self.welcome
+    }
+
+    /// Gives a command and waits for the answer. If this is cancelled the connection is of no use any more: half a
+    /// line may have been sent.
+    ///
+    /// # Errors
+    /// The daemon refuses, is gone, or does not answer in time.
+    pub async fn call(&mut self, command: Command) -> Result<CommandReply, CallError> {
+        let (id, line) = self.protocol.encode_request(command)?;
+        let (stream, conversation) = (&mut self.stream, &mut self.protocol);
+        let calling = async {
+            send_line(stream, conversation, &line).await?;
+            loop {
+                if let Some(reply) = conversation.take_reply(id)? {
+                    return Ok(reply);
+                }
+                receive(stream, conversation).await?;
+            }
+        };
+        with_timeout(self.call_timeout, calling).await
+    }
+
+    /// Asks for events. They follow the snapshot without a gap; [`AsyncClient::next_push`] hands them out.
+    ///
+    /// # Errors
+    /// As [`AsyncClient::call`].
+    pub async fn subscribe(&mut self) -> Result<DaemonStateSnapshot, CallError> {
+        match self.call(Command::SubscribeEvents {}).await? {
+            CommandReply::Subscribed { snapshot } => Ok(snapshot),
+            _ => Err(CallError::InvalidReply),
+        }
+    }
+
+    /// The next thing that a subscriber is told. May be cancelled without losing any.
+    ///
+    /// # Errors
+    /// The connection is of no use any more.
+    pub async fn next_push(&mut self) -> Result<ServerPush, CallError> {
+        loop {
+            if let Some(pushed) = self.protocol.take_push()? {
+                return Ok(pushed);
+            }
+            receive(&self.stream, &mut self.protocol).await?;
+        }
+    }
+}
+
+async fn handshake(
+    stream: &mut UnixStream,
+    conversation: &mut ClientProtocol,
+    name: &str,
+) -> Result<ServerWelcome, CallError> {
+    send_line(stream, conversation, &ClientProtocol::encode_hello(name)?).await?;
+    loop {
+        if let Some(welcome) = conversation.take_welcome()? {
+            return Ok(welcome);
+        }
+        receive(stream, conversation).await?;
+    }
+}
+
+/// Sends a line. If the daemon does not listen any more, the error is what it said last, if it said anything.
+async fn send_line(
+    stream: &mut UnixStream,
+    conversation: &mut ClientProtocol,
+    line: &[u8],
+) -> Result<(), CallError> {
+    let Err(error) = stream.write_all(line).await else { return Ok(()) };
+    while receive(stream, conversation).await.is_ok() {}
+    match conversation.take_closing_error() {
+        Some(farewell) => Err(CallError::Closed(farewell)),
+        None => Err(CallError::Disconnected(error)),
+    }
+}
+
+async fn receive(stream: &UnixStream, conversation: &mut ClientProtocol) -> Result<(), CallError> {
+    loop {
+        stream.readable().await.map_err(CallError::from_io)?;
+        let mut chunk = [0; CHUNK];
+        match stream.try_read(&mut chunk) {
+            Ok(length) => return conversation.feed(chunk.get(..length).unwrap_or_default()),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(CallError::from_io(error)),
+        }
+    }
+}
+
+async fn with_timeout<T>(
+    patience: Duration,
+    work: impl Future<Output = Result<T, CallError>>,
+) -> Result<T, CallError> {
+    timeout(patience, work).await.unwrap_or(Err(CallError::TimedOut))
+}
+
+/// Watches the daemon, over a connection of its own, and connects again when it was lost.
+#[derive(Debug)]
+pub struct AsyncDaemonWatcher {
+    options: ClientOptions,
+    watch_state: WatchState<AsyncClient>,
+}
+
+impl AsyncDaemonWatcher {
+    /// A watcher that has not connected yet.
+    #[must_use]
+    pub fn new(options: ClientOptions) -> Self {
+        Self { options, watch_state: WatchState::new() }
+    }
+
+    /// How it stands, as far as is known; `Normal` before the first connection.
+    #[must_use]
+    pub fn state(&self) -> Option<&ClientState> {
+        self.watch_state.state.as_ref()
+    }
+
+    /// Whether the state is kept up to date.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        matches!(self.watch_state.connection, WatchConnection::Up(_))
+    }
+
+    /// The next thing to learn. May be cancelled without losing any.
+    pub async fn next(&mut self) -> WatchUpdate {
+        match &mut self.watch_state.connection {
+            WatchConnection::Up(client) => match client.next_push().await {
+                Ok(pushed) => self.watch_state.apply_push(pushed),
+                Err(error) => self.watch_state.set_disconnected(error.into()),
+            },
+            WatchConnection::Down { retry_at, .. } => {
+                sleep_until((*retry_at).into()).await;
+                match connect_and_subscribe(&self.options).await {
+                    Ok((client, snapshot)) => self.watch_state.set_connected(client, snapshot),
+                    Err(error) => self.watch_state.set_disconnected(error),
+                }
+            }
+        }
+    }
+}
+
+async fn connect_and_subscribe(
+    options: &ClientOptions,
+) -> Result<(AsyncClient, DaemonStateSnapshot), WatchError> {
+    let mut client = AsyncClient::connect(options).await?;
+    let snapshot = client.subscribe().await?;
+    Ok((client, snapshot))
+}

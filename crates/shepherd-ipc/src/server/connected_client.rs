@@ -1,0 +1,85 @@
+//! One connected client, as the hub and its task share it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use shepherd_util::ClientId;
+
+use super::outbox::ClientOutbox;
+use crate::PeerCredentials;
+
+/// Characters of a client's own name that are kept.
+const MAX_NAME_CHARS: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct ConnectedClient {
+    pub(super) client_id: ClientId,
+    pub(super) peer: PeerCredentials,
+    pub(super) outbox: Arc<ClientOutbox>,
+    name: OnceLock<String>,
+    elevation: Mutex<Option<PinElevation>>,
+}
+
+/// That the PIN was given on this connection.
+#[derive(Clone, Copy, Debug)]
+struct PinElevation {
+    /// Which PIN it was; another one ends it.
+    generation: u64,
+    /// Time since boot, suspend included.
+    until: Duration,
+}
+
+impl ConnectedClient {
+    pub(super) fn new(client_id: ClientId, peer: PeerCredentials, outbox: ClientOutbox) -> Self {
+        let (name, elevation) = (OnceLock::new(), Mutex::new(None));
+        Self { client_id, peer, outbox: Arc::new(outbox), name, elevation }
+    }
+
+    /// What the client calls itself; only the first time counts. It ends up in logs, in brackets behind what the
+    /// kernel says, so nothing in it can do anything there or look like more of what the kernel says.
+    pub(super) fn set_name(&self, name: &str) {
+        let _ = self.name.set(name.chars().filter(is_safe_in_log).take(MAX_NAME_CHARS).collect());
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.name.get().map_or("", String::as_str)
+    }
+
+    pub(super) fn elevate(&self, generation: u64, until: Duration) {
+        *self.elevation.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(PinElevation { generation, until });
+    }
+
+    pub(super) fn is_elevated(&self, generation: u64, now: Duration) -> bool {
+        let elevation = *self.elevation.lock().unwrap_or_else(PoisonError::into_inner);
+        elevation.is_some_and(|elevation| elevation.generation == generation && now < elevation.until)
+    }
+}
+
+/// Neither a bracket, nor what steers a terminal, nor what can't be seen.
+fn is_safe_in_log(character: &char) -> bool {
+    let is_hidden = matches!(character,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
+    !character.is_control() && !is_hidden && !matches!(character, '(' | ')')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_name_cannot_forge_log_text() {
+        let check = |said: &str, kept: &str| {
+            let peer = PeerCredentials { uid: 1_000, gid: 1_000, pid: None };
+            let client =
+                ConnectedClient::new(ClientId::from_random(1), peer, ClientOutbox::new(Arc::default()));
+            client.set_name(said);
+            assert_eq!(client.name(), kept);
+        };
+        check("Bildschirm im Flur", "Bildschirm im Flur");
+        check("a) uid 0 (root", "a uid 0 root");
+        check("a\u{202e}\x1b[2Kb\n", "a[2Kb");
+        check(&"x".repeat(100), &"x".repeat(MAX_NAME_CHARS));
+    }
+}

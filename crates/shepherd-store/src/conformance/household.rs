@@ -1,0 +1,220 @@
+//! A small household, and what happens in it step by step: for a process that is killed, and for whoever knows what
+//! should be true of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use shepherd_api::{AuditEvent, AuditKind, EntryKind, StopMode, StopRequester, WarningSeverity};
+use shepherd_core::policy::{
+    AvailabilityPolicy, DailyQuota, LimitsPolicy, Policy, PolicyEntry, PolicyRules, RunPolicy, TimeBudget,
+    TimeCost, WarningPolicy, WarningThreshold,
+};
+use shepherd_core::{
+    CoreEngine, CoreEvent, DaemonHeartbeat, EngineEnvironment, EngineSnapshot, ExitInfo, HostCapabilities,
+    LaunchRequest, PauseEnd, SessionLiveness, StopRequest, StoredState, UsageKey,
+};
+use shepherd_util::{BootId, ClockReading, EntryId, ProfileId, SessionId};
+
+use super::sample::entry_id;
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// The longest run of the one entry.
+pub const MAX_RUN: Duration = Duration::from_secs(120);
+/// The pause after a run of either entry.
+pub const COOLDOWN: Duration = Duration::from_secs(20);
+
+/// The ledger's own accounts among the last lines of the log: a daemon killed while it opens leaves one each time.
+const RECENT_AUDIT_LINES: u32 = 64;
+
+/// Two entries on one budget: `game` has everything that can bound a run, `chess` only the budget.
+#[must_use]
+pub fn household_policy() -> Policy {
+    let play = "play".parse().expect("a good name");
+    let game = LimitsPolicy {
+        max_run: Some(MAX_RUN),
+        daily_quota: DailyQuota::every_day(Duration::from_secs(300)),
+        weekly_quota: None,
+        cooldown_after_run: COOLDOWN,
+    };
+    let chess = LimitsPolicy { cooldown_after_run: COOLDOWN, ..LimitsPolicy::default() };
+    let budget = TimeBudget {
+        label: "Play".to_owned(),
+        daily: DailyQuota::every_day(Duration::from_secs(500)),
+        weekly: None,
+    };
+    let rules = PolicyRules {
+        zone: Some(TimeZone::UTC),
+        entries: vec![household_entry("game", game), household_entry("chess", chess)],
+        budgets: BTreeMap::from([(play, budget)]),
+        ..PolicyRules::default()
+    };
+    Policy::new(rules).expect("a policy in which every reference leads somewhere")
+}
+
+fn household_entry(name: &str, limits: LimitsPolicy) -> PolicyEntry {
+    let warning = |before| WarningThreshold {
+        before: Duration::from_secs(before),
+        severity: WarningSeverity::Warn,
+        message_template: None,
+    };
+    PolicyEntry {
+        entry_id: entry_id(name),
+        label: name.to_owned(),
+        icon_ref: None,
+        kind: EntryKind::Process { argv: vec!["/bin/true".into()], env: BTreeMap::new(), cwd: None },
+        profiles: None,
+        availability: AvailabilityPolicy::Always,
+        limits,
+        warnings: WarningPolicy::new([60, 20, 5].map(warning).into()),
+        disabled: None,
+        budgets: vec!["play".parse().expect("a good name")],
+        cost: TimeCost::Counts,
+        earns: None,
+        unlock: None,
+        run: RunPolicy::default(),
+    }
+}
+
+/// An engine of the household that knows what a store knew.
+#[must_use]
+pub fn new_engine(state: StoredState, boot: BootId) -> CoreEngine {
+    let place = EngineEnvironment { boot, zone: TimeZone::UTC };
+    CoreEngine::new(household_policy(), state, HostCapabilities::all_supported(), place)
+}
+
+/// Something that happens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HouseholdStep {
+    /// When.
+    pub now: ClockReading,
+    /// What.
+    pub deed: HouseholdAction,
+}
+
+/// What can happen. Everything about programs is pretended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HouseholdAction {
+    /// The daemon came up, and the program of its session still runs.
+    TakeBack,
+    /// The daemon came up, and the program of its session is gone, if there was one.
+    FindGone,
+    /// Somebody wants an entry.
+    Launch {
+        /// Which.
+        entry_id: EntryId,
+        /// The number of the session that comes of it.
+        number: u64,
+    },
+    /// The program runs.
+    Start,
+    /// The program did not start.
+    FailLaunch,
+    /// Time has passed.
+    Tick,
+    /// A sign of life is written. The engine hears nothing of it.
+    Pulse,
+    /// Somebody wants the session to end.
+    Stop,
+    /// The program is gone.
+    Exit,
+    /// An administrator says that the clock is right.
+    ConfirmClock,
+}
+
+/// Tells an engine what happened, and returns what it says to that.
+pub fn apply_step(engine: &mut CoreEngine, step: &HouseholdStep) -> Vec<CoreEvent> {
+    let now = step.now;
+    let session_id = engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
+    match (&step.deed, session_id) {
+        (HouseholdAction::TakeBack, _) => {
+            engine.recover(SessionLiveness::Alive { handle: "found".to_owned() }, now)
+        }
+        (HouseholdAction::FindGone, _) => engine.recover(SessionLiveness::Gone, now),
+        (HouseholdAction::Launch { entry_id, number }, _) => {
+            let request = LaunchRequest {
+                entry_id: entry_id.clone(),
+                profile: None,
+                session_id: SessionId::from_random(u128::from(*number)),
+                actor: "child".to_owned(),
+            };
+            // The session, or that there is none, tells how it was decided.
+            let _decision = engine.request_launch(&request, now);
+            Vec::new()
+        }
+        (HouseholdAction::Start, Some(session_id)) => {
+            engine.start_session(&session_id, "handle".to_owned(), now).unwrap_or_default()
+        }
+        (HouseholdAction::FailLaunch, Some(session_id)) => {
+            engine.launch_failed(&session_id, "pretended".to_owned(), now)
+        }
+        (HouseholdAction::Exit, Some(session_id)) => {
+            engine.notify_session_exited(&ExitInfo { session_id, code: Some(0), signal: None }, now)
+        }
+        (HouseholdAction::Stop, _) => {
+            let (by, mode, actor) = (StopRequester::User, StopMode::Graceful, "child".to_owned());
+            // Whoever carries it out is pretended, too.
+            let _decision = engine.stop_current(&StopRequest { by, mode, actor }, now);
+            Vec::new()
+        }
+        (HouseholdAction::Tick, _) => engine.tick(now),
+        (HouseholdAction::ConfirmClock, _) => engine.confirm_clock("parent", now),
+        (HouseholdAction::Pulse, _)
+        | (HouseholdAction::Start | HouseholdAction::FailLaunch | HouseholdAction::Exit, None) => Vec::new(),
+    }
+}
+
+/// What the process tells, a line of JSON each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HouseholdReport {
+    /// The store is open, and this is what it remembers.
+    Opened(Box<PersistedState>),
+    /// A step has been made durable; these are its events, as `Debug` shows them.
+    Done(Vec<String>),
+}
+
+/// What a store remembers, in a form that can be sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PersistedState {
+    /// Use by key.
+    pub usage: Vec<(UsageKey, Duration)>,
+    /// Pauses after a run.
+    pub cooldowns: Vec<((ProfileId, EntryId), PauseEnd)>,
+    /// The rest.
+    pub snapshot: EngineSnapshot,
+    /// The last sign of life.
+    pub pulse: Option<DaemonHeartbeat>,
+    /// The last line of the audit log that is not the ledger's own.
+    pub last_event: Option<AuditEvent>,
+}
+
+impl PersistedState {
+    /// What should be remembered.
+    #[must_use]
+    pub fn expected(state: StoredState, last_event: Option<AuditEvent>) -> Self {
+        let StoredState { usage, cooldowns, snapshot, heartbeat: pulse } = state;
+        Self {
+            usage: usage.into_iter().collect(),
+            cooldowns: cooldowns.into_iter().collect(),
+            snapshot,
+            pulse,
+            last_event,
+        }
+    }
+
+    /// What a store does remember.
+    ///
+    /// # Errors
+    /// When it can't be read.
+    pub fn read_from(store: &impl Store) -> Result<Self, StoreError> {
+        let end = store.audit_end();
+        let lines =
+            store.read_audit(Some(end.saturating_sub(u64::from(RECENT_AUDIT_LINES))), RECENT_AUDIT_LINES)?;
+        let own = lines.into_iter().rev().find(|record| !matches!(record.line.what, AuditKind::Note { .. }));
+        Ok(Self::expected(store.load()?, own.map(|record| record.line)))
+    }
+}

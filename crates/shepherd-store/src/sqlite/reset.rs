@@ -1,0 +1,177 @@
+//! Beginning anew after damage: an administrator's act, which the audit log tells of.
+//!
+//! What is sound stays: of a damaged database the audit log goes on, and of a damaged audit log the usage still counts.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use shepherd_api::{AuditEvent, AuditKind};
+use ward_ledger::{Ledger, LedgerOptions, Sha256Hash, verify};
+
+use super::SqliteStore;
+use super::create::create_database;
+use super::open::SqliteDatabase;
+use crate::audit::{AuditAnchor, AuditLogError, audit_format};
+use crate::error::StoreOpenError;
+use crate::folder::StoreFolder;
+use crate::quarantine::quarantine_files;
+use crate::store::Store;
+
+/// Who begins a store anew, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResetRequest {
+    /// What is known of them, for the audit log.
+    pub name: String,
+    /// Why they do it.
+    pub reason: String,
+}
+
+/// What became of a part of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetPartOutcome {
+    /// It was sound and goes on.
+    Kept,
+    /// It is a new one.
+    Recreated,
+}
+
+/// What was begun anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "somebody should be told what is new and where the old is"]
+pub struct ResetReport {
+    /// Usage, cooldowns and the rest. Anew means: nothing is known of what was used.
+    pub database: ResetPartOutcome,
+    /// The audit log.
+    pub audit: ResetPartOutcome,
+    /// Where the damaged files are, if there are any left.
+    pub kept_in: Option<PathBuf>,
+}
+
+impl SqliteStore {
+    /// Puts a damaged database or audit log aside and begins a new one in its place.
+    ///
+    /// # Errors
+    /// When the store is in order, and when the new one can't be made.
+    pub fn reset_damaged(
+        folder: &Path,
+        administrator: &ResetRequest,
+        now: Timestamp,
+    ) -> Result<(Self, ResetReport), StoreOpenError> {
+        let folder = StoreFolder::claim(folder)?;
+        if folder.list_contents()?.is_never_used() {
+            return Err(StoreOpenError::NotDamaged { path: folder.path().to_owned() });
+        }
+        let (database, begun) = match SqliteDatabase::open(&folder, now) {
+            Ok(database) => renew_audit(&folder, database, now)?,
+            Err(StoreOpenError::Damaged(damage)) => {
+                let kept_in = damage.kept.folder().map(Path::to_owned);
+                renew_database(&folder, kept_in, now)?
+            }
+            Err(other) => return Err(other),
+        };
+        let (audit, _) = database.open_audit(&folder)?;
+        let mut store = database.into_store(audit, folder);
+        store.append_audit(AuditEvent {
+            at: now,
+            actor: administrator.name.clone(),
+            what: AuditKind::Note { text: describe_reset(&begun, &administrator.reason) },
+        })?;
+        Ok((store, begun))
+    }
+}
+
+/// The database is sound; something is wrong with the log, or with the two together.
+fn renew_audit(
+    folder: &StoreFolder,
+    mut database: SqliteDatabase,
+    now: Timestamp,
+) -> Result<(SqliteDatabase, ResetReport), StoreOpenError> {
+    let opened = database.open_audit(folder);
+    let whole = verified_log_end(folder)?;
+    let (audit, kept_in) = match (opened, whole) {
+        (Ok(_), Some(_)) => return Err(StoreOpenError::NotDamaged { path: folder.path().to_owned() }),
+        (Err(StoreOpenError::Audit { source: AuditLogError::AheadOfDatabase { .. }, .. }), Some(end)) => {
+            // The database is an older copy. What it knows was used, and its outbox is long in the log.
+            database.set_audit_anchor(folder, end, &[])?;
+            (ResetPartOutcome::Kept, None)
+        }
+        (Err(StoreOpenError::Audit { source, path }), _) if !source.is_damage() => {
+            return Err(StoreOpenError::Audit { source, path });
+        }
+        (Ok(_) | Err(StoreOpenError::Audit { .. }), _) => {
+            let kept_in = quarantine_audit_log(folder, now)?;
+            let outbox = database.read_outbox(folder)?;
+            database.set_audit_anchor(folder, AuditAnchor::default(), &outbox)?;
+            (ResetPartOutcome::Recreated, kept_in)
+        }
+        (Err(other), _) => return Err(other),
+    };
+    Ok((database, ResetReport { database: ResetPartOutcome::Kept, audit, kept_in }))
+}
+
+/// The database is gone; if the log is sound, it goes on.
+fn renew_database(
+    folder: &StoreFolder,
+    kept_in: Option<PathBuf>,
+    now: Timestamp,
+) -> Result<(SqliteDatabase, ResetReport), StoreOpenError> {
+    let (audit, end, kept_in) = match verified_log_end(folder)? {
+        Some(end) => (ResetPartOutcome::Kept, end, kept_in),
+        None => (
+            ResetPartOutcome::Recreated,
+            AuditAnchor::default(),
+            quarantine_audit_log(folder, now)?.or(kept_in),
+        ),
+    };
+    create_database(folder, &folder.list_contents()?, end)?;
+    let database = SqliteDatabase::open(folder, now)?;
+    Ok((database, ResetReport { database: ResetPartOutcome::Recreated, audit, kept_in }))
+}
+
+/// Where the log ends, if every link of it holds.
+fn verified_log_end(folder: &StoreFolder) -> Result<Option<AuditAnchor>, StoreOpenError> {
+    if folder.list_contents()?.audit.is_empty() {
+        return Ok(None);
+    }
+    let path = folder.audit_log_path();
+    let fault = |source| StoreOpenError::Audit { path: path.clone(), source };
+    // Opening puts aside what a crash left half-written.
+    match Ledger::open(&path, LedgerOptions::new(audit_format())).map_err(AuditLogError::from) {
+        Ok(_) => {}
+        Err(source) if source.is_damage() => return Ok(None),
+        Err(source) => return Err(fault(source)),
+    }
+    let report = verify(&path, &audit_format(), None).map_err(|error| fault(AuditLogError::Verify(error)))?;
+    let end = AuditAnchor { sequence: report.records, hash: report.last_hash.unwrap_or(Sha256Hash::GENESIS) };
+    Ok(report.is_sound().then_some(end))
+}
+
+fn quarantine_audit_log(folder: &StoreFolder, now: Timestamp) -> Result<Option<PathBuf>, StoreOpenError> {
+    let names = folder.list_contents()?.audit;
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let file_error =
+        |source| StoreOpenError::File { step: "move aside", path: folder.audit_log_path(), source };
+    quarantine_files(folder.path(), &names, now).map(Some).map_err(file_error)
+}
+
+fn describe_reset(begun: &ResetReport, reason: &str) -> String {
+    let what = match (begun.database, begun.audit) {
+        (ResetPartOutcome::Recreated, ResetPartOutcome::Kept) => {
+            "the database was begun anew, so that nothing is known of earlier usage"
+        }
+        (ResetPartOutcome::Recreated, ResetPartOutcome::Recreated) => {
+            "the database and the audit log were begun anew, so that nothing is known of what was before"
+        }
+        (ResetPartOutcome::Kept, ResetPartOutcome::Recreated) => {
+            "the audit log was begun anew; usage is known"
+        }
+        (ResetPartOutcome::Kept, ResetPartOutcome::Kept) => {
+            "an older copy of the database goes on; later usage is not known"
+        }
+    };
+    let kept = begun.kept_in.as_ref().and_then(|folder| folder.file_name());
+    let kept = kept.map(|name| format!("; the damaged files are in {}", name.display())).unwrap_or_default();
+    format!("{what}{kept}: {reason}")
+}

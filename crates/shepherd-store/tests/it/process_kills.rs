@@ -1,0 +1,206 @@
+//! The engine on the real store, in a process that is killed at any moment, hundreds of times (S8.2, S9.1, S9.2b).
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use shepherd_api::AuditKind;
+use shepherd_store::conformance::household::{HouseholdReport, HouseholdStep};
+use shepherd_util::BootId;
+
+use crate::household_model::{AckTiming, HouseholdModel, PendingStep, RunCounts};
+use crate::support::{TestStore, helper_program};
+
+/// Several households, for a log that grows long is verified at every start.
+const HOUSEHOLDS: u64 = 4;
+const KILLS_EACH: u32 = 75;
+
+/// About what a step takes.
+const STEP_MICROS: u64 = 3_000;
+/// About what starting and opening the store takes.
+const START_MICROS: u64 = 20_000;
+
+struct FakeHouseholdProcess {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl FakeHouseholdProcess {
+    fn start(place: &TestStore, world: &HouseholdModel) -> Self {
+        let mut child = Command::new(helper_program("fake-household"))
+            .arg(&place.folder)
+            .arg(world.boot_id().to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, input, output }
+    }
+
+    fn send_step(&mut self, step: &HouseholdStep) {
+        let line = serde_json::to_string(step).unwrap();
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    /// What it tells next; `None` if it is dead.
+    fn read_report(&mut self) -> Option<HouseholdReport> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        // A line that was cut by its death was not told.
+        line.ends_with('\n').then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    fn expect_opened(&mut self, world: &mut HouseholdModel, pending: Option<PendingStep>) {
+        match self.read_report() {
+            Some(HouseholdReport::Opened(found)) => world.check_reopened_state(&found, pending),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn expect_done(&mut self, world: &mut HouseholdModel, pending: PendingStep) {
+        let Some(HouseholdReport::Done(events)) = self.read_report() else { panic!("it died by itself") };
+        check_events(&events, &pending);
+        world.commit_step(pending, AckTiming::Immediate);
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn check_events(told: &[String], pending: &PendingStep) {
+    let expected: Vec<String> = pending.events.iter().map(|event| format!("{event:?}")).collect();
+    assert_eq!(told, expected, "{:?}", pending.step);
+}
+
+/// A power cut may leave anything in the place of the last sign of life.
+fn corrupt_heartbeat(place: &TestStore, world: &mut HouseholdModel, boot: BootId) {
+    let path = place.file_path("shepherd.pulse");
+    if world.boot_id() == boot || world.rng.below(100) >= 25 || !path.exists() {
+        return;
+    }
+    let mut bytes = std::fs::read(&path).unwrap();
+    match world.rng.below(4) {
+        0 => std::fs::remove_file(&path).unwrap(),
+        1 => std::fs::write(&path, b"").unwrap(),
+        2 => std::fs::write(&path, &bytes[..bytes.len() / 5]).unwrap(),
+        _ => {
+            // A digit of the moment; not a bit of it, which the next cut could put right again.
+            bytes[90] = b'x';
+            std::fs::write(&path, bytes).unwrap();
+        }
+    }
+    world.lose_heartbeat();
+}
+
+/// One life of the daemon, up to its violent end. Returns the step that was on its way then.
+fn run_until_killed(
+    place: &TestStore,
+    world: &mut HouseholdModel,
+    pending: Option<PendingStep>,
+) -> Option<PendingStep> {
+    let mut daemon = FakeHouseholdProcess::start(place, world);
+    if world.rng.below(100) < 12 {
+        // Dies while it opens the store.
+        sleep_random(world, START_MICROS);
+        daemon.kill();
+        return match daemon.read_report() {
+            Some(HouseholdReport::Opened(found)) => {
+                world.check_reopened_state(&found, pending);
+                None
+            }
+            None => pending,
+            Some(other) => panic!("{other:?}"),
+        };
+    }
+    daemon.expect_opened(world, pending);
+    let mut step = world.recovery_step();
+    for _ in 0..world.rng.below(10) {
+        let pending = world.predict_step(step);
+        daemon.send_step(&pending.step);
+        daemon.expect_done(world, pending);
+        step = world.next_step();
+    }
+    if world.rng.below(100) < 25 {
+        // Dies while it sleeps; the step is none of its business any more.
+        daemon.kill();
+        world.simulate_daemon_death(None);
+        return None;
+    }
+    let pending = world.predict_step(step);
+    daemon.send_step(&pending.step);
+    sleep_random(world, STEP_MICROS);
+    daemon.kill();
+    match daemon.read_report() {
+        Some(HouseholdReport::Done(events)) => {
+            check_events(&events, &pending);
+            world.commit_step(pending, AckTiming::Immediate);
+            world.simulate_daemon_death(None);
+            None
+        }
+        None => {
+            world.simulate_daemon_death(Some(&pending.step));
+            Some(pending)
+        }
+        Some(other) => panic!("{other:?}"),
+    }
+}
+
+/// Mostly short, sometimes long.
+fn sleep_random(world: &mut HouseholdModel, micros: u64) {
+    let bound = world.rng.below(micros) + 1;
+    thread::sleep(Duration::from_micros(world.rng.below(bound)));
+}
+
+/// Everything that was acknowledged is in the chain, once, in order.
+fn check_audit(place: &TestStore, world: &HouseholdModel) {
+    assert_eq!(place.events(), world.audit());
+    let report = place.verify();
+    assert!(report.is_sound(), "{report}");
+    let (mut warned, mut ended) = (BTreeSet::new(), BTreeSet::new());
+    for event in world.audit() {
+        match &event.what {
+            AuditKind::WarningGiven { session_id, threshold_secs } => {
+                assert!(warned.insert((session_id.clone(), *threshold_secs)), "{event:?}");
+            }
+            AuditKind::SessionEnded { session_id, .. } => {
+                assert!(ended.insert(session_id.clone()), "{event:?}");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_household_survives_hundreds_of_kills_of_its_daemon() {
+    let mut tally = RunCounts::default();
+    for seed in 1..=HOUSEHOLDS {
+        let place = TestStore::in_memory();
+        let mut world = HouseholdModel::new(seed);
+        let mut pending = None;
+        for _ in 0..KILLS_EACH {
+            let boot = world.boot_id();
+            pending = run_until_killed(&place, &mut world, pending);
+            if pending.is_none() {
+                corrupt_heartbeat(&place, &mut world, boot);
+            }
+        }
+        let mut daemon = FakeHouseholdProcess::start(&place, &world);
+        daemon.expect_opened(&mut world, pending);
+        daemon.kill();
+        assert_eq!(place.load(), *world.stored());
+        check_audit(&place, &world);
+        tally.add(&world.counts);
+    }
+    // A run in which nothing happened has shown nothing.
+    assert!(tally.sessions >= 40 && tally.charged_exactly >= 10 && tally.reboots >= 15, "{tally:?}");
+    assert!(tally.warnings >= 10 && tally.expired >= 5 && tally.taken_back >= 30, "{tally:?}");
+    assert!(tally.pulses >= 60 && tally.torn >= 3, "{tally:?}");
+    assert!(tally.found_after_restart >= 5, "no kill hit the moment between commit and answer: {tally:?}");
+}

@@ -1,0 +1,307 @@
+//! Coming up (S9): what was there before is taken back, and only then is anybody heard.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use shepherd_api::AuditKind;
+use shepherd_core::policy::{Policy, PolicyRules};
+use shepherd_core::{CoreEngine, EngineEnvironment, SessionLiveness, StoredState};
+use shepherd_host_api::{HostAdapter, HostEvent, HostEvents, HostSessionHandle, HostStopRequest};
+use shepherd_ipc::{AccessRules, ConnectionLimits, IpcServer, PinStore, ServerOptions};
+use shepherd_store::{AuditCheck, HeartbeatFile, SqliteStore, StoreOpenReport};
+use shepherd_util::{BootId, Clock, ClockReading, ErrorChain, SessionId, ShepherdPaths, SystemClock};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::file_watch::FileWatcher;
+use crate::heartbeat::HeartbeatThread;
+use crate::metrics::DaemonMetrics;
+use crate::notify;
+use crate::options::SocketAccess;
+use crate::policy_source::{self, PolicyRejection, PolicyWithSource};
+use crate::run::StartError;
+use crate::service::{
+    AnnouncedState, DaemonService, FileReadQueue, InputSources, PolicyState, RefusalLimiter, read_accounts,
+};
+use crate::store_thread::StoreThread;
+use crate::timeline_thread::TimelineThread;
+use crate::timer::{ClockSetWatcher, DueTimer};
+use crate::zone;
+
+/// How long the host may take to find an earlier daemon's program. It looks at a few files and processes.
+const REATTACH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The daemon itself, in the audit log.
+const DAEMON_ACTOR: &str = "shepherdd";
+
+/// What could be had of a store.
+pub(crate) enum StartupStore {
+    Open { store: Box<SqliteStore>, opened: StoreOpenReport, stored: Box<StoredState> },
+    Unavailable(String),
+}
+
+/// Everything in its place, what was there before taken back, the socket open.
+pub(crate) async fn start_service(
+    paths: &ShepherdPaths,
+    knocking: SocketAccess,
+    store: StartupStore,
+    mut host: Box<dyn HostAdapter>,
+    policy: Result<PolicyWithSource, PolicyRejection>,
+) -> Result<(DaemonService, InputSources), StartError> {
+    // From here on signals are taken as they are meant.
+    let end = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
+    let reload = signal(SignalKind::hangup())?;
+    let clock = SystemClock;
+    let mut host_events = host.subscribe();
+    let (mut notes, exposed) = match &store {
+        StartupStore::Open { opened, .. } => (store_notes(opened), describe_exposed_folders(opened)),
+        StartupStore::Unavailable(_) => Default::default(),
+    };
+    let boot = BootId::read()?;
+    let (pulse, pulse_reports) = HeartbeatThread::start(boot, HeartbeatFile::in_folder(&paths.data))?;
+    let (stored, store_trouble, (store, store_reports)) = start_store_thread(paths, store)?;
+    let (applies, source, rejected) = match policy {
+        Ok(PolicyWithSource { policy, source }) => (policy, Some(source), None),
+        Err(rejected) => (deny_all_policy(), None, Some(rejected)),
+    };
+    host.apply_policy(&applies);
+    let zone = zone::read_system_zone();
+    let place = EngineEnvironment { boot, zone: zone.clone() };
+    let mut engine = CoreEngine::new(applies, stored, host.capabilities(), place);
+    if let Some(trouble) = &store_trouble {
+        engine.store_failed(trouble.clone());
+    }
+    let (file_read, read) = unbounded_channel();
+    // Nobody but root and our own user, until the policy says who else.
+    let nobody = AccessRules { owner_uid: rustix::process::geteuid().as_raw(), ..AccessRules::default() };
+    let options = ServerOptions {
+        socket: paths.socket.clone(),
+        mode: knocking.mode,
+        group: knocking.group,
+        daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
+        limits: ConnectionLimits::default(),
+    };
+    let (pin, pin_trouble) = open_pin(paths.data.join("pin"));
+    notes.extend(pin_trouble);
+    let server = IpcServer::bind(options, Arc::new(nobody), pin)?;
+    let (files, unwatched) = FileWatcher::new(&paths.policy)?;
+    let limitations: Vec<String> = exposed.into_iter().chain(unwatched).collect();
+    notes.extend(host.limitations().into_iter().chain(limitations.iter().cloned()));
+    let policy_exposed = policy_source::policy_exposure_warnings(&paths.policy);
+    notes.extend(policy_exposed.iter().cloned());
+    let fate = reattach_session(&engine, &mut *host, &mut host_events).await;
+    let now = clock.now();
+    let state = engine.get_state(now);
+    let mut service = DaemonService {
+        engine,
+        host,
+        store,
+        heartbeat: pulse,
+        clients: server.hub().clone(),
+        clock,
+        metrics: DaemonMetrics::new(),
+        policy: PolicyState { path: paths.policy.clone(), source, rejected, exposed: policy_exposed },
+        file_reads: FileReadQueue::new(file_read),
+        zone,
+        started: now,
+        limitations,
+        audit_log: shepherd_store::audit_log_path(&paths.data),
+        store_error: store_trouble,
+        stopped_strays: Vec::new(),
+        heartbeat_error: None,
+        pending_commits: Default::default(),
+        audit_queries: Default::default(),
+        timeline_thread: TimelineThread::start(server.hub().clone())?,
+        refusals: RefusalLimiter::new(),
+        announced: AnnouncedState { mode: state.mode, clock_trusted: state.clock_trusted },
+    };
+    service.finish_startup(fate, notes, now);
+    let inputs = InputSources {
+        due: DueTimer::new()?,
+        clock: ClockSetWatcher::new()?,
+        host: host_events,
+        store: store_reports,
+        heartbeat: pulse_reports,
+        clients: server,
+        terminate_signals: end,
+        reload_signal: reload,
+        file_watch: files,
+        file_results: read,
+        watchdog: notify::watchdog_interval(),
+    };
+    Ok((service, inputs))
+}
+
+type StoreThreadHandles = (StoreThread, UnboundedReceiver<crate::store_thread::StoreReport>);
+
+/// What the store knows. If there is none, nothing is known, and nothing is granted.
+fn start_store_thread(
+    paths: &ShepherdPaths,
+    store: StartupStore,
+) -> Result<(StoredState, Option<String>, StoreThreadHandles), StartError> {
+    match store {
+        StartupStore::Open { store, stored, .. } => {
+            Ok((*stored, None, StoreThread::start(paths.data.clone(), Some(*store))?))
+        }
+        StartupStore::Unavailable(trouble) => {
+            tracing::error!("nothing is granted, because {trouble}");
+            Ok((StoredState::default(), Some(trouble), StoreThread::start(paths.data.clone(), None)?))
+        }
+    }
+}
+
+/// A PIN that can't be read is no reason not to run, and none to run without.
+fn open_pin(path: PathBuf) -> (PinStore, Option<String>) {
+    match PinStore::open(path.clone()) {
+        Ok(pin) => (pin, None),
+        Err(error) => {
+            let text =
+                format!("{}; until root sets another, nobody else is an administrator", ErrorChain(&error));
+            (PinStore::new_locked(path), Some(text))
+        }
+    }
+}
+
+fn store_notes(opened: &StoreOpenReport) -> Vec<String> {
+    let created = "a new store was made; nothing is known of earlier usage";
+    let unchecked = "the audit log is long, so that only its end was checked; run `shepherd audit verify`";
+    let migrated = |version| format!("the store was brought up to date from version {version}");
+    let notes = [
+        opened.created.then(|| created.to_owned()),
+        (opened.audit_check == AuditCheck::EndOnly).then(|| unchecked.to_owned()),
+        opened.migrated_from.map(migrated),
+    ];
+    notes.into_iter().flatten().collect()
+}
+
+/// Folders through which others could replace the store.
+fn describe_exposed_folders(opened: &StoreOpenReport) -> Vec<String> {
+    opened.exposed.iter().map(ToString::to_string).collect()
+}
+
+/// The policy of a machine that has none: nothing can be launched.
+fn deny_all_policy() -> Policy {
+    Policy::new(PolicyRules::default()).expect("the default rules name nothing that could be missing")
+}
+
+/// Asks the host for the program of the session that the store remembers.
+async fn reattach_session(
+    engine: &CoreEngine,
+    host: &mut dyn HostAdapter,
+    events: &mut HostEvents,
+) -> SessionLiveness {
+    let Some(session) = &engine.snapshot().session else { return SessionLiveness::Gone };
+    // The host writes a program down before it lets it run, and the store hears of it afterwards.
+    let was_started = host.recorded_sessions().contains(&session.session_id);
+    let gone = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
+    let handle = session.stage.host_session_handle().map(|handle| HostSessionHandle::new(handle.to_owned()));
+    host.reattach(&session.session_id, handle.as_ref());
+    let found =
+        tokio::time::timeout(REATTACH_TIMEOUT, wait_for_reattach_event(&session.session_id, events)).await;
+    match found {
+        Ok(Some(HostEvent::Reattached { handle, .. })) => {
+            SessionLiveness::Alive { handle: handle.as_str().to_owned() }
+        }
+        Ok(Some(HostEvent::Gone { .. })) => gone,
+        // What may still run counts as if it did: its end stands, and nothing else is launched. The host goes on
+        // looking, and says so when it is gone.
+        doubt => {
+            let session_id = &session.session_id;
+            tracing::error!(%session_id, ?doubt, "nobody knows whether its program still runs");
+            SessionLiveness::Alive {
+                handle: handle.map_or_else(String::new, |handle| handle.as_str().to_owned()),
+            }
+        }
+    }
+}
+
+/// What the host says of a session, unless it has left.
+async fn wait_for_reattach_event(wanted: &SessionId, events: &mut HostEvents) -> Option<HostEvent> {
+    loop {
+        match events.recv().await? {
+            event @ (HostEvent::Reattached { .. }
+            | HostEvent::Gone { .. }
+            | HostEvent::ReattachPending { .. })
+                if event.session_id() == Some(wanted) =>
+            {
+                return Some(event);
+            }
+            other => tracing::debug!(?other, "while an earlier session was looked for"),
+        }
+    }
+}
+
+impl DaemonService {
+    /// Goes on from where an earlier daemon was, and tells everybody who waits for it.
+    fn finish_startup(&mut self, fate: SessionLiveness, notes: Vec<String>, now: ClockReading) {
+        let remembered = self.engine.snapshot().session.as_ref().map(|session| session.session_id.clone());
+        let events = self.engine.recover(fate, now);
+        self.apply_events(events, now);
+        self.heartbeat.set_mode(self.heartbeat_mode());
+        self.stop_unknown_sessions(remembered.as_ref());
+        self.record_startup_notes(notes, now);
+        match (&self.policy.source, &self.policy.rejected) {
+            (Some(source), _) => {
+                let entry_count = self.engine.policy().entries().len();
+                let digest = Some(source.digest.clone());
+                self.append_audit(DAEMON_ACTOR, AuditKind::PolicyLoaded { entry_count, digest }, now);
+            }
+            (None, Some(rejected)) => {
+                tracing::error!(faults = ?rejected.faults, "everything is refused, because {rejected}");
+                let faults = rejected.faults.clone();
+                self.append_audit(DAEMON_ACTOR, AuditKind::PolicyRejected { faults }, now);
+            }
+            (None, None) => {}
+        }
+        self.refresh_authority(&read_accounts(), now);
+        let status = format!("{} entries", self.engine.policy().entries().len());
+        tracing::info!(policy = %self.policy.path.display(), "ready: {status}");
+        notify::ready(&status);
+        crate::sys::release_free_memory();
+    }
+
+    fn record_startup_notes(&mut self, notes: Vec<String>, now: ClockReading) {
+        for text in notes {
+            tracing::warn!("{text}");
+            self.append_audit(DAEMON_ACTOR, AuditKind::Note { text }, now);
+        }
+    }
+
+    /// A store could be opened that could not be before: from now on everything goes by what it knows. Nothing was
+    /// granted meanwhile, and what it thinks is running was ended when the daemon came up.
+    pub(crate) fn adopt_reopened_store(
+        &mut self,
+        stored: StoredState,
+        opened: &StoreOpenReport,
+        now: ClockReading,
+    ) {
+        self.engine.restart_from(stored);
+        self.store.mark_contents_known();
+        if let Some(trouble) = &self.store_error {
+            // Until something could be written.
+            self.engine.store_failed(trouble.clone());
+        }
+        let remembered = self.engine.snapshot().session.as_ref().map(|session| &session.session_id);
+        let was_started = remembered.is_some_and(|session_id| self.stopped_strays.contains(session_id));
+        let fate = if was_started { SessionLiveness::GoneAfterStart } else { SessionLiveness::Gone };
+        let events = self.engine.recover(fate, now);
+        self.apply_events(events, now);
+        let exposed = describe_exposed_folders(opened);
+        self.limitations.extend(exposed.iter().cloned());
+        self.record_startup_notes(store_notes(opened).into_iter().chain(exposed).collect(), now);
+    }
+
+    /// Programs that an earlier daemon started and the store does not know: it may have been damaged. Nobody counts
+    /// their time, so they end.
+    fn stop_unknown_sessions(&mut self, remembered: Option<&SessionId>) {
+        for session_id in self.host.recorded_sessions() {
+            if Some(&session_id) != remembered {
+                tracing::warn!(%session_id, "a program that nobody remembers is ended");
+                self.host.reattach(&session_id, None);
+                self.host.stop(HostStopRequest { session_id: session_id.clone(), grace: Duration::ZERO });
+                self.stopped_strays.push(session_id);
+            }
+        }
+    }
+}

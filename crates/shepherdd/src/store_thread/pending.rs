@@ -1,0 +1,214 @@
+//! What waits to be written.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use shepherd_api::{AuditEvent, AuditKind};
+use shepherd_core::{EngineSnapshot, PauseEnd, StoreWrite, UsageKey};
+use shepherd_store::{AuditEventError, Store, StoreError};
+use shepherd_util::{EntryId, ProfileId};
+
+use super::BatchWaiter;
+
+/// Lines that wait for a broken disk. More than a day's worth; beyond it they are left out, those that only say no
+/// first, and counted.
+const MAX_PENDING_LINES: usize = 100_000;
+
+/// Who the notes are by.
+const DAEMON_ACTOR: &str = "shepherdd";
+
+/// What no attempt was made at yet. Of everything but lines there is one for each thing that it is about.
+#[derive(Default)]
+pub(super) struct PendingBatch {
+    /// The number of the last batch; 0 if there is none.
+    up_to: u64,
+    usage: BTreeMap<UsageKey, Duration>,
+    cooldowns: BTreeMap<(ProfileId, EntryId), PauseEnd>,
+    snapshot: Option<Box<EngineSnapshot>>,
+    lines: Vec<AuditEvent>,
+    /// Lines that were left out, because there were too many.
+    dropped_lines: usize,
+    /// Whether the loop has to hear when they are on disk.
+    is_awaited: bool,
+}
+
+/// What the store was given as one batch. Until it is known to be there it is given again unchanged: as one that failed
+/// may have landed all the same, as a whole, nothing may be added to it or taken from it.
+pub(super) struct BatchAttempt {
+    pub(super) up_to: u64,
+    pub(super) writes: Vec<StoreWrite>,
+    pub(super) is_awaited: bool,
+    /// How many batches the store held before.
+    pub(super) generation: u64,
+}
+
+impl PendingBatch {
+    pub(super) fn add(&mut self, batch: u64, writes: Vec<StoreWrite>, awaited: BatchWaiter) {
+        self.up_to = batch;
+        self.is_awaited |= awaited == BatchWaiter::EventLoop;
+        self.drop_excess_lines();
+        for write in writes {
+            match write {
+                StoreWrite::AddUsage { key, amount } => {
+                    let sum = self.usage.entry(key).or_default();
+                    *sum = sum.saturating_add(amount);
+                }
+                StoreWrite::SetCooldown { profile, entry_id, until } => {
+                    self.cooldowns.insert((profile, entry_id), until);
+                }
+                StoreWrite::SaveSnapshot(snapshot) => self.snapshot = Some(snapshot),
+                StoreWrite::AppendAudit(line) => self.lines.push(*line),
+            }
+        }
+    }
+
+    /// Adds what came after it.
+    pub(super) fn absorb(&mut self, later: Self) {
+        let Self { up_to, usage, cooldowns, snapshot, lines, dropped_lines: left_out, is_awaited } = later;
+        self.up_to = up_to;
+        self.is_awaited |= is_awaited;
+        for (key, amount) in usage {
+            let sum = self.usage.entry(key).or_default();
+            *sum = sum.saturating_add(amount);
+        }
+        self.cooldowns.extend(cooldowns);
+        self.snapshot = snapshot.or_else(|| self.snapshot.take());
+        self.drop_excess_lines();
+        self.lines.extend(lines);
+        self.dropped_lines += left_out;
+    }
+
+    fn drop_excess_lines(&mut self) {
+        for is_left_out in [is_refusal, any_line] {
+            if self.lines.len() >= MAX_PENDING_LINES {
+                let before = self.lines.len();
+                self.lines.retain(|line| !is_left_out(line));
+                self.dropped_lines += before - self.lines.len();
+            }
+        }
+    }
+
+    pub(super) fn up_to(&self) -> u64 {
+        self.up_to
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.up_to == 0
+    }
+
+    /// How many writes.
+    pub(super) fn write_count(&self) -> usize {
+        self.usage.len() + self.cooldowns.len() + usize::from(self.snapshot.is_some()) + self.lines.len()
+    }
+
+    /// The loop hears when what waits is on disk.
+    pub(super) fn set_awaited(&mut self) {
+        self.is_awaited = true;
+    }
+
+    /// All of it, to be given to a store that holds so many batches.
+    pub(super) fn take_attempt(&mut self, generation: u64) -> Option<BatchAttempt> {
+        if self.is_empty() {
+            return None;
+        }
+        let Self { up_to, usage, cooldowns, snapshot, mut lines, dropped_lines: left_out, is_awaited } =
+            std::mem::take(self);
+        if left_out > 0 {
+            let at = lines.last().map_or_else(Timestamp::now, |line| line.at);
+            lines.push(audit_note(
+                at,
+                format!("{left_out} lines are missing here: there were too many to keep"),
+            ));
+        }
+        let usage = usage.into_iter().map(|(key, amount)| StoreWrite::AddUsage { key, amount });
+        let cooldowns = cooldowns.into_iter().map(|((profile, entry_id), until)| StoreWrite::SetCooldown {
+            profile,
+            entry_id,
+            until,
+        });
+        let lines = lines.into_iter().map(|line| StoreWrite::AppendAudit(Box::new(line)));
+        let writes = usage.chain(cooldowns).chain(snapshot.map(StoreWrite::SaveSnapshot)).chain(lines);
+        Some(BatchAttempt { up_to, writes: writes.collect(), is_awaited, generation })
+    }
+}
+
+impl BatchAttempt {
+    /// Gives it to a store. A line that no log can take is refused before anything is written; a note takes its place,
+    /// or it would be tried for ever, and everything behind it would wait.
+    pub(super) fn apply_to(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
+        for _ in 0..self.writes.len() {
+            match store.apply(&self.writes) {
+                Err(StoreError::Event { index, source }) => self.replace_line(index, &source),
+                done => return done,
+            }
+        }
+        store.apply(&self.writes)
+    }
+
+    fn replace_line(&mut self, index: usize, why: &AuditEventError) {
+        tracing::error!(%why, "a line can't be written to the audit log");
+        let mut lines = self.writes.iter_mut().filter_map(|write| match write {
+            StoreWrite::AppendAudit(line) => Some(line),
+            StoreWrite::AddUsage { .. } | StoreWrite::SetCooldown { .. } | StoreWrite::SaveSnapshot(_) => {
+                None
+            }
+        });
+        if let Some(line) = lines.nth(index) {
+            **line = audit_note(line.at, format!("a line about this moment could not be written: {why}"));
+        }
+    }
+}
+
+fn audit_note(at: Timestamp, text: String) -> AuditEvent {
+    AuditEvent { at, actor: DAEMON_ACTOR.to_owned(), what: AuditKind::Note { text } }
+}
+
+/// A line that only says no, as anybody can have written by asking.
+fn is_refusal(line: &AuditEvent) -> bool {
+    matches!(line.what, AuditKind::LaunchDenied { .. } | AuditKind::CommandRefused { .. })
+}
+
+fn any_line(_: &AuditEvent) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(what: AuditKind) -> StoreWrite {
+        StoreWrite::AppendAudit(Box::new(AuditEvent {
+            at: Timestamp::UNIX_EPOCH,
+            actor: String::new(),
+            what,
+        }))
+    }
+
+    fn refusal() -> StoreWrite {
+        line(AuditKind::CommandRefused { command: String::new(), reason: String::new() })
+    }
+
+    fn note_write(text: &str) -> StoreWrite {
+        line(AuditKind::Note { text: text.to_owned() })
+    }
+
+    /// Whoever is refused often enough erases nothing but that.
+    #[test]
+    fn refusals_are_left_out_first_and_whatever_is_missing_is_counted() {
+        let mut waiting = PendingBatch::default();
+        let mut add = |lines: Vec<StoreWrite>| {
+            waiting.add(1, lines, BatchWaiter::Nobody);
+            waiting.lines.len()
+        };
+        assert_eq!(add(vec![note_write("kept")]), 1);
+        assert_eq!(add(vec![refusal(); MAX_PENDING_LINES]), MAX_PENDING_LINES + 1);
+        assert_eq!(add(vec![note_write("kept too")]), 2);
+        assert_eq!(add(vec![note_write("much"); MAX_PENDING_LINES]), MAX_PENDING_LINES + 2);
+        assert_eq!(add(vec![note_write("last")]), 1);
+        let told =
+            format!("{} lines are missing here: there were too many to keep", 2 * MAX_PENDING_LINES + 2);
+        let told = StoreWrite::AppendAudit(Box::new(audit_note(Timestamp::UNIX_EPOCH, told)));
+        assert_eq!(waiting.take_attempt(0).unwrap().writes, [note_write("last"), told]);
+    }
+}

@@ -1,0 +1,104 @@
+//! Timelines on a thread of their own: weeks of a thousand entries take longer than a session may be late (S13.3b).
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use shepherd_api::{ApiError, CommandReply, Millis};
+use shepherd_core::CoreEngine;
+use shepherd_ipc::ClientHub;
+use shepherd_util::ProfileId;
+
+use crate::service::RequestAddress;
+
+/// Questions that wait, in all: each holds a copy of what is known.
+const MAX_PENDING: usize = 16;
+
+/// Questions of one user that wait, so that nobody's make others wait for long.
+const MAX_PENDING_PER_USER: usize = 2;
+
+/// When to come back, if there are too many.
+const RETRY_AFTER: Millis = Millis(1_000);
+
+/// Somebody wants to see which entries can be launched when.
+pub(crate) struct TimelineQuery {
+    pub(crate) to: RequestAddress,
+    /// Who that is to the kernel.
+    pub(crate) uid: u32,
+    pub(crate) profile: ProfileId,
+    pub(crate) from: Timestamp,
+    pub(crate) until: Timestamp,
+}
+
+/// The loop's end of the thread.
+pub(crate) struct TimelineThread {
+    queries: SyncSender<(TimelineQuery, CoreEngine)>,
+    pending: PendingByUser,
+}
+
+/// How many questions of each user are not answered yet.
+type PendingByUser = Arc<Mutex<BTreeMap<u32, usize>>>;
+
+impl TimelineThread {
+    /// Starts the thread, which ends when the loop does. Nobody waits for it then.
+    pub(crate) fn start(clients: ClientHub) -> std::io::Result<Self> {
+        let (questions, asked) = sync_channel(MAX_PENDING);
+        let waiting = PendingByUser::default();
+        let counts = Arc::clone(&waiting);
+        std::thread::Builder::new()
+            .name("timelines".into())
+            .spawn(move || answer_queries(&asked, &counts, &clients))?;
+        Ok(Self { queries: questions, pending: waiting })
+    }
+
+    /// Has a question answered, by what is known now.
+    ///
+    /// # Errors
+    /// When there are too many already.
+    pub(crate) fn submit(&self, question: TimelineQuery, engine: &CoreEngine) -> Result<(), ApiError> {
+        let uid = question.uid;
+        let too_many = || ApiError::rate_limited("Other timelines are being drawn.", RETRY_AFTER);
+        if !reserve_slot(&self.pending, uid) {
+            return Err(too_many());
+        }
+        self.queries.try_send((question, engine.clone())).map_err(|error| {
+            release_slot(&self.pending, uid);
+            match error {
+                TrySendError::Full(_) | TrySendError::Disconnected(_) => too_many(),
+            }
+        })
+    }
+}
+
+fn answer_queries(
+    asked: &Receiver<(TimelineQuery, CoreEngine)>,
+    waiting: &PendingByUser,
+    clients: &ClientHub,
+) {
+    for (TimelineQuery { to, uid, profile, from, until }, engine) in asked {
+        let timeline = engine.timeline(&profile, from, until);
+        let answer = timeline.map(|timeline| CommandReply::Timeline { timeline }).map_err(Into::into);
+        // Before the answer, or who asks on it would be told to wait.
+        release_slot(waiting, uid);
+        clients.respond(&to.client_id, to.request_id, answer);
+    }
+}
+
+fn reserve_slot(waiting: &PendingByUser, uid: u32) -> bool {
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = waiting.entry(uid).or_default();
+    let free = *count < MAX_PENDING_PER_USER;
+    *count += usize::from(free);
+    free
+}
+
+fn release_slot(waiting: &PendingByUser, uid: u32) {
+    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(count) = waiting.get_mut(&uid) {
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            waiting.remove(&uid);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the documentation tells people to type is typed here.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{ShepherddFixture, program};
+
+/// The sources, which come along with an archive of tests.
+fn sources() -> PathBuf {
+    let manifest =
+        std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&manifest).join("../..")
+}
+
+/// The blocks of a page that are marked so.
+fn blocks(page: &str, mark: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(sources().join("docs").join(page)).unwrap();
+    let begin = format!("```{mark}\n");
+    let inside = |rest: &str| rest.split("```").next().unwrap().to_owned();
+    let blocks: Vec<String> = text.split(&begin).skip(1).map(inside).collect();
+    assert!(!blocks.is_empty(), "no `{mark}` in {page}");
+    blocks
+}
+
+const POLICY: &str = r#"
+config_version = 1
+
+[[entries]]
+id = "tuxmath"
+argv = ["sleep", "TOKEN"]
+always = true
+"#;
+
+/// S11.1: anyone can drive it with `socat` and a text editor.
+#[test]
+fn socat_and_the_lines_of_the_page_are_enough() {
+    let household = ShepherddFixture::running(POLICY);
+    let line = blocks("protocol.md", "sh").concat();
+    let line = line.replace("/run/shepherd/shepherd.sock", household.socket().to_str().unwrap());
+    assert!(line.starts_with("socat "), "{line}");
+    let mut socat = Command::new("sh")
+        .args(["-c", &format!("exec {line}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut typed, heard) = (socat.stdin.take().unwrap(), BufReader::new(socat.stdout.take().unwrap()));
+    let said = blocks("protocol.md", "json say").concat();
+    typed.write_all(said.as_bytes()).unwrap();
+    let asked: BTreeMap<u64, String> = said
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|message| message["type"] == "request")
+        .map(|message| (message["id"].as_u64().unwrap(), message["command"]["type"].to_string()))
+        .collect();
+    let mut answers: BTreeMap<u64, Value> = BTreeMap::new();
+    let mut kinds: Vec<String> = Vec::new();
+    for line in heard.lines() {
+        let line = line.expect("socat is missing: run `cargo xtask setup`");
+        let message: Value = serde_json::from_str(&line).unwrap();
+        kinds.push(message["type"].as_str().unwrap().to_owned());
+        if message["type"] == "response" {
+            answers.insert(message["id"].as_u64().unwrap(), message["result"].clone());
+        }
+        if answers.len() == asked.len() && kinds.iter().any(|kind| kind == "event") {
+            break;
+        }
+    }
+    drop(typed);
+    socat.kill().unwrap();
+    socat.wait().unwrap();
+    assert_eq!(kinds[0], "welcome");
+    assert_eq!(answers.keys().collect::<Vec<_>>(), asked.keys().collect::<Vec<_>>(), "{kinds:?}");
+    for (id, answer) in &answers {
+        assert!(answer["ok"].is_object(), "{}: {answer}", asked[id]);
+    }
+    household.wait_until_idle();
+}
+
+#[test]
+fn what_the_page_installs_is_where_the_unit_looks_for_it_and_comes_up() {
+    let place = tempfile::tempdir().unwrap();
+    let built = place.path().join("built");
+    std::fs::create_dir(&built).unwrap();
+    let daemon = program("shepherdd", env!("CARGO_BIN_EXE_shepherdd"));
+    std::fs::copy(&daemon, built.join("shepherdd")).unwrap();
+    std::fs::copy(&daemon, built.join("shepherd")).unwrap();
+    let commands = blocks("install.md", "sh install").concat();
+    let commands = commands.replace("target/release", built.to_str().unwrap());
+    let root = place.path().join("root");
+    let shell =
+        Command::new("sh").args(["-euc", &commands]).current_dir(sources()).env("DESTDIR", &root).output();
+    let shell = shell.unwrap();
+    assert!(shell.status.success(), "{}", String::from_utf8_lossy(&shell.stderr));
+    for of in ["system", "user"] {
+        let unit = root.join(format!("usr/lib/systemd/{of}/shepherdd.service"));
+        let unit = std::fs::read_to_string(unit).unwrap();
+        let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/")).unwrap();
+        let mode = std::fs::metadata(root.join(start)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o755, "{start}");
+    }
+    let policy = std::fs::read_to_string(root.join("etc/shepherd/policy.toml")).unwrap();
+    let household = ShepherddFixture::running(&policy);
+    assert!(household.health().ready, "{:?}", household.health());
+}
+
+#[test]
+fn the_policies_of_the_page_are_valid() {
+    for policy in blocks("install.md", "toml policy") {
+        let text = format!("config_version = 1\n{policy}");
+        if let Err(report) = shepherd_config::load_bytes("docs/install.md", text.as_bytes()) {
+            panic!("{text}\n{:?}", report.lines());
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A log that is exchanged under a running writer, with a head that fits: only the writer can know.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use ward_ledger::{Ledger, LedgerAppendError, LedgerOpenError};
+
+use crate::support::{TestLog, options, receipt};
+
+/// Name and content of every file of the log.
+fn read_files(log: &TestLog) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = log.file_names().into_iter().map(|name| log.folder.path().join(name));
+    paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+fn remove_all(log: &TestLog) {
+    for (path, _) in read_files(log) {
+        fs::remove_file(path).unwrap();
+    }
+}
+
+/// Writes over the files that are there, or makes them anew.
+fn restore(log: &TestLog, files: &[(PathBuf, Vec<u8>)], anew: bool) {
+    if anew {
+        remove_all(log);
+    }
+    for (path, content) in files {
+        fs::write(path, content).unwrap();
+    }
+    for name in log.file_names() {
+        let path = log.folder.path().join(name);
+        if !files.iter().any(|(kept, _)| *kept == path) {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+fn append_each(ledger: &mut Ledger, numbers: Range<u64>) {
+    for number in numbers {
+        ledger.append(receipt(number)).unwrap();
+    }
+}
+
+fn assert_replaced(ledger: &mut Ledger, known: u64) {
+    for _ in 0..3 {
+        let error = ledger.append(receipt(99)).unwrap_err();
+        let expected = |error: &LedgerAppendError| matches!(error, LedgerAppendError::Log(LedgerOpenError::Replaced { known: number, .. }) if *number == known);
+        assert!(expected(&error), "{error}");
+    }
+}
+
+fn log_variants() -> [TestLog; 4] {
+    let in_segments = |log: TestLog| TestLog { options: log.options.clone().with_segment_bytes(1500), ..log };
+    [
+        TestLog::new(options()),
+        TestLog::signed(),
+        in_segments(TestLog::new(options())),
+        in_segments(TestLog::signed()),
+    ]
+}
+
+#[test]
+fn an_older_log_with_its_head_is_not_continued_by_a_writer_that_knows_more() {
+    for log in log_variants() {
+        for anew in [false, true] {
+            let mut ledger = log.open();
+            let before = ledger.append(receipt(1)).unwrap().sequence;
+            append_each(&mut ledger, 2..4);
+            let older = read_files(&log);
+            append_each(&mut ledger, 4..11);
+            let newer = read_files(&log);
+
+            restore(&log, &older, anew);
+            assert_replaced(&mut ledger, before + 9);
+            assert_eq!(read_files(&log), older, "nothing was written");
+
+            restore(&log, &newer, anew);
+            assert_eq!(ledger.append(receipt(11)).unwrap().sequence, before + 10, "it is there again");
+            assert!(log.verify().is_sound());
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_only_opened_the_log_knows_its_end_too() {
+    for log in log_variants() {
+        log.append(2);
+        let older = read_files(&log);
+        log.append(3);
+        let mut ledger = log.open();
+        restore(&log, &older, false);
+        assert_replaced(&mut ledger, 5);
+    }
+}
+
+#[test]
+fn a_log_that_is_as_long_and_another_one_is_not_continued() {
+    for log in log_variants() {
+        log.append(2);
+        let older = read_files(&log);
+        let mut ledger = log.open();
+        append_each(&mut ledger, 3..6);
+        restore(&log, &older, false);
+        // Another writer goes on from there, further than the first one was.
+        let mut other = log.open();
+        append_each(&mut other, 13..19);
+        assert!(log.verify().is_sound());
+        assert_replaced(&mut ledger, 5);
+    }
+}
+
+#[test]
+fn a_log_that_was_removed_is_not_begun_again_by_a_writer_that_knows_it() {
+    for log in log_variants() {
+        let mut ledger = log.open();
+        append_each(&mut ledger, 1..10);
+        remove_all(&log);
+        assert_replaced(&mut ledger, 9);
+        assert_eq!(log.file_names(), [""; 0], "nothing was made");
+
+        // Another process may begin a new one; that is not the log of the first one.
+        append_each(&mut log.open(), 21..33);
+        assert_replaced(&mut ledger, 9);
+    }
+}
+
+#[test]
+fn a_writer_that_knows_no_record_has_nothing_to_miss() {
+    let log = TestLog::signed();
+    let mut ledger = log.open();
+    remove_all(&log);
+    assert_eq!(ledger.append(receipt(1)).unwrap().sequence, 1);
+    assert!(log.verify().is_sound());
+}
+
+#[test]
+fn a_writer_finds_what_it_knows_behind_the_segments_of_others() {
+    for log in log_variants() {
+        let (mut one, mut other) = (log.open(), log.open());
+        one.append(receipt(1)).unwrap();
+        append_each(&mut other, 2..30);
+        assert_eq!(one.append(receipt(30)).unwrap().sequence, 30);
+        assert!(log.verify().is_sound());
+    }
+}
+
+#[test]
+fn a_writer_knows_the_last_record_of_a_closed_segment() {
+    let log = TestLog::signed_with_records(3);
+    // What a crash leaves that comes after the renaming.
+    fs::rename(&log.path, log.sibling_path(".000001")).unwrap();
+    let mut ledger = log.open();
+    let closed = fs::read(log.sibling_path(".000001")).unwrap();
+    let head = fs::read(log.sibling_path(".head")).unwrap();
+    assert_eq!(ledger.append(receipt(4)).unwrap().sequence, 4);
+
+    fs::write(&log.path, "").unwrap();
+    fs::write(log.sibling_path(".head"), &head).unwrap();
+    let mut ledger_of_three = log.open();
+    assert_replaced(&mut ledger, 4);
+    fs::remove_file(log.sibling_path(".000001")).unwrap();
+    assert!(ledger_of_three.append(receipt(4)).is_err());
+    fs::write(log.sibling_path(".000001"), closed).unwrap();
+    assert_eq!(ledger_of_three.append(receipt(4)).unwrap().sequence, 4);
+}

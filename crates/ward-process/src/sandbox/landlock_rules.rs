@@ -1,0 +1,62 @@
+//! The Landlock rule set: which trees may be read, written and executed, and nothing else.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::trees::SandboxTrees;
+use super::{Sandbox, SandboxError, SandboxNetwork};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
+};
+
+/// The newest ABI whose rights were weighed here. Older kernels enforce what they know of it.
+const NEWEST_KNOWN: ABI = ABI::V9;
+
+const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+
+const EXECUTE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
+
+/// Without device nodes, which would be a way to the raw disk, and without sockets.
+const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{
+    ReadFile | ReadDir | WriteFile | Truncate | RemoveDir | RemoveFile | MakeDir | MakeReg | MakeFifo | MakeSym | Refer
+});
+
+/// Creates and fills the rule set; `None` on a kernel without Landlock.
+pub(super) fn build_ruleset(
+    sandbox: &Sandbox,
+    trees: &SandboxTrees,
+    temporary: Option<BorrowedFd<'_>>,
+) -> Result<Option<OwnedFd>, SandboxError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST_KNOWN))
+        .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST_KNOWN)))
+        .map_err(rules_error)?;
+    if sandbox.network == SandboxNetwork::Off {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST_KNOWN)).map_err(rules_error)?;
+    }
+    let mut rules = ruleset.create().map_err(rules_error)?;
+    for (trees, rights) in [(&trees.read, READ), (&trees.execute, EXECUTE), (&trees.write, WRITE)] {
+        for tree in trees {
+            let rights = if tree.is_folder() { rights } else { rights & AccessFs::from_file(NEWEST_KNOWN) };
+            rules = allow(rules, tree, rights)?;
+        }
+    }
+    if let Some(folder) = temporary {
+        let rights = if sandbox.can_execute_written_files() { WRITE | EXECUTE } else { WRITE };
+        rules = allow(rules, folder, rights)?;
+    }
+    Ok(rules.into())
+}
+
+fn allow(
+    rules: RulesetCreated,
+    tree: impl AsFd,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, SandboxError> {
+    rules.add_rule(PathBeneath::new(tree, rights)).map_err(rules_error)
+}
+
+fn rules_error(error: RulesetError) -> SandboxError {
+    SandboxError::Rules(Box::new(error))
+}

@@ -1,0 +1,26 @@
+//! A message for people: place, fault and cure.
+
+use std::fmt;
+
+/// One thing that is wrong, where it is, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LocatedError {
+    place: String,
+    message: String,
+    help: String,
+}
+
+impl LocatedError {
+    /// A fault at `place`: a path, a path with a line, or the name of a step.
+    pub(crate) fn new(place: impl Into<String>, fault: impl Into<String>, cure: impl Into<String>) -> Self {
+        Self { place: place.into(), message: fault.into(), help: cure.into() }
+    }
+}
+
+impl fmt::Display for LocatedError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}\nhelp: {}", self.place, self.message, self.help)
+    }
+}
+
+impl std::error::Error for LocatedError {}

@@ -1,0 +1,170 @@
+//! Which crate may know which.
+
+use std::collections::BTreeMap;
+
+use super::SourceTree;
+use crate::located_error::LocatedError;
+use crate::workspace::CargoPackage;
+
+/// Crates that decide, or that carry the words for it: they are told everything and reach for nothing.
+const PURE_CRATES: &[&str] = &["shepherd-core", "shepherd-api", "collieclaw-gate"];
+
+/// What does I/O on its own account; a pure crate may not even reach it through another member.
+const RUNTIMES: &[&str] =
+    &["async-io", "axum", "hyper", "mio", "reqwest", "rusqlite", "smol", "tokio", "tokio-postgres", "ureq"];
+
+/// Doors to the system that a member beneath may need for a part the pure crate doesn't call.
+const SYSTEM_CRATES: &[&str] =
+    &["cap-std", "getrandom", "libc", "nix", "rand", "rustix", "tempfile", "tracing"];
+
+/// Whose code a crate is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CrateOwner {
+    Shared,
+    Shepherd,
+    CollieClaw,
+    Automation,
+}
+
+fn owner_of(name: &str) -> Option<CrateOwner> {
+    if name == "xtask" {
+        Some(CrateOwner::Automation)
+    } else if name.starts_with("ward-") {
+        Some(CrateOwner::Shared)
+    } else if name == "shepherdd" || name.starts_with("shepherd-") {
+        Some(CrateOwner::Shepherd)
+    } else if name == "collieclaw" || name.starts_with("collieclaw-") {
+        Some(CrateOwner::CollieClaw)
+    } else {
+        None
+    }
+}
+
+fn may_depend_on(user: CrateOwner, used: CrateOwner) -> bool {
+    match user {
+        CrateOwner::Shared | CrateOwner::Automation => used == CrateOwner::Shared,
+        CrateOwner::Shepherd | CrateOwner::CollieClaw => used == CrateOwner::Shared || used == user,
+    }
+}
+
+/// The products may use what is shared, never each other; what is shared knows neither.
+pub(super) fn product_boundaries(model: &SourceTree) -> Vec<LocatedError> {
+    let mut faults = Vec::new();
+    for package in &model.packages {
+        let place = package.manifest_path.display().to_string();
+        let Some(user) = owner_of(&package.name) else {
+            let fault = format!("crate `{}` belongs to nobody", package.name);
+            faults.push(LocatedError::new(
+                place,
+                fault,
+                "begin its name with `ward-`, `shepherd-` or `collieclaw-`",
+            ));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let is_member = model.packages.iter().any(|member| member.name == dependency.name);
+            if is_member && owner_of(&dependency.name).is_some_and(|used| !may_depend_on(user, used)) {
+                let fault = format!("`{}` may not know `{}`", package.name, dependency.name);
+                let cure = "move what both need into a `ward-` crate, or turn the dependency round";
+                faults.push(LocatedError::new(place.as_str(), fault, cure));
+            }
+        }
+    }
+    faults
+}
+
+/// The pure crates use no door to the system, and reach no runtime on any way through the workspace.
+pub(super) fn pure_crates(model: &SourceTree) -> Vec<LocatedError> {
+    let members: BTreeMap<_, _> =
+        model.packages.iter().map(|member| (member.name.as_str(), member)).collect();
+    let mut faults = Vec::new();
+    for package in model.packages.iter().filter(|package| PURE_CRATES.contains(&package.name.as_str())) {
+        for way in dependency_paths(package, &members) {
+            let Some(end) = way.last() else { continue };
+            if RUNTIMES.contains(end) || (way.len() == 2 && SYSTEM_CRATES.contains(end)) {
+                let place = package.manifest_path.display().to_string();
+                let fault = format!("the pure crate `{}` reaches `{end}`: {}", package.name, way.join(" → "));
+                let cure = "hand the value in as an argument, and do the I/O in the crate that calls";
+                faults.push(LocatedError::new(place, fault, cure));
+            }
+        }
+    }
+    faults
+}
+
+/// A shortest way to everything that a crate links, through the members of the workspace.
+fn dependency_paths<'model>(
+    package: &'model CargoPackage,
+    members: &BTreeMap<&str, &'model CargoPackage>,
+) -> Vec<Vec<&'model str>> {
+    let mut ways: Vec<Vec<&str>> = vec![vec![package.name.as_str()]];
+    let mut next = 0;
+    while let Some(way) = ways.get(next).cloned() {
+        next += 1;
+        let Some(member) = way.last().and_then(|name| members.get(name)) else { continue };
+        let linked = member.dependencies.iter().filter(|dependency| dependency.kind.is_none());
+        for dependency in linked.map(|dependency| dependency.name.as_str()) {
+            if ways.iter().all(|known| known.last() != Some(&dependency)) {
+                ways.push(way.iter().copied().chain([dependency]).collect());
+            }
+        }
+    }
+    ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::messages;
+    use super::*;
+
+    #[test]
+    fn the_allowed_arrows_are_allowed() {
+        let model = SourceTree::default()
+            .with_package("ward-ledger", &["serde"])
+            .with_package("ward-process", &["dev ward-ledger"])
+            .with_package("shepherd-core", &["serde", "jiff"])
+            .with_package("shepherdd", &["shepherd-core", "ward-process", "tokio"])
+            .with_package("collieclaw", &["ward-ledger"])
+            .with_package("xtask", &["ward-ledger"]);
+        assert_eq!(messages(product_boundaries, &model), [""; 0]);
+        assert_eq!(messages(pure_crates, &model), [""; 0]);
+    }
+
+    #[test]
+    fn products_that_know_each_other_are_found_even_in_tests() {
+        // S1.
+        let model = SourceTree::default()
+            .with_package("shepherd-core", &[])
+            .with_package("collieclaw", &["dev shepherd-core"])
+            .with_package("ward-ledger", &["shepherd-core"])
+            .with_package("shepherd-cli", &["xtask"])
+            .with_package("xtask", &[])
+            .with_package("helper", &[]);
+        assert_eq!(
+            messages(product_boundaries, &model),
+            [
+                "crates/collieclaw/Cargo.toml: `collieclaw` may not know `shepherd-core`",
+                "crates/ward-ledger/Cargo.toml: `ward-ledger` may not know `shepherd-core`",
+                "crates/shepherd-cli/Cargo.toml: `shepherd-cli` may not know `xtask`",
+                "crates/helper/Cargo.toml: crate `helper` belongs to nobody",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pure_crate_that_reaches_a_runtime_is_found_with_the_way() {
+        // S1, S3.9.
+        let model = SourceTree::default()
+            .with_package("shepherd-core", &["shepherd-util", "libc", "dev tokio"])
+            .with_package("shepherd-util", &["rustix", "tokio"]);
+        assert_eq!(
+            messages(pure_crates, &model),
+            [
+                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` reaches `libc`: \
+                 shepherd-core → libc",
+                "crates/shepherd-core/Cargo.toml: the pure crate `shepherd-core` reaches `tokio`: \
+                 shepherd-core → shepherd-util → tokio",
+            ]
+        );
+    }
+}

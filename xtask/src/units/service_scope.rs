@@ -1,0 +1,56 @@
+//! The two ways to install the daemon: for the machine, and for one of its users.
+
+/// Whose service manager starts it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServiceScope {
+    System,
+    /// Of `kid`, who is an ordinary user.
+    User,
+}
+
+impl ServiceScope {
+    /// What comes before a command to be run as whoever the daemon belongs to.
+    pub(super) fn prefix(self) -> &'static [&'static str] {
+        match self {
+            Self::System => &[],
+            Self::User => &[
+                "setpriv",
+                "--reuid=kid",
+                "--regid=kid",
+                "--init-groups",
+                "env",
+                "HOME=/home/kid",
+                "XDG_RUNTIME_DIR=/run/user/1000",
+            ],
+        }
+    }
+
+    pub(super) fn systemctl(self) -> &'static [&'static str] {
+        match self {
+            Self::System => &["systemctl"],
+            Self::User => &["systemctl", "--user"],
+        }
+    }
+
+    pub(super) fn policy_path(self) -> &'static str {
+        match self {
+            Self::System => "/etc/shepherd/policy.toml",
+            Self::User => "/home/kid/.config/shepherd/policy.toml",
+        }
+    }
+
+    pub(super) fn socket_path(self) -> &'static str {
+        match self {
+            Self::System => "/run/shepherd/shepherd.sock",
+            Self::User => "/run/user/1000/shepherd.sock",
+        }
+    }
+
+    /// A file of settings that are added to the unit until the next boot.
+    pub(super) fn drop_in_path(self) -> &'static str {
+        match self {
+            Self::System => "/run/systemd/system/shepherdd.service.d/check.conf",
+            Self::User => "/run/systemd/user/shepherdd.service.d/check.conf",
+        }
+    }
+}
