@@ -1,4 +1,4 @@
-//! All automation of the workspace: `cargo xtask setup`, `test`, `tidy`, `bench`, `bypass`, `fuzz` and `model`.
+//! All automation of the workspace: `cargo xtask test` and its relatives; `cargo xtask help` lists them.
 //!
 //! Start at [`mod@test`], which is what a newcomer and the CI machine run. Nothing here is part of a product,
 //! and no product crate may depend on it.
@@ -6,9 +6,12 @@
 
 mod bench;
 mod bypass;
+mod dependencies;
 mod fuzz;
 mod located_error;
 mod model;
+mod mutants;
+mod quick;
 mod readme_commands;
 mod setup;
 mod terminal;
@@ -39,6 +42,8 @@ enum XtaskCommand {
     Setup,
     /// Run every check there is; exit 0 means that all of them passed.
     Test(test::TestSelection),
+    /// Check what has changed: format, structure, lints and pure tests, within a minute.
+    Quick,
     /// Check what the compiler can't: the arrows between crates, inheritance, orphans, links.
     Tidy,
     /// Run the benchmarks and compare each figure with its bar.
@@ -50,6 +55,8 @@ enum XtaskCommand {
     Bypass,
     /// Run the fuzz targets for longer than the tests do.
     Fuzz(fuzz::FuzzOptions),
+    /// Change the deciding crates one expression at a time, and list the changes that no test notices.
+    Mutants(mutants::MutantsOptions),
     /// Let CollieClaw talk to a real server with a real, small model; installs both at first.
     Model,
 }
@@ -69,10 +76,12 @@ fn run(arguments: &XtaskArguments) -> Result<()> {
     match &arguments.task {
         XtaskCommand::Setup => setup::run(),
         XtaskCommand::Test(selection) => test::run(&workspace, selection),
+        XtaskCommand::Quick => quick::run(&workspace),
         XtaskCommand::Tidy => tidy::run(&workspace),
         XtaskCommand::Bench { filter } => bench::run(&workspace, filter.as_deref()),
         XtaskCommand::Bypass => bypass::run(&workspace),
         XtaskCommand::Fuzz(choice) => fuzz::run(&workspace, choice),
+        XtaskCommand::Mutants(options) => mutants::run(&workspace, options),
         XtaskCommand::Model => model::run(&workspace),
     }
 }

@@ -51,10 +51,8 @@ const SYSTEM_COMPONENTS: &[SystemComponent] = &[
 ];
 
 /// What comes from the Rust registry, with the version that is installed when there is none.
-const CARGO_TOOLS: &[CargoTool] = &[
-    CargoTool { program: "cargo-nextest", package: "cargo-nextest", version: "0.9.143" },
-    CargoTool { program: "cargo-deny", package: "cargo-deny", version: "0.20.2" },
-];
+const CARGO_TOOLS: &[CargoTool] =
+    &[CargoTool { program: "cargo-nextest", package: "cargo-nextest", version: "0.9.143" }];
 
 /// What comes with the toolchain, except in its minimal profile.
 const TOOLCHAIN: &[(&str, &str)] = &[("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")];
@@ -303,7 +301,7 @@ mod tests {
             peers: peers::NPM_PROGRAMS.iter().take(1).collect(),
         };
         assert!(!missing.is_empty());
-        assert_eq!(missing.names(), "jq, tmux, clippy, cargo-nextest, cargo-deny, @copilotkit/aimock@1.43.0");
+        assert_eq!(missing.names(), "jq, tmux, clippy, cargo-nextest, @copilotkit/aimock@1.43.0");
         assert!(MissingTools::default().is_empty());
     }
 }

@@ -151,10 +151,19 @@ mod tests {
         }
     }
 
+    fn dependency(name: &str, kind: Option<&str>) -> CargoDependency {
+        CargoDependency {
+            name: name.to_owned(),
+            req: "^1".to_owned(),
+            path: None,
+            kind: kind.map(str::to_owned),
+        }
+    }
+
     fn package(name: &str, dependencies: &[&str]) -> CargoPackage {
         let dependencies = dependencies.iter().map(|line| match line.split_once(' ') {
-            Some((kind, name)) => CargoDependency { name: name.to_owned(), kind: Some(kind.to_owned()) },
-            None => CargoDependency { name: (*line).to_owned(), kind: None },
+            Some((kind, name)) => dependency(name, Some(kind)),
+            None => dependency(line, None),
         });
         CargoPackage {
             name: name.to_owned(),

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::located_error::LocatedError;
 use crate::setup::{self, ORDINARY_PATH};
-use crate::test::StepOutcome;
+use crate::test::{StepOutcome, USER_INDEPENDENT_CRATES};
 use crate::workspace::{CargoWorkspace, run_to_end};
 
 /// User ids above those of people and below those that systemd hands out.
@@ -78,13 +78,11 @@ impl UnprivilegedWorkspace {
             &[&workspace.target, &workspace.root.join(".git")],
         )
         .context("copying the sources")?;
-        run_to_end(
-            workspace
-                .cargo_command()
-                // The archive is read once and thrown away: speed counts, size does not.
-                .args(["nextest", "archive", "--workspace", "--locked", "--zstd-level=-7", "--archive-file"])
-                .arg(stage.path("tests.tar.zst")),
-        )?;
+        let mut archive = workspace.cargo_command();
+        // The archive is read once and thrown away: speed counts, size does not.
+        archive.args(["nextest", "archive", "--workspace", "--locked", "--zstd-level=-7"]);
+        archive.args(USER_INDEPENDENT_CRATES.iter().flat_map(|name| ["--exclude", name]));
+        run_to_end(archive.arg("--archive-file").arg(stage.path("tests.tar.zst")))?;
         fs::set_permissions(stage.path("tests.tar.zst"), Permissions::from_mode(0o644))?;
         Ok(stage)
     }

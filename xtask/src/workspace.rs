@@ -30,6 +30,10 @@ pub(crate) struct CargoPackage {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct CargoDependency {
     pub(crate) name: String,
+    /// The versions that are accepted; `*` is any.
+    pub(crate) req: String,
+    /// The folder, for a member of the workspace.
+    pub(crate) path: Option<PathBuf>,
     /// `dev` or `build`; nothing for an ordinary one.
     pub(crate) kind: Option<String>,
 }
