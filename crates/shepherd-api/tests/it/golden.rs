@@ -37,7 +37,7 @@ fn every_command_has_its_line() {
 #[test]
 fn every_reply_has_its_line() {
     // S10.2.
-    assert_golden_file::<CommandReply>("replies", "Reply", "type");
+    assert_golden_file::<CommandReply>("replies", "CommandReply", "type");
 }
 
 #[test]

@@ -111,7 +111,7 @@ mod tests {
         let again = AccessToken::open_or_create(&path).unwrap();
         assert!(token.matches(again.reveal().as_bytes()) && token.reveal().len() == 2 * TOKEN_BYTES);
         assert!(!token.matches(b"") && !token.matches(&token.reveal().as_bytes()[1..]));
-        assert_eq!(format!("{token:?}"), "Token(***)");
+        assert_eq!(format!("{token:?}"), "AccessToken(***)");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();

@@ -128,7 +128,7 @@ fn private_files_are_in_the_folder_of_the_system() {
 #[test]
 fn where_private_files_are_is_not_asked_of_our_own_environment() {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "sandbox::order::private_files_are_in_the_folder_of_the_system"])
+        .args(["--exact", "sandbox::setup::private_files_are_in_the_folder_of_the_system"])
         .env("TMPDIR", "/nowhere")
         .output()
         .unwrap();
