@@ -16,7 +16,7 @@ const PAGE: &str = "docs/bypass.md";
 /// Each row has a test of its name in this module.
 const MODULE: &str = "bypass::";
 
-/// How wide the sentences are set.
+/// The width at which sentences are wrapped.
 const WIDTH: usize = 84;
 
 #[derive(Debug, PartialEq, Eq)]

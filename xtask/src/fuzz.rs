@@ -18,12 +18,12 @@ const SEED: &str = "WARD_FUZZ_SEED";
 /// What to fuzz, and for how long.
 #[derive(Args)]
 pub(crate) struct FuzzOptions {
-    /// Only targets whose `package fuzz::test` contains this.
+    /// Run only targets whose `package fuzz::test` contains this text.
     target: Option<String>,
-    /// How long each target runs.
+    /// Run each target for this many seconds.
     #[arg(long, default_value_t = 60, value_name = "N")]
     seconds: u64,
-    /// The seed of an earlier run, to have it again.
+    /// Repeat an earlier run by its seed.
     #[arg(long)]
     seed: Option<u64>,
 }

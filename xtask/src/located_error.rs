@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// One thing that is wrong, where it is, and what to do about it.
+/// A fault with its place and its cure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LocatedError {
     place: String,

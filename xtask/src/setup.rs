@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: what the tests need and this machine lacks.
+//! `cargo xtask setup`: installs what the tests need and this machine lacks.
 //!
 //! Each list below is data; a new need is a new line.
 
@@ -14,11 +14,11 @@ use anyhow::Result;
 use crate::located_error::LocatedError;
 use crate::workspace::{describe, run_to_end};
 
-/// Where an ordinary user finds programs. The unprivileged test run gets exactly this `PATH`, so what only
-/// root's own `PATH` can see doesn't count as installed when root asks.
+/// The `PATH` of an ordinary user. The unprivileged test run gets exactly this one, so a program that only
+/// root's own `PATH` finds doesn't count as installed.
 pub(crate) const ORDINARY_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
-/// What comes from the system's package manager.
+/// Programs and files from the system's package manager.
 const SYSTEM_COMPONENTS: &[SystemComponent] = &[
     program("bash", "bash"),
     program("chromium", "chromium"),
@@ -50,14 +50,14 @@ const SYSTEM_COMPONENTS: &[SystemComponent] = &[
     file("/usr/share/zoneinfo/Europe/London", "tzdata"),
 ];
 
-/// What comes from the Rust registry, with the version that is installed when there is none.
+/// Programs from the Rust registry, with the version to install if there is none.
 const CARGO_TOOLS: &[CargoTool] =
     &[CargoTool { program: "cargo-nextest", package: "cargo-nextest", version: "0.9.143" }];
 
-/// What comes with the toolchain, except in its minimal profile.
+/// Components that come with the toolchain, except in its minimal profile.
 const TOOLCHAIN: &[(&str, &str)] = &[("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")];
 
-/// The place of every fault found here.
+/// The place that faults of this module name.
 const MACHINE: &str = "this machine";
 
 /// A need, how to see that it is met, and the Debian package that meets it.
@@ -88,7 +88,7 @@ const fn file(path: &'static str, package: &'static str) -> SystemComponent {
     SystemComponent { found_by: ComponentProbe::File(path), package }
 }
 
-/// What this machine lacks, by where it comes from.
+/// The components that this machine lacks, by where they come from.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct MissingTools {
     packages: Vec<&'static str>,
@@ -124,7 +124,7 @@ impl MissingTools {
         Self { packages, tools, toolchain, peers: peers::missing() }
     }
 
-    /// Whether the tests have all they need.
+    /// Returns whether the tests have all they need.
     pub(crate) fn is_empty(&self) -> bool {
         self == &Self::default()
     }
@@ -231,7 +231,7 @@ fn install(command: &mut Command, cure: &str) -> Result<(), LocatedError> {
     run_to_end(command).map_err(|error| LocatedError::new(MACHINE, format!("{error:#}"), cure))
 }
 
-/// Whether we run with root's rights.
+/// Returns whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
@@ -252,7 +252,7 @@ pub(crate) fn cargo_tool(program: &str) -> Option<PathBuf> {
     find_program(program, &directories)
 }
 
-/// Whether cargo-deny has fetched the advisories to this machine before.
+/// Returns whether `cargo deny fetch db` has been run on this machine.
 pub(crate) fn has_advisory_database() -> bool {
     cargo_home().is_some_and(|home| {
         std::fs::read_dir(home.join("advisory-dbs")).is_ok_and(|mut entries| entries.next().is_some())

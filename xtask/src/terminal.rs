@@ -8,22 +8,22 @@ const GREEN: &str = "32";
 const RED: &str = "31";
 const YELLOW: &str = "33";
 
-/// A heading.
+/// Formats text as a heading.
 pub(crate) fn heading(text: &str) -> String {
     paint(text, BOLD)
 }
 
-/// Something that went well.
+/// Formats text about a success.
 pub(crate) fn success(text: &str) -> String {
     paint(text, GREEN)
 }
 
-/// Something that failed.
+/// Formats text about a failure.
 pub(crate) fn failure(text: &str) -> String {
     paint(text, RED)
 }
 
-/// Something a reader should know although nothing failed.
+/// Formats a remark that isn't a failure.
 pub(crate) fn warning(text: &str) -> String {
     paint(text, YELLOW)
 }

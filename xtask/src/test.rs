@@ -8,13 +8,13 @@ use clap::Args;
 use crate::workspace::{CargoWorkspace, run_to_end};
 use crate::{dependencies, readme_commands, setup, terminal, tidy, units, unprivileged};
 
-/// Which steps to run.
+/// The choice of steps to run.
 #[derive(Args)]
 pub(crate) struct TestSelection {
-    /// Run only this step; may be given several times.
+    /// Run only this step; can be given several times.
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
-    /// Name the steps and stop.
+    /// List the steps and exit.
     #[arg(long)]
     list: bool,
 }
@@ -26,16 +26,16 @@ struct TestStep {
     run: fn(&CargoWorkspace) -> Result<StepOutcome>,
 }
 
-/// What the failure of a step means for those after it.
+/// The effect of a failed step on the steps after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FailureMode {
-    /// A quick check whose cure is quick too: nothing slow starts before it passes.
+    /// Stop: a quick check whose cure is quick too, so nothing slow starts before it passes.
     StopsAll,
-    /// The others still run, so that one round shows everything.
+    /// Go on with the other steps, so that one run shows every failure.
     IsReported,
 }
 
-/// How a step that did not fail ended.
+/// The result of a step that didn't fail.
 pub(crate) enum StepOutcome {
     /// All of it was checked.
     Passed,
@@ -60,19 +60,19 @@ pub(crate) const USER_INDEPENDENT_CRATES: &[&str] = &[
 const STEPS: &[TestStep] = &[
     TestStep {
         name: "setup",
-        purpose: "what the tests need is installed",
+        purpose: "install what the tests need",
         failure: FailureMode::StopsAll,
         run: set_up,
     },
     TestStep {
         name: "format",
-        purpose: "rustfmt would change nothing",
+        purpose: "check the format",
         failure: FailureMode::StopsAll,
         run: |workspace| run_cargo(workspace, &["fmt", "--all", "--check"]),
     },
     TestStep {
         name: "tidy",
-        purpose: "arrows, inheritance, orphans, links",
+        purpose: "dependencies between crates, orphaned files, links, requirements",
         failure: FailureMode::StopsAll,
         run: |workspace| tidy::run(workspace).map(|()| StepOutcome::Passed),
     },
@@ -136,7 +136,7 @@ const STEPS: &[TestStep] = &[
     },
 ];
 
-/// Runs the selected steps; the last words on the screen say what failed.
+/// Runs the selected steps and ends with a summary of what failed.
 pub(crate) fn run(workspace: &CargoWorkspace, selection: &TestSelection) -> Result<()> {
     if selection.list {
         for step in STEPS {

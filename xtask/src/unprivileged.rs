@@ -1,4 +1,4 @@
-//! The same tests once more as a user without any privilege.
+//! Runs the tests again as a user without any privilege.
 //!
 //! Root's home and the checkout may be closed to other users, so everything the run needs is laid out in
 //! a folder of its own: the test binaries as a nextest archive, the runner, and a copy of the sources for
@@ -23,7 +23,7 @@ use crate::workspace::{CargoWorkspace, run_to_end};
 /// User ids above those of people and below those that systemd hands out.
 const UIDS: Range<u32> = 60_578..61_184;
 
-/// What a test has killed but not awaited may take a moment to be gone.
+/// The time that processes may take to vanish after a test has killed them.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs the tests as an ordinary user; there is nothing to add when we are one already.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-/// What `cargo metadata --no-deps` says about this workspace.
+/// The workspace as `cargo metadata --no-deps` describes it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct CargoWorkspace {
     #[serde(rename = "workspace_root")]
@@ -17,7 +17,7 @@ pub(crate) struct CargoWorkspace {
     pub(crate) packages: Vec<CargoPackage>,
 }
 
-/// One member.
+/// A member of the workspace.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct CargoPackage {
     pub(crate) name: String,
@@ -26,7 +26,7 @@ pub(crate) struct CargoPackage {
     pub(crate) targets: Vec<CargoTarget>,
 }
 
-/// One line of a `[dependencies]` table, whatever its kind.
+/// An entry of a `[dependencies]` table, of any kind.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct CargoDependency {
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct CargoDependency {
     pub(crate) kind: Option<String>,
 }
 
-/// One crate that cargo compiles.
+/// A crate that cargo compiles.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct CargoTarget {
     pub(crate) name: String,
@@ -47,7 +47,7 @@ pub(crate) struct CargoTarget {
 }
 
 impl CargoTarget {
-    /// Whether cargo builds it as `kind`: `lib`, `bin`, `test`, `bench`, `custom-build`.
+    /// Returns whether cargo builds this target as `kind`: `lib`, `bin`, `test`, `bench`, `custom-build`.
     pub(crate) fn has_kind(&self, kind: &str) -> bool {
         self.kind.iter().any(|own| own == kind)
     }
@@ -81,7 +81,7 @@ impl CargoWorkspace {
     }
 }
 
-/// Where the manifest of this program lies; `cargo run` tells, so a moved checkout is no trouble.
+/// Returns the folder of xtask's manifest. `cargo run` sets it, so a moved checkout works.
 fn manifest_directory() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }

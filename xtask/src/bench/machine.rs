@@ -1,4 +1,4 @@
-//! What one must know of a machine to read its figures.
+//! The facts about a machine that are needed to read its figures.
 
 use std::fs;
 use std::path::Path;

@@ -4,7 +4,7 @@ use ward_bench::{BenchmarkLimit, BenchmarkRow};
 
 use crate::terminal;
 
-/// What fits a terminal beside an editor, and a page.
+/// The width of the table: it fits a terminal beside an editor, and a printed page.
 const WIDTH: usize = 100;
 
 /// Blanks between two columns.

@@ -17,7 +17,7 @@ const fn npm(program: &'static str, package: &'static str) -> PeerProgram {
     PeerProgram { program, package }
 }
 
-/// From npm's registry.
+/// Programs from the npm registry.
 pub(super) const NPM_PROGRAMS: &[PeerProgram] = &[
     npm("node_modules/.bin/llmock", "@copilotkit/aimock@1.43.0"),
     // Debian 12 has 18, and the servers need 20 and 22.
@@ -31,16 +31,16 @@ pub(super) const NPM_PROGRAMS: &[PeerProgram] = &[
     npm("node_modules/.bin/playwright-core", "playwright-core@1.65.0"),
 ];
 
-/// From Python's.
+/// Programs from the Python registry.
 const PYTHON_PROGRAMS: &[PeerProgram] = &[
     PeerProgram { program: "python/bin/mcp", package: "mcp==2.3.0" },
     PeerProgram { program: "python/bin/mcp-server-time", package: "mcp-server-time==2026.10.19" },
 ];
 
-/// Where root installs them.
+/// The folder into which root installs the programs, for all users.
 const SYSTEM_FOLDER: &str = "/usr/local/lib/collieclaw-peers";
 
-/// What is not installed. Tests run by others see what root put into a place for all, and nothing else of root's.
+/// Returns the programs that aren't installed. Tests of other users see only what root put into the folder for all.
 pub(super) fn missing() -> Vec<&'static PeerProgram> {
     let all = || NPM_PROGRAMS.iter().chain(PYTHON_PROGRAMS);
     let is_complete = |folder: &PathBuf| all().all(|peer| folder.join(peer.program).exists());

@@ -1,4 +1,4 @@
-//! Which crate may know which.
+//! Rules about which crate may depend on which.
 
 use std::collections::BTreeMap;
 
@@ -6,18 +6,18 @@ use super::SourceTree;
 use crate::located_error::LocatedError;
 use crate::workspace::CargoPackage;
 
-/// Crates that decide, or that carry the words for it: they are told everything and reach for nothing.
+/// Crates that decide, or that define the vocabulary of decisions. They get everything as arguments and do no I/O.
 const PURE_CRATES: &[&str] = &["shepherd-core", "shepherd-api", "collieclaw-gate"];
 
-/// What does I/O on its own account; a pure crate may not even reach it through another member.
+/// Crates that do I/O by themselves; a pure crate may not reach them even through another member.
 const RUNTIMES: &[&str] =
     &["async-io", "axum", "hyper", "mio", "reqwest", "rusqlite", "smol", "tokio", "tokio-postgres", "ureq"];
 
-/// Doors to the system that a member beneath may need for a part the pure crate doesn't call.
+/// Crates for system calls. A member below may need them for a part that the pure crate doesn't call.
 const SYSTEM_CRATES: &[&str] =
     &["cap-std", "getrandom", "libc", "nix", "rand", "rustix", "tempfile", "tracing"];
 
-/// Whose code a crate is.
+/// The product that a crate belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CrateOwner {
     Shared,
@@ -47,7 +47,7 @@ fn may_depend_on(user: CrateOwner, used: CrateOwner) -> bool {
     }
 }
 
-/// The products may use what is shared, never each other; what is shared knows neither.
+/// Products may use shared crates, never each other; shared crates use neither product.
 pub(super) fn product_boundaries(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for package in &model.packages {
@@ -73,7 +73,7 @@ pub(super) fn product_boundaries(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// The pure crates use no door to the system, and reach no runtime on any way through the workspace.
+/// Pure crates use no system-call crate, and reach no I/O crate through any other member.
 pub(super) fn pure_crates(model: &SourceTree) -> Vec<LocatedError> {
     let members: BTreeMap<_, _> =
         model.packages.iter().map(|member| (member.name.as_str(), member)).collect();
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_pure_crate_that_reaches_a_runtime_is_found_with_the_way() {
-        // S1, S3.9.
+        // (S1), (C1), S3.9.
         let model = SourceTree::default()
             .with_package("shepherd-core", &["shepherd-util", "libc", "dev tokio"])
             .with_package("shepherd-util", &["rustix", "tokio"]);

@@ -1,14 +1,14 @@
 //! Rust source as words, marks and string literals; comments and the insides of literals can't be
 //! mistaken for code.
 
-/// One piece of code.
+/// A token of Rust source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind<'source> {
     /// An identifier, keyword or number.
     Word(&'source str),
     /// The text between the quotes of a string literal, escapes not resolved.
     Text(&'source str),
-    /// Any other character.
+    /// Any character that belongs to no other kind.
     Mark(char),
 }
 
@@ -77,7 +77,7 @@ impl<'source> RustLexer<'source> {
         }
     }
 
-    /// Block comments nest.
+    /// Skips a block comment, which may contain others.
     fn skip_block_comment(&mut self) {
         let mut depth = 0_usize;
         while let Some(next) = self.rest.chars().next() {
@@ -129,7 +129,7 @@ impl<'source> RustLexer<'source> {
         }
     }
 
-    /// What follows `r`: a raw string, a raw identifier, or nothing special.
+    /// Reads what follows `r`: a raw string, a raw identifier, or an ordinary identifier.
     fn raw(&mut self, word: &'source str) -> TokenKind<'source> {
         let hashes = self.rest.chars().take_while(|character| *character == '#').count();
         let after = self.rest.get(hashes..).and_then(|rest| rest.chars().next());

@@ -10,7 +10,7 @@ const ARCHITECTURE: &str = "ARCHITECTURE.md";
 /// A newcomer reads it in ten minutes.
 const MAX_ARCHITECTURE_LINES: usize = 199;
 
-/// What every visitor looks for.
+/// The documents that every visitor looks for.
 const EXPECTED: &[&str] = &[
     ARCHITECTURE,
     "CHANGELOG.md",
@@ -54,7 +54,7 @@ pub(super) fn links(model: &SourceTree) -> Vec<LocatedError> {
     faults
 }
 
-/// The map names every member, and no crate that isn't there; and it is short.
+/// The map in ARCHITECTURE.md names every member and no crate that doesn't exist, and the page is short.
 pub(super) fn architecture(model: &SourceTree) -> Vec<LocatedError> {
     let path = Path::new(ARCHITECTURE);
     let Some(text) = model.text(path) else { return Vec::new() };
@@ -143,7 +143,7 @@ fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("code")
 }
 
-/// What the links and images of a line point at: `[text](target)` and `[name]: target`.
+/// Returns the targets of the links and images of a line: `[text](target)` and `[name]: target`.
 fn targets(line: &str) -> Vec<String> {
     let inline = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     let reference =

@@ -106,12 +106,12 @@ fn reachable_files(texts: &BTreeMap<PathBuf, String>, roots: Vec<PathBuf>) -> BT
     reached
 }
 
-/// What leads from one source file to another.
+/// A reference from one source file to another.
 #[derive(Debug, PartialEq, Eq)]
 enum ModuleLink<'source> {
     /// `mod name;`, inside the inline modules `inside`, with the path of its `#[path]` attribute.
     Module { inside: PathBuf, name: &'source str, path: Option<&'source str> },
-    /// `include!("path")`.
+    /// The macro `include!("path")`.
     Include(&'source str),
 }
 

@@ -1,4 +1,4 @@
-//! What Rust sources say, and what they must not say.
+//! Checks on Rust sources: headers, banned words, libraries that only one crate may use.
 
 use super::lexer::{SourceToken, TokenKind, tokens};
 use super::{SourceTree, at_line};
@@ -38,7 +38,7 @@ pub(super) fn banned_words(model: &SourceTree) -> Vec<LocatedError> {
 /// there, and read what strangers write.
 const CONFINED: &[(&str, &str)] = &[("rmcp", "crates/collieclaw/src/bin/collieclaw-mcp")];
 
-/// Nobody else uses a library that has a program of its own.
+/// A library that is confined to a program of its own isn't used elsewhere.
 pub(super) fn confined_libraries(model: &SourceTree) -> Vec<LocatedError> {
     let mut faults = Vec::new();
     for (path, text) in model.texts_ending_with("rs") {
@@ -80,7 +80,7 @@ fn find_banned_uses(tokens: &[SourceToken<'_>]) -> Vec<BannedUse> {
     found
 }
 
-/// What is wrong with an attribute, given from its first word on; `cfg_attr` may hide another.
+/// Returns what is wrong with an attribute, given from its first word on; `cfg_attr` may contain another.
 fn attribute(tokens: &[SourceToken<'_>]) -> Option<BannedUse> {
     let first = tokens.first()?;
     let conditional = first.kind == TokenKind::Word("cfg_attr");

@@ -1,4 +1,4 @@
-//! What holds for every text file.
+//! Checks on every text file.
 
 use super::{SourceTree, at_line};
 use crate::located_error::LocatedError;
@@ -92,7 +92,7 @@ fn private_path<'line>(line: &'line str, private_folders: &[String]) -> Option<&
     None
 }
 
-/// Whether the slash begins an absolute path and is not in the middle of a relative one or a URL.
+/// Returns whether the slash begins an absolute path, and isn't inside a relative path or a URL.
 fn begins_path(line: &str, slash: usize) -> bool {
     let before = line.get(..slash).and_then(|before| before.chars().next_back());
     before.is_none_or(|character| !is_path_character(character) && !"~>}/*".contains(character))
@@ -130,7 +130,7 @@ mod tests {
         );
     }
 
-    /// Whether the line names a private path; written in two parts, or this file would be at fault itself.
+    /// Returns whether the line names a private path. The pattern is written in two parts, or this file would match it.
     fn check(first: &str, second: &str, expected: Option<&str>) {
         let line = format!("{first}{second}");
         let folders = ["/srv/checkout".to_owned()];

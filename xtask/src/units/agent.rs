@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::container::TestContainer;
 use super::service_scope::ServiceScope;
 
-/// One thing that holds for an installed agent.
+/// A check on an installed agent.
 pub(super) type AgentCheck = (&'static str, fn(&AgentService) -> Result<()>);
 
 /// In this order: each begins where the one before has left it.
@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[AgentCheck] = &[
 /// The page, of which the commands under its `console systemd` are typed.
 const PAGE: &str = include_str!("../../../docs/collieclaw-service.md");
 
-/// What the model does in each turn, and how it is allowed to.
+/// The scripted turns of the model, and the rules for them.
 const CONFIG: &str = r#"
 [security]
 autonomy = "full"
@@ -81,7 +81,7 @@ impl AgentService {
         done.map_or_else(|error| error.to_string(), |done| String::from_utf8_lossy(&done.stdout).into_owned())
     }
 
-    /// What the gateway answers, as a shell without any client asks it.
+    /// Asks the gateway from a shell, without an HTTP client.
     fn send_http(&self, request: &str) -> Result<String> {
         let script = "exec 3<>/dev/tcp/127.0.0.1/8477 && printf '%b' \"$1\" >&3 && cat <&3";
         let done = self.run(&["bash", "-c", script, "bash", request])?;

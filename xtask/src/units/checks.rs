@@ -1,4 +1,4 @@
-//! What must hold for an installed Shepherd.
+//! The checks on an installed Shepherd.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::container::CHILD_USER_MANAGER;
 use super::installation::{self, InstalledShepherd, ShutdownPolicy};
 
-/// One thing that holds for an installed Shepherd.
+/// A check on an installed Shepherd.
 pub(super) type InstallationCheck = (&'static str, fn(&InstalledShepherd) -> Result<()>);
 
 pub(super) const SYSTEM_CHECKS: &[InstallationCheck] = &[
@@ -36,7 +36,7 @@ pub(super) const SYSTEM_CHECKS: &[InstallationCheck] = &[
     ("`systemctl stop` ends a session if the policy says so, with all that it started", stop_ends_session),
 ];
 
-/// What a user's own manager does with the other unit. What both have in common is checked above.
+/// The checks on the user unit, beyond those that both units share.
 pub(super) const USER_CHECKS: &[InstallationCheck] = &[
     ("a session is a process namespace of its own, and its program has no rights", in_a_namespace),
     ("a session can make what browsers and Flatpak make their sandboxes of", session_can_sandbox),

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::path_in_root;
 use crate::workspace::{CargoWorkspace, run_to_end};
 
-/// What the checks need of the system in the container.
+/// Packages that the checks need inside the container.
 const PACKAGES: &str = "systemd,systemd-sysv,dbus,procps,util-linux,passwd";
 
 /// The service manager of `kid`, by the number that the account is made with.
@@ -22,7 +22,7 @@ pub(super) const CHILD_USER_MANAGER: &str = "user@1000.service";
 /// A container on a busy machine.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is bound into each container.
+/// Folders that are mounted into each container.
 pub(super) struct ContainerSetup {
     root: PathBuf,
     programs: PathBuf,
@@ -238,7 +238,7 @@ impl TestContainer {
         fs::remove_file(self.host_path(path)).with_context(|| path.to_owned())
     }
 
-    /// What is at this path inside, seen from here.
+    /// Returns the path on this machine of a path inside the container.
     fn host_path(&self, path: &str) -> PathBuf {
         path_in_root(Path::new(&format!("/proc/{}/root", self.leader)), path)
     }

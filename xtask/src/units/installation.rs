@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::container::TestContainer;
 use super::service_scope::ServiceScope;
 
-/// How long the entry `middle` may run.
+/// The longest run of the entry `middle`.
 pub(super) const MIDDLE_MAX_RUN: Duration = Duration::from_secs(10);
 
 /// The sleep of every program that is to be found again.
@@ -40,7 +40,7 @@ open($mark, ">", "/tmp/player-was-told-to-quit") if $word =~ /quit/;
 print $asker "{\"error\":\"success\"}\n";
 "#;
 
-/// What becomes of sessions when the daemon goes down.
+/// The policy's choice for sessions when the daemon stops.
 #[derive(Clone, Copy)]
 pub(super) enum ShutdownPolicy {
     LeaveSessions,
@@ -138,7 +138,7 @@ impl InstalledShepherd {
         Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
     }
 
-    /// What systemd and the daemon have to say; for a failure.
+    /// Collects the logs of systemd and the daemon for a failure message.
     pub(super) fn journal(&self) -> String {
         let status = ["status", "--full", "--lines=40", "--no-pager", "shepherdd"];
         let done = self.run(&[self.service.systemctl(), &status].concat());
@@ -185,7 +185,7 @@ impl InstalledShepherd {
         self.wait_for_session_end(Duration::from_secs(20))
     }
 
-    /// What was used of an entry in these days.
+    /// Returns the recorded usage of an entry on these days.
     pub(super) fn usage_of(&self, entry: &str) -> Result<Duration> {
         let reply = self.shepherd_reply(&["usage", "--week"])?;
         let usage = reply.get("usage").and_then(Value::as_array).with_context(|| reply.to_string())?;

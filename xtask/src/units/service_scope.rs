@@ -1,15 +1,15 @@
 //! The two ways to install the daemon: for the machine, and for one of its users.
 
-/// Whose service manager starts it.
+/// The service manager that starts the unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServiceScope {
     System,
-    /// Of `kid`, who is an ordinary user.
+    /// The manager of the ordinary user `kid`.
     User,
 }
 
 impl ServiceScope {
-    /// What comes before a command to be run as whoever the daemon belongs to.
+    /// Returns the prefix that runs a command as the owner of the daemon.
     pub(super) fn prefix(self) -> &'static [&'static str] {
         match self {
             Self::System => &[],
