@@ -1,4 +1,4 @@
-//! What the audit log says: every command with who gave it, every decision with its reasons, every change of a
+//! Records of the audit log: every command with its author, every decision with its reasons, and every change of a
 //! session, of the policy and of the clock (S8.3).
 
 use jiff::Timestamp;
@@ -8,171 +8,171 @@ use shepherd_util::{EntryId, GrantId, ProfileId, RequestId, SessionId};
 
 use crate::{EndReason, Millis, ReasonCode, StopMode, StopRequester};
 
-/// One line of the audit log.
+/// A record of the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEvent {
-    /// When, by the wall clock.
+    /// The wall-clock time of the event.
     pub at: Timestamp,
-    /// On whose behalf: `policy` for what the daemon does by itself, else what the transport knows of the client.
+    /// The author: `policy` for acts of the daemon itself, otherwise the client as the transport knows it.
     pub actor: String,
-    /// What happened.
+    /// The event itself.
     #[serde(flatten)]
     pub what: AuditKind,
 }
 
-/// What can happen.
+/// The kinds of events in the audit log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AuditKind {
     /// A launch was approved; the program is about to be started.
     LaunchApproved {
-        /// The session to be.
+        /// The id of the new session.
         #[schemars(with = "String")]
         session_id: SessionId,
-        /// Of which entry.
+        /// The entry to be launched.
         #[schemars(with = "String")]
         entry_id: EntryId,
-        /// Whose time it is.
+        /// The profile whose time is used.
         #[schemars(with = "String")]
         profile: ProfileId,
-        /// How long it may run; absent if without end.
+        /// The longest time that the session may run; absent if there is no limit.
         max_run: Option<Millis>,
     },
     /// A launch was denied.
     LaunchDenied {
-        /// Which entry was asked for.
+        /// The entry that the client asked for.
         #[schemars(with = "String")]
         entry_id: EntryId,
-        /// By whom.
+        /// The profile that asked.
         #[schemars(with = "String")]
         profile: ProfileId,
-        /// All the reasons.
+        /// All reasons against the launch.
         reasons: Vec<ReasonCode>,
     },
-    /// The program runs.
+    /// The program of a session is running.
     SessionStarted {
-        /// Which session.
+        /// The session that started.
         #[schemars(with = "String")]
         session_id: SessionId,
     },
     /// A warning was given.
     WarningGiven {
-        /// In which session.
+        /// The session that was warned.
         #[schemars(with = "String")]
         session_id: SessionId,
-        /// Seconds before the end.
+        /// The threshold of the warning, in seconds before the end.
         threshold_secs: u64,
     },
     /// The end of a session was moved.
     DeadlineChanged {
-        /// Of which session.
+        /// The session whose end moved.
         #[schemars(with = "String")]
         session_id: SessionId,
-        /// What is left now; absent if without end.
+        /// The time that is left now; absent if there is no limit.
         remaining: Option<Millis>,
     },
-    /// Somebody asked for the end of a session.
+    /// The end of a session was requested.
     StopRequested {
-        /// Of which session.
+        /// The session to be stopped.
         #[schemars(with = "String")]
         session_id: SessionId,
-        /// Who.
+        /// The kind of requester.
         by: StopRequester,
-        /// How.
+        /// The way in which the session is stopped.
         mode: StopMode,
     },
-    /// A session is over.
+    /// A session has ended.
     SessionEnded {
-        /// Which.
+        /// The session that ended.
         #[schemars(with = "String")]
         session_id: SessionId,
-        /// Why.
+        /// The reason for the end.
         end: EndReason,
-        /// How much time it was charged with.
+        /// The time that the session was charged.
         charged: Millis,
     },
     /// Extra time or a longer window was granted.
     Granted {
-        /// The record.
+        /// The id of the grant.
         #[schemars(with = "String")]
         grant_id: GrantId,
-        /// What it allows, as the record says it.
+        /// The content of the grant, in one sentence.
         grant: serde_json::Value,
     },
-    /// A grant was taken back.
+    /// A grant was revoked.
     GrantRevoked {
-        /// Which.
+        /// The grant that was revoked.
         #[schemars(with = "String")]
         grant_id: GrantId,
     },
     /// A child asked for time.
     TimeRequested {
-        /// The record.
+        /// The id of the request.
         #[schemars(with = "String")]
         request_id: RequestId,
-        /// For what.
+        /// The entry that the time is for.
         #[schemars(with = "String")]
         entry_id: EntryId,
-        /// By whom.
+        /// The profile that asked.
         #[schemars(with = "String")]
         profile: ProfileId,
-        /// How much.
+        /// The requested amount of time.
         amount: Millis,
     },
     /// A request was answered, or lapsed.
     RequestDecided {
-        /// Which.
+        /// The request that changed.
         #[schemars(with = "String")]
         request_id: RequestId,
         /// `granted`, `denied` or `lapsed`.
         decision: String,
     },
-    /// A policy applies from now on.
+    /// A policy was loaded and now applies.
     PolicyLoaded {
-        /// How many entries it has.
+        /// The number of entries in the policy.
         entry_count: usize,
-        /// SHA-256 of its text, where it came from a text.
+        /// SHA-256 of the policy's text, if the policy came from a text.
         digest: Option<String>,
     },
-    /// A policy was refused; the one before stays.
+    /// A policy was refused; the previous policy stays.
     PolicyRejected {
-        /// Why: the faults as they were shown.
+        /// The faults, as they were shown.
         faults: Vec<String>,
     },
-    /// The household changed its mode.
+    /// The household's mode changed.
     ModeSwitched {
-        /// To which; absent if the calendar decides again.
+        /// The new mode; absent if the calendar decides again.
         mode: Option<String>,
     },
-    /// The clock was found far behind what was seen before.
+    /// The clock was found far behind the latest known time.
     ClockUntrusted {
-        /// The latest time ever seen.
+        /// The latest time ever observed.
         latest_seen: Timestamp,
     },
-    /// An administrator said that the clock is right, or it caught up.
+    /// An administrator confirmed the clock, or the clock caught up.
     ClockTrusted,
     /// The time zone changed.
     ZoneChanged {
-        /// To which.
+        /// The new time zone.
         zone: String,
     },
-    /// The daemon came up.
+    /// The daemon started.
     DaemonStarted {
-        /// What it found of an earlier session.
+        /// The state of an earlier session that the daemon found.
         recovered: Option<String>,
     },
-    /// The daemon went down in order.
+    /// The daemon stopped in an orderly way.
     DaemonStopped,
-    /// A command was refused: because of who gave it, or because the policy forbids what it asks for.
+    /// A command was refused, because of its author or because the policy forbids it.
     CommandRefused {
-        /// Which command.
+        /// The name of the command.
         command: String,
-        /// Why.
+        /// The reason for the refusal.
         reason: String,
     },
-    /// Something remarkable that no other line has a word for.
+    /// A remarkable event that has no kind of its own.
     Note {
-        /// What.
+        /// The description of the event.
         text: String,
     },
 }

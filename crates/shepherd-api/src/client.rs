@@ -1,47 +1,47 @@
-//! What a front end keeps: the daemon's state, from one snapshot and the events after it.
+//! The state that a front end keeps: the daemon's state, built from one snapshot and the events after it.
 
 use jiff::Timestamp;
 
 use crate::{DaemonStateSnapshot, Event, EventKind, Millis, SessionView};
 
-/// A client's picture of the daemon. The same code runs in every front end, so that they can't disagree.
+/// A client's copy of the daemon's state. Every front end runs this code, so that their displays can't disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientState {
     snapshot: DaemonStateSnapshot,
-    /// When what remains of the session was last told.
+    /// The time of the last message that told the session's remaining time.
     remaining_updated_at: Timestamp,
 }
 
-/// What an event makes a client ask for again, if it shows it.
+/// The data that a client has to request again after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a list that is shown may be out of date"]
 pub enum RequiredRefresh {
-    /// Nothing: the picture is complete.
+    /// Nothing: the copy is complete.
     Nothing,
-    /// How it stands with the entries.
+    /// The list of entries.
     Entries,
-    /// Everything, the state included: the daemon said something that this client does not understand.
+    /// Everything, including the state: the client doesn't understand the event.
     Everything,
 }
 
 impl ClientState {
-    /// The picture at the beginning, or after the client fell behind.
+    /// Creates the copy from the first snapshot, or from a new one after the client fell behind.
     #[must_use]
     pub fn new(snapshot: DaemonStateSnapshot) -> Self {
         let remaining_told_at = snapshot.at;
         Self { snapshot, remaining_updated_at: remaining_told_at }
     }
 
-    /// The session, with what remained of it when that was last told.
+    /// Returns the session with the remaining time that the daemon told last.
     #[must_use]
     pub fn session(&self) -> Option<&SessionView> {
         self.snapshot.session.as_ref()
     }
 
-    /// The picture at a later moment: what remains is counted down.
+    /// Returns the state at a later time, with the remaining time counted down.
     ///
-    /// A moment before the last message counts as that of the message, so that a clock that was turned back shows
-    /// nobody more time than the daemon told.
+    /// A time before the last message counts as the time of that message, so that a clock that was set back never
+    /// shows more time than the daemon told.
     #[must_use]
     pub fn snapshot_at(&self, at: Timestamp) -> DaemonStateSnapshot {
         let at = at.max(self.snapshot.at);
@@ -57,7 +57,7 @@ impl ClientState {
         picture
     }
 
-    /// Takes an event in. Events come in the order in which they happened, from the snapshot on.
+    /// Applies an event. Events arrive in the order in which they happened, beginning with the snapshot.
     pub fn apply(&mut self, event: &Event) -> RequiredRefresh {
         let refresh = self.apply_kind(event);
         self.snapshot.at = event.at;

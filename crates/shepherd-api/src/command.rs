@@ -1,4 +1,4 @@
-//! What a client can ask for (S10.3).
+//! The commands that a client can give (S10.3).
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,170 +8,170 @@ use shepherd_util::{EntryId, GrantId, ProfileId, RequestId};
 
 use crate::{AdminPin, EntryScope, GrantKind, Millis, Note, StopMode};
 
-/// One command. Where a profile can be named and is not, it is the one that the transport knows the client by, or
-/// the only one of the policy.
+/// A command of a client. Without a named profile, a command uses the profile that the transport knows the client
+/// by, or the policy's only profile.
 ///
-/// Commands without arguments have braces so that an unknown field is refused there, too.
+/// Commands without arguments have braces, so that an unknown field is refused there as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
-    /// What the daemon is doing.
+    /// Returns the state of the daemon.
     GetState {},
-    /// How it stands with every entry.
+    /// Lists all entries with their availability.
     ListEntries {
-        /// At which moment; now if absent.
+        /// The moment to describe; now if absent.
         at_time: Option<Timestamp>,
-        /// For whom.
+        /// The profile to describe.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
     },
-    /// Start an entry.
+    /// Launches an entry.
     Launch {
-        /// Which.
+        /// The entry to launch.
         #[schemars(with = "String")]
         entry_id: EntryId,
-        /// Whose time it costs.
+        /// The profile whose time is used.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
     },
-    /// End the session that runs.
+    /// Stops the running session.
     StopCurrent {
-        /// How.
+        /// The way in which the session is stopped.
         mode: StopMode,
     },
-    /// Read the policy again from where it came.
+    /// Reads the policy again from its source.
     ReloadConfig {},
-    /// Send events on this connection, from the snapshot in the reply on.
+    /// Sends events on this connection, beginning with the snapshot in the reply.
     SubscribeEvents {},
-    /// Whether the daemon is well.
+    /// Returns the health of the daemon.
     Health {},
-    /// Give the session that runs more time.
+    /// Gives the running session more time.
     ExtendCurrent {
-        /// How much.
+        /// The extra time for the session.
         by: Millis,
     },
-    /// Replace the policy.
+    /// Replaces the policy.
     SetPolicy {
-        /// The new one, as TOML.
+        /// The new policy, as TOML.
         text: String,
     },
-    /// The policy as it was written.
+    /// Returns the policy as it was written.
     GetPolicy {},
-    /// Every rule about an entry, what it looked at and how it came out.
+    /// Explains every rule about an entry, with its facts and its result.
     Why {
-        /// Which entry.
+        /// The entry to explain.
         #[schemars(with = "String")]
         entry_id: EntryId,
-        /// At which moment; now if absent.
+        /// The moment to explain; now if absent.
         at: Option<Timestamp>,
-        /// For whom.
+        /// The profile to explain.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
     },
-    /// When each entry could be launched.
+    /// Lists when each entry can be launched.
     Timeline {
-        /// From this moment.
+        /// The start of the period.
         from: Timestamp,
-        /// Up to this one.
+        /// The end of the period.
         to: Timestamp,
-        /// For whom.
+        /// The profile to describe.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
     },
-    /// How much was used.
+    /// Returns how much time was used.
     Usage {
-        /// The first day.
+        /// The first day of the period.
         from: Date,
-        /// The last day.
+        /// The last day of the period.
         to: Date,
-        /// By whom; everybody if absent.
+        /// The profile to report; everybody if absent.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
     },
-    /// Ask the parents for time.
+    /// Asks the parents for time.
     RequestTime {
-        /// For what.
+        /// The entry that the time is for.
         #[schemars(with = "String")]
         entry_id: EntryId,
-        /// How much.
+        /// The requested minutes of extra time.
         minutes: u32,
-        /// Why.
+        /// A note for the parents.
         note: Option<Note>,
-        /// Who asks.
+        /// The profile that asks.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
     },
-    /// What was asked for.
+    /// Lists the requests for time.
     ListRequests {},
-    /// Say that a request was looked at.
+    /// Marks a request as seen.
     MarkRequestSeen {
-        /// Which.
+        /// The request to mark.
         #[schemars(with = "String")]
         request_id: RequestId,
     },
-    /// Answer a request.
+    /// Answers a request for time.
     DecideRequest {
-        /// Which.
+        /// The request to answer.
         #[schemars(with = "String")]
         request_id: RequestId,
-        /// The answer.
+        /// The parent's answer.
         decision: TimeRequestDecision,
     },
-    /// Give something that the policy does not give by itself.
+    /// Grants extra time or longer hours.
     Grant {
-        /// To whom; everybody if absent.
+        /// The profile that gets the grant; everybody if absent.
         #[schemars(with = "Option<String>")]
         profile: Option<ProfileId>,
-        /// For what.
+        /// The entries that the grant covers.
         scope: EntryScope,
-        /// What.
+        /// The extra permission to give.
         gift: GrantKind,
-        /// From when it holds; now if absent.
+        /// The start of the grant; now if absent.
         valid_from: Option<Timestamp>,
-        /// When it lapses. If absent: extra time at the end of the day on which it begins to hold, an opening at the
-        /// moment until which it opens.
+        /// The time at which the grant lapses. If absent, extra time lapses at the end of the day on which it becomes
+        /// valid, and open hours lapse when they end.
         lapses_at: Option<Timestamp>,
-        /// Why.
+        /// The author's reason.
         why: Option<Note>,
     },
-    /// Take a grant back.
+    /// Revokes a grant.
     RevokeGrant {
-        /// Which.
+        /// The grant to revoke.
         #[schemars(with = "String")]
         grant_id: GrantId,
     },
-    /// All grants that hold or will hold.
+    /// Lists all current and future grants.
     ListGrants {},
-    /// Switch the household's mode.
+    /// Switches the household's mode.
     SwitchMode {
-        /// To which; the calendar decides again if absent.
+        /// The new mode; if absent, the calendar decides again.
         mode: Option<String>,
     },
-    /// Say that the clock is right, though it showed a later time before.
+    /// Confirms that the clock is right, although it has shown a later time before.
     ConfirmClock {},
-    /// Lines of the audit log, oldest first.
+    /// Reads records of the audit log, oldest first.
     ReadAudit {
-        /// Only those after this sequence number; from the beginning if absent.
+        /// Returns only records after this sequence number; from the beginning if absent.
         after: Option<u64>,
-        /// At most so many.
+        /// The largest number of records to return.
         limit: u32,
     },
-    /// Become the administrator that this client would be if there were no PIN.
+    /// Gives this client the administrator's role that the PIN protects.
     Authenticate {
         /// The administrator's PIN.
         pin: AdminPin,
     },
-    /// Set, change or remove the administrator's PIN.
+    /// Sets, changes or removes the administrator's PIN.
     SetPin {
-        /// The new one; none is asked for any more if absent.
+        /// The new PIN; if absent, no PIN is needed any more.
         pin: Option<AdminPin>,
     },
-    /// What the daemon counts, in the text format of Prometheus.
+    /// Returns the daemon's metrics in the Prometheus text format.
     Metrics {},
 }
 
 impl Command {
-    /// The stable names of all commands, as they stand on the wire.
+    /// The stable names of all commands, as they appear on the wire.
     pub const NAMES: &[&str] = &[
         "get_state",
         "list_entries",
@@ -201,7 +201,7 @@ impl Command {
         "metrics",
     ];
 
-    /// The stable name, as it stands on the wire.
+    /// Returns the stable name, as it appears on the wire.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -235,18 +235,18 @@ impl Command {
     }
 }
 
-/// The answer to a child's request.
+/// A parent's answer to a request for time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum TimeRequestDecision {
-    /// Yes.
+    /// Grants the request.
     Grant {
-        /// So much; what was asked for if absent.
+        /// The granted minutes; the requested amount if absent.
         minutes: Option<u32>,
     },
-    /// No.
+    /// Denies the request.
     Deny {
-        /// Why not.
+        /// The parent's reason.
         why: Option<Note>,
     },
 }

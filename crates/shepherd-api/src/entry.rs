@@ -1,4 +1,4 @@
-//! Entries: what can be launched, and how it stands with it now.
+//! Entries: programs, machines and media that can be launched, and whether they can be launched now.
 
 use std::collections::BTreeMap;
 
@@ -9,47 +9,47 @@ use shepherd_util::EntryId;
 
 use crate::{Millis, ReasonCode};
 
-/// What an entry is, and what it takes to start it (S2.2).
+/// The kind of an entry, with what is needed to start it (S2.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EntryKind {
-    /// A program.
+    /// A program on this machine.
     Process {
-        /// The program and its arguments.
+        /// The program, followed by its arguments.
         argv: Vec<String>,
-        /// Variables for it.
+        /// Environment variables for the program.
         #[serde(default)]
         env: BTreeMap<String, String>,
-        /// Where it starts.
+        /// The folder in which the program starts.
         #[serde(default)]
         cwd: Option<String>,
     },
     /// A virtual machine.
     Vm {
-        /// What runs it: `qemu` or `command`.
+        /// The driver that runs the machine: `qemu` or `command`.
         driver: String,
-        /// For the driver.
+        /// Arguments for the driver.
         args: BTreeMap<String, serde_json::Value>,
     },
     /// Films, music or pictures of a library.
     Media {
-        /// Which library of the policy.
+        /// The media library of the policy.
         library_id: String,
-        /// For the player.
+        /// Arguments for the media player.
         #[serde(default)]
         args: Vec<String>,
     },
-    /// Anything else, for a driver that knows it.
+    /// Any other kind, started by a configured driver.
     Custom {
-        /// What the driver is called.
+        /// The name of the driver.
         type_name: String,
-        /// For the driver.
+        /// Arguments for the driver.
         payload: serde_json::Value,
     },
 }
 
 impl EntryKind {
-    /// The stable name of the kind.
+    /// Returns the stable name of the kind.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -61,24 +61,24 @@ impl EntryKind {
     }
 }
 
-/// How it stands with an entry at a moment (S3.2).
+/// The availability of an entry at one moment (S3.2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EntryView {
-    /// Which entry.
+    /// The id of the entry.
     #[schemars(with = "String")]
     pub entry_id: EntryId,
-    /// For people.
+    /// The label that people read.
     pub label: String,
-    /// Opaque; the shell interprets it.
+    /// The name of an icon, which only front ends interpret.
     pub icon_ref: Option<String>,
     /// `process`, `vm`, `media` or `custom`.
     pub kind: String,
-    /// Whether it could be launched.
+    /// True if the entry can be launched.
     pub enabled: bool,
-    /// Why not: all reasons, the first is the one to show.
+    /// All reasons against a launch; show the first.
     pub reasons: Vec<ReasonCode>,
-    /// How long it could run if it were launched at that moment; absent if without end, or not enabled.
+    /// The longest possible run from that moment on; absent if there is no limit or the entry can't be launched.
     pub max_run_if_started_now: Option<Millis>,
-    /// When it could be launched again, where that can be known.
+    /// The next moment at which the entry can be launched, if that can be known.
     pub next_available: Option<Timestamp>,
 }

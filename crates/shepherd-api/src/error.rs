@@ -1,55 +1,55 @@
-//! Why a command was not carried out.
+//! Errors that a command is answered with.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Millis, ReasonCode};
 
-/// A command was not carried out.
+/// The error that answers a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{sentence}")]
 pub struct ApiError {
-    /// For programs.
+    /// The stable code for programs.
     pub code: ErrorCode,
-    /// For people.
+    /// The sentence for people.
     pub sentence: String,
-    /// Of a launch that the policy denies: all the reasons, the first is the one to show.
+    /// All reasons of a denied launch; show the first.
     #[serde(default)]
     pub reasons: Vec<ReasonCode>,
-    /// Of a policy that was refused: every fault in it, as it would be shown.
+    /// Every fault of a refused policy, as it would be shown.
     #[serde(default)]
     pub faults: Vec<String>,
-    /// When it makes sense to try again, where that can be known.
+    /// The time after which a retry makes sense, if that can be known.
     pub retry_after: Option<Millis>,
 }
 
 impl ApiError {
-    /// An error that has no more to it than its sentence.
+    /// Creates an error with a code and a sentence only.
     #[must_use]
     pub fn new(code: ErrorCode, sentence: impl Into<String>) -> Self {
         Self { code, sentence: sentence.into(), reasons: Vec::new(), faults: Vec::new(), retry_after: None }
     }
 
-    /// A launch that the policy denies.
+    /// Creates the error for a launch that the policy denies.
     #[must_use]
     pub fn denied(sentence: impl Into<String>, reasons: Vec<ReasonCode>) -> Self {
         Self { reasons, ..Self::new(ErrorCode::Denied, sentence) }
     }
 
-    /// A policy that was refused.
+    /// Creates the error for a refused policy.
     #[must_use]
     pub fn policy_rejected(sentence: impl Into<String>, faults: Vec<String>) -> Self {
         Self { faults, ..Self::new(ErrorCode::PolicyRejected, sentence) }
     }
 
-    /// Too many commands; the next one will be heard after this.
+    /// Creates the error for too many commands, with the time until the next one is accepted.
     #[must_use]
     pub fn rate_limited(sentence: impl Into<String>, retry_after: Millis) -> Self {
         Self { retry_after: Some(retry_after), ..Self::new(ErrorCode::RateLimited, sentence) }
     }
 }
 
-/// What went wrong, for programs. The names are stable.
+/// The kind of an error, for programs. The names are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorCode {
@@ -63,17 +63,17 @@ pub enum ErrorCode {
     HandshakeExpected,
     /// There is no such command in this version of the daemon.
     UnknownCommand,
-    /// The command has a field that is unknown, missing or of no use.
+    /// The command has a field that is unknown, missing or invalid.
     InvalidCommand,
-    /// The client took too long: to say hello, to end a line, or to say anything at all. The connection ends.
+    /// The client took too long to say hello, to finish a line or to send anything. The connection ends.
     TimedOut,
-    /// This client may not give this command, or may not be connected at all.
+    /// This client lacks the permission for the command, or for a connection.
     NotPermitted,
-    /// This client may not give this command before it has given the administrator's PIN.
+    /// This client has to give the administrator's PIN before this command.
     PinRequired,
-    /// The policy says no; the reasons say why.
+    /// The policy denies the launch; the reasons say why.
     Denied,
-    /// Nothing runs.
+    /// No session is running.
     NoSession,
     /// The policy has no such entry.
     UnknownEntry,
@@ -87,29 +87,29 @@ pub enum ErrorCode {
     UnknownRequest,
     /// There is no such grant.
     UnknownGrant,
-    /// The request was answered, or lapsed, before.
+    /// The request was already answered or has lapsed.
     AlreadyDecided,
-    /// More than the policy lets anyone grant.
+    /// The amount exceeds what the policy allows anyone to grant.
     OverCeiling,
-    /// The span is empty, turned round, or longer than the daemon will look at.
+    /// The period is empty, reversed or longer than the daemon calculates.
     InvalidRange,
-    /// The policy was refused; the faults say why. The one before stays.
+    /// The policy was refused and the previous policy stays; the faults say why.
     PolicyRejected,
     /// The program could not be started.
     LaunchFailed,
     /// Too many commands in too short a time.
     RateLimited,
-    /// The PIN is another one, or none is set.
+    /// The PIN is incorrect, or none is set.
     WrongPin,
-    /// As many clients are connected as the daemon has room for, in all or of this user. The connection ends.
+    /// The daemon has no room for another client, in total or for this user. The connection ends.
     TooManyClients,
-    /// What was used can't be read or written.
+    /// The usage records can't be read or written.
     StoreUnavailable,
-    /// The daemon is going down.
+    /// The daemon is shutting down.
     ShuttingDown,
-    /// A fault of the daemon.
+    /// An internal error of the daemon.
     Internal,
-    /// Something that this client is too old to know. Never sent.
+    /// A code that this client is too old to know. Never sent.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,

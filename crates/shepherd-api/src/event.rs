@@ -1,4 +1,4 @@
-//! What the daemon tells its subscribers (S10.4).
+//! Events that the daemon sends to its subscribers (S10.4).
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -9,99 +9,99 @@ use crate::{
     AuditRecord, DaemonStateSnapshot, EndReason, GrantView, SessionView, TimeRequestView, WarningSeverity,
 };
 
-/// Something happened.
+/// An event, with the time at which it happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// When, by the daemon's wall clock. What remains is as of this moment.
+    /// The daemon's wall-clock time. Remaining times are as of this moment.
     pub at: Timestamp,
-    /// What.
+    /// The event itself.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What can happen. What changes a session carries it whole, so that clients have nothing to work out.
+/// The kinds of events. An event about a session carries the whole session, so that clients have nothing to derive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventKind {
-    /// Everything anew. Sent when no smaller event says it, as after a suspend or when the clock was moved.
+    /// The whole state changed, as after a suspend or a change of the clock. Sent if no smaller event describes it.
     StateChanged {
-        /// All of it.
+        /// The new state.
         snapshot: DaemonStateSnapshot,
     },
     /// A launch was approved, and the program is being started.
     SessionLaunching {
-        /// The session.
+        /// The session that is being launched.
         session: SessionView,
     },
-    /// The program runs.
+    /// The program of a session is running.
     SessionStarted {
-        /// The session.
+        /// The session that started.
         session: SessionView,
     },
-    /// The end is near.
+    /// A warning was given.
     WarningIssued {
-        /// The session, with what is left of it.
+        /// The session, with its remaining time.
         session: SessionView,
-        /// Which of the warnings: seconds before the end.
+        /// The threshold of the warning, in seconds before the end.
         threshold_secs: u64,
-        /// How loud.
+        /// The severity of the warning.
         severity: WarningSeverity,
-        /// For people.
+        /// The message for people.
         message: String,
     },
-    /// The end was moved.
+    /// The end of a session moved.
     DeadlineChanged {
-        /// The session, with what is left of it now.
+        /// The session, with its new remaining time.
         session: SessionView,
     },
-    /// Time is up, or somebody asked for the end: the program is being ended.
+    /// The session is being stopped, because its time is up or a client asked for it.
     SessionExpired {
-        /// The session.
+        /// The session that is being stopped.
         session: SessionView,
-        /// Why it will have ended.
+        /// The reason for which the session is going to end.
         end: EndReason,
     },
-    /// A session is over.
+    /// A session has ended.
     SessionEnded {
-        /// Which.
+        /// The session that ended.
         #[schemars(with = "String")]
         session_id: SessionId,
-        /// Why.
+        /// The reason for the end.
         end: EndReason,
     },
-    /// How it stands with entries has changed: a window opened, a pause is over.
+    /// The availability of entries changed: a window opened, a cooldown ended.
     EntriesChanged {},
-    /// Another policy applies.
+    /// A new policy applies.
     PolicyReloaded {
-        /// How many entries it has.
+        /// The number of entries in the policy.
         entry_count: usize,
     },
-    /// Another mode of the household applies.
+    /// A new household mode applies.
     ModeSwitched {
-        /// Which.
+        /// The name of the mode.
         mode: String,
     },
-    /// The clock is trusted again, or no longer.
+    /// The clock is trusted again, or is no longer trusted.
     ClockTrustChanged {
-        /// Whether it is.
+        /// True if the clock is trusted.
         trusted: bool,
     },
-    /// A request was made, seen, answered, or lapsed.
+    /// A request was made, seen, answered or has lapsed.
     RequestChanged {
-        /// As it is now.
+        /// The request in its new state.
         request: TimeRequestView,
     },
-    /// A grant was given or taken back.
+    /// A grant was made or revoked.
     GrantChanged {
-        /// As it is now.
+        /// The grant in its new state.
         grant: GrantView,
     },
-    /// The audit log has a new line.
+    /// The audit log has a new record.
     AuditAppended {
-        /// The line.
+        /// The new record.
         record: AuditRecord,
     },
-    /// Something that this client is too old to know. Never sent.
+    /// An event that this client is too old to know. Never sent.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,

@@ -7,73 +7,73 @@ use shepherd_util::{BudgetId, EntryId, GrantId, ProfileId, RequestId};
 
 use crate::Millis;
 
-/// What a grant or a count of use is about.
+/// The entries that a grant or a usage record covers.
 ///
-/// It is part of a command: what is not understood is refused.
+/// This type is part of a command, so an unknown variant is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EntryScope {
-    /// Everything together.
+    /// All entries together.
     Everything {},
-    /// One entry.
+    /// A single entry.
     Entry {
-        /// Which.
+        /// The id of the entry.
         #[schemars(with = "String")]
         entry_id: EntryId,
     },
-    /// A budget and all entries that draw on it.
+    /// A budget, with all entries that use it.
     Budget {
-        /// Which.
+        /// The id of the budget.
         #[schemars(with = "String")]
         budget_id: BudgetId,
     },
 }
 
-/// What a grant gives.
+/// The extra permission that a grant gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum GrantKind {
-    /// So much more.
+    /// Extra time on top of the limits.
     Extra {
-        /// How much.
+        /// The amount of extra time.
         amount: Millis,
     },
-    /// Open until then, whatever the windows say.
+    /// Open hours until a given moment, whatever the windows say.
     OpenUntil {
-        /// Until when.
+        /// The end of the open hours.
         until: Timestamp,
     },
 }
 
-/// A grant.
+/// A grant as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GrantView {
-    /// Its name.
+    /// The id of the grant.
     #[schemars(with = "String")]
     pub grant_id: GrantId,
-    /// For whom; everybody if absent.
+    /// The profile that gets the grant; everybody if absent.
     #[schemars(with = "Option<String>")]
     pub profile: Option<ProfileId>,
-    /// For what.
+    /// The entries that the grant covers.
     pub scope: EntryScope,
-    /// What is given.
+    /// The extra permission.
     pub gift: GrantKind,
-    /// Who gave it.
+    /// The author of the grant.
     pub by: String,
-    /// Why.
+    /// The author's reason.
     pub why: Option<String>,
-    /// When it was given.
+    /// The time at which the grant was made.
     pub given_at: Timestamp,
-    /// From when it holds.
+    /// The start of the grant.
     pub valid_from: Timestamp,
-    /// When it lapses.
+    /// The time at which the grant lapses.
     pub lapses_at: Timestamp,
-    /// When it was taken back, if it was.
+    /// The time at which the grant was revoked, if it was.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl EntryScope {
-    /// Whether an entry that draws on these budgets is in it.
+    /// Returns whether the scope includes an entry that uses these budgets.
     #[must_use]
     pub fn includes(&self, entry: &EntryId, budgets: &[BudgetId]) -> bool {
         match self {
@@ -85,68 +85,68 @@ impl EntryScope {
 }
 
 impl GrantView {
-    /// Whether it holds at a moment.
+    /// Returns whether the grant is valid at a moment.
     #[must_use]
     pub fn is_valid_at(&self, at: Timestamp) -> bool {
         self.valid_from <= at && at < self.lapses_at && self.revoked_at.is_none_or(|revoked| at < revoked)
     }
 
-    /// Whether it is for this profile.
+    /// Returns whether the grant is for this profile.
     #[must_use]
     pub fn is_for(&self, profile: &ProfileId) -> bool {
         self.profile.as_ref().is_none_or(|whose| whose == profile)
     }
 }
 
-/// A child's request for time.
+/// A child's request for time, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeRequestView {
-    /// Its name.
+    /// The id of the request.
     #[schemars(with = "String")]
     pub request_id: RequestId,
-    /// Who asks.
+    /// The profile that asks.
     #[schemars(with = "String")]
     pub profile: ProfileId,
-    /// For what.
+    /// The entry that the time is for.
     #[schemars(with = "String")]
     pub entry_id: EntryId,
-    /// How much.
+    /// The requested amount of time.
     pub amount: Millis,
-    /// Why.
+    /// The child's note.
     pub note: Option<String>,
-    /// When.
+    /// The time at which the request was made.
     pub asked_at: Timestamp,
-    /// When it lapses if nobody answers.
+    /// The time at which the request lapses without an answer.
     pub lapses_at: Timestamp,
-    /// Where it is in its life.
+    /// The current state of the request.
     pub state: TimeRequestState,
 }
 
-/// The life of a request.
+/// The states of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TimeRequestState {
-    /// Nobody has looked at it.
+    /// A new request that no parent has seen.
     Asked,
-    /// Somebody has.
+    /// A parent has seen the request.
     Seen,
-    /// Yes.
+    /// A parent granted the request.
     Granted {
-        /// By this grant.
+        /// The grant that was made.
         #[schemars(with = "String")]
         grant_id: GrantId,
     },
-    /// No.
+    /// A parent denied the request.
     Denied {
-        /// Why not.
+        /// The parent's reason.
         why: Option<String>,
     },
-    /// Nobody answered in time.
+    /// The request lapsed without an answer.
     Lapsed,
 }
 
 impl TimeRequestState {
-    /// Whether it still waits for an answer.
+    /// Returns whether the request still waits for an answer.
     #[must_use]
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Asked | Self::Seen)

@@ -1,8 +1,8 @@
-//! The first message each way (S10.1).
+//! The handshake: the first message in each direction (S10.1).
 //!
-//! Each side says the newest version it speaks, and the client also the oldest. They speak the newest that both know.
-//! If there is none, the daemon says so, with [`ErrorCode::UnsupportedVersion`] and both versions in the sentence, and
-//! ends the connection. Enforcement does not depend on any client, so nothing else happens.
+//! Each side names the newest version that it supports; the client also names the oldest. Both use the newest common
+//! version. Without a common version the daemon answers [`ErrorCode::UnsupportedVersion`] with both versions in the
+//! sentence and closes the connection. Enforcement doesn't depend on any client, so nothing else happens.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,28 +10,28 @@ use shepherd_util::ClientId;
 
 use crate::{API_VERSION, ApiError, ErrorCode, OLDEST_API_VERSION};
 
-/// What a client says first.
+/// The first message of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClientHello {
-    /// The newest version that the client speaks.
+    /// The newest version that the client supports.
     pub api_version: u32,
-    /// The oldest that it speaks; the same if absent.
+    /// The oldest version that the client supports; the newest one if absent.
     pub oldest_api_version: Option<u32>,
-    /// What the client calls itself. For the log: nothing is permitted because of it.
+    /// The client's own name, for the log. It grants no permission.
     pub client: String,
 }
 
 impl ClientHello {
-    /// What a client made with this code says.
+    /// Creates the greeting of a client that is built with this crate.
     #[must_use]
     pub fn for_client(client: impl Into<String>) -> Self {
         Self { api_version: API_VERSION, oldest_api_version: Some(OLDEST_API_VERSION), client: client.into() }
     }
 
-    /// The version to speak with this client.
+    /// Returns the version to use with this client.
     ///
     /// # Errors
-    /// There is none that both know.
+    /// There is no version that both sides support.
     pub fn negotiate_version(&self) -> Result<u32, ApiError> {
         let oldest = self.oldest_api_version.unwrap_or(self.api_version);
         let newest_common = self.api_version.min(API_VERSION);
@@ -52,30 +52,30 @@ fn format_version_range(oldest: u32, newest: u32) -> String {
     if oldest == newest { newest.to_string() } else { format!("{oldest} to {newest}") }
 }
 
-/// What the daemon answers.
+/// The daemon's answer to the handshake.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerWelcome {
-    /// The newest version that the daemon speaks.
+    /// The newest version that the daemon supports.
     pub api_version: u32,
-    /// The version of this conversation.
+    /// The version that this connection uses.
     pub speaks: u32,
-    /// The daemon's own version.
+    /// The version of the daemon program.
     pub daemon_version: String,
-    /// What the daemon calls this connection.
+    /// The daemon's id for this connection.
     #[schemars(with = "String")]
     pub client_id: ClientId,
-    /// What the client may do.
+    /// The role of the client.
     pub role: ClientRole,
 }
 
-/// What a client may do (S11.3). Each may do what those before it may.
+/// The role of a client (S11.3). Each role includes the permissions of the roles before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientRole {
-    /// Look.
+    /// Can read the state.
     Observer,
-    /// Launch, stop what it launched, ask for time.
+    /// Can launch entries, stop its own sessions and ask for time.
     Shell,
-    /// All.
+    /// Can give every command.
     Admin,
 }

@@ -1,39 +1,39 @@
-//! Whether the daemon is well (S13.2).
+//! The health of the daemon (S13.2).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Millis;
 
-/// Whether the daemon is well. That it answers is its liveness.
+/// The health of the daemon. An answer at all shows that the daemon is alive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HealthView {
-    /// Whether it can do its work: every check passed.
+    /// True if every check passed, so that the daemon can do its work.
     pub ready: bool,
-    /// The daemon's own version.
+    /// The version of the daemon program.
     pub daemon_version: String,
-    /// How long it has been running.
+    /// The time since the daemon started.
     pub uptime: Millis,
-    /// What was looked at.
+    /// The results of the checks.
     pub checks: Vec<HealthCheck>,
-    /// What this host can't do, in sentences (S13.3).
+    /// The limitations of this host, in sentences (S13.3).
     pub limitations: Vec<String>,
-    /// What holds a program and everything that comes of it, by its stable name: `cgroup`, `pid_namespace`,
+    /// The mechanism that holds a program and its descendants, by its stable name: `cgroup`, `pid_namespace`,
     /// `subreaper` or `process_group` (S6.2).
     #[serde(default)]
     pub containment: Option<String>,
-    /// Where its audit log is, for whoever checks that from outside and may read it.
+    /// The path of the audit log, for a tool that verifies the log from outside and may read it.
     #[serde(default)]
     pub audit_log: Option<String>,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HealthCheck {
     /// The stable name: `policy`, `host`, `store`, `clock`.
     pub name: String,
-    /// Whether it is in order.
+    /// True if the check passed.
     pub passed: bool,
-    /// For people.
+    /// The result in words, for people.
     pub detail: String,
 }

@@ -1,11 +1,10 @@
-//! What Shepherd and its clients say to each other: plain, versioned types.
+//! The protocol between Shepherd's daemon and its clients: plain, versioned types.
 //!
-//! Everything here is data. Nothing decides, nothing reads a clock, a file or a socket. Lengths of time are
-//! [`Millis`], moments are UTC timestamps, and every answer that is a "no" carries [`ReasonCode`]s with their
-//! evidence.
+//! This crate contains data only: it decides nothing and reads no clock, file or socket. Durations are [`Millis`],
+//! moments are UTC timestamps, and every denial carries [`ReasonCode`]s with their evidence.
 //!
-//! A conversation is one JSON object a line. The client says [`ClientHello`], the daemon answers [`ServerWelcome`]; then
-//! [`Request`]s go one way, [`ApiResponse`]s and [`Event`]s the other:
+//! A connection carries one JSON object per line. The client sends [`ClientHello`] and the daemon answers
+//! [`ServerWelcome`]; then the client sends [`ApiRequest`]s, and the daemon sends [`ApiResponse`]s and [`Event`]s:
 //!
 //! ```text
 //! → {"type":"hello","api_version":1,"client":"launcher"}
@@ -15,19 +14,19 @@
 //! ← {"type":"event","event":{"at":"…","type":"warning_issued",…}}
 //! ```
 //!
-//! # What is a compatible addition
+//! # Compatible additions
 //!
-//! The two directions differ, because a misunderstanding costs differently:
+//! The two directions differ, because a misunderstanding has different costs:
 //!
-//! - The **daemon is strict**: it refuses a command or a field of a command that it does not know, with a code that
-//!   says so. A limit that it overlooked would be a limit that is not there.
-//! - **Clients are lenient**: they pass over fields that they do not know, and read unknown messages, events, replies,
-//!   reasons and error codes as `Unknown`. So a daemon can say more than an older client understands.
+//! - The **daemon is strict**: it refuses an unknown command or field with an error code that says so. A limit that
+//!   the daemon overlooked would be a limit that doesn't exist.
+//! - **Clients are lenient**: they ignore unknown fields and read unknown messages, events, replies, reasons and error
+//!   codes as `Unknown`, so that a daemon can send more than an older client understands.
 //!
-//! New commands, new optional fields and new variants where there is an `Unknown` are therefore compatible.
-//! Everything else, a new variant of another enum included, is breaking and raises [`API_VERSION`].
+//! New commands, new optional fields and new variants of enums that have `Unknown` are therefore compatible.
+//! Every other change, including a new variant of another enum, is breaking and raises [`API_VERSION`].
 //!
-//! Start at [`Command`] and [`EventKind`]; [`ClientState`] is what a front end keeps.
+//! Start at [`Command`] and [`EventKind`]; [`ClientState`] is the state that a front end keeps.
 
 #![warn(missing_docs)]
 
@@ -72,8 +71,8 @@ pub use session::{
 pub use usage::UsageView;
 pub use why::{EntryTimeline, ExplanationView, RuleOutcomeView, RuleView, TimeInterval, TimelineView};
 
-/// The version of the protocol. Both sides say theirs in the first message.
+/// The version of the protocol. Both sides send theirs in the first message.
 pub const API_VERSION: u32 = 1;
 
-/// The oldest version that this code still speaks.
+/// The oldest version that this code still supports.
 pub const OLDEST_API_VERSION: u32 = 1;

@@ -1,4 +1,4 @@
-//! One line of a conversation, in either direction.
+//! The messages of the protocol: each is one line, in either direction.
 
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
@@ -9,28 +9,28 @@ use crate::{
     ApiError, ClientHello, Command, CommandReply, DaemonStateSnapshot, ErrorCode, Event, ServerWelcome,
 };
 
-/// What a client sends.
+/// A message from a client to the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientMessage {
-    /// First, and only first. Fields that the daemon does not know are passed over, so that a newer client is told
-    /// which versions there are.
+    /// The first message of a connection, and only the first. Unknown fields are ignored, so that a newer client learns
+    /// which versions the daemon supports.
     Hello(ClientHello),
-    /// A command.
+    /// A request with a command.
     Request(ApiRequest),
 }
 
-/// A command that wants an answer.
+/// A command that expects an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApiRequest {
-    /// Chosen by the client; the answer has the same.
+    /// The id of the request, chosen by the client; the answer repeats it.
     pub id: u64,
-    /// What is to be done.
+    /// The command to carry out.
     pub command: Command,
 }
 
-/// What the daemon sends.
+/// A message from the daemon to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ServerMessage {
@@ -38,24 +38,24 @@ pub enum ServerMessage {
     Welcome(ServerWelcome),
     /// The answer to a request.
     Response(ApiResponse),
-    /// For subscribers.
+    /// An event, sent to subscribers.
     Event {
-        /// What happened.
+        /// The event that happened.
         event: Event,
     },
-    /// This subscriber was too slow: events were left out, and this is how it stands now.
+    /// A new snapshot for a subscriber that was too slow, after events were dropped.
     FellBehind {
-        /// How many events were left out.
+        /// The number of dropped events.
         missed: u64,
-        /// All of it.
+        /// The whole state as it is now.
         snapshot: DaemonStateSnapshot,
     },
-    /// The last message of a connection that the daemon ends.
+    /// The last message before the daemon closes the connection.
     Closing {
-        /// Why.
+        /// The reason for closing.
         error: ApiError,
     },
-    /// Something that this client is too old to know. Never sent.
+    /// A message that this client is too old to know. Never sent.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
@@ -64,20 +64,20 @@ pub enum ServerMessage {
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiResponse {
-    /// That of the request.
+    /// The id of the request.
     pub id: u64,
-    /// What came of it.
+    /// The result of the command.
     pub result: CommandResult,
 }
 
-/// What came of a command.
+/// The result of a command.
 #[expect(clippy::large_enum_variant, reason = "an answer is made, sent and forgotten; none is kept")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandResult {
-    /// It was carried out.
+    /// The command was carried out.
     Ok(CommandReply),
-    /// It was not.
+    /// The command was not carried out.
     Err(ApiError),
 }
 
@@ -99,24 +99,24 @@ impl From<CommandResult> for Result<CommandReply, ApiError> {
     }
 }
 
-/// A line that the daemon could not take as a message.
+/// The error for a line that isn't a valid message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageParseError {
-    /// A request that can be answered: the connection goes on.
+    /// The line is a request that can be answered; the connection stays open.
     InvalidRequest {
-        /// Its id.
+        /// The id of the request.
         id: u64,
-        /// What is wrong with it.
+        /// The error to answer with.
         error: ApiError,
     },
-    /// Not a message at all: the connection ends with [`ServerMessage::Closing`].
+    /// The line is no message at all; the connection ends with [`ServerMessage::Closing`].
     InvalidLine(ApiError),
 }
 
-/// Characters of a foreign text that are repeated in an answer: enough to see what was meant.
+/// The number of characters of a foreign text that an answer repeats: enough to recognise it.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// A foreign text in a sentence: bounded, and with nothing that could do something to a terminal.
+/// Quotes a foreign text in a sentence: shortened, and without characters that could control a terminal.
 fn escape_for_display(text: &impl ToString) -> String {
     let text = text.to_string();
     let mut shown = String::new();
@@ -133,7 +133,7 @@ fn escape_for_display(text: &impl ToString) -> String {
     shown
 }
 
-/// What can be told of a request even if its command can't be read.
+/// The parts of a request that can be read even if its command can't.
 #[derive(Deserialize)]
 struct RequestEnvelope {
     r#type: RequestTag,
@@ -155,10 +155,10 @@ enum CommandTag {
 }
 
 impl ClientMessage {
-    /// One line as the daemon reads it: strictly, and with an answer for whatever is wrong.
+    /// Parses a line as the daemon does: strictly, with an answer for everything that is wrong.
     ///
     /// # Errors
-    /// The line is not a message, or its command is one that this version does not know.
+    /// The line is not a message, or its command is unknown in this version.
     pub fn parse(line: &[u8]) -> Result<Self, MessageParseError> {
         let fault = match serde_json::from_slice(line) {
             Ok(message) if is_tagged_object(line) => return Ok(message),
@@ -195,8 +195,8 @@ impl ClientMessage {
     }
 }
 
-/// Whether message and command are objects with a name. The library would also take arrays and numbers, which mean
-/// positions, and would mean something else after an addition.
+/// Returns whether message and command are objects with a name. serde would also accept arrays and numbers, whose
+/// meaning depends on positions and would change after an addition.
 fn is_tagged_object(line: &[u8]) -> bool {
     let named = |value: &serde_json::Value| {
         value.is_object() && value.get("type").is_some_and(serde_json::Value::is_string)
@@ -206,7 +206,7 @@ fn is_tagged_object(line: &[u8]) -> bool {
 }
 
 impl ServerMessage {
-    /// One line as a client reads it: leniently.
+    /// Parses a line as a client does: leniently.
     ///
     /// # Errors
     /// The line is not a message.

@@ -1,11 +1,11 @@
-//! Lengths of time on the wire.
+//! Durations on the wire.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A length of time in whole milliseconds.
+/// A duration in whole milliseconds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Millis(pub u64);
 
 impl From<Duration> for Millis {
-    /// Rounded down: what remains is never told larger than it is.
+    /// Rounds down, so that a remaining time is never shown as longer than it is.
     fn from(duration: Duration) -> Self {
         Self(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
     }

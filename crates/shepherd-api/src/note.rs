@@ -1,38 +1,38 @@
-//! Words that one person writes to another.
+//! Notes that one person writes to another.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest note, in characters: two sentences, which fit a notification and a line of the audit log.
+/// The longest note, in characters: two sentences fit a notification and a line of the audit log.
 pub const MAX_NOTE_LENGTH: usize = 280;
 
-/// A note from a person: one line, short, and without control characters, because it will be shown on somebody
-/// else's terminal.
+/// A short note from a person: one line without control characters, because it is shown on another person's
+/// terminal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Note(#[schemars(length(max = MAX_NOTE_LENGTH))] String);
 
-/// Why a text can't be a note.
+/// The error for a text that can't be a note.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoteError {
-    /// More than [`MAX_NOTE_LENGTH`].
+    /// The text is longer than [`MAX_NOTE_LENGTH`].
     #[error("a note can have at most {MAX_NOTE_LENGTH} characters, not {length}")]
     TooLong {
-        /// Its length in characters.
+        /// The length of the text in characters.
         length: usize,
     },
-    /// A character that could do something to a terminal, or that turns the text round.
+    /// The text has a character that could control a terminal or reverse the direction of the text.
     #[error("a note can't contain {character:?}; write plain text in one line")]
     BadCharacter {
-        /// The character.
+        /// The refused character.
         character: char,
     },
 }
 
 impl Note {
-    /// The text.
+    /// Returns the text of the note.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -54,7 +54,7 @@ impl TryFrom<String> for Note {
     }
 }
 
-/// Whether a character could do something to a terminal, or changes the direction in which the rest is shown.
+/// Returns whether a character could control a terminal or change the direction in which text is shown.
 pub(crate) fn is_unsafe_to_display(character: char) -> bool {
     let turns =
         matches!(character, '\u{202a}'..='\u{202e}' | '\u{2028}' | '\u{2029}' | '\u{2066}'..='\u{2069}');

@@ -1,16 +1,16 @@
-//! Who may give a command (S11.3).
+//! The role that each command needs (S11.3).
 
 use crate::{ClientRole, Command};
 
 impl Command {
-    /// The least role that may give this command.
+    /// Returns the lowest role that may give this command.
     ///
-    /// It is the door, not the room: which profile's requests a client is shown, or whether a session is its own to
-    /// stop, depends on what the daemon knows of both.
+    /// The daemon checks more than the role: which profile's requests a client sees, and whether a session is its own
+    /// to stop, depends on the client and the session.
     #[must_use]
     pub fn required_role(&self) -> ClientRole {
         match self {
-            // Whoever is connected at all may try to become more.
+            // Any connected client may try to authenticate.
             Self::Authenticate { .. }
             | Self::GetState { .. }
             | Self::ListEntries { .. }
@@ -22,7 +22,7 @@ impl Command {
             | Self::Health { .. }
             | Self::Metrics { .. } => ClientRole::Observer,
             Self::Launch { .. } | Self::StopCurrent { .. } | Self::RequestTime { .. } => ClientRole::Shell,
-            // The policy's text, the audit log and the list of all grants tell of everybody in the household.
+            // The policy's text, the audit log and the list of all grants reveal data of the whole household.
             Self::GetPolicy { .. }
             | Self::ReadAudit { .. }
             | Self::ListGrants { .. }

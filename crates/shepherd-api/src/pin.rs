@@ -1,27 +1,27 @@
-//! The administrator's PIN on its way to the daemon.
+//! The administrator's PIN, as a client sends it to the daemon.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Shortest PIN, in characters. With the daemon's throttle, ten thousand of them take weeks to try.
+/// The shortest PIN, in characters. With the daemon's throttling, ten thousand attempts take weeks.
 pub const MIN_PIN_LENGTH: usize = 4;
 
-/// Longest PIN, in characters: a pass phrase fits, and hashing one costs the same as hashing four digits.
+/// The longest PIN, in characters: a pass phrase fits, and hashing it costs the same as hashing four digits.
 pub const MAX_PIN_LENGTH: usize = 64;
 
-/// A PIN. It is written to the wire and nowhere else: it prints as `***`, and no error repeats it.
+/// A PIN. Only the wire format contains it: `Debug` prints `***`, and no error repeats it.
 #[derive(Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AdminPin(#[schemars(length(min = MIN_PIN_LENGTH, max = MAX_PIN_LENGTH))] String);
 
-/// Why a text can't be a PIN. It does not say what the text was.
+/// The error for a text that can't be a PIN. It doesn't repeat the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a PIN is a text of {MIN_PIN_LENGTH} to {MAX_PIN_LENGTH} characters")]
 pub struct PinFormatError;
 
 impl AdminPin {
-    /// The PIN itself, for whoever has to check it.
+    /// Returns the PIN itself, for the code that checks it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -39,7 +39,7 @@ impl TryFrom<String> for AdminPin {
 
 impl<'de> Deserialize<'de> for AdminPin {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The library's own error would repeat a PIN that was written as a number.
+        // serde's own error would repeat a PIN that was written as a number.
         let text = String::deserialize(deserializer).map_err(|_| serde::de::Error::custom(PinFormatError))?;
         Self::try_from(text).map_err(serde::de::Error::custom)
     }

@@ -1,4 +1,4 @@
-//! Why not: reasons with their evidence, a stable code for programs and a sentence for people (S3.8).
+//! Reasons against a launch, each with its evidence, a stable code for programs and a sentence for people (S3.8).
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -8,107 +8,107 @@ use shepherd_util::{BudgetId, EntryId, HumanDuration, SessionId};
 
 use crate::Millis;
 
-/// A limit on use over a day or a week.
+/// The kind of a usage limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuotaKind {
-    /// Of the entry, for a day.
+    /// The daily limit of an entry.
     EntryDaily,
-    /// Of the entry, for a week.
+    /// The weekly limit of an entry.
     EntryWeekly,
-    /// Of a budget that entries share, for a day.
+    /// The daily limit of a shared budget.
     BudgetDaily(#[schemars(with = "String")] BudgetId),
-    /// Of a budget that entries share, for a week.
+    /// The weekly limit of a shared budget.
     BudgetWeekly(#[schemars(with = "String")] BudgetId),
 }
 
-/// One reason why an entry can't be launched.
+/// A reason for which an entry can't be launched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 pub enum ReasonCode {
     /// The policy has no such entry.
     UnknownEntry {
-        /// What was asked for.
+        /// The id that the client asked for.
         #[schemars(with = "String")]
         entry_id: EntryId,
     },
     /// The entry is not for this profile.
     NotForProfile,
-    /// Switched off in the policy.
+    /// The policy disables the entry.
     Disabled {
-        /// What the policy says about it.
+        /// The policy's own reason.
         reason: Option<String>,
     },
-    /// This machine can't run such a thing.
+    /// This machine can't run entries of this kind.
     HostCannotRun {
         /// The kind of entry.
         kind: String,
     },
-    /// The host runs programs as root if nobody says as whom, and nobody does.
+    /// The daemon would run the program as root, because the policy names no other user.
     AccountMissing,
-    /// Not at this time of day.
+    /// The current time is outside the entry's hours.
     OutsideHours {
-        /// When the next window opens, if one does within a year.
+        /// The start of the next window, if there is one within a year.
         next_opening: Option<Timestamp>,
     },
-    /// Something else is running.
+    /// Another session is running.
     SessionActive {
-        /// Which session.
+        /// The id of the running session.
         #[schemars(with = "String")]
         session_id: SessionId,
-        /// Of which entry.
+        /// The entry of the running session.
         #[schemars(with = "String")]
         entry_id: EntryId,
     },
-    /// A pause after the last run.
+    /// The entry's cooldown after its last run hasn't ended.
     Cooldown {
-        /// Until when.
+        /// The end of the cooldown.
         until: Timestamp,
     },
-    /// A pause after so much time in a row, whatever it was spent on.
+    /// A break is due after a long time across entries.
     BreakNeeded {
-        /// Until when.
+        /// The end of the break.
         until: Timestamp,
     },
-    /// Used up.
+    /// A usage limit is used up.
     QuotaExhausted {
-        /// Which limit.
+        /// The kind of limit.
         quota: QuotaKind,
-        /// How much was used.
+        /// The time that was used.
         used: Millis,
-        /// How much there was.
+        /// The limit itself.
         limit: Millis,
-        /// When there will be some again.
+        /// The moment at which there is time again.
         until: Option<Timestamp>,
     },
-    /// Something else comes first.
+    /// Another entry has to be used first.
     NotUnlocked {
-        /// What has to be done first.
+        /// The entry that comes first.
         #[schemars(with = "String")]
         entry_id: EntryId,
-        /// How much of it was done today.
+        /// The time spent on that entry today.
         done: Millis,
-        /// How much is needed.
+        /// The time that is needed.
         needed: Millis,
     },
-    /// The clock shows a time long before the latest that was ever seen.
+    /// The clock is far behind the latest known time.
     ClockUntrusted {
-        /// The latest time ever seen.
+        /// The latest time ever observed.
         latest_seen: Timestamp,
     },
-    /// What was used can't be read or written, and so nothing is granted.
+    /// The usage records can't be read or written, so nothing is granted.
     StoreUnavailable {
-        /// What is wrong with it.
+        /// The fault of the store.
         detail: String,
     },
-    /// Something that this client is too old to know. Never sent.
+    /// A reason that this client is too old to know. Never sent.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
 impl ReasonCode {
-    /// The stable name of this reason.
+    /// Returns the stable name of this reason.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -129,14 +129,14 @@ impl ReasonCode {
         }
     }
 
-    /// When this reason ends by itself, where that can be known.
+    /// Returns the moment at which this reason ends by itself, if that can be known.
     #[must_use]
     pub fn until(&self) -> Option<Timestamp> {
         match self {
             Self::OutsideHours { next_opening } => *next_opening,
             Self::Cooldown { until } | Self::BreakNeeded { until } => Some(*until),
             Self::QuotaExhausted { until, .. } => *until,
-            // How far behind it may be, the policy says.
+            // The policy defines how far behind the clock may be.
             Self::ClockUntrusted { .. }
             | Self::UnknownEntry { .. }
             | Self::NotForProfile
@@ -150,49 +150,70 @@ impl ReasonCode {
         }
     }
 
-    /// The sentence for people, with times of day in their zone.
+    /// Returns the sentence for people, with times of day in their zone. Other entries appear by their id; a caller
+    /// that knows their labels uses [`Self::sentence_with`].
     #[must_use]
     pub fn sentence(&self, zone: &TimeZone) -> String {
-        let clock = |at: &Timestamp| at.to_zoned(zone.clone()).strftime("%a %H:%M").to_string();
+        let clock = |at: Timestamp| at.to_zoned(zone.clone()).strftime("%a %H:%M").to_string();
+        self.sentence_with(clock, |_| None)
+    }
+
+    /// Returns the sentence for people, with times written by `format_time` and other entries named by their label
+    /// where `label_of` knows it.
+    #[must_use]
+    pub fn sentence_with(
+        &self,
+        format_time: impl Fn(Timestamp) -> String,
+        label_of: impl Fn(&EntryId) -> Option<String>,
+    ) -> String {
         let length = |millis: &Millis| HumanDuration((*millis).into());
+        let name = |entry_id: &EntryId| label_of(entry_id).unwrap_or_else(|| format!("`{entry_id}`"));
         match self {
             Self::UnknownEntry { entry_id } => format!("There is no entry `{entry_id}`."),
-            Self::NotForProfile => "Not for this profile, or nobody said whose time it is.".to_owned(),
+            Self::NotForProfile => "Not available for this profile, or no profile was chosen.".to_owned(),
             Self::Disabled { reason: Some(reason) } => format!("Switched off: {reason}"),
             Self::Disabled { reason: None } => "Switched off.".to_owned(),
             Self::HostCannotRun { kind } => format!("This machine can't run entries of kind `{kind}`."),
             Self::AccountMissing => {
-                "It would run as root, which nothing could hold. A parent has to name an account: \
-                                     `user` for the entry, or `accounts` for the profile."
+                "This would run as root, and its time could not be enforced. A parent has to set `user` for the \
+                 entry, or `accounts` for the profile, in the policy."
                     .to_owned()
             }
             Self::OutsideHours { next_opening: Some(at) } => {
-                format!("Not at this time. It opens {}.", clock(at))
+                format!("Not allowed at this time. Opens {}.", format_time(*at))
             }
-            Self::OutsideHours { next_opening: None } => "Not at this time.".to_owned(),
-            Self::SessionActive { entry_id, .. } => format!("`{entry_id}` is running."),
-            Self::Cooldown { until } => format!("A pause after the last run, until {}.", clock(until)),
-            Self::BreakNeeded { until } => format!("Time for a break, until {}.", clock(until)),
+            Self::OutsideHours { next_opening: None } => "Not allowed at this time.".to_owned(),
+            Self::SessionActive { entry_id, .. } => {
+                format!("{} is running. Only one entry can run at a time.", name(entry_id))
+            }
+            Self::Cooldown { until } => {
+                format!("Needs a pause after the last run, until {}.", format_time(*until))
+            }
+            Self::BreakNeeded { until } => format!("Time for a break, until {}.", format_time(*until)),
             Self::QuotaExhausted { quota, used, limit, .. } => {
-                let whose = match quota {
+                let subject = match quota {
                     QuotaKind::EntryDaily => "Today's time for this".to_owned(),
                     QuotaKind::EntryWeekly => "This week's time for this".to_owned(),
-                    QuotaKind::BudgetDaily(budget) => format!("Today's time for `{budget}`"),
-                    QuotaKind::BudgetWeekly(budget) => format!("This week's time for `{budget}`"),
+                    QuotaKind::BudgetDaily(budget) => format!("Today's time for {budget}"),
+                    QuotaKind::BudgetWeekly(budget) => format!("This week's time for {budget}"),
                 };
-                format!("{whose} is used up: {} of {}.", length(used), length(limit))
+                format!("{subject} is used up: {} of {}.", length(used), length(limit))
             }
             Self::NotUnlocked { entry_id, done, needed } => {
-                let done = if done.0 == 0 { "none".to_owned() } else { length(done).to_string() };
-                format!("First {} of `{entry_id}`: {done} done today.", length(needed))
+                let done = if done.0 == 0 { "0".to_owned() } else { length(done).to_string() };
+                format!("Do {} of {} first ({done} so far).", length(needed), name(entry_id))
             }
-            Self::ClockUntrusted { latest_seen } => {
-                format!("The clock is wrong: it has been {} before.", clock(latest_seen))
-            }
+            Self::ClockUntrusted { latest_seen } => format!(
+                "The clock seems to be wrong: it has already shown {}. A parent can set the clock or, if it is \
+                 right, run `shepherd clock confirm`.",
+                format_time(*latest_seen)
+            ),
             Self::StoreUnavailable { detail } => {
-                format!("Not now, what was used can't be looked up: {detail}")
+                format!("Nothing can be launched while usage can't be recorded: {detail}")
             }
-            Self::Unknown => "Not now, for a reason that this program is too old to know.".to_owned(),
+            Self::Unknown => {
+                "Not available, for a reason that this version of the program doesn't know.".to_owned()
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the daemon answers to a command that it carried out.
+//! Replies to commands that the daemon carried out.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -10,146 +10,146 @@ use crate::{
     SessionView, TimeRequestView, TimelineView, UsageView,
 };
 
-/// The answer to a command that was carried out.
+/// The reply to a command that was carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum CommandReply {
-    /// To `get_state`.
+    /// The reply to `get_state`.
     State {
-        /// All of it.
+        /// The whole state.
         snapshot: DaemonStateSnapshot,
     },
-    /// To `list_entries`.
+    /// The reply to `list_entries`.
     Entries {
-        /// At this moment.
+        /// The moment that the list describes.
         at: Timestamp,
-        /// For this profile.
+        /// The profile that the list describes.
         #[schemars(with = "String")]
         profile: ProfileId,
-        /// In the order of the policy.
+        /// The entries, in the order of the policy.
         entries: Vec<EntryView>,
     },
-    /// To `launch`: approved and recorded, and the program is being started. What becomes of it comes as an event.
+    /// The reply to `launch`: approved and recorded, and the program is being started. Events tell the outcome.
     Launched {
-        /// The session.
+        /// The session that is being launched.
         session: SessionView,
     },
-    /// To `stop_current`: the program is being ended. That it is gone comes as an event.
+    /// The reply to `stop_current`: the program is being stopped. An event tells when it is gone.
     Stopping {
-        /// Which session.
+        /// The session that is being stopped.
         #[schemars(with = "String")]
         session_id: SessionId,
     },
-    /// To `reload_config` and `set_policy`.
+    /// The reply to `reload_config` and `set_policy`.
     PolicyApplied {
-        /// How many entries the new policy has.
+        /// The number of entries in the new policy.
         entry_count: usize,
     },
-    /// To `subscribe_events`: events follow from this state on.
+    /// The reply to `subscribe_events`: events follow from this state on.
     Subscribed {
-        /// All of it.
+        /// The whole state.
         snapshot: DaemonStateSnapshot,
     },
-    /// To `health`.
+    /// The reply to `health`.
     Health {
-        /// How it is.
+        /// The results of the checks.
         health: HealthView,
     },
-    /// To `extend_current`.
+    /// The reply to `extend_current`.
     Extended {
         /// The session with its new end.
         session: SessionView,
     },
-    /// To `get_policy`.
+    /// The reply to `get_policy`.
     Policy {
-        /// As it was written; absent if it did not come from a text.
+        /// The policy as it was written; absent if it did not come from a text.
         text: Option<String>,
         /// SHA-256 of the text.
         digest: Option<String>,
     },
-    /// To `why`.
+    /// The reply to `why`.
     Why {
-        /// The rules.
+        /// The result of every rule.
         why: ExplanationView,
     },
-    /// To `timeline`.
+    /// The reply to `timeline`.
     Timeline {
-        /// The spans.
+        /// The intervals of each entry.
         timeline: TimelineView,
     },
-    /// To `usage`.
+    /// The reply to `usage`.
     Usage {
-        /// By day, then by profile.
+        /// The usage by day, then by profile.
         usage: Vec<UsageView>,
     },
-    /// To `request_time` and `mark_request_seen`.
+    /// The reply to `request_time` and `mark_request_seen`.
     Request {
-        /// As it is now.
+        /// The request in its new state.
         request: TimeRequestView,
     },
-    /// To `list_requests`.
+    /// The reply to `list_requests`.
     Requests {
-        /// Oldest first.
+        /// The requests, oldest first.
         requests: Vec<TimeRequestView>,
     },
-    /// To `decide_request`.
+    /// The reply to `decide_request`.
     Decided {
-        /// As it is now.
+        /// The request in its new state.
         request: TimeRequestView,
-        /// What was given, if anything was.
+        /// The grant that was made, if the answer was yes.
         grant: Option<GrantView>,
     },
-    /// To `grant` and `revoke_grant`.
+    /// The reply to `grant` and `revoke_grant`.
     Grant {
-        /// As it is now.
+        /// The grant in its new state.
         grant: GrantView,
     },
-    /// To `list_grants`.
+    /// The reply to `list_grants`.
     Grants {
-        /// Oldest first.
+        /// The grants, oldest first.
         grants: Vec<GrantView>,
     },
-    /// To `switch_mode`.
+    /// The reply to `switch_mode`.
     Mode {
         /// The mode that applies now.
         mode: String,
     },
-    /// To `confirm_clock`.
+    /// The reply to `confirm_clock`.
     ClockConfirmed {
-        /// What the clock says.
+        /// The time that the clock shows.
         at: Timestamp,
     },
-    /// To `read_audit`.
+    /// The reply to `read_audit`.
     Audit {
-        /// Oldest first.
+        /// The records, oldest first.
         records: Vec<AuditRecord>,
     },
-    /// To `authenticate`.
+    /// The reply to `authenticate`.
     Authenticated {
-        /// What this connection may do from now on.
+        /// The role of this connection from now on.
         role: ClientRole,
     },
-    /// To `set_pin`.
+    /// The reply to `set_pin`.
     PinChanged {
-        /// Whether there is one now.
+        /// True if a PIN is set now.
         set: bool,
     },
-    /// To `metrics`.
+    /// The reply to `metrics`.
     Metrics {
-        /// In the text format of Prometheus.
+        /// The metrics in the Prometheus text format.
         text: String,
     },
-    /// Something that this client is too old to know. Never sent.
+    /// A reply that this client is too old to know. Never sent.
     #[serde(other)]
     #[schemars(skip)]
     Unknown,
 }
 
-/// A line of the audit log and its place in the chain.
+/// A record of the audit log with its place in the chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AuditRecord {
-    /// Its number, without gaps.
+    /// The sequence number, without gaps.
     pub sequence: u64,
-    /// What it says.
+    /// The event that the record describes.
     pub line: AuditEvent,
 }

@@ -7,121 +7,121 @@ use shepherd_util::{EntryId, ProfileId, SessionId};
 
 use crate::Millis;
 
-/// How loud a warning is.
+/// The severity of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningSeverity {
-    /// Worth knowing.
+    /// A remark that is worth knowing.
     Info,
-    /// Worth looking at.
+    /// A warning that is worth a look.
     Warn,
-    /// Save your game.
+    /// The last call: save your game.
     Critical,
 }
 
-/// Where a session is in its life (S3.6).
+/// The phase of a session (S3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionPhase {
-    /// Approved, not yet running.
+    /// Approved, but not running yet.
     Launching,
-    /// Running, nothing to warn of yet.
+    /// Running, without a warning so far.
     Running,
-    /// Running, and warned at least once.
+    /// Running, with at least one warning given.
     Warned,
-    /// Being ended.
+    /// Being stopped by the daemon.
     Expiring,
 }
 
-/// Who wants a session to end.
+/// The kind of requester that stops a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopRequester {
-    /// Whoever uses it.
+    /// The person who uses the session.
     User,
-    /// An administrator.
+    /// An administrator of the household.
     Admin,
-    /// The policy itself.
+    /// The policy itself, when time is up.
     Policy,
 }
 
-/// How a session is ended.
+/// The way in which a session is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopMode {
-    /// Asked first, with the grace of the policy.
+    /// The program is asked first and gets the policy's grace period.
     Graceful,
-    /// At once.
+    /// The program is killed at once.
     Force,
 }
 
-/// Why a session ended.
+/// The reason for which a session ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum EndReason {
-    /// The program ended by itself.
+    /// The program exited by itself.
     Exited {
-        /// Its exit code, where it is known.
+        /// The exit code, if it is known.
         code: Option<i32>,
-        /// The signal that ended it, where there was one.
+        /// The signal that ended the program, if there was one.
         signal: Option<i32>,
     },
-    /// Time was up.
+    /// The session's time was up.
     Expired,
-    /// Somebody stopped it.
+    /// A person or the policy stopped the session.
     Stopped {
-        /// Who.
+        /// The kind of requester.
         by: StopRequester,
     },
-    /// It never ran.
+    /// The program could not be started.
     LaunchFailed {
-        /// Why.
+        /// The cause of the failure.
         detail: String,
     },
-    /// It did not start in time.
+    /// The program did not start in time.
     LaunchTimedOut,
-    /// It was gone when the daemon came back.
+    /// The program was gone when the daemon came back.
     Lost,
 }
 
 /// A session as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionView {
-    /// Which session.
+    /// The id of the session.
     #[schemars(with = "String")]
     pub session_id: SessionId,
-    /// Of which entry.
+    /// The entry that the session runs.
     #[schemars(with = "String")]
     pub entry_id: EntryId,
-    /// For people.
+    /// The label that people read.
     pub label: String,
-    /// Whose time it is.
+    /// The profile whose time is used.
     #[schemars(with = "String")]
     pub profile: ProfileId,
-    /// Where it is in its life.
+    /// The current phase of the session.
     pub phase: SessionPhase,
-    /// When it was approved.
+    /// The time at which the session was approved.
     pub started_at: Timestamp,
-    /// What is left, as of the snapshot; absent if without end.
+    /// The remaining time as of the snapshot; absent if there is no limit.
     pub remaining: Option<Millis>,
-    /// How loud the loudest warning was that it has had, while it is `warned`.
+    /// The highest severity of the warnings so far, while the session is `warned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warned: Option<WarningSeverity>,
 }
 
-/// All that a client needs to draw itself.
+/// The state that a client needs to draw its first screen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStateSnapshot {
     /// The version of the protocol.
     pub api_version: u32,
-    /// When this was true.
+    /// The moment that the snapshot describes.
     pub at: Timestamp,
-    /// The session, if there is one.
+    /// The running session, if there is one.
     pub session: Option<SessionView>,
-    /// How many entries the policy has.
+    /// The number of entries in the policy.
     pub entry_count: usize,
     /// The household's mode.
     pub mode: String,
-    /// Whether launches are refused because the clock is not trusted.
+    /// False if launches are refused because the clock is not trusted.
     pub clock_trusted: bool,
 }

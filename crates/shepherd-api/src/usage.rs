@@ -1,4 +1,4 @@
-//! How much was used.
+//! Usage records as clients see them.
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
@@ -7,18 +7,18 @@ use shepherd_util::ProfileId;
 
 use crate::{EntryScope, Millis};
 
-/// Use on one day.
+/// The usage of one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageView {
-    /// On which accounting day.
+    /// The accounting day of the usage.
     pub day: Date,
-    /// By whom.
+    /// The profile that used the time.
     #[schemars(with = "String")]
     pub profile: ProfileId,
-    /// Of what.
+    /// The entry or budget that was used.
     pub of: EntryScope,
-    /// How much.
+    /// The time that was used.
     pub used: Millis,
-    /// How much there was on that day, grants included; absent if without limit.
+    /// The limit of that day, including grants; absent if there is none.
     pub limit: Option<Millis>,
 }

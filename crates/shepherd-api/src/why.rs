@@ -1,4 +1,4 @@
-//! How the rules came out, and when an entry could be launched (S3.10).
+//! Explanations of the rules for an entry, and the times at which it can be launched (S3.10).
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -7,85 +7,94 @@ use shepherd_util::{EntryId, ProfileId};
 
 use crate::{EntryView, Millis, ReasonCode};
 
-/// Every rule about an entry at a moment.
+/// The results of every rule about an entry at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplanationView {
-    /// At which moment.
+    /// The moment that is explained.
     pub at: Timestamp,
-    /// For whom.
+    /// The profile that is explained.
     #[schemars(with = "String")]
     pub profile: ProfileId,
-    /// What came out.
+    /// The overall result.
     pub entry: EntryView,
-    /// Each rule, in the order in which they are asked.
+    /// Each rule, in the order of evaluation.
     pub rules: Vec<RuleView>,
 }
 
-/// One rule, what it looked at and how it came out.
+/// A rule with its facts and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleView {
-    /// The stable name: the code of the reason that it could give, or that of a limit such as `max-run`.
+    /// The stable name: the code of the reason that the rule can give, or of a limit such as `max-run`.
     pub rule: String,
-    /// For people: the facts.
+    /// The facts, for people.
     pub looked_at: String,
-    /// How it came out.
+    /// The result of the rule.
     pub outcome: RuleOutcomeView,
 }
 
-/// How a rule came out.
+impl RuleView {
+    /// Returns the remark that the rule about hours appends to its facts if the policy sets a time zone. A client in
+    /// the same zone leaves the remark out.
+    #[must_use]
+    pub fn policy_zone_remark(zone: &str) -> String {
+        format!(" (the policy's time zone is {zone})")
+    }
+}
+
+/// The result of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum RuleOutcomeView {
-    /// Nothing against it.
+    /// The rule allows the launch.
     Passes,
-    /// Nothing against it, but not for longer than this.
+    /// The rule allows the launch for a limited time.
     Limits {
-        /// How long.
+        /// The longest run that the rule allows.
         at_most: Millis,
     },
-    /// Nothing against it, but not beyond this moment.
+    /// The rule allows the launch until a given moment.
     LimitsUntil {
-        /// When it ends.
+        /// The moment at which the permission ends.
         until: Timestamp,
     },
-    /// No.
+    /// The rule denies the launch.
     Refuses {
-        /// Why.
+        /// The reason for the denial.
         reason: ReasonCode,
     },
 }
 
-/// When entries could be launched.
+/// The times at which entries can be launched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimelineView {
-    /// From this moment.
+    /// The start of the period.
     pub from: Timestamp,
-    /// Up to this one.
+    /// The end of the period.
     pub to: Timestamp,
-    /// For whom.
+    /// The profile that is described.
     #[schemars(with = "String")]
     pub profile: ProfileId,
     /// Each entry, in the order of the policy.
     pub entries: Vec<EntryTimeline>,
 }
 
-/// When one entry could be launched.
+/// The times at which one entry can be launched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EntryTimeline {
-    /// Which entry.
+    /// The id of the entry.
     #[schemars(with = "String")]
     pub entry_id: EntryId,
-    /// For people.
+    /// The label that people read.
     pub label: String,
-    /// In order, apart from each other, none empty.
+    /// The intervals in order; they don't touch, and none is empty.
     pub intervals: Vec<TimeInterval>,
 }
 
-/// A span of time.
+/// An interval of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TimeInterval {
-    /// From this moment on.
+    /// The first moment of the interval.
     pub from: Timestamp,
-    /// Up to this one, which is no longer in it.
+    /// The first moment after the interval.
     pub to: Timestamp,
 }
